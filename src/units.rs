@@ -105,6 +105,8 @@ impl FromStr for Bytes {
         let refuse = || ParseError(format!("`{text}` is not a size; write it as `512k`, `64m` or `1g`"));
         let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
         let factor = match unit.to_ascii_lowercase().as_str() {
+            // Nobody means a part of a byte: the unit was forgotten.
+            "" | "b" if number.fract() != 0.0 => return Err(refuse()),
             "" | "b" => 1,
             "k" | "kb" | "kib" => KIB,
             "m" | "mb" | "mib" => MIB,
@@ -318,13 +320,14 @@ pub fn per_second(rate: f64) -> String {
     }
 }
 
-/// Milliseconds with the precision that the size deserves: `0.042`, `4.21`, `42.1`, `421`.
+/// Milliseconds with the precision that the size deserves: `0.042`, `4.21`, `42.1`, `421`. A class ends where rounding
+/// would give its numbers a digit more.
 pub fn milliseconds(ms: f64) -> String {
-    match ms {
-        ms if ms < 1.0 => format!("{ms:.3}"),
-        ms if ms < 10.0 => format!("{ms:.2}"),
-        ms if ms < 100.0 => format!("{ms:.1}"),
-        ms => format!("{ms:.0}"),
+    match ms.abs() {
+        size if size < 0.9995 => format!("{ms:.3}"),
+        size if size < 9.995 => format!("{ms:.2}"),
+        size if size < 99.95 => format!("{ms:.1}"),
+        _ => format!("{ms:.0}"),
     }
 }
 
@@ -338,9 +341,11 @@ mod tests {
         for text in ["64m", "64M", "64MiB", "64mb", "67108864", " 64 m "] {
             assert_eq!(text.parse::<Bytes>().unwrap(), Bytes::mib(64), "{text}");
         }
-        for text in ["", "m", "64x", "-1", "1e99g", "nan", "64mm"] {
+        for text in ["", "m", "64x", "-1", "1e99g", "nan", "64mm", "1.5", "0.5b"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
+        assert_eq!(serde_json::from_str::<Bytes>("67108864").unwrap(), Bytes::mib(64));
+        assert!(serde_json::from_str::<Bytes>("1.5").unwrap_err().to_string().contains("`64m`"));
     }
 
     #[test]
@@ -395,6 +400,22 @@ mod tests {
         );
         assert_eq!(milliseconds(0.0421), "0.042");
         assert_eq!(milliseconds(42.13), "42.1");
+    }
+
+    #[test]
+    fn times_have_three_digits_at_the_borders_of_their_classes() {
+        let check = |ms: f64, shown: &str| assert_eq!(milliseconds(ms), shown, "{ms}");
+        check(0.9994, "0.999");
+        check(0.9996, "1.00");
+        check(9.994, "9.99");
+        check(9.996, "10.0");
+        check(99.94, "99.9");
+        check(99.96, "100");
+        check(999.6, "1000");
+        check(-42.13, "-42.1");
+        let wide = (1..20_000).map(|ms| milliseconds(f64::from(ms) / 100.0));
+        let digits = |text: &str| text.chars().filter(char::is_ascii_digit).count();
+        assert_eq!(wide.filter(|text| digits(text) != 3 && !text.starts_with("0.")).collect::<Vec<_>>(), [""; 0]);
     }
 
     proptest! {

@@ -516,6 +516,41 @@ fn a_result_whose_worker_was_killed_before_its_last_step_is_found() {
     assert_eq!(recorded(&out, 0), Some(result));
 }
 
+/// What was measured is worth hours: an error that comes after it removes nothing.
+#[test]
+fn a_late_error_of_the_disk_costs_no_trial() {
+    let plan = search_plan();
+    let trials = |path: &Path| result::read(&path.join("search")).unwrap().trials.len();
+    let in_the_way = |out: &TempDir, make: fn(&Path)| {
+        let path = out.path().join("index-000000");
+        Node { meanwhile: RefCell::new(Some(Box::new(move || make(&path)))), ..Node::default() }
+    };
+    // The result cannot get its name: the try has its place, and counts at the next look.
+    let out = tempfile::tempdir().unwrap();
+    let node = in_the_way(&out, |home| std::fs::create_dir_all(home.join("result.json")).unwrap());
+    let error = work_on(&plan, 0, out.path(), &node).unwrap_err();
+    let home = out.path().join("index-000000");
+    assert!(error.kind == ErrorKind::Machine && error.to_string().contains("what was measured lies in"), "{error}");
+    std::fs::remove_dir(home.join("result.json")).unwrap();
+    let own = std::fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
+    assert!(trials(&own) > 5);
+    let again = Node::default();
+    let Done { result, by } = work_on(&plan, 0, out.path(), &again).unwrap();
+    assert_eq!((by, result.outcome, again.names().len()), (By::Earlier, EntryOutcome::Answered, 0));
+    // The try cannot get its place: it is left aside, and the next worker goes on with all of its trials.
+    let out = tempfile::tempdir().unwrap();
+    let node = in_the_way(&out, |home| std::fs::write(home, "").unwrap());
+    let error = work_on(&plan, 0, out.path(), &node).unwrap_err();
+    let [left] = &aside(&out)[..] else { panic!("{:?}", aside(&out)) };
+    assert!(error.to_string().contains(left.to_str().unwrap()), "{error}");
+    let made = trials(left);
+    std::fs::remove_file(out.path().join("index-000000")).unwrap();
+    let again = Node::default();
+    assert_eq!(work_on(&plan, 0, out.path(), &again).unwrap().by, By::Us);
+    assert_eq!(again.archives.borrow()[..], [("search".to_owned(), made)]);
+    assert!(aside(&out).is_empty() && recorded(&out, 0).is_some());
+}
+
 #[test]
 fn a_folder_that_cannot_be_written_is_the_machine_s_fault() {
     let out = tempfile::tempdir().unwrap();

@@ -36,7 +36,8 @@ pub fn read_accounts(path: &Path) -> Result<Vec<AccountDocument>> {
 /// # Errors
 /// `Machine` where it cannot be written.
 pub fn write_account(path: &Path, document: &AccountDocument) -> Result<()> {
-    let part = path.with_extension("part");
+    // Of this process alone: another one may write the same account at the same time.
+    let part = path.with_extension(format!("{}.part", std::process::id()));
     let json =
         serde_json::to_vec_pretty(document).map_err(|cause| Error::bug(format!("an account as JSON: {cause}")))?;
     // A killed Loadline may have left one, and another user a link that leads elsewhere.

@@ -34,8 +34,8 @@ fn row(started_ns: u64, number: u64) -> Row {
         first_byte_ns: ended_ns,
         ended_ns,
         body_bytes: 12,
-        request: 0,
-        connection: 1,
+        request: Some(0),
+        connection: Some(1),
         status: 200,
         failure: (number % 10 == 9).then_some("reset"),
     }

@@ -301,8 +301,8 @@ mod tests {
             first_byte_ns: 1_503_000_000,
             ended_ns: 1_504_000_000,
             body_bytes: 12,
-            request: 1,
-            connection: 3,
+            request: Some(1),
+            connection: Some(3),
             status: 200,
             failure: None,
         };

@@ -36,7 +36,12 @@ pub(super) struct Common<'a> {
 pub(super) fn write_row(out: &mut impl Write, common: &Common<'_>, row: &Row) -> io::Result<()> {
     let since = |ns: u64| Decimals(ns.saturating_sub(common.origin_ns).saturating_add(500) / 1000);
     let ms = |from: u64, to: u64| Decimals(to.saturating_sub(from));
-    write!(out, "{},{},{},", quoted(common.phase), row.request, row.connection)?;
+    write!(out, "{},", quoted(common.phase))?;
+    // Empty where it never began: nobody knows yet which request of a mix it would have been.
+    for number in [row.request, row.connection] {
+        number.map_or(Ok(()), |number| write!(out, "{number}"))?;
+        write!(out, ",")?;
+    }
     write!(out, "{},{},", since(row.intended_ns), since(row.started_ns))?;
     for end_ns in [row.connected_ns, row.first_byte_ns, row.ended_ns] {
         write!(out, "{},", ms(row.started_ns, end_ns))?;
@@ -169,8 +174,8 @@ impl Read<'_> {
         let cells = &self.cells;
         RequestRow {
             phase: self.phase.clone().into_owned(),
-            request: cells.number("request").unwrap_or_default(),
-            connection: cells.number("connection").unwrap_or_default(),
+            request: cells.number("request"),
+            connection: cells.number("connection"),
             intended_s: cells.time("intended_s").unwrap_or(self.started_s),
             started_s: self.started_s,
             connect_ms: cells.time("connect_ms").unwrap_or_default(),
@@ -292,8 +297,8 @@ mod tests {
         first_byte_ns: 1_503_000_000,
         ended_ns: 1_504_000_007,
         body_bytes: 12,
-        request: 1,
-        connection: 3,
+        request: Some(1),
+        connection: Some(3),
         status: 200,
         failure: None,
     };
@@ -330,8 +335,8 @@ mod tests {
         assert_eq!(gaps.words(), None);
         let expect = RequestRow {
             phase: "a \"b\", c".to_owned(),
-            request: 1,
-            connection: 3,
+            request: Some(1),
+            connection: Some(3),
             intended_s: 1.0,
             started_s: 1.5,
             connect_ms: 1.0,

@@ -6,6 +6,8 @@ use super::{INDEX, IndexLine, SCHEMA_NAME, SCHEMA_VERSION};
 use crate::error::{Error, Result};
 use crate::record::{Conditions, PhaseRecord, Row, Sample, Trial};
 use crate::scenario::Scenario;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +21,7 @@ const RESERVE_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,
+    /// Locked as long as it is open: a second writer would write over the lines of the first.
     index: File,
     /// Length of what was written whole.
     index_bytes: u64,
@@ -42,6 +45,7 @@ impl Writer {
                 }
                 _ => Error::io("create", &path, &cause),
             })?;
+        lock(&index, folder)?;
         let mut writer =
             Self { folder: folder.to_owned(), index, index_bytes: 0, trials: 0, trial_folders: Vec::new() };
         writer.append(&IndexLine::Header {
@@ -59,13 +63,24 @@ impl Writer {
     /// Opens an archive to go on writing after `trials` trials; a line that was cut short is dropped.
     ///
     /// # Errors
-    /// `Machine` where it cannot be written.
+    /// `Request` where another Loadline writes to it, or has written to it since `trials` was counted; `Machine` where
+    /// it cannot be written.
     pub fn reopen(folder: &Path, trials: u32) -> Result<Self> {
         let path = folder.join(INDEX);
         let fails = |cause: std::io::Error| Error::io("write", &path, &cause);
-        let text = std::fs::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at as u64 + 1);
         let mut index = OpenOptions::new().write(true).open(&path).map_err(fails)?;
+        // Before it is read: from here on nothing is added by others.
+        lock(&index, folder)?;
+        let text = std::fs::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
+        let there = text.split_inclusive(|byte| *byte == b'\n').filter(|line| is_whole_trial(line)).count();
+        if there > trials as usize {
+            return Err(Error::request(format!(
+                "{} has {there} trials, and had {trials} when it was read: another Loadline added to it",
+                folder.display()
+            ))
+            .hint("give the same command again: it goes on after all of them"));
+        }
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at as u64 + 1);
         index.set_len(whole).map_err(fails)?;
         index.seek(SeekFrom::Start(whole)).map_err(fails)?;
         Ok(Self { folder: folder.to_owned(), index, index_bytes: whole, trials, trial_folders: Vec::new() })
@@ -140,6 +155,43 @@ impl Writer {
             Err(_) => Err(full),
         }
     }
+}
+
+/// Locks the index of an archive for this writer alone, until it is closed. A file system without locks, as some of NFS
+/// are, has none to give: there the archive is written all the same.
+fn lock(index: &File, folder: &Path) -> Result<()> {
+    match flock(index, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            Err(Error::request(format!("another Loadline is writing to the archive {}", folder.display()))
+                .hint("wait until it has ended, or choose another folder with `--out DIR`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a line of an index is that of a finished trial, and not cut short.
+fn is_whole_trial(line: &[u8]) -> bool {
+    line.starts_with(br#"{"record":"trial""#) && line.ends_with(b"\n")
+}
+
+/// Removes the index of an archive that was cut off before its first line was whole, so that the folder may get a new
+/// one. Whether it was so; an archive that has more stays as it is.
+///
+/// # Errors
+/// `Request` where another Loadline is writing it; `Machine` where it cannot be read or removed.
+pub fn remove_unbegun(folder: &Path) -> Result<bool> {
+    let path = folder.join(INDEX);
+    let index = match File::open(&path) {
+        Ok(index) => index,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(true),
+        Err(cause) => return Err(Error::io("read", &path, &cause)),
+    };
+    lock(&index, folder)?;
+    let text = std::fs::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
+    if text.contains(&b'\n') {
+        return Ok(false);
+    }
+    std::fs::remove_file(&path).map_err(|cause| Error::io("remove", &path, &cause)).map(|()| true)
 }
 
 /// The files of one trial.

@@ -5,6 +5,7 @@ use super::exit::Code;
 use super::live::Live;
 use super::one_server::{Asked, Reopened, Typed};
 use super::session::{Interrupt, Session, is_interrupted};
+use crate::archive;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, FindOutcome, FindRecord, Trial};
@@ -122,16 +123,17 @@ fn open(
     folder: &Path,
     trials: &mut Vec<Trial>,
 ) -> Result<(Conditions, Archived<Live>)> {
-    let there = result::read(folder).ok().filter(|archive| archive.scenario == *scenario);
     let mut live = session.live();
-    if let Some(archive) = there {
+    if !archive::remove_unbegun(folder)? {
+        // What was measured is never removed: an archive that cannot be read or gone on with is an error.
+        let archive = result::read(folder)?;
+        if archive.scenario != *scenario {
+            return Err(Error::request(format!("{} holds a search of another scenario", folder.display()))
+                .hint("move it away, and give the command again"));
+        }
         *trials = archive.trials;
         live.progress.step(&format!("going on after {} trials", trials.len()));
         return Ok((archive.conditions, Archived::reopen(folder, trials.len() as u32, live)?));
-    }
-    if folder.exists() {
-        // Cut off before its first line was whole.
-        std::fs::remove_dir_all(folder).map_err(|cause| Error::io("remove", folder, &cause))?;
     }
     let conditions = session.conditions(scenario);
     let store = Archived::create(folder, &conditions, scenario, live)?;

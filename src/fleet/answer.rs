@@ -169,6 +169,7 @@ mod tests {
             heap_bytes: None,
             direct_bytes: None,
             held: 5,
+            proof: None,
             failing_share_max: 0.45,
             below_bytes: None,
             cause: None,

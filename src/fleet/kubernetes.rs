@@ -8,6 +8,8 @@ use crate::units::Bytes;
 const BESIDE_MINUTES: u32 = 10;
 /// Pods at once, where nobody said of how many nodes the pool is.
 const NODES: u32 = 10;
+/// How often an index is tried at most.
+const TRIES: u32 = 3;
 /// An API server takes no more of either.
 const FAILED_MAX: usize = 10_000;
 /// Memory of a pod where no limit of production is known.
@@ -33,13 +35,20 @@ pub fn kubernetes(plan: &Plan, place: &Layout<'_>) -> String {
         .replace("{NODES}", &nodes.to_string())
         .replace("{FAILED}", &entries.min(FAILED_MAX).to_string())
         .replace("{DEADLINE}", &deadline_s.to_string())
-        .replace("{WHOLE}", &(deadline_s * (2 * waves + 1)).to_string())
+        .replace("{RETRIES}", &(TRIES - 1).to_string())
+        .replace("{TRIES}", &TRIES.to_string())
+        .replace("{WHOLE}", &whole_s(deadline_s, waves).to_string())
         .replace("{MEMORY}", &memory_gib(plan).to_string())
         .replace("{MOUNT}", MOUNT)
         // Paths come last: whatever is in them stays as it is.
         .replace("{PLAN}", "\u{0}")
         .replace("{RESULTS}", &path(place.results))
         .replace('\u{0}', &path(place.plan))
+}
+
+/// Seconds for all waves of pods, each of them as often as an index may be tried, and for one wave more between them.
+fn whole_s(deadline_s: u64, waves: u64) -> u64 {
+    deadline_s * (u64::from(TRIES) * waves + 1)
 }
 
 /// Twice the largest limit of production: memory is to be no concern in the first trial of a search.
@@ -92,9 +101,9 @@ spec:
   completions: {ENTRIES}
   # Nodes of the pool.
   parallelism: {NODES}
-  # An index is tried twice more, elsewhere; one that fails for good leaves the others alone. The Job is then Failed at
-  # its end all the same: look at failedIndexes, or at what loadline merge says.
-  backoffLimitPerIndex: 2
+  # An index is tried {RETRIES} times more, elsewhere; one that fails for good leaves the others alone. The Job is then
+  # Failed at its end all the same: look at failedIndexes, or at what loadline merge says.
+  backoffLimitPerIndex: {RETRIES}
   maxFailedIndexes: {FAILED}
   # The only policy beside a podFailurePolicy: a lost index starts again once its pod is known to be gone.
   podReplacementPolicy: Failed
@@ -108,7 +117,7 @@ spec:
       - action: Ignore
         onPodConditions:
           - {type: DisruptionTarget, status: "True"}
-  # All of it, every index tried twice.
+  # All of it, every index tried {TRIES} times, and once as long for nodes that are lost and pods that wait.
   activeDeadlineSeconds: {WHOLE}
   ttlSecondsAfterFinished: 604800
   template:
@@ -225,6 +234,9 @@ mod tests {
         let of = |key: &str| spec[key].as_u64().unwrap();
         assert_eq!((of("completions"), of("maxFailedIndexes"), of("parallelism")), (10_000, 10_000, 100));
         let pod = spec["template"]["spec"]["activeDeadlineSeconds"].as_u64().unwrap();
-        assert_eq!((pod, of("activeDeadlineSeconds")), (25 * 60, 25 * 60 * 201));
+        // A hundred waves of a hundred nodes: all tries that `backoffLimitPerIndex` allows have room.
+        let tries = of("backoffLimitPerIndex") + 1;
+        assert_eq!((pod, tries, of("activeDeadlineSeconds")), (25 * 60, 3, 25 * 60 * 301));
+        assert!(of("activeDeadlineSeconds") > pod * tries * 10_000 / 100);
     }
 }

@@ -27,7 +27,8 @@ pub fn place_doubts(before: &PlaceSeen, after: &PlaceSeen) -> Vec<Doubt> {
     let PlaceSeen { cpus, online, .. } = *before;
     let busy = before.busy_cores.filter(|cores| noise::takes_cpu(Some(*cores), 0.0));
     let is_shared = cpus < online && !before.has_own_cpus;
-    let times = after.throttled.unwrap_or(0).saturating_sub(before.throttled.unwrap_or(0));
+    // A count that was read only once says nothing of the time between.
+    let times = after.throttled.zip(before.throttled).map_or(0, |(after, before)| after.saturating_sub(before));
     let swap_bytes = after.swap_bytes.saturating_sub(before.swap_bytes);
     let doubts = [
         busy.map(|busy_cores| Place::NodeBusy { busy_cores, cpus }),
@@ -60,6 +61,7 @@ mod tests {
         check(throttled(Some(3)), throttled(Some(10)), &[Place::NodeThrottled { times: 7 }]);
         check(throttled(Some(3)), throttled(Some(3)), &[]);
         check(throttled(Some(3)), throttled(None), &[]);
+        check(throttled(None), throttled(Some(10)), &[]);
         let swapped = |swap_bytes| PlaceSeen { swap_bytes, ..of(8, 8) };
         check(swapped(1 << 30), swapped((1 << 30) + SWAPPED_MIN - 1), &[]);
         check(swapped(0), swapped(SWAPPED_MIN), &[Place::NodeSwapped { swap_bytes: SWAPPED_MIN }]);

@@ -95,6 +95,7 @@ fn line(now: &Last, result: Option<&EntryResult>) -> LineRecord {
         heap_bytes: now.heap_bytes,
         direct_bytes: now.direct_bytes,
         held: 0,
+        proof: None,
         failing_share_max: 1.0,
         below_bytes: None,
         cause: None,
@@ -194,8 +195,9 @@ fn became(service: &ServiceRecord, entry: &PlanEntry, result: Option<&EntryResul
     let now = service.line.as_ref().map_or(0, |line| line.limit_bytes);
     let last = service.last_bytes.unwrap_or(0);
     let (line, before, apart) = (Bytes(now), Bytes(last), Bytes(now.abs_diff(last)));
-    let held = service.line.as_ref().map_or(0, |line| line.held);
-    let held = if held == 0 { String::new() } else { format!(" {held} of {}", several(u64::from(held), "time")) };
+    let held = service.line.as_ref().filter(|line| line.held > 0);
+    let held = held.map(|line| format!(" {} of {}", line.held, several(u64::from(line.tried()), "time")));
+    let held = held.unwrap_or_default();
     match service.verdict {
         LineVerdict::Proved => format!("the line of {line} held again{held}"),
         LineVerdict::First => format!("the line is {line}, which held{held}"),

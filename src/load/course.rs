@@ -201,8 +201,7 @@ impl<'a> PhaseCourse<'a> {
                 connected_ns: 0,
                 first_byte_ns: 0,
                 ended_ns: now_ns,
-                request: 0,
-                connection: 0,
+                place: None,
                 status: 0,
                 body_bytes: 0,
             };
@@ -257,6 +256,7 @@ impl<'a> PhaseCourse<'a> {
             connections_opened: tally.connections_opened,
             connections_open_max: self.open_connections_max,
             by_request: tally.by_request,
+            never_begun: tally.never_begun,
             rows: tally.rows.finish(),
             backend,
             tls_told: matches!(ended, End::GaveUp(_)) && tally.last_failure == Some(Failure::Tls),

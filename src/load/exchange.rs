@@ -5,7 +5,7 @@ use super::connection::{Connection, Doing, Watched, after_portion};
 use super::engine::Engine;
 use super::link::{self, Dialled, Read, Trouble};
 use super::response::{Ending, Progress, ResponseFacts};
-use super::tally::{Ended, Failure};
+use super::tally::{Ended, Failure, Place};
 use super::timers::Due;
 use super::turn::no_epoll;
 use crate::error::Result;
@@ -346,8 +346,7 @@ fn ended(connection: &Connection, index: usize, now_ns: u64) -> Ended {
         connected_ns: connection.connected_ns,
         first_byte_ns: connection.first_byte_ns,
         ended_ns: now_ns,
-        request: connection.request,
-        connection: index as u32,
+        place: Some(Place { request: connection.request, connection: index as u32 }),
         status: 0,
         body_bytes: 0,
     }

@@ -57,6 +57,8 @@ pub struct Outcome {
     pub connections_open_max: u64,
     /// Correct and failed answers of each request of the plan, in its order.
     pub by_request: Vec<(u64, u64)>,
+    /// Requests that came due and never began: they are in `failures.unanswered`, and of no request of the plan.
+    pub never_begun: u64,
     /// One row for each request, or a fair sample of them, by start; empty where none were asked for.
     pub rows: Vec<Row>,
     /// What TLS first said about a failure, in rustls' words.
@@ -273,10 +275,10 @@ pub struct Row {
     pub ended_ns: u64,
     /// Bytes of the answer's body.
     pub body_bytes: u64,
-    /// Number of the request in the plan, from 0.
-    pub request: u32,
-    /// Number of the connection, from 0.
-    pub connection: u32,
+    /// Number of the request in the plan, from 0; `None` where it never began.
+    pub request: Option<u32>,
+    /// Number of the connection, from 0; `None` where it never began.
+    pub connection: Option<u32>,
     /// Status; 0 where none came.
     pub status: u16,
     /// The kind of failure, as in [`Failures::kinds`]; `None` for a correct answer.

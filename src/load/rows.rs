@@ -110,8 +110,8 @@ mod tests {
             first_byte_ns: number,
             ended_ns: number,
             body_bytes: 0,
-            request: 0,
-            connection: 0,
+            request: Some(0),
+            connection: Some(0),
             status: 200,
             failure: None,
         }

@@ -56,6 +56,8 @@ pub(super) struct Tally {
     pub(super) failures: Failures,
     pub(super) wrong_statuses: BTreeMap<u16, u64>,
     pub(super) by_request: Vec<(u64, u64)>,
+    /// Requests that came due and never began.
+    pub(super) never_begun: u64,
     pub(super) connections_opened: u64,
     pub(super) bytes_sent: u64,
     pub(super) bytes_received: u64,
@@ -94,6 +96,15 @@ pub(super) struct OpenTimes {
     interval_offered: u64,
 }
 
+/// Where a request was sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// Its number in the plan.
+    pub(super) request: u32,
+    /// The number of its connection.
+    pub(super) connection: u32,
+}
+
 /// One request that ended. All moments in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
@@ -102,8 +113,8 @@ pub(super) struct Ended {
     pub(super) connected_ns: u64,
     pub(super) first_byte_ns: u64,
     pub(super) ended_ns: u64,
-    pub(super) request: u32,
-    pub(super) connection: u32,
+    /// Which request of the plan, on which connection; `None` where it never began.
+    pub(super) place: Option<Place>,
     pub(super) status: u16,
     pub(super) body_bytes: u64,
 }
@@ -127,6 +138,7 @@ impl Tally {
             failures: Failures::default(),
             wrong_statuses: BTreeMap::new(),
             by_request: vec![(0, 0); requests],
+            never_begun: 0,
             connections_opened: 0,
             bytes_sent: 0,
             bytes_received: 0,
@@ -186,10 +198,16 @@ impl Tally {
         self.failures_in_a_row = 0;
         self.waiting_since_ns = u64::MAX;
         self.last_end_ns = ended.ended_ns;
-        if let Some((ok, _)) = self.by_request.get_mut(ended.request as usize) {
+        if let Some((ok, _)) = self.of_request(&ended) {
             *ok += 1;
         }
         self.rows.answered(|| row(&ended, None));
+    }
+
+    /// What is counted of a request of the plan. One that never began was not drawn yet, so it is none of them.
+    #[inline]
+    fn of_request(&mut self, ended: &Ended) -> Option<&mut (u64, u64)> {
+        self.by_request.get_mut(ended.place?.request as usize)
     }
 
     /// A failure of TLS; its first words are kept.
@@ -211,7 +229,8 @@ impl Tally {
         self.failures_in_a_row += 1;
         self.last_failure = Some(failure);
         self.last_end_ns = ended.ended_ns;
-        if let Some((_, failed)) = self.by_request.get_mut(ended.request as usize) {
+        self.never_begun += u64::from(ended.place.is_none());
+        if let Some((_, failed)) = self.of_request(&ended) {
             *failed += 1;
         }
         self.rows.failed(|| row(&ended, Some(failure.kind())));
@@ -281,8 +300,8 @@ fn row(ended: &Ended, failure: Option<&'static str>) -> Row {
         first_byte_ns: if first_byte_ns == 0 { ended_ns } else { first_byte_ns.min(ended_ns) },
         ended_ns,
         body_bytes: ended.body_bytes,
-        request: ended.request,
-        connection: ended.connection,
+        request: ended.place.map(|place| place.request),
+        connection: ended.place.map(|place| place.connection),
         status: ended.status,
         failure,
     }
@@ -317,8 +336,7 @@ mod tests {
             connected_ns: 0,
             first_byte_ns: 0,
             ended_ns,
-            request: 0,
-            connection: 0,
+            place: Some(Place { request: 0, connection: 0 }),
             status: 200,
             body_bytes: 0,
         }

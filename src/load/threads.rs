@@ -335,6 +335,7 @@ fn add(sum: &mut Outcome, other: Outcome) -> Result<()> {
     for (into, from) in sum.by_request.iter_mut().zip(&other.by_request) {
         (into.0, into.1) = (into.0 + from.0, into.1 + from.1);
     }
+    sum.never_begun += other.never_begun;
     sum.rows.extend(other.rows);
     sum.tls_trouble = sum.tls_trouble.take().or(other.tls_trouble);
     sum.bytes_sent += other.bytes_sent;

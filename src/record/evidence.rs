@@ -64,10 +64,10 @@ pub struct RequestDot {
 pub struct RequestRow {
     /// Name of the phase.
     pub phase: String,
-    /// Which request of a mix, from 0.
-    pub request: u32,
-    /// Which connection, from 0.
-    pub connection: u32,
+    /// Which request of a mix, from 0; `None` where it never began.
+    pub request: Option<u32>,
+    /// Which connection, from 0; `None` where it never began.
+    pub connection: Option<u32>,
     /// Seconds from the command's start to its intended start.
     pub intended_s: f64,
     /// Seconds from the command's start to its actual start.

@@ -269,8 +269,11 @@ pub struct LineRecord {
     /// The direct memory that goes with it; `null` where the JVM derives it from the heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct_bytes: Option<u64>,
-    /// Trials in a row that held.
+    /// Trials that held at it, in a row.
     pub held: u32,
+    /// How it was proved; absent in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<ProofRecord>,
     /// With 95 % confidence a start fails no more often than this.
     #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub failing_share_max: f64,
@@ -283,6 +286,32 @@ pub struct LineRecord {
     /// How far the limits were apart at which trials held once and failed once: the width of the edge, as a share.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub edge_width: f64,
+}
+
+impl LineRecord {
+    /// Trials that count at this limit, the failed ones included.
+    pub fn tried(&self) -> u32 {
+        self.proof.map_or(self.held, |proof| proof.tried)
+    }
+}
+
+impl RateRecord {
+    /// Trials that count at this rate, the failed ones included.
+    pub fn tried(&self) -> u32 {
+        self.proof.map_or(self.held, |proof| proof.tried)
+    }
+}
+
+/// Which trials prove a value, and which do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ProofRecord {
+    /// Trials that count at this value, the failed ones included.
+    pub tried: u32,
+    /// Trials of these by which the search chose the value: they prove nothing. 0 where the value was given.
+    pub choosing: u32,
+    /// Values that were put to proof one after the other, of which this is the last; at least 1.
+    pub candidates: u32,
 }
 
 /// Where more memory buys no more CPU.
@@ -316,8 +345,15 @@ pub struct RuleRecord {
 pub struct RateRecord {
     /// Requests per second.
     pub rate_per_s: f64,
-    /// Trials in a row that held.
+    /// Trials that held at it, in a row.
     pub held: u32,
+    /// How it was proved; absent in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<ProofRecord>,
+    /// With 95 % confidence a trial at it fails no more often than this; `null` in documents of earlier versions.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
+    pub failing_share_max: Option<f64>,
     /// The next higher rate, which failed; `null` where none was asked.
     pub above_per_s: Option<f64>,
     /// The cause of failure there.

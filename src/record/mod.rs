@@ -39,7 +39,7 @@ pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRec
 pub use figure::{FigureKind, FigureRecord};
 pub use find::{
     CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,
-    ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, RuleRecord, Unknowns, limit_to_set,
+    ProbeRecord, ProbeStage, ProbeVerdict, ProofRecord, RateRecord, RuleRecord, Unknowns, limit_to_set,
 };
 pub use finding::{
     CdsCause, Ceiling, Finding, FindingRecord, GrowthSpan, IdleCause, IdleFlag, IdlePool, LiveBy, LoaderSpan,

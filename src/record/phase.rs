@@ -65,6 +65,10 @@ pub struct PhaseRecord {
     /// Requests under way when it was stopped or given up, which are in no other figure; `null` in an idle phase.
     #[serde(default)]
     pub in_flight: Option<u64>,
+    /// Requests that came due and never began, which are in `failed.unanswered` and in none of `by_request`; `null` but
+    /// in an open model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub never_begun: Option<u64>,
     /// Each request of a mix, in the order of the plan; empty where there is one only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<RequestRecord>,

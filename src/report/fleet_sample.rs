@@ -27,6 +27,7 @@ fn service(name: &str, verdict: LineVerdict, line: Option<u64>, last: Option<u64
             heap_bytes: Some(line / 2 * MIB),
             direct_bytes: None,
             held: 5,
+            proof: None,
             failing_share_max: 0.45,
             below_bytes: None,
             cause: None,

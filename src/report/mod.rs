@@ -20,6 +20,7 @@ mod summary;
 mod terminal;
 #[cfg(test)]
 mod tune_sample;
+mod width;
 mod words;
 
 pub use chart::{Plot, plots};

@@ -2,6 +2,7 @@
 
 use super::export::visible;
 use super::summary::{Bar, Bars, Block, Summary, Table};
+use super::width::{filled, width};
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
@@ -63,7 +64,7 @@ fn heading(out: &mut Page, text: &str) {
 
 fn fact(out: &mut Page, label: &str, text: &str) {
     // A label wider than its column still ends before the text.
-    let first = format!("  {label:<width$} ", width = LABEL - 1);
+    let first = format!("  {} ", filled(label, LABEL - 1));
     wrapped(out, text, &first, &" ".repeat(2 + LABEL));
 }
 
@@ -90,7 +91,7 @@ fn wrapped(out: &mut Page, text: &str, first: &str, rest: &str) {
     let mut line = first.to_owned();
     let mut empty = true;
     for word in text.split_whitespace().map(visible) {
-        if !empty && line.chars().count() + 1 + word.chars().count() > out.width {
+        if !empty && width(&line) + 1 + width(&word) > out.width {
             push_line(out, &line);
             line = rest.to_owned();
             empty = true;
@@ -137,8 +138,8 @@ fn picture(out: &mut Page, picture: &Bars) {
     heading(out, &picture.title);
     let total = |bar: &Bar| bar.parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part));
     let number = |bar: &Bar| format!("{:.1}", Bytes(total(bar)).as_mib());
-    let widest = |width: &dyn Fn(&Bar) -> usize| picture.bars.iter().map(width).max().unwrap_or(0);
-    let labels = widest(&|bar| bar.label.chars().count());
+    let widest = |of: &dyn Fn(&Bar) -> usize| picture.bars.iter().map(of).max().unwrap_or(0);
+    let labels = widest(&|bar| width(&bar.label));
     let numbers = widest(&|bar| number(bar).len());
     let room = out.width.saturating_sub(2 + labels + 1 + 1 + numbers);
     let largest = picture.bars.iter().map(total).max().unwrap_or(0).max(1);
@@ -146,7 +147,7 @@ fn picture(out: &mut Page, picture: &Bars) {
         let cells = (total(bar) as f64 / largest as f64 * room as f64).round() as usize;
         let letters = apportioned(&bar.parts, cells).into_iter().zip(&picture.legend);
         let drawn: String = letters.map(|(count, (letter, _))| letter.to_string().repeat(count)).collect();
-        push_line(out, &format!("  {:<labels$} {drawn} {}", bar.label, number(bar)));
+        push_line(out, &format!("  {} {drawn} {}", filled(&bar.label, labels), number(bar)));
     }
     let used = |index: usize| picture.bars.iter().any(|bar| bar.parts.get(index).is_some_and(|part| *part > 0));
     let legend = picture.legend.iter().enumerate().filter(|(index, _)| used(*index));
@@ -188,6 +189,27 @@ mod tests {
         let text = render(&Summary { blocks: vec![Block::Table(Table::new("t", ["name", "n"], rows))] });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2..], ["  a\\u{1b}[2J\\nb  1", "  c             22"], "{text}");
+    }
+
+    #[test]
+    fn labels_of_wide_characters_line_up() {
+        let bar = |label: &str| Bar { label: label.to_owned(), parts: vec![10 << 20] };
+        let bars = Bars {
+            title: "t".to_owned(),
+            bars: vec![bar("訂單"), bar("orders"), bar("e\u{301}te\u{301}")],
+            legend: vec![('H', "heap".to_owned())],
+        };
+        let facts = vec![("訂單".to_owned(), "a".to_owned()), ("repeat".to_owned(), "b".to_owned())];
+        let text = render(&Summary { blocks: vec![Block::Bars(bars), Block::Facts(facts)] });
+        let column = |line: &str, what: &str| width(line.split_once(what).unwrap_or_else(|| panic!("{text}")).0);
+        let lines: Vec<&str> = text.lines().collect();
+        let bars: Vec<usize> = lines[1..4].iter().map(|line| column(line, "H")).collect();
+        assert_eq!(bars, [9; 3], "{text}");
+        assert!(lines[1..4].iter().all(|line| width(line) <= WIDTH), "{text}");
+        let ends = |label: &str, value: &str| {
+            column(lines.iter().find(|line| line.contains(label) && !line.contains('H')).unwrap(), value)
+        };
+        assert_eq!(ends("訂單", "a"), 2 + LABEL, "{text}");
     }
 
     #[test]

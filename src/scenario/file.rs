@@ -677,6 +677,12 @@ load:
         };
         check("gc: [g1, serial]", "gc: [g2]", "`g2` is no collector");
         check("heap: [6m]", "heap: [6q]", "`6q` is not a size");
+        check("heap: [6m]", "heap: [1.5]", "`1.5` is not a size");
+        check("heap: [6m]", "heap: [64]", "`heap` is 64 bytes, too little for any process");
+        check("heap: [6m]", "limit: [512]", "write mebibytes as `64m`");
+        check("load:", "find: {limit_min: 64}\nload:", "`find.limit_min` is 64 bytes");
+        check("load:", "find: {limit_max: 1024}\nload:", "`find.limit_max` is 1,024 bytes");
+        check("load:", "find: {prove: 107}\nload:", "`find.prove` is 107 bytes");
         check("connections: 25", "connections: 0", "between 1 and 100000");
         check("requests: 50000", "requests: 0", "between 1");
         check("same: steady", "same: stedy", "no phase is named `stedy`");

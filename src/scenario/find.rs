@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use super::compare::Amount;
-use super::validate::within;
+use super::validate::{memory, within};
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -127,6 +127,9 @@ impl Find {
         };
         share("find.step", self.step, STEP.0, STEP.1)?;
         share("find.headroom", self.headroom, 0.0, HEADROOM_MAX)?;
+        memory("find.limit_min", self.limit_min)?;
+        memory("find.limit_max", self.limit_max)?;
+        memory("find.prove", self.prove)?;
         within("find.proofs", u64::from(self.proofs), 1, TRIALS_MAX)?;
         within("find.trials_max", u64::from(self.trials_max), 1, TRIALS_MAX)?;
         if self.max_rate && self.prove.is_some() {

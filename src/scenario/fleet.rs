@@ -1,7 +1,7 @@
 //! A fleet: many services, each with what it is asked and what was known of it last. Plain values.
 
 use super::Scenario;
-use super::validate::unique;
+use super::validate::{memory, unique};
 use super::written::nearest;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
@@ -86,6 +86,9 @@ impl Service {
             return Err(Error::request(format!("`{}` cannot name a service", name.escape_debug()))
                 .hint("it is the name of files: at most 200 bytes, without control characters"));
         }
+        memory("limit", self.declared)?;
+        memory("last: limit", self.last.as_ref().map(|last| last.limit_bytes).map(Bytes))?;
+        memory("last: heap", self.last.as_ref().and_then(|last| last.heap_bytes).map(Bytes))?;
         if self.within.0.is_zero() {
             return Err(Error::request("`within` must be longer than 0"));
         }

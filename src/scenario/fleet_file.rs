@@ -255,6 +255,20 @@ load: [{steady: {closed: {requests: 1}, get: /}}]
     }
 
     #[test]
+    fn a_limit_without_its_unit_is_refused() {
+        for (from, to, name) in [
+            ("limit: 512m", "limit: 512", "`limit` is 512 bytes"),
+            ("limit: 300m", "limit: 300", "`last: limit` is 300 bytes"),
+            ("heap: 64m", "heap: 64", "`last: heap` is 64 bytes"),
+        ] {
+            let error = refused(from, to).to_string();
+            assert!(error.contains(name) && error.contains("`64m`"), "{error}");
+        }
+        let whole = FLEET.replace("limit: 512m", "limit: 536870912");
+        assert_eq!(fleet_of(&whole, SCENARIO).unwrap().services[0].declared, Some(Bytes::mib(512)));
+    }
+
+    #[test]
     fn defaults_are_said_once() {
         let fleet = fleet_of(FLEET, SCENARIO).unwrap();
         let [orders, cart, users] = fleet.services.as_slice() else { panic!("{fleet:?}") };

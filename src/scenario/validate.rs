@@ -2,12 +2,15 @@
 
 use super::*;
 use crate::error::{Error, Result};
+use crate::units::{Bytes, several};
 
 /// More than the local ports of an address, and than any server is asked to hold in one process.
 const CONNECTIONS_MAX: u64 = 100_000;
 /// Requests per second: one an hour, and what no network card carries.
 const RATE_MIN: f64 = 1.0 / 3600.0;
 const RATE_MAX: f64 = 10_000_000.0;
+/// No heap and no process is smaller; a smaller number lacks its unit.
+const MEMORY_MIN: Bytes = Bytes::kib(64);
 
 impl Scenario {
     /// Checks what the types do not: bounds, unique names, marks that have a moment.
@@ -34,6 +37,10 @@ impl Scenario {
         self.validate_code()?;
         self.validate_native()?;
         self.validate_jvm()?;
+        for configuration in &self.configurations {
+            let at = |error: Error| error.at(format!("configuration: {}", configuration.name));
+            memory("heap", configuration.heap).and_then(|()| memory("limit", configuration.limit)).map_err(at)?;
+        }
         self.compare.validate(&self.configurations)?;
         if self.load.last_work().is_none() {
             return Err(Error::request("the load has no phase that works")
@@ -183,6 +190,17 @@ pub(super) fn within(name: &str, value: u64, low: u64, high: u64) -> Result<()> 
         return Ok(());
     }
     Err(Error::request(format!("`{name}` is {value}; it must lie between {low} and {high}")))
+}
+
+/// A heap or a limit that a process may have. A bare number is in bytes, so `64` is refused where `64m` was meant.
+pub(super) fn memory(name: &str, size: Option<Bytes>) -> Result<()> {
+    match size {
+        Some(Bytes(bytes)) if bytes < MEMORY_MIN.0 => {
+            Err(Error::request(format!("`{name}` is {}, too little for any process", several(bytes, "byte")))
+                .hint("a number without a unit is in bytes; write mebibytes as `64m`"))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {

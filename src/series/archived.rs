@@ -167,6 +167,54 @@ mod tests {
         assert_eq!(archive::read(&folder).unwrap().trials.len(), 1);
     }
 
+    fn finish(sink: &mut Archived<Warnings>, plan: &TrialPlan, index: u32) {
+        sink.take(&Event::TrialStarted(plan));
+        sink.take(&Event::TrialFinished(&Trial::new("a", 0, index)));
+    }
+
+    #[test]
+    fn one_archive_has_one_writer_at_a_time() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("archive");
+        let refused = |trials| {
+            let Err(error) = Archived::reopen(&folder, trials, Warnings::default()) else { panic!("{trials}") };
+            assert_eq!(error.kind, crate::error::ErrorKind::Request);
+            error.to_string()
+        };
+        let (mut first, plan) = archived(&folder);
+        finish(&mut first, &plan, 0);
+        let why = refused(1);
+        assert!(why.contains("another Loadline is writing to the archive") && why.contains("/archive"), "{why}");
+        finish(&mut first, &plan, 1);
+        first.close(true).0.unwrap();
+        // The first one added a trial after the second one had read the archive.
+        let why = refused(1);
+        assert!(why.contains("has 2 trials, and had 1 when it was read"), "{why}");
+        let mut again = Archived::reopen(&folder, 2, Warnings::default()).unwrap();
+        finish(&mut again, &plan, 2);
+        let why = refused(3);
+        assert!(why.contains("another Loadline is writing"), "{why}");
+        again.close(false).0.unwrap();
+        let read = archive::read(&folder).unwrap();
+        assert_eq!((read.trials.len(), read.missing.len()), (3, 0));
+    }
+
+    #[test]
+    fn only_an_archive_without_its_first_line_is_begun_again() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("archive");
+        assert!(archive::remove_unbegun(&folder).unwrap(), "there is none");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join(archive::INDEX), "{\"record\":\"header\",").unwrap();
+        assert!(archive::remove_unbegun(&folder).unwrap());
+        let (mut sink, plan) = archived(&folder);
+        assert!(archive::remove_unbegun(&folder).is_err(), "it is being written");
+        finish(&mut sink, &plan, 0);
+        sink.close(true).0.unwrap();
+        assert!(!archive::remove_unbegun(&folder).unwrap());
+        assert_eq!(archive::read(&folder).unwrap().trials.len(), 1);
+    }
+
     #[test]
     fn nothing_is_left_of_what_is_discarded() {
         let place = tempfile::tempdir().unwrap();

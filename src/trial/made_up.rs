@@ -625,6 +625,7 @@ impl Load {
             connections_opened: 1,
             connections_open_max: 1,
             by_request: vec![(ok, failed); self.plan.work.requests().count()],
+            never_begun: 0,
             rows: Vec::new(),
             tls_trouble: answers.tls.map(|(words, _)| words.to_owned()),
             tls_told: answers.tls.is_some_and(|(_, told)| told),

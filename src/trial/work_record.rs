@@ -41,6 +41,7 @@ pub(super) fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
         queue: open.then_some(QueueRecord { requests: outcome.queued, length_max: outcome.queue_max }),
         unanswered_ms: ages(&outcome.unanswered),
         in_flight: Some(outcome.in_flight),
+        never_begun: open.then_some(outcome.never_begun),
         by_request: by_request(outcome, work),
         ..PhaseRecord::default()
     }

@@ -40,9 +40,12 @@ impl Used {
             allocated: self.main.allocated.zip(before.main.allocated).and_then(|(now, then)| now.since(then)),
         };
         for (process, now) in &self.others {
-            let then = before.others.get(process).copied().unwrap_or_default();
-            let used = now.cpu.unwrap_or_default().saturating_sub(then.cpu.unwrap_or_default());
-            sum.cpu = sum.cpu.map(|cpu| cpu + used);
+            let known = before.others.get(process).copied();
+            let then = known.unwrap_or_default();
+            // Where the CPU time of one is not known of a moment, that of all is not: it is no nothing.
+            let cpu_before = known.map_or(Some(Duration::ZERO), |then| then.cpu);
+            let used = now.cpu.zip(cpu_before).map(|(now, then)| now.saturating_sub(then));
+            sum.cpu = sum.cpu.zip(used).map(|(cpu, used)| cpu + used);
             if let Some(now) = now.gc {
                 let (more, total) = (more(now, then.gc.unwrap_or_default()), sum.gc.get_or_insert_default());
                 (total.count, total.ns) = (total.count + more.count, total.ns + more.ns);
@@ -95,6 +98,14 @@ mod tests {
         assert_eq!(alone, Spending { cpu: Some(Duration::ZERO), ..Spending::default() });
         let dead = Used { main: Spending::default(), others };
         assert_eq!(dead.since(&before).cpu, None, "without the one that serves the sum is none");
+        // One that was there before, and whose CPU time was read at one of the two moments only.
+        let unread = |cpu: Option<u64>| Used {
+            main,
+            others: [((1, 1), Spending { cpu: cpu.map(Duration::from_millis), ..Spending::default() })].into(),
+        };
+        assert_eq!(unread(Some(9000)).since(&unread(None)).cpu, None, "not all 9 s since its start");
+        assert_eq!(unread(None).since(&unread(Some(9000))).cpu, None);
+        assert_eq!(unread(Some(9)).since(&unread(Some(4))).cpu, Some(Duration::from_millis(5)));
     }
 
     #[test]

@@ -69,7 +69,11 @@ impl Aside {
             Ok(lock) => Ok(Self { path, _lock: lock, resumed }),
             Err(cause) => {
                 let error = Error::io("write", &path, &cause);
-                let _ = fs::remove_dir_all(&path);
+                match resumed {
+                    // It holds what somebody measured: the next worker may have better luck.
+                    true => drop(fs::rename(path.join(TAKEN), path.join(LEFT))),
+                    false => drop(fs::remove_dir_all(&path)),
+                }
                 Err(error)
             }
         };
@@ -118,11 +122,11 @@ impl Aside {
     pub(super) fn remove(self) {
         let _ = fs::remove_dir_all(&self.path);
     }
+}
 
-    /// It becomes a part of the results, where its own files are of no use.
-    pub(super) fn settled(&self) {
-        let _ = fs::remove_file(self.path.join(CLAIM));
-    }
+/// Such a folder has become a part of the results, where its own files are of no use.
+pub(super) fn settled(path: &Path) {
+    let _ = fs::remove_file(path.join(CLAIM));
 }
 
 impl Claim {
@@ -310,6 +314,22 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         begin(&out, &claim(7)).leave();
         assert_eq!(folders(&out), 0);
+    }
+
+    #[test]
+    fn what_was_left_stays_where_its_next_claim_cannot_be_written() {
+        let out = tempfile::tempdir().unwrap();
+        let aside = begin(&out, &claim(7));
+        work(&aside);
+        // In the way of the next claim, as a full disk would be.
+        fs::create_dir(aside.path().join(format!("{CLAIM}.new"))).unwrap();
+        aside.leave();
+        Aside::begin(out.path(), &claim(7), "n", Leftovers::GoOn, Clock::start()).unwrap_err();
+        let [(path, 7)] = &all(out.path())[..] else { panic!("{:?}", all(out.path())) };
+        assert!(path.join("search").is_dir() && path.join(LEFT).exists());
+        fs::remove_dir(path.join(format!("{CLAIM}.new"))).unwrap();
+        let again = begin(&out, &claim(7));
+        assert!(again.is_resumed() && worked(&again));
     }
 
     #[test]

@@ -337,12 +337,9 @@ impl<'a> Doing<'a> {
                 ErrorKind::Interrupted if self.is_time_up() => (EntryOutcome::OutOfTime, None),
                 ErrorKind::Subject => (EntryOutcome::SubjectFailed, Some(error)),
                 ErrorKind::Machine => (EntryOutcome::NodeUnfit, Some(error)),
-                ErrorKind::Interrupted => {
+                // Trials that were made before stay, whatever came in between.
+                ErrorKind::Interrupted | ErrorKind::Request | ErrorKind::Bug => {
                     self.aside.into_iter().for_each(Aside::leave);
-                    return Err(error);
-                }
-                ErrorKind::Request | ErrorKind::Bug => {
-                    self.aside.into_iter().for_each(Aside::remove);
                     return Err(error);
                 }
             },

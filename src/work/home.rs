@@ -6,7 +6,7 @@
 //! exchange (`RENAME_EXCHANGE`) is refused. Only an answer takes the place of what is none; that is a rename, so that
 //! whoever reads sees one result or the other, and never half of one or none.
 
-use super::aside::Aside;
+use super::aside::{self, Aside};
 use crate::error::{Error, Result, plain};
 use crate::fleet::{folder_of, outweighs};
 use crate::record::{EntryResult, FLEET_ENTRY_SCHEMA};
@@ -110,25 +110,32 @@ impl Home {
         format!("{TRY}{}/{name}", aside.worker())
     }
 
-    /// Puts a result in place, with all that lies aside. Where somebody was faster, ours is removed.
+    /// Puts a result in place, with all that lies aside. Where somebody was faster, ours is removed, and nowhere else:
+    /// what was measured outlives a disk that is full or a server of files that is away for a moment.
     ///
     /// # Errors
-    /// `Machine` where it cannot be written: nothing of it is left then.
+    /// `Machine` where it cannot be written. A try that has its place counts as soon as somebody looks again; one that
+    /// lies aside still is left for the next worker of the entry.
     pub(super) fn put(&self, aside: Aside, result: &EntryResult) -> Result<Put> {
         let own = self.folder.join(format!("{TRY}{}", aside.worker()));
-        let moved = self.move_in(&aside, &own, result);
-        match moved.and_then(|()| self.name(&own, result)) {
+        if let Err(error) = self.move_in(&aside, &own, result) {
+            let kept = format!("what was measured lies in {}", aside.path().display());
+            aside.leave();
+            // Where nothing else is in it.
+            let _ = fs::remove_dir(&self.folder);
+            return Err(error.at(kept));
+        }
+        match self.name(&own, result) {
             Ok(Put::Ours) => {
                 sync(&self.folder);
                 Ok(Put::Ours)
             }
-            other => {
-                aside.remove();
+            Ok(Put::Theirs(theirs)) => {
+                // Litter, where it cannot be removed.
                 let _ = fs::remove_dir_all(&own);
-                // Where nothing else is in it.
-                let _ = fs::remove_dir(&self.folder);
-                other
+                Ok(Put::Theirs(theirs))
             }
+            Err(error) => Err(error.at(format!("what was measured lies in {}", own.display()))),
         }
     }
 
@@ -141,9 +148,10 @@ impl Home {
         text.push(b'\n');
         let mut file = File::create(&path).map_err(|cause| fails(&cause))?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(|cause| fails(&cause))?;
-        aside.settled();
         fs::create_dir_all(&self.folder).map_err(|cause| Error::io("create", &self.folder, &cause))?;
         fs::rename(aside.path(), own).map_err(|cause| Error::io("rename", aside.path(), &cause))?;
+        // Only now: a folder without its claim is gone on with by nobody.
+        aside::settled(own);
         sync(&self.folder);
         Ok(())
     }

@@ -95,8 +95,8 @@ fn write_phase(files: &mut archive::TrialFiles, phase: &mut PhaseRecord, per_sec
                     first_byte_ns: started_ns + time_ns,
                     ended_ns: started_ns + time_ns,
                     body_bytes: 12,
-                    request: 0,
-                    connection: (n % 25) as u32,
+                    request: Some(0),
+                    connection: Some((n % 25) as u32),
                     status: if failed { 0 } else { 200 },
                     failure: failed.then_some("reset"),
                 });

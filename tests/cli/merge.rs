@@ -72,6 +72,7 @@ fn result(plan: &Plan, index: u32) -> EntryResult {
         heap_bytes: Some(limit / 2 * MIB),
         direct_bytes: None,
         held: 5,
+        proof: None,
         failing_share_max: 0.45,
         below_bytes: None,
         cause: None,

@@ -12,7 +12,8 @@ use loadline::fleet::Plan;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
     FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, PlanEntry, ProbeRecord, ProbeStage,
-    ProbeVerdict, ProcessRecord, RateRecord, Reported, RuleRecord, Task, Times, Timing, Tool, Unit, Unknowns, Why,
+    ProbeVerdict, ProcessRecord, ProofRecord, RateRecord, Reported, RuleRecord, Task, Times, Timing, Tool, Unit,
+    Unknowns, Why,
 };
 use loadline::scenario::{Last, PastLine, Scenario, TrialPlan, parse, parse_fleet};
 use loadline::units::Bytes;
@@ -125,6 +126,18 @@ fn tuned() -> Value {
     json!(read)
 }
 
+/// The highest rate, as a search found it.
+fn highest_rate() -> RateRecord {
+    RateRecord {
+        rate_per_s: 1200.0,
+        held: 5,
+        proof: Some(ProofRecord { tried: 5, choosing: 1, candidates: 1 }),
+        failing_share_max: Some(0.6),
+        above_per_s: Some(1224.0),
+        cause_text: vec!["rate.steady was 90.00 %".to_owned()],
+    }
+}
+
 /// A search with all that one can say.
 fn searched() -> Value {
     let line = LineRecord {
@@ -132,6 +145,7 @@ fn searched() -> Value {
         heap_bytes: Some(8 << 20),
         direct_bytes: Some(50 << 20),
         held: 5,
+        proof: Some(ProofRecord { tried: 6, choosing: 1, candidates: 2 }),
         failing_share_max: 0.45,
         below_bytes: Some(95 << 20),
         cause: Some(FailureCause::FilePages),
@@ -140,12 +154,6 @@ fn searched() -> Value {
     };
     let knee = KneeRecord { heap_bytes: 24 << 20, limit_bytes: 113 << 20, cpu_ratio: 0.8 };
     let rule = RuleRecord { name: "JVM default".to_owned(), limit_bytes: 128 << 20, how: "its terms".to_owned() };
-    let rate = RateRecord {
-        rate_per_s: 1200.0,
-        held: 5,
-        above_per_s: Some(1224.0),
-        cause_text: vec!["rate.steady was 90.00 %".to_owned()],
-    };
     let find = FindRecord {
         configuration: "serial".to_owned(),
         target: vec!["p99<50ms".to_owned()],
@@ -163,7 +171,7 @@ fn searched() -> Value {
         options: vec!["-Xmx8m".to_owned()],
         others: vec![rule],
         prove_bytes: Some(97 << 20),
-        rate: Some(rate),
+        rate: Some(highest_rate()),
         trials: 14,
         seconds: 190.5,
     };

@@ -85,6 +85,7 @@ fn check(plan: &Plan, outcome: &Outcome) {
     assert_eq!(outcome.wrong_statuses.values().sum::<u64>(), outcome.failures.status);
     assert_eq!(outcome.by_request.len(), plan.work.requests().count());
     let by_request = outcome.by_request.iter().fold((0, 0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+    let by_request = (by_request.0, by_request.1 + outcome.never_begun);
     assert_eq!(by_request, (outcome.ok, failed), "{:?}", outcome.by_request);
     assert!(outcome.rate_ok <= outcome.ok && outcome.rate_span_ns <= outcome.elapsed_ns.max(outcome.rate_span_ns));
     // In HTTP/2 those that end after a goodbye stand beside their successor, each with a last request at least.

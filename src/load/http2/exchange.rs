@@ -8,7 +8,7 @@ use super::stream::{Doing, Slot, StreamStep, Upload};
 use crate::error::{Error, Result};
 use crate::load::exchange::BACK_OFF_NS;
 use crate::load::link::Dialled;
-use crate::load::tally::{Ended, Failure};
+use crate::load::tally::{Ended, Failure, Place};
 use crate::load::timers::Due;
 use bytes::Bytes;
 use h2::Reason;
@@ -255,8 +255,7 @@ fn ended(slot: &Slot, place: u32, now_ns: u64) -> Ended {
         connected_ns: slot.connected_ns,
         first_byte_ns: slot.first_byte_ns,
         ended_ns: now_ns,
-        request: slot.request,
-        connection: place,
+        place: Some(Place { request: slot.request, connection: place }),
         status: slot.answer.status,
         body_bytes: slot.answer.body_bytes,
     }

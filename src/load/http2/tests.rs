@@ -457,7 +457,9 @@ fn rows_tell_each_request() {
     assert_eq!(outcome.rows.len(), 50);
     let fits = |row: &crate::load::Row| {
         let ordered = row.started_ns <= row.connected_ns && row.first_byte_ns <= row.ended_ns;
-        ordered && (row.status, row.body_bytes, row.failure) == (200, 2, None) && row.connection < 2
+        ordered
+            && (row.status, row.body_bytes, row.failure) == (200, 2, None)
+            && row.connection.is_some_and(|of| of < 2)
     };
     assert!(outcome.rows.iter().all(fits), "{:?}", outcome.rows);
     assert_eq!(outcome.rows.iter().filter(|row| row.connected_ns > row.started_ns).count(), 2, "two had to connect");

@@ -45,7 +45,7 @@ pub(super) fn drive_under(plan: &Plan, control: &Control) -> Outcome {
     assert!(outcome.lag.as_ref().is_none_or(|lag| lag.len() + outcome.failures.unanswered >= outcome.requests));
     assert_eq!(outcome.unanswered.len(), outcome.failures.unanswered);
     let (by_ok, by_failed) = outcome.by_request.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    assert_eq!((by_ok, by_failed), (outcome.ok, outcome.failures.total()));
+    assert_eq!((by_ok, by_failed + outcome.never_begun), (outcome.ok, outcome.failures.total()));
     // In HTTP/2 those that end after a goodbye stand beside their successor, each with a last request at least.
     let at_once = if plan.work.protocol == Protocol::Http1 { 1 } else { 1 + u64::from(plan.work.protocol.streams()) };
     assert!(outcome.connections_open_max <= at_once * outcome.connections_asked);

@@ -56,6 +56,24 @@ fn what_is_not_answered_is_counted_with_its_age() {
 }
 
 #[test]
+fn what_never_began_is_charged_to_no_request_of_a_mix() {
+    let server = ScriptedServer::start(|exchange| match exchange.nth {
+        0..10 => exchange.say(OK),
+        _ => exchange.hang(),
+    });
+    let mut plan = open(server.address, 200.0, Until::Elapsed(ms(500)), Pool::fixed(2));
+    plan.work.others = vec![Request::new(Method::Get, "/other")];
+    (plan.work.drain, plan.rows_max) = (Some(ms(100)), 1000);
+    let outcome = drive_lawfully(&plan);
+    assert_eq!((outcome.ok, outcome.failures.unanswered), (10, 90));
+    // Two were under way on the two connections; all others only waited for one.
+    assert_eq!(outcome.never_begun, 88);
+    assert_eq!(outcome.by_request.iter().map(|(_, failed)| failed).sum::<u64>(), 2, "{:?}", outcome.by_request);
+    let placeless = outcome.rows.iter().filter(|row| row.request.is_none() && row.connection.is_none());
+    assert_eq!(placeless.count(), 88);
+}
+
+#[test]
 fn a_closed_phase_drains_as_well() {
     let server = ScriptedServer::start(|exchange| exchange.hang());
     let mut plan = plan(server.address, 3, Until::Elapsed(ms(100)));

@@ -9,6 +9,7 @@ use crate::owner::{label, place};
 use crate::record::{AccountRecord, Evidence, IntervalRecord, PhaseRecord, Sample, Trial};
 use crate::report::markup::shortened;
 use crate::report::summary::Table;
+use crate::report::width::width;
 use crate::scenario::MarkPoint;
 use crate::units::{grouped, milliseconds};
 
@@ -484,7 +485,7 @@ fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item>
         let (class, hatched) = owner_style(name);
         let screen = label(name);
         let room = f64::from(across.1 - across.0) / f64::from(WIDTH) * 860.0;
-        let label = if screen.chars().count() as f64 * 6.6 + 8.0 < room { screen.to_owned() } else { String::new() };
+        let label = if width(screen) as f64 * 6.6 + 8.0 < room { screen.to_owned() } else { String::new() };
         items.push(Item::Area {
             across,
             down: (top, top + 200),

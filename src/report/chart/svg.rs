@@ -4,6 +4,7 @@
 use super::model::{Anchor, Axis, Chart, Item, Panel, SHAPES, Sign};
 use super::thin::{Point, WIDTH};
 use crate::report::markup::{Attribute, Markup, shortened};
+use crate::report::width::width;
 use crate::units::trimmed;
 use std::fmt::{Display, Write};
 
@@ -130,7 +131,7 @@ fn tenths(y: u32) -> String {
 
 /// Estimated width of a small text, in pixels.
 fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * CHARACTER
+    width(text) as f64 * CHARACTER
 }
 
 /// Where the parts of a chart lie, in pixels from its top.

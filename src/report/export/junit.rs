@@ -210,6 +210,7 @@ fn search(of: &FindRecord, trials: &[Trial]) -> Case {
         ("heap_bytes", line.and_then(|line| line.heap_bytes)),
         ("below_bytes", line.and_then(|line| line.below_bytes)),
         ("held", line.map(|line| u64::from(line.held))),
+        ("tried", line.map(|line| u64::from(line.tried()))),
         ("warm_bytes", of.warm.as_ref().map(|warm| warm.limit_bytes)),
         ("trials", Some(u64::from(of.trials))),
     ];

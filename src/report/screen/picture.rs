@@ -6,6 +6,7 @@ use crate::report::summary::{
     Block, Summary, Table, counted_jvms, hidden_processes, jvm_in_full, lines_of_jvms, no_jvm,
 };
 use crate::report::terminal::render_within;
+use crate::report::width::{first, width};
 use crate::units::roughly;
 use std::cmp::Reverse;
 
@@ -150,7 +151,7 @@ pub(super) fn drawn(scene: &Scene<'_>, size: Size) -> Vec<Line> {
     lines.resize(size.lines - 1, plain(String::new()));
     lines.push(plain(format!("  {}", if scene.keys { hint } else { "Ctrl-C ends".to_owned() })));
     for line in &mut lines {
-        line.text = line.text.chars().take(size.columns).collect();
+        line.text = first(&line.text, size.columns).to_owned();
     }
     lines
 }
@@ -163,7 +164,7 @@ fn head(document: &WatchDocument, columns: usize) -> String {
     let every = roughly_exact(document.every_ms);
     let left = counted_jvms(&document.jvms, &every);
     let right = document.taken.replace('T', " ");
-    let gap = columns.saturating_sub(left.chars().count() + right.chars().count());
+    let gap = columns.saturating_sub(width(&left) + width(&right));
     if gap == 0 { left } else { format!("{left}{}{right}", " ".repeat(gap)) }
 }
 

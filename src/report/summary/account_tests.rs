@@ -204,7 +204,7 @@ proptest! {
         let mut document = document();
         document.mark.account = Some(record);
         for line in render(&summarize_account(&document, &[Detail::Region])).lines() {
-            prop_assert!(line.chars().count() <= 80, "{}", line);
+            prop_assert!(crate::report::width::width(line) <= 80, "{}", line);
         }
     }
 }

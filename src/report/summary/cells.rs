@@ -2,6 +2,7 @@
 
 use crate::record::{Mark, Trial};
 use crate::report::export::visible;
+use crate::report::width::{first, last, width};
 use crate::units::{Bytes, grouped};
 
 /// An absent number.
@@ -35,17 +36,17 @@ pub(super) fn signed(growth: i64, show: fn(u64) -> String) -> String {
 /// A text that leaves room for the numbers of its row, with what steers a terminal written out.
 pub(super) fn beginning(text: &str, most: usize) -> String {
     let text = visible(text);
-    match text.char_indices().nth(most) {
-        Some(_) => format!("{}...", text.chars().take(most - 3).collect::<String>()),
-        None => text,
+    match width(&text) {
+        columns if columns > most => format!("{}...", first(&text, most.saturating_sub(3))),
+        _ => text,
     }
 }
 
 /// As [`beginning`], the end of a path or of a class, which says more.
 pub(super) fn end(text: &str, most: usize) -> String {
     let text = visible(text);
-    match text.chars().count() {
-        length if length > most => format!("...{}", text.chars().skip(length + 3 - most).collect::<String>()),
+    match width(&text) {
+        columns if columns > most => format!("...{}", last(&text, most.saturating_sub(3))),
         _ => text,
     }
 }

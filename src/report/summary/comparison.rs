@@ -2,6 +2,7 @@
 //! what disturbed the blocks.
 
 use super::super::quantity::{Estimate, budget_number, shown};
+use super::super::width::{first, width};
 use super::super::words::{Pair, VERDICTS, name_of, outcome_words, pairs, verdict_word};
 use super::block::{Block, Table};
 use super::cells::{NONE, cells};
@@ -116,8 +117,8 @@ fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
 /// A name that leaves room for numbers.
 fn brief(name: &str) -> String {
     const WIDTH: usize = 12;
-    match name.chars().count() {
-        count if count > WIDTH => format!("{}…", name.chars().take(WIDTH - 1).collect::<String>()),
+    match width(name) {
+        columns if columns > WIDTH => format!("{}…", first(name, WIDTH - 1)),
         _ => name.to_owned(),
     }
 }

@@ -12,11 +12,11 @@ use super::trial::of_trial;
 use super::tried::{cause_words, tried};
 use crate::record::{
     AccountRecord, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, ProbeStage, ProbeVerdict,
-    RuleRecord, Trial, Unknowns,
+    ProofRecord, RuleRecord, Trial, Unknowns,
 };
 use crate::report::snippets::{self, Snippet};
 use crate::scenario::MarkPoint;
-use crate::series::search::{PROOF_CONFIDENCE, failing_share_max};
+use crate::series::search::PROOF_CONFIDENCE;
 use crate::units::{Bytes, per_second, several, trimmed};
 
 /// File pages charged to somebody else that are worth a word. The C library and locales, which every process of a host
@@ -124,7 +124,7 @@ pub(in crate::report) fn told(find: &FindRecord, trials: &[Trial]) -> String {
     if let Some(limit) = find.prove_bytes.map(Bytes) {
         return match (find.outcome, &find.line) {
             (FindOutcome::GivenUp, _) => format!("{} Give more trials with `trials_max`.", sentence(&find.text)),
-            (_, Some(line)) => format!("The target holds at {limit}, {}.", times(line.held)),
+            (_, Some(line)) => format!("The target holds at {limit}, {}.", times(line.held, line.tried())),
             (_, None) => format!("{} Give more memory, or ask for less.", sentence(&find.text)),
         };
     }
@@ -164,7 +164,10 @@ fn rate_told(find: &FindRecord, trials: &[Trial]) -> String {
             let above =
                 rate.above_per_s.map_or_else(String::new, |above| format!("; at {}/s it failed", per_second(above)));
             let rate_text = per_second(rate.rate_per_s);
-            format!("{rate_text}/s is the highest rate that {limit} can carry, {}{above}.", times(rate.held))
+            format!(
+                "{rate_text}/s is the highest rate that {limit} can carry, {}{above}.",
+                times(rate.held, rate.tried())
+            )
         }
         (FindOutcome::Never, None) => {
             let rates = trials.iter().filter_map(|trial| trial.probe.as_ref()?.rate_per_s);
@@ -225,7 +228,7 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
         let label = if find.prove_bytes.is_some() { "limit" } else { "load line" };
         let host = "on a host where nobody else holds the file pages";
         facts.push((label, format!("{}{}, {host}", Bytes(line.limit_bytes), with_heap(find, line))));
-        facts.push(("proof", proof(line.held, line.failing_share_max)));
+        facts.push(("proof", proof(line.held, line.proof, Some(line.failing_share_max))));
         facts.extend(below(line).map(|text| ("below", text)));
         facts.extend(edge(line).map(|text| ("edge", text)));
         facts.extend(charge(line, trials).map(|text| ("charge", text)));
@@ -250,7 +253,7 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
     facts.extend(knee(find).map(|text| ("knee", text)));
     if let Some(rate) = &find.rate {
         facts.push(("rate", format!("{}/s", per_second(rate.rate_per_s))));
-        facts.push(("proof", proof(rate.held, failing_share_max(rate.held))));
+        facts.push(("proof", proof(rate.held, rate.proof, rate.failing_share_max)));
         facts.extend(rate.above_per_s.map(|above| {
             let why = if rate.cause_text.is_empty() {
                 "the target did not hold".to_owned()
@@ -273,20 +276,35 @@ pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(Stri
     facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
 }
 
-/// What n of n shows, and what it leaves open.
-fn proof(held: u32, failing_share_max: f64) -> String {
+/// What the trials show, and what they leave open.
+fn proof(held: u32, proof: Option<ProofRecord>, failing_share_max: Option<f64>) -> String {
+    let tried = proof.map_or(held, |proof| proof.tried);
+    let chosen = proof.map_or_else(String::new, chosen);
+    let bound = failing_share_max.filter(|share| *share < 1.0).map(|share| {
+        let confidence = PROOF_CONFIDENCE * 100.0;
+        format!("with {confidence:.0} % confidence a start fails in less than {:.0} % of cases", share * 100.0)
+    });
+    let bound = bound.unwrap_or_else(|| "that says nothing of how often a start fails".to_owned());
     format!(
-        "held {}: with {:.0} % confidence a start fails in less than {:.0} % of cases; nothing is said of other loads, \
-         other hosts and longer times",
-        times(held),
-        PROOF_CONFIDENCE * 100.0,
-        failing_share_max * 100.0
+        "held {}{chosen}: {bound}; nothing is said of other loads, other hosts and longer times",
+        times(held, tried)
     )
 }
 
+/// Which of the trials are no proof, where the search chose the value by some of them.
+fn chosen(proof: ProofRecord) -> String {
+    let ProofRecord { tried, choosing, candidates } = proof;
+    if choosing == 0 {
+        return String::new();
+    }
+    let others = tried.saturating_sub(choosing);
+    let after = if candidates > 1 { format!(", after {candidates} values were put to proof") } else { String::new() };
+    format!(" ({choosing} of these trials chose it, and {others} count as proof{after})")
+}
+
 /// `5 of 5 times`.
-fn times(held: u32) -> String {
-    format!("{held} of {}", several(u64::from(held), "time"))
+fn times(held: u32, tried: u32) -> String {
+    format!("{held} of {}", several(u64::from(tried), "time"))
 }
 
 fn times_in_a_row(count: u32) -> String {
@@ -360,7 +378,7 @@ fn warm_text(warm: &LineRecord) -> String {
     format!(
         "{} where the file pages are in memory already and charged to somebody else (held {}); do not count on it",
         Bytes(warm.limit_bytes),
-        times(warm.held)
+        times(warm.held, warm.tried())
     )
 }
 

@@ -78,7 +78,19 @@ fn each_trial_has_its_row_and_long_summaries_are_asked_for() {
 fn what_was_proved_is_said_with_its_limits() {
     let document = find_sample::found();
     let proof = fact(&document, "proof").unwrap();
+    let begins = "held 5 of 5 times (1 of these trials chose it, and 4 count as proof): with 95 % confidence a start fails \
+                  in less than 60 % of cases";
+    assert!(proof.starts_with(begins), "{proof}");
+    let proved = find_sample::proved(400 * MIB);
+    let proof = fact(&proved, "proof").unwrap();
     assert!(proof.starts_with("held 5 of 5 times: with 95 % confidence a start fails in less than 45 % of cases"));
+    let mut mishap = find_sample::found();
+    let line = mishap.find.as_mut().and_then(|find| find.line.as_mut()).unwrap();
+    line.proof = Some(ProofRecord { tried: 6, choosing: 1, candidates: 2 });
+    let proof = fact(&mishap, "proof").unwrap();
+    assert!(proof.starts_with("held 5 of 6 times (1 of these trials chose it, and 5 count as proof, after 2 values"));
+    let once = super::proof(1, Some(ProofRecord { tried: 1, choosing: 1, candidates: 1 }), Some(1.0));
+    assert!(once.contains("says nothing of how often a start fails"), "{once}");
     assert!(proof.contains("nothing is said of other loads, other hosts and longer times"), "{proof}");
     let below = fact(&document, "below").unwrap();
     assert!(below.contains("file pages were dropped and read again, over and over (p99.steady was 812 ms"), "{below}");
@@ -228,6 +240,7 @@ proptest! {
             limit_bytes: limit,
             heap_bytes: heap,
             held,
+            proof: None,
             failing_share_max: share,
             below_bytes: below,
             cause: None,

@@ -156,7 +156,8 @@ fn bytes(phase: &PhaseRecord, generator: &Generator) -> String {
 /// Small sums in KiB: many short answers in a second are no MiB.
 fn size(bytes: u64) -> String {
     match bytes {
-        0..0x10_0000 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        // 1,023.95 KiB would be written as 1,024.0.
+        0..1_048_525 => format!("{:.1} KiB", bytes as f64 / 1024.0),
         _ => Bytes(bytes).to_string(),
     }
 }
@@ -204,7 +205,10 @@ fn requests(phase: &PhaseRecord) -> Table {
             grouped(request.failed),
         ]
     };
-    Table::new("by request", ["request", "weight", "ok", "failed"], phase.by_request.iter().map(row))
+    let never = phase.never_begun.filter(|never| *never > 0);
+    let never = never.map(|never| vec!["(never begun)".to_owned(), "-".to_owned(), "-".to_owned(), grouped(never)]);
+    let rows = phase.by_request.iter().map(row).chain(never);
+    Table::new("by request", ["request", "weight", "ok", "failed"], rows)
 }
 
 fn verdicts(document: &LoadDocument) -> Vec<String> {

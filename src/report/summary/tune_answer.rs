@@ -189,7 +189,7 @@ pub(super) fn limits(lines: &LinesRecord) -> Option<String> {
     let size = |bytes: u64| shown(Unit::Bytes, Some(bytes as f64));
     let of = |find: &Option<FindRecord>| {
         let line = find.as_ref()?.line.as_ref()?;
-        let times = several(u64::from(line.held), "time");
+        let times = several(u64::from(line.tried()), "time");
         Some((line.limit_bytes, format!("{} ({} of {times})", size(line.limit_bytes), line.held)))
     };
     let set = lines.tuned.as_ref().and_then(|find| {

@@ -4,6 +4,7 @@ use super::super::summarize;
 use super::*;
 use crate::record::{LinesRecord, NoiseRecord, OwnerBytes};
 use crate::report::terminal::render;
+use crate::report::width::width;
 use crate::report::{find_sample, tune_sample};
 use crate::scenario::{Change, Objective};
 use proptest::prelude::*;
@@ -25,8 +26,8 @@ fn fact<'a>(facts: &'a [(String, String)], label: &str) -> Option<&'a str> {
 /// A table's lines, lines to copy and single long words are as long as they are.
 fn too_wide(text: &str) -> Vec<&str> {
     let copied = |line: &&str| ["docker run", "JAVA_TOOL_OPTIONS", "value: "].iter().any(|word| line.contains(word));
-    let one_word = |line: &&str| line.split_whitespace().any(|word| word.chars().count() > WIDTH - 20);
-    text.lines().filter(|line| line.chars().count() > WIDTH && !copied(line) && !one_word(line)).collect()
+    let one_word = |line: &&str| line.split_whitespace().any(|word| width(word) > WIDTH - 20);
+    text.lines().filter(|line| width(line) > WIDTH && !copied(line) && !one_word(line)).collect()
 }
 
 #[test]

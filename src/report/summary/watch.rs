@@ -4,6 +4,7 @@ use super::block::{Block, Summary, Table};
 use super::cells::{NONE, end, mib, signed};
 use crate::owner;
 use crate::record::{GrowthRecord, GrowthWord, WatchAccount, WatchCourse, WatchDocument, WatchPart, WatchedJvm};
+use crate::report::width::{filled, width as wide};
 use crate::units::{Bytes, grouped, roughly, several};
 
 /// Columns of what is printed once.
@@ -62,7 +63,7 @@ pub(in crate::report) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
     let table = Table::new("MiB", head, jvms.iter().map(row)).worded(1, 1);
     let mut table = narrowed(table, width, &["pid", "files", "held", "heap", "limit"], NAME_CHARS.1);
     let over = columns(&table).saturating_sub(width);
-    let longest = table.rows.iter().map(|row| row[0].chars().count()).max().unwrap_or(0);
+    let longest = table.rows.iter().map(|row| wide(&row[0])).max().unwrap_or(0);
     let room = longest.saturating_sub(over).max(NAME_CHARS.1);
     table.rows.iter_mut().for_each(|row| row[0] = end(&row[0], room));
     let note = "heap: what the last collection of the old generation left, or what is in use; anon: what no reclaim \
@@ -74,7 +75,7 @@ pub(in crate::report) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
 /// so many characters.
 fn narrowed(mut table: Table, width: usize, spare: &[&str], least: usize) -> Table {
     for name in spare {
-        let longest = table.rows.iter().map(|row| row[0].chars().count()).max().unwrap_or(0);
+        let longest = table.rows.iter().map(|row| wide(&row[0])).max().unwrap_or(0);
         if columns(&table) <= width + longest.saturating_sub(least) {
             break;
         }
@@ -88,8 +89,8 @@ fn narrowed(mut table: Table, width: usize, spare: &[&str], least: usize) -> Tab
 /// How wide a table is drawn.
 pub(super) fn columns(table: &Table) -> usize {
     let widest = |column: usize| {
-        let cells = table.rows.iter().map(|row| row[column].chars().count());
-        cells.chain([table.head[column].chars().count()]).max().unwrap_or(0)
+        let cells = table.rows.iter().map(|row| wide(&row[column]));
+        cells.chain([wide(&table.head[column])]).max().unwrap_or(0)
     };
     let room = |column: usize| if table.has_numbers(column) { 1 } else { 2 };
     (0..table.head.len()).map(|column| widest(column) + room(column)).sum()
@@ -317,8 +318,9 @@ fn side_by_side(title: String, head: &str, rows: Vec<(String, u64)>, width: usiz
     let half = rows.len().div_ceil(2);
     let pair = |at: usize| {
         let [left, right] = [rows.get(at), rows.get(half + at)].map(cells);
-        let left_text = format!("{:<27} {:>8}", left[0], left[1]);
-        let right_text = if right[0].is_empty() { String::new() } else { format!("{:<27} {:>8}", right[0], right[1]) };
+        let left_text = format!("{} {:>8}", filled(&left[0], 27), left[1]);
+        let right_text =
+            if right[0].is_empty() { String::new() } else { format!("{} {:>8}", filled(&right[0], 27), right[1]) };
         vec![left_text, right_text]
     };
     let head = format!("{head:<27} {:>8}", "held");

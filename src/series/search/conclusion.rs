@@ -6,11 +6,12 @@ use super::course::{Standing, rate_of, rate_step, standing};
 use super::edge::Step;
 use crate::numbers::median;
 use crate::record::{
-    FindOutcome, FindRecord, KneeRecord, LineRecord, ProbeRecord, ProbeStage, ProbeVerdict, RateRecord, Trial,
-    Unknowns, limit_to_set,
+    FindOutcome, FindRecord, KneeRecord, LineRecord, ProbeRecord, ProbeStage, ProbeVerdict, ProofRecord, RateRecord,
+    Trial, Unknowns, limit_to_set,
 };
 use crate::scenario::Find;
 use crate::units::Bytes;
+use statrs::distribution::{Beta, ContinuousCDF};
 
 /// How sure a proof makes: a start that failed more often than it allows would have failed in it at least once.
 pub const PROOF_CONFIDENCE: f64 = 0.95;
@@ -21,7 +22,7 @@ const KNEE_GAIN_MIN: f64 = 1.10;
 
 /// What a search for the highest rate has found.
 fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
-    let Step::Found { value, held, below } = rate_step(course, trials)? else { return None };
+    let Step::Found { value, held, proof, below } = rate_step(course, trials)? else { return None };
     let above_per_s = below.map(rate_of);
     let near = |one: f64, other: f64| (one / other - 1.0).abs() < course.step / 2.0;
     let broken = counted(trials, ProbeStage::Rate).filter(|(_, probe)| {
@@ -29,7 +30,14 @@ fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
             && above_per_s.zip(probe.rate_per_s).is_some_and(|(above, asked)| near(above, asked))
     });
     let cause_text = broken.last().map(|(_, probe)| probe.why.clone()).unwrap_or_default();
-    Some(RateRecord { rate_per_s: rate_of(value), held, above_per_s, cause_text })
+    Some(RateRecord {
+        rate_per_s: rate_of(value),
+        held,
+        proof: Some(proof),
+        failing_share_max: Some(failing_share_max(held, proof)),
+        above_per_s,
+        cause_text,
+    })
 }
 
 /// What these trials say together. `others` and `options` are left empty: they need more than trials.
@@ -65,9 +73,27 @@ pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
     }
 }
 
-/// The share of starts that may fail all the same where so many trials in a row held, with [`PROOF_CONFIDENCE`].
-pub fn failing_share_max(held: u32) -> f64 {
-    1.0 - (1.0 - PROOF_CONFIDENCE).powf(1.0 / f64::from(held.max(1)))
+/// The share of starts that may fail all the same, with [`PROOF_CONFIDENCE`]: the exact bound of Clopper and Pearson
+/// (1934). Every failure counts, and of the trials that held those that did not choose the value. Of several candidates
+/// the one that is found passed where others did not: the k-th may be wrong in 1 of 2^k parts of the searches that may
+/// be wrong, so that all of them together may not be wrong more often.
+pub fn failing_share_max(held: u32, proof: ProofRecord) -> f64 {
+    let ProofRecord { tried, choosing, candidates } = proof;
+    let (failed, holding) = (tried.saturating_sub(held), held.saturating_sub(choosing));
+    let parts = if choosing == 0 { 1.0 } else { 2_f64.powi(candidates.clamp(1, 64) as i32) };
+    let wrong = (1.0 - PROOF_CONFIDENCE) / parts;
+    match Beta::new(f64::from(failed) + 1.0, f64::from(holding)) {
+        _ if failed == 0 && holding > 0 => 1.0 - wrong.powf(1.0 / f64::from(holding)),
+        Ok(beta) => beta.inverse_cdf(1.0 - wrong).min(1.0),
+        // Not one trial that held proves anything.
+        Err(_) => 1.0,
+    }
+}
+
+/// `5 of 5 trials in a row`, `5 of 6 trials`.
+fn so_often(held: u32, tried: u32) -> String {
+    let row = if held == tried { " in a row" } else { "" };
+    format!("{held} of {tried} trials{row}")
 }
 
 /// Of the whole trial; in archives that do not have it, from the command to the end of the last phase.
@@ -102,7 +128,7 @@ fn outcome(course: &Course, standing: &Standing<'_>, trials: &[Trial]) -> FindOu
 
 /// The line that a stage has found.
 fn line(step: Option<Step>, stage: ProbeStage, standing: &Standing<'_>, trials: &[Trial]) -> Option<LineRecord> {
-    let Step::Found { value, held, below } = step? else { return None };
+    let Step::Found { value, held, proof, below } = step? else { return None };
     let own: Vec<(&Trial, &ProbeRecord)> =
         counted(trials, stage).filter(|(_, probe)| probe.gave(standing.heap, standing.direct)).collect();
     let failed = |(_, probe): &&(&Trial, &ProbeRecord)| probe.verdict == ProbeVerdict::Fails;
@@ -122,7 +148,8 @@ fn line(step: Option<Step>, stage: ProbeStage, standing: &Standing<'_>, trials: 
         heap_bytes: standing.heap,
         direct_bytes: standing.direct,
         held,
-        failing_share_max: failing_share_max(held),
+        proof: Some(proof),
+        failing_share_max: failing_share_max(held, proof),
         below_bytes: below.filter(|_| broken.is_some()),
         cause: broken.and_then(|probe| probe.cause),
         cause_text: broken.map(|probe| probe.why.clone()).unwrap_or_default(),
@@ -165,14 +192,13 @@ fn text(
 ) -> String {
     if let Some(rate) = rate(course, trials) {
         let limit = Bytes(course.limit_max);
-        let held = format!("{0} of {0} trials in a row held at {1:.0}/s with {limit}", rate.held, rate.rate_per_s);
+        let held = format!("{} held at {:.0}/s with {limit}", so_often(rate.held, rate.tried()), rate.rate_per_s);
         return rate.above_per_s.map_or(held.clone(), |above| format!("{held}; at {above:.0}/s it failed"));
     }
     match (outcome, line) {
         (FindOutcome::Found | FindOutcome::AtLowerBound, Some(line)) => {
             let heap = line.heap_bytes.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
-            let held =
-                format!("{} of {} trials in a row held at {}{heap}", line.held, line.held, Bytes(line.limit_bytes));
+            let held = format!("{} held at {}{heap}", so_often(line.held, line.tried()), Bytes(line.limit_bytes));
             match line.below_bytes {
                 Some(below) => format!("{held}; at {} it failed", Bytes(below)),
                 None if course.prove.is_some() => held,

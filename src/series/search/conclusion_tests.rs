@@ -1,5 +1,6 @@
 //! What is concluded from trials that are put together by hand: lines, knees, headroom, lengths.
 
+use super::super::edge;
 use super::*;
 use crate::record::{FailureCause, Model, Pages, PhaseRecord, SubjectWork};
 use crate::units::MIB;
@@ -61,7 +62,8 @@ const FAILS: ProbeVerdict = ProbeVerdict::Fails;
 
 /// A line at 100 MiB with a heap of 30, from these trials.
 fn line_of(trials: &[Trial], below: Option<u64>) -> LineRecord {
-    let found = Step::Found { value: 100 * MIB, held: 5, below: below.map(|below| below * MIB) };
+    let proof = ProofRecord { tried: 5, choosing: 1, candidates: 1 };
+    let found = Step::Found { value: 100 * MIB, held: 5, proof, below: below.map(|below| below * MIB) };
     line(Some(found), ProbeStage::Limit, &standing(Some(30)), trials).unwrap()
 }
 
@@ -102,11 +104,57 @@ fn an_edge_is_as_wide_as_failures_lie_above_what_held() {
 }
 
 #[test]
-fn a_proof_of_five_leaves_nearly_half() {
-    // 1 - 0.05^(1/n): 95 % of such servers would have failed at least once.
-    assert!((failing_share_max(5) - 0.4507).abs() < 1e-4);
-    assert!((failing_share_max(1) - 0.95).abs() < 1e-9);
-    assert_eq!(failing_share_max(0), failing_share_max(1));
+fn a_proof_counts_every_failure_and_no_trial_that_chose_the_value() {
+    let check = |held, tried, choosing, candidates, share: f64| {
+        let bound = failing_share_max(held, ProofRecord { tried, choosing, candidates });
+        assert!((bound - share).abs() < 5e-4, "{held} of {tried}, {choosing} chose, {candidates}: {bound}");
+    };
+    // A limit that was given: 1 - 0.05^(1/n), so that 95 % of such servers would have failed at least once.
+    check(5, 5, 0, 1, 0.4507);
+    check(1, 1, 0, 1, 0.95);
+    check(59, 59, 0, 1, 0.0495);
+    // One failure among six: the upper bound of Clopper and Pearson.
+    check(5, 6, 0, 1, 0.5818);
+    // A limit that the search chose: four of five prove, at half of the doubt, then at a quarter.
+    check(5, 5, 1, 1, 1.0 - 0.025_f64.powf(0.25));
+    check(5, 5, 1, 2, 1.0 - 0.0125_f64.powf(0.25));
+    check(5, 6, 1, 1, 0.7164);
+    // The one trial that held chose the value; nothing was ever asked.
+    check(1, 1, 1, 1, 1.0);
+    check(0, 0, 0, 0, 1.0);
+}
+
+/// Searches on a server whose every start fails with a chance of its own at each limit: the bound that is named may be
+/// below the true chance in 5 % of searches, and no more.
+#[test]
+fn the_bound_holds_in_nineteen_searches_of_twenty() {
+    const RUNS: u64 = 4000;
+    let patience = edge::Patience { proofs: 5, answers_max: 60, first_stride: 2 };
+    // Each value alone would pass a proof of five about as often as the bound allows.
+    for flat in [0.3, 0.45, 0.55, 0.602, 0.67] {
+        let (mut wrong, mut found) = (0, 0);
+        for seed in 0..RUNS {
+            let grid = super::super::grid::Grid::by_amount(100, 90, 130, 1);
+            let mut random = crate::numbers::SplitMix64::new(seed);
+            let mut answers = Vec::new();
+            let end = loop {
+                match edge::next(&grid, &patience, &answers) {
+                    Step::Probe { value, .. } => {
+                        let held = random.unit() >= flat;
+                        answers.push(edge::Answer { value, held, strained: false, room: None });
+                    }
+                    end => break end,
+                }
+            };
+            if let Step::Found { held, proof, .. } = end {
+                found += 1;
+                wrong += u64::from(failing_share_max(held, proof) < flat);
+            }
+        }
+        let share = wrong as f64 / RUNS as f64;
+        println!("{flat}: found {found}, wrong {wrong}");
+        assert!(share < 0.05, "{flat}: {share}");
+    }
 }
 
 #[test]

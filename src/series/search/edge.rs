@@ -7,6 +7,7 @@
 //! the edge lies.
 
 use super::grid::Grid;
+use crate::record::ProofRecord;
 use std::collections::BTreeMap;
 
 /// A value that held and failed is in the random zone of the edge if it lies so near above one that held; else its
@@ -54,6 +55,8 @@ pub enum Step {
         value: u64,
         /// How often it held in a row.
         held: u32,
+        /// All that was asked of it.
+        proof: ProofRecord,
         /// The next smaller value; `None` where nothing smaller may be asked.
         below: Option<u64>,
     },
@@ -207,10 +210,22 @@ fn question(
             row if row >= patience.proofs.max(1) => Step::Found {
                 value: grid.value(held),
                 held: row,
+                proof: proof(grid, seen, held),
                 below: (held > grid.low()).then(|| grid.value(held - 1)),
             },
             _ => probe(held, Stage::Prove),
         },
+    }
+}
+
+/// What was asked of a value that was found. The answer that chose it out of several is no proof of it. Each smaller
+/// value that held once was the smallest that held for a while, and failed as a candidate.
+fn proof(grid: &Grid, seen: &BTreeMap<i32, Seen>, found: i32) -> ProofRecord {
+    let of = &seen[&found];
+    ProofRecord {
+        tried: of.held + of.failed,
+        choosing: u32::from(grid.low() < grid.high()),
+        candidates: seen.range(..=found).filter(|(_, of)| of.held > 0).count() as u32,
     }
 }
 

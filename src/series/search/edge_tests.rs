@@ -53,7 +53,7 @@ fn search_of_a_telling_one(grid: &Grid, edge: f64, mut holds: impl FnMut(f64) ->
 }
 
 fn found_mib(step: Step) -> f64 {
-    let Step::Found { value, held, below } = step else { panic!("{step:?}") };
+    let Step::Found { value, held, below, .. } = step else { panic!("{step:?}") };
     assert!(held >= 5 && below.is_none_or(|below| below < value));
     value as f64 / MIB
 }
@@ -182,6 +182,33 @@ fn what_failed_for_want_of_memory_is_refuted_at_once() {
     // Without a trace of it, the failure is asked about again.
     let silent: Vec<Answer> = answers.iter().map(|answer| Answer { strained: false, ..*answer }).collect();
     assert!(matches!(next(&grid, &PATIENCE, &silent), Step::Probe { stage: Stage::Recheck, .. }));
+}
+
+#[test]
+fn a_mishap_counts_among_what_was_tried() {
+    let grid = Grid::by_amount(100, 90, 124, 1);
+    let answer = |number: i32, held| Answer { value: grid.value(number), held, strained: false, room: None };
+    // A smaller value failed for good; this one failed once before it held, and was taken for a mishap.
+    let mut answers = vec![answer(-4, true), answer(-5, false), answer(-5, false), answer(1, false)];
+    answers.extend((0..5).map(|_| answer(1, true)));
+    answers.extend((0..5).map(|_| answer(-4, true)));
+    let Step::Found { value, held, proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
+    assert_eq!((value, held), (grid.value(-4), 6));
+    assert_eq!(proof, ProofRecord { tried: 6, choosing: 1, candidates: 1 });
+    // The value that is found failed once itself, between values whose failures stand.
+    let mut answers = vec![answer(-4, true), answer(-5, false), answer(-5, false)];
+    answers.extend([answer(1, false), answer(1, true), answer(1, true)]);
+    answers.extend((0..2).map(|_| answer(-4, false)));
+    answers.extend((-3..=0).flat_map(|number| [answer(number, false), answer(number, false)]));
+    answers.extend((0..3).map(|_| answer(1, true)));
+    let Step::Found { value, held, proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
+    assert_eq!((value, held), (grid.value(1), 5));
+    assert_eq!(proof, ProofRecord { tried: 6, choosing: 1, candidates: 2 }, "five of six, after -4 was refuted");
+    // One limit was given: no answer chose it.
+    let grid = Grid::by_amount(100, 100, 100, 1);
+    let answers: Vec<Answer> = (0..5).map(|_| answer(0, true)).map(|of| Answer { value: 100, ..of }).collect();
+    let Step::Found { proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
+    assert_eq!(proof, ProofRecord { tried: 5, choosing: 0, candidates: 1 });
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 //! What a tuning has found, by its scenario and its trials alone.
 
-use super::course::{BASELINE, Course, Finish};
+use super::course::{Course, Finish};
 use super::outcome::{Means, Noise, Observed, counts, moment};
 use super::setting::Setting;
 use super::story::Story;
@@ -88,17 +88,28 @@ impl Telling<'_> {
             Some(Finish::Proved(_)) => TuneOutcome::Proved,
             Some(Finish::Nothing) => TuneOutcome::NothingProved,
             Some(Finish::NotHeld) => TuneOutcome::NotHeld,
-            None if self.trials.len() <= BASELINE + 1 && !self.known.offered.is_empty() => TuneOutcome::Planned,
+            None if !self.known.offered.is_empty() && !self.is_begun() => TuneOutcome::Planned,
             None => TuneOutcome::GivenUp,
         }
+    }
+
+    /// Whether anything was tried: trials with a remedy, an interrupted one among them.
+    fn is_begun(&self) -> bool {
+        self.trials.iter().filter_map(|trial| trial.tuned.as_ref()).any(|of| !of.remedies.is_empty())
+    }
+
+    /// Whether a remedy was part of anything that was tried.
+    fn was_tried(&self, id: &String) -> bool {
+        self.trials.iter().filter_map(|trial| trial.tuned.as_ref()).any(|of| of.remedies.contains(id))
     }
 
     fn text(&self, outcome: TuneOutcome, changes: &[Change], gains: &[ComparisonRecord]) -> String {
         match outcome {
             TuneOutcome::Proved => {
                 let set: Vec<String> = changes.iter().flat_map(Change::typed).collect();
-                let saved = gains.first().map_or(0.0, |of| -of.difference);
-                format!("set {}: it saves {}", set.join(" "), Bytes(saved.max(0.0) as u64))
+                let saved = gains.first().map(|of| Bytes((-of.difference).max(0.0) as u64));
+                let saved = saved.map_or_else(String::new, |saved| format!(": it saves {saved}"));
+                format!("set {}{saved}", set.join(" "))
             }
             TuneOutcome::NothingProved if self.story.attempts.is_empty() => {
                 "nothing proved: no remedy saved what could be told".to_owned()
@@ -195,12 +206,11 @@ impl Telling<'_> {
             let values = own
                 .filter_map(|trial| moment(trial, self.scenario.tune.objective)?.account.as_ref())
                 .map(|account| account.holds(owner.name()) as f64);
-            crate::numbers::median(&values.collect::<Vec<_>>()).unwrap_or(0.0)
+            crate::numbers::median(&values.collect::<Vec<_>>())
         };
-        let gains = Owner::ALL.into_iter().map(|owner| OwnerGain {
-            owner: owner.name().to_owned(),
-            before_bytes: held(owner, false),
-            after_bytes: held(owner, true),
+        let gains = Owner::ALL.into_iter().filter_map(|owner| {
+            let (before_bytes, after_bytes) = held(owner, false).zip(held(owner, true))?;
+            Some(OwnerGain { owner: owner.name().to_owned(), before_bytes, after_bytes })
         });
         let change = |of: &OwnerGain| (of.before_bytes - of.after_bytes).abs();
         let mut gains: Vec<OwnerGain> = gains.filter(|of| change(of) >= OWNER_MIN).collect();
@@ -231,6 +241,9 @@ impl Telling<'_> {
                     (told.fate, told.why.clone())
                 }
                 _ if outcome == TuneOutcome::Planned => (Fate::Planned, String::new()),
+                _ if outcome == TuneOutcome::GivenUp && self.was_tried(&offered.id) => {
+                    (Fate::NotConfirmed, "it was tried, and the tuning ended before it was confirmed".to_owned())
+                }
                 _ if outcome == TuneOutcome::GivenUp => (Fate::NotTried, "it ended before".to_owned()),
                 _ if outcome == TuneOutcome::NotHeld => {
                     (Fate::NotTried, "the target does not hold as it is".to_owned())
@@ -270,7 +283,9 @@ impl Telling<'_> {
         }
         let base = groups.iter().find(|of| of[0].remedies.is_empty()).map(|of| Means::of(of)).unwrap_or_default();
         let path: Vec<SettingRecord> = groups.iter().map(|of| self.setting(of, &base)).collect();
-        let costs = |of: &SettingRecord| Some((of.bytes?, of.cpu_ratio.unwrap_or(1.0)));
+        // Where CPU time is measured, a setting without it has no place among those that have a price.
+        let is_priced = path.iter().any(|of| of.cpu_ratio.is_some());
+        let costs = |of: &SettingRecord| Some((of.bytes?, if is_priced { of.cpu_ratio? } else { 1.0 }));
         let held: Vec<&SettingRecord> = path.iter().filter(|of| of.holds && of.bytes.is_some()).collect();
         let is_beaten = |of: &SettingRecord| {
             let Some((bytes, cpu)) = costs(of) else { return true };
@@ -352,7 +367,7 @@ impl Telling<'_> {
             ));
         }
         if !noise.has_cpu {
-            doubts.push("CPU time of a request was not measured: no price was judged".to_owned());
+            doubts.push("CPU time of a request was not measured: no price is proved".to_owned());
         }
         doubts
     }

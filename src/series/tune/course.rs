@@ -18,9 +18,10 @@ use std::fmt;
 pub const BASELINE: usize = 3;
 /// Trials of a setting on which a decision rests.
 const ENOUGH: usize = 2;
-/// Blocks of a confirmation, and as many once more where CPU time may be below the price and above.
+/// Blocks of a confirmation, and twice and four times as many where the interval of CPU time has the price in it.
 pub const BLOCKS: u32 = 5;
-const BLOCKS_MAX: u32 = 2 * BLOCKS;
+const LOOKS: [u32; 2] = [BLOCKS, 2 * BLOCKS];
+const BLOCKS_MAX: u32 = 4 * BLOCKS;
 /// How often a confirmation is tried.
 const ATTEMPTS: u32 = 2;
 /// A difference of so many of its standard errors is one.
@@ -34,9 +35,16 @@ const GROWN_MIN: f64 = 2.0 * MIB as f64;
 /// Trials of a setting whose CPU time lies nearer to the price than so many of its standard errors.
 const UNDECIDED: usize = 3;
 const NEAR: f64 = 0.7;
+/// Half of the interval of CPU time over all blocks of a confirmation, in standard deviations of one trial: Student's t
+/// of 98.75 % and 19 degrees of freedom, times √(2 / 20). What lies nearer to the price is not proved by them.
+const PROVABLE: f64 = 0.77;
+/// The interval of more blocks, as a share of what it is: of twice as many, and of four times as many. Where the price
+/// would lie within that, too, they are not made.
+const NARROWER: [f64; 2] = [0.6, 0.35];
 /// After the target broke in a confirmation, a remedy stays that saves this share of all that is saved.
 const LARGE_SHARE: f64 = 0.2;
-/// All intervals of a confirmation hold together with this probability, for the objective and for CPU time.
+/// All intervals of a look hold together with this probability, for the objective and for CPU time. Of each only one
+/// end decides, so a look is wrong in half of what is left. That has room for three looks at CPU time (Pocock 1977).
 const CONFIDENCE: f64 = 0.95;
 
 /// What is known, and what may be asked.
@@ -152,6 +160,8 @@ enum Harm {
     Costs(f64),
     /// Memory grew, by so many bytes.
     Grew(f64),
+    /// Its memory was not measured, or that of the baseline was not.
+    Unweighed,
 }
 
 impl Way<'_> {
@@ -190,7 +200,7 @@ impl Way<'_> {
     /// By how much less memory there is in `to`: of these owners, and of others that moved beyond doubt. Where no owner
     /// is named, of the objective.
     fn saved(&self, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
-        if owners.is_empty() || to.owners.is_empty() {
+        if owners.is_empty() || from.owners.is_empty() || to.owners.is_empty() {
             return from.bytes - to.bytes;
         }
         let error = standard_error(from, to);
@@ -220,6 +230,9 @@ impl Way<'_> {
             return Some(if failed.refused { Harm::Refused(why) } else { Harm::Missed(why) });
         }
         let means = Means::of(outcomes);
+        if means.trials == 0 || self.base.trials == 0 {
+            return Some(Harm::Unweighed);
+        }
         let ratio = means.cpu_ratio(&self.base);
         if ratio > self.cpu_max(&means) {
             return Some(Harm::Costs(ratio));
@@ -236,6 +249,9 @@ impl Way<'_> {
 
     /// By how much the owner grew that grew most, where that is beyond doubt.
     fn grown(&self, means: &Means) -> Option<f64> {
+        if means.owners.is_empty() || self.base.owners.is_empty() {
+            return None;
+        }
         let error = standard_error(&self.base, means);
         let grown = Owner::ALL.into_iter().map(|owner| (owner, means.held_by(&[owner]) - self.base.held_by(&[owner])));
         let beyond = grown.filter(|(owner, bytes)| {
@@ -253,6 +269,7 @@ impl Way<'_> {
             Harm::Missed(why) => (Fate::Harmful, format!("the target broke: {why}")),
             Harm::Costs(ratio) => (Fate::TooCostly, format!("CPU time of a request {:+.1} %", (ratio - 1.0) * 100.0)),
             Harm::Grew(bytes) => (Fate::Harmful, format!("memory grew by {}", Bytes(*bytes as u64))),
+            Harm::Unweighed => (Fate::NoEffect, "its memory was not measured, so no saving can be told".to_owned()),
         };
         let told = Told { fate, why, saved: Some(saved).filter(|_| weighed), cpu_ratio: self.cpu(&means, weighed) };
         story.tell(place, told);
@@ -280,7 +297,7 @@ impl Way<'_> {
     /// The part of a set that saved something of its own, or shares its owners with others. What a remedy saves is what
     /// its owners hold less; what moved elsewhere is the doing of others.
     fn attributed(&self, set: &Setting, outcomes: &[&Observed], story: &mut Story) -> Setting {
-        if set.is_as_it_is() || outcomes.iter().any(|of| of.owners.is_empty()) {
+        if set.is_as_it_is() || self.base.owners.is_empty() || outcomes.iter().any(|of| of.owners.is_empty()) {
             return set.clone();
         }
         let means = Means::of(outcomes);
@@ -534,8 +551,8 @@ impl Way<'_> {
             story.weighed(place, saved, cpu);
             let beyond = cpu.map_or(-1.0, |ratio| ratio - 1.0 - self.course.price);
             let error = self.noise.cpu * standard_error(&self.base, &means);
-            if count == UNDECIDED && beyond > 0.0 {
-                story.tell(place, told(Fate::TooCostly, costs(saved, cpu.unwrap_or(1.0))));
+            if count == UNDECIDED && beyond > -PROVABLE * self.noise.cpu {
+                story.tell(place, told(Fate::TooCostly, above_or_near(saved, cpu.unwrap_or(1.0), beyond)));
                 return Ok(Challenge::Lost);
             }
             if count >= ENOUGH && beyond < -NEAR * error {
@@ -593,7 +610,12 @@ impl Way<'_> {
             story.attempt(ids.clone(), refuted.as_ref().map(ToString::to_string), blocks.count() as u32);
             let Some(refuted) = refuted else { return Ok(Finish::Proved(winner)) };
             if attempt + 1 < ATTEMPTS {
-                for place in self.suspects(&winner, &refuted, story) {
+                let suspects = self.suspects(&winner, &refuted, story);
+                if suspects.is_empty() {
+                    // Another set would be as unproved: a second attempt would be a second chance for luck.
+                    break;
+                }
+                for place in suspects {
                     story.tell(place, Told::of(Fate::NotConfirmed, "the set with it was not confirmed"));
                     // The level in whose place it came is there again.
                     winner = match story.replaced(place) {
@@ -610,7 +632,8 @@ impl Way<'_> {
     }
 
     /// What goes after an attempt that failed: what costs most for what it saves where CPU time was the reason, what
-    /// saves little where the target broke, whose breaker nobody knows, and else the least.
+    /// saves little where the target broke, whose breaker nobody knows, and else the least. Nothing where the measure
+    /// of CPU time is the reason, and no remedy.
     fn suspects(&self, winner: &Setting, refuted: &Refuted, story: &Story) -> Vec<usize> {
         let saved = |place: &usize| story.saved(*place);
         let by_saving = |one: &usize, other: &usize| saved(one).total_cmp(&saved(other));
@@ -622,20 +645,23 @@ impl Way<'_> {
                 let small: Vec<usize> = small.collect();
                 if small.is_empty() { least.into_iter().collect() } else { small }
             }
-            Refuted::Costs { .. } => {
+            Refuted::Costs { low, price, .. } => {
                 let costs =
                     winner.places().iter().copied().filter(|place| self.offered(*place).price != PriceClass::Free);
+                let least = least.filter(|_| *low > 1.0 + price);
                 costs.min_by(by_saving).or(least).into_iter().collect()
             }
             Refuted::Saves { .. } | Refuted::Unweighed => least.into_iter().collect(),
+            Refuted::CpuUnmeasured => Vec::new(),
         }
     }
 
     /// Why an attempt does not confirm its setting, if it does not.
     fn refuted(&self, winner: &Setting, attempt: u32) -> OrAsk<Option<Refuted>> {
         let mut pairs = Vec::new();
-        for block in attempt * BLOCKS_MAX..(attempt + 1) * BLOCKS_MAX {
-            if pairs.len() as u32 == BLOCKS && !self.may_cost_less(&pairs) {
+        let most = self.blocks_max();
+        for block in (attempt * BLOCKS_MAX..).take(most as usize) {
+            if LOOKS.contains(&(pairs.len() as u32)) && !self.may_cost_less(&pairs) {
                 break;
             }
             let settings = [Setting::default(), winner.clone()];
@@ -661,9 +687,17 @@ impl Way<'_> {
         Ok(self.unproved(&pairs))
     }
 
-    /// Whether pairs of trials prove a saving, and their CPU time is above the price, which it may well be below.
+    /// Whether pairs of trials prove a saving, and leave open on which side of the price their CPU time is, where more
+    /// of them may tell.
     fn may_cost_less(&self, pairs: &[(&Observed, &Observed)]) -> bool {
-        matches!(self.unproved(pairs), Some(Refuted::Costs { low, price, .. }) if low <= 1.0 + price)
+        let Some(Refuted::Costs { ratio, low, high, price }) = self.unproved(pairs) else { return false };
+        let narrower = NARROWER[usize::from(pairs.len() as u32 * 4 <= self.blocks_max())];
+        low <= 1.0 + price && ratio + narrower * (high - ratio) <= 1.0 + price
+    }
+
+    /// Blocks of an attempt at most: a bound of time leaves room for one look more than the first.
+    fn blocks_max(&self) -> u32 {
+        if self.course.seconds_max.is_some() { LOOKS[1] } else { BLOCKS_MAX }
     }
 
     /// Why pairs of trials do not prove that the second of each is better at no more than the price.
@@ -676,9 +710,10 @@ impl Way<'_> {
         if low <= 0.0 || centre < MIB as f64 {
             return Some(Refuted::Saves { centre, low });
         }
-        let (ratio, ends) = of(&ratios)?;
-        let low = ends.map_or(ratio, |(low, _)| low);
-        (ratio > 1.0 + self.course.price).then_some(Refuted::Costs { ratio, low, price: self.course.price })
+        let Some((ratio, Some((low, high)))) = of(&ratios) else { return Some(Refuted::CpuUnmeasured) };
+        let price = self.course.price;
+        // Below the price is proved by the upper end alone: a mean below it may be luck.
+        (high > 1.0 + price).then_some(Refuted::Costs { ratio, low, high, price })
     }
 }
 
@@ -688,10 +723,12 @@ enum Refuted {
     Broke(String),
     /// Its saving in bytes, and the end of its interval, prove nothing.
     Saves { centre: f64, low: f64 },
-    /// CPU time of a request, over that as it is, and the lower end of its interval.
-    Costs { ratio: f64, low: f64, price: f64 },
+    /// CPU time of a request, over that as it is, with its interval, whose upper end is above the price.
+    Costs { ratio: f64, low: f64, high: f64, price: f64 },
     /// Too few trials were weighed.
     Unweighed,
+    /// CPU time was measured in too few trials.
+    CpuUnmeasured,
 }
 
 impl fmt::Display for Refuted {
@@ -702,11 +739,16 @@ impl fmt::Display for Refuted {
             Self::Saves { centre, low } => {
                 write!(f, "it saved {}, and {} is not ruled out", signed(*centre), signed(*low))
             }
-            Self::Costs { ratio, price, .. } => {
-                let [ratio, price] = [ratio - 1.0, *price].map(|share| share * 100.0);
-                write!(f, "CPU time of a request {ratio:+.1} %, and {price:.1} % is the price")
+            Self::Costs { ratio, low, high, price } => {
+                let [ratio, low, high] = [ratio, low, high].map(|ratio| (ratio - 1.0) * 100.0);
+                let price = price * 100.0;
+                write!(f, "CPU time of a request {ratio:+.1} %, and {price:.1} % is the price")?;
+                if low <= price { write!(f, ": up to {high:+.1} % is not ruled out") } else { Ok(()) }
             }
             Self::Unweighed => write!(f, "too few trials were weighed"),
+            Self::CpuUnmeasured => {
+                write!(f, "the CPU time of a request was measured in too few trials, so its price is unproved")
+            }
         }
     }
 }
@@ -740,6 +782,12 @@ fn costly(saved: f64, least: f64, ratio: f64) -> (Fate, String) {
 fn costs(saved: f64, ratio: f64) -> String {
     let saved = Bytes(saved.max(0.0) as u64);
     format!("it saves {saved} at {:+.1} % of the CPU time of a request", (ratio - 1.0) * 100.0)
+}
+
+/// As [`costs`], of what costs more than the price by `beyond`, or too little less.
+fn above_or_near(saved: f64, ratio: f64, beyond: f64) -> String {
+    let near = if beyond > 0.0 { "" } else { ", too near to the price to be proved" };
+    costs(saved, ratio) + near
 }
 
 /// Of the difference of two means, in standard deviations of one trial.

@@ -83,28 +83,40 @@ pub(super) fn moment(trial: &Trial, objective: Objective) -> Option<&Mark> {
     }
 }
 
+/// The accounts of outcomes, of those that have one.
+fn accounts<'a>(outcomes: &[&'a Observed]) -> Vec<&'a BTreeMap<Owner, f64>> {
+    outcomes.iter().map(|of| &of.owners).filter(|owners| !owners.is_empty()).collect()
+}
+
+/// What an owner holds by an account: one that it does not name holds nothing.
+fn held(account: &BTreeMap<Owner, f64>, owner: Owner) -> f64 {
+    account.get(&owner).copied().unwrap_or(0.0)
+}
+
 /// The means of several outcomes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Means {
-    /// Of the objective.
+    /// Of the objective; says nothing where `trials` is 0.
     pub bytes: f64,
-    /// Of each owner.
+    /// Of each owner, by the outcomes that have an account; empty where none has.
     pub owners: BTreeMap<Owner, f64>,
     /// Of the CPU time of a request; `None` where one of them has none.
     pub cpu_s: Option<f64>,
-    /// How many they are of.
+    /// How many were weighed, with an account where any of them has one.
     pub trials: usize,
 }
 
 impl Means {
-    /// Of outcomes that were weighed.
+    /// Of outcomes. One that was not weighed is left out of the means: it does not count as 0.
     pub fn of(outcomes: &[&Observed]) -> Self {
         let mean = |values: &mut dyn Iterator<Item = f64>| {
             let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
             if count > 0.0 { sum / count } else { 0.0 }
         };
         let cpu: Option<Vec<f64>> = outcomes.iter().map(|of| of.cpu_s).collect();
-        let held = |owner: Owner| mean(&mut outcomes.iter().map(|of| of.owners.get(&owner).copied().unwrap_or(0.0)));
+        let accounts = accounts(outcomes);
+        let held = |owner: Owner| mean(&mut accounts.iter().map(|of| held(of, owner)));
+        let weighed = outcomes.iter().filter(|of| of.bytes.is_some()).count();
         Self {
             bytes: mean(&mut outcomes.iter().filter_map(|of| of.bytes)),
             owners: Owner::ALL
@@ -113,13 +125,13 @@ impl Means {
                 .filter(|(_, bytes)| *bytes > 0.0)
                 .collect(),
             cpu_s: cpu.filter(|cpu| !cpu.is_empty()).map(|cpu| mean(&mut cpu.into_iter())),
-            trials: outcomes.len(),
+            trials: if accounts.is_empty() { weighed } else { weighed.min(accounts.len()) },
         }
     }
 
-    /// What these owners hold; all of the objective where none is named.
+    /// What these owners hold; all of the objective where none is named, and where no account names any.
     pub fn held_by(&self, owners: &[Owner]) -> f64 {
-        if owners.is_empty() {
+        if owners.is_empty() || self.owners.is_empty() {
             return self.bytes;
         }
         owners.iter().filter_map(|owner| self.owners.get(owner)).sum()
@@ -158,7 +170,8 @@ impl Noise {
         let means = Means::of(outcomes);
         let values =
             |read: &dyn Fn(&Observed) -> Option<f64>| outcomes.iter().filter_map(|of| read(of)).collect::<Vec<f64>>();
-        let owner = |owner: Owner| deviation(&values(&|of| Some(of.owners.get(&owner).copied().unwrap_or(0.0))));
+        let accounts = accounts(outcomes);
+        let owner = |owner: Owner| deviation(&accounts.iter().map(|of| held(of, owner)).collect::<Vec<_>>());
         let cpu = values(&|of| of.cpu_s);
         Self {
             bytes: deviation(&values(&|of| of.bytes)).max(OWNER_MIN),

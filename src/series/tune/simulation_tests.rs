@@ -201,7 +201,7 @@ impl World {
             match course.go(&mut Story::default()) {
                 Ok(finish) => return (finish, outcomes),
                 Err(ask) => {
-                    assert!(outcomes.len() < 100, "it goes on and on: {ask:?}");
+                    assert!(outcomes.len() < 140, "it goes on and on: {ask:?}");
                     let outcome = self.trial(&ask, outcomes.len(), random);
                     outcomes.push(outcome);
                 }
@@ -244,13 +244,16 @@ fn simulate(worlds: u64, helps: f64, cpu_noise: f64) -> Summary {
 #[test]
 fn it_comes_near_the_best_in_few_trials_and_breaks_nothing() {
     let summary = simulate(200, 1.0, CPU_NOISE);
-    assert!(summary.lost <= 1.5 && summary.trials <= 32.0, "{summary:?}");
+    println!("{summary:?}");
+    // A price that only the upper end of an interval proves leaves out what costs nearly as much.
+    assert!(summary.lost <= 6.5 && summary.trials <= 42.0 && summary.proved >= 190, "{summary:?}");
     assert!(summary.broken <= 2 && summary.too_costly <= 2, "{summary:?}");
 }
 
 #[test]
 fn where_nothing_helps_nothing_is_proved() {
     let summary = simulate(200, 0.0, CPU_NOISE);
+    println!("{summary:?}");
     assert!(summary.proved <= 10, "{summary:?}");
 }
 
@@ -258,7 +261,8 @@ fn where_nothing_helps_nothing_is_proved() {
 #[test]
 fn noise_costs_gain_and_no_honesty() {
     let summary = simulate(100, 1.0, 4.0 * CPU_NOISE);
-    assert!(summary.broken <= 1 && summary.trials <= 36.0, "{summary:?}");
+    println!("{summary:?}");
+    assert!(summary.broken <= 1 && summary.too_costly == 0 && summary.trials <= 50.0, "{summary:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tunings as a whole, on a server that is a function of its plan: from the first trial to the record.
 
-use super::{BASELINE, Tuner, check, found, settle};
+use super::{BASELINE, Means, Noise, Observed, Tuner, check, found, settle};
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::numbers::SplitMix64;
@@ -18,6 +18,15 @@ use std::path::Path;
 /// What leaves out the second compiler.
 const FIRST: &str = "-XX:TieredStopAtLevel=1";
 
+/// What is known of its CPU time.
+#[derive(Debug, Clone, Copy)]
+enum Cpu {
+    Measured,
+    Unmeasured,
+    /// It differs by so much from trial to trial, as a share.
+    Noisy(f64),
+}
+
 /// A JVM whose heap grows to its ceiling, whose malloc keeps what several arenas freed.
 #[derive(Debug, Clone)]
 struct Server {
@@ -31,6 +40,9 @@ struct Server {
     loses_variables: bool,
     /// Answers of a closed model, per second.
     rate_max: f64,
+    cpu: Cpu,
+    /// Trials with an option that begins so are not weighed; empty: all are.
+    unweighed: &'static str,
     /// The trial after which the user stops it.
     stops_after: usize,
     plans: Vec<TrialPlan>,
@@ -46,6 +58,8 @@ impl Default for Server {
             seed: 1,
             loses_variables: false,
             rate_max: 4000.0,
+            cpu: Cpu::Measured,
+            unweighed: "",
             stops_after: usize::MAX,
             plans: Vec::new(),
         }
@@ -138,6 +152,14 @@ impl Server {
         let cost = if self.has(plan, FIRST) { 1.3 } else { 1.0 } + self.live as f64 / self.heap(plan) as f64 * 0.01;
         trial.phases =
             plan.load.iter().map(|phase| self.phase(plan, phase, wobble(MIB) as f64 / MIB as f64 * cost)).collect();
+        let noise = if let Cpu::Noisy(share) = self.cpu { 1.0 + share * random.normal() } else { 1.0 };
+        for phase in &mut trial.phases {
+            let measured = phase.subject.cpu_s.map(|cpu_s| cpu_s * noise);
+            phase.subject.cpu_s = measured.filter(|_| !matches!(self.cpu, Cpu::Unmeasured));
+        }
+        if !self.unweighed.is_empty() && self.has(plan, self.unweighed) {
+            trial.marks.clear();
+        }
         (trial.outcome, trial.ready_s) = (Outcome::Completed, Some(0.4));
         let known = ["TrimNativeHeapInterval", "TieredStopAtLevel", "UseCompactObjectHeaders", "ArchiveClassesAtExit"];
         let defaults: BTreeMap<String, String> = known.map(|name| (name.to_owned(), "0".to_owned())).into();
@@ -323,6 +345,88 @@ fn what_was_interrupted_says_so_far() {
     server.stops_after = usize::MAX;
     run(&Tuner::new(&scenario).unwrap(), &mut server, &mut Nobody, &mut trials).unwrap();
     assert_eq!(found(&scenario, &trials).unwrap().outcome, TuneOutcome::Proved);
+}
+
+#[test]
+fn a_tuning_that_ends_while_its_bundle_is_tried_is_no_plan() {
+    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    // The baseline, and one trial of the bundle.
+    let (mut trials, mut server) = (Vec::new(), Server { stops_after: BASELINE + 1, ..Server::default() });
+    run(&Tuner::new(&scenario).unwrap(), &mut server, &mut Nobody, &mut trials).unwrap_err();
+    assert_eq!(trials.len(), BASELINE + 1);
+    let record = found(&scenario, &trials).unwrap();
+    assert_eq!(record.outcome, TuneOutcome::GivenUp, "{}", record.text);
+    let tried = &trials[BASELINE].tuned.as_ref().unwrap().remedies;
+    for id in tried {
+        let of = remedy(&record, id);
+        assert_eq!((of.fate, of.why.contains("it was tried")), (Fate::NotConfirmed, true), "{of:?}");
+    }
+    assert!(!tried.is_empty() && record.remedies.iter().any(|of| of.fate == Fate::NotTried));
+}
+
+#[test]
+fn a_cpu_time_that_was_not_measured_proves_no_price() {
+    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let (record, trials) = tuned(&mut Server { cpu: Cpu::Unmeasured, ..Server::default() }, &scenario);
+    assert_eq!(record.outcome, TuneOutcome::NothingProved, "{}", record.text);
+    assert_eq!(record.confirmations.len(), 1, "another set would be as unproved");
+    assert!(record.confirmations[0].why.contains("its price is unproved"), "{:?}", record.confirmations);
+    assert!(record.doubts.iter().any(|doubt| doubt.contains("no price is proved")), "{:?}", record.doubts);
+    assert!(trials.iter().any(|trial| trial.tuned.as_ref().unwrap().stage == TuneStage::Confirmation));
+}
+
+#[test]
+fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
+    // CPU time differs by a tenth from trial to trial, so that its mean over five blocks is below a price of 2 % in
+    // more than every second tuning; what proves it is no price but luck.
+    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let mut proved = 0;
+    for seed in 1..=8 {
+        let (record, _) = tuned(&mut Server { cpu: Cpu::Noisy(0.1), seed, ..Server::default() }, &scenario);
+        let cpu = record.gains.iter().find(|of| of.metric.starts_with("cpu_per_1000."));
+        if let Some(high) = cpu.and_then(|of| of.ratio_high) {
+            proved += 1;
+            assert!(high <= 1.02, "seed {seed}: up to {high}");
+        }
+        for of in record.confirmations.iter().filter(|of| !of.confirmed) {
+            let open = of.why.contains("% is not ruled out") || of.why.contains("% is the price");
+            assert!(open && of.why.starts_with("CPU time of a request"), "{of:?}");
+        }
+    }
+    assert!(proved <= 2, "{proved} of 8");
+}
+
+#[test]
+fn a_trial_without_an_account_makes_no_owner_lighter() {
+    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let (_, trials) = tuned(&mut Server::default(), &scenario);
+    let objective = scenario.tune.objective;
+    let whole: Vec<Observed> = trials[..BASELINE].iter().filter_map(|trial| Observed::of(trial, objective)).collect();
+    let mut trials = trials[..BASELINE].to_vec();
+    trials[1].marks.iter_mut().for_each(|mark| mark.account = None);
+    let part: Vec<Observed> = trials.iter().filter_map(|trial| Observed::of(trial, objective)).collect();
+    let means = |of: &[Observed]| Means::of(&of.iter().collect::<Vec<_>>());
+    let (all, two) = (means(&whole), means(&part));
+    assert_eq!((all.trials, two.trials), (3, 2));
+    for (owner, bytes) in &all.owners {
+        assert!((two.owners[owner] / bytes - 1.0).abs() < 0.02, "{owner:?}: {} of {bytes}", two.owners[owner]);
+    }
+    let noise = |of: &[Observed]| Noise::of(&of.iter().collect::<Vec<_>>());
+    for (owner, bytes) in &noise(&part).owners {
+        assert!(*bytes < 2.0 * MIB as f64, "{owner:?} differs by {bytes} from trial to trial");
+    }
+    // Nor is a trial that was not weighed at all one that holds nothing.
+    trials.iter_mut().for_each(|trial| trial.marks.clear());
+    let none: Vec<Observed> = trials.iter().filter_map(|trial| Observed::of(trial, objective)).collect();
+    assert_eq!((none.len(), means(&none).trials), (3, 0));
+}
+
+#[test]
+fn a_remedy_whose_memory_was_not_measured_wins_nothing() {
+    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let (record, _) = tuned(&mut Server { unweighed: "-XX:Trim", ..Server::default() }, &scenario);
+    assert!(!record.answer.iter().any(|word| word.contains("Trim")), "{:?}", record.answer);
+    assert!(!record.path.iter().any(|of| of.bytes == Some(0.0)), "{:?}", record.path);
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! How wide a text is on a terminal, and how it is filled up and cut to a width: a Chinese character takes two columns,
+//! a combining one none. What is no line of text, such as a name in a picture, is counted in the same way.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Columns that a text takes.
+pub(super) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// A text with blanks behind it, as wide as `columns` at least.
+pub(super) fn filled(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// The beginning of a text, as much as `columns` have room for.
+pub(super) fn first(text: &str, columns: usize) -> &str {
+    let mut taken = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        taken += c.width().unwrap_or(0);
+        taken > columns
+    });
+    end.map_or(text, |(at, _)| &text[..at])
+}
+
+/// The end of a text, as much as `columns` have room for.
+pub(super) fn last(text: &str, columns: usize) -> &str {
+    let mut taken = 0;
+    let mut begin = text.len();
+    for (at, c) in text.char_indices().rev() {
+        taken += c.width().unwrap_or(0);
+        if taken > columns {
+            break;
+        }
+        begin = at;
+    }
+    &text[begin..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        assert_eq!([width("abc"), width("訂單"), width("e\u{301}"), width("")], [3, 4, 1, 0]);
+        assert_eq!(filled("訂單", 6), "訂單  ");
+        assert_eq!([first("訂單x", 3), first("訂單x", 4), first("abc", 9)], ["訂", "訂單", "abc"]);
+        assert_eq!([last("x訂單", 3), last("x訂單", 5), last("abc", 0)], ["單", "x訂單", ""]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_wider_than_it_may_be(text: String, columns in 0usize..40) {
+            let sum = |text: &str| text.chars().map(|c| c.width().unwrap_or(0)).sum::<usize>();
+            prop_assert!(sum(first(&text, columns)) <= columns);
+            prop_assert!(sum(last(&text, columns)) <= columns);
+            prop_assert!(width(&filled(&text, columns)) >= columns.min(width(&text)));
+        }
+    }
+}
