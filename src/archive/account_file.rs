@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 
 /// An account of 65,530 mappings has about 40 MB; a file of all JVMs of a machine a hundredth of that for each.
@@ -39,7 +39,10 @@ pub fn write_account(path: &Path, document: &AccountDocument) -> Result<()> {
     let part = path.with_extension("part");
     let json =
         serde_json::to_vec_pretty(document).map_err(|cause| Error::bug(format!("an account as JSON: {cause}")))?;
-    let written = std::fs::write(&part, json).and_then(|()| std::fs::rename(&part, path));
+    // What a killed Loadline left, or a link that leads elsewhere, is not written to.
+    let _ = std::fs::remove_file(&part);
+    let made = File::create_new(&part).and_then(|mut file| file.write_all(&json));
+    let written = made.and_then(|()| std::fs::rename(&part, path));
     written.map_err(|cause| {
         // What was begun is of no use to anybody.
         let _ = std::fs::remove_file(&part);

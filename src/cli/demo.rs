@@ -9,7 +9,10 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::report::Progress;
 use crate::scenario::{Scenario, parse};
-use std::path::{Path, PathBuf};
+use crate::subject::WorkFolder;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
 
 /// The server, as `java/compile` makes it.
 const JAR: &[u8] = include_bytes!("../../java/compiled/demo.jar");
@@ -26,9 +29,9 @@ Now your own server. Three commands to try:
 
 pub(super) fn demo(verb: Demo, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let quiet = verb.output.quiet || verb.output.json;
-    let folder = Folder::create()?;
+    let folder = with_jar()?;
     let session = Session::new(verb.output, typed, clock, interrupt);
-    let scenario = scenario(&folder.0, &session.releases())?;
+    let scenario = scenario(folder.path(), &session.releases())?;
     let code = session.run(&scenario, &judgement(&scenario, None, &Judging::default())?)?;
     if !quiet {
         Progress::new(false).step(NEXT.trim_end());
@@ -41,25 +44,13 @@ fn scenario(folder: &Path, releases: &[u32]) -> Result<Scenario> {
     parse(SCENARIO, folder, releases)
 }
 
-/// A folder for the jar, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn create() -> Result<Self> {
-        let folder = std::env::temp_dir().join(format!("loadline-demo-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).map_err(|cause| Error::io("create", &folder, &cause))?;
-        let folder = Self(folder);
-        let jar = folder.0.join(JAR_NAME);
-        std::fs::write(&jar, JAR).map_err(|cause| Error::io("write", &jar, &cause))?;
-        Ok(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What stays behind in a temporary folder does no harm.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A folder that only this user can enter, with the jar, which is started: nobody else may put a jar there.
+fn with_jar() -> Result<WorkFolder> {
+    let folder = WorkFolder::create()?;
+    let jar = folder.path().join(JAR_NAME);
+    let written = File::create_new(&jar).and_then(|mut file| file.write_all(JAR));
+    written.map_err(|cause| Error::io("write", &jar, &cause))?;
+    Ok(folder)
 }
 
 #[cfg(test)]

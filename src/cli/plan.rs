@@ -16,7 +16,10 @@ use crate::report;
 use crate::result::Judgement;
 use crate::scenario::{Fleet, SEARCH_EVERY, Scenario, Searching, Service, parse_fleet};
 use crate::series::{BLOCKS, Extent, KnownFiles, search};
+use crate::subject::names;
 use crate::units::{Span, several};
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -250,8 +253,10 @@ fn say_outside(entries: &[PlanEntry], live: &mut Live) {
 
 /// Writes it aside first, since nodes may read what lies there.
 fn write(file: &Path, text: &str) -> Result<()> {
-    let new = file.with_extension(format!("{}.new", std::process::id()));
-    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, file));
+    // Where others may write, a name that they foresee could be a link of theirs.
+    let new = file.with_extension(format!("{}.new", names::random()));
+    let made = File::create_new(&new).and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = made.and_then(|()| std::fs::rename(&new, file));
     written.map_err(|cause| {
         // Nobody asked for what is left of it.
         let _ = std::fs::remove_file(&new);

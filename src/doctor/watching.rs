@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::kernel::process::Status;
 use crate::observe::hsperfdata::HsPerf;
 use crate::observe::jvms::{self, Found, Jvms};
-use crate::observe::kernel_log;
+use crate::observe::kernel_log::KernelLog;
 use crate::observe::machine::Access;
 use crate::observe::procfs::Process;
 
@@ -29,7 +29,7 @@ pub(super) fn facts(clock: Clock) -> Vec<(String, String)> {
     facts.extend(hidden(&found, sees_all).map(|text| fact("hidden", text)));
     facts.extend(own.ok().map(|access| fact("yama", yama(&access))));
     let restricts = number("/proc/sys/kernel/dmesg_restrict");
-    facts.push(fact("kills", kills(kernel_log::killed(u32::MAX).is_ok(), restricts)));
+    facts.push(fact("kills", kills(KernelLog::open().is_ok(), restricts)));
     facts.push(fact("hidepid", hidepid(&read("/proc/self/mountinfo"))));
     facts
 }

@@ -7,40 +7,131 @@
 
 use super::Unavailable;
 use crate::kernel::oom::Killed;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
 use rustix::io::{Errno, read};
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 
 const SOURCE: &str = "kernel log";
 /// A record has at most so many bytes (`CONSOLE_EXT_LOG_MAX`).
 const RECORD_BYTES_MAX: usize = 8192;
-/// Records of a log buffer of 16 MiB at 64 bytes.
-const RECORDS_MAX: usize = 1 << 18;
+/// Records that are read at once: some 20 ms. What is left waits for the next time.
+const RECORDS_MAX: usize = 1 << 14;
+/// Kills that are kept: who asks for one does so within moments of it.
+const KILLS_MAX: usize = 64;
 
-/// What the log says of the process that had this pid when it was killed for want of memory; the last where the pid
-/// came twice. `Ok(None)` where it says nothing.
-///
-/// # Errors
-/// Where the log may not be read.
-pub fn killed(pid: u32) -> Result<Option<Killed>, Unavailable> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let log = open("/dev/kmsg", flags, Mode::empty()).map_err(|cause| Unavailable::io(SOURCE, &cause.into()))?;
-    let mut record = [0; RECORD_BYTES_MAX];
-    let mut killed: Option<Killed> = None;
-    for _ in 0..RECORDS_MAX {
-        let length = match read(&log, &mut record) {
-            Ok(0) | Err(Errno::AGAIN) => break,
-            Ok(length) => length,
-            // The record was overwritten meanwhile; the next one is there.
-            Err(Errno::PIPE | Errno::INTR) => continue,
-            Err(cause) => return Err(Unavailable::io(SOURCE, &cause.into())),
-        };
-        let text = String::from_utf8_lossy(&record[..length]);
-        let Some(line) = Killed::parse(&text).filter(|killed| killed.pid == pid) else { continue };
-        killed = Some(match killed.take() {
-            // The first line of a kill begins another one.
-            Some(before) if line.of.is_none() => before.and(line),
-            _ => line,
-        });
+/// The kernel's log from the moment on at which it was opened. Each record is read once.
+#[derive(Debug)]
+pub struct KernelLog {
+    records: OwnedFd,
+    /// The latest, the last one at the end.
+    kills: VecDeque<Killed>,
+}
+
+impl KernelLog {
+    /// Opens the log behind its last record.
+    ///
+    /// # Errors
+    /// Where the log may not be read.
+    pub fn open() -> Result<Self, Unavailable> {
+        let failed = |cause: Errno| Unavailable::io(SOURCE, &cause.into());
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let records = open("/dev/kmsg", flags, Mode::empty()).map_err(failed)?;
+        seek(&records, SeekFrom::End(0)).map_err(failed)?;
+        Ok(Self { records, kills: VecDeque::new() })
     }
-    Ok(killed)
+
+    /// Reads what was written since. To be called now and then, so that little is left for the moment of a kill.
+    ///
+    /// # Errors
+    /// Where the log can no longer be read.
+    pub fn advance(&mut self) -> Result<(), Unavailable> {
+        let mut record = [0; RECORD_BYTES_MAX];
+        for _ in 0..RECORDS_MAX {
+            match read(&self.records, &mut record) {
+                Ok(0) | Err(Errno::AGAIN) => break,
+                Ok(length) => self.take(&String::from_utf8_lossy(&record[..length])),
+                // The record was overwritten meanwhile; the next one is there.
+                Err(Errno::PIPE | Errno::INTR) => {}
+                Err(cause) => return Err(Unavailable::io(SOURCE, &cause.into())),
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, record: &str) {
+        let Some(line) = Killed::parse(record) else { return };
+        match self.kills.back_mut() {
+            // The first line of a kill begins another one.
+            Some(last) if last.pid == line.pid && line.of.is_none() => *last = last.clone().and(line),
+            _ => self.kills.push_back(line),
+        }
+        if self.kills.len() > KILLS_MAX {
+            self.kills.pop_front();
+        }
+    }
+
+    /// What the log says of the process that had this pid when it was killed for want of memory; the last where the pid
+    /// came twice. `Ok(None)` where it says nothing.
+    ///
+    /// # Errors
+    /// Where the log can no longer be read.
+    pub fn killed(&mut self, pid: u32) -> Result<Option<Killed>, Unavailable> {
+        self.advance()?;
+        Ok(self.kills.iter().rev().find(|kill| kill.pid == pid).cloned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::oom::OutOf;
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    const FIRST: &str = "6,1,9,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg=/a,task_memcg=/a/b,\
+                         task=java,pid=7,uid=0";
+    const SECOND: &str = "3,2,9,-;Memory cgroup out of memory: Killed process 7 (java) total-vm:9kB, anon-rss:8kB, \
+                          file-rss:2kB, shmem-rss:0kB";
+
+    /// A log that a test writes: of a pipe of packets, too, a read takes one record.
+    fn made_up() -> (KernelLog, OwnedFd) {
+        let (records, write) = pipe_with(PipeFlags::DIRECT | PipeFlags::NONBLOCK).unwrap();
+        (KernelLog { records, kills: VecDeque::new() }, write)
+    }
+
+    fn say(log: &OwnedFd, record: &str) {
+        rustix::io::write(log, record.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_kill_is_told_of_its_lines_whenever_they_come() {
+        let (mut log, write) = made_up();
+        assert_eq!(log.killed(7), Ok(None));
+        for record in ["6,0,8,-;usb 1-1: new device", FIRST] {
+            say(&write, record);
+        }
+        log.advance().unwrap();
+        say(&write, SECOND);
+        let kill = log.killed(7).unwrap().unwrap();
+        assert_eq!((kill.of, kill.anon.map(|anon| anon.0)), (Some(OutOf::Cgroup("/a".to_owned())), Some(8 << 10)));
+        assert_eq!(log.killed(8), Ok(None));
+        // Another process of this pid.
+        say(&write, &FIRST.replace("oom_memcg=/a,", "oom_memcg=/z,"));
+        let kill = log.killed(7).unwrap().unwrap();
+        assert_eq!((kill.of, kill.anon), (Some(OutOf::Cgroup("/z".to_owned())), None));
+    }
+
+    #[test]
+    fn what_is_kept_and_what_is_read_at_once_is_bounded() {
+        let (mut log, write) = made_up();
+        for pid in 1..=200 {
+            say(&write, &FIRST.replace("pid=7,", &format!("pid={pid},")));
+            log.advance().unwrap();
+        }
+        assert_eq!(log.kills.len(), KILLS_MAX);
+        assert!(log.killed(200).unwrap().is_some() && log.killed(1).unwrap().is_none());
+        // A file that never ends, where each byte is there at once.
+        log.records = open("/dev/zero", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        assert!(log.killed(200).unwrap().is_some());
+    }
 }

@@ -3,6 +3,7 @@
 //! What they read is taken to be every file in the subject's folder outside `target/`, by size and time of its last
 //! change, and the JDK that the environment names. A build that leaves no `target/` is not remembered.
 
+use super::names;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,7 +83,7 @@ impl Inputs {
         made.sort();
         let made: String = made.iter().map(|name| format!("made {name}\n")).collect();
         // Another Loadline may read it at the same time.
-        let (stamp, new) = (self.stamp(), output.join(format!("{STAMP}-{}", std::process::id())));
+        let (stamp, new) = (self.stamp(), output.join(format!("{STAMP}-{}", names::random())));
         let written = fs::write(&new, now.text() + &made).and_then(|()| fs::rename(&new, &stamp));
         written.map_err(|cause| Error::io("write", &stamp, &cause))
     }

@@ -1,5 +1,8 @@
 //! The tools that run containers, podman and docker: which of them work here, what they answer, and the containers that
 //! a killed Loadline left.
+//!
+//! Several Loadlines may share one daemon. So a container of ours has its name, which no other has, as the value of a
+//! label, too: only the id that the tool lists for both is ever removed.
 
 use super::names::is_left_behind;
 use super::program::{self, Printed};
@@ -12,8 +15,10 @@ use std::time::Duration;
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// Removing unmounts and deletes; the processes are killed at once.
 const REMOVE_WITHIN: Duration = Duration::from_secs(10);
-/// On every container of ours, so that leftovers are found.
-pub(super) const LABEL: &str = "loadline";
+/// The label of every container of ours; its value is the container's name.
+const LABEL: &str = "loadline";
+/// What `ps` prints of each container.
+const LISTED: &str = "{{.ID}} {{.Names}}";
 
 /// A program that runs containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,10 +78,22 @@ impl FoundTool {
         })
     }
 
-    /// The pid of the first process of a container that runs.
+    /// The pid of the first process of a container of ours that runs.
     pub(super) fn ask_pid(&self, name: &str) -> Option<u32> {
-        let said = self.ask(&["inspect", "--format", "{{.State.Pid}}", name]);
-        parse_pid(&said.out).filter(|_| said.is_good())
+        parse_pid(&self.inspect(name, "{{.State.Pid}}")?)
+    }
+
+    /// Whether the tool says that the kernel killed a container of ours for want of memory.
+    pub(super) fn ask_killed_for_memory(&self, name: &str) -> bool {
+        self.inspect(name, "{{.State.OOMKilled}}").is_some_and(|said| said == "true")
+    }
+
+    /// One word about a container of ours: one that has the label, too.
+    fn inspect(&self, name: &str, field: &str) -> Option<String> {
+        let format = format!("{field} {{{{index .Config.Labels \"{LABEL}\"}}}}");
+        let said = self.ask(&["inspect", "--format", &format, name]);
+        let (word, label) = said.out.trim().split_once(' ')?;
+        (said.is_good() && label == name).then(|| word.to_owned())
     }
 
     /// Name and version of the tool, such as `podman 4.3.1`, where it answers, with its daemon if it needs one.
@@ -94,18 +111,18 @@ impl FoundTool {
         })
     }
 
-    /// The command that removes a container of ours with its processes and volumes.
-    pub(super) fn removal(&self, name: &str) -> Vec<String> {
-        [self.tool.word(), "rm", "--force", "--volumes", name].map(str::to_owned).to_vec()
-    }
-
-    /// Removes the containers of Loadlines that are gone. Returns how many.
+    /// Removes the containers of Loadlines of this boot and pid namespace that are gone. Returns how many.
     pub fn sweep(&self) -> usize {
         let filter = format!("label={LABEL}");
         let listed = self.ask(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]);
         let left: Vec<&str> = listed.out.split_ascii_whitespace().filter(|name| is_left_behind(name)).collect();
-        left.into_iter().filter(|name| remove(&self.removal(name), self.clock).is_ok()).count()
+        left.into_iter().filter(|name| remove(self.tool.word(), name, self.clock).is_ok()).count()
     }
+}
+
+/// The label that a container of this name gets.
+pub(super) fn label(name: &str) -> String {
+    format!("{LABEL}={name}")
 }
 
 /// The pid that a tool printed; 0 is that of a container that does not run.
@@ -119,15 +136,32 @@ fn version(said: &str) -> Option<&str> {
     rest.split([',', ' ']).next().filter(|version| !version.is_empty())
 }
 
-/// Runs the command that removes a container. A container that is not there counts as removed.
-pub(super) fn remove(removal: &[String], clock: Clock) -> Result<(), String> {
-    let Some((tool, arguments)) = removal.split_first() else { return Ok(()) };
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let answer = program::run(Path::new(tool), &arguments, clock, REMOVE_WITHIN).map_err(|cause| plain(&cause))?;
-    match answer.is_good() || answer.errors.to_lowercase().contains("no such container") {
-        true => Ok(()),
-        false => Err(answer.why()),
-    }
+/// Removes the container of ours with this name, with its processes and volumes: by the id of the one that has the label
+/// as well. A container that is not there counts as removed.
+pub(super) fn remove(tool: &str, name: &str, clock: Clock) -> Result<(), String> {
+    let until = clock.now() + REMOVE_WITHIN;
+    let ask = |arguments: &[&str]| {
+        let within = until.saturating_sub(clock.now());
+        let answer = program::run(Path::new(tool), arguments, clock, within).map_err(|cause| plain(&cause))?;
+        match answer.is_good() || answer.errors.to_lowercase().contains("no such container") {
+            true => Ok(answer.out),
+            false => Err(answer.why()),
+        }
+    };
+    let filter = format!("label={}", label(name));
+    let listed = ask(&["ps", "--all", "--no-trunc", "--filter", &filter, "--format", LISTED])?;
+    let ids = ids_of(&listed, name);
+    ids.into_iter().try_for_each(|id| ask(&["rm", "--force", "--volumes", id]).map(drop))
+}
+
+/// The ids of the containers that have this name among theirs: `2c7a… loadline-1-…,other/alias`.
+fn ids_of<'a>(listed: &'a str, name: &str) -> Vec<&'a str> {
+    let of = |line: &'a str| {
+        let (id, names) = line.trim().split_once(' ')?;
+        names.split(',').any(|known| known == name).then_some(id)
+    };
+    // The name in a line that was cut could be another's.
+    listed.split_inclusive('\n').filter(|line| line.ends_with('\n')).filter_map(of).collect()
 }
 
 /// A tool for tests.
@@ -152,13 +186,34 @@ mod tests {
         assert_eq!((version("version "), version("")), (None, None));
     }
 
+    fn executable(path: &Path, text: &str) {
+        // By a process of its own: what this one has open for writing is open in what other tests start, too, and cannot
+        // be executed meanwhile.
+        let words = ["-c", r#"printf '%s' "$1" >"$0" && chmod +x "$0""#, path.to_str().unwrap(), text];
+        assert!(program::run(Path::new("/bin/sh"), &words, Clock::start(), ANSWER_WITHIN).unwrap().is_good());
+    }
+
     #[test]
-    fn a_container_that_is_gone_is_removed() {
-        let removal = |script: &str| ["/bin/sh", "-c", script].map(str::to_owned);
-        let clock = Clock::start();
-        assert_eq!(remove(&removal("true"), clock), Ok(()));
-        assert_eq!(remove(&removal("echo 'Error: No such container: x' >&2; exit 1"), clock), Ok(()));
-        assert_eq!(remove(&removal("echo locked >&2; exit 1"), clock), Err("locked".to_owned()));
-        assert_eq!(remove(&[], clock), Ok(()));
+    fn a_container_is_removed_by_the_id_that_has_its_name_and_its_label() {
+        let folder = tempfile::tempdir().unwrap();
+        let check = |listed: &str, removal: &str, expect: Result<(), &str>, asked: &str| {
+            let (tool, log) = (folder.path().join("tool"), folder.path().join("log"));
+            let answers = format!("case $1 in ps) {listed};; rm) {removal};; esac");
+            executable(&tool, &format!("#!/bin/sh\necho \"$*\" >> {}\n{answers}\n", log.display()));
+            assert_eq!(remove(tool.to_str().unwrap(), "ll-1", Clock::start()), expect.map_err(str::to_owned));
+            let said = std::fs::read_to_string(&log).unwrap();
+            let (first, rest) = said.split_once('\n').unwrap();
+            assert_eq!(first, "ps --all --no-trunc --filter label=loadline=ll-1 --format {{.ID}} {{.Names}}");
+            assert_eq!(rest, asked, "{listed}");
+            std::fs::remove_file(&log).unwrap();
+        };
+        let removed = "rm --force --volumes 2c7a\n";
+        check("echo 2c7a ll-1", "true", Ok(()), removed);
+        check("echo 2c7a ll-1,x/alias; echo 99 ll-10; printf '88 ll-1'", "true", Ok(()), removed);
+        check("echo 2c7a ll-1", "echo 'Error: No such container: x' >&2; exit 1", Ok(()), removed);
+        check("echo 2c7a ll-1", "echo locked >&2; exit 1", Err("locked"), removed);
+        // Nothing of ours is there: another's container of the same name has another label.
+        check("true", "true", Ok(()), "");
+        check("echo no daemon >&2; exit 1", "true", Err("no daemon"), "");
     }
 }

@@ -4,6 +4,7 @@ use super::guardian::NAME;
 use super::keeper::Removal;
 use super::processes::{self, Process, kill_all, reap};
 use super::protocol::{Exit, GUARDIAN_VARIABLE, GUARDIAN_WORD, Order, Refusal, Report, line};
+use super::secrets;
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
 use crate::kernel::process::strings;
@@ -59,7 +60,7 @@ impl Spawner {
         let failed = |cause: std::io::Error| Error::machine(format!("cannot start a guardian: {}", plain(&cause)));
         let (control, theirs) = UnixStream::pair().map_err(failed)?;
         let (output, write) = std::io::pipe().map_err(failed)?;
-        let child = self.spawn(theirs, OwnedFd::from(write), stdin).map_err(failed)?;
+        let child = self.spawn(order, theirs, OwnedFd::from(write), stdin).map_err(failed)?;
         let guardian_pid = child.id();
         let known = Arc::new(Known::default());
         let hearing = control.try_clone().map_err(failed)?;
@@ -74,10 +75,22 @@ impl Spawner {
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
-    fn spawn(&self, control: UnixStream, errors: OwnedFd, stdin: Option<PipeReader>) -> std::io::Result<Child> {
+    fn spawn(
+        &self,
+        order: &Order,
+        control: UnixStream,
+        errors: OwnedFd,
+        stdin: Option<PipeReader>,
+    ) -> std::io::Result<Child> {
         // The guardian prints nothing: its standard output may carry what the command is to read.
         let output = stdin.map_or_else(|| errors.try_clone(), |stdin| Ok(OwnedFd::from(stdin)))?;
-        std::process::Command::new(&self.program)
+        let mut command = std::process::Command::new(&self.program);
+        // Nor has the guardian them: a process can read the environment of those above it.
+        let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        for name in secrets::withheld(order, variables) {
+            command.env_remove(name);
+        }
+        command
             .arg0(NAME)
             .arg(GUARDIAN_WORD)
             .stdin(Stdio::from(OwnedFd::from(control)))

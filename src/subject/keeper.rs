@@ -24,8 +24,11 @@ pub(super) enum Keeper {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Removal {
-    /// By this command.
-    Container(Vec<String>),
+    /// The container of this name, by this tool.
+    Container {
+        tool: String,
+        name: String,
+    },
     Step(Step),
 }
 
@@ -33,7 +36,7 @@ impl Removal {
     /// Removes it, with its processes; what is not there counts as removed.
     pub(super) fn run(&self, clock: Clock) -> Result<(), String> {
         match self {
-            Self::Container(command) => container_tool::remove(command, clock),
+            Self::Container { tool, name } => container_tool::remove(tool, name, clock),
             Self::Step(step) => step.remove(clock),
         }
     }
@@ -42,7 +45,10 @@ impl Removal {
 impl Keeper {
     pub(super) fn removal(&self) -> Removal {
         match self {
-            Self::Container(container) => Removal::Container(container.removal()),
+            Self::Container(container) => {
+                let (tool, name) = (container.image.tool.tool.word().to_owned(), container.name.clone());
+                Removal::Container { tool, name }
+            }
             Self::Step(step) => Removal::Step(step.clone()),
         }
     }
@@ -129,7 +135,9 @@ impl Keeper {
     pub(super) fn was_killed_for_memory(&self, exit: Exit, counted: bool, said: &[String]) -> bool {
         let killed = matches!(exit, Exit::Code(KILLED) | Exit::Signal(9));
         match self {
-            Self::Container(container) => killed && (counted || container.was_killed_for_memory()),
+            Self::Container(container) => {
+                killed && (counted || container.image.tool.ask_killed_for_memory(&container.name))
+            }
             Self::Step(_) => slurm_step::says_killed_for_memory(said) || (killed && counted),
         }
     }

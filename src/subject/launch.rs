@@ -563,7 +563,8 @@ mod tests {
         let keeper = Keeper::Container(container.clone());
         let order = Launch { reads: true, ..bare }.order(None, Some(&keeper));
         assert_eq!((order.argv[1].as_str(), order.argv[2].as_str()), ("run", "--interactive"));
-        assert_eq!(order.removal, Some(Removal::Container(container.removal())));
+        let tool = "podman".to_owned();
+        assert_eq!(order.removal, Some(Removal::Container { tool, name: container.name }));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The network is the host's, so that ports are what they are in the image; swap is forbidden where there is any.
 
-use super::container_tool::LABEL;
+use super::container_tool;
 use super::image::FoundImage;
 use super::names;
 use super::quoting::for_java;
@@ -26,20 +26,11 @@ impl Container {
         Self { image: image.clone(), name: names::new() }
     }
 
-    /// The command that removes the container, with its processes.
-    pub(super) fn removal(&self) -> Vec<String> {
-        self.image.tool.removal(&self.name)
-    }
-
-    /// Whether the tool says that the kernel killed it for want of memory.
-    pub(super) fn was_killed_for_memory(&self) -> bool {
-        self.image.tool.ask(&["inspect", "--format", "{{.State.OOMKilled}}", &self.name]).out.trim() == "true"
-    }
-
     /// The command line that runs the container.
     pub(super) fn argv(&self, asked: &ContainerOptions) -> Vec<String> {
+        let label = container_tool::label(&self.name);
         let mut argv =
-            [self.image.tool.tool.word(), "run", "--name", &self.name, "--label", LABEL].map(str::to_owned).to_vec();
+            [self.image.tool.tool.word(), "run", "--name", &self.name, "--label", &label].map(str::to_owned).to_vec();
         // No image is fetched; and TERM before a removal by force would only cost time.
         argv.extend(["--pull=never", "--stop-timeout=0", "--network=host"].map(str::to_owned));
         if let Some(limit) = asked.limit {
@@ -100,7 +91,7 @@ mod tests {
             arguments: &words("18080 x"),
         };
         let mut expect = words(
-            "podman run --name loadline-1-0 --label loadline --pull=never --stop-timeout=0 --network=host \
+            "podman run --name loadline-1-0 --label loadline=loadline-1-0 --pull=never --stop-timeout=0 --network=host \
              --memory=1048576b --memory-swap=1048576b --cpuset-cpus=0,2 --env",
         );
         expect.push("A=b c".to_owned());

@@ -1,10 +1,11 @@
 //! The memory limit of the subject: a cgroup of its own, set, verified, and removed at the end.
 
 use super::keeper::Keeper;
-use super::names::{self, is_left_behind};
-use super::own_cgroup::{self, home_name};
+use super::limit_ways;
+use super::names::{self, is_home_left_behind, is_left_behind};
+use super::own_cgroup;
+use super::processes::{self, Process};
 use super::slurm_step::{Job, Step};
-use super::{limit_ways, processes};
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
 use crate::kernel::cgroup::{Cgroup, CgroupVersion, Limit, below, names_memory};
@@ -20,6 +21,8 @@ use std::time::Duration;
 
 /// The kernel lets go of a cgroup only after its last process is reaped and its pages are handed on.
 const REMOVE_WITHIN: Duration = Duration::from_secs(5);
+/// What a killed Loadline left in a cgroup; a process in an uninterruptible sleep can take seconds to die.
+const KILL_WITHIN: Duration = Duration::from_secs(5);
 /// Between two tries to remove.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// What [`probe`] sets: any value of a page or more would do.
@@ -46,7 +49,7 @@ impl MemoryCgroup {
         let own = own_cgroup::find()?;
         let mut refusals = Vec::new();
         for parent in own_cgroup::candidates(&own) {
-            sweep(&parent.folder);
+            sweep(&parent.folder, clock);
             match make(&parent, limit, clock) {
                 Ok(cgroup) => return cgroup.checked_against_outer(limit),
                 Err(refusal) => refusals.push(refusal),
@@ -252,7 +255,7 @@ fn move_ourselves_down(parent: &Cgroup) -> bool {
     let members = parent.pids();
     let mut ours: HashSet<u32> = processes::descendants(std::process::id()).iter().map(|p| p.pid).collect();
     ours.insert(std::process::id());
-    let home = parent.folder.join(home_name());
+    let home = parent.folder.join(names::home());
     !members.is_empty()
         && members.iter().all(|pid| ours.contains(pid))
         && fs::create_dir(&home).is_ok()
@@ -282,14 +285,43 @@ pub(super) fn remove(cgroup: &Path, clock: Clock) {
     }
 }
 
-/// Removes empty cgroups of Loadlines that were killed together with their guardians.
-fn sweep(parent: &Path) {
+/// Removes cgroups of Loadlines that were killed together with their guardians, and kills what still runs in them.
+fn sweep(parent: &Path, clock: Clock) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().is_some_and(is_left_behind) {
-            // One that still holds processes refuses, and stays.
-            let _ = fs::remove_dir(entry.path());
+        let (name, folder) = (entry.file_name(), entry.path());
+        if name.to_str().is_some_and(is_home_left_behind) {
+            // What runs in it was not started by that Loadline alone: one that holds processes refuses, and stays.
+            let _ = fs::remove_dir(&folder);
+        } else if name.to_str().is_some_and(is_left_behind) && kill_members(&folder, clock) {
+            remove(&folder, clock);
         }
     }
+}
+
+/// Kills all processes of a cgroup and those below it. Whether none is left.
+fn kill_members(cgroup: &Path, clock: Clock) -> bool {
+    // This very Loadline may be a part of the subject that was left behind.
+    if pids_of(cgroup).any(|pid| pid == std::process::id()) {
+        return false;
+    }
+    // Linux 5.14 has a file for it on v2.
+    let _ = fs::write(cgroup.join("cgroup.kill"), "1");
+    processes::kill_all(|| members(cgroup), clock, KILL_WITHIN) == 0
+}
+
+/// The living processes of a cgroup and those below it.
+fn members(cgroup: &Path) -> Vec<Process> {
+    let mut found: Vec<Process> = pids_of(cgroup).filter_map(Process::read).filter(|found| found.lives).collect();
+    // Where another process took the id of one that ended before it was read, the id is no longer listed.
+    let listed: HashSet<u32> = pids_of(cgroup).collect();
+    found.retain(|found| listed.contains(&found.pid));
+    found
+}
+
+fn pids_of(cgroup: &Path) -> impl Iterator<Item = u32> {
+    let folders = [cgroup.to_owned()].into_iter().chain(below(cgroup));
+    let texts = folders.filter_map(|folder| fs::read_to_string(folder.join("cgroup.procs")).ok());
+    texts.flat_map(|text| text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<u32>>())
 }
 
 #[cfg(test)]
@@ -325,6 +357,33 @@ mod tests {
         assert_eq!(swaps(), [false, false]);
         write("memory.memsw.limit_in_bytes", "8192\n");
         assert_eq!(swaps(), [true, false]);
+    }
+
+    #[test]
+    fn who_is_in_a_cgroup_that_was_left_does_not_kill_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = std::process::id();
+        fs::create_dir(folder.path().join("below")).unwrap();
+        // A pid that Linux never gives, and our own.
+        fs::write(folder.path().join("cgroup.procs"), "999999999\n").unwrap();
+        fs::write(folder.path().join("below/cgroup.procs"), format!("0\n{own}\n")).unwrap();
+        assert_eq!(members(folder.path()).iter().map(|found| found.pid).collect::<Vec<_>>(), [own]);
+        assert!(!kill_members(folder.path(), Clock::start()));
+        fs::write(folder.path().join("below/cgroup.procs"), "").unwrap();
+        assert!(kill_members(folder.path(), Clock::start()));
+    }
+
+    #[test]
+    fn only_cgroups_of_loadlines_of_this_place_that_are_gone_are_swept() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = names::left_behind();
+        let names = [left.clone(), format!("{left}-home"), names::new(), "loadline-999999999-0".to_owned()];
+        let folders = names.map(|name| parent.path().join(name));
+        folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());
+        // Who moved down is not alone there: what runs in it is left alone.
+        fs::write(folders[1].join("cgroup.procs"), "1\n").unwrap();
+        sweep(parent.path(), Clock::start());
+        assert_eq!(folders.map(|folder| folder.exists()), [false, true, true, true]);
     }
 
     #[test]

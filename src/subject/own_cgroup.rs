@@ -1,13 +1,9 @@
 //! The memory cgroup of Loadline itself: those of subjects are made in it, or as near to it as may be.
 
+use super::names;
 use crate::error::{Error, Result};
 use crate::kernel::cgroup::{Cgroup, Hierarchy};
 use crate::kernel::text;
-
-/// The child of its cgroup that this process moves into where that must hold none itself; see `limit`.
-pub(super) fn home_name() -> String {
-    format!("loadline-{}-home", std::process::id())
-}
 
 /// The cgroup of this process.
 ///
@@ -27,7 +23,7 @@ pub(super) fn of(pid: u32) -> Result<Cgroup> {
     let path = format!("/proc/{pid}/cgroup");
     let membership = text::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
     let found = hierarchy.cgroup_of(pid, &membership);
-    Ok(seen_from_above(found.unwrap_or_else(|| hierarchy.cgroup(hierarchy.mount.clone())), &home_name()))
+    Ok(seen_from_above(found.unwrap_or_else(|| hierarchy.cgroup(hierarchy.mount.clone())), names::home()))
 }
 
 /// The cgroup above, where this one is the child into which Loadline moved to make room for those of subjects: they are

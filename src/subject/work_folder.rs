@@ -4,19 +4,19 @@
 //! The folder itself is locked (flock(2)) as long as its Loadline lives, however that ends. One that is not locked is a
 //! leftover of a Loadline that was killed, in whatever container that ran, and the next start removes it.
 
+use super::names;
 use crate::error::{Error, Result, plain};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How the names of all such folders begin.
 const PREFIX: &str = "loadline-work-";
 /// The temporary folder that is meant for what is large or has to outlive a restart, and so is a disk (FHS 3.0, 5.15).
 const LARGE: &str = "/var/tmp";
-/// Names tried; each is taken only where another Loadline of the same pid (in another container) left one.
+/// Names tried: a start at the same moment may take a new folder for a leftover.
 const NAMES_MAX: u32 = 1000;
 
 /// A folder of one trial. Dropping it removes it.
@@ -39,10 +39,9 @@ impl WorkFolder {
 
     /// Creates one in another folder than the system's temporary one; [`sweep_in`] finds it there.
     pub(super) fn create_in(parent: &Path) -> Result<Self> {
-        static TRIED: AtomicU32 = AtomicU32::new(0);
         for _ in 0..NAMES_MAX {
-            let number = TRIED.fetch_add(1, Ordering::Relaxed);
-            let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            // Who could foresee the name could be there first.
+            let path = parent.join(format!("{PREFIX}{}", names::random()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {}
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => continue,

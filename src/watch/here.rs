@@ -13,7 +13,7 @@ use crate::kernel::oom::OutOf;
 use crate::kernel::process::Stat;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::jvms::Finder;
-use crate::observe::kernel_log;
+use crate::observe::kernel_log::KernelLog;
 use crate::observe::machine::Machine;
 use crate::observe::procfs::Process;
 use crate::record::{WatchLabel, WatchLimit, WhyWeighed};
@@ -61,6 +61,8 @@ pub struct Here {
     strangers: BTreeMap<Id, Vec<u8>>,
     memory: Bytes,
     boot_id: Option<String>,
+    /// Where it may be read.
+    kernel_log: Option<KernelLog>,
     weigh: WeighInto,
 }
 
@@ -94,7 +96,8 @@ impl Here {
     pub fn new(which: Which, clock: Clock, weigh: WeighInto) -> Self {
         let memory = Machine::read().memory.unwrap_or_default();
         let (finder, open, strangers) = (Finder::default(), BTreeMap::new(), BTreeMap::new());
-        Self { which, clock, finder, open, strangers, memory, boot_id: boot_id(), weigh }
+        let kernel_log = KernelLog::open().ok();
+        Self { which, clock, finder, open, strangers, memory, boot_id: boot_id(), kernel_log, weigh }
     }
 
     /// Whether a JVM is meant, by the name of its cgroup.
@@ -155,6 +158,8 @@ impl Here {
 
 impl World for Here {
     fn ids(&mut self) -> (BTreeSet<Id>, u64) {
+        // Each turn a little, so that little is left to read when a JVM has ended.
+        self.kernel_log.take_if(|log| log.advance().is_err());
         let id = |pid: u32| Some(Id { pid, start_ticks: Stat::of(pid).filter(Stat::lives)?.start_ticks });
         if let Which::Pids(pids) = &self.which {
             return (pids.iter().copied().filter_map(id).collect(), 0);
@@ -200,9 +205,9 @@ impl World for Here {
         let eyes = self.open.remove(&id)?;
         let now = eyes.outside.cgroup().and_then(|cgroup| cgroup.cgroup().oom_kills());
         let counted = eyes.oom_kills.may_be_its_own(now, self.clock.now());
-        match kernel_log::killed(id.pid) {
+        match self.kernel_log.as_mut().and_then(|log| log.killed(id.pid).ok()?) {
             // The log also has kills of earlier processes of this pid.
-            Ok(Some(kill)) if counted || now.is_none() => {
+            Some(kill) if counted || now.is_none() => {
                 let cgroup = match kill.of {
                     Some(OutOf::Cgroup(cgroup)) => Some(cgroup),
                     Some(OutOf::Machine) => Some(String::new()),

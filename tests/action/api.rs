@@ -145,9 +145,9 @@ fn answer(state: &mut State, method: &str, path: &str, body: &Value, address: So
             (302, Some(format!("http://localhost:{}/packed/{number}", address.port())), Vec::new())
         }
         ("GET", ["packed", number]) => packed(state, number.parse().unwrap()),
-        ("GET", [.., "jobs", "artifacts", "main", "download"]) => packed(state, 1),
+        ("GET", [.., "jobs", "artifacts", _, "download"]) => packed(state, 1),
         ("GET", [.., "pulls", number]) => match state.heads.get(&number.parse().unwrap()) {
-            Some(head) => said(200, json!({"head": {"sha": head}})),
+            Some(head) => said(200, json!({"head": {"sha": head}, "base": {"ref": "main"}})),
             None => no(404, "Not Found"),
         },
         ("GET", [.., "artifacts"]) => match state.lists.get(path) {

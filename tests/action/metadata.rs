@@ -11,6 +11,10 @@ use yaml_serde::Value;
 const DOCUMENT: &str = include_str!("../../docs/ci.md");
 /// How `docs/ci.md` names this repository.
 const OWN: &str = "OWNER/loadline";
+/// And the commit of its release.
+const AT: &str = "@COMMIT # v0.1.0";
+/// Variables that the template itself reads.
+const OF_TEMPLATE: [&str; 2] = ["LOADLINE_SOURCE", "LOADLINE_COMMIT"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -57,7 +61,7 @@ fn check_action(name: &str) {
     for step in action["runs"]["steps"].as_sequence().unwrap() {
         assert!(!text(step, "name").is_empty(), "{step:?}");
         match text(step, "run") {
-            "" => assert!(text(step, "uses").contains("@v"), "{step:?}"),
+            "" => assert!(!text(step, "uses").is_empty(), "{step:?}"),
             run => {
                 assert_eq!(text(step, "shell"), "bash", "{step:?}");
                 // Inputs are variables: in a command they would be commands.
@@ -107,7 +111,10 @@ fn the_component_of_gitlab_has_the_published_form() {
     let inputs = &yaml(header)["spec"]["inputs"];
     for input in keys(inputs) {
         let of = &inputs[input];
-        assert!(keys(of).iter().all(|key| ["description", "type", "default", "options"].contains(key)), "{input}");
+        assert!(
+            keys(of).iter().all(|key| ["description", "type", "default", "options", "regex"].contains(key)),
+            "{input}"
+        );
         let options = of["options"].as_sequence();
         assert!(options.is_none_or(|options| options.contains(&of["default"])), "{input}");
         assert!(body.contains(&format!("$[[ inputs.{input} ]]")), "{input} is not used");
@@ -124,7 +131,7 @@ fn the_component_of_gitlab_has_the_published_form() {
         assert!(!line.contains("inputs."), "{line}");
     }
     let script = fs::read_to_string(root().join("action/gitlab")).unwrap();
-    for variable in keys(&job["variables"]).into_iter().filter(|name| *name != "LOADLINE_SOURCE") {
+    for variable in keys(&job["variables"]).into_iter().filter(|name| !OF_TEMPLATE.contains(name)) {
         assert!(script.contains(variable), "action/gitlab does not speak of {variable}");
     }
     for report in ["junit", "metrics"] {
@@ -139,7 +146,7 @@ fn workflows_of_the_documents_give_inputs_that_there_are() {
     assert_eq!(workflows.len(), 2, "one that weighs, one that posts");
     assert!(workflows[0].lines().count() <= 14, "{}", workflows[0]);
     assert!(
-        workflows[0].contains(&format!("uses: {OWN}@v1")) && workflows[1].contains(&format!("{OWN}/action/post@v1"))
+        workflows[0].contains(&format!("uses: {OWN}{AT}")) && workflows[1].contains(&format!("{OWN}/action/post{AT}"))
     );
     for workflow in workflows {
         for job in yaml(workflow)["jobs"].as_mapping().unwrap().values() {
@@ -156,6 +163,94 @@ fn workflows_of_the_documents_give_inputs_that_there_are() {
     for block in blocks() {
         yaml(block);
     }
+}
+
+/// Files in which an action may be named: all workflows, actions, templates and documents.
+fn naming_actions() -> Vec<PathBuf> {
+    let in_folder = |folder: &str| fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let folders = [".github/workflows", "templates", "docs"].into_iter().flat_map(in_folder);
+    let files = ["action.yml", "action/post/action.yml", "README.md", "CONTRIBUTING.md"].map(|name| root().join(name));
+    folders.chain(files).filter(|path| path.is_file()).collect()
+}
+
+/// Whether an action is named by its commit, with the version that the commit has: `actions/x@… # v1.2.3`.
+fn is_pinned(named: &str) -> bool {
+    let Some((action, version)) = named.split_once(" # v") else { return false };
+    let commit = action.split_once('@').map_or("", |(_, commit)| commit);
+    let is_commit = commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    let is_own = action.starts_with(OWN) && commit == "COMMIT";
+    (is_commit || is_own)
+        && version.split('.').count() == 3
+        && version.split('.').all(|part| part.parse::<u32>().is_ok())
+}
+
+/// A tag can be moved to other code, which then has the token of the job.
+#[test]
+fn every_action_is_named_by_its_commit() {
+    let mut seen = 0;
+    for path in naming_actions() {
+        let source = fs::read_to_string(&path).unwrap();
+        for line in source.lines() {
+            let line = line.trim_start().trim_start_matches("- ");
+            let Some(named) = line.strip_prefix("uses: ").filter(|named| !named.starts_with("./")) else { continue };
+            seen += 1;
+            assert!(is_pinned(named.trim_end()), "{}: {line}", path.display());
+        }
+    }
+    assert!(seen > 20, "{seen}");
+    let hash = "0123456789abcdef".repeat(3)[..40].to_owned();
+    assert!(is_pinned(&format!("a/b@{hash} # v1.2.3")));
+    for wrong in [
+        format!("a/b@{hash}"),
+        format!("a/b@{hash} # v1"),
+        "a/b@v1 # v1.2.3".to_owned(),
+        format!("a/b@{hash}0 # v1.2.3"),
+    ] {
+        assert!(!is_pinned(&wrong), "{wrong}");
+    }
+}
+
+/// The scripts of a job of GitLab are those of the commit that was named, whatever became of the tag since.
+#[test]
+fn the_component_takes_the_scripts_of_one_commit_by_https() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name).display().to_string();
+    let sh = |script: &str, variables: &[(&str, &str)]| {
+        let mut command = Command::new("bash");
+        command.args(["-euc", script]).current_dir(place.path()).envs(variables.iter().copied());
+        command.env("HOME", place.path()).env("GIT_CONFIG_NOSYSTEM", "1");
+        command.output().unwrap()
+    };
+    let made = sh(
+        "git init -q origin && cd origin && git config user.email a@b && git config user.name a
+         echo right >x && git add x && git commit -qm 1 && git tag v1.2.3 && git rev-parse HEAD
+         echo wrong >x && git commit -qam 2 && git tag -f v1.2.3 >/dev/null",
+        &[],
+    );
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let commit = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let source = fs::read_to_string(root().join("templates/weigh.yml")).unwrap();
+    let (_, script) = source.split_once("    - |\n").unwrap();
+    let (script, _) = script.split_once("    - '").unwrap();
+    let key = format!("url.file://{}/.insteadOf", at(""));
+    let run = |source: &str, commit: &str| {
+        let variables = [
+            ("CI_PROJECT_DIR", at("project")),
+            ("LOADLINE_SOURCE", source.to_owned()),
+            ("LOADLINE_COMMIT", commit.to_owned()),
+            ("GIT_CONFIG_COUNT", "1".to_owned()),
+            ("GIT_CONFIG_KEY_0", key.clone()),
+            ("GIT_CONFIG_VALUE_0", "https://git.example/".to_owned()),
+        ];
+        let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        sh(script, &variables)
+    };
+    let done = run("https://git.example/origin", &commit);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(fs::read_to_string(at("project/.loadline/source/x")).unwrap(), "right\n");
+    let refused = run("http://git.example/origin", &commit);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("does not begin with https://"));
 }
 
 fn actionlint() -> Option<PathBuf> {
@@ -190,7 +285,7 @@ fn linted(program: &Path, workflow: &str) -> String {
 
 /// A workflow of the document with our actions as those of the repository itself, whose inputs actionlint then reads.
 fn here(workflow: &str) -> String {
-    workflow.replace(&format!("{OWN}/action/post@v1"), "./action/post").replace(&format!("{OWN}@v1"), "./")
+    workflow.replace(&format!("{OWN}/action/post{AT}"), "./action/post").replace(&format!("{OWN}{AT}"), "./")
 }
 
 /// The steps of an action as the job of a workflow that is called with the same inputs: of an action itself actionlint

@@ -31,6 +31,12 @@ case $1 in
     *) exec "$REAL" "$@" ;;
 esac
 printf '%s\n' "$@" >"$ASKED"
+if [[ -n ${SEEN:-} ]]; then
+    # What a process of the subject could read: its own environment, and that of each process above.
+    for ((pid = $$; pid > 1; pid = $(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status"))); do
+        tr '\0' '\n' <"/proc/$pid/environ" >>"$SEEN" 2>/dev/null || break
+    done
+fi
 if [[ -n ${ENDS_WITH:-} ]]; then
     printf 'error: made up\n' >&2
     exit "$ENDS_WITH"

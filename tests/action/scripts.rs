@@ -3,6 +3,7 @@
 use super::api::Api;
 use super::runner::{Runner, executable, packed};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const MARKER: &str = "<!-- loadline:shop -->";
@@ -315,6 +316,16 @@ fn posting(api: &Api, number: &str, text: &str) -> Option<Runner> {
     let mut state = api.state();
     state.heads.insert(7, head);
     state.heads.insert(8, "b".repeat(40));
+    let from_main = |id: u64, repository: u64| {
+        let run = json!({"head_branch": "main", "head_repository_id": repository, "repository_id": 1});
+        let created = format!("2026-11-2{id}T00:00:00Z");
+        json!({"id": id, "name": "loadline-shop", "expired": false, "created_at": created, "workflow_run": run})
+    };
+    // What the last run on the branch left, and that of a fork with a branch of this name.
+    let of_branch = json!({"artifacts": [from_main(1, 1), from_main(2, 1), from_main(6, 2)]});
+    state.lists.insert("/repos/o/r/actions/artifacts".to_owned(), of_branch);
+    runner.write("report/comment.md", &said("unchanged"));
+    state.packed.insert(2, packed(&runner.path("report")));
     let artifacts = json!([
         {"id": 3, "name": "loadline-shop", "size_in_bytes": 10},
         {"id": 4, "name": "loadline-comment-shop", "size_in_bytes": 10},
@@ -329,12 +340,15 @@ fn posting(api: &Api, number: &str, text: &str) -> Option<Runner> {
 #[test]
 fn what_a_fork_left_is_posted_to_its_own_pull_request() {
     let api = Api::start();
-    let Some(runner) = posting(&api, "7\n", &format!("{}@team, look\n", said("worse"))) else { return };
+    let text = "@team, look\n&#64;org &#00064;org &#x40;org &commat;org <td>&#64org</td> `a&b` &#42; a && b\n";
+    let Some(runner) = posting(&api, "7\n", &format!("{}{text}", said("worse"))) else { return };
     runner.done("action/post/post", &[]);
     let state = api.state();
     assert_eq!(state.written(), ["POST /repos/o/r/issues/7/comments"], "{}", runner.read("summary"));
     let text = &state.comments[0].1;
     assert!(text.contains("@\u{200b}team") && text.ends_with("/o/r/actions/runs/9)\n"), "{text}");
+    let org = "&#64;\u{200b}org &#64;\u{200b}org &amp;#x40;org &amp;commat;org <td>&amp;#64org</td>";
+    assert!(text.contains(&format!("{org} `a&amp;b` &#42; a && b\n")), "{text}");
     assert!(!state.asked.iter().any(|(request, _)| request.contains("/packed/5") || request.contains("/packed/3")));
 }
 
@@ -344,8 +358,9 @@ fn what_a_fork_made_up_is_not_posted() {
         ("8", said("worse"), "was not of the present head of pull request 8"),
         ("9", said("worse"), "names no pull request"),
         ("../7", said("worse"), "names no pull request"),
-        ("7", "Click here\n".to_owned(), "does not begin with its marker"),
-        ("7", "<!-- loadline:x --><img src=x>\n".to_owned(), "does not begin with its marker"),
+        ("7", "Click here\n".to_owned(), "has no run of the scenario"),
+        ("7", "<!-- loadline:x --><img src=x>\n".to_owned(), "has no run of the scenario"),
+        ("7", said("worse").replace("shop", "shop2"), "`main` has no run of the scenario"),
         ("7", said("worse") + &"x".repeat(66_000), "too long"),
     ] {
         let api = Api::start();
@@ -359,6 +374,44 @@ fn what_a_fork_made_up_is_not_posted() {
     let Some(runner) = Runner::with_change("shop", &api) else { return };
     runner.done("action/post/post", &[]);
     assert!(runner.read("summary").contains("no event of `workflow_run`"));
+}
+
+#[test]
+fn a_fork_posts_one_comment_of_a_scenario_and_five_of_a_run() {
+    let api = Api::start();
+    let Some(runner) = posting(&api, "7\n", &said("worse")) else { return };
+    let listed =
+        |id: u64, place: &str| json!({"id": id, "name": format!("loadline-comment-{place}"), "size_in_bytes": 10});
+    let twice = json!({"artifacts": [listed(4, "shop"), listed(4, "shop")]});
+    api.state().lists.insert("/repos/o/r/actions/runs/9/artifacts".to_owned(), twice);
+    runner.done("action/post/post", &[]);
+    assert_eq!(api.state().written().len(), 1);
+    assert!(runner.read("summary").contains("two comments for one scenario"), "{}", runner.read("summary"));
+    // Eight scenarios that the branch has, too.
+    let mut state = api.state();
+    state.comments.clear();
+    let run = json!({"head_branch": "main", "head_repository_id": 1, "repository_id": 1});
+    let of_main = |id: u64| {
+        let name = format!("loadline-s{id}");
+        json!({"id": id, "name": name, "expired": false, "created_at": "2026-11-20T00:00:00Z", "workflow_run": run})
+    };
+    let ids = 10..18;
+    for id in ids.clone() {
+        runner.write("one/comment.md", &said("worse").replace("shop", &format!("s{id}")));
+        runner.write("one/pull", "7");
+        let bytes = packed(&runner.path("one"));
+        state.packed.insert(id, bytes.clone());
+        state.packed.insert(id + 90, bytes);
+    }
+    let lists: [serde_json::Value; 2] =
+        [ids.clone().map(of_main).collect(), ids.map(|id| listed(id + 90, &format!("s{id}"))).collect()];
+    let [of_main, of_run] = lists.map(|list| json!({"artifacts": list}));
+    state.lists.insert("/repos/o/r/actions/artifacts".to_owned(), of_main);
+    state.lists.insert("/repos/o/r/actions/runs/9/artifacts".to_owned(), of_run);
+    drop(state);
+    runner.done("action/post/post", &[]);
+    assert_eq!(api.state().comments.len(), 5);
+    assert!(runner.read("summary").contains("no more than 5 comments"), "{}", runner.read("summary"));
 }
 
 /// A copy of the scripts beside an installer that is made up.
@@ -382,12 +435,14 @@ fn the_program_is_installed_for_the_steps_that_follow() {
     );
     let script = runner.path("root/action/install");
     for (given, version) in [("", env!("CARGO_PKG_VERSION")), ("v1.2.3", "1.2.3"), ("1.2.3-rc.1", "1.2.3-rc.1")] {
-        let to = runner.path("temp").join(format!("loadline-{version}"));
         runner.set("LOADLINE_VERSION", given);
         let ran = runner.run_at(&script, &[]);
         assert_eq!((ran.code, ran.stdout.lines().next()), (0, Some("loadline made up")), "{ran:?}");
-        assert_eq!(runner.read("asked"), format!("--version {version} --to {} ", to.display()));
-        assert!(runner.read("path").ends_with(&format!("{}\n", to.display())));
+        let to = runner.read("path").lines().last().unwrap().to_owned();
+        let begins = runner.path("temp").join(format!("loadline-{version}."));
+        assert!(to.starts_with(begins.to_str().unwrap()), "{to}");
+        assert_eq!(runner.read("asked"), format!("--version {version} --to {to} "));
+        assert_eq!(std::fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o700);
     }
     runner.set("LOADLINE_REPOSITORY", "o/loadline");
     assert_eq!(runner.run_at(&script, &[]).code, 0);
@@ -410,10 +465,48 @@ fn the_program_is_installed_for_the_steps_that_follow() {
     assert_eq!(runner.run_at(&script, &[]).code, 4);
 }
 
+/// In a temporary folder that everybody may write, somebody else may have made what the version alone would name.
 #[test]
-fn a_merge_request_of_gitlab_gets_the_same() {
-    let api = Api::start();
-    let Some(mut runner) = Runner::with_change("shop", &api) else { return };
+fn what_lies_ready_in_a_temporary_folder_is_not_put_on_the_path() {
+    let Some(mut runner) = Runner::new() else { return };
+    with_installer(
+        &runner,
+        "#!/usr/bin/env bash\nprintf '#!/bin/sh\\necho loadline made up\\n' >\"${@: -1}/loadline\"\nchmod +x \"${@: -1}/loadline\"\n",
+    );
+    runner.unset("RUNNER_TEMP");
+    let folder = runner.path("everybodys");
+    runner.set("TMPDIR", folder.to_str().unwrap());
+    executable(&folder.join("loadline-1.2.3/jq"), "#!/bin/sh\ntouch planted\n");
+    runner.set("LOADLINE_VERSION", "1.2.3");
+    let ran = runner.run_at(&runner.path("root/action/install"), &[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let path = runner.read("path");
+    let to = Path::new(path.trim_end());
+    assert!(to.starts_with(&folder) && to != folder.join("loadline-1.2.3"), "{path}");
+    let names: Vec<_> = std::fs::read_dir(to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["loadline"]);
+}
+
+/// The key of a cache is matched by how it begins.
+#[test]
+fn no_branch_restores_the_baseline_of_another() {
+    let Some(mut runner) = Runner::new() else { return };
+    let mut named = |branch: &str| {
+        runner.set("GITHUB_BASE_REF", branch);
+        runner.done("action/baseline", &["name"]);
+        (runner.output("prefix"), runner.output("key"))
+    };
+    let all = ["main", "main-x", "main-", "a/b", "a-b", "a"].map(&mut named);
+    for (prefix, own) in &all {
+        assert!(own.starts_with(prefix.as_str()) && own.is_ascii() && !own.contains([',', ' ']), "{own}");
+        let others = all.iter().filter(|(_, key)| key != own);
+        others.for_each(|(_, key)| assert!(!key.starts_with(prefix.as_str()), "{prefix} {key}"));
+    }
+}
+
+/// A runner as a job of GitLab is.
+fn of_gitlab(api: &Api) -> Option<Runner> {
+    let mut runner = Runner::with_change("shop", api)?;
     for name in
         ["GITHUB_BASE_REF", "GITHUB_API_URL", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY", "LOADLINE_AGAINST"]
     {
@@ -433,6 +526,44 @@ fn a_merge_request_of_gitlab_gets_the_same() {
         runner.set(name, value);
     }
     api.state().login = Some("project_1_bot".to_owned());
+    Some(runner)
+}
+
+/// What is weighed is code of the merge request: it must not see what comments, nor what clones.
+#[test]
+fn the_code_under_test_sees_no_token_of_gitlab() {
+    let api = Api::start();
+    let Some(mut runner) = of_gitlab(&api) else { return };
+    let seen = runner.path("seen").display().to_string();
+    let secrets = [
+        ("CI_REPOSITORY_URL", "https://gitlab-ci-token:url_secret@gitlab.example/o/r.git"),
+        ("CI_REGISTRY_PASSWORD", "registry_secret"),
+        ("CI_JOB_JWT_V2", "jwt_secret"),
+        ("SEEN", &seen),
+    ];
+    secrets.iter().for_each(|(name, value)| runner.set(name, value));
+    assert_eq!(runner.run("action/gitlab", &[]).code, 0);
+    let seen = runner.read("seen");
+    assert!(seen.contains("LOADLINE_SCENARIO=") && !seen.contains("secret"), "{seen}");
+}
+
+#[test]
+fn a_baseline_of_gitlab_is_found_whatever_job_and_branch_are_called() {
+    let api = Api::start();
+    let Some(mut runner) = of_gitlab(&api) else { return };
+    runner.set("CI_JOB_NAME", "weigh: [a, b]");
+    runner.set("CI_DEFAULT_BRANCH", "release/1?x");
+    runner.set("GITLAB_CI", "true");
+    runner.done("action/baseline", &["take"]);
+    let state = api.state();
+    let expect = "GET /projects/1/jobs/artifacts/release%2F1%3Fx/download?job=weigh%3A%20%5Ba%2C%20b%5D";
+    assert_eq!(state.asked.iter().map(|(request, _)| request.as_str()).collect::<Vec<_>>(), [expect]);
+}
+
+#[test]
+fn a_merge_request_of_gitlab_gets_the_same() {
+    let api = Api::start();
+    let Some(mut runner) = of_gitlab(&api) else { return };
     // Without a baseline there is nothing to say.
     let ran = runner.run("action/gitlab", &[]);
     assert_eq!(ran.code, 0, "{ran:?}");

@@ -15,6 +15,7 @@ mod called;
 mod comment;
 mod compare;
 mod damage;
+mod demo;
 mod documents;
 mod engines;
 mod figures;

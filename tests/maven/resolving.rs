@@ -37,6 +37,62 @@ fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() 
     built.fails().says("offline").says("the binary is not to be had");
 }
 
+/// What lies in the project's folder was checked out, and not installed.
+#[test]
+fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
+    let Some(maven) = maven() else { return };
+    let project = maven.project("app", "empty part");
+    let stand_in = StandIn::new(&project.folder, 0, "", &[Verdict::Kept]);
+    let path = std::env::var("PATH").unwrap();
+    let project = project.with("PATH", &format!(":{path}::"));
+    project.file("a.jar", "no jar");
+    project.build(&[WEIGH, VERIFY, "-Dloadline.artifact=a.jar"]).fails().says("exit code 3");
+    assert_eq!(stand_in.called(), Vec::<String>::new());
+}
+
+#[test]
+fn a_program_that_never_tells_its_version_holds_no_build_up() {
+    let Some(maven) = maven() else { return };
+    let stand_in = StandIn::new(&maven.empty("no version").folder, 0, "", &[Verdict::Kept]);
+    // Its child has the output, too, and outlives it.
+    let script = "#!/bin/sh\nsleep 600 & echo $! >\"$0.pid\"\nwait\n";
+    let write = r#"printf '%s' "$1" >"$0" && chmod +x "$0""#;
+    let mut writer = std::process::Command::new("bash");
+    assert!(writer.args(["-c", write]).arg(stand_in.program()).arg(script).status().unwrap().success());
+    let project = maven.project("app", "no version in time").with("PATH", &stand_in.path());
+    project.file("a.jar", "no jar");
+    let began = std::time::Instant::now();
+    let built = project.build(&[WEIGH, VERIFY, "-Dloadline.artifact=a.jar", "-Dloadline.version=9.9.9", "-o"]);
+    let took = began.elapsed();
+    let left = stand_in.program().with_file_name("loadline.pid");
+    let left = fs::read_to_string(left).unwrap();
+    let ended = std::process::Command::new("kill").arg(left.trim()).status().unwrap();
+    built.fails().says("on the PATH tells no version, and 9.9.9 is wanted");
+    assert!(ended.success() && took.as_secs() < 300, "{took:?}");
+}
+
+#[test]
+fn the_binary_comes_from_where_plugins_do() {
+    let Some(maven) = maven() else { return };
+    let project = maven.project("app", "of the project");
+    project.file("a.jar", "no jar");
+    // A release of the binary that only a repository of the project's libraries has.
+    let name = "dev/loadline/loadline/9.9.9/loadline-9.9.9";
+    project.file(&format!("libraries/{name}-linux-x86_64.exe"), "#!/bin/sh\n");
+    project.file(
+        &format!("libraries/{name}.pom"),
+        "<project><modelVersion>4.0.0</modelVersion><groupId>dev.loadline</groupId><artifactId>loadline</artifactId>\
+         <version>9.9.9</version></project>",
+    );
+    let repository = format!(
+        "<repositories><repository><id>libraries</id><url>file://{}</url></repository></repositories>",
+        project.folder.join("libraries").display().to_string().replace(' ', "%20")
+    );
+    project.change("pom.xml", "<properties>", &format!("{repository}<properties>"));
+    let built = project.build(&[WEIGH, VERIFY, "-Dloadline.artifact=a.jar", "-Dloadline.version=9.9.9"]);
+    built.fails().says("the binary is not to be had");
+}
+
 #[test]
 fn a_program_that_was_named_is_used_as_it_is() {
     let Some(maven) = maven() else { return };

@@ -28,11 +28,16 @@ fn plays_loadline() {
 }
 
 fn another_loadline(script: &str, limit: Option<&str>) -> Child {
+    another_loadline_with(script, limit, &[])
+}
+
+fn another_loadline_with(script: &str, limit: Option<&str>, variables: &[(&str, &str)]) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "guarding::plays_loadline", "--ignored"]).env(SCRIPT, script);
     if let Some(limit) = limit {
         command.env(LIMIT, limit);
     }
+    command.envs(variables.iter().copied());
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
@@ -115,6 +120,47 @@ fn the_cgroup_of_a_killed_loadline_is_removed() {
     loadline.wait().unwrap();
     assert_gone(&processes);
     wait_until("the cgroup is removed", GONE_WITHIN, || !cgroup.exists());
+}
+
+/// As the kernel does where a scope has no memory left: neither of them can clean up after the other.
+#[test]
+fn what_a_loadline_that_was_killed_with_its_guardian_left_in_its_cgroup_is_killed_by_the_next() {
+    if let Err(error) = loadline::subject::limit::probe(loadline::clock::Clock::start()) {
+        return skip("LOADLINE_LIMITS", &error.what);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    let mut loadline = another_loadline(&stubborn(&pids), Some("64m"));
+    let processes = told_in(&pids, 2);
+    let cgroup = cgroup_of(processes[0].pid);
+    let own = Process::read(loadline.id()).unwrap();
+    let is_guardian = |process: &Process| process.parent == own.pid && process.name == "ll-guardian";
+    let guardian = processes::all().into_iter().find(is_guardian).unwrap();
+    for signal in [Signal::STOP, Signal::KILL] {
+        [&own, &guardian].map(|process| process.signal(signal));
+    }
+    loadline.wait().unwrap();
+    wait_until("the guardian is gone", GONE_WITHIN, || !lives(&guardian));
+    loadline::subject::limit::probe(loadline::clock::Clock::start()).unwrap();
+    assert_gone(&processes);
+    wait_until("the cgroup is removed", GONE_WITHIN, || !cgroup.exists());
+}
+
+#[test]
+fn neither_the_subject_nor_its_guardian_has_the_secrets_of_ci() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("environment");
+    let script = format!("cat /proc/self/environ /proc/$PPID/environ >{0}.new; mv {0}.new {0}", file.display());
+    let names = ["LOADLINE_TOKEN", "GITHUB_TOKEN", "CI_JOB_TOKEN", "CI_REPOSITORY_URL", "ACTIONS_RUNTIME_TOKEN"];
+    let mut variables = names.map(|name| (name, "secret")).to_vec();
+    variables.push(("CI_JOB_NAME", "weigh"));
+    let mut loadline = another_loadline_with(&script, None, &variables);
+    wait_until("the script wrote what it has", LONG, || file.exists());
+    loadline.kill().unwrap();
+    loadline.wait().unwrap();
+    let seen = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+    assert_eq!(seen.matches("CI_JOB_NAME=weigh").count(), 2, "{seen}");
+    assert!(!seen.contains("secret"), "{seen}");
 }
 
 /// The folder of a process's memory cgroup, wherever it is mounted.

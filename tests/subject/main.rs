@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "these tests start helpers that are killed")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
 
+mod containers;
 mod ending;
 mod file_pages;
 mod guarding;

@@ -3,10 +3,7 @@ package dev.loadline.maven;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import org.apache.maven.execution.MavenSession;
 import org.apache.maven.plugin.MojoExecutionException;
 import org.apache.maven.plugin.logging.Log;
@@ -48,12 +45,12 @@ final class Executable {
         }
         String coordinates = "dev.loadline:loadline:exe:" + Platform.classifier() + ":" + version;
         try {
-            ArtifactRequest request = new ArtifactRequest(new DefaultArtifact(coordinates), all(), null);
+            ArtifactRequest request = new ArtifactRequest(new DefaultArtifact(coordinates), ofPlugins(), null);
             File file = repositories.resolveArtifact(session.getRepositorySession(), request).getArtifact().getFile();
             return Program.runnable(file, folder);
         } catch (ArtifactResolutionException cause) {
             throw new MojoExecutionException("the binary is not to be had: " + cause.getMessage() + other
-                    + "\nhint: put " + coordinates + " into a repository of this build, `loadline` on the PATH, or name"
+                    + "\nhint: put " + coordinates + " into a plugin repository of this build, `loadline` on the PATH, or name"
                     + " the file: -Dloadline.executable=FILE", cause);
         } catch (IOException cause) {
             throw new MojoExecutionException("cannot make the binary executable: " + cause.getMessage(), cause);
@@ -73,11 +70,11 @@ final class Executable {
         return file.toPath().toAbsolutePath();
     }
 
-    /** Repositories of plugins and of the project, each once: where this plugin came from, its binary lies, too. */
-    private List<RemoteRepository> all() {
-        Map<String, RemoteRepository> all = new LinkedHashMap<>();
-        project.getRemotePluginRepositories().forEach(from -> all.putIfAbsent(from.getId() + from.getUrl(), from));
-        project.getRemoteProjectRepositories().forEach(from -> all.putIfAbsent(from.getId() + from.getUrl(), from));
-        return new ArrayList<>(all.values());
+    /**
+     * Where this plugin came from, its binary lies, too. The repositories of the project's libraries are not asked:
+     * their files never ran in a build.
+     */
+    private List<RemoteRepository> ofPlugins() {
+        return project.getRemotePluginRepositories();
     }
 }

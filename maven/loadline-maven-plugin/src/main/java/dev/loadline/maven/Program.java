@@ -10,11 +10,17 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 
 /** A program that is run to its end, and what is asked of the binary before. */
 final class Program {
+    /** The binary tells its version at once; what does not is another program. */
+    private static final int VERSION_WITHIN_S = 10;
+
     private Program() {}
 
     /** What `loadline --version` says, such as `0.1.0`; null where it says nothing of the kind. */
@@ -23,15 +29,20 @@ final class Program {
             ProcessBuilder builder = new ProcessBuilder(executable.toString(), "--version");
             Process process = builder.redirectErrorStream(true).start();
             process.getOutputStream().close();
-            String said;
-            try (InputStream output = process.getInputStream()) {
-                said = new String(output.readNBytes(1000), StandardCharsets.UTF_8).trim();
-            }
-            if (!process.waitFor(10, TimeUnit.SECONDS)) {
+            // A thread of its own reads: it may wait for as long as a process has the other end, a child's child even.
+            CompletableFuture<String> reading = new CompletableFuture<>();
+            Thread reader = new Thread(() -> reading.complete(beginning(process.getInputStream())));
+            reader.setDaemon(true);
+            reader.start();
+            try {
+                String said = reading.get(VERSION_WITHIN_S, TimeUnit.SECONDS);
+                boolean ended = process.waitFor(VERSION_WITHIN_S, TimeUnit.SECONDS);
+                return ended && said.startsWith("loadline ") ? said.substring("loadline ".length()) : null;
+            } finally {
                 process.destroyForcibly();
-                return null;
             }
-            return said.startsWith("loadline ") ? said.substring("loadline ".length()) : null;
+        } catch (ExecutionException | TimeoutException cause) {
+            return null;
         } catch (InterruptedException cause) {
             Thread.currentThread().interrupt();
             return null;
@@ -40,12 +51,23 @@ final class Program {
         }
     }
 
-    /** The first program of this name on the PATH; null where there is none. */
+    private static String beginning(InputStream output) {
+        try (output) {
+            return new String(output.readNBytes(1000), StandardCharsets.UTF_8).trim();
+        } catch (IOException cause) {
+            return "";
+        }
+    }
+
+    /**
+     * The first program of this name on the PATH; null where there is none. An empty part would be the folder of the
+     * project, whose files are not programs of this machine.
+     */
     static Path onPath(String name) {
         String path = System.getenv("PATH");
         for (String folder : path == null ? new String[0] : path.split(File.pathSeparator)) {
-            Path file = Path.of(folder.isEmpty() ? "." : folder, name);
-            if (Files.isRegularFile(file) && Files.isExecutable(file)) {
+            Path file = Path.of(folder, name);
+            if (!folder.isEmpty() && Files.isRegularFile(file) && Files.isExecutable(file)) {
                 return file.toAbsolutePath();
             }
         }

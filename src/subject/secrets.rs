@@ -1,0 +1,101 @@
+//! What CI systems put into the environment of a job that no subject, build or driver is to have: their tokens, and the
+//! files by which a step speaks to those that follow it. `docs/ci.md` has the same list.
+
+use super::protocol::Order;
+
+/// Names of variables; a `*` stands for anything, also for nothing.
+const WITHHELD: [&str; 24] = [
+    "LOADLINE_TOKEN",
+    // GitHub, and Gitea and Forgejo, which speak its language.
+    "GITHUB_*TOKEN",
+    "GH_*TOKEN",
+    "GITEA_*TOKEN",
+    "FORGEJO_*TOKEN",
+    "ACTIONS_*TOKEN",
+    "GITHUB_ENV",
+    "GITHUB_OUTPUT",
+    "GITHUB_PATH",
+    "GITHUB_STATE",
+    "GITHUB_STEP_SUMMARY",
+    // GitLab, and Woodpecker. The address of the repository has the job's token in it.
+    "CI_*TOKEN",
+    "CI_*PASSWORD",
+    "CI_JOB_JWT*",
+    "CI_REPOSITORY_URL",
+    "GITLAB_*TOKEN",
+    "DOCKER_AUTH_CONFIG",
+    // Azure Pipelines, Bitbucket, Buildkite, CircleCI, Drone.
+    "SYSTEM_ACCESSTOKEN",
+    "BITBUCKET_*TOKEN",
+    "BUILDKITE_*TOKEN",
+    "CIRCLE_*TOKEN",
+    "CIRCLE_OIDC_TOKEN*",
+    "DRONE_*TOKEN",
+    "DRONE_*PASSWORD",
+];
+
+/// Those of these variables that the command is not to inherit: all that match, unless the scenario names them in the
+/// command line or sets them.
+pub(super) fn withheld(order: &Order, variables: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+    variables.filter(|name| is_secret(name) && !names(order, name))
+}
+
+fn is_secret(name: &str) -> bool {
+    WITHHELD.iter().any(|pattern| match pattern.split_once('*') {
+        None => name == *pattern,
+        Some((begin, end)) => name.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end)),
+    })
+}
+
+/// Whether the command line has this name as a word of a shell, such as in `"$CI_JOB_TOKEN"`, or it is set.
+fn names(order: &Order, name: &str) -> bool {
+    let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut words = order.argv.iter().flat_map(|word| word.split(|c| !of_name(c)));
+    words.any(|word| word == name) || order.env.iter().any(|(set, _)| set == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_of_ci_are_withheld_and_nothing_else() {
+        let kept = ["CI", "GITHUB_SHA", "CI_JOB_NAME", "GITHUB_TOKEN_URL", "XGITHUB_TOKEN", "TOKEN", "PATH", "GH_HOST"];
+        let dropped = [
+            "LOADLINE_TOKEN",
+            "GITHUB_TOKEN",
+            "GITHUB_ENTERPRISE_TOKEN",
+            "GH_TOKEN",
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+            "GITHUB_ENV",
+            "CI_JOB_TOKEN",
+            "CI_REGISTRY_PASSWORD",
+            "CI_JOB_JWT_V2",
+            "CI_REPOSITORY_URL",
+            "CIRCLE_OIDC_TOKEN_V2",
+        ];
+        let given = kept.iter().chain(&dropped).map(|name| (*name).to_owned());
+        let found: Vec<String> = withheld(&Order::of_shell("true"), given).collect();
+        assert_eq!(found, dropped);
+    }
+
+    #[test]
+    fn what_the_scenario_names_is_inherited() {
+        let check = |order: &Order, expect: usize| {
+            let given = ["CI_JOB_TOKEN".to_owned()].into_iter();
+            assert_eq!(withheld(order, given).count(), expect, "{order:?}");
+        };
+        check(&Order::of_shell("mvn -Dtoken=${CI_JOB_TOKEN} package"), 0);
+        check(&Order::of_shell("echo $MY_CI_JOB_TOKEN"), 1);
+        let env = vec![("CI_JOB_TOKEN".to_owned(), "own".to_owned())];
+        check(&Order { env, ..Order::of_shell("true") }, 0);
+    }
+
+    #[test]
+    fn the_documents_have_the_same_list() {
+        let text = include_str!("../../docs/ci.md");
+        for pattern in WITHHELD {
+            assert!(text.contains(&format!("`{pattern}`")), "docs/ci.md lacks {pattern}");
+        }
+    }
+}
