@@ -136,8 +136,8 @@ fn version(said: &str) -> Option<&str> {
     rest.split([',', ' ']).next().filter(|version| !version.is_empty())
 }
 
-/// Removes the container of ours with this name, with its processes and volumes: by the id of the one that has the label
-/// as well. A container that is not there counts as removed.
+/// Removes the container of ours with this name, with its processes and volumes, by the id of the one that has the
+/// label as well. A container that is not there counts as removed.
 pub(super) fn remove(tool: &str, name: &str, clock: Clock) -> Result<(), String> {
     let until = clock.now() + REMOVE_WITHIN;
     let ask = |arguments: &[&str]| {
@@ -187,8 +187,8 @@ mod tests {
     }
 
     fn executable(path: &Path, text: &str) {
-        // By a process of its own: what this one has open for writing is open in what other tests start, too, and cannot
-        // be executed meanwhile.
+        // By a process of its own: what this one has open for writing is open in what other tests start, too, and
+        // cannot be executed meanwhile.
         let words = ["-c", r#"printf '%s' "$1" >"$0" && chmod +x "$0""#, path.to_str().unwrap(), text];
         assert!(program::run(Path::new("/bin/sh"), &words, Clock::start(), ANSWER_WITHIN).unwrap().is_good());
     }

@@ -14,8 +14,8 @@ use crate::kernel::process::page_size;
 use crate::units::Bytes;
 use rustix::fs::{Access, access};
 use std::collections::HashSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -305,7 +305,7 @@ fn kill_members(cgroup: &Path, clock: Clock) -> bool {
         return false;
     }
     // Linux 5.14 has a file for it on v2.
-    let _ = fs::write(cgroup.join("cgroup.kill"), "1");
+    let _ = File::options().write(true).open(cgroup.join("cgroup.kill")).and_then(|mut file| file.write_all(b"1"));
     processes::kill_all(|| members(cgroup), clock, KILL_WITHIN) == 0
 }
 

@@ -1,8 +1,8 @@
 //! Names of what Loadline makes and a Loadline that was killed may leave behind: cgroups, containers, steps of Slurm.
 //!
 //! `loadline-PID-BOOT-NAMESPACE-RANDOM`, such as `loadline-4711-3f2a91c07b5e4d18-4026531836-9c0d41f2a7b3e586`. A pid
-//! names a process only within one pid namespace of one boot, while a daemon of containers serves several of them, and a
-//! cgroup file system, too.
+//! names a process only within one pid namespace of one boot, and several of them may share a daemon of containers or a
+//! cgroup file system.
 
 use crate::kernel::machine::boot_id;
 use rustix::process::test_kill_process;

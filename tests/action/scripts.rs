@@ -487,6 +487,17 @@ fn what_lies_ready_in_a_temporary_folder_is_not_put_on_the_path() {
     assert_eq!(names, ["loadline"]);
 }
 
+/// The checksums come from where the file does, so the way there must not be anybody's.
+#[test]
+fn a_release_does_not_come_by_plain_http() {
+    let Some(runner) = Runner::new() else { return };
+    let to = runner.path("bin2");
+    let ran = runner.run("packaging/install", &["--from", "http://127.0.0.1:1/release", "--to", to.to_str().unwrap()]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.starts_with("error: http://127.0.0.1:1/release is not fetched"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: name it with `https://`") && !to.exists(), "{}", ran.stderr);
+}
+
 /// The key of a cache is matched by how it begins.
 #[test]
 fn no_branch_restores_the_baseline_of_another() {

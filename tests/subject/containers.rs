@@ -23,7 +23,7 @@ case "$1 ${2:-}" in
             # Another job was a moment faster, whose label is its own.
             printf '%s %s\n' "$name" loadline=of-another-job >another
         fi
-        if cut -d ' ' -f 1 containers/* another 2>/dev/null | grep -qxF -- "$name"; then
+        if { cut -d ' ' -f 1 containers/* another 2>/dev/null || true; } | grep -qxF -- "$name"; then
             echo "docker: Error response from daemon: Conflict. The container name \"/$name\" is already in use" >&2
             exit 125
         fi
@@ -96,7 +96,9 @@ impl Daemon {
         let words = [wrapper, &[env!("CARGO_BIN_EXE_loadline")]].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).args(["weigh", "--image", "app:1", "--trials", "1", "-d", "1s", "-c", "1"]);
-        command.args(["--url", "http://127.0.0.1:{port}/", "--out"]).arg(tempfile::tempdir().unwrap().path().join("a"));
+        command
+            .args(["--url", "http://127.0.0.1:{port}/", "--out"])
+            .arg(tempfile::tempdir_in(self.place.path()).unwrap().keep().join("a"));
         // No other tool, and nothing of this machine's daemon.
         let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
         command.env("PATH", path).env("DAEMON", self.place.path()).envs(variables.iter().copied());

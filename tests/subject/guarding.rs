@@ -137,7 +137,8 @@ fn what_a_loadline_that_was_killed_with_its_guardian_left_in_its_cgroup_is_kille
     let is_guardian = |process: &Process| process.parent == own.pid && process.name == "ll-guardian";
     let guardian = processes::all().into_iter().find(is_guardian).unwrap();
     for signal in [Signal::STOP, Signal::KILL] {
-        [&own, &guardian].map(|process| process.signal(signal));
+        own.signal(signal);
+        guardian.signal(signal);
     }
     loadline.wait().unwrap();
     wait_until("the guardian is gone", GONE_WITHIN, || !lives(&guardian));

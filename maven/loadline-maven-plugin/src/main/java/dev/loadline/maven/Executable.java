@@ -50,8 +50,8 @@ final class Executable {
             return Program.runnable(file, folder);
         } catch (ArtifactResolutionException cause) {
             throw new MojoExecutionException("the binary is not to be had: " + cause.getMessage() + other
-                    + "\nhint: put " + coordinates + " into a plugin repository of this build, `loadline` on the PATH, or name"
-                    + " the file: -Dloadline.executable=FILE", cause);
+                    + "\nhint: put " + coordinates + " into a plugin repository of this build, `loadline` on the PATH,"
+                    + " or name the file: -Dloadline.executable=FILE", cause);
         } catch (IOException cause) {
             throw new MojoExecutionException("cannot make the binary executable: " + cause.getMessage(), cause);
         }
