@@ -39,7 +39,7 @@ pub fn write_account(path: &Path, document: &AccountDocument) -> Result<()> {
     let part = path.with_extension("part");
     let json =
         serde_json::to_vec_pretty(document).map_err(|cause| Error::bug(format!("an account as JSON: {cause}")))?;
-    // What a killed Loadline left, or a link that leads elsewhere, is not written to.
+    // A killed Loadline may have left one, and another user a link that leads elsewhere.
     let _ = std::fs::remove_file(&part);
     let made = File::create_new(&part).and_then(|mut file| file.write_all(&json));
     let written = made.and_then(|()| std::fs::rename(&part, path));

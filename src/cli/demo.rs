@@ -44,7 +44,7 @@ fn scenario(folder: &Path, releases: &[u32]) -> Result<Scenario> {
     parse(SCENARIO, folder, releases)
 }
 
-/// A folder that only this user can enter, with the jar, which is started: nobody else may put a jar there.
+/// The jar in a folder that only this user can enter: the demo starts it, so no other user may replace it.
 fn with_jar() -> Result<WorkFolder> {
     let folder = WorkFolder::create()?;
     let jar = folder.path().join(JAR_NAME);

@@ -253,7 +253,7 @@ fn say_outside(entries: &[PlanEntry], live: &mut Live) {
 
 /// Writes it aside first, since nodes may read what lies there.
 fn write(file: &Path, text: &str) -> Result<()> {
-    // Where others may write, a name that they foresee could be a link of theirs.
+    // The folder may be shared: another user could put a link under a name that can be foreseen.
     let new = file.with_extension(format!("{}.new", names::random()));
     let made = File::create_new(&new).and_then(|mut file| file.write_all(text.as_bytes()));
     let written = made.and_then(|()| std::fs::rename(&new, file));

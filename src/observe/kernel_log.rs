@@ -15,9 +15,9 @@ use std::os::fd::OwnedFd;
 const SOURCE: &str = "kernel log";
 /// A record has at most so many bytes (`CONSOLE_EXT_LOG_MAX`).
 const RECORD_BYTES_MAX: usize = 8192;
-/// Records that are read at once: some 20 ms. What is left waits for the next time.
+/// Records that are read at once, in some 20 ms. The next call reads the rest.
 const RECORDS_MAX: usize = 1 << 14;
-/// Kills that are kept: who asks for one does so within moments of it.
+/// Kills that are kept: a caller asks for one within moments of it.
 const KILLS_MAX: usize = 64;
 
 /// The kernel's log from the moment on at which it was opened. Each record is read once.
@@ -32,7 +32,7 @@ impl KernelLog {
     /// Opens the log behind its last record.
     ///
     /// # Errors
-    /// Where the log may not be read.
+    /// If the log may not be read.
     pub fn open() -> Result<Self, Unavailable> {
         let failed = |cause: Errno| Unavailable::io(SOURCE, &cause.into());
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -44,7 +44,7 @@ impl KernelLog {
     /// Reads what was written since. To be called now and then, so that little is left for the moment of a kill.
     ///
     /// # Errors
-    /// Where the log can no longer be read.
+    /// If the log can no longer be read.
     pub fn advance(&mut self) -> Result<(), Unavailable> {
         let mut record = [0; RECORD_BYTES_MAX];
         for _ in 0..RECORDS_MAX {
@@ -71,11 +71,11 @@ impl KernelLog {
         }
     }
 
-    /// What the log says of the process that had this pid when it was killed for want of memory; the last where the pid
-    /// came twice. `Ok(None)` where it says nothing.
+    /// The kill for want of memory of the process that had this pid; the last one if the pid came twice. `Ok(None)` if
+    /// the log has none.
     ///
     /// # Errors
-    /// Where the log can no longer be read.
+    /// If the log can no longer be read.
     pub fn killed(&mut self, pid: u32) -> Result<Option<Killed>, Unavailable> {
         self.advance()?;
         Ok(self.kills.iter().rev().find(|kill| kill.pid == pid).cloned())

@@ -17,7 +17,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 const REMOVE_WITHIN: Duration = Duration::from_secs(10);
 /// The label of every container of ours; its value is the container's name.
 const LABEL: &str = "loadline";
-/// What `ps` prints of each container.
+/// The columns that `ps` prints of each container.
 const LISTED: &str = "{{.ID}} {{.Names}}";
 
 /// A program that runs containers.

@@ -85,7 +85,7 @@ impl Spawner {
         // The guardian prints nothing: its standard output may carry what the command is to read.
         let output = stdin.map_or_else(|| errors.try_clone(), |stdin| Ok(OwnedFd::from(stdin)))?;
         let mut command = std::process::Command::new(&self.program);
-        // Nor has the guardian them: a process can read the environment of those above it.
+        // The guardian does not have them either: the subject can read the environment of the processes above it.
         let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         for name in secrets::withheld(order, variables) {
             command.env_remove(name);

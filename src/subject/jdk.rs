@@ -71,7 +71,7 @@ impl Places {
 
     /// Candidate homes, the nearest at hand first.
     fn homes(&self) -> Vec<PathBuf> {
-        let on_path = std::env::split_paths(&self.path).filter_map(|folder| home_of(&folder.join("java")));
+        let on_path = program::folders(&self.path).filter_map(|folder| home_of(&folder.join("java")));
         let mut homes: Vec<PathBuf> = self.java_home.iter().cloned().chain(on_path).collect();
         for parent in &self.parents {
             let Ok(entries) = fs::read_dir(parent) else { continue };

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// The kernel lets go of a cgroup only after its last process is reaped and its pages are handed on.
 const REMOVE_WITHIN: Duration = Duration::from_secs(5);
-/// What a killed Loadline left in a cgroup; a process in an uninterruptible sleep can take seconds to die.
+/// For the processes in the cgroup of a killed Loadline; one in an uninterruptible sleep can take seconds to die.
 const KILL_WITHIN: Duration = Duration::from_secs(5);
 /// Between two tries to remove.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
@@ -290,7 +290,7 @@ fn sweep(parent: &Path, clock: Clock) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let (name, folder) = (entry.file_name(), entry.path());
         if name.to_str().is_some_and(is_home_left_behind) {
-            // What runs in it was not started by that Loadline alone: one that holds processes refuses, and stays.
+            // That Loadline need not have started the processes in it, so they stay, and with them the cgroup.
             let _ = fs::remove_dir(&folder);
         } else if name.to_str().is_some_and(is_left_behind) && kill_members(&folder, clock) {
             remove(&folder, clock);
@@ -312,7 +312,7 @@ fn kill_members(cgroup: &Path, clock: Clock) -> bool {
 /// The living processes of a cgroup and those below it.
 fn members(cgroup: &Path) -> Vec<Process> {
     let mut found: Vec<Process> = pids_of(cgroup).filter_map(Process::read).filter(|found| found.lives).collect();
-    // Where another process took the id of one that ended before it was read, the id is no longer listed.
+    // If one ended before it was read and another process took its id, the id is no longer listed.
     let listed: HashSet<u32> = pids_of(cgroup).collect();
     found.retain(|found| listed.contains(&found.pid));
     found
@@ -380,7 +380,7 @@ mod tests {
         let names = [left.clone(), format!("{left}-home"), names::new(), "loadline-999999999-0".to_owned()];
         let folders = names.map(|name| parent.path().join(name));
         folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());
-        // Who moved down is not alone there: what runs in it is left alone.
+        // The processes of a home are left alone.
         fs::write(folders[1].join("cgroup.procs"), "1\n").unwrap();
         sweep(parent.path(), Clock::start());
         assert_eq!(folders.map(|folder| folder.exists()), [false, true, true, true]);

@@ -16,7 +16,7 @@ const PREFIX: &str = "loadline-";
 const HOME: &str = "-home";
 /// So many digits of a boot's name tell any two boots apart: they are 60 random bits.
 const BOOT_DIGITS: usize = 16;
-/// Where the kernel could not say which boot or which namespace this is.
+/// If the kernel does not say which boot or which namespace this is.
 const UNKNOWN: &str = "unknown-0";
 
 /// A name that nothing else has, here or on another machine.
@@ -31,7 +31,7 @@ pub(super) fn home() -> &'static str {
     NAME.get_or_init(|| new() + HOME)
 }
 
-/// 16 random hexadecimal digits, which nobody can foresee.
+/// 16 random hexadecimal digits, which another user cannot foresee.
 pub fn random() -> String {
     // The standard library keys each such state with numbers that the kernel drew.
     format!("{:016x}", RandomState::new().build_hasher().finish())
@@ -88,7 +88,7 @@ mod tests {
         check("loadline-42-3f2b-17-0123456789abcdef", None);
         check("loadline-42-3f2a-17-0123456789abcdef-home", None);
         check("loadline-42-3f2a-17-0", None);
-        // As earlier releases named them, which nobody can place.
+        // Names of earlier releases do not say where they were made.
         check("loadline-42-7", None);
         check("loadline-0-3f2a-17-0123456789abcdef", None);
         check("loadline--1-3f2a-17-0123456789abcdef", None);

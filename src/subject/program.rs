@@ -43,7 +43,13 @@ impl Printed {
 /// The file of the first program of this name in the folders of `path`.
 pub(super) fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
     let is_program = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
-    std::env::split_paths(path).map(|folder| folder.join(name)).find(is_program)
+    folders(path).map(|folder| folder.join(name)).find(is_program)
+}
+
+/// The folders of a `PATH`, without those that depend on where Loadline was started: an empty part would be the folder
+/// of the project, whose files are not programs of this machine.
+pub(super) fn folders(path: &OsStr) -> impl Iterator<Item = PathBuf> {
+    std::env::split_paths(path).filter(|folder| folder.is_absolute())
 }
 
 /// Runs a program to its end, or kills it after `within`. The terminal's Ctrl-C does not reach it.
@@ -88,6 +94,19 @@ fn text_of(mut file: File) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn programs_are_not_looked_for_in_the_folder_that_loadline_was_started_in() {
+        let here = std::env::current_dir().unwrap();
+        let folder = tempfile::tempdir_in(&here).unwrap();
+        std::fs::write(folder.path().join("tool"), "").unwrap();
+        std::fs::set_permissions(folder.path().join("tool"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let name = folder.path().strip_prefix(&here).unwrap().join("tool");
+        let found = |path: &str| on_path(name.to_str().unwrap(), OsStr::new(path));
+        assert_eq!([":/nowhere", "/nowhere:", "/nowhere::/none", ".", ""].map(found), [const { None::<PathBuf> }; 5]);
+        assert_eq!(found(&format!(":{}", here.display())), Some(here.join(&name)));
+    }
 
     const LONG: Duration = Duration::from_secs(20);
 

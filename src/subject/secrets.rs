@@ -1,9 +1,9 @@
-//! What CI systems put into the environment of a job that no subject, build or driver is to have: their tokens, and the
-//! files by which a step speaks to those that follow it. `docs/ci.md` has the same list.
+//! Secrets that CI systems put into the environment of a job: tokens, and the files by which a step speaks to those that
+//! follow it. No subject, build or driver inherits them. `docs/ci.md` has the same list.
 
 use super::protocol::Order;
 
-/// Names of variables; a `*` stands for anything, also for nothing.
+/// Names of variables; a `*` matches any text, also none.
 const WITHHELD: [&str; 24] = [
     "LOADLINE_TOKEN",
     // GitHub, and Gitea and Forgejo, which speak its language.

@@ -40,7 +40,7 @@ impl WorkFolder {
     /// Creates one in another folder than the system's temporary one; [`sweep_in`] finds it there.
     pub(super) fn create_in(parent: &Path) -> Result<Self> {
         for _ in 0..NAMES_MAX {
-            // Who could foresee the name could be there first.
+            // Another user who could foresee the name could take it first.
             let path = parent.join(format!("{PREFIX}{}", names::random()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {}

@@ -61,7 +61,7 @@ pub struct Here {
     strangers: BTreeMap<Id, Vec<u8>>,
     memory: Bytes,
     boot_id: Option<String>,
-    /// Where it may be read.
+    /// `None` if it may not be read.
     kernel_log: Option<KernelLog>,
     weigh: WeighInto,
 }

@@ -321,7 +321,7 @@ fn posting(api: &Api, number: &str, text: &str) -> Option<Runner> {
         let created = format!("2026-11-2{id}T00:00:00Z");
         json!({"id": id, "name": "loadline-shop", "expired": false, "created_at": created, "workflow_run": run})
     };
-    // What the last run on the branch left, and that of a fork with a branch of this name.
+    // Two runs on the branch left reports, and a run of a fork with a branch of this name.
     let of_branch = json!({"artifacts": [from_main(1, 1), from_main(2, 1), from_main(6, 2)]});
     state.lists.insert("/repos/o/r/actions/artifacts".to_owned(), of_branch);
     runner.write("report/comment.md", &said("unchanged"));
@@ -540,7 +540,7 @@ fn of_gitlab(api: &Api) -> Option<Runner> {
     Some(runner)
 }
 
-/// What is weighed is code of the merge request: it must not see what comments, nor what clones.
+/// The server that is weighed is code of the merge request, which must not see the tokens of the job.
 #[test]
 fn the_code_under_test_sees_no_token_of_gitlab() {
     let api = Api::start();

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Who knows the pid could name the folder, and have the jar be a link to a file of the victim's.
+/// Another user can foresee a pid, make the folder, and put a link to a file of the victim in place of the jar.
 #[test]
 fn a_folder_that_somebody_else_made_is_not_taken() {
     let place = tempfile::tempdir().unwrap();

@@ -32,6 +32,19 @@ fn a_budget_is_a_test_with_junit_5_and_6() {
     }
 }
 
+/// Files in the project's folder were checked out and not installed.
+#[test]
+fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
+    let Some(maven) = maven() else { return };
+    let project = maven.project("junit", "junit with an empty part");
+    let here = StandIn::new(&project.folder, 0, "", &[Verdict::Kept]);
+    let project = project.with("PATH", &format!(":{}:", std::env::var("PATH").unwrap()));
+    project.build(&["test", "-Djunit.version=5.13.4"]);
+    assert_eq!(here.called(), Vec::<String>::new());
+    let report = project.read("target/surefire-reports/TEST-app.BudgetsTest.xml");
+    assert!(report.contains("there is no `loadline` on the PATH"), "{report}");
+}
+
 /// Each budget with its verdict, in what every CI system reads.
 fn check(project: &Project<'_>) {
     let report = project.read("target/surefire-reports/TEST-app.BudgetsTest.xml");

@@ -37,7 +37,7 @@ fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() 
     built.fails().says("offline").says("the binary is not to be had");
 }
 
-/// What lies in the project's folder was checked out, and not installed.
+/// Files in the project's folder were checked out and not installed.
 #[test]
 fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
     let Some(maven) = maven() else { return };

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// A daemon whose containers are files by their ids, with name and label; `run` ends with `Conflict` where a name is
-/// taken, as Docker's does. What it was told stands in `told`.
+/// taken, as Docker's does. Its calls are in `told`.
 const DOCKER: &str = r#"#!/usr/bin/env bash
 set -euo pipefail
 cd "$DAEMON"
@@ -111,7 +111,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Where names of this process's Loadlines are made: boot and pid namespace.
+/// Boot and pid namespace, as names of this process's Loadlines have them.
 fn place() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().replace('-', "");
     format!("{}-{}", &boot[..16], fs::metadata("/proc/self/ns/pid").unwrap().ino())

@@ -145,7 +145,8 @@ public final class Loadline {
         }
         for (String folder : Objects.toString(System.getenv("PATH"), "").split(File.pathSeparator)) {
             Path file = Path.of(folder, "loadline");
-            if (Files.isRegularFile(file) && Files.isExecutable(file)) {
+            // An empty part would be the folder of the project, whose files are not programs of this machine.
+            if (!folder.isEmpty() && Files.isRegularFile(file) && Files.isExecutable(file)) {
                 return file.toString();
             }
         }

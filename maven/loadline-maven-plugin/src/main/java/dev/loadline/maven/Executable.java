@@ -71,8 +71,8 @@ final class Executable {
     }
 
     /**
-     * Where this plugin came from, its binary lies, too. The repositories of the project's libraries are not asked:
-     * their files never ran in a build.
+     * The repositories of plugins: the binary lies in the one that this plugin came from. Repositories of the project's
+     * libraries are not asked, because their files do not run in a build.
      */
     private List<RemoteRepository> ofPlugins() {
         return project.getRemotePluginRepositories();
