@@ -1,5 +1,5 @@
-//! Secrets that CI systems put into the environment of a job: tokens, and the files by which a step speaks to those that
-//! follow it. No subject, build or driver inherits them. `docs/ci.md` has the same list.
+//! Secrets that CI systems put into the environment of a job: tokens, and the files by which a step speaks to later
+//! ones. No subject, build or driver inherits them. `docs/ci.md` has the same list.
 
 use super::protocol::Order;
 

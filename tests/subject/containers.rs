@@ -28,8 +28,9 @@ case "$1 ${2:-}" in
             exit 125
         fi
         printf '%s %s\n' "$name" "$label" >"containers/$(basename "$(mktemp -u XXXXXXXX)")"
+        touch "made/$name"
         # The others are to be there meanwhile.
-        [[ -z ${TOGETHER:-} ]] || { for ((i = 0; i < 600; i++)); do (($(ls containers | wc -l) < TOGETHER)) || break; sleep 0.05; done; }
+        [[ -z ${TOGETHER:-} ]] || { for ((i = 0; i < 600; i++)); do (($(ls made | wc -l) < TOGETHER)) || break; sleep 0.05; done; }
         exit 1
         ;;
     'ps '*)
@@ -66,7 +67,7 @@ struct Daemon {
 impl Daemon {
     fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
-        for folder in ["bin", "containers"] {
+        for folder in ["bin", "containers", "made"] {
             fs::create_dir(place.path().join(folder)).unwrap();
         }
         let daemon = Self { place };
