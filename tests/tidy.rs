@@ -27,7 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("account", &["owner", "units", "observe", "kernel"]),
     ("record", &["units", "doubt", "scenario", "subject", "observe", "load"]),
     ("remedy", &["numbers", "owner", "units", "scenario", "record"]),
-    ("archive", &["error", "units", "scenario", "record"]),
+    ("archive", &["error", "units", "kernel", "scenario", "record"]),
     ("growth", &["numbers"]),
     ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),
     ("fleet", &["error", "units", "doubt", "scenario", "record"]),

@@ -1,6 +1,7 @@
 //! Accounts in a file: what `loadline account PID --json`, `--all --json` or `--against FILE --json` printed.
 
 use crate::error::{Error, Result, plain};
+use crate::kernel::private_file;
 use crate::record::{
     ACCOUNT_SCHEMA, ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, CHANGES_SCHEMA, ChangesDocument,
 };
@@ -31,7 +32,7 @@ pub fn read_accounts(path: &Path) -> Result<Vec<AccountDocument>> {
     parse(&bytes).map_err(refuse)
 }
 
-/// Writes an account so that the file is there as a whole or not at all.
+/// Writes an account for this user alone, so that the file is there as a whole or not at all.
 ///
 /// # Errors
 /// `Machine` where it cannot be written.
@@ -39,12 +40,7 @@ pub fn write_account(path: &Path, document: &AccountDocument) -> Result<()> {
     let part = path.with_extension("part");
     let json =
         serde_json::to_vec_pretty(document).map_err(|cause| Error::bug(format!("an account as JSON: {cause}")))?;
-    let written = std::fs::write(&part, json).and_then(|()| std::fs::rename(&part, path));
-    written.map_err(|cause| {
-        // What was begun is of no use to anybody.
-        let _ = std::fs::remove_file(&part);
-        Error::io("write", path, &cause)
-    })
+    private_file::replace(path, &part, &json).map_err(|cause| Error::io("write", path, &cause))
 }
 
 /// The documents that have accounts.

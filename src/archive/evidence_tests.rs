@@ -1,6 +1,7 @@
 //! Evidence against what was written: all of it, thinned, and with every kind of damage.
 
 use super::*;
+use crate::archive::whole_file::WholeFile;
 use crate::archive::write::TrialFiles;
 use crate::archive::{IntervalTimes, requests as read_again};
 use crate::record::{Failures, Model, Row};
@@ -261,12 +262,25 @@ fn a_folder_outside_the_archive_is_not_read() {
 }
 
 #[test]
+fn no_other_user_reads_what_a_trial_left() {
+    use std::os::unix::fs::PermissionsExt;
+    let phases = vec![("steady", Model::Closed, 2)];
+    let (place, _) = made(&MadeFolder { samples: 3, phases, per_second: 2 });
+    let folder = place.path().join("trial-001-c0");
+    let files = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
+    let paths: Vec<PathBuf> = files.chain([folder.clone()]).collect();
+    assert_eq!(paths.len(), FILES.len() + 1, "{paths:?}");
+    for path in paths {
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o} {}", path.display());
+    }
+}
+
+#[test]
 fn a_disk_that_is_full_costs_the_requests_of_the_phase_and_leaves_no_half_of_them() {
     // /dev/full takes no byte: what a full disk answers, without filling one.
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("full");
-    std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-    let mut file = requests::RequestFile::create(path).unwrap();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut file = requests::RequestFile::begin(WholeFile::begin("/dev/full".into(), full));
     let common = requests::Common { phase: "x", open: false, origin_ns: 0 };
     let error = file.append(&common, &[row(SECOND, 1)]).unwrap_err();
     assert!(error.what.contains("write"), "{error}");

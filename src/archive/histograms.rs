@@ -42,8 +42,13 @@ impl std::fmt::Debug for HistogramLog {
 }
 
 impl HistogramLog {
+    /// Of an archive.
     pub(super) fn create(path: PathBuf) -> Result<Self> {
-        let mut file = WholeFile::create(path)?;
+        Self::begin(WholeFile::create(path)?)
+    }
+
+    /// In an empty file.
+    pub(super) fn begin(mut file: WholeFile) -> Result<Self> {
         file.append(|mut file| file.write_all(HEADER.as_bytes()))?;
         Ok(Self { file, serializer: V2DeflateSerializer::new() })
     }

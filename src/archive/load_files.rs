@@ -4,6 +4,7 @@
 use super::histograms::{HistogramLog, IntervalTimes};
 use super::percentiles;
 use super::requests::{self, Common, quoted};
+use super::whole_file::WholeFile;
 use crate::error::{Error, Result};
 use crate::record::{Quantiles, Row, Second};
 use hdrhistogram::Histogram;
@@ -163,9 +164,8 @@ impl LoadFiles {
 }
 
 fn log(path: &Path) -> Result<HistogramLog> {
-    // `TextFile` creates the file first, for an error that says what to do.
-    TextFile::create(path)?;
-    HistogramLog::create(path.to_owned())
+    let file = File::create(path).map_err(|cause| cannot_create(path, &cause))?;
+    HistogramLog::begin(WholeFile::begin(path.to_owned(), file))
 }
 
 /// A folder that is not there was mistyped; what else keeps a file from being created is the machine's.

@@ -73,6 +73,11 @@ impl RequestFile {
         WholeFile::create(path).map(Self)
     }
 
+    #[cfg(test)]
+    pub(super) fn begin(file: WholeFile) -> Self {
+        Self(file)
+    }
+
     pub(super) fn append(&mut self, common: &Common<'_>, rows: &[Row]) -> Result<()> {
         let head = if self.0.is_empty() { HEAD } else { "" };
         self.0.append(|file| {

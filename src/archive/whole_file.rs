@@ -2,6 +2,7 @@
 //! it was, and the piece can be tried again.
 
 use crate::error::{Error, Result};
+use crate::kernel::private_file;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -15,10 +16,15 @@ pub(super) struct WholeFile {
 }
 
 impl WholeFile {
-    /// Creates the file, or empties it.
+    /// Creates the file for this user alone, or empties it.
     pub(super) fn create(path: PathBuf) -> Result<Self> {
-        let file = File::create(&path).map_err(|cause| Error::io("create", &path, &cause))?;
-        Ok(Self { path, file, whole_bytes: 0 })
+        let file = private_file::create(&path).map_err(|cause| Error::io("create", &path, &cause))?;
+        Ok(Self::begin(path, file))
+    }
+
+    /// Begins in an empty file.
+    pub(super) fn begin(path: PathBuf, file: File) -> Self {
+        Self { path, file, whole_bytes: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -1,12 +1,13 @@
-//! Writes an archive, a line at a time.
+//! Writes an archive, a line at a time. Nobody but this user reads it.
 
 use super::histograms::{HistogramLog, IntervalTimes};
 use super::requests::{self, Common, RequestFile};
 use super::{INDEX, IndexLine, SCHEMA_NAME, SCHEMA_VERSION};
 use crate::error::{Error, Result};
+use crate::kernel::private_file;
 use crate::record::{Conditions, PhaseRecord, Row, Sample, Trial};
 use crate::scenario::Scenario;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -32,16 +33,15 @@ impl Writer {
     /// # Errors
     /// `Request` where the folder already holds an archive; `Machine` where it cannot be written.
     pub fn create(folder: &Path, conditions: &Conditions, scenario: &Scenario) -> Result<Self> {
-        std::fs::create_dir_all(folder).map_err(|cause| Error::io("create", folder, &cause))?;
+        private_file::create_folders(folder).map_err(|cause| Error::io("create", folder, &cause))?;
         let path = folder.join(INDEX);
-        let index =
-            OpenOptions::new().write(true).create_new(true).open(&path).map_err(|cause| match cause.kind() {
-                std::io::ErrorKind::AlreadyExists => {
-                    Error::request(format!("{} already holds an archive", folder.display()))
-                        .hint("choose another folder with `--out DIR`; archives are never overwritten")
-                }
-                _ => Error::io("create", &path, &cause),
-            })?;
+        let index = private_file::options().create_new(true).open(&path).map_err(|cause| match cause.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                Error::request(format!("{} already holds an archive", folder.display()))
+                    .hint("choose another folder with `--out DIR`; archives are never overwritten")
+            }
+            _ => Error::io("create", &path, &cause),
+        })?;
         let mut writer =
             Self { folder: folder.to_owned(), index, index_bytes: 0, trials: 0, trial_folders: Vec::new() };
         writer.append(&IndexLine::Header {
@@ -50,7 +50,8 @@ impl Writer {
             scenario: Box::new(scenario.clone()),
         })?;
         // A disk without room for the reserve has none for the run either, which the run will say.
-        if std::fs::write(folder.join(RESERVE), vec![b' '; RESERVE_BYTES]).is_err() {
+        let reserved = private_file::create(&folder.join(RESERVE));
+        if reserved.and_then(|mut file| file.write_all(&vec![b' '; RESERVE_BYTES])).is_err() {
             let _ = std::fs::remove_file(folder.join(RESERVE));
         }
         Ok(writer)
@@ -65,7 +66,7 @@ impl Writer {
         let fails = |cause: std::io::Error| Error::io("write", &path, &cause);
         let text = std::fs::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at as u64 + 1);
-        let mut index = OpenOptions::new().write(true).open(&path).map_err(fails)?;
+        let mut index = private_file::options().open(&path).map_err(fails)?;
         index.set_len(whole).map_err(fails)?;
         index.seek(SeekFrom::Start(whole)).map_err(fails)?;
         Ok(Self { folder: folder.to_owned(), index, index_bytes: whole, trials, trial_folders: Vec::new() })
@@ -155,9 +156,9 @@ pub struct TrialFiles {
 
 impl TrialFiles {
     pub(super) fn create(folder: PathBuf, name: String) -> Result<Self> {
-        std::fs::create_dir_all(&folder).map_err(|cause| Error::io("create", &folder, &cause))?;
+        private_file::create_folder(&folder).map_err(|cause| Error::io("create", &folder, &cause))?;
         let path = folder.join("timeline.jsonl");
-        let timeline = File::create(&path).map_err(|cause| Error::io("create", &path, &cause))?;
+        let timeline = private_file::create(&path).map_err(|cause| Error::io("create", &path, &cause))?;
         let histograms = HistogramLog::create(folder.join("phases.hlog"))?;
         Ok(Self { folder, name, timeline: BufWriter::new(timeline), histograms, requests: None })
     }

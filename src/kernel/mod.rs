@@ -3,6 +3,8 @@
 //! A type parses its text, so that captured texts can be tried, and reads it where one file has it. When something is
 //! read, at what cost, and what it means is left to those who ask. The memory of a process (`smaps`, `pagemap`, stacks)
 //! is read by `observe`.
+//!
+//! `private_file` creates and opens files and folders in the one way that no other user can turn to his ends.
 
 pub mod cgroup;
 pub mod charge;
@@ -12,6 +14,7 @@ pub mod mapping;
 pub mod mounts;
 pub mod oom;
 pub mod ports;
+pub mod private_file;
 pub mod process;
 pub mod read_ahead;
 pub mod sockets;

@@ -1,6 +1,7 @@
 //! The copy of the subject's output on disk, of bounded size.
 
 use crate::error::{Error, Result};
+use crate::kernel::private_file;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,9 +18,9 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    /// Creates the file, or empties it.
+    /// Creates the file for this user alone, or empties it.
     pub(super) fn create(path: &Path) -> Result<Self> {
-        let file = File::create(path).map_err(|cause| Error::io("create", path, &cause))?;
+        let file = private_file::create(path).map_err(|cause| Error::io("create", path, &cause))?;
         Ok(Self { path: path.to_path_buf(), file: Some(file), room: LOG_BYTES_MAX })
     }
 
@@ -56,6 +57,8 @@ mod tests {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, "abcde\n[loadline: the log ends here, at its bound of 64 MiB]\n");
+        let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
+        assert_eq!(mode & 0o077, 0, "a server prints what only its user may read: {mode:o}");
     }
 
     #[test]

@@ -10,8 +10,9 @@ use crate::error::{Error, Result};
 use crate::fleet::folder_of;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -147,7 +148,7 @@ impl Claim {
     }
 }
 
-/// A new folder; the name of none is given twice, for a folder is created only once.
+/// A new folder for this user alone; no name is given twice, for a folder is created only once.
 fn fresh(out: &Path, index: u32, node: &str, clock: Clock) -> Result<PathBuf> {
     let word = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let node: String = node.chars().take(NODE_CHARS_MAX).map(word).collect();
@@ -155,7 +156,7 @@ fn fresh(out: &Path, index: u32, node: &str, clock: Clock) -> Result<PathBuf> {
     let mut random = clock.since_epoch(clock.now_ns()).as_nanos() as u64;
     loop {
         let path = out.join(format!(".{}.{node}.{pid}.{random:x}", folder_of(index)));
-        match fs::create_dir(&path) {
+        match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),
             Err(cause) if cause.kind() == ErrorKind::AlreadyExists => random = random.wrapping_add(1),
             Err(cause) => return Err(Error::io("create", &path, &cause)),
