@@ -2,8 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::load::Address;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -53,15 +54,27 @@ pub fn reach(host: &str, port: u16, socket: Option<&Path>, interrupted: &dyn Fn(
 }
 
 fn reach_socket(path: PathBuf) -> Result<Reached> {
-    match UnixStream::connect(&path) {
-        Ok(_) => Ok(Reached { address: Address::Unix(path), here: true, loopback: false }),
+    match connect_within(&path, CONNECT_WITHIN) {
+        Ok(()) => Ok(Reached { address: Address::Unix(path), here: true, loopback: false }),
+        Err(Errno::AGAIN) => {
+            let (path, seconds) = (path.display(), CONNECT_WITHIN.as_secs());
+            let what = format!("the Unix socket {path} took no connection within {seconds} s: its queue is full");
+            Err(Error::subject(what).hint("check whether the server is stopped or hangs"))
+        }
         Err(cause) => Err(Error::subject(format!(
             "nothing listens on the Unix socket {}: {}",
             path.display(),
-            crate::error::plain(&cause)
+            crate::error::plain(&cause.into())
         ))
         .hint("start the server, or check `--unix-socket`")),
     }
+}
+
+/// Connects and closes at once; `AGAIN` where the queue stays full for so long.
+fn connect_within(path: &Path, within: Duration) -> rustix::io::Result<()> {
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(within))?;
+    net::connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
 fn reach_port(host: &str, port: u16) -> Result<Reached> {
@@ -127,5 +140,17 @@ mod tests {
         assert_eq!((error.kind, error.what.as_str()), (ErrorKind::Request, "`no such host` has no address"));
         let error = reach("", 0, Some(Path::new("/no/such.sock")), &|| false).unwrap_err();
         assert!(error.what.starts_with("nothing listens on the Unix socket /no/such.sock"), "{error}");
+    }
+    #[test]
+    fn a_socket_whose_queue_is_full_is_not_waited_for_without_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("full.sock");
+        let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        net::bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        net::listen(&socket, 0).unwrap();
+        let within = Duration::from_millis(20);
+        let queued = std::os::unix::net::UnixStream::connect(&path).unwrap();
+        assert_eq!(connect_within(&path, within), Err(Errno::AGAIN));
+        drop(queued);
     }
 }

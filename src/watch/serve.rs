@@ -1,16 +1,24 @@
 //! A small server for scrapes: one thread, sixteen connections, five seconds each, GET and HEAD alone. What it
 //! answers is made of the last sample by its caller; a scrape never samples.
+//!
+//! Where more than sixteen come, the client with the most connections loses the one that has stood still for longest:
+//! a flood from one address throws out itself, and no scraper at another.
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use rustls::{ServerConfig, ServerConnection};
+use std::cmp::Reverse;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,7 +124,7 @@ impl Server {
         let mut serving = Serving { listener, tls, clock, connections: Vec::new() };
         let thread = std::thread::spawn(move || {
             while !in_thread.load(Ordering::Relaxed) {
-                serving.turn(&answer);
+                serving.turn_whatever_happens(&answer);
             }
         });
         Ok(Self { stop, thread: Some(thread), at })
@@ -207,16 +215,37 @@ impl Listener {
         }
     }
 
-    fn accept(&self) -> io::Result<Stream> {
-        let stream = match self {
-            Self::Tcp(socket) => Stream::Tcp(socket.accept()?.0),
-            Self::Unix(socket, _) => Stream::Unix(socket.accept()?.0),
-        };
-        match &stream {
-            Stream::Tcp(socket) => socket.set_nonblocking(true)?,
-            Stream::Unix(socket) => socket.set_nonblocking(true)?,
+    fn accept(&self) -> io::Result<(Stream, Client)> {
+        match self {
+            Self::Tcp(socket) => {
+                let (stream, from) = socket.accept()?;
+                stream.set_nonblocking(true)?;
+                Ok((Stream::Tcp(stream), Client::at(from.ip())))
+            }
+            Self::Unix(socket, _) => {
+                let (stream, _) = socket.accept()?;
+                stream.set_nonblocking(true)?;
+                let client = Client::User(socket_peercred(&stream).map_or(0, |who| who.uid.as_raw()));
+                Ok((Stream::Unix(stream), client))
+            }
         }
-        Ok(stream)
+    }
+}
+
+/// Who connects, as far as the kernel knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Client {
+    /// One machine: of IPv6 its network of 64 bits, within which it may take any address.
+    Machine(u64),
+    User(u32),
+}
+
+impl Client {
+    fn at(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::Machine(u64::from(u32::from(address))),
+            IpAddr::V6(address) => Self::Machine((u128::from(address) >> 64) as u64),
+        }
     }
 }
 
@@ -233,9 +262,16 @@ impl Drop for Listener {
 fn remove_dead(path: &Path) {
     use std::os::unix::fs::FileTypeExt;
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
-    if is_socket && UnixStream::connect(path).is_err_and(|cause| cause.kind() == ErrorKind::ConnectionRefused) {
+    if is_socket && connect_at_once(path) == Err(Errno::CONNREFUSED) {
         let _ = std::fs::remove_file(path);
     }
+}
+
+/// Connects without waiting: who listens there and takes nobody in would keep it waiting for ever.
+fn connect_at_once(path: &Path) -> rustix::io::Result<()> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
 enum Stream {
@@ -282,13 +318,18 @@ struct Serving {
     connections: Vec<Connection>,
 }
 
-/// One client.
+/// One connection of a client.
 struct Connection {
     stream: Stream,
+    client: Client,
     tls: Option<Box<ServerConnection>>,
     request: Vec<u8>,
+    /// Whether the client has sent all that it will.
+    ended: bool,
     answer: Vec<u8>,
     sent: usize,
+    /// When it came, its request was complete, or a part of its answer was taken: what came last.
+    since: Duration,
     ends: Duration,
 }
 
@@ -300,6 +341,15 @@ enum State {
 }
 
 impl Serving {
+    /// A turn; where that panics, those who are connected are given up, and the others find a server all the same.
+    fn turn_whatever_happens(&mut self, answer: &dyn Fn(&Asked) -> Option<Answer>) {
+        // Nothing is left half done but connections, which go.
+        if catch_unwind(AssertUnwindSafe(|| self.turn(answer))).is_err() {
+            self.connections.clear();
+            self.clock.sleep(LOOK_AGAIN_AFTER);
+        }
+    }
+
     /// Waits for something to do, and does it.
     fn turn(&mut self, answer: &dyn Fn(&Asked) -> Option<Answer>) {
         let (ready, accepts) = {
@@ -316,7 +366,7 @@ impl Serving {
         let now = self.clock.now();
         let mut ready = ready.into_iter();
         self.connections.retain_mut(|one| {
-            let state = if ready.next() == Some(true) { one.go_on(answer) } else { State::Goes };
+            let state = if ready.next() == Some(true) { one.go_on(now, answer) } else { State::Goes };
             state == State::Goes && now < one.ends
         });
         if accepts && self.accept(now).is_err() {
@@ -325,26 +375,36 @@ impl Serving {
         }
     }
 
-    /// Takes in who waits; where there are too many, who has been here longest has had his time.
+    /// Takes in who waits, each in the place of another where there are too many.
     ///
     /// # Errors
     /// What keeps anybody from being taken in.
     fn accept(&mut self, now: Duration) -> io::Result<()> {
         for _ in 0..CONNECTIONS_MAX {
-            let stream = match self.listener.accept() {
-                Ok(stream) => stream,
+            let (stream, client) = match self.listener.accept() {
+                Ok(accepted) => accepted,
                 Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(cause) => return Err(cause),
             };
             let tls = self.tls.as_ref().map(|config| ServerConnection::new(Arc::clone(config))).transpose();
             let tls = tls.map_err(io::Error::other)?.map(Box::new);
             if self.connections.len() >= CONNECTIONS_MAX {
-                self.connections.remove(0);
+                self.make_room();
             }
-            let ends = now + ANSWERED_WITHIN;
-            self.connections.push(Connection { stream, tls, request: Vec::new(), answer: Vec::new(), sent: 0, ends });
+            let (request, answer, ends) = (Vec::new(), Vec::new(), now + ANSWERED_WITHIN);
+            let (sent, ended, since) = (0, false, now);
+            self.connections.push(Connection { stream, client, tls, request, ended, answer, sent, since, ends });
         }
         Ok(())
+    }
+
+    /// Gives up a connection of the client that has the most of them: the one that has stood still for longest.
+    fn make_room(&mut self) {
+        let of = |client| self.connections.iter().filter(|one| one.client == client).count();
+        let stands = |(_, one): &(usize, &Connection)| (Reverse(of(one.client)), one.since);
+        if let Some((at, _)) = self.connections.iter().enumerate().min_by_key(stands) {
+            self.connections.remove(at);
+        }
     }
 }
 
@@ -355,24 +415,34 @@ impl Connection {
         if writes { PollFlags::OUT } else { PollFlags::IN }
     }
 
-    fn go_on(&mut self, answer: &dyn Fn(&Asked) -> Option<Answer>) -> State {
+    fn go_on(&mut self, now: Duration, answer: &dyn Fn(&Asked) -> Option<Answer>) -> State {
         if self.answer.is_empty() {
             match self.read() {
                 Ok(true) => {}
                 Ok(false) => return self.flush().unwrap_or(State::Over),
                 Err(_) => return State::Over,
             }
-            let Some(bytes) = answered(&self.request, answer) else { return State::Goes };
-            self.answer = bytes;
+            match answered(&self.request, answer) {
+                Some(bytes) => self.answer = bytes,
+                None if self.ended => return State::Over,
+                None => return State::Goes,
+            }
+            self.since = now;
         }
-        self.write().unwrap_or(State::Over)
+        let before = self.sent;
+        let state = self.write().unwrap_or(State::Over);
+        if self.sent > before {
+            self.since = now;
+        }
+        state
     }
 
-    /// Takes in what has come; whether there is more of the request than before.
+    /// Takes in what has come; whether there is more of the request than before. Who sends no more, and says so by
+    /// closing that direction, may wait for the answer still.
     fn read(&mut self) -> io::Result<bool> {
         let before = self.request.len();
         let mut part = [0; 4096];
-        loop {
+        while !self.ended && self.request.len() <= REQUEST_BYTES_MAX {
             let read = match &mut self.tls {
                 None => self.stream.read(&mut part),
                 Some(tls) => {
@@ -391,15 +461,16 @@ impl Connection {
                 }
             };
             match read {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(0) => self.ended = true,
                 Ok(read) => self.request.extend_from_slice(&part[..read]),
-                Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(self.request.len() > before),
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => break,
                 Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
                 Err(cause) => return Err(cause),
             }
-            if self.request.len() > REQUEST_BYTES_MAX {
-                return Ok(true);
-            }
+        }
+        match self.request.len() > before {
+            false if self.ended => Err(ErrorKind::UnexpectedEof.into()),
+            more => Ok(more),
         }
     }
 
@@ -537,6 +608,81 @@ mod tests {
         let idle: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&server.at).unwrap()).collect();
         assert!(ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
         drop(idle);
+    }
+
+    #[test]
+    fn who_asked_and_sends_no_more_gets_the_answer() {
+        let server = start();
+        for request in [&b"GET /metrics HTTP/1.0\r\n\r\n"[..], b"GET /metrics HTTP/1.0\r\n"] {
+            let mut stream = TcpStream::connect(&server.at).unwrap();
+            stream.write_all(request).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            let whole = request.ends_with(b"\r\n\r\n");
+            assert_eq!(text.starts_with("HTTP/1.1 200") && text.ends_with("/metrics for \n"), whole, "{}", text.len());
+        }
+    }
+
+    /// A connection from an address of the loopback.
+    fn connected(server: &Server, from: [u8; 4]) -> TcpStream {
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&socket, &SocketAddr::from((from, 0))).unwrap();
+        connect(&socket, &server.at.parse::<SocketAddr>().unwrap()).unwrap();
+        TcpStream::from(socket)
+    }
+
+    #[test]
+    fn a_flood_from_one_address_throws_out_nobody_at_another() {
+        let server = start();
+        let mut slow = connected(&server, [127, 0, 0, 1]);
+        slow.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
+        let mut flood: Vec<TcpStream> = (0..100).map(|_| connected(&server, [127, 0, 0, 2])).collect();
+        // All have been taken in once the last but sixteen was thrown out.
+        let read = flood[100 - CONNECTIONS_MAX].read(&mut [0; 1]);
+        assert!(!read.is_ok_and(|read| read > 0));
+        slow.write_all(b"\r\n").unwrap();
+        let mut text = String::new();
+        slow.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("/metrics for \n"), "{} bytes", text.len());
+    }
+
+    #[test]
+    fn the_network_of_a_client_counts_where_it_may_take_any_address() {
+        let client = |address: &str| Client::at(address.parse().unwrap());
+        assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:2"));
+        assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
+        assert_eq!(client("::ffff:10.0.0.1"), client("10.0.0.1"));
+        assert_ne!(client("10.0.0.1"), client("10.0.0.2"));
+    }
+
+    #[test]
+    fn a_panic_costs_those_who_are_connected_and_not_the_server() {
+        let place = "127.0.0.1:0".parse().unwrap();
+        let server = Server::start(&place, None, Clock::start(), |asked: &Asked| {
+            assert!(asked.path != "/panic", "as asked");
+            Some(Answer::plain("200 OK"))
+        });
+        let server = server.unwrap();
+        for _ in 0..2 {
+            assert_eq!(ask(&server, b"GET /panic HTTP/1.1\r\n\r\n"), "");
+            assert!(ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
+        }
+    }
+
+    #[test]
+    fn who_listens_and_takes_nobody_in_keeps_nobody_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loadline.sock");
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&socket, 0).unwrap();
+        let full = UnixStream::connect(&path).unwrap();
+        assert_eq!(connect_at_once(&path), Err(Errno::AGAIN), "its backlog is full");
+        let place = Place::Unix(path.clone());
+        assert!(Server::start(&place, None, Clock::start(), |_| None).is_err(), "somebody listens there");
+        assert!(path.exists());
+        drop(full);
     }
 
     #[test]
