@@ -15,8 +15,8 @@ use crate::scenario::Asking;
 use crate::series::machine_now;
 use crate::units::{Bytes, utc};
 use crate::watch::{
-    Attaching, Here, Histories, How, Past, ServerTls, Watching, WhenWeighed, Which, World, add_accounts, keep_within,
-    post_mortem, web_config,
+    Attaching, Here, Histories, How, Past, ServerTls, Watching, WhenWeighed, Which, World, add_accounts, create_folder,
+    keep_within, post_mortem, web_config,
 };
 use crate::weigh::{Collecting, Weighing, check_jvm};
 use std::cell::LazyCell;
@@ -68,7 +68,7 @@ pub(super) fn watch(verb: Watch, typed: String, clock: Clock) -> Result<Code> {
     if verb.once {
         return once(&verb, &mut watching, &about);
     }
-    std::fs::create_dir_all(&folder).map_err(|cause| {
+    create_folder(&folder).map_err(|cause| {
         Error::machine(format!("the folder for histories, {}, cannot be made: {cause}", folder.display()))
             .hint("say where with `--history DIR`")
     })?;

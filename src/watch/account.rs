@@ -4,9 +4,9 @@
 //! shop.service.1763890000.4711.0086400.75-percent.account.json      stem of the history, age in seconds, why
 //! ```
 
+use crate::kernel::private_file;
 use crate::record::{AccountRecord, NmtRecord, WATCH_OWNERS_MAX, WatchAccount, WatchOwner, WhyWeighed};
 use serde::Deserialize;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -56,6 +56,11 @@ pub(super) fn accounts_beside(history: &Path) -> Vec<AccountFile> {
     accounts
 }
 
+/// Whether this is the file of an account for which the JVM was asked.
+pub(super) fn is_asked(path: &Path) -> bool {
+    path.to_str().and_then(|path| path.strip_suffix(ENDS)).is_some_and(|rest| rest.ends_with(&format!(".{ASKED}")))
+}
+
 /// Whether the JVM of these was asked before.
 pub(super) fn was_asked(accounts: &[AccountFile]) -> bool {
     accounts.iter().any(|account| account.why == ASKED)
@@ -74,7 +79,7 @@ pub(super) fn read(file: &AccountFile) -> Option<WatchAccount> {
         nmt: Option<NmtRecord>,
     }
     let mut bytes = Vec::new();
-    File::open(&file.path).and_then(|of| of.take(FILE_BYTES_MAX).read_to_end(&mut bytes)).ok()?;
+    private_file::open(&file.path).and_then(|of| of.take(FILE_BYTES_MAX).read_to_end(&mut bytes)).ok()?;
     let Document { mark } = serde_json::from_slice(&bytes).ok()?;
     let account = mark.account?;
     let owner = |name: String, bytes: u64| WatchOwner { name, bytes };

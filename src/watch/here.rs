@@ -44,7 +44,7 @@ pub enum Which {
     Pids(Vec<u32>),
     /// Those in the memory cgroup of this path below the mount, and in those below it.
     Cgroup(String),
-    /// Those of a service of systemd.
+    /// Those of a service of systemd: the system's, or this user's.
     Unit(String),
 }
 
@@ -102,7 +102,7 @@ impl Here {
         match &self.which {
             Which::All | Which::Pids(_) => true,
             Which::Cgroup(path) => Path::new(cgroup).starts_with(PathBuf::from("/").join(path.trim_start_matches('/'))),
-            Which::Unit(unit) => matches!(Place::of(cgroup), Place::Unit { name } if name == *unit),
+            Which::Unit(unit) => Place::of(cgroup).is_unit(unit, rustix::process::geteuid().as_raw()),
         }
     }
 

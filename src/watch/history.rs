@@ -18,12 +18,13 @@ use super::kept::{self, End, Kept, PAGE_BYTES, read_what_is_there};
 use super::sample::Sample;
 use super::sealed::{self, CELL_BYTES, SAMPLE_BYTES};
 use super::unwritten::Unwritten;
+use crate::kernel::private_file;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,6 +36,10 @@ const NOTHING: [u8; CELL_BYTES] = [0; CELL_BYTES];
 const CELLS_READ: usize = 240;
 /// Samples of a cell of the slowest tier, by which growth is judged.
 pub(super) const SAMPLES_OF_CELL: u64 = TIERS[2].0;
+
+/// What the name of a file gets that was in the place of a history, with a number.
+pub(super) const ASIDE: &str = ".aside-";
+const ASIDE_MAX: u32 = 100;
 
 /// One of the three lengths of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +65,17 @@ pub(super) struct History {
     unwritten: Unwritten,
     /// Whether something was written that should be on the disk soon.
     due: bool,
+    /// What had its name when it was begun.
+    pub(super) aside: Option<Aside>,
+}
+
+/// A file that was in the place of a history, and was moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Aside {
+    /// Where it is now.
+    pub(super) to: PathBuf,
+    /// Why no sample could be added to it.
+    pub(super) why: String,
 }
 
 /// The last sample.
@@ -106,7 +122,7 @@ impl Past {
     /// # Errors
     /// Where it cannot be read, or its first page is not that of a history.
     pub fn read(path: &Path) -> io::Result<Self> {
-        Self::of(&File::open(path)?, &Unwritten::default())
+        Self::of(&private_file::open(path)?, &Unwritten::default())
     }
 
     fn of(file: &File, unwritten: &Unwritten) -> io::Result<Self> {
@@ -188,43 +204,126 @@ impl Drop for History {
 /// # Errors
 /// Where it cannot be read, or is no history.
 pub(super) fn whose(path: &Path) -> io::Result<Kept> {
-    Ok(kept::read(&File::open(path)?, PAGES_AT)?.0)
+    Ok(kept::read(&private_file::open(path)?, PAGES_AT)?.0)
 }
 
-impl History {
-    /// Goes on with the file of this JVM, or begins it.
-    ///
-    /// # Errors
-    /// Where the file cannot be written, or is another JVM's.
-    pub(super) fn open(path: &Path, kept: &Kept) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+/// What has the name of a history; locked, where it can be written.
+enum There {
+    Empty(File),
+    /// With what it says of itself, and the revision of that.
+    History(File, Box<Kept>, u64),
+    /// Nothing that a sample could be added to, and why.
+    Other(String),
+}
+
+impl There {
+    /// Opens it, and creates it where there is nothing. Others may write the folder that the user chose: what they put
+    /// there is neither followed nor believed.
+    fn find(path: &Path) -> io::Result<Self> {
+        let mut options = private_file::options();
+        let (file, is_new) = match options.read(true).create_new(true).open(path) {
+            Ok(file) => (file, true),
+            Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => return Err(cause),
+            Err(_) => match options.create_new(false).open(path) {
+                Ok(file) => (file, false),
+                Err(cause) => match cause.raw_os_error().map(Errno::from_raw_os_error) {
+                    Some(Errno::LOOP) => return Ok(Self::Other("it is a link".to_owned())),
+                    Some(Errno::ISDIR | Errno::NXIO) => return Ok(Self::Other("it is no plain file".to_owned())),
+                    _ => return Err(cause),
+                },
+            },
+        };
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Ok(Self::Other("it is no plain file".to_owned()));
+        }
+        if !is_new && !is_trusted(about.uid(), path) {
+            return Ok(Self::Other(format!("it belongs to the user with id {}", about.uid())));
+        }
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|cause| match cause {
             Errno::WOULDBLOCK => io::Error::other("another watch writes it"),
             cause => cause.into(),
         })?;
+        if file.metadata()?.len() == 0 {
+            return Ok(Self::Empty(file));
+        }
+        match kept::read(&file, PAGES_AT) {
+            Ok((kept, revision)) => Ok(Self::History(file, Box::new(kept), revision)),
+            // The disk failed: what it holds may be a history all the same.
+            Err(cause) if cause.raw_os_error().is_some() => Err(cause),
+            Err(cause) => Ok(Self::Other(cause.to_string())),
+        }
+    }
+}
+
+/// Whether a file of this user is as good as an own one: whoever owns the folder may put anything there anyhow.
+fn is_trusted(owner: u32, path: &Path) -> bool {
+    let folder = path.parent().and_then(|folder| folder.metadata().ok());
+    owner == rustix::process::geteuid().as_raw() || folder.is_some_and(|folder| folder.uid() == owner)
+}
+
+/// Creates a folder for histories, which only this user enters, or takes the one that is there.
+///
+/// # Errors
+/// Where it cannot be created.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    private_file::create_folders(path)
+}
+
+/// Gives what has this name another one that is free, and returns that.
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let name = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!("{ASIDE}{number}"));
+        PathBuf::from(name)
+    };
+    let is_free = |path: &PathBuf| path.symlink_metadata().is_err_and(|why| why.kind() == io::ErrorKind::NotFound);
+    let free = (1..=ASIDE_MAX).map(name).find(is_free).ok_or_else(|| {
+        io::Error::other(format!("it is no history, and {ASIDE_MAX} such files lie beside it already: remove them"))
+    })?;
+    std::fs::rename(path, &free)?;
+    Ok(free)
+}
+
+impl History {
+    /// Goes on with the file of this JVM, or begins it. What else has its name is kept under another one.
+    ///
+    /// # Errors
+    /// Where the file cannot be written, or is another JVM's.
+    pub(super) fn open(path: &Path, kept: &Kept) -> io::Result<Self> {
+        let (there, aside) = match There::find(path)? {
+            There::Other(why) => {
+                let to = set_aside(path)?;
+                (There::find(path)?, Some(Aside { to, why }))
+            }
+            there => (there, None),
+        };
+        let (file, revision) = match there {
+            There::Empty(file) => (file, None),
+            There::Other(why) => return Err(io::Error::other(why)),
+            There::History(_, there, _) if !there.is_of(kept) => {
+                return Err(io::Error::other(format!("the history of {} is there", there.name)));
+            }
+            There::History(_, there, _) if there.every_ms != kept.every_ms => {
+                let why = format!("it has samples every {} ms, and no others can be added", there.every_ms);
+                return Err(io::Error::other(why));
+            }
+            There::History(file, _, revision) => (file, Some(revision)),
+        };
         let mut history = Self {
             file: Arc::new(file),
             kept: kept.clone(),
-            revision: 0,
+            revision: revision.unwrap_or(0),
             filling: [None, None],
             extremes: [0; COLUMNS],
             last: None,
             unwritten: Unwritten::default(),
             due: false,
+            aside,
         };
-        match kept::read(&history.file, PAGES_AT) {
-            Ok((there, _)) if !there.is_of(kept) => {
-                return Err(io::Error::other(format!("the history of {} is there", there.name)));
-            }
-            Ok((there, _)) if there.every_ms != kept.every_ms => {
-                let why = format!("it has samples every {} ms, and no others can be added", there.every_ms);
-                return Err(io::Error::other(why));
-            }
-            Ok((_, revision)) => {
-                history.revision = revision;
-                history.go_on()?;
-            }
-            Err(_) => history.begin()?,
+        match revision {
+            Some(_) => history.go_on()?,
+            None => history.begin()?,
         }
         Ok(history)
     }

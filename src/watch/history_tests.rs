@@ -6,8 +6,9 @@ use super::history::{History, Past, TIERS, Tier};
 use super::kept::{End, Kept};
 use super::sample::Sample;
 use proptest::prelude::*;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 
 fn kept() -> Kept {
@@ -69,7 +70,60 @@ fn a_jvm_is_not_taken_for_another_of_its_pid() {
     fs::write(&path, b"something else").unwrap();
     assert!(Past::read(&path).is_err());
     filled(&path, [(3, 1)]);
-    assert_eq!(Past::read(&path).unwrap().cells(Tier::Samples).len(), 1, "a file that is none is begun anew");
+    assert_eq!(Past::read(&path).unwrap().cells(Tier::Samples).len(), 1, "another is begun");
+    assert_eq!(fs::read(folder.path().join("a.history.aside-1")).unwrap(), b"something else", "and it is kept");
+}
+
+#[test]
+fn what_has_the_name_of_a_history_is_moved_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let victim = at("victim");
+    fs::write(&victim, "dear").unwrap();
+    let path = at("a.history");
+    let later: &dyn Fn() = &|| {
+        // As a later version would begin it.
+        filled(&path, [(1, 1), (2, 2)]);
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        let ends = file.metadata().unwrap().len() - 4096;
+        [0, ends].into_iter().for_each(|at| file.write_all_at(b"loadline.history/2\n\0", at).unwrap());
+    };
+    let link: &dyn Fn() = &|| symlink(&victim, &path).unwrap();
+    let nowhere: &dyn Fn() = &|| symlink("nowhere", &path).unwrap();
+    let pipe: &dyn Fn() = &|| mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let below: &dyn Fn() = &|| fs::create_dir(&path).unwrap();
+    let foreign: &dyn Fn() = &|| {
+        fs::write(&path, "").unwrap();
+        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+    };
+    let mut planted = vec![(later, "begin"), (link, "link"), (nowhere, "link"), (pipe, "plain"), (below, "plain")];
+    if rustix::process::geteuid().is_root() {
+        planted.push((foreign, "65534"));
+    }
+    for (number, (plant, why)) in planted.into_iter().enumerate() {
+        plant();
+        let before = fs::symlink_metadata(&path).unwrap();
+        let mut history = History::open(&path, &kept()).unwrap();
+        let aside = history.aside.clone().unwrap();
+        assert_eq!(aside.to, at(&format!("a.history.aside-{}", number + 1)));
+        assert!(aside.why.contains(why), "{aside:?}");
+        assert_eq!(fs::symlink_metadata(&aside.to).unwrap().ino(), before.ino(), "it is kept: {aside:?}");
+        assert!(history.add(&sample(1, 1)).unwrap());
+        drop(history);
+        assert!(History::open(&path, &kept()).unwrap().aside.is_none(), "it goes on with its own");
+        fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "dear");
+    assert!(!at("nowhere").exists());
+}
+
+#[test]
+fn an_empty_file_is_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.history");
+    fs::write(&path, "").unwrap();
+    assert_eq!(History::open(&path, &kept()).unwrap().aside, None);
+    assert!(Past::read(&path).is_ok());
 }
 
 #[test]

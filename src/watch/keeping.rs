@@ -1,7 +1,16 @@
-//! What histories and accounts may take on the disk.
+//! What histories and accounts may take on the disk. The oldest evidence goes first, and the evidence about JVMs that
+//! run, whoever watches them, goes last: what a JVM held before it is killed is why anything is kept.
 
+use super::account::is_asked;
+use super::history::{ASIDE, whose};
+use super::kept::Kept;
+use crate::kernel::machine::boot_id;
+use crate::kernel::private_file;
+use crate::kernel::process::Stat;
 use crate::units::Bytes;
-use std::collections::BTreeSet;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,50 +20,248 @@ use std::time::SystemTime;
 const FILES_MAX: usize = 100_000;
 const BLOCK_BYTES: u64 = 512;
 
-/// Removes the files of lives that ended, those written longest ago first, until the folder takes no more than `most`;
-/// what is written now (`live`) stays. What cannot be removed stays as well. Returns what was removed.
-pub fn keep_within(folder: &Path, most: Bytes, live: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(FILES_MAX);
-    let ours =
-        |path: &Path| path.to_str().is_some_and(|path| path.ends_with(".history") || path.ends_with(".account.json"));
-    let file = |entry: fs::DirEntry| {
-        let (path, about) = (entry.path(), entry.metadata().ok()?);
-        (about.is_file() && ours(&path))
-            .then(|| (about.modified().unwrap_or(SystemTime::UNIX_EPOCH), about.blocks(), path))
-    };
-    let mut files: Vec<(SystemTime, u64, PathBuf)> = entries.filter_map(file).collect();
-    files.sort();
-    let mut taken: u64 = files.iter().map(|(_, blocks, _)| blocks * BLOCK_BYTES).sum();
+/// What a file is; of one life they go in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Account,
+    /// It was in the place of a history.
+    Aside,
+    History,
+}
+
+/// A file that Loadline wrote.
+#[derive(Debug)]
+struct Written {
+    kind: Kind,
+    when: SystemTime,
+    bytes: u64,
+    path: PathBuf,
+}
+
+/// Whether a JVM runs; those that are known least to run go first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Ended,
+    /// There is no history to tell, and a process of its pid runs.
+    Unknown,
+    Runs,
+}
+
+/// Removes files until the folder takes no more than `most`: life by life those of JVMs that ended, the one that ended
+/// longest ago first; then accounts of JVMs that run, the oldest first. Their histories stay, and so does what cannot
+/// be removed. `watched` are histories that the caller writes. Returns what was removed.
+pub fn keep_within(folder: &Path, most: Bytes, watched: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let lives = lives(folder);
+    let mut taken: u64 = lives.values().flatten().map(|file| file.bytes).sum();
     let mut removed = Vec::new();
-    for (_, blocks, path) in files.into_iter().filter(|(.., path)| !live.contains(path)) {
+    if taken <= most.0 {
+        return removed;
+    }
+    for file in in_order(folder, lives, watched) {
         if taken <= most.0 {
             break;
         }
-        if fs::remove_file(&path).is_ok() {
-            taken -= blocks * BLOCK_BYTES;
-            removed.push(path);
+        if fs::remove_file(&file.path).is_ok() {
+            taken -= file.bytes;
+            removed.push(file.path);
         }
     }
     removed
 }
 
+/// The files of each life, by the stem of their names.
+fn lives(folder: &Path) -> BTreeMap<String, Vec<Written>> {
+    let mut lives: BTreeMap<String, Vec<Written>> = BTreeMap::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(FILES_MAX) {
+        let name = entry.file_name();
+        let Some((stem, kind)) = name.to_str().and_then(stem) else { continue };
+        // A link that was moved aside is a file here: what is removed is the link.
+        let Some(about) = entry.metadata().ok().filter(|about| !about.is_dir()) else { continue };
+        let when = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        let file = Written { kind, when, bytes: about.blocks() * BLOCK_BYTES, path: entry.path() };
+        lives.entry(stem.to_owned()).or_default().push(file);
+    }
+    lives
+}
+
+/// The life whose file has this name.
+fn stem(name: &str) -> Option<(&str, Kind)> {
+    if let Some(stem) = name.strip_suffix(".history") {
+        return Some((stem, Kind::History));
+    }
+    if let Some((stem, _)) = name.split_once(".history").filter(|(_, rest)| rest.starts_with(ASIDE)) {
+        return Some((stem, Kind::Aside));
+    }
+    // `.part` is left of an account that was being written by a watch that was killed.
+    let of = name.strip_suffix(".account.json").or_else(|| name.strip_suffix(".account.part"))?;
+    let (of, _why) = of.rsplit_once('.')?;
+    let (stem, _age) = of.rsplit_once('.')?;
+    Some((stem, Kind::Account))
+}
+
+/// What may be removed, in the order in which it goes.
+fn in_order(folder: &Path, lives: BTreeMap<String, Vec<Written>>, watched: &BTreeSet<PathBuf>) -> Vec<Written> {
+    let boot = boot_id();
+    let (mut ended, mut running) = (Vec::new(), Vec::new());
+    for (stem, mut files) in lives {
+        files.sort_by_key(|file| (file.kind, file.when));
+        match state(&folder.join(format!("{stem}.history")), &stem, watched, boot.as_deref()) {
+            State::Runs => {
+                files.retain(|file| file.kind != Kind::History);
+                // The last account may be the one before the kill, and who finds none of a JVM that was asked asks it.
+                let last = files.iter().rposition(|file| file.kind == Kind::Account);
+                let spared = |(at, file): (usize, Written)| (Some(at) == last || is_asked(&file.path), file);
+                running.extend(files.into_iter().enumerate().map(spared));
+            }
+            state => {
+                let last = files.iter().map(|file| file.when).max();
+                ended.push((state, last, files));
+            }
+        }
+    }
+    ended.sort_by_key(|(state, last, _)| (*state, *last));
+    running.sort_by_key(|(is_spared, file)| (*is_spared, file.when));
+    ended.into_iter().flat_map(|(.., files)| files).chain(running.into_iter().map(|(_, file)| file)).collect()
+}
+
+fn state(history: &Path, stem: &str, watched: &BTreeSet<PathBuf>, boot: Option<&str>) -> State {
+    if watched.contains(history) {
+        return State::Runs;
+    }
+    let process = |pid: u32| Stat::of(pid).filter(Stat::lives);
+    match whose(history) {
+        Ok(kept) => {
+            let now = process(kept.pid).map(|stat| Kept {
+                pid: kept.pid,
+                started_ticks: stat.start_ticks,
+                boot_id: boot.map(str::to_owned),
+                ..Kept::default()
+            });
+            let runs = now.is_some_and(|now| kept.is_of(&now));
+            // A watch elsewhere that shares the folder may see processes that are not seen here.
+            if runs || is_written(history) { State::Runs } else { State::Ended }
+        }
+        Err(_) => {
+            let pid = stem.rsplit_once('.').and_then(|(_, pid)| pid.parse().ok());
+            if pid.and_then(process).is_some() { State::Unknown } else { State::Ended }
+        }
+    }
+}
+
+/// Whether a watch has locked this history.
+fn is_written(history: &Path) -> bool {
+    let Ok(file) = private_file::open(history) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::history::History;
     use super::*;
+    use std::time::Duration;
+
+    /// A folder with files of these ages.
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        /// A file that was written so many seconds after the first of January 1970.
+        fn written(&self, name: &str, when_s: u64) {
+            fs::write(self.at(name), vec![1; 8192]).unwrap();
+            self.last_written(name, when_s);
+        }
+
+        fn last_written(&self, name: &str, when_s: u64) {
+            let when = SystemTime::UNIX_EPOCH + Duration::from_secs(when_s);
+            fs::File::options().write(true).open(self.at(name)).unwrap().set_modified(when).unwrap();
+        }
+
+        /// The history of a process of this pid, which goes on being written.
+        fn history(&self, name: &str, pid: u32, started_ticks: u64) -> History {
+            let kept = Kept { pid, started_ticks, every_ms: 10_000, boot_id: boot_id(), ..Kept::default() };
+            History::open(&self.at(name), &kept).unwrap()
+        }
+
+        /// What goes where there is room for so many bytes.
+        fn removed(&self, most: u64, watched: &[&str]) -> Vec<String> {
+            let watched = watched.iter().map(|name| self.at(name)).collect();
+            let removed = keep_within(self.0.path(), Bytes(most), &watched);
+            removed.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        }
+    }
+
+    /// No process has this pid: it is larger than the kernel gives any.
+    const NONE: u32 = 1 << 30;
 
     #[test]
-    fn the_oldest_go_first_and_what_is_written_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        for (age, name) in ["c.history", "b.account.json", "a.history", "notes.txt"].into_iter().enumerate() {
-            fs::write(at(name), vec![1; 8192]).unwrap();
-            let when = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000 + age as u64);
-            fs::File::open(at(name)).unwrap().set_modified(when).unwrap();
+    fn the_life_that_ended_longest_ago_goes_first_with_all_that_is_its() {
+        let folder = Folder::new();
+        // Of the life that ended later the account is the oldest file of all.
+        folder.written(&format!("b.1.{NONE}.0000001.66-percent.account.json"), 500);
+        folder.written(&format!("b.1.{NONE}.history"), 3000);
+        folder.written(&format!("a.1.{NONE}.0000009.90-percent.account.json"), 900);
+        folder.written(&format!("a.1.{NONE}.0000001.66-percent.account.part"), 800);
+        folder.written(&format!("a.1.{NONE}.history"), 1000);
+        folder.written("notes.txt", 1);
+        folder.written("notes.account.json", 1);
+        assert_eq!(folder.removed(1 << 20, &[]), [""; 0]);
+        let account = format!("a.1.{NONE}.0000001.66-percent.account.part");
+        assert_eq!(folder.removed(4 * 8192, &[]), [account], "no more than must go");
+        let rest = folder.removed(0, &[]);
+        let begins: Vec<&str> = rest.iter().map(|name| &name[..1]).collect();
+        assert_eq!(begins, ["a", "a", "b", "b"], "{rest:?}");
+        assert!(rest[1].ends_with(".history") && rest[3].ends_with(".history"), "{rest:?}");
+        assert!(folder.at("notes.txt").exists() && folder.at("notes.account.json").exists());
+    }
+
+    #[test]
+    fn what_is_kept_of_jvms_that_run_goes_last_whoever_watches_them() {
+        let folder = Folder::new();
+        let own = std::process::id();
+        let ticks = Stat::of(own).unwrap().start_ticks;
+        // Watched by the caller; by nobody, but it runs; by a watch that sees other processes; and one that ended.
+        drop(folder.history(&format!("mine.1.{NONE}.history"), NONE, 1));
+        drop(folder.history(&format!("runs.1.{own}.history"), own, ticks));
+        let elsewhere = folder.history("other.1.7.history", NONE, 3);
+        drop(folder.history("reused.1.1.history", own, ticks + 1));
+        let accounts = ["mine.1.1073741824", &format!("runs.1.{own}"), "other.1.7", "reused.1.1"];
+        for (at, stem) in accounts.into_iter().enumerate() {
+            folder.written(&format!("{stem}.0000001.asked.account.json"), 1 + at as u64);
+            folder.written(&format!("{stem}.0000002.66-percent.account.json"), 11 + at as u64);
+            folder.written(&format!("{stem}.0000003.90-percent.account.json"), 21 + at as u64);
+            folder.last_written(&format!("{stem}.history"), 31);
         }
-        let live = BTreeSet::from([at("c.history")]);
-        assert_eq!(keep_within(folder.path(), Bytes(1 << 20), &live), Vec::<PathBuf>::new());
-        assert_eq!(keep_within(folder.path(), Bytes(16_384), &live), [at("b.account.json")]);
-        assert_eq!(keep_within(folder.path(), Bytes(0), &live), [at("a.history")]);
-        assert!(at("notes.txt").exists() && at("c.history").exists(), "what is not ours, and what is written");
+        let mine = format!("mine.1.{NONE}.history");
+        let gone = folder.removed(0, &[&mine]);
+        let of_ended = gone.iter().take_while(|name| name.starts_with("reused")).count();
+        assert_eq!(of_ended, 4, "{gone:?}");
+        let running: Vec<&str> = gone[4..].iter().map(|name| name.split('.').nth_back(2).unwrap()).collect();
+        let (first, last) = (["66-percent"; 3], ["asked", "asked", "asked", "90-percent", "90-percent", "90-percent"]);
+        assert_eq!(running, [&first[..], &last[..]].concat(), "{gone:?}");
+        for name in [mine, format!("runs.1.{own}.history"), "other.1.7.history".to_owned()] {
+            assert!(folder.at(&name).exists(), "{name} is of a JVM that runs");
+        }
+        drop(elsewhere);
+        assert_eq!(folder.removed(0, &[&format!("mine.1.{NONE}.history")]), ["other.1.7.history"]);
+    }
+
+    #[test]
+    fn what_no_history_tells_of_goes_before_what_is_known_to_run() {
+        let folder = Folder::new();
+        let own = std::process::id();
+        folder.written(&format!("shop.1.{own}.0000001.asked.account.json"), 1);
+        folder.written(&format!("shop.1.{own}.history"), 1);
+        folder.written(&format!("shop.1.{own}.history.aside-1"), 1);
+        folder.written(&format!("bank.1.{NONE}.history"), 9);
+        let gone = folder.removed(0, &[]);
+        assert_eq!(gone.len(), 4);
+        assert!(gone[0].starts_with("bank") && gone[3] == format!("shop.1.{own}.history"), "{gone:?}");
     }
 }

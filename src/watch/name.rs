@@ -3,10 +3,15 @@
 //! ```text
 //! /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1f…_….slice/cri-containerd-8c….scope   Kubernetes
 //! /kubepods/burstable/pod1f…-…/8c…                                                                      the same
-//! /system.slice/shop.service   /user.slice/user-1000.slice/user@1000.service/app.slice/shop.service     a unit
+//! /system.slice/shop.service                                                                            a unit
+//! /user.slice/user-1000.slice/user@1000.service/app.slice/shop.service                                  a user's unit
 //! /system.slice/docker-8c….scope   /docker/8c…   /machine.slice/libpod-8c….scope                        a container
 //! /var/log/containers/shop-6f4d-x2v_prod_app-8c….log          pod, namespace and container of an id, by the kubelet
 //! ```
+//!
+//! Who runs in a service, a scope or a container may be allowed to make cgroups below its own, of any name. So the
+//! outermost of these counts, and what lies below it says nothing; except that a user's manager runs units of that
+//! user, which have the user in their names.
 
 use crate::weigh::harmless;
 use std::collections::BTreeMap;
@@ -24,10 +29,10 @@ const LINKS_MAX: usize = 10_000;
 pub(super) enum Place {
     /// A container of a pod, by its id where the cgroup has it.
     Kubernetes { container: Option<String> },
-    /// A container, by its id.
-    Container { id: String },
-    /// A service of systemd.
-    Unit { name: String },
+    /// A container, by its id; of this user, where the user's manager runs it.
+    Container { id: String, user: Option<u32> },
+    /// A service of systemd: of the system's manager, or of this user's.
+    Unit { name: String, user: Option<u32> },
     /// None of these.
     Elsewhere,
 }
@@ -44,20 +49,36 @@ pub(super) struct Name {
 impl Place {
     /// By the path of the cgroup below its mount.
     pub(super) fn of(cgroup: &str) -> Self {
-        let parts: Vec<&str> = cgroup.split('/').filter(|part| !part.is_empty()).collect();
-        let id = parts.iter().rev().find_map(|part| id(part));
-        if parts.iter().any(|part| part.starts_with("kubepods")) {
-            return Self::Kubernetes { container: id };
+        let mut parts = cgroup.split('/').filter(|part| !part.is_empty());
+        let mut user = None;
+        while let Some(name) = parts.next() {
+            if let Some(id) = id(name) {
+                return Self::Container { id, user };
+            }
+            // Below a user's manager the user may call anything a pod.
+            if name.starts_with("kubepods") && user.is_none() {
+                return Self::Kubernetes { container: parts.find_map(id) };
+            }
+            if let (Some(uid), None) = (manager_of(name), user) {
+                user = Some(uid);
+            } else if name.ends_with(".service") {
+                return Self::Unit { name: part(name), user };
+            } else if name.ends_with(".scope") || name.starts_with("lxc.") {
+                return Self::Elsewhere;
+            }
         }
-        if let Some(id) = id {
-            return Self::Container { id };
-        }
-        let service = |part: &&&str| part.ends_with(".service") && !part.starts_with("user@");
-        match parts.iter().rev().find(service) {
-            Some(name) => Self::Unit { name: part(name) },
-            None => Self::Elsewhere,
-        }
+        Self::Elsewhere
     }
+
+    /// Whether it is the unit of this name: the system's, or one of the user who asks.
+    pub(super) fn is_unit(&self, asked: &str, who: u32) -> bool {
+        matches!(self, Self::Unit { name, user } if name == asked && user.is_none_or(|user| user == who))
+    }
+}
+
+/// The user whose manager `user@1000.service` is.
+fn manager_of(part: &str) -> Option<u32> {
+    part.strip_prefix("user@")?.strip_suffix(".service")?.parse().ok()
 }
 
 /// A part of a name that neither steers a terminal nor ends a line.
@@ -90,6 +111,10 @@ fn pod(link: &str) -> Option<(String, [String; 3])> {
 impl Name {
     /// Of a JVM in this place whose main class or archive is `main`.
     pub(super) fn of(place: &Place, main: &str, pods: &BTreeMap<String, [String; 3]>) -> Self {
+        let of_user = |user: &Option<u32>, text: String| match user {
+            Some(user) => format!("user-{user}/{text}"),
+            None => text,
+        };
         let (text, mut labels) = match place {
             Place::Kubernetes { container: Some(id) } => match pods.get(id) {
                 Some([namespace, pod, container]) => (
@@ -98,13 +123,33 @@ impl Name {
                 ),
                 None => (format!("container {}", &id[..12]), vec![("container_id", id.clone())]),
             },
-            Place::Container { id } => (format!("container {}", &id[..12]), vec![("container_id", id.clone())]),
-            Place::Unit { name } => (name.clone(), vec![("unit", name.clone())]),
+            Place::Container { id, user } => {
+                let text = of_user(user, format!("container {}", &id[..12]));
+                (text, vec![("container_id", of_user(user, id.clone()))])
+            }
+            Place::Unit { name, user } => {
+                let text = of_user(user, name.clone());
+                (text.clone(), vec![("unit", text)])
+            }
             Place::Kubernetes { container: None } | Place::Elsewhere => (main.to_owned(), Vec::new()),
         };
         labels.push(("main", main.to_owned()));
-        Self { text, labels }
+        Self { text: plain(text), labels }
     }
+}
+
+/// A name without the number that tells JVMs of one name apart: of `shop#2` it is `shop`.
+pub(super) fn without_number(name: &str) -> Option<&str> {
+    let (plain, number) = name.rsplit_once('#')?;
+    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(plain)
+}
+
+/// A name that cannot be taken for one with a number: whoever names a cgroup or an archive may call it `shop#2`.
+fn plain(mut name: String) -> String {
+    if let Some(at) = without_number(&name).map(str::len) {
+        name.replace_range(at..=at, ".");
+    }
+    name
 }
 
 #[cfg(test)]
@@ -119,8 +164,9 @@ mod tests {
     fn a_cgroup_says_who_runs_it() {
         let id = long('8');
         let kube = Place::Kubernetes { container: Some(id.clone()) };
-        let container = Place::Container { id: id.clone() };
-        let unit = |name: &str| Place::Unit { name: name.to_owned() };
+        let container = Place::Container { id: id.clone(), user: None };
+        let unit = |name: &str| Place::Unit { name: name.to_owned(), user: None };
+        let of_user = Place::Unit { name: "shop.service".to_owned(), user: Some(1000) };
         let scope = format!(
             "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice/cri-containerd-{id}.scope"
         );
@@ -132,12 +178,76 @@ mod tests {
             (format!("/system.slice/docker-{id}.scope"), container.clone()),
             (format!("/machine.slice/libpod-{id}.scope/container"), container),
             ("/system.slice/shop.service".to_owned(), unit("shop.service")),
-            ("/user.slice/user@1000.service/app.slice/shop.service".to_owned(), unit("shop.service")),
+            ("/user.slice/user@1000.service/app.slice/shop.service".to_owned(), of_user),
             ("/user.slice/user@1000.service".to_owned(), Place::Elsewhere),
             ("/".to_owned(), Place::Elsewhere),
         ] {
             assert_eq!(Place::of(&cgroup), place, "{cgroup}");
         }
+    }
+
+    #[test]
+    fn who_may_make_cgroups_is_not_taken_for_another() {
+        let (own, other) = (long('a'), long('b'));
+        let pod = "/kubepods.slice/kubepods-pod1_2.slice";
+        let container = |user| Place::Container { id: own.clone(), user };
+        for (cgroup, place) in [
+            (
+                format!("{pod}/cri-containerd-{own}.scope/kubepods.slice/cri-containerd-{other}.scope"),
+                Place::Kubernetes { container: Some(own.clone()) },
+            ),
+            (format!("/docker/{own}/kubepods/pod1-2/{other}"), container(None)),
+            (format!("/docker/{own}/system.slice/shop.service"), container(None)),
+            (
+                format!("/system.slice/ci.service/kubepods/{other}"),
+                Place::Unit { name: "ci.service".to_owned(), user: None },
+            ),
+            ("/system.slice/machine-x.scope/payload/system.slice/shop.service".to_owned(), Place::Elsewhere),
+            ("/lxc.payload.x/system.slice/shop.service".to_owned(), Place::Elsewhere),
+            ("/user.slice/user-7.slice/session-3.scope/shop.service".to_owned(), Place::Elsewhere),
+            (
+                format!("/user.slice/user-7.slice/user@7.service/kubepods.slice/cri-containerd-{own}.scope"),
+                container(Some(7)),
+            ),
+            (
+                "/user.slice/user-7.slice/user@7.service/app.slice/user@8.service/shop.service".to_owned(),
+                Place::Unit { name: "user@8.service".to_owned(), user: Some(7) },
+            ),
+        ] {
+            assert_eq!(Place::of(&cgroup), place, "{cgroup}");
+        }
+        let pods = BTreeMap::from([(own.clone(), ["prod", "shop", "app"].map(str::to_owned))]);
+        let name = |place| Name::of(&place, "app.jar", &pods);
+        assert_eq!(name(container(Some(7))).text, "user-7/container aaaaaaaaaaaa");
+        let of_user = name(Place::of("/user.slice/user-7.slice/user@7.service/shop.service"));
+        assert_eq!(of_user.text, "user-7/shop.service");
+        assert!(of_user.labels.contains(&("unit", "user-7/shop.service".to_owned())), "{of_user:?}");
+    }
+
+    #[test]
+    fn a_unit_is_the_systems_or_of_the_user_who_asks() {
+        let unit = |cgroup: &str, who| Place::of(cgroup).is_unit("shop.service", who);
+        let of_user = "/user.slice/user-7.slice/user@7.service/app.slice/shop.service";
+        assert!(unit("/system.slice/shop.service", 0) && unit("/system.slice/shop.service", 7));
+        assert!(unit(of_user, 7) && !unit(of_user, 0) && !unit(of_user, 8));
+        assert!(!unit("/system.slice/bank.service/shop.service", 0));
+    }
+
+    #[test]
+    fn a_plain_name_has_no_number() {
+        let name = |main: &str| Name::of(&Place::Elsewhere, main, &BTreeMap::new()).text;
+        for (main, text) in [
+            ("shop", "shop"),
+            ("shop#2", "shop.2"),
+            ("shop#2#3", "shop#2.3"),
+            ("shop#", "shop#"),
+            ("#1", ".1"),
+            ("shop#2.jar", "shop#2.jar"),
+        ] {
+            assert_eq!(name(main), text);
+            assert_eq!(without_number(&name(main)), None, "{main}");
+        }
+        assert_eq!((without_number("shop#12"), without_number("shop12")), (Some("shop"), None));
     }
 
     #[test]
@@ -157,7 +267,7 @@ mod tests {
     #[test]
     fn a_name_that_a_container_chose_steers_nothing() {
         let hostile = format!("\u{1b}]0;owned\u{7}\"}}\n{}.service", "x".repeat(300));
-        let Place::Unit { name } = Place::of(&format!("/system.slice/{hostile}")) else { panic!("no unit") };
+        let Place::Unit { name, .. } = Place::of(&format!("/system.slice/{hostile}")) else { panic!("no unit") };
         assert!(!name.contains(char::is_control) && name.chars().count() <= PART_CHARS_MAX, "{name}");
         let (_, parts) = pod(&format!("shop\u{1b}[2J_prod\r_app\0-{}.log", long('c'))).unwrap();
         assert!(parts.iter().all(|part| !part.contains(char::is_control)), "{parts:?}");

@@ -4,9 +4,10 @@
 use super::account::{self, accounts_beside, file_name, was_asked};
 use super::bounds::Bounds;
 use super::course::course;
-use super::history::{History, Past, SAMPLES_OF_CELL};
+use super::history::{Aside, History, Past, SAMPLES_OF_CELL};
 use super::kept::{End, Kept};
 use super::lives;
+use super::name::without_number;
 use super::settling::Settling;
 use super::shown::{by_counters, shown};
 use super::verdicts::{PACE_CELLS, Precedents, Verdicts, is_near, judge, near_limit};
@@ -225,8 +226,9 @@ impl<W: World> Watching<W> {
             one.weighed(WhyWeighed::FirstSight, path, done, events);
         }
         if let Some(due) = one.weighed.due(&self.how.weighing, look, &one.shown.growth) {
-            let path = one.weighed.file(&one.path, &due);
+            let path = file_name(&one.path, look.sample.age_ms, &due);
             let done = self.world.weigh(id, due, &path);
+            one.weighed.tried(due, look.sample.age_ms, done.is_ok());
             one.weighed(due, path, done, events);
         }
     }
@@ -255,10 +257,9 @@ impl<W: World> Watching<W> {
     }
 }
 
-/// Whether this is the name, or the name with a number.
+/// Whether this is the name, or the name with a number, as [`Watching::own_name`] makes it.
 fn is_numbered(name: &str, plain: &str) -> bool {
-    let number = name.strip_prefix(plain).map(|rest| rest.strip_prefix('#').unwrap_or(rest));
-    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    name == plain || without_number(name) == Some(plain)
 }
 
 impl One {
@@ -294,6 +295,7 @@ impl One {
         }
         let accounts = accounts_beside(&one.path);
         one.shown.account = accounts.last().and_then(account::read);
+        one.weighed = Weighed::of(&accounts);
         if how.histories == Histories::Written && !was_asked(&accounts) {
             one.asked = how.weighing.asked;
         }
@@ -302,7 +304,13 @@ impl One {
 
     fn open(&mut self, events: &mut Vec<WatchEvent>) {
         match History::open(&self.path, &self.kept) {
-            Ok(history) => self.history = Some(history),
+            Ok(mut history) => {
+                if let Some(Aside { to, why }) = history.aside.take() {
+                    let (path, to) = (self.path.display(), to.display());
+                    self.fail(format!("its history in {path}: {why}; that was moved to {to}"), events);
+                }
+                self.history = Some(history);
+            }
             Err(why) => self.fail(format!("its history in {}: {why}", self.path.display()), events),
         }
     }

@@ -277,6 +277,45 @@ fn a_clock_that_is_set_parts_no_history_and_no_name() {
 }
 
 #[test]
+fn a_name_that_ends_in_digits_is_none_with_a_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let how = How {
+        every_ms: 10_000,
+        folder: folder.path().to_owned(),
+        weighing: WhenWeighed::default(),
+        histories: Histories::Written,
+    };
+    // The same process is called otherwise the second time: its unit was renamed, say.
+    for (name, own) in [("shop2", "shop2"), ("shop", "shop"), ("shop2", "shop2")] {
+        let mut watching = Watching::new(MadeUp::of(&[Jvm { name, ..STEADY }]), how.clone());
+        assert_eq!(came(&watching.turn()), [format!("{own} 0")]);
+    }
+}
+
+#[test]
+fn a_history_of_a_later_version_is_told_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("steady.1000000.0.history");
+    std::fs::write(&file, b"loadline.history/2\n\0 and what it knows").unwrap();
+    let how = How {
+        every_ms: 10_000,
+        folder: folder.path().to_owned(),
+        weighing: WhenWeighed::default(),
+        histories: Histories::Written,
+    };
+    let mut watching = Watching::new(MadeUp::of(&[STEADY]), how);
+    let told = watching.turn();
+    let failed = told.iter().find_map(|event| match &event.what {
+        Happened::Failed(why) => Some(why.clone()),
+        _ => None,
+    });
+    assert!(failed.is_some_and(|why| why.contains("steady.1000000.0.history.aside-1")), "{told:?}");
+    assert_eq!(Past::read(&file).unwrap().cells(Tier::Samples).len(), 1);
+    let aside = std::fs::read(folder.path().join("steady.1000000.0.history.aside-1")).unwrap();
+    assert!(aside.ends_with(b"what it knows"));
+}
+
+#[test]
 fn a_pid_that_is_used_again_is_another_jvm() {
     let life = |name, from, until| Jvm { name, from, until, pid: Some(7), ..STEADY };
     // The second begins within the same turn as the first ends: nothing but its start tells it apart.

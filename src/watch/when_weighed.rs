@@ -1,19 +1,22 @@
 //! When a watched JVM is weighed: before it is killed, when it grows, or from time to time, as far as that is asked
 //! for.
 
-use super::account::file_name;
+use super::account::AccountFile;
 use super::sample::unreclaimable;
 use super::world::Look;
 use crate::record::{GrowthRecord, GrowthWord, WhyWeighed};
-use std::path::{Path, PathBuf};
 
 /// Shares of the limit at which a JVM is weighed, in percent.
 const NEAR_PERCENT: [u64; 3] = [66, 75, 90];
-/// Accounts of one JVM in a day, whatever asks for them.
+/// Accounts of one JVM in a day. Those of the last step before the kill are counted apart: no other takes their place.
 const A_DAY: usize = 5;
-const DAY_MS: u64 = 24 * 3600 * 1000;
-/// After one account the next is not taken for five minutes.
+const HOUR_MS: u64 = 3600 * 1000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+/// After one account the next is not taken for five minutes. At the last step only its own accounts count, which
+/// are taken all day: after the first five of a day an hour apart, so that no kill has an older one.
 const GRACE_MS: u64 = 5 * 60 * 1000;
+/// A weighing that failed is tried again after this time, then after twice as long each time, and at last every hour.
+const TRY_AGAIN_MS: u64 = 30 * 1000;
 
 /// When a JVM is weighed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,43 +51,98 @@ pub enum Attaching {
 /// What was weighed of a JVM so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Weighed {
-    /// The highest share reached since it was last below all of them.
+    /// The highest share at which there is an account, since it was last well below that.
     reached: u64,
     grew: bool,
-    /// Ages at which it was weighed, of the last day.
-    at_ms: Vec<u64>,
+    /// Of the last day.
+    taken: Vec<Taken>,
     last_timed_ms: Option<u64>,
+    failed: Option<Failed>,
+}
+
+/// An account that was taken.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    /// How old the JVM was.
+    at_ms: u64,
+    why: WhyWeighed,
+}
+
+/// A weighing that failed, after others that failed too.
+#[derive(Debug, Clone, Copy)]
+struct Failed {
+    last: Taken,
+    times: u32,
 }
 
 impl Weighed {
-    /// Whether it is to be weighed now, and why.
+    /// What the accounts say that were taken earlier, by another watch perhaps.
+    pub(super) fn of(accounts: &[AccountFile]) -> Self {
+        let mut weighed = Self::default();
+        for account in accounts {
+            let percent = account.why.strip_suffix("-percent").and_then(|percent| percent.parse().ok());
+            let why = match (account.why.as_str(), percent) {
+                (_, Some(percent)) => WhyWeighed::AtPercent(percent),
+                ("growth", _) => WhyWeighed::Growth,
+                ("time", _) => WhyWeighed::Time,
+                _ => continue,
+            };
+            // A watch that is killed while it weighs may leave an empty file.
+            let is_empty = account.path.metadata().is_ok_and(|about| about.len() == 0);
+            weighed.tried(why, account.age_s * 1000, !is_empty);
+        }
+        weighed
+    }
+
+    /// Whether the JVM is to be weighed now, and why. [`Self::tried`] is to be called with the outcome.
     pub(super) fn due(&mut self, weighing: &WhenWeighed, look: &Look, growth: &GrowthRecord) -> Option<WhyWeighed> {
         let age_ms = look.sample.age_ms;
         let due = self.why(weighing, look, growth)?;
-        self.at_ms.retain(|at| at + DAY_MS > age_ms);
-        let rested = self.at_ms.last().is_none_or(|last| last + GRACE_MS <= age_ms);
-        // The last step before the kill is worth an account so soon after another.
-        let last_chance = matches!(due, WhyWeighed::AtPercent(percent) if percent == NEAR_PERCENT[2]);
-        if self.at_ms.len() >= A_DAY || !(rested || last_chance) {
-            return None;
+        self.taken.retain(|taken| taken.at_ms + DAY_MS > age_ms);
+        let last_step = weighing.at_percent.iter().max();
+        let is_last = |why: &WhyWeighed| matches!(why, WhyWeighed::AtPercent(percent) if Some(percent) == last_step);
+        let waits = match is_last(&due) {
+            true => {
+                let count = self.taken.iter().filter(|taken| is_last(&taken.why)).count();
+                let last = self.taken.iter().rfind(|taken| is_last(&taken.why));
+                let grace_ms = if count < A_DAY { GRACE_MS } else { HOUR_MS };
+                last.is_some_and(|last| last.at_ms + grace_ms > age_ms)
+            }
+            false => {
+                let count = self.taken.iter().filter(|taken| !is_last(&taken.why)).count();
+                count >= A_DAY || self.taken.last().is_some_and(|last| last.at_ms + GRACE_MS > age_ms)
+            }
+        };
+        let failed_now = self.failed.is_some_and(|failed| !failed.may_be_tried(due, age_ms));
+        (!waits && !failed_now).then_some(due)
+    }
+
+    /// Notes how a weighing at this age ended: only an account that was taken is one.
+    pub(super) fn tried(&mut self, why: WhyWeighed, age_ms: u64, was_taken: bool) {
+        let last = Taken { at_ms: age_ms, why };
+        if !was_taken {
+            let times = self.failed.map_or(0, |failed| failed.times).saturating_add(1);
+            self.failed = Some(Failed { last, times });
+            return;
         }
-        match due {
+        self.failed = None;
+        self.taken.push(last);
+        match why {
             WhyWeighed::AtPercent(percent) => self.reached = percent,
             WhyWeighed::Growth => self.grew = true,
             WhyWeighed::Time => self.last_timed_ms = Some(age_ms),
             // Nothing follows from it.
             WhyWeighed::FirstSight => {}
         }
-        self.at_ms.push(age_ms);
-        Some(due)
     }
 
     fn why(&mut self, weighing: &WhenWeighed, look: &Look, growth: &GrowthRecord) -> Option<WhyWeighed> {
         let used = unreclaimable(|column| look.sample.get(column))?;
         let percent = used.saturating_mul(100).checked_div(look.bounds.memory).unwrap_or(0);
         let reached = weighing.at_percent.iter().copied().filter(|at| *at <= percent).max().unwrap_or(0);
-        if reached == 0 && percent + 10 < self.reached {
-            self.reached = 0;
+        if percent + 10 < self.reached {
+            // The steps above are ahead of it again.
+            self.reached = self.reached.min(reached);
         }
         if reached > self.reached {
             return Some(WhyWeighed::AtPercent(reached));
@@ -98,9 +156,114 @@ impl Weighed {
         let last = self.last_timed_ms.get_or_insert(look.sample.age_ms);
         (look.sample.age_ms >= *last + every).then_some(WhyWeighed::Time)
     }
+}
 
-    /// The file of the account that was due last, beside the history of the same life.
-    pub(super) fn file(&self, history: &Path, due: &WhyWeighed) -> PathBuf {
-        file_name(history, self.at_ms.last().copied().unwrap_or(0), due)
+impl Failed {
+    /// A higher step is tried at once: the next try at a lower one may come too late.
+    fn may_be_tried(&self, due: WhyWeighed, age_ms: u64) -> bool {
+        let step = |why| if let WhyWeighed::AtPercent(percent) = why { percent } else { 0 };
+        let pause_ms = (TRY_AGAIN_MS << (self.times - 1).min(7)).min(HOUR_MS);
+        step(due) > step(self.last.why) || self.last.at_ms + pause_ms <= age_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bounds::Bounds;
+    use super::super::column::Column;
+    use super::super::sample::Sample;
+    use super::*;
+    use crate::record::WatchLimit;
+    use std::path::PathBuf;
+
+    /// A JVM that holds so many percent of its limit at this age.
+    fn look(minutes: u64, percent: u64) -> Look {
+        let mut sample = Sample::at(minutes * 60_000);
+        sample.set(Column::RssAnon, percent << 20);
+        let bounds = Bounds { memory: 100 << 20, ..Bounds::default() };
+        Look { sample, bounds, limit: WatchLimit::default(), took_ns: 0 }
+    }
+
+    /// Those of these looks, in minutes and percent, at which an account is taken, and at which step.
+    fn taken(weighing: &WhenWeighed, looks: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+        let mut weighed = Weighed::default();
+        let mut taken = Vec::new();
+        for (minutes, percent) in looks {
+            let Some(why) = weighed.due(weighing, &look(minutes, percent), &GrowthRecord::default()) else { continue };
+            weighed.tried(why, minutes * 60_000, true);
+            taken.push((minutes, if let WhyWeighed::AtPercent(step) = why { step } else { 0 }));
+        }
+        taken
+    }
+
+    /// Up and down between two shares, six minutes each.
+    fn swings(low: u64, high: u64, times: u64) -> impl Iterator<Item = (u64, u64)> {
+        (0..times).flat_map(move |at| [(12 * at, low), (12 * at + 6, high)])
+    }
+
+    #[test]
+    fn no_earlier_account_takes_the_place_of_the_last_before_the_kill() {
+        let looks = swings(60, 78, 20).chain([(241, 92)]);
+        let all = taken(&WhenWeighed::the_kill(), looks);
+        assert_eq!((all.len(), all.last()), (A_DAY + 1, Some(&(241, 90))), "{all:?}");
+        let often = WhenWeighed { at_percent: vec![90], every_ms: Some(HOUR_MS), ..WhenWeighed::default() };
+        let all = taken(&often, (0..12).map(|hour| (60 * hour, 50)).chain([(661, 92)]));
+        assert_eq!((all.len(), all.last()), (A_DAY + 1, Some(&(661, 90))), "{all:?}");
+    }
+
+    #[test]
+    fn the_last_step_is_the_highest_that_was_asked_for() {
+        for last in [50, 85, 95, 99] {
+            let weighing = WhenWeighed { at_percent: vec![last, 40], ..WhenWeighed::default() };
+            let all = taken(&weighing, [(10, 45), (11, last)]);
+            assert_eq!(all, [(10, 40), (11, last)], "one minute after another account");
+        }
+        let weighing = WhenWeighed { at_percent: vec![90, 95], ..WhenWeighed::default() };
+        assert_eq!(taken(&weighing, [(10, 91), (11, 79), (12, 91)]), [(10, 90)], "90 is not the last step there");
+    }
+
+    #[test]
+    fn a_day_at_the_last_step_has_an_account_of_each_hour_and_not_more() {
+        let all = taken(&WhenWeighed::the_kill(), swings(70, 92, 24 * 5));
+        let last: Vec<u64> = all.iter().filter(|(_, step)| *step == 90).map(|(at, _)| *at).collect();
+        assert!((A_DAY + 20..=A_DAY + 24).contains(&last.len()), "{last:?}");
+        assert!(last.windows(2).all(|pair| pair[1] - pair[0] <= 72), "{last:?}");
+        // It never fell below 66 %: what was 90 % once is so again.
+        assert_eq!(all.iter().filter(|(_, step)| *step == 66).count(), 1, "{all:?}");
+    }
+
+    #[test]
+    fn a_weighing_that_failed_is_tried_again_ever_more_rarely_and_costs_no_account() {
+        let weighing = WhenWeighed::the_kill();
+        let growth = GrowthRecord::default();
+        let mut weighed = Weighed::default();
+        let mut tried = Vec::new();
+        for minutes in 0..24 * 60 {
+            if let Some(why) = weighed.due(&weighing, &look(minutes, 70), &growth) {
+                weighed.tried(why, minutes * 60_000, false);
+                tried.push(minutes);
+            }
+        }
+        assert_eq!(tried[..6], [0, 1, 2, 4, 8, 16]);
+        assert!(tried.len() < 32, "{tried:?}");
+        let due = weighed.due(&weighing, &look(24 * 60, 92), &growth);
+        assert_eq!(due, Some(WhyWeighed::AtPercent(90)), "a higher step is tried at once");
+        weighed.tried(WhyWeighed::AtPercent(90), 24 * HOUR_MS, true);
+        // Down, and up once more: nothing failed since, and no account was counted but the one that was taken.
+        assert_eq!(weighed.due(&weighing, &look(24 * 60 + 1, 50), &growth), None);
+        assert_eq!(weighed.due(&weighing, &look(24 * 60 + 6, 70), &growth), Some(WhyWeighed::AtPercent(66)));
+    }
+
+    #[test]
+    fn who_watches_on_goes_by_the_accounts_that_are_there() {
+        let account = |age_s: u64, why: &str| AccountFile { age_s, why: why.to_owned(), path: PathBuf::new() };
+        let accounts: Vec<AccountFile> =
+            (0..5).map(|at| account(at * 600, "75-percent")).chain([account(3000, "asked")]).collect();
+        let mut weighed = Weighed::of(&accounts);
+        let weighing = WhenWeighed::the_kill();
+        let mut due = |minutes, percent| weighed.due(&weighing, &look(minutes, percent), &GrowthRecord::default());
+        assert_eq!(due(60, 76), None, "there is an account of that step");
+        assert_eq!((due(61, 50), due(62, 76)), (None, None), "the day has had its accounts");
+        assert_eq!(due(63, 92), Some(WhyWeighed::AtPercent(90)));
     }
 }
