@@ -316,6 +316,18 @@ impl Started {
         });
     }
 
+    /// Looks without a pause until this process is held by ptrace, which takes some milliseconds; whether it was before
+    /// the call ended.
+    pub(crate) fn until_it_holds(&mut self, pid: u32) -> bool {
+        let clock = Clock::start();
+        while clock.now() < LONG && self.child.try_wait().unwrap().is_none() {
+            if read(Path::new(&format!("/proc/{pid}/status"))).contains(&format!("TracerPid:\t{}", self.pid())) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Correct answers so far, by its timeline.
     pub(crate) fn answered(&self) -> u64 {
         let folders = std::fs::read_dir(self.archive()).into_iter().flatten().flatten();

@@ -121,9 +121,11 @@ fn a_subject_that_does_not_read_is_not_waited_for() {
             let trial = run(release, way, SAME).run().expect(0).trial();
             assert_eq!(trial.outcome, Outcome::Completed, "{way}");
             assert_eq!(phase(&trial, "empty").ok, 297, "{way}");
-            // One that says it waits, and sleeps, cannot be told from one that waits; unless the weighing takes longer.
-            let unawaited = doubts(&trial, |doubt| matches!(doubt, Doubt::MarkersNotAwaited { .. }));
-            assert!(unawaited || way == "unread", "{way}: {:?}", trial.doubts);
+            // One that says it waits, and sleeps, can be told from one that waits only where it slept too shortly.
+            if way != "unread" {
+                let unawaited = doubts(&trial, |doubt| matches!(doubt, Doubt::MarkersNotAwaited { .. }));
+                assert!(unawaited, "{way}: {:?}", trial.doubts);
+            }
         }
     }
 }

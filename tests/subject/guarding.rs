@@ -14,6 +14,9 @@ const SCRIPT: &str = "LL_TEST_SCRIPT";
 /// And with which limit, if any.
 const LIMIT: &str = "LL_TEST_LIMIT";
 
+/// Attempts to be faster than the guardian starts its command.
+const ATTEMPTS: usize = 20;
+
 #[test]
 #[ignore = "the process that another test starts in order to kill it"]
 fn plays_loadline() {
@@ -59,19 +62,26 @@ fn nothing_outlives_a_killed_loadline() {
 }
 
 #[test]
-fn nothing_is_left_whenever_loadline_is_killed() {
-    // The moments from before the guardian is started to after the command runs; none decides the outcome.
-    for delay_ms in (0..40).chain([60, 100]) {
+fn nothing_is_left_where_loadline_is_killed_before_its_command_runs() {
+    let before = (0..ATTEMPTS).any(|_| {
         let folder = tempfile::tempdir().unwrap();
-        let mark = folder.path().display().to_string();
-        let mut loadline = another_loadline(&stubborn(&folder.path().join("pids")), None);
-        std::thread::sleep(std::time::Duration::from_millis(delay_ms));
+        let (mark, pids) = (folder.path().display().to_string(), folder.path().join("pids"));
+        let mut loadline = another_loadline(&stubborn(&pids), None);
+        // Without a pause: between the guardian's start and the command's lie some milliseconds.
+        let clock = loadline::clock::Clock::start();
+        let is_guarded = |parent: u32| processes::all().iter().any(|process| process.parent == parent);
+        while !is_guarded(loadline.id()) {
+            assert!(clock.now() < LONG, "no guardian was started");
+        }
         loadline.kill().unwrap();
+        let was_before = !pids.exists();
         loadline.wait().unwrap();
         let marked =
             || processes::all().into_iter().filter(|process| process.lives && process.command().contains(&mark));
         wait_until("the subject is gone", GONE_WITHIN, || marked().count() == 0);
-    }
+        was_before
+    });
+    assert!(before, "in {ATTEMPTS} attempts the command always ran already");
 }
 
 #[test]
