@@ -1,4 +1,4 @@
-//! Writes an archive, a line at a time. Nobody but this user reads it.
+//! Writes an archive, a line at a time. Only this user may read it.
 
 use super::histograms::{HistogramLog, IntervalTimes};
 use super::requests::{self, Common, RequestFile};

@@ -4,7 +4,7 @@
 //! read, at what cost, and what it means is left to those who ask. The memory of a process (`smaps`, `pagemap`, stacks)
 //! is read by `observe`.
 //!
-//! `private_file` creates and opens files and folders in the one way that no other user can turn to his ends.
+//! `private_file` creates and opens files so that other users cannot read them, or lead them elsewhere by a link.
 
 pub mod cgroup;
 pub mod charge;

@@ -1,5 +1,5 @@
-//! Files that hold what a server printed and what a command line says, passwords too: nobody but this user reads them.
-//! The modes are what a umask takes from; it may take more away and gives nothing back.
+//! Files that only this user may read: they hold what a server printed and what a command line says, passwords too.
+//! A umask may take more away from these modes, and gives nothing back.
 //!
 //! A name in a folder that others can write may be taken already: by a link that leads elsewhere, or by a pipe whose
 //! opening never ends.
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_leads_nowhere_and_keeps_nobody_waiting() {
+    fn a_name_that_is_taken_leads_nowhere_and_does_not_block() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("victim"), "dear").unwrap();

@@ -226,7 +226,7 @@ mod tests {
         let folder = Folder::new();
         let own = std::process::id();
         let ticks = Stat::of(own).unwrap().start_ticks;
-        // Watched by the caller; by nobody, but it runs; by a watch that sees other processes; and one that ended.
+        // Watched by the caller; not watched, but it runs; by a watch that sees other processes; and one that ended.
         drop(folder.history(&format!("mine.1.{NONE}.history"), NONE, 1));
         drop(folder.history(&format!("runs.1.{own}.history"), own, ticks));
         let elsewhere = folder.history("other.1.7.history", NONE, 3);

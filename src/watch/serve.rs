@@ -2,7 +2,7 @@
 //! answers is made of the last sample by its caller; a scrape never samples.
 //!
 //! Where more than sixteen come, the client with the most connections loses the one that has stood still for longest:
-//! a flood from one address throws out itself, and no scraper at another.
+//! a flood from one address costs its own connections, and no scraper's at another.
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -267,7 +267,7 @@ fn remove_dead(path: &Path) {
     }
 }
 
-/// Connects without waiting: who listens there and takes nobody in would keep it waiting for ever.
+/// Connects without waiting: a listener that is stopped, and whose queue is full, would block it for ever.
 fn connect_at_once(path: &Path) -> rustix::io::Result<()> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -633,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_from_one_address_throws_out_nobody_at_another() {
+    fn a_flood_from_one_address_leaves_connections_of_another() {
         let server = start();
         let mut slow = connected(&server, [127, 0, 0, 1]);
         slow.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_and_takes_nobody_in_keeps_nobody_waiting() {
+    fn a_listener_whose_queue_is_full_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("loadline.sock");
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();

@@ -277,7 +277,7 @@ fn a_clock_that_is_set_parts_no_history_and_no_name() {
 }
 
 #[test]
-fn a_name_that_ends_in_digits_is_none_with_a_number() {
+fn digits_without_a_hash_are_no_number_of_a_name() {
     let folder = tempfile::tempdir().unwrap();
     let how = How {
         every_ms: 10_000,
