@@ -147,11 +147,7 @@ impl Served {
             let text = Exposition::of(&asked.accept);
             (asked.path == "/metrics").then(|| {
                 let (document, ends) = served.seen();
-                Answer {
-                    status: "200 OK",
-                    content_type: text.content_type(),
-                    body: scrape(&document, &ends, text),
-                }
+                Answer { status: "200 OK", content_type: text.content_type(), body: scrape(&document, &ends, text) }
             })
         })?;
         Ok(Self { server, latest, ends: Ends::default() })

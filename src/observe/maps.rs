@@ -161,7 +161,8 @@ mod tests {
         let mut text = "1000-3000 r--p 0 0:0 7 /x/libjvm.so\n3000-4000 rw-p 0 0:0 0 \n".to_owned();
         text += "4000-5000 ---p 0 0:0 0 [heap]\n5000-6000 r--s 0 0:0 8 /tmp/hsperfdata_me/5\n";
         text += "6000-7000 r--p 0 0:0 9 /x/classes.jsa (deleted)\n8000-9000 rw-p 0 0:0 0 \n";
-        let files: String = (9..60_000).map(|n| format!("{n:x}000-{:x}000 r--s 0 0:0 {n} /index/_{n}.cfs\n", n + 1)).collect();
+        let files: String =
+            (9..60_000).map(|n| format!("{n:x}000-{:x}000 r--s 0 0:0 {n} /index/_{n}.cfs\n", n + 1)).collect();
         let kept = of_tables((text + &files).as_bytes()).unwrap();
         let kept: Vec<_> = kept.iter().map(|one| (one.start, one.end, one.inode)).collect();
         let expect =

@@ -121,7 +121,8 @@ impl Smaps {
 
     fn take(&mut self, line: &str, texts: &mut Texts) {
         // Most lines are weights, which begin with a letter that no address has.
-        let mapping = if line.as_bytes().first().is_some_and(u8::is_ascii_uppercase) { None } else { Line::parse(line) };
+        let mapping =
+            if line.as_bytes().first().is_some_and(u8::is_ascii_uppercase) { None } else { Line::parse(line) };
         if let Some(mapping) = mapping {
             self.mappings.push(Weighed { mapping: mapping.kept(texts), weight: Weight::default() });
         } else if let Some(last) = self.mappings.last_mut() {
@@ -189,7 +190,8 @@ mod tests {
     #[test]
     fn every_mapping_of_a_long_text_is_there() {
         // 100,000 mappings have more than the 64 MiB that were read of them before.
-        let weights = "Rss:                   4 kB\nPss:                   4 kB\n".to_owned() + &"Locked:    0 kB\n".repeat(44);
+        let weights =
+            "Rss:                   4 kB\nPss:                   4 kB\n".to_owned() + &"Locked:    0 kB\n".repeat(44);
         let one = |n: u64| format!("{n:x}000-{:x}000 r--s 00000000 fe:00 7     /index/_{n}.cfs\n{weights}", n + 1);
         let text: String = (1..=100_000).map(one).collect();
         assert!(text.len() > 64 << 20);

@@ -56,8 +56,7 @@ struct Running<K> {
 
 impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
     pub(super) fn new(clock: Clock) -> Self {
-        let state =
-            State { queue: VecDeque::new(), running: Vec::new(), done: Vec::new(), workers: 0, over: false };
+        let state = State { queue: VecDeque::new(), running: Vec::new(), done: Vec::new(), workers: 0, over: false };
         let shared = Shared { state: Mutex::new(state), work: Condvar::new(), done: Condvar::new(), clock };
         Self { shared: Arc::new(shared) }
     }
@@ -96,7 +95,8 @@ impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
             if is_idle || state.workers == state.late() || now >= until {
                 break;
             }
-            let wait = next.map_or(until, |next| next.min(until)).saturating_sub(now);
+            // What is begun meanwhile is late no earlier than that.
+            let wait = next.unwrap_or(now + patience).min(until).saturating_sub(now);
             state = self.shared.done.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
         let unbegun = state.queue.drain(..).map(|(key, _)| key).collect();

@@ -61,15 +61,15 @@ struct Patience {
     one: Duration,
     /// For all of them, whoever is stuck.
     all: Duration,
+    /// JVMs that are opened in one turn.
+    opened: usize,
 }
 
-const SHORT: Patience = Patience { one: Duration::from_millis(300), all: Duration::from_secs(1) };
+const SHORT: Patience = Patience { one: Duration::from_millis(300), all: Duration::from_secs(1), opened: 128 };
 /// Where nothing else is looked at meanwhile.
-const LONG: Patience = Patience { one: Duration::from_secs(10), all: Duration::from_secs(30) };
+const LONG: Patience = Patience { one: Duration::from_secs(10), all: Duration::from_secs(30), opened: usize::MAX };
 /// JVMs that are watched at once. A node of Kubernetes has 110 pods.
 const JVMS_MAX: usize = 400;
-/// JVMs that are opened in one turn.
-const OPENED_MAX: usize = 128;
 /// Files that are open of a JVM: its folder, status, stat, memory, counters, cgroup, history, and one to spare.
 const FILES_OF_JVM: u64 = 8;
 /// Files that are open in any case, or for a moment.
@@ -89,6 +89,8 @@ pub struct Here {
     open: BTreeMap<Id, Known>,
     /// Those that are being opened or were late when they were.
     opening: BTreeMap<Id, Late>,
+    /// Whether there was no time to look at all processes that were due.
+    is_behind: bool,
     /// Processes that were late when their mappings were read.
     unmapped: BTreeMap<Candidate, Late>,
     /// JVMs that are not meant, with what the kernel says of their cgroups: until that changes they are not looked at.
@@ -196,6 +198,7 @@ impl Here {
             jvms_max,
             open: BTreeMap::new(),
             opening: BTreeMap::new(),
+            is_behind: false,
             unmapped: BTreeMap::new(),
             strangers: BTreeMap::new(),
             opened: Vec::new(),
@@ -218,6 +221,7 @@ impl Here {
     /// Has the mappings of those processes read that have to be looked at.
     fn map(&mut self) -> io::Result<()> {
         let due = self.finder.begin()?;
+        self.is_behind = false;
         self.unmapped.retain(|candidate, late| late.out || due.binary_search(candidate).is_ok());
         for candidate in due {
             if self.unmapped.get_mut(&candidate).is_none_or(Late::is_due) {
@@ -233,8 +237,12 @@ impl Here {
         let Gathered { done, late, unbegun } = self.crew.gather(self.patience.one, self.patience.all);
         for task in unbegun {
             match task {
-                Task::Map(_) => {}
-                Task::Open(id) => _ = self.opening.remove(&id),
+                Task::Map(_) => self.is_behind = true,
+                Task::Open(id) => {
+                    if let Some(late) = self.opening.get_mut(&id) {
+                        late.out = false;
+                    }
+                }
                 Task::Look(id) => self.returned(id),
             }
         }
@@ -293,7 +301,10 @@ impl Here {
                 if let Some(Done::Stranger(membership)) = done {
                     self.strangers.insert(id, membership);
                 }
-                self.opening.remove(&id);
+                // One that was late keeps its rest.
+                if let Some(late) = self.opening.get_mut(&id) {
+                    late.out = false;
+                }
                 self.opened.push((id, Opened::Not));
             }
         }
@@ -413,7 +424,7 @@ impl World for Here {
         let ids = self.without_strangers(ids);
         let (ids, left_out) = fair(ids, self.jvms_max, membership);
         self.opening.retain(|id, late| late.out || ids.contains(id));
-        Ok(There { ids, hidden: found.hidden.len() as u64, left_out })
+        Ok(There { ids, hidden: found.hidden.len() as u64, left_out, is_behind: self.is_behind })
     }
 
     fn open(&mut self, ids: &BTreeSet<Id>) -> Vec<(Id, Opened)> {
@@ -422,7 +433,7 @@ impl World for Here {
         let may_open = self.crew.stuck() < STUCK_MAX;
         for id in ids {
             let late = self.opening.entry(*id).or_default();
-            if given < OPENED_MAX && may_open && !self.open.contains_key(id) && late.is_due() {
+            if given < self.patience.opened && may_open && !self.open.contains_key(id) && late.is_due() {
                 late.out = true;
                 given += 1;
                 let (id, about) = (*id, Arc::clone(&self.about));

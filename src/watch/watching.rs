@@ -61,6 +61,7 @@ pub struct Watching<W> {
     left_out: u64,
     finds_failed: u64,
     why_failed: Option<String>,
+    is_behind: bool,
     turns: u64,
     begun: u64,
     /// A JVM that does not answer takes seconds: only one is asked in a turn, so that the others are seen.
@@ -113,6 +114,7 @@ impl<W: World> Watching<W> {
             left_out: 0,
             finds_failed: 0,
             why_failed: None,
+            is_behind: false,
             turns: 0,
             begun: 0,
             asked_this_turn: false,
@@ -164,7 +166,7 @@ impl<W: World> Watching<W> {
     /// Looks at all of them once.
     pub fn turn(&mut self) -> Vec<WatchEvent> {
         let mut events = Vec::new();
-        if self.turns.is_multiple_of(FIND_EVERY) {
+        if self.turns.is_multiple_of(FIND_EVERY) || self.is_behind {
             self.find(&mut events);
         }
         self.asked_this_turn = false;
@@ -192,8 +194,11 @@ impl<W: World> Watching<W> {
                 Looked::Gone => self.end(id, events),
                 Looked::Unseen(why) => {
                     if let Some(one) = self.jvms.get_mut(&id) {
-                        one.shown.set_aside = Some(why.clone());
-                        one.fail(why, events);
+                        // A machine that stands still for a moment makes many late once.
+                        let is_again = one.shown.set_aside.replace(why.clone()).is_some();
+                        if is_again {
+                            one.fail(why, events);
+                        }
                     }
                 }
             }
@@ -201,7 +206,7 @@ impl<W: World> Watching<W> {
     }
 
     fn find(&mut self, events: &mut Vec<WatchEvent>) {
-        let There { ids, hidden, left_out } = match self.world.there() {
+        let There { ids, hidden, left_out, is_behind } = match self.world.there() {
             Ok(there) => there,
             // Nobody has come and nobody has gone, as far as is known.
             Err(cause) => {
@@ -214,6 +219,7 @@ impl<W: World> Watching<W> {
             }
         };
         self.why_failed = None;
+        self.is_behind = is_behind;
         (self.hidden, self.left_out) = (hidden, left_out.len() as u64);
         let known: BTreeSet<Id> = self.jvms.keys().copied().collect();
         // One that was started anew takes the name of the one that has gone.
@@ -251,7 +257,8 @@ impl<W: World> Watching<W> {
         let came: Vec<_> = came.into_iter().map(|(own, (id, found))| (id, self.named(own, found))).collect();
         let kept: Vec<&Kept> = came.iter().map(|(_, (_, found))| &found.kept).collect();
         let before = lives::before(&self.how.folder, &kept, Precedents::of);
-        let accounts = accounts_of(&self.how.folder, &came.iter().map(|(_, (path, _))| path.as_path()).collect::<Vec<_>>());
+        let accounts =
+            accounts_of(&self.how.folder, &came.iter().map(|(_, (path, _))| path.as_path()).collect::<Vec<_>>());
         let mut ids = Vec::new();
         for (((id, (path, found)), before), accounts) in came.into_iter().zip(before).zip(accounts) {
             let name = found.kept.name.clone();

@@ -46,7 +46,16 @@ struct MadeUp {
 impl MadeUp {
     fn of(jvms: &[Jvm]) -> Self {
         let (jvms, random) = (jvms.to_vec(), SplitMix64::new(3));
-        Self { jvms, turn: 0, random, limit: 1024 * MIB, weighed: Vec::new(), weighed_now: Vec::new(), fails: 0..0, wall_s: 1_000_000 }
+        Self {
+            jvms,
+            turn: 0,
+            random,
+            limit: 1024 * MIB,
+            weighed: Vec::new(),
+            weighed_now: Vec::new(),
+            fails: 0..0,
+            wall_s: 1_000_000,
+        }
     }
 
     /// Those that run, by what names them for good.
@@ -470,7 +479,8 @@ fn a_failed_look_at_the_machine_changes_nothing_and_is_told_once() {
     let events: Vec<WatchEvent> = told.into_iter().map(|(_, event)| event).collect();
     assert_eq!(came(&events), ["steady 0", "other 1"], "{events:?}");
     assert!(!events.iter().any(|event| matches!(event.what, Happened::Ended(_) | Happened::Killed(_))), "{events:?}");
-    let failed = events.iter().filter(|event| matches!(&event.what, Happened::Failed(why) if why.contains("open files")));
+    let failed =
+        events.iter().filter(|event| matches!(&event.what, Happened::Failed(why) if why.contains("open files")));
     assert_eq!((failed.count(), watching.finds_failed(), watching.turns()), (1, 10, 90));
     assert!(watching.jvms().iter().all(|jvm| jvm.samples == 90), "they were looked at all the time");
     for file in std::fs::read_dir(folder.path()).unwrap() {

@@ -50,6 +50,8 @@ pub struct There {
     pub hidden: u64,
     /// Further JVMs, which are more than can be watched.
     pub left_out: BTreeSet<Id>,
+    /// Whether there was no time to look at all processes, so that more of these may be JVMs.
+    pub is_behind: bool,
 }
 
 /// What came of opening a JVM.

@@ -161,7 +161,9 @@ fn describe(remainder: &Remainder, account: &Account, smaps: &Smaps) -> Remainde
             .find(|region| Some(region.index) == index)
             .and_then(|region| region.shares.first().map(|(owner, _)| owner.name().to_owned()));
         let what = match (&mapping.path, owner) {
-            (path, _) if !path.is_empty() => mapping.file().map_or(path.to_string(), |_| mapping.file_name().to_owned()),
+            (path, _) if !path.is_empty() => {
+                mapping.file().map_or(path.to_string(), |_| mapping.file_name().to_owned())
+            }
             (_, Some(owner)) => owner,
             (_, None) => format!("{} {}", mapping.perms, mapping.size()),
         };

@@ -73,7 +73,8 @@ impl DirectTimeline {
             self.look_due_ns = now_ns + self.look_after_ns;
             self.look_after_ns *= 2;
             // What the JVM has just loaded is in its memory: only the first look needs to know what else is mapped.
-            let maps = if counters.have_looked() { Vec::new() } else { maps::read_of_tables(process, clock).ok()?.value };
+            let maps =
+                if counters.have_looked() { Vec::new() } else { maps::read_of_tables(process, clock).ok()?.value };
             let _ = counters.look(&Untouched::open(process, &maps).ok()?.within(READS_MAX));
         }
         counters.read(&self.memory).ok().map(|direct| direct.bytes())

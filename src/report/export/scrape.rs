@@ -390,6 +390,6 @@ mod tests {
             assert_eq!(json["resourceMetrics"].as_array().unwrap().len(), 2);
         }
         let nothing = consumers::check_openmetrics(&scrape(&WatchDocument::default(), &[], Exposition::OpenMetrics));
-        assert_eq!(nothing.len(), 2, "that the watch runs: {nothing:?}");
+        assert_eq!(nothing.len(), 6, "that the watch runs: {nothing:?}");
     }
 }
