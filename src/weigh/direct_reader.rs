@@ -1,6 +1,7 @@
 //! Direct memory of a JVM by the counters of the JDK and of Netty, read from outside, at marks and once a second.
 
 use crate::clock::Clock;
+use crate::observe::Unavailable;
 use crate::observe::hotspot::direct::DirectCounters;
 use crate::observe::hotspot::objects::Objects;
 use crate::observe::maps;
