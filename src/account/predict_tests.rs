@@ -35,7 +35,7 @@ fn committed_at(list: &[(u64, u64)]) -> Smaps {
     let mapping = |(from, to): &(u64, u64)| Mapping {
         start: START + from * MIB,
         end: START + to * MIB,
-        perms: "rw-p".to_owned(),
+        perms: "rw-p".into(),
         ..Mapping::default()
     };
     let mappings = list.iter().map(|part| Weighed { mapping: mapping(part), ..Weighed::default() }).collect();

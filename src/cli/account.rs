@@ -73,7 +73,7 @@ fn against(
 fn all(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
     let machine = series::machine_now(clock);
     let taken = utc(clock.unix_s());
-    let found = Candidates::find();
+    let found = Candidates::find()?;
     let mut talk = Progress::new(verb.quiet);
     let (mut accounts, mut unread) = (Vec::new(), Vec::new());
     for (at, jvm) in found.jvms.iter().enumerate() {

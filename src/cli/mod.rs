@@ -34,6 +34,7 @@ mod plan;
 mod report;
 mod run;
 mod session;
+mod supervisor;
 mod tune;
 mod watch;
 mod watch_metrics;
@@ -61,6 +62,12 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn call(arguments: &[OsString]) -> Code {
+    if let [_, word, rest @ ..] = arguments
+        && word == watch::WEIGH_WORD
+    {
+        report_panics();
+        return watch::weigh_here(rest);
+    }
     let typed = typed(arguments);
     let args = parser().try_get_matches_from(arguments).and_then(|typed| Args::from_arg_matches(&typed));
     let args = match args {

@@ -4,6 +4,7 @@ use super::args_watch::{Attach, Watch, Weighings};
 use super::console::{Console, glyphs};
 use super::exit::Code;
 use super::session::Interrupt;
+use super::supervisor::{Ender, Supervisor};
 use super::watch_metrics::Metrics;
 use crate::archive;
 use crate::clock::Clock;
@@ -13,6 +14,7 @@ use crate::record::{GrowthWord, Machine, POST_MORTEM_SCHEMA, WATCH_SCHEMA, Watch
 use crate::report::{self, Keys, Pressed, Progress, Screen, print, render, summarize_post_mortem, summarize_watch};
 use crate::scenario::Asking;
 use crate::series::machine_now;
+use crate::subject::itself;
 use crate::units::{Bytes, utc};
 use crate::watch::{
     Attaching, Here, Histories, How, Past, ServerTls, Watching, WhenWeighed, Which, World, add_accounts, create_folder,
@@ -20,6 +22,7 @@ use crate::watch::{
 };
 use crate::weigh::{Collecting, Weighing, check_jvm};
 use std::cell::LazyCell;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +33,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const STRETCHES: usize = 240;
 /// A history and a few accounts.
 const KEEP_LEAST: Bytes = Bytes(4 << 20);
-/// Folders for histories are swept after so many turns.
+/// Folders for histories are swept after so many turns …
 const SWEEP_EVERY: u64 = 360;
+/// … or after so many files that were begun: JVMs that come and go leave 12 KiB each.
+const SWEEP_AFTER_FILES: u64 = 64;
+/// Asks this program to weigh a JVM into a file, in a process of its own.
+pub(super) const WEIGH_WORD: &str = "__weigh";
+/// What weighing may take: the account of a JVM with 65,530 mappings has room in it, and what watches beside it in the
+/// 64 MiB of the unit and the DaemonSet.
+const WEIGH_BYTES_MAX: u64 = 44 << 20;
+/// A JVM that does not answer is given up by itself long before.
+const WEIGHED_WITHIN: Duration = Duration::from_secs(60);
 
 pub(super) fn watch(verb: Watch, typed: String, clock: Clock) -> Result<Code> {
     let folder = verb.history.clone().or_else(usual_folder).ok_or_else(|| {
@@ -61,9 +73,9 @@ pub(super) fn watch(verb: Watch, typed: String, clock: Clock) -> Result<Code> {
     let histories = if verb.once { Histories::Read } else { Histories::Written };
     let how = How { every_ms: every_ms(&verb)?, folder: folder.clone(), weighing: weighing(&verb), histories };
     let machine = machine_now(clock);
-    let in_machine = machine.clone();
-    let weigh = move |pid: u32, why: WhyWeighed, into: &Path| weigh(pid, why, into, &in_machine, clock);
-    let mut watching = Watching::new(Here::new(which(&verb), clock, Box::new(weigh)), how);
+    let weigh = move |pid: u32, why: WhyWeighed, into: &Path| weigh_apart(pid, why, into, clock);
+    let here = Here::new(which(&verb), clock, Box::new(weigh));
+    let mut watching = Watching::new(if verb.once { here.patient() } else { here }, how);
     let about = About { typed, machine, clock, every_ms: every_ms(&verb)? };
     if verb.once {
         return once(&verb, &mut watching, &about);
@@ -85,13 +97,15 @@ fn go_on(
 ) -> Result<Code> {
     let clock = about.clock;
     let ends = verb.duration.map(|span| clock.now() + span.0);
-    // Before anybody can ask: a socket of systemd has somebody waiting.
-    let mut first = Some(watching.turn());
+    // Whatever keeps the first turn, whoever asks is answered.
     let mut metrics = Metrics::open(verb, tls, clock, Arc::new(about.document(watching)))?;
     let mut show = Show::open(verb.quiet)?;
-    let (mut due, mut turns) = (clock.now(), 0_u64);
+    let mut supervisor = Supervisor::of_environment(clock);
+    supervisor.ready();
+    let _ender = Ender::begin(clock, &show.interrupt, ends);
+    let (mut due, mut turns, mut swept) = (clock.now(), 0_u64, 0);
     'watching: while !show.is_over() && ends.is_none_or(|ends| clock.now() < ends) {
-        let events = first.take().unwrap_or_else(|| watching.turn());
+        let events = watching.turn();
         // Whoever wants a document of this turn gets the same one.
         let document = LazyCell::new(|| Arc::new(about.document(watching)));
         show.screen.take(&events, || Arc::clone(&document));
@@ -99,10 +113,16 @@ fn go_on(
         if let Some(why) = metrics.take(&events, || Arc::clone(&document)) {
             show.warn(&why);
         }
-        if turns.is_multiple_of(SWEEP_EVERY) {
+        if turns.is_multiple_of(SWEEP_EVERY) || watching.begun() >= swept + SWEEP_AFTER_FILES {
             keep_within(folder, verb.keep, &watching.files());
+            swept = watching.begun();
         }
         turns += 1;
+        // A watch that can look at nothing any more is one to start again.
+        let is_well = !watching.world.is_blind();
+        if is_well {
+            metrics.turned();
+        }
         due = (due + verb.every.0).max(clock.now());
         // All that was asked for by pid has ended.
         if !verb.pids.is_empty() && watching.is_empty() {
@@ -110,6 +130,9 @@ fn go_on(
         }
         while !show.is_over() && clock.now() < due.min(ends.unwrap_or(Duration::MAX)) {
             clock.park(LOOK_EVERY.min(due.saturating_sub(clock.now())));
+            if is_well {
+                supervisor.alive();
+            }
             if show.heed(watching) == Pressed::End {
                 break 'watching;
             }
@@ -224,6 +247,10 @@ impl About {
             every_ms: self.every_ms,
             jvms: watching.jvms().into_iter().cloned().collect(),
             hidden: watching.hidden(),
+            left_out: watching.left_out(),
+            set_aside: watching.world.set_aside(),
+            turns: watching.turns(),
+            finds_failed: watching.finds_failed(),
         }
     }
 }
@@ -277,6 +304,38 @@ fn weighing(verb: &Watch) -> WhenWeighed {
         Attach::Once => Attaching::Once,
     };
     when
+}
+
+/// An account into a file, by a process of its own: one of a large JVM takes more memory than watching may, and one that
+/// is stuck can be ended.
+fn weigh_apart(pid: u32, why: WhyWeighed, into: &Path, clock: Clock) -> std::result::Result<(), String> {
+    let Some(into) = into.to_str() else { return Err(format!("{} is no text", into.display())) };
+    let how = if why == WhyWeighed::FirstSight { ASKED } else { HELD };
+    let done = itself::run(&[WEIGH_WORD, &pid.to_string(), how, into], clock, WEIGHED_WITHIN);
+    done.map_err(|why| format!("{why}; `loadline account {pid}` has no bound of memory or time"))
+}
+
+const ASKED: &str = "asked";
+const HELD: &str = "held";
+
+/// Does what [`weigh_apart`] asks for.
+pub(super) fn weigh_here(words: &[OsString]) -> Code {
+    let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+    let (pid, how, into) = match words.as_slice() {
+        [pid, how, into] => (pid.parse::<u32>().ok(), *how, Path::new(*into)),
+        _ => (None, "", Path::new("")),
+    };
+    let Some(pid) = pid else { return Code::Request };
+    let clock = Clock::start();
+    let why = if how == ASKED { WhyWeighed::FirstSight } else { WhyWeighed::Time };
+    let bound = itself::bound(WEIGH_BYTES_MAX).map_err(|cause| format!("it cannot be bounded: {cause}"));
+    match bound.and_then(|()| weigh(pid, why, into, &machine_now(clock), clock)) {
+        Ok(()) => Code::Yes,
+        Err(why) => {
+            Progress::new(false).warn(&why);
+            Code::Machine
+        }
+    }
 }
 
 /// An account into a file that `loadline account PID --against FILE` takes. At first sight the JVM is asked and not

@@ -7,7 +7,13 @@ use crate::record::{WatchDocument, WatchEnds, WatchEvent, WatchedJvm};
 use crate::report::Progress;
 use crate::report::export::{Exposition, otlp, scrape};
 use crate::watch::{Answer, Asked, Collector, Ends, Listening, Pushing, Server, ServerTls, top};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A turn ends within a second or two, whatever any JVM does: after this time, or three turns, something is wrong.
+const STUCK_AFTER: Duration = Duration::from_secs(60);
+/// Whoever asks before the first turn has ended waits for it so long, and then gets what is known: nothing.
+const FIRST_TURN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Who gets metrics.
 pub(super) struct Metrics {
@@ -19,7 +25,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Where the verb says, with what the first turn saw.
+    /// Where the verb says, before the first turn.
     pub(super) fn open(
         verb: &Watch,
         tls: Option<Arc<ServerTls>>,
@@ -46,10 +52,19 @@ impl Metrics {
         let document = std::cell::LazyCell::new(|| bounded(document(), owners));
         if let Some(served) = &mut self.served {
             served.ends.take(events, now);
-            let latest = Latest { document: Arc::clone(&document), ends: served.ends.all() };
-            *served.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest;
+            let mut latest = served.latest.lock();
+            (latest.document, latest.ends) = (Arc::clone(&document), served.ends.all());
+            drop(latest);
+            served.latest.first.notify_all();
         }
         self.push.as_mut()?.offer(|| Arc::clone(&document))
+    }
+
+    /// Notes that a turn has ended, and could look at what it was to look at.
+    pub(super) fn turned(&self) {
+        if let Some(served) = &self.served {
+            served.latest.lock().turned = self.clock.now();
+        }
     }
 
     /// Ends; what was never sent is said.
@@ -71,16 +86,47 @@ fn bounded(mut document: Arc<WatchDocument>, owners: usize) -> Arc<WatchDocument
 }
 
 /// What the last turn saw.
-#[derive(Clone)]
 struct Latest {
     document: Arc<WatchDocument>,
     ends: Vec<WatchEnds>,
+    /// When a turn ended last; when the watch began before that.
+    turned: Duration,
+}
+
+/// The same, shared with whoever asks.
+struct Shared {
+    latest: Mutex<Latest>,
+    first: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Latest> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the last turn saw; of the first one, if it ends soon.
+    fn seen(&self) -> (Arc<WatchDocument>, Vec<WatchEnds>) {
+        let waited = self.first.wait_timeout_while(self.lock(), FIRST_TURN_WITHIN, |latest| latest.document.turns == 0);
+        let latest = waited.unwrap_or_else(PoisonError::into_inner).0;
+        (Arc::clone(&latest.document), latest.ends.clone())
+    }
+
+    /// Whether turns end, for who starts it again where they do not.
+    fn health(&self, now: Duration) -> Answer {
+        let latest = self.lock();
+        let within = STUCK_AFTER.max(3 * Duration::from_millis(latest.document.every_ms));
+        let since = now.saturating_sub(latest.turned);
+        let is_well = since < within;
+        let (status, word) = if is_well { ("200 OK", "ok") } else { ("503 Service Unavailable", "stuck") };
+        let body = format!("{word}: the last turn ended {} s ago, of {}\n", since.as_secs(), latest.document.turns);
+        Answer { status, content_type: "text/plain; charset=utf-8", body }
+    }
 }
 
 /// A server, and what it answers from.
 struct Served {
     server: Server,
-    latest: Arc<Mutex<Latest>>,
+    latest: Arc<Shared>,
     ends: Ends,
 }
 
@@ -91,15 +137,17 @@ impl Served {
         document: Arc<WatchDocument>,
         clock: Clock,
     ) -> Result<Self> {
-        let latest = Arc::new(Mutex::new(Latest { document, ends: Vec::new() }));
+        let latest = Mutex::new(Latest { document, ends: Vec::new(), turned: clock.now() });
+        let latest = Arc::new(Shared { latest, first: Condvar::new() });
         let served = Arc::clone(&latest);
         let server = Server::start(place, tls, clock, move |asked: &Asked| {
-            let latest = served.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if asked.path == "/healthz" {
+                return Some(served.health(clock.now()));
+            }
             let text = Exposition::of(&asked.accept);
-            (asked.path == "/metrics").then(|| Answer {
-                status: "200 OK",
-                content_type: text.content_type(),
-                body: scrape(&latest.document, &latest.ends, text),
+            (asked.path == "/metrics").then(|| {
+                let (document, ends) = served.seen();
+                Answer { status: "200 OK", content_type: text.content_type(), body: scrape(&document, &ends, text) }
             })
         })?;
         Ok(Self { server, latest, ends: Ends::default() })
@@ -128,5 +176,34 @@ impl Push {
         let at_unix_ns = self.clock.since_epoch(self.clock.now_ns()).as_nanos();
         let resource = &self.resource;
         self.pushing.offer(|| otlp(&document(), resource, at_unix_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared(turns: u64) -> Shared {
+        let document = Arc::new(WatchDocument { every_ms: 10_000, turns, ..WatchDocument::default() });
+        let latest = Latest { document, ends: Vec::new(), turned: Duration::from_secs(100) };
+        Shared { latest: Mutex::new(latest), first: Condvar::new() }
+    }
+
+    #[test]
+    fn who_asks_before_the_first_turn_is_answered_all_the_same() {
+        assert_eq!(shared(0).seen().0.turns, 0);
+        let shared = shared(1);
+        assert_eq!(shared.seen().0.turns, 1);
+    }
+
+    #[test]
+    fn a_watch_whose_turns_end_no_more_is_stuck() {
+        let shared = shared(7);
+        let status = |at_s| shared.health(Duration::from_secs(at_s)).status;
+        assert_eq!([status(100), status(159), status(160)], ["200 OK", "200 OK", "503 Service Unavailable"]);
+        Arc::make_mut(&mut shared.lock().document).every_ms = 600_000;
+        assert_eq!([status(1899), status(1900)], ["200 OK", "503 Service Unavailable"], "turns of ten minutes");
+        shared.lock().turned = Duration::from_secs(1900);
+        assert!(shared.health(Duration::from_secs(1901)).body.contains("1 s ago, of 7"));
     }
 }

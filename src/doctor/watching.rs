@@ -22,7 +22,10 @@ const CAPABILITIES: [(u32, &str, &str); 3] = [
 
 /// Each with what is there, and one thing to do about what is missing.
 pub(super) fn facts(clock: Clock) -> Vec<(String, String)> {
-    let found = jvms::find();
+    let found = match jvms::find() {
+        Ok(found) => found,
+        Err(cause) => return vec![fact("JVMs", format!("/proc cannot be listed: {cause}"))],
+    };
     let own = Process::open(std::process::id()).map(|own| Access::to(&own, &clock));
     let mut facts = vec![fact("JVMs", readable(&found, clock)), fact("capable", capable(Status::own().as_ref()))];
     let sees_all = Status::own().is_some_and(|own| own.is_capable(CAPABILITIES[0].0));

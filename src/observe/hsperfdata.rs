@@ -27,11 +27,17 @@ const PARTS_MAX: usize = 4;
 /// Eden and two survivor spaces.
 const SPACES_MAX: usize = 3;
 
+/// A buffer for a larger file is given back after each reading.
+const BUFFER_KEPT: usize = 128 << 10;
+
 /// The counters of one JVM, open for repeated reads.
 #[derive(Debug)]
 pub struct HsPerf {
     file: File,
     buffer: Vec<u8>,
+    /// How much of the file is read.
+    len: usize,
+    /// Without the names: a sample goes by `slots`.
     layout: Layout,
     slots: SampleSlots,
 }
@@ -128,31 +134,46 @@ impl HsPerf {
         let bytes = read_from_start(&file, &mut buffer).map_err(|e| Unavailable::io(SOURCE, &e))?;
         let layout = Layout::parse(bytes).map_err(malformed)?;
         let slots = SampleSlots::of(&layout, bytes);
-        Ok(Self { file, buffer, layout, slots })
+        let mut counters = Self { file, buffer, len, layout: layout.nameless(), slots };
+        counters.give_back();
+        Ok(counters)
     }
 
-    /// Reads the few counters a sampler wants. Allocates only when the JVM has added counters since the last time.
+    /// Reads the few counters a sampler wants. Allocates only when the JVM has added counters since the last time, or
+    /// has a file larger than any that was seen.
     pub fn sample(&mut self, clock: &Clock) -> Read<JvmSample> {
         Reading::take(clock, || {
             let end = self.refresh()?;
-            Ok(self.slots.sample(&self.layout, &self.buffer[..end]))
+            let sample = self.slots.sample(&self.layout, &self.buffer[..end]);
+            self.give_back();
+            Ok(sample)
         })
+    }
+
+    fn give_back(&mut self) {
+        if self.len > BUFFER_KEPT {
+            self.buffer = Vec::new();
+        }
     }
 
     /// Reads all counters.
     pub fn counters(&mut self, clock: &Clock) -> Read<Counters> {
         Reading::take(clock, || {
             let end = self.refresh()?;
-            Ok(Counters { bytes: self.buffer[..end].to_vec(), layout: self.layout.clone() })
+            let read = Counters::parse(&self.buffer[..end]);
+            self.give_back();
+            read
         })
     }
 
     /// Reads the file again; returns how many bytes it has.
     fn refresh(&mut self) -> Result<usize, Unavailable> {
+        self.buffer.resize(self.len, 0);
         let bytes = read_from_start(&self.file, &mut self.buffer).map_err(|e| Unavailable::io(SOURCE, &e))?;
         if self.layout.count_in(bytes) != Some(self.layout.count) {
-            self.layout = Layout::parse(bytes).map_err(malformed)?;
-            self.slots = SampleSlots::of(&self.layout, bytes);
+            let layout = Layout::parse(bytes).map_err(malformed)?;
+            self.slots = SampleSlots::of(&layout, bytes);
+            self.layout = layout.nameless();
         }
         Ok(bytes.len())
     }

@@ -26,7 +26,8 @@ const FOLDERS_MAX: usize = 1000;
 pub(super) fn open(process: &Process, status: &Status, clock: &Clock) -> Result<File, Unavailable> {
     let mapped = mapped_inode(process, clock)?;
     let tmp = Inside::folder(process, "/tmp").map_err(|e| Unavailable::io(SOURCE, &e))?;
-    let candidates = candidates(&tmp, &status.ns_pid.to_string()).map_err(|e| Unavailable::io(SOURCE, &e))?;
+    let name = status.ns_pid.to_string();
+    let candidates = candidates(&tmp, &name).map_err(|e| Unavailable::io(SOURCE, &e))?;
     right(candidates, mapped, status.euid).ok_or_else(|| {
         Unavailable::new(SOURCE, format!("no file /tmp/hsperfdata_*/{} that belongs to this process", status.ns_pid))
     })
@@ -34,7 +35,7 @@ pub(super) fn open(process: &Process, status: &Status, clock: &Clock) -> Result<
 
 /// The inode of the mapped file; `None` when the mappings cannot be read.
 fn mapped_inode(process: &Process, clock: &Clock) -> Result<Option<u64>, Unavailable> {
-    let Ok(maps) = maps::read(process, clock) else { return Ok(None) };
+    let Ok(maps) = maps::read_of_tables(process, clock) else { return Ok(None) };
     let is_counters = |m: &&Mapping| m.perms.ends_with('s') && m.path.contains("/hsperfdata_");
     match maps.value.iter().find(is_counters) {
         Some(mapping) => Ok(Some(mapping.inode)),
@@ -50,24 +51,30 @@ type Candidate = (File, u64, u32);
 
 /// The one that the process has mapped. Where its mappings cannot be read, one of its own user alone: anybody may make
 /// a file of that name.
-fn right(candidates: Vec<Candidate>, mapped: Option<u64>, euid: u32) -> Option<File> {
+fn right(candidates: impl IntoIterator<Item = Candidate>, mapped: Option<u64>, euid: u32) -> Option<File> {
     let is_own = |owner: u32| owner == euid;
     let fits = |(_, inode, owner): &Candidate| mapped.map_or(is_own(*owner), |mapped| mapped == *inode);
-    let mut fitting: Vec<Candidate> = candidates.into_iter().filter(fits).collect();
-    fitting.sort_by_key(|(_, _, owner)| !is_own(*owner));
-    fitting.into_iter().next().map(|(file, ..)| file)
+    // One after the other: each is a descriptor.
+    let mut other = None;
+    for (file, _, owner) in candidates.into_iter().filter(fits) {
+        if is_own(owner) {
+            return Some(file);
+        }
+        other.get_or_insert(file);
+    }
+    other
 }
 
-/// Every file of this name in a folder of a user.
-fn candidates(tmp: &Inside, name: &str) -> io::Result<Vec<Candidate>> {
+/// Every file of this name in a folder of a user, opened when it is asked for.
+fn candidates(tmp: &Inside, name: &str) -> io::Result<impl Iterator<Item = Candidate>> {
     // Only these are counted: sockets of JVMs that were killed stay in `/tmp` by the hundred.
     let folders = tmp.names()?.filter(|name| name.starts_with("hsperfdata_")).take(FOLDERS_MAX);
-    let candidate = |folder: String| {
+    let candidate = move |folder: String| {
         let file = tmp.file(&folder, name).ok()?;
         let about = file.metadata().ok()?;
         Some((file, about.ino(), about.uid()))
     };
-    Ok(folders.filter_map(candidate).collect())
+    Ok(folders.filter_map(candidate))
 }
 
 #[cfg(test)]

@@ -60,6 +60,11 @@ impl Layout {
         Ok(layout)
     }
 
+    /// The same without names and places, which take as much as the file.
+    pub(super) fn nameless(self) -> Self {
+        Self { slots: Vec::new(), ..self }
+    }
+
     /// The number of entries that the prologue declares now.
     pub(super) fn count_in(&self, bytes: &[u8]) -> Option<i32> {
         Some(self.i32(bytes, 28)?.max(0))

@@ -10,6 +10,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
+/// Names of a folder that are looked at: a hostile one may have any number.
+const NAMES_MAX: usize = 100_000;
 /// A name that is changed meanwhile is looked for again, so often.
 const TRIES: usize = 8;
 
@@ -32,7 +34,7 @@ impl Inside {
     pub(super) fn names(&self) -> io::Result<impl Iterator<Item = String> + use<>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = Dir::new(openat(&self.0, ".", flags, Mode::empty())?)?;
-        Ok(folder.filter_map(|entry| Some(entry.ok()?.file_name().to_str().ok()?.to_owned())))
+        Ok(folder.take(NAMES_MAX).filter_map(|entry| Some(entry.ok()?.file_name().to_str().ok()?.to_owned())))
     }
 
     /// Opens a plain file of this folder's folder for reading; neither may be a link.

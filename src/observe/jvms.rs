@@ -6,9 +6,10 @@
 //! 7f2f7e800000-7f2f7eae3000 r-xp 00400000 fe:00 315638                     /opt/jdk-25/lib/server/libjvm.so
 //! ```
 
-use crate::kernel::mapping::{MAPS_BYTES_MAX, Mapping};
+use crate::kernel::mapping::{LINE_BYTES_MAX, Mapping};
 use crate::kernel::process::{Stat, strings, ticks_per_s};
-use std::collections::HashMap;
+use rustix::io::Errno;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::DirEntryExt;
@@ -16,8 +17,9 @@ use std::path::Path;
 
 /// Processes looked at; Linux gives out no more pids than this (`PID_MAX_LIMIT`).
 const PROCESSES_MAX: usize = 1 << 22;
-/// A path of a mapping has at most 4,096 bytes, each written as four where it is escaped.
-const LINE_BYTES_MAX: usize = 20 << 10;
+/// Text of mappings that is looked through for HotSpot's: 1,000,000 of them with paths of usual length.
+const MAPS_BYTES_MAX: u64 = 256 << 20;
+const PROC: &str = "/proc";
 /// The file of HotSpot's code.
 const LIBRARY: &str = "libjvm.so";
 /// What is read of a command line; it is looked at for a name only.
@@ -47,21 +49,34 @@ pub struct Found {
 
 /// What the mappings of a process say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mapped {
+pub enum Mapped {
+    /// It runs HotSpot.
     Hotspot,
+    /// It runs something else, or has gone.
     Other,
-    /// They may not be read.
+    /// They may not be read, or are more than any JVM has.
     Hidden,
+    /// They could not be read this time, as without a descriptor; that says nothing of the process.
+    Unread,
+}
+
+/// A process to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Candidate {
+    /// Process id, as seen from here.
+    pub pid: u32,
+    inode: u64,
 }
 
 /// Finds JVMs again and again without looking at every process each time: one that is none is looked at again while it
 /// is young, since launchers become JVMs, and seldom later, since programs may load one.
 #[derive(Debug, Default)]
 pub struct Finder {
-    /// Processes that are no JVMs, by pid: their inode in `/proc`, which a process that takes the pid does not share,
+    /// Processes that are no JVMs or may not be looked into, by pid: their inode in `/proc`, which a process that takes the pid does not share,
     /// and how often they were looked at.
     others: HashMap<u32, (u64, u32)>,
-    known: HashMap<u32, u64>,
+    known: BTreeMap<u32, u64>,
+    hidden: BTreeMap<u32, u64>,
     turn: u32,
 }
 
@@ -79,69 +94,103 @@ const LOOKS_YOUNG: u32 = 4;
 const TURNS_OLD: u32 = 20;
 
 impl Finder {
-    /// The JVMs that are there now.
-    pub fn find(&mut self) -> Pids {
-        self.find_below(Path::new("/proc"))
+    /// Which processes have to be looked at now; what a look says is handed to [`Self::saw`].
+    ///
+    /// # Errors
+    /// Where the processes cannot be listed: then nothing is known of any, and nothing is forgotten.
+    pub fn begin(&mut self) -> io::Result<Vec<Candidate>> {
+        self.begin_below(Path::new(PROC))
     }
 
-    fn find_below(&mut self, proc: &Path) -> Pids {
-        let Ok(entries) = fs::read_dir(proc) else { return Pids::default() };
-        let process = |entry: fs::DirEntry| Some((entry.file_name().to_str()?.parse().ok()?, entry.ino()));
-        let mut now: Vec<(u32, u64)> = entries.flatten().take(PROCESSES_MAX).filter_map(process).collect();
-        now.sort_unstable();
-        self.turn = self.turn.wrapping_add(1);
-        let (mut others, mut known, mut found) = (HashMap::new(), HashMap::new(), Pids::default());
-        for (pid, inode) in now {
-            let looks = self.others.get(&pid).filter(|(other, _)| *other == inode).map_or(0, |(_, looks)| *looks);
-            if self.known.get(&pid) == Some(&inode) {
-                known.insert(pid, inode);
-                found.pids.push(pid);
-            } else if looks >= LOOKS_YOUNG && !pid.wrapping_add(self.turn).is_multiple_of(TURNS_OLD) {
-                others.insert(pid, (inode, looks));
-            } else {
-                match mapped(&proc.join(pid.to_string())) {
-                    Mapped::Hotspot => {
-                        known.insert(pid, inode);
-                        found.pids.push(pid);
-                    }
-                    Mapped::Hidden => found.hidden.push(pid),
-                    Mapped::Other => _ = others.insert(pid, (inode, looks.saturating_add(1))),
-                }
+    fn begin_below(&mut self, proc: &Path) -> io::Result<Vec<Candidate>> {
+        let mut now = HashMap::new();
+        for entry in fs::read_dir(proc)?.take(PROCESSES_MAX) {
+            let entry = entry?;
+            if let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) {
+                now.insert(pid, entry.ino());
             }
         }
-        (self.others, self.known) = (others, known);
-        found
+        self.turn = self.turn.wrapping_add(1);
+        self.others.retain(|pid, (inode, _)| now.get(pid) == Some(inode));
+        self.known.retain(|pid, inode| now.get(pid) == Some(inode));
+        self.hidden.retain(|pid, inode| now.get(pid) == Some(inode));
+        let is_due = |pid: u32| match self.others.get(&pid) {
+            Some((_, looks)) => *looks < LOOKS_YOUNG || pid.wrapping_add(self.turn).is_multiple_of(TURNS_OLD),
+            None => !self.known.contains_key(&pid),
+        };
+        let due = now.into_iter().filter(|(pid, _)| is_due(*pid)).map(|(pid, inode)| Candidate { pid, inode });
+        let mut due: Vec<Candidate> = due.collect();
+        due.sort_unstable();
+        Ok(due)
+    }
+
+    /// Takes what a look at one of them said.
+    pub fn saw(&mut self, Candidate { pid, inode }: Candidate, mapped: Mapped) {
+        match mapped {
+            Mapped::Unread => return,
+            Mapped::Hotspot => _ = self.known.insert(pid, inode),
+            Mapped::Hidden | Mapped::Other => {
+                let looks = self.others.get(&pid).map_or(0, |(_, looks)| *looks);
+                self.others.insert(pid, (inode, looks.saturating_add(1)));
+            }
+        }
+        match mapped {
+            Mapped::Hidden => _ = self.hidden.insert(pid, inode),
+            _ => _ = self.hidden.remove(&pid),
+        }
+        if mapped == Mapped::Hotspot {
+            self.others.remove(&pid);
+        }
+    }
+
+    /// What is known by now.
+    pub fn pids(&self) -> Pids {
+        Pids { pids: self.known.keys().copied().collect(), hidden: self.hidden.keys().copied().collect() }
+    }
+
+    fn find_below(&mut self, proc: &Path) -> io::Result<Pids> {
+        for candidate in self.begin_below(proc)? {
+            self.saw(candidate, mapped(&proc.join(candidate.pid.to_string())));
+        }
+        Ok(self.pids())
+    }
+}
+
+impl Candidate {
+    /// Looks at it. A file system of the process that does not answer may keep whoever asks.
+    pub fn look(self) -> Mapped {
+        mapped(&Path::new(PROC).join(self.pid.to_string()))
     }
 }
 
 /// Looks at all processes that can be seen from here, those of other containers and namespaces too. Reading the
 /// mappings costs a process nothing but its mapping lock, for as long as the kernel writes them down.
-pub fn find() -> Jvms {
-    find_below(Path::new("/proc"))
+///
+/// # Errors
+/// Where the processes cannot be listed.
+pub fn find() -> io::Result<Jvms> {
+    find_below(Path::new(PROC))
 }
 
-fn find_below(proc: &Path) -> Jvms {
-    let Pids { pids, hidden } = Finder::default().find_below(proc);
+fn find_below(proc: &Path) -> io::Result<Jvms> {
+    let Pids { pids, hidden } = Finder::default().find_below(proc)?;
     let found = |pid: u32| found(&proc.join(pid.to_string()), pid);
     let (perhaps, hidden): (Vec<_>, Vec<_>) = hidden.into_iter().map(found).partition(is_called_java);
-    Jvms { known: pids.into_iter().map(found).collect(), perhaps, hidden: hidden.len() as u64 }
+    Ok(Jvms { known: pids.into_iter().map(found).collect(), perhaps, hidden: hidden.len() as u64 })
 }
 
 /// Whether the process in this folder of `/proc` has mapped the code of HotSpot now.
 fn mapped(folder: &Path) -> Mapped {
     let file = match File::open(folder.join("maps")) {
         Ok(file) => file,
-        Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => return Mapped::Hidden,
-        // A process that has gone meanwhile is none.
-        Err(_) => return Mapped::Other,
+        Err(cause) => return unread(&cause),
     };
     let (mut file, mut lines) = (file.take(MAPS_BYTES_MAX), Vec::with_capacity(LINE_BYTES_MAX));
     loop {
         let before = lines.len();
         match file.by_ref().take((LINE_BYTES_MAX - before) as u64).read_to_end(&mut lines) {
             Ok(_) => {}
-            Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => return Mapped::Hidden,
-            Err(_) => return Mapped::Other,
+            Err(cause) => return unread(&cause),
         }
         let is_end = lines.len() < LINE_BYTES_MAX;
         // The last line may go on. One that is longer than any that the kernel writes is no mapping.
@@ -153,9 +202,21 @@ fn mapped(folder: &Path) -> Mapped {
             return Mapped::Hotspot;
         }
         if is_end {
-            return Mapped::Other;
+            // What is longer than what is looked through may have it further on.
+            return if file.limit() == 0 { Mapped::Hidden } else { Mapped::Other };
         }
         lines.drain(..whole);
+    }
+}
+
+/// What it says of a process that its mappings cannot be read.
+fn unread(cause: &io::Error) -> Mapped {
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => Mapped::Hidden,
+        // A process that has gone meanwhile is none.
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Mapped::Other,
+        _ if cause.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Mapped::Other,
+        _ => Mapped::Unread,
     }
 }
 
@@ -223,7 +284,7 @@ mod tests {
         }
 
         fn pids(&self) -> Vec<u32> {
-            find_below(self.0.path()).known.iter().map(|jvm| jvm.pid).collect()
+            find_below(self.0.path()).unwrap().known.iter().map(|jvm| jvm.pid).collect()
         }
     }
 
@@ -238,10 +299,10 @@ mod tests {
         proc.process("11", "ended", "");
         fs::create_dir(proc.0.path().join("self")).unwrap();
         assert_eq!(proc.pids(), [7, 30]);
-        let found = find_below(proc.0.path());
+        let found = find_below(proc.0.path()).unwrap();
         assert_eq!((found.perhaps.len(), found.hidden), (0, 0));
         assert_eq!((found.known[0].comm.as_str(), found.known[0].arguments.len()), ("java", 3));
-        assert_eq!(find_below(&proc.0.path().join("nowhere")), Jvms::default());
+        assert!(find_below(&proc.0.path().join("nowhere")).is_err(), "that is no machine without JVMs");
     }
 
     #[test]
@@ -266,7 +327,7 @@ mod tests {
         let looked_at = |finder: &mut Finder| {
             let looks = |finder: &Finder| finder.others.values().map(|(_, looks)| *looks).sum::<u32>();
             let before = looks(finder);
-            finder.find_below(proc.0.path());
+            finder.find_below(proc.0.path()).unwrap();
             looks(finder) - before
         };
         let mut finder = Finder::default();
@@ -277,8 +338,14 @@ mod tests {
         assert!(finder.others.values().all(|(_, looks)| *looks == LOOKS_YOUNG + 1), "and none is forgotten");
         // A launcher that is old becomes a JVM: found within those turns.
         fs::write(proc.0.path().join("711/maps"), CODE).unwrap();
-        assert!((0..TURNS_OLD).any(|_| finder.find_below(proc.0.path()).pids == [711]));
-        assert_eq!(finder.find_below(proc.0.path()).pids, [711]);
+        assert!((0..TURNS_OLD).any(|_| finder.find_below(proc.0.path()).unwrap().pids == [711]));
+        assert_eq!(finder.find_below(proc.0.path()).unwrap().pids, [711]);
+        // A look that fails forgets nothing, and neither does one that could not read the mappings of one process.
+        assert!(finder.find_below(&proc.0.path().join("nowhere")).is_err());
+        assert_eq!(finder.pids().pids, [711]);
+        finder.saw(Candidate { pid: 711, inode: 1 }, unread(&Errno::MFILE.into()));
+        assert_eq!(finder.pids().pids, [711]);
+        assert_eq!(unread(&Errno::SRCH.into()), Mapped::Other);
     }
 
     /// What a find costs among ten thousand processes of 40 mappings each, for `bench/watch.sh`.
@@ -295,7 +362,7 @@ mod tests {
         let (clock, mut finder) = (crate::clock::Clock::start(), Finder::default());
         let mut took = || {
             let began = clock.now();
-            finder.find_below(proc.0.path());
+            finder.find_below(proc.0.path()).unwrap();
             (clock.now() - began).as_secs_f64() * 1e3
         };
         let young = took();
@@ -318,6 +385,15 @@ mod tests {
 
     #[test]
     fn this_process_is_no_jvm() {
-        assert!(find().known.iter().all(|jvm| jvm.pid != std::process::id()));
+        assert!(find().unwrap().known.iter().all(|jvm| jvm.pid != std::process::id()));
+    }
+
+    #[test]
+    fn a_jvm_behind_36_mb_of_mappings_is_found() {
+        let proc = Proc::new();
+        let line = "1000-2000 r--s 00000000 fe:00 7    /index/segment/of/a/very/long/name/that/is/mapped/again.cfs\n";
+        let maps = line.repeat((36 << 20) / line.len()) + CODE + "\n";
+        proc.mapping("5", "java", "java", &maps);
+        assert_eq!(proc.pids(), [5]);
     }
 }

@@ -1,16 +1,61 @@
 //! The mappings of a process without their weights, and what their paths tell: JDK, allocator.
 
-use super::procfs::Process;
+use super::procfs::{Process, open_below};
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
-use crate::kernel::mapping::{MAPS_BYTES_MAX, Mapping, parse};
+use crate::kernel::mapping::{self, Line, Mapping, Texts, each_line, too_many};
+use std::io;
+
+/// Stretches of addresses that are kept of what tables lie in: a JVM with 1,000 threads has some 3,000.
+const WANTED_MAX: usize = 1 << 14;
 
 /// Reads the mappings of a process.
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<Mapping>> {
     Reading::take(clock, || {
-        let bytes = process.read_below("maps", MAPS_BYTES_MAX).map_err(|e| Unavailable::io("maps", &e))?;
-        Ok(parse(&String::from_utf8_lossy(&bytes)))
+        let file = open_below(process.folder(), "maps");
+        file.and_then(mapping::read).map_err(|e| Unavailable::io("maps", &e))
     })
+}
+
+/// Reads those mappings that a JVM's own tables may lie in: its library, its archives of classes, its counters, and
+/// memory of no file on a disk, of which neighbours are one. So 65,000 mappings of other files take no memory.
+pub fn read_of_tables(process: &Process, clock: &Clock) -> Read<Vec<Mapping>> {
+    Reading::take(clock, || {
+        let file = open_below(process.folder(), "maps");
+        file.and_then(of_tables).map_err(|e| Unavailable::io("maps", &e))
+    })
+}
+
+fn of_tables(from: impl io::Read) -> io::Result<Vec<Mapping>> {
+    let (mut texts, mut kept) = (Texts::default(), Vec::<Mapping>::new());
+    each_line(from, |line| {
+        let Some(line) = Line::parse(line) else { return Ok(()) };
+        // Of memory without a file neither name nor permissions are asked for.
+        let line = if line.inode == 0 { Line { perms: "rw-p", path: "", offset: 0, ..line } } else { line };
+        match kept.last_mut() {
+            Some(last) if goes_on(last, &line) => last.end = line.end,
+            _ if line.inode == 0 || has_tables(&line) => kept.push(line.kept(&mut texts)),
+            _ => {}
+        }
+        if kept.len() > WANTED_MAX { Err(too_many(WANTED_MAX)) } else { Ok(()) }
+    })?;
+    Ok(kept)
+}
+
+/// Whether a line goes on where the mapping ends, in memory and in the same memory file or none.
+fn goes_on(last: &Mapping, line: &Line<'_>) -> bool {
+    let same = last.end == line.start && last.inode == line.inode && last.path == *line.path;
+    same && (line.inode == 0 || is_memory(line.path) && last.offset + last.size().0 == line.offset)
+}
+
+/// Where ZGC has its heap.
+fn is_memory(path: &str) -> bool {
+    path.starts_with("/memfd:")
+}
+
+fn has_tables(line: &Line<'_>) -> bool {
+    let path = line.path.strip_suffix(mapping::DELETED).unwrap_or(line.path);
+    path.ends_with("/libjvm.so") || path.ends_with(".jsa") || path.contains("/hsperfdata_") || is_memory(path)
 }
 
 /// The library that `malloc` comes from, by the names of the mapped files.
@@ -109,5 +154,26 @@ mod tests {
             !is_openj9(&[mapped("/x y/libjvm.so")])
                 && is_openj9(&[mapped("/x/j9vm/libjvm.so"), mapped("/x/libj9vm29.so")])
         );
+    }
+
+    #[test]
+    fn of_tables_nothing_else_is_kept_and_neighbours_are_one() {
+        let mut text = "1000-3000 r--p 0 0:0 7 /x/libjvm.so\n3000-4000 rw-p 0 0:0 0 \n".to_owned();
+        text += "4000-5000 ---p 0 0:0 0 [heap]\n5000-6000 r--s 0 0:0 8 /tmp/hsperfdata_me/5\n";
+        text += "6000-7000 r--p 0 0:0 9 /x/classes.jsa (deleted)\n8000-9000 rw-p 0 0:0 0 \n";
+        let files: String =
+            (9..60_000).map(|n| format!("{n:x}000-{:x}000 r--s 0 0:0 {n} /index/_{n}.cfs\n", n + 1)).collect();
+        let kept = of_tables((text + &files).as_bytes()).unwrap();
+        let kept: Vec<_> = kept.iter().map(|one| (one.start, one.end, one.inode)).collect();
+        let expect =
+            [(0x1000, 0x3000, 7), (0x3000, 0x5000, 0), (0x5000, 0x6000, 8), (0x6000, 0x7000, 9), (0x8000, 0x9000, 0)];
+        assert_eq!(kept, expect);
+    }
+
+    #[test]
+    fn more_than_any_jvm_has_is_refused_and_not_cut() {
+        let holes = (1..=WANTED_MAX as u64 + 1).map(|n| format!("{:x}000-{:x}000 rw-p 0 0:0 0 \n", 2 * n, 2 * n + 1));
+        let refused = of_tables(holes.collect::<String>().as_bytes()).unwrap_err();
+        assert!(refused.to_string().contains("more than 16384 mappings"), "{refused}");
     }
 }

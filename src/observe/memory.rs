@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// Memory that can be read by address: of a process, or made up in a test. Numbers are little-endian.
 pub trait Memory {
@@ -76,17 +77,17 @@ pub(super) fn number(bytes: &[u8]) -> u64 {
 /// The most stretches that one call of the kernel reads (`IOV_MAX`).
 const STRETCHES_MAX: usize = 1024;
 
-/// The memory of a running process.
-#[derive(Debug)]
+/// The memory of a running process; copies share one descriptor.
+#[derive(Debug, Clone)]
 pub struct ProcessMemory {
-    file: File,
+    file: Arc<File>,
     pid: Pid,
 }
 
 impl ProcessMemory {
     /// Opens it; needs the permission to trace (`ptrace_scope`, same user or root).
     pub fn open(process: &Process) -> Result<Self, Unavailable> {
-        let file = open_below(process.folder(), "mem").map_err(|e| Unavailable::io("mem", &e))?;
+        let file = Arc::new(open_below(process.folder(), "mem").map_err(|e| Unavailable::io("mem", &e))?);
         Ok(Self { file, pid: Pid::from_raw(process.pid().cast_signed()) })
     }
 }

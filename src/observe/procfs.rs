@@ -1,7 +1,7 @@
 //! A process by its folder in `/proc` (man 5 proc), opened once: a pid that is used again cannot be mistaken for it,
 //! because every read goes through that folder's descriptor, and the kernel answers ESRCH once the process is gone.
 //!
-//! The three small files stay open and are read again from their beginning: 4–15 µs a read, nothing allocated.
+//! The small files stay open and are read again from their beginning: 4–15 µs a read, nothing allocated.
 
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
@@ -14,10 +14,13 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// `/proc/PID/{cmdline,environ}` are bounded by the kernel's stack limit for arguments, usually 2 MiB.
 const ARGUMENTS_MAX: u64 = 8 << 20;
+/// What is read of arguments that only a name is looked for in.
+const ARGUMENTS_START: u64 = 256 << 10;
 /// `status` has about 1.5 KiB, more with many CPUs, NUMA nodes and groups.
 const STATUS_MAX: usize = 8 << 10;
 /// What is wanted of that of a thread may stand behind all of its groups.
@@ -30,7 +33,8 @@ const STAT_MAX: u64 = 2048;
 pub struct Process {
     pid: u32,
     folder: OwnedFd,
-    statm: File,
+    /// Opened when it is first asked for.
+    statm: OnceLock<File>,
     status: File,
     stat: File,
     start_ticks: u64,
@@ -49,8 +53,8 @@ impl Process {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty())?;
         let open = |name: &str| open_below(folder.as_fd(), name);
-        let (statm, status, stat) = (open("statm")?, open("status")?, open("stat")?);
-        let mut process = Self { pid, folder, statm, status, stat, start_ticks: 0 };
+        let (status, stat) = (open("status")?, open("stat")?);
+        let mut process = Self { pid, folder, statm: OnceLock::new(), status, stat, start_ticks: 0 };
         process.start_ticks = process.stat_now()?.start_ticks;
         Ok(process)
     }
@@ -70,9 +74,24 @@ impl Process {
         self.stat_now().is_ok_and(|stat| !stat.has_ended() && stat.start_ticks == self.start_ticks)
     }
 
+    /// Whether it has ended, a zombie too. A failed look says nothing of that.
+    pub fn has_gone(&self) -> bool {
+        match self.stat_now() {
+            Ok(stat) => stat.has_ended() || stat.start_ticks != self.start_ticks,
+            Err(cause) => cause.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()),
+        }
+    }
+
     /// RSS at its cheapest.
     pub fn statm(&self, clock: &Clock) -> Read<Statm> {
-        read_again::<256, _>("statm", &self.statm, clock, |text| Statm::parse(text, page_size()))
+        let file = match self.statm.get() {
+            Some(file) => file,
+            None => {
+                let file = open_below(self.folder(), "statm").map_err(|e| Unavailable::io("statm", &e))?;
+                self.statm.get_or_init(|| file)
+            }
+        };
+        read_again::<256, _>("statm", file, clock, |text| Statm::parse(text, page_size()))
     }
 
     /// RSS by kind, its peak, threads, owner.
@@ -106,6 +125,12 @@ impl Process {
     /// The arguments it was started with, as it sees them now. Empty for a zombie.
     pub fn cmdline(&self) -> Result<Vec<String>, Unavailable> {
         self.strings("cmdline")
+    }
+
+    /// The first of its arguments, as many as a name takes to be found: a hostile process may have millions.
+    pub fn cmdline_start(&self) -> Result<Vec<String>, Unavailable> {
+        let read = self.read_below("cmdline", ARGUMENTS_START).map_err(|e| Unavailable::io("cmdline", &e))?;
+        Ok(strings(&read))
     }
 
     /// The environment it was started with, `NAME=value` each.

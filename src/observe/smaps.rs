@@ -2,16 +2,17 @@
 //! The kernel walks every page table for it: 1–7 ms, growing with RSS, while the process's mmap lock is held for
 //! reading. For marks, not for a sampler.
 
-use super::procfs::Process;
+use super::procfs::{Process, open_below};
 use super::text::size;
 use super::{Read, Reading, Unavailable, maps};
 use crate::clock::Clock;
-use crate::kernel::mapping::Mapping;
+use crate::kernel::mapping::{Line, MAPPINGS_MAX, Mapping, Texts, each_line, too_many};
 use crate::units::Bytes;
+use std::io;
 use std::ops::AddAssign;
 
-/// 65,530 mappings (the default `vm.max_map_count`) of 800 bytes.
-const SMAPS_MAX: u64 = 64 << 20;
+/// `smaps_rollup` has some 800 bytes.
+const ROLLUP_BYTES_MAX: u64 = 64 << 10;
 
 /// What a mapping, or all of them, weighs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,15 +103,31 @@ pub struct Smaps {
 impl Smaps {
     /// Parses `smaps`: a line as in `maps`, then lines of `Rss:                1644 kB`.
     pub fn parse(text: &str) -> Self {
-        let mut mappings: Vec<Weighed> = Vec::new();
-        for line in text.lines() {
-            if let Some(mapping) = Mapping::parse(line) {
-                mappings.push(Weighed { mapping, weight: Weight::default() });
-            } else if let Some(last) = mappings.last_mut() {
-                last.weight.take(line);
-            }
+        let mut smaps = Self::default();
+        let mut texts = Texts::default();
+        text.lines().for_each(|line| smaps.take(line, &mut texts));
+        smaps
+    }
+
+    /// Reads the same line by line: the text of 65,530 mappings has some 50 MB.
+    fn read(from: impl io::Read) -> io::Result<Self> {
+        let (mut smaps, mut texts) = (Self::default(), Texts::default());
+        each_line(from, |line| {
+            smaps.take(line, &mut texts);
+            if smaps.mappings.len() > MAPPINGS_MAX { Err(too_many(MAPPINGS_MAX)) } else { Ok(()) }
+        })?;
+        Ok(smaps)
+    }
+
+    fn take(&mut self, line: &str, texts: &mut Texts) {
+        // Most lines are weights, which begin with a letter that no address has.
+        let mapping =
+            if line.as_bytes().first().is_some_and(u8::is_ascii_uppercase) { None } else { Line::parse(line) };
+        if let Some(mapping) = mapping {
+            self.mappings.push(Weighed { mapping: mapping.kept(texts), weight: Weight::default() });
+        } else if let Some(last) = self.mappings.last_mut() {
+            last.weight.take(line);
         }
-        Self { mappings }
     }
 
     /// The sum over the mappings. PSS can be short of the rollup's by up to 1 KiB a mapping: the kernel rounds down.
@@ -140,8 +157,8 @@ pub fn parse_rollup(text: &str) -> Option<Weight> {
 /// Reads every mapping with its weight.
 pub fn read(process: &Process, clock: &Clock) -> Read<Smaps> {
     Reading::take(clock, || {
-        let bytes = process.read_below("smaps", SMAPS_MAX).map_err(|e| Unavailable::io("smaps", &e))?;
-        let smaps = Smaps::parse(&String::from_utf8_lossy(&bytes));
+        let file = open_below(process.folder(), "smaps");
+        let smaps = file.and_then(Smaps::read).map_err(|e| Unavailable::io("smaps", &e))?;
         // A process that ends gives up its memory first: `smaps` is then empty, not an error.
         if smaps.mappings.is_empty() { Err(Unavailable::new("smaps", "the process has ended")) } else { Ok(smaps) }
     })
@@ -151,7 +168,7 @@ pub fn read(process: &Process, clock: &Clock) -> Read<Smaps> {
 pub fn read_rollup(process: &Process, clock: &Clock) -> Read<Weight> {
     let source = "smaps_rollup";
     Reading::take(clock, || {
-        let bytes = process.read_below(source, SMAPS_MAX).map_err(|e| Unavailable::io(source, &e))?;
+        let bytes = process.read_below(source, ROLLUP_BYTES_MAX).map_err(|e| Unavailable::io(source, &e))?;
         parse_rollup(&String::from_utf8_lossy(&bytes)).ok_or_else(|| Unavailable::new(source, "not in a known form"))
     })
 }
@@ -168,5 +185,18 @@ mod tests {
         // The tests beside this one allocate meanwhile.
         assert!(total.rss.0.abs_diff(rollup.value.rss.0) < Bytes::mib(16).0, "{total:?} {rollup:?}");
         assert!(total.private_dirty > Bytes(0) && total.pss <= total.rss);
+    }
+
+    #[test]
+    fn every_mapping_of_a_long_text_is_there() {
+        // 100,000 mappings have more than the 64 MiB that were read of them before.
+        let weights =
+            "Rss:                   4 kB\nPss:                   4 kB\n".to_owned() + &"Locked:    0 kB\n".repeat(44);
+        let one = |n: u64| format!("{n:x}000-{:x}000 r--s 00000000 fe:00 7     /index/_{n}.cfs\n{weights}", n + 1);
+        let text: String = (1..=100_000).map(one).collect();
+        assert!(text.len() > 64 << 20);
+        let smaps = Smaps::read(text.as_bytes()).unwrap();
+        assert_eq!((smaps.mappings.len(), smaps.total().rss), (100_000, Bytes(100_000 << 12)));
+        assert_eq!(smaps, Smaps::parse(&text));
     }
 }

@@ -31,6 +31,14 @@ pub struct WatchDocument {
     pub jvms: Vec<WatchedJvm>,
     /// Processes that could not be looked into.
     pub hidden: u64,
+    /// JVMs that are more than can be watched at once.
+    pub left_out: u64,
+    /// Processes that are set aside because they do not answer in time.
+    pub set_aside: u64,
+    /// Turns that have ended since this watch began.
+    pub turns: u64,
+    /// Looks for JVMs that failed since this watch began, and changed nothing.
+    pub finds_failed: u64,
 }
 
 /// One JVM.
@@ -68,6 +76,8 @@ pub struct WatchedJvm {
     pub course: Option<WatchCourse>,
     /// What could not be read of it, and why.
     pub unreadable: Vec<String>,
+    /// Why the last turn saw nothing of it; `null` where it did.
+    pub set_aside: Option<String>,
     /// Samples taken of it since this watch began.
     pub samples: u64,
     /// Samples of which no record could be kept, as on a disk that was full for long.

@@ -20,6 +20,7 @@ mod first_answer;
 mod guarded;
 pub mod guardian;
 pub mod image;
+pub mod itself;
 pub mod jdk;
 pub mod jvm;
 mod keeper;

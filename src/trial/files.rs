@@ -34,7 +34,7 @@ fn named(pids: &[u32], clock: &Clock) -> BTreeSet<String> {
     for process in pids.iter().filter_map(|pid| Process::open(*pid).ok()) {
         let mapped = maps::read(&process, clock).map(|maps| maps.value).unwrap_or_default();
         let open = open_files::read(&process, clock).map(|files| files.value).unwrap_or_default();
-        let paths = mapped.into_iter().map(|mapping| mapping.path);
+        let paths = mapped.into_iter().map(|mapping| mapping.path.to_string());
         let paths = paths.chain(open.into_iter().filter_map(|path| path.into_os_string().into_string().ok()));
         found.extend(paths.filter(|path| may_lie_on_disk(path)));
         if found.len() >= FILES_MAX {

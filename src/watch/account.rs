@@ -7,6 +7,7 @@
 use crate::kernel::private_file;
 use crate::record::{AccountRecord, NmtRecord, WATCH_OWNERS_MAX, WatchAccount, WatchOwner, WhyWeighed};
 use serde::Deserialize;
+use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -44,15 +45,28 @@ pub(super) fn file_name(history: &Path, age_ms: u64, why: &WhyWeighed) -> PathBu
 
 /// The accounts of the life whose history has this path, the oldest first.
 pub(super) fn accounts_beside(history: &Path) -> Vec<AccountFile> {
-    let stem = history.file_stem().unwrap_or_default().to_string_lossy();
+    let folder = history.parent().unwrap_or(Path::new(""));
+    accounts_of(folder, &[history]).pop().unwrap_or_default()
+}
+
+/// The same of several lives whose histories are in one folder, which is read once.
+pub(super) fn accounts_of(folder: &Path, histories: &[&Path]) -> Vec<Vec<AccountFile>> {
+    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let places: HashMap<String, usize> = histories.iter().enumerate().map(|(at, path)| (stem(path), at)).collect();
     let of = |path: PathBuf| {
-        let rest = path.file_name()?.to_str()?.strip_prefix(&*stem)?.strip_prefix('.')?.strip_suffix(ENDS)?;
-        let (age, why) = rest.split_once('.')?;
-        Some(AccountFile { age_s: age.parse().ok()?, why: why.to_owned(), path })
+        let rest = path.file_name()?.to_str()?.strip_suffix(ENDS)?;
+        let (rest, why) = rest.rsplit_once('.')?;
+        let (stem, age) = rest.rsplit_once('.')?;
+        let file = AccountFile { age_s: age.parse().ok()?, why: why.to_owned(), path: path.clone() };
+        Some((*places.get(stem)?, file))
     };
-    let files = history.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    let mut accounts: Vec<AccountFile> = files.take(FILES_MAX).filter_map(|file| of(file.path())).collect();
-    accounts.sort();
+    let mut accounts: Vec<Vec<AccountFile>> = histories.iter().map(|_| Vec::new()).collect();
+    for file in std::fs::read_dir(folder).into_iter().flatten().flatten().take(FILES_MAX) {
+        if let Some((at, file)) = of(file.path()) {
+            accounts[at].push(file);
+        }
+    }
+    accounts.iter_mut().for_each(|accounts| accounts.sort());
     accounts
 }
 

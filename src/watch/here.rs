@@ -1,28 +1,34 @@
-//! The JVMs of this machine, as they are.
+//! The JVMs of this machine, as they are. Whatever a process can make slow, or keep for good, is done by a [`Crew`]: a
+//! JVM that does not answer in time is set aside, and the others are looked at.
 
 use super::bounds::Bounds;
 use super::column::Column;
+use super::crew::{Crew, Gathered, STUCK_MAX};
 use super::kept::{Kept, KilledBy};
 use super::kills::Kills;
 use super::name::{Name, Place, pods};
 use super::sample::Sample;
-use super::world::{Found, Id, Look, World};
+use super::weigher::{WeighInto, Weigher};
+use super::world::{Found, Id, Look, Looked, Opened, There, Weighed, World};
 use crate::clock::Clock;
 use crate::kernel::machine::boot_id;
 use crate::kernel::oom::OutOf;
-use crate::kernel::process::Stat;
+use crate::kernel::process::{Stat, ticks_per_s};
 use crate::observe::cgroup::MemoryCgroup;
-use crate::observe::jvms::Finder;
+use crate::observe::jvms::{Candidate, Finder, Mapped};
 use crate::observe::kernel_log::KernelLog;
 use crate::observe::machine::Machine;
 use crate::observe::procfs::Process;
 use crate::record::{WatchLabel, WatchLimit, WhyWeighed};
 use crate::units::Bytes;
 use crate::weigh::{Outside, Seen, harmless};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Names of the kubelet's links to the logs of containers.
@@ -48,22 +54,109 @@ pub enum Which {
     Unit(String),
 }
 
-/// Weighs a JVM into a file; what the caller does with the account is not known here.
-pub(super) type WeighInto = Box<dyn FnMut(u32, WhyWeighed, &Path) -> Result<(), String>>;
+/// How long is waited for what a JVM keeps from answering.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    /// For one JVM; the largest that was seen takes 50 ms the first time, and 2 ms later.
+    one: Duration,
+    /// For all of them, whoever is stuck.
+    all: Duration,
+    /// JVMs that are opened in one turn.
+    opened: usize,
+}
+
+const SHORT: Patience = Patience { one: Duration::from_millis(300), all: Duration::from_secs(1), opened: 128 };
+/// Where nothing else is looked at meanwhile.
+const LONG: Patience = Patience { one: Duration::from_secs(10), all: Duration::from_secs(30), opened: usize::MAX };
+/// JVMs that are watched at once. A node of Kubernetes has 110 pods.
+const JVMS_MAX: usize = 400;
+/// Files that are open of a JVM: its folder, status, stat, memory, counters, cgroup, history, and one to spare.
+const FILES_OF_JVM: u64 = 8;
+/// Files that are open in any case, or for a moment.
+const FILES_SPARE: u64 = 60;
+/// Turns that a JVM rests which was late again and again.
+const REST_MAX: u32 = 256;
 
 /// This machine.
 pub struct Here {
-    which: Which,
     clock: Clock,
+    about: Arc<About>,
     finder: Finder,
-    open: BTreeMap<Id, Eyes>,
+    crew: Crew<Task, Done>,
+    weigher: Result<Weigher, String>,
+    patience: Patience,
+    jvms_max: usize,
+    open: BTreeMap<Id, Known>,
+    /// Those that are being opened or were late when they were.
+    opening: BTreeMap<Id, Late>,
+    /// Whether there was no time to look at all processes that were due.
+    is_behind: bool,
+    /// Processes that were late when their mappings were read.
+    unmapped: BTreeMap<Candidate, Late>,
     /// JVMs that are not meant, with what the kernel says of their cgroups: until that changes they are not looked at.
     strangers: BTreeMap<Id, Vec<u8>>,
-    memory: Bytes,
-    boot_id: Option<String>,
+    opened: Vec<(Id, Opened)>,
+    looked: Vec<(Id, Looked)>,
     /// `None` if it may not be read.
     kernel_log: Option<KernelLog>,
-    weigh: WeighInto,
+}
+
+/// What whoever looks has to know.
+struct About {
+    which: Which,
+    clock: Clock,
+    memory: Bytes,
+    boot_id: Option<String>,
+}
+
+/// A piece of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Task {
+    Map(Candidate),
+    Open(Id),
+    Look(Id),
+}
+
+/// What came of it.
+enum Done {
+    Mapped(Mapped),
+    Opened(Option<Box<(Eyes, Found)>>),
+    Stranger(Vec<u8>),
+    Looked { looked: Looked, took: Duration },
+}
+
+/// A JVM that is open. Whoever looks at it holds the lock, and keeps it for good where it is stuck.
+struct Known {
+    eyes: Arc<Mutex<Eyes>>,
+    /// What the last look took: those that take the least are looked at first.
+    cost: Duration,
+    late: Late,
+}
+
+/// How long one is left alone that was late: for no turn the first time, then for one, for three, ever longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Late {
+    /// Whether a worker is at it.
+    out: bool,
+    times: u32,
+    left: u32,
+}
+
+impl Late {
+    fn again(&mut self) {
+        self.times += 1;
+        self.left = (1u32 << (self.times - 1).min(31)).min(REST_MAX) - 1;
+    }
+
+    /// Whether to try it now.
+    fn is_due(&mut self) -> bool {
+        if self.out {
+            return false;
+        }
+        let due = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        due
+    }
 }
 
 /// The sources of one JVM, and what is remembered from look to look.
@@ -95,11 +188,139 @@ impl Here {
     /// Watches these; `weigh` is called for an account.
     pub fn new(which: Which, clock: Clock, weigh: WeighInto) -> Self {
         let memory = Machine::read().memory.unwrap_or_default();
-        let (finder, open, strangers) = (Finder::default(), BTreeMap::new(), BTreeMap::new());
-        let kernel_log = KernelLog::open().ok();
-        Self { which, clock, finder, open, strangers, memory, boot_id: boot_id(), kernel_log, weigh }
+        let files = descriptors(FILES_SPARE + FILES_OF_JVM * JVMS_MAX as u64);
+        let jvms_max = (files.saturating_sub(FILES_SPARE) / FILES_OF_JVM).clamp(1, JVMS_MAX as u64) as usize;
+        Self {
+            clock,
+            about: Arc::new(About { which, clock, memory, boot_id: boot_id() }),
+            finder: Finder::default(),
+            crew: Crew::new(clock),
+            weigher: Weigher::start(weigh).map_err(|cause| format!("there can be no thread for it: {cause}")),
+            patience: SHORT,
+            jvms_max,
+            open: BTreeMap::new(),
+            opening: BTreeMap::new(),
+            is_behind: false,
+            unmapped: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+            opened: Vec::new(),
+            looked: Vec::new(),
+            kernel_log: KernelLog::open().ok(),
+        }
     }
 
+    /// The same for one turn alone, after which nothing waits.
+    #[must_use]
+    pub fn patient(self) -> Self {
+        Self { patience: LONG, ..self }
+    }
+
+    /// Without those that were not meant when they were looked at, and have stayed in their cgroups since.
+    fn without_strangers(&mut self, ids: BTreeSet<Id>) -> BTreeSet<Id> {
+        self.strangers.retain(|id, before| ids.contains(id) && membership(id.pid).as_ref() == Some(before));
+        ids.into_iter().filter(|id| !self.strangers.contains_key(id)).collect()
+    }
+
+    /// Has the mappings of those processes read that have to be looked at.
+    fn map(&mut self) -> io::Result<()> {
+        let due = self.finder.begin()?;
+        self.is_behind = false;
+        self.unmapped.retain(|candidate, late| late.out || due.binary_search(candidate).is_ok());
+        for candidate in due {
+            if self.unmapped.get_mut(&candidate).is_none_or(Late::is_due) {
+                self.crew.give(Task::Map(candidate), move || Done::Mapped(candidate.look()));
+            }
+        }
+        self.gather();
+        Ok(())
+    }
+
+    /// Waits for what was given, and takes in what came of it.
+    fn gather(&mut self) {
+        let Gathered { done, late, unbegun } = self.crew.gather(self.patience.one, self.patience.all);
+        for task in unbegun {
+            match task {
+                Task::Map(_) => self.is_behind = true,
+                Task::Open(id) => {
+                    if let Some(late) = self.opening.get_mut(&id) {
+                        late.out = false;
+                    }
+                }
+                Task::Look(id) => self.returned(id),
+            }
+        }
+        for task in late {
+            let late = match task {
+                Task::Map(candidate) => self.unmapped.entry(candidate).or_insert(Late { out: true, ..Late::default() }),
+                Task::Open(id) => self.opening.entry(id).or_default(),
+                Task::Look(id) => match self.open.get_mut(&id) {
+                    Some(known) => &mut known.late,
+                    None => continue,
+                },
+            };
+            late.again();
+        }
+        for (task, done) in done {
+            self.take(task, done);
+        }
+    }
+
+    fn returned(&mut self, id: Id) {
+        if let Some(known) = self.open.get_mut(&id) {
+            known.late.out = false;
+        }
+    }
+
+    fn take(&mut self, task: Task, done: Option<Done>) {
+        match (task, done) {
+            (Task::Map(candidate), done) => {
+                // One on which Loadline fails is none that can be watched.
+                let mapped = if let Some(Done::Mapped(mapped)) = done { mapped } else { Mapped::Other };
+                self.unmapped.remove(&candidate);
+                self.finder.saw(candidate, mapped);
+            }
+            (Task::Look(id), Some(Done::Looked { looked, took })) => {
+                self.returned(id);
+                if let Some(known) = self.open.get_mut(&id) {
+                    known.cost = took;
+                    if took < self.patience.one {
+                        known.late = Late::default();
+                    }
+                    self.looked.push((id, looked));
+                }
+            }
+            (Task::Look(id), _) => {
+                self.returned(id);
+                self.looked.push((id, Looked::Unseen("Loadline fails on it".to_owned())));
+            }
+            (Task::Open(id), Some(Done::Opened(Some(opened)))) => {
+                let (eyes, found) = *opened;
+                self.opening.remove(&id);
+                let known = Known { eyes: Arc::new(Mutex::new(eyes)), cost: Duration::ZERO, late: Late::default() };
+                self.open.insert(id, known);
+                self.opened.push((id, Opened::Found(Box::new(found))));
+            }
+            (Task::Open(id), done) => {
+                if let Some(Done::Stranger(membership)) = done {
+                    self.strangers.insert(id, membership);
+                }
+                // One that was late keeps its rest.
+                if let Some(late) = self.opening.get_mut(&id) {
+                    late.out = false;
+                }
+                self.opened.push((id, Opened::Not));
+            }
+        }
+    }
+
+    /// What is said of one that does not answer.
+    fn aside(&self) -> String {
+        let one = self.patience.one.as_millis();
+        format!("it is set aside: it did not answer within {one} ms, and is tried again ever more seldom")
+    }
+}
+
+impl About {
     /// Whether a JVM is meant, by the name of its cgroup.
     fn is_meant(&self, cgroup: &str) -> bool {
         match &self.which {
@@ -109,24 +330,31 @@ impl Here {
         }
     }
 
-    /// Whether one that was found is none that is meant, and remembers it; costs two small files.
-    fn is_stranger(&mut self, id: Id) -> bool {
+    /// What the kernel says of the cgroups of one that was found and is not meant; costs two small files.
+    fn stranger(&self, id: Id) -> Option<Vec<u8>> {
         if matches!(self.which, Which::All | Which::Pids(_)) {
-            return false;
+            return None;
         }
-        let Some(membership) = membership(id.pid) else { return false };
+        let membership = membership(id.pid)?;
         let cgroup = Process::open(id.pid).ok().and_then(|process| MemoryCgroup::of(&process).ok());
-        let is_stranger = !self.is_meant(&cgroup.map(|cgroup| cgroup.name()).unwrap_or_default());
-        if is_stranger {
-            self.strangers.insert(id, membership);
-        }
-        is_stranger
+        (!self.is_meant(&cgroup.map(|cgroup| cgroup.name()).unwrap_or_default())).then_some(membership)
     }
 
-    /// Without those that were not meant when they were looked at, and have stayed in their cgroups since.
-    fn without_strangers(&mut self, ids: BTreeSet<Id>) -> BTreeSet<Id> {
-        self.strangers.retain(|id, before| ids.contains(id) && membership(id.pid).as_ref() == Some(before));
-        ids.into_iter().filter(|id| !self.strangers.contains_key(id)).collect()
+    fn open(&self, id: Id) -> Done {
+        if let Some(membership) = self.stranger(id) {
+            return Done::Stranger(membership);
+        }
+        let outside = Outside::open(id.pid, &self.clock).ok();
+        let Some(outside) = outside.filter(|outside| outside.start_ticks() == id.start_ticks) else {
+            return Done::Opened(None);
+        };
+        let is_asked_for = matches!(self.which, Which::Pids(_));
+        if !is_asked_for && !outside.missing.is_empty() && outside.age(&self.clock) < YOUNG {
+            return Done::Opened(None);
+        }
+        let found = self.found(id, &outside);
+        let eyes = Eyes { outside, floor: HeapFloor::default(), oom_kills: Kills::default() };
+        Done::Opened(Some(Box::new((eyes, found))))
     }
 
     fn found(&self, id: Id, outside: &Outside) -> Found {
@@ -154,41 +382,14 @@ impl Here {
         let unreadable = outside.missing.iter().map(ToString::to_string).collect();
         Found { kept, labels: name.labels.into_iter().map(label).collect(), unreadable }
     }
-}
 
-impl World for Here {
-    fn ids(&mut self) -> (BTreeSet<Id>, u64) {
-        // Each turn a little, so that little is left to read when a JVM has ended.
-        self.kernel_log.take_if(|log| log.advance().is_err());
-        let id = |pid: u32| Some(Id { pid, start_ticks: Stat::of(pid).filter(Stat::lives)?.start_ticks });
-        if let Which::Pids(pids) = &self.which {
-            return (pids.iter().copied().filter_map(id).collect(), 0);
-        }
-        let found = self.finder.find();
-        let ids = self.without_strangers(found.pids.into_iter().filter_map(id).collect());
-        (ids, found.hidden.len() as u64)
-    }
-
-    fn open(&mut self, id: Id) -> Option<Found> {
-        if self.is_stranger(id) {
-            return None;
-        }
-        let outside =
-            Outside::open(id.pid, &self.clock).ok().filter(|outside| outside.start_ticks() == id.start_ticks)?;
-        let is_asked_for = matches!(self.which, Which::Pids(_));
-        if !is_asked_for && !outside.missing.is_empty() && outside.age(&self.clock) < YOUNG {
-            return None;
-        }
-        let found = self.found(id, &outside);
-        self.open.insert(id, Eyes { outside, floor: HeapFloor::default(), oom_kills: Kills::default() });
-        Some(found)
-    }
-
-    fn look(&mut self, id: Id) -> Option<Look> {
+    fn look(&self, eyes: &mut Eyes) -> Looked {
         let began_ns = self.clock.now_ns();
-        let eyes = self.open.get_mut(&id)?;
         let age = eyes.outside.age(&self.clock);
-        let seen = eyes.outside.look(&self.clock)?;
+        let Some(seen) = eyes.outside.look(&self.clock) else {
+            let unseen = || Looked::Unseen("its status cannot be read".to_owned());
+            return if eyes.outside.has_gone() { Looked::Gone } else { unseen() };
+        };
         eyes.oom_kills.saw(seen.cgroup.as_ref().map(|cgroup| cgroup.events.oom_kills), self.clock.now());
         let mut sample = Sample::at(age.as_millis() as u64);
         let limit = seen.limit().filter(|limit| limit.bytes < self.memory);
@@ -198,11 +399,99 @@ impl World for Here {
         });
         let bounds = Bounds::of(Bytes(limit.bytes), &eyes.outside.ceilings);
         fill(&mut sample, &seen, &bounds, &mut eyes.floor);
-        Some(Look { sample, bounds, limit, took_ns: self.clock.now_ns().saturating_sub(began_ns) })
+        Looked::Seen(Look { sample, bounds, limit, took_ns: self.clock.now_ns().saturating_sub(began_ns) })
+    }
+}
+
+impl World for Here {
+    fn there(&mut self) -> io::Result<There> {
+        // Each turn a little, so that little is left to read when a JVM has ended.
+        self.kernel_log.take_if(|log| log.advance().is_err());
+        let id = |pid: u32| -> io::Result<Option<Id>> {
+            let stat = match std::fs::read(format!("/proc/{pid}/stat")) {
+                Ok(stat) => stat,
+                Err(cause) if has_gone(&cause) => return Ok(None),
+                Err(cause) => return Err(cause),
+            };
+            let stat = Stat::parse(&String::from_utf8_lossy(&stat), ticks_per_s()).filter(Stat::lives);
+            Ok(stat.map(|stat| Id { pid, start_ticks: stat.start_ticks }))
+        };
+        let some = |pids: &mut dyn Iterator<Item = u32>| -> io::Result<BTreeSet<Id>> {
+            pids.filter_map(|pid| id(pid).transpose()).collect()
+        };
+        let about = Arc::clone(&self.about);
+        if let Which::Pids(pids) = &about.which {
+            return Ok(There { ids: some(&mut pids.iter().copied())?, ..There::default() });
+        }
+        self.map()?;
+        let found = self.finder.pids();
+        let ids = some(&mut found.pids.into_iter())?;
+        let ids = self.without_strangers(ids);
+        let (ids, left_out) = fair(ids, self.jvms_max, membership);
+        self.opening.retain(|id, late| late.out || ids.contains(id));
+        Ok(There { ids, hidden: found.hidden.len() as u64, left_out, is_behind: self.is_behind })
+    }
+
+    fn open(&mut self, ids: &BTreeSet<Id>) -> Vec<(Id, Opened)> {
+        let mut given = 0;
+        // Whoever may keep a worker for good gets none while so many are kept.
+        let may_open = self.crew.stuck() < STUCK_MAX;
+        for id in ids {
+            let late = self.opening.entry(*id).or_default();
+            if given < self.patience.opened && may_open && !self.open.contains_key(id) && late.is_due() {
+                late.out = true;
+                given += 1;
+                let (id, about) = (*id, Arc::clone(&self.about));
+                self.crew.give(Task::Open(id), move || about.open(id));
+            }
+        }
+        self.gather();
+        let opened = std::mem::take(&mut self.opened);
+        let done: BTreeSet<Id> = opened.iter().map(|(id, _)| *id).collect();
+        let others = ids.iter().filter(|id| !done.contains(id)).map(|id| {
+            let is_late = self.opening.get(id).is_some_and(|late| late.times > 0);
+            (*id, if is_late { Opened::Aside(self.aside()) } else { Opened::Later })
+        });
+        let others: Vec<_> = others.collect();
+        opened.into_iter().chain(others).collect()
+    }
+
+    fn look(&mut self, ids: &[Id]) -> Vec<(Id, Looked)> {
+        let mut due: Vec<(Duration, Id)> = Vec::new();
+        for id in ids {
+            if let Some(known) = self.open.get_mut(id)
+                && known.late.is_due()
+            {
+                due.push((known.cost, *id));
+            }
+        }
+        due.sort();
+        for (_, id) in due {
+            let Some(known) = self.open.get_mut(&id) else { continue };
+            known.late.out = true;
+            let (eyes, about, clock) = (Arc::clone(&known.eyes), Arc::clone(&self.about), self.clock);
+            self.crew.give(Task::Look(id), move || {
+                let began = clock.now();
+                let looked = about.look(&mut eyes.lock().unwrap_or_else(PoisonError::into_inner));
+                Done::Looked { looked, took: clock.now().saturating_sub(began) }
+            });
+        }
+        self.gather();
+        let looked = std::mem::take(&mut self.looked);
+        let done: BTreeSet<Id> = looked.iter().map(|(id, _)| *id).collect();
+        let others = ids.iter().filter(|id| !done.contains(id)).map(|id| {
+            let is_late = self.open.get(id).is_some_and(|known| known.late.times > 0);
+            let why = if is_late { self.aside() } else { "there was no time for it in this turn".to_owned() };
+            (*id, Looked::Unseen(why))
+        });
+        let others: Vec<_> = others.collect();
+        looked.into_iter().chain(others).collect()
     }
 
     fn close(&mut self, id: Id) -> Option<KilledBy> {
-        let eyes = self.open.remove(&id)?;
+        let known = self.open.remove(&id)?;
+        // Whoever is stuck in it has it for good.
+        let eyes = known.eyes.try_lock().ok()?;
         let now = eyes.outside.cgroup().and_then(|cgroup| cgroup.cgroup().oom_kills());
         let counted = eyes.oom_kills.may_be_its_own(now, self.clock.now());
         match self.kernel_log.as_mut().and_then(|log| log.killed(id.pid).ok()?) {
@@ -225,9 +514,60 @@ impl World for Here {
         }
     }
 
-    fn weigh(&mut self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String> {
-        (self.weigh)(id.pid, why, into)
+    fn forget(&mut self, id: Id) {
+        self.open.remove(&id);
     }
+
+    fn weigh(&mut self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String> {
+        self.weigher.as_ref().map_err(Clone::clone)?.offer(id, why, into)
+    }
+
+    fn weighed(&mut self) -> Vec<Weighed> {
+        self.weigher.iter().flat_map(Weigher::done).collect()
+    }
+
+    fn set_aside(&self) -> u64 {
+        let known = self.open.values().map(|known| known.late);
+        let all = known.chain(self.opening.values().copied()).chain(self.unmapped.values().copied());
+        all.filter(|late| late.times > 0).count() as u64
+    }
+
+    fn is_blind(&self) -> bool {
+        self.crew.is_blind()
+    }
+}
+
+/// Raises the soft limit of descriptors to so many, as far as the hard one allows; returns the limit in force.
+fn descriptors(wanted: u64) -> u64 {
+    let limits = getrlimit(Resource::Nofile);
+    let now = limits.current.unwrap_or(u64::MAX);
+    let wanted = limits.maximum.map_or(wanted, |hard| wanted.min(hard));
+    let raised = Rlimit { current: Some(wanted), maximum: limits.maximum };
+    if wanted > now && setrlimit(Resource::Nofile, raised).is_ok() { wanted } else { now }
+}
+
+/// As many of these as are watched, and those that are left out. Each cgroup has one before any has two, the oldest
+/// first: thousands of processes of one container keep no other container out.
+fn fair(ids: BTreeSet<Id>, most: usize, cgroup: impl Fn(u32) -> Option<Vec<u8>>) -> (BTreeSet<Id>, BTreeSet<Id>) {
+    if ids.len() <= most {
+        return (ids, BTreeSet::new());
+    }
+    let mut of_cgroups: BTreeMap<Option<Vec<u8>>, Vec<Id>> = BTreeMap::new();
+    ids.into_iter().for_each(|id| of_cgroups.entry(cgroup(id.pid)).or_default().push(id));
+    let mut ranked: Vec<(usize, u64, Id)> = Vec::new();
+    for mut ids in of_cgroups.into_values() {
+        ids.sort_by_key(|id| (id.start_ticks, id.pid));
+        ranked.extend(ids.into_iter().enumerate().map(|(rank, id)| (rank, id.start_ticks, id)));
+    }
+    ranked.sort();
+    let left_out = ranked.split_off(most);
+    let ids = |ranked: Vec<(usize, u64, Id)>| ranked.into_iter().map(|(.., id)| id).collect();
+    (ids(ranked), ids(left_out))
+}
+
+/// Whether reading something of a process failed because it has gone.
+fn has_gone(cause: &io::Error) -> bool {
+    cause.kind() == io::ErrorKind::NotFound || cause.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
 /// What the kernel says of the cgroups of a process; `None` once it has gone.
@@ -302,27 +642,101 @@ mod tests {
         (child, id)
     }
 
+    /// Opens one; `None` where that cannot be.
+    fn opened(here: &mut Here, id: Id) -> Option<Found> {
+        let opened = here.open(&BTreeSet::from([id]));
+        opened.into_iter().find_map(|(_, opened)| if let Opened::Found(found) = opened { Some(*found) } else { None })
+    }
+
+    fn looked(here: &mut Here, id: Id) -> Looked {
+        here.look(&[id]).pop().unwrap().1
+    }
+
     #[test]
     fn a_process_that_ends_between_two_looks_is_seen_no_more() {
         let (mut child, id) = waiting();
         let mut here = here(Which::Pids(vec![id.pid]));
         let earlier = Id { start_ticks: id.start_ticks - 1, ..id };
-        assert!(here.open(earlier).is_none(), "another process of this pid");
-        assert!(here.look(earlier).is_none());
-        assert_eq!(here.ids(), (BTreeSet::from([id]), 0));
-        let found = here.open(id).unwrap();
+        assert!(opened(&mut here, earlier).is_none(), "another process of this pid");
+        assert!(!matches!(looked(&mut here, earlier), Looked::Seen(_)));
+        assert_eq!(here.there().unwrap().ids, BTreeSet::from([id]));
+        let found = opened(&mut here, id).unwrap();
         assert!(!found.unreadable.is_empty(), "it is no JVM: {found:?}");
         assert!(found.kept.bounds.memory > 0 && found.kept.started_ticks == id.start_ticks);
-        assert!(here.look(id).unwrap().sample.get(Column::RssAnon).is_some());
+        let Looked::Seen(look) = looked(&mut here, id) else { panic!("it runs") };
+        assert!(look.sample.get(Column::RssAnon).is_some());
         child.kill().unwrap();
         // A zombie holds nothing any more, and is none once it was waited for.
         wait_until_ended(id);
-        assert!(here.look(id).is_none(), "a zombie");
+        assert_eq!(looked(&mut here, id), Looked::Gone, "a zombie");
         child.wait().unwrap();
-        assert!(here.look(id).is_none() && here.open(id).is_none());
-        assert_eq!(here.ids(), (BTreeSet::new(), 0));
+        assert!(looked(&mut here, id) == Looked::Gone && opened(&mut here, id).is_none());
+        assert_eq!(here.there().unwrap(), There::default());
         assert_eq!((here.close(id), here.open.len()), (None, 0));
         assert_eq!(here.close(id), None, "once more");
+    }
+
+    #[test]
+    fn a_look_that_hangs_is_given_up_and_taken_in_when_it_comes_back() {
+        let (mut stuck, stuck_id) = waiting();
+        let (mut other, other_id) = waiting();
+        let mut here = here(Which::Pids(vec![stuck_id.pid, other_id.pid]));
+        let ids = [stuck_id, other_id];
+        here.open(&BTreeSet::from(ids));
+        assert_eq!(here.open.len(), 2);
+        // As if its counters lay on a file system that does not answer: whoever looks waits.
+        let eyes = Arc::clone(&here.open[&stuck_id].eyes);
+        let hangs = eyes.lock().unwrap();
+        for turn in 0..3 {
+            let began = here.clock.now();
+            let looked: BTreeMap<Id, Looked> = here.look(&ids).into_iter().collect();
+            assert!(matches!(looked[&other_id], Looked::Seen(_)), "{looked:?}");
+            assert!(matches!(&looked[&stuck_id], Looked::Unseen(why) if why.contains("300 ms")), "{looked:?}");
+            assert!(turn == 0 || here.clock.now() - began < Duration::from_millis(290), "it is waited for again");
+        }
+        assert_eq!((here.set_aside(), here.crew.stuck(), here.is_blind()), (1, 1, false));
+        // It ends meanwhile: nobody waits for whoever is stuck in it.
+        drop(hangs);
+        let clock = Clock::start();
+        while !here.look(&ids).iter().any(|(id, looked)| *id == stuck_id && matches!(looked, Looked::Seen(_))) {
+            assert!(clock.now() < Duration::from_secs(60), "it answers again");
+            clock.sleep(Duration::from_millis(1));
+        }
+        let hangs = eyes.lock().unwrap();
+        here.look(&ids);
+        assert_eq!(here.close(stuck_id), None);
+        drop(hangs);
+        [&mut stuck, &mut other].into_iter().for_each(|child| {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        });
+    }
+
+    #[test]
+    fn one_that_is_late_again_and_again_rests_ever_longer() {
+        let mut late = Late::default();
+        let mut tries = Vec::new();
+        for turn in 0..600 {
+            if late.is_due() {
+                tries.push(turn);
+                late.again();
+            }
+        }
+        assert_eq!(tries, [0, 1, 3, 7, 15, 31, 63, 127, 255, 511]);
+        assert!(!Late { out: true, ..Late::default() }.is_due());
+    }
+
+    #[test]
+    fn of_too_many_each_cgroup_has_one_before_any_has_two() {
+        let id = |pid: u32| Id { pid, start_ticks: u64::from(pid) };
+        // 2,000 of one container came first, and three of others after them.
+        let ids: BTreeSet<Id> = (1..=2000).chain([3001, 3002, 3003]).map(id).collect();
+        let cgroup = |pid: u32| Some(if pid <= 2000 { b"/crowd".to_vec() } else { pid.to_string().into_bytes() });
+        let (watched, left_out) = fair(ids.clone(), 400, cgroup);
+        assert_eq!((watched.len(), left_out.len()), (400, 1603));
+        assert!([3001, 3002, 3003].into_iter().all(|pid| watched.contains(&id(pid))));
+        assert!(watched.contains(&id(397)) && left_out.contains(&id(398)), "the oldest of those");
+        assert_eq!(fair(ids.clone(), 2003, cgroup), (ids, BTreeSet::new()));
     }
 
     fn wait_until_ended(id: Id) {
@@ -337,7 +751,7 @@ mod tests {
     fn what_is_not_meant_is_opened_once_and_not_at_each_find() {
         let (mut child, id) = waiting();
         let mut here = here(Which::Unit("nobody.service".to_owned()));
-        assert!(here.open(id).is_none() && here.open.is_empty());
+        assert!(opened(&mut here, id).is_none() && here.open.is_empty());
         let ids = BTreeSet::from([id]);
         for _ in 0..3 {
             assert!(here.without_strangers(ids.clone()).is_empty(), "it is known");
@@ -345,7 +759,7 @@ mod tests {
         // It moves to another cgroup, and is looked at again.
         here.strangers.insert(id, b"0::/elsewhere\n".to_vec());
         assert_eq!(here.without_strangers(ids.clone()), ids);
-        assert!(here.open(id).is_none());
+        assert!(opened(&mut here, id).is_none());
         // It ends, and nothing is kept of it.
         child.kill().unwrap();
         child.wait().unwrap();

@@ -1,34 +1,62 @@
-//! The lives whose histories lie in a folder.
+//! The lives whose histories lie in a folder. It is read once for all JVMs that came.
 
 use super::history::{Past, whose};
 use super::kept::Kept;
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files of a folder looked at.
 const FILES_MAX: usize = 100_000;
 
-/// The history of this very process, with what it says: whatever the clock said when it was begun, and whatever the
-/// process was called then.
-pub(super) fn own(folder: &Path, kept: &Kept) -> Option<(PathBuf, Kept)> {
-    let ends = format!(".{}.history", kept.pid);
-    let paths = files(folder).filter(|(name, _)| name.ends_with(&ends)).map(|(_, path)| path);
-    let of_it = paths.filter_map(|path| Some((whose(&path).ok()?, path))).filter(|(there, _)| there.is_of(kept));
-    of_it.max_by_key(|(there, _)| there.every_ms == kept.every_ms).map(|(there, path)| (path, there))
+/// Of each of these the history of this very process, with what it says: whatever the clock said when it was begun, and
+/// whatever the process was called then.
+pub(super) fn own(folder: &Path, of: &[&Kept]) -> Vec<Option<(PathBuf, Kept)>> {
+    let mut own: Vec<Option<(PathBuf, Kept)>> = of.iter().map(|_| None).collect();
+    let places: HashMap<u32, usize> = of.iter().enumerate().map(|(place, kept)| (kept.pid, place)).collect();
+    for (file, path) in files(folder) {
+        let Some(place) = parts(&file).and_then(|(.., pid)| places.get(&pid.parse().ok()?)) else { continue };
+        let (kept, found) = (of[*place], &mut own[*place]);
+        let there = whose(&path).ok().filter(|there| there.is_of(kept));
+        // One with samples of the same rate is gone on with.
+        let is_better = |there: &Kept| found.is_none() || there.every_ms == kept.every_ms;
+        if let Some(there) = there.filter(is_better) {
+            *found = Some((path, there));
+        }
+    }
+    own
 }
 
-/// The last life of this name that began earlier, as far as its history is there.
-pub(super) fn before(folder: &Path, kept: &Kept) -> Option<Past> {
-    let own = kept.plain_name();
-    let began = |name: &str| {
-        let (rest, _pid) = name.strip_suffix(".history")?.rsplit_once('.')?;
-        let (name, started) = rest.rsplit_once('.')?;
-        let started: u64 = started.parse().ok()?;
-        (name == own && started < kept.started_unix_s).then_some(started)
+/// Of each of these what `of_past` makes of the last life of its name that began earlier, as far as its history is
+/// there.
+pub(super) fn before<T>(folder: &Path, of: &[&Kept], of_past: impl Fn(&Past) -> T) -> Vec<Option<T>> {
+    let mut last: Vec<Option<(u64, PathBuf)>> = of.iter().map(|_| None).collect();
+    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+    of.iter().enumerate().for_each(|(place, kept)| places.entry(kept.plain_name()).or_default().push(place));
+    for (file, path) in files(folder) {
+        let Some((name, started, _)) = parts(&file) else { continue };
+        let Ok(started) = started.parse::<u64>() else { continue };
+        for place in places.get(name).into_iter().flatten() {
+            let is_later = last[*place].as_ref().is_none_or(|(known, at)| (*known, at) < (started, &path));
+            if started < of[*place].started_unix_s && is_later {
+                last[*place] = Some((started, path.clone()));
+            }
+        }
+    }
+    let past = |(last, kept): (Option<(u64, PathBuf)>, &&Kept)| {
+        let past = Past::read(&last?.1).ok()?;
+        // Windows of another rate of samples are other windows; and other names may look alike as names of files.
+        let is_its_own = (past.kept.every_ms, &past.kept.name) == (kept.every_ms, &kept.name);
+        is_its_own.then(|| of_past(&past))
     };
-    let (_, path) = files(folder).filter_map(|(name, path)| Some((began(&name)?, path))).max()?;
-    // Windows of another rate of samples are other windows; and other names may look alike as names of files.
-    Past::read(&path).ok().filter(|past| (past.kept.every_ms, &past.kept.name) == (kept.every_ms, &kept.name))
+    last.into_iter().zip(of).map(past).collect()
+}
+
+/// Name, start and pid of `NAME.START.PID.history`.
+fn parts(file: &str) -> Option<(&str, &str, &str)> {
+    let (rest, pid) = file.strip_suffix(".history")?.rsplit_once('.')?;
+    let (name, started) = rest.rsplit_once('.')?;
+    Some((name, started, pid))
 }
 
 fn files(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> {

@@ -11,6 +11,7 @@ mod cell;
 mod collector;
 mod column;
 mod course;
+mod crew;
 mod ends;
 mod here;
 mod history;
@@ -30,6 +31,7 @@ mod unwritten;
 mod verdicts;
 mod watching;
 mod web_config;
+mod weigher;
 mod when_weighed;
 mod world;
 

@@ -1,7 +1,7 @@
 //! Watching: JVMs come and go, each is sampled, kept, and judged from time to time. What is looked at is a [`World`],
 //! so that years of fifty JVMs pass in seconds in tests.
 
-use super::account::{self, accounts_beside, file_name, was_asked};
+use super::account::{self, AccountFile, accounts_beside, accounts_of, file_name, was_asked};
 use super::bounds::Bounds;
 use super::course::course;
 use super::history::{Aside, History, Past, SAMPLES_OF_CELL};
@@ -11,14 +11,15 @@ use super::name::without_number;
 use super::settling::Settling;
 use super::shown::{by_counters, shown};
 use super::verdicts::{PACE_CELLS, Precedents, Verdicts, is_near, judge, near_limit};
-use super::when_weighed::{Attaching, Weighed, WhenWeighed};
-use super::world::{Found, Id, Look, World};
+use super::when_weighed::{self, Attaching, WhenWeighed};
+use super::world::{Found, Id, Look, Looked, Opened, There, Weighed, World};
 use crate::growth::{Ladder, STEP};
 use crate::record::{GrowthWord, Happened, WatchCourse, WatchEvent, WatchedJvm, WhyWeighed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 /// How it is watched.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,10 +50,21 @@ pub struct Watching<W> {
     how: How,
     ladder: Ladder,
     jvms: BTreeMap<Id, One>,
+    /// Their names.
+    names: BTreeSet<String>,
+    /// Those that were found and are not open yet.
+    newcomers: BTreeSet<Id>,
+    /// Newcomers of which was told that they are set aside.
+    told: BTreeSet<Id>,
     /// `None` where nothing is kept, or there can be no thread: then the kernel brings histories to the disk.
     settling: Option<Settling>,
     hidden: u64,
+    left_out: u64,
+    finds_failed: u64,
+    why_failed: Option<String>,
+    is_behind: bool,
     turns: u64,
+    begun: u64,
     /// A JVM that does not answer takes seconds: only one is asked in a turn, so that the others are seen.
     asked_this_turn: bool,
 }
@@ -69,7 +81,9 @@ struct One {
     bounds: Bounds,
     /// What its life before says.
     precedents: Precedents,
-    weighed: Weighed,
+    weighed: when_weighed::Weighed,
+    /// How old it was when the weighing that is under way began.
+    weighing: Option<u64>,
     /// What was told of it once and is not told again.
     told: BTreeSet<String>,
     /// The ten-minute cell of the last judgement.
@@ -93,9 +107,17 @@ impl<W: World> Watching<W> {
             how,
             ladder: Ladder::default(),
             jvms: BTreeMap::new(),
+            names: BTreeSet::new(),
+            newcomers: BTreeSet::new(),
+            told: BTreeSet::new(),
             settling,
             hidden: 0,
+            left_out: 0,
+            finds_failed: 0,
+            why_failed: None,
+            is_behind: false,
             turns: 0,
+            begun: 0,
             asked_this_turn: false,
         }
     }
@@ -107,9 +129,9 @@ impl<W: World> Watching<W> {
         jvms
     }
 
-    /// Whether there is none.
+    /// Whether there is none, and none that is being opened.
     pub fn is_empty(&self) -> bool {
-        self.jvms.is_empty()
+        self.jvms.is_empty() && self.newcomers.is_empty()
     }
 
     /// The histories that are written.
@@ -122,52 +144,141 @@ impl<W: World> Watching<W> {
         self.hidden
     }
 
+    /// JVMs that are more than can be watched.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Looks for JVMs that failed, which changed nothing.
+    pub fn finds_failed(&self) -> u64 {
+        self.finds_failed
+    }
+
+    /// Turns that have ended.
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Files that were begun: histories and accounts.
+    pub fn begun(&self) -> u64 {
+        self.begun
+    }
+
     /// Looks at all of them once.
     pub fn turn(&mut self) -> Vec<WatchEvent> {
         let mut events = Vec::new();
-        if self.turns.is_multiple_of(FIND_EVERY) {
+        if self.turns.is_multiple_of(FIND_EVERY) || self.is_behind {
             self.find(&mut events);
         }
-        self.turns += 1;
         self.asked_this_turn = false;
         let ids: Vec<Id> = self.jvms.keys().copied().collect();
-        for id in ids {
-            match self.world.look(id) {
-                Some(look) => self.take(id, &look, &mut events),
-                None => self.end(id, &mut events),
+        self.look(&ids, &mut events);
+        if !self.newcomers.is_empty() {
+            let came = self.come(&mut events);
+            self.look(&came, &mut events);
+        }
+        for weighed in self.world.weighed() {
+            self.begun += 1;
+            if let Some(one) = self.jvms.get_mut(&weighed.id) {
+                one.weighed(weighed, &mut events);
             }
         }
         self.settle(&mut events);
+        self.turns += 1;
         events
     }
 
-    fn find(&mut self, events: &mut Vec<WatchEvent>) {
-        let (ids, hidden) = self.world.ids();
-        self.hidden = hidden;
-        let known: BTreeSet<Id> = self.jvms.keys().copied().collect();
-        // One that was started anew takes the name of the one that has gone.
-        for id in known.difference(&ids) {
-            self.end(*id, events);
-        }
-        let mut came = Vec::new();
-        for id in ids.difference(&known) {
-            let Some(mut found) = self.world.open(*id) else { continue };
-            found.kept.every_ms = self.how.every_ms;
-            came.push((lives::own(&self.how.folder, &found.kept), *id, found));
-        }
-        // Who had a name before this watch began keeps it; the others take what is left.
-        came.sort_by_key(|(own, ..)| own.is_none());
-        for (own, id, found) in came {
-            self.begin(own, id, found, events);
+    fn look(&mut self, ids: &[Id], events: &mut Vec<WatchEvent>) {
+        for (id, looked) in self.world.look(ids) {
+            match looked {
+                Looked::Seen(look) => self.take(id, &look, events),
+                Looked::Gone => self.end(id, events),
+                Looked::Unseen(why) => {
+                    if let Some(one) = self.jvms.get_mut(&id) {
+                        // A machine that stands still for a moment makes many late once.
+                        let is_again = one.shown.set_aside.replace(why.clone()).is_some();
+                        if is_again {
+                            one.fail(why, events);
+                        }
+                    }
+                }
+            }
         }
     }
 
-    /// Watches one that came; `own` is its history, where there is one.
-    fn begin(&mut self, own: Option<(PathBuf, Kept)>, id: Id, mut found: Found, events: &mut Vec<WatchEvent>) {
+    fn find(&mut self, events: &mut Vec<WatchEvent>) {
+        let There { ids, hidden, left_out, is_behind } = match self.world.there() {
+            Ok(there) => there,
+            // Nobody has come and nobody has gone, as far as is known.
+            Err(cause) => {
+                self.finds_failed += 1;
+                let why = format!("which JVMs run cannot be told: {cause}");
+                if self.why_failed.replace(why.clone()).as_ref() != Some(&why) {
+                    events.push(WatchEvent { name: "/proc".to_owned(), what: Happened::Failed(why) });
+                }
+                return;
+            }
+        };
+        self.why_failed = None;
+        self.is_behind = is_behind;
+        (self.hidden, self.left_out) = (hidden, left_out.len() as u64);
+        let known: BTreeSet<Id> = self.jvms.keys().copied().collect();
+        // One that was started anew takes the name of the one that has gone.
+        for id in known.difference(&ids) {
+            if left_out.contains(id) { self.forget(*id) } else { self.end(*id, events) }
+        }
+        self.newcomers = ids.difference(&known).copied().collect();
+        self.told.retain(|id| self.newcomers.contains(id));
+    }
+
+    /// Opens those that were found; returns those that are watched from now on.
+    fn come(&mut self, events: &mut Vec<WatchEvent>) -> Vec<Id> {
+        let mut found = Vec::new();
+        for (id, opened) in self.world.open(&self.newcomers) {
+            match opened {
+                Opened::Found(mut one) => {
+                    one.kept.every_ms = self.how.every_ms;
+                    found.push((id, *one));
+                }
+                Opened::Not => {}
+                Opened::Later => continue,
+                Opened::Aside(why) => {
+                    if self.told.insert(id) {
+                        events.push(WatchEvent { name: format!("pid {}", id.pid), what: Happened::Failed(why) });
+                    }
+                    continue;
+                }
+            }
+            self.newcomers.remove(&id);
+        }
+        let own = lives::own(&self.how.folder, &found.iter().map(|(_, found)| &found.kept).collect::<Vec<_>>());
+        let mut came: Vec<_> = own.into_iter().zip(found).collect();
+        // Who had a name before this watch began keeps it; the others take what is left.
+        came.sort_by_key(|(own, _)| own.is_none());
+        let came: Vec<_> = came.into_iter().map(|(own, (id, found))| (id, self.named(own, found))).collect();
+        let kept: Vec<&Kept> = came.iter().map(|(_, (_, found))| &found.kept).collect();
+        let before = lives::before(&self.how.folder, &kept, Precedents::of);
+        let accounts =
+            accounts_of(&self.how.folder, &came.iter().map(|(_, (path, _))| path.as_path()).collect::<Vec<_>>());
+        let mut ids = Vec::new();
+        for (((id, (path, found)), before), accounts) in came.into_iter().zip(before).zip(accounts) {
+            let name = found.kept.name.clone();
+            let one = One::new(found, path, (before.unwrap_or_default(), accounts), &self.how, events);
+            events.push(WatchEvent { name, what: Happened::Appeared(id.pid) });
+            self.jvms.insert(id, one);
+            self.begun += 1;
+            ids.push(id);
+        }
+        ids
+    }
+
+    /// One that came, with its name and the path of its history; `own` is that, where there is one.
+    fn named(&mut self, own: Option<(PathBuf, Kept)>, mut found: Found) -> (PathBuf, Found) {
         let had = own.as_ref().map(|(_, kept)| &kept.name).filter(|name| is_numbered(name, &found.kept.name));
-        let had = had.filter(|name| !self.is_taken(name)).cloned();
+        let had = had.filter(|name| !self.names.contains(*name)).cloned();
         let name = had.unwrap_or_else(|| self.own_name(&found.kept.name));
-        found.kept.name.clone_from(&name);
+        self.names.insert(name.clone());
+        found.kept.name = name;
         let path = match own {
             // The clock may have been set since: files of one life go by one start.
             Some((path, there)) => {
@@ -176,24 +287,27 @@ impl<W: World> Watching<W> {
             }
             None => self.how.folder.join(found.kept.file_name()),
         };
-        let one = One::new(found, path, &self.how, events);
-        events.push(WatchEvent { name, what: Happened::Appeared(id.pid) });
-        self.jvms.insert(id, one);
-    }
-
-    fn is_taken(&self, name: &str) -> bool {
-        self.jvms.values().any(|one| one.shown.name == name)
+        (path, found)
     }
 
     /// The name, with a number where another JVM that runs has it.
     fn own_name(&self, name: &str) -> String {
         let numbered = (2..).map(|number| format!("{name}#{number}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);
-        names.find(|name| !self.is_taken(name)).unwrap_or_else(|| name.to_owned())
+        names.find(|name| !self.names.contains(name)).unwrap_or_else(|| name.to_owned())
+    }
+
+    /// Watches one no longer that goes on: its history has no end.
+    fn forget(&mut self, id: Id) {
+        if let Some(one) = self.jvms.remove(&id) {
+            self.names.remove(&one.shown.name);
+        }
+        self.world.forget(id);
     }
 
     fn end(&mut self, id: Id, events: &mut Vec<WatchEvent>) {
         let Some(mut one) = self.jvms.remove(&id) else { return };
+        self.names.remove(&one.shown.name);
         let killed = self.world.close(id);
         let was_killed = killed.is_some();
         let end = End { age_ms: (one.shown.age_s * 1e3) as u64, killed };
@@ -219,17 +333,23 @@ impl<W: World> Watching<W> {
         } else if !one.shown.growth.near_limit && is_near(&look.sample, &look.bounds) {
             one.judge_near(events);
         }
-        if one.asked == Attaching::Once && !std::mem::replace(&mut self.asked_this_turn, true) {
+        if self.how.histories == Histories::Read || one.weighing.is_some() {
+            return;
+        }
+        let due = if one.asked == Attaching::Once && !std::mem::replace(&mut self.asked_this_turn, true) {
             one.asked = Attaching::Never;
             let path = file_name(&one.path, look.sample.age_ms, &WhyWeighed::FirstSight);
-            let done = self.world.weigh(id, WhyWeighed::FirstSight, &path);
-            one.weighed(WhyWeighed::FirstSight, path, done, events);
-        }
-        if let Some(due) = one.weighed.due(&self.how.weighing, look, &one.shown.growth) {
-            let path = file_name(&one.path, look.sample.age_ms, &due);
-            let done = self.world.weigh(id, due, &path);
-            one.weighed.tried(due, look.sample.age_ms, done.is_ok());
-            one.weighed(due, path, done, events);
+            Some((WhyWeighed::FirstSight, path))
+        } else {
+            let due = one.weighed.due(&self.how.weighing, look, &one.shown.growth);
+            due.map(|due| (due, file_name(&one.path, look.sample.age_ms, &due)))
+        };
+        let Some((why, into)) = due else { return };
+        one.weighing = Some(look.sample.age_ms);
+        // Who watches on where this watch is killed by what it began does not begin it again at once.
+        attempted(&into);
+        if let Err(cause) = self.world.weigh(id, why, &into) {
+            one.weighed(Weighed { id, why, into, done: Err(cause) }, events);
         }
     }
 
@@ -257,13 +377,33 @@ impl<W: World> Watching<W> {
     }
 }
 
-/// Whether this is the name, or the name with a number, as [`Watching::own_name`] makes it.
+/// Leaves an empty file in the place of an account that is to be taken. Where that fails, so does the account.
+fn attempted(path: &Path) {
+    let _ = File::options().write(true).create_new(true).mode(0o600).open(path);
+}
+
+/// Removes the empty file that was left in the place of an account that there is not.
+fn given_up(path: &Path) {
+    if path.metadata().is_ok_and(|about| about.len() == 0) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Whether this is the name, or the name with a number.
 fn is_numbered(name: &str, plain: &str) -> bool {
     name == plain || without_number(name) == Some(plain)
 }
 
 impl One {
-    fn new(found: Found, path: PathBuf, how: &How, events: &mut Vec<WatchEvent>) -> Self {
+    /// `before` is what its life before says, and its accounts so far.
+    fn new(
+        found: Found,
+        path: PathBuf,
+        before: (Precedents, Vec<AccountFile>),
+        how: &How,
+        events: &mut Vec<WatchEvent>,
+    ) -> Self {
+        let (precedents, accounts) = before;
         let Found { kept, labels, unreadable } = found;
         let shown = WatchedJvm {
             name: kept.name.clone(),
@@ -282,9 +422,10 @@ impl One {
             lost_told: 0,
             shown,
             bounds: kept.bounds,
-            precedents: lives::before(&how.folder, &kept).as_ref().map(Precedents::of).unwrap_or_default(),
+            precedents,
             kept,
-            weighed: Weighed::default(),
+            weighed: when_weighed::Weighed::of(&accounts),
+            weighing: None,
             told: BTreeSet::new(),
             judged: None,
             rose: false,
@@ -293,9 +434,7 @@ impl One {
         if how.histories == Histories::Written {
             one.open(events);
         }
-        let accounts = accounts_beside(&one.path);
-        one.shown.account = accounts.last().and_then(account::read);
-        one.weighed = Weighed::of(&accounts);
+        one.shown.account = accounts.iter().rev().find_map(account::read);
         if how.histories == Histories::Written && !was_asked(&accounts) {
             one.asked = how.weighing.asked;
         }
@@ -324,6 +463,7 @@ impl One {
 
     fn see(&mut self, look: &Look) {
         self.bounds = look.bounds;
+        self.shown.set_aside = None;
         self.shown.limit = Some(look.limit.clone());
         self.shown.now = shown(&look.sample);
         self.shown.age_s = look.sample.age_ms as f64 / 1e3;
@@ -393,14 +533,21 @@ impl One {
     }
 
     /// Tells an account that was taken, or why there is none.
-    fn weighed(&mut self, why: WhyWeighed, path: PathBuf, done: Result<(), String>, events: &mut Vec<WatchEvent>) {
+    fn weighed(&mut self, weighed: Weighed, events: &mut Vec<WatchEvent>) {
+        let Weighed { why, into, done, .. } = weighed;
+        if let Some(age_ms) = self.weighing.take().filter(|_| why != WhyWeighed::FirstSight) {
+            self.weighed.tried(why, age_ms, done.is_ok());
+        }
         match (done, why) {
             (Ok(()), _) => {
-                self.shown.account = accounts_beside(&self.path).last().and_then(account::read);
-                events.push(self.event(Happened::Weighed(why, path)));
+                self.shown.account = accounts_beside(&self.path).iter().rev().find_map(account::read);
+                events.push(self.event(Happened::Weighed(why, into)));
             }
             (Err(cause), WhyWeighed::FirstSight) => self.fail(format!("it was asked, and {cause}"), events),
-            (Err(cause), _) => self.fail(format!("weighing it: {cause}"), events),
+            (Err(cause), _) => {
+                given_up(&into);
+                self.fail(format!("weighing it: {cause}"), events);
+            }
         }
     }
 

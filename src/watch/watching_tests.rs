@@ -7,7 +7,7 @@ use super::kept::{Kept, KilledBy};
 use super::sample::Sample;
 use super::watching::{Histories, How, Watching};
 use super::when_weighed::WhenWeighed;
-use super::world::{Found, Id, Look, World};
+use super::world::{Found, Id, Look, Looked, Opened, There, Weighed, World};
 use crate::kernel::process::Status;
 use crate::numbers::SplitMix64;
 use crate::record::{GrowthWord, Happened, WatchEvent, WatchLimit, WhyWeighed};
@@ -36,6 +36,9 @@ struct MadeUp {
     random: SplitMix64,
     limit: u64,
     weighed: Vec<(u32, u64)>,
+    weighed_now: Vec<Weighed>,
+    /// Turns at which the machine cannot be looked at.
+    fails: std::ops::Range<u64>,
     /// What the clock on the wall says at the first turn, in seconds.
     wall_s: u64,
 }
@@ -43,7 +46,16 @@ struct MadeUp {
 impl MadeUp {
     fn of(jvms: &[Jvm]) -> Self {
         let (jvms, random) = (jvms.to_vec(), SplitMix64::new(3));
-        Self { jvms, turn: 0, random, limit: 1024 * MIB, weighed: Vec::new(), wall_s: 1_000_000 }
+        Self {
+            jvms,
+            turn: 0,
+            random,
+            limit: 1024 * MIB,
+            weighed: Vec::new(),
+            weighed_now: Vec::new(),
+            fails: 0..0,
+            wall_s: 1_000_000,
+        }
     }
 
     /// Those that run, by what names them for good.
@@ -59,11 +71,49 @@ impl MadeUp {
 }
 
 impl World for MadeUp {
-    fn ids(&mut self) -> (BTreeSet<Id>, u64) {
-        (self.running().map(|(id, _)| id).collect(), 0)
+    fn there(&mut self) -> std::io::Result<There> {
+        if self.fails.contains(&self.turn) {
+            return Err(std::io::Error::other("Too many open files"));
+        }
+        Ok(There { ids: self.running().map(|(id, _)| id).collect(), ..There::default() })
     }
 
-    fn open(&mut self, id: Id) -> Option<Found> {
+    fn open(&mut self, ids: &BTreeSet<Id>) -> Vec<(Id, Opened)> {
+        let opened = |id: &Id| self.found(*id).map_or(Opened::Not, |found| Opened::Found(Box::new(found)));
+        ids.iter().map(|id| (*id, opened(id))).collect()
+    }
+
+    fn look(&mut self, ids: &[Id]) -> Vec<(Id, Looked)> {
+        ids.iter().map(|id| (*id, self.look_at(*id).map_or(Looked::Gone, Looked::Seen))).collect()
+    }
+
+    fn close(&mut self, _: Id) -> Option<KilledBy> {
+        None
+    }
+
+    fn forget(&mut self, _: Id) {}
+
+    fn weigh(&mut self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String> {
+        self.weighed.push((id.pid, self.turn));
+        self.weighed_now.push(Weighed { id, why, into: into.to_owned(), done: Ok(()) });
+        Ok(())
+    }
+
+    fn weighed(&mut self) -> Vec<Weighed> {
+        std::mem::take(&mut self.weighed_now)
+    }
+
+    fn set_aside(&self) -> u64 {
+        0
+    }
+
+    fn is_blind(&self) -> bool {
+        false
+    }
+}
+
+impl MadeUp {
+    fn found(&self, id: Id) -> Option<Found> {
         let jvm = self.jvm(id)?;
         let started_unix_s = self.wall_s + 10 * jvm.from;
         let (name, started_ticks) = (jvm.name.to_owned(), id.start_ticks);
@@ -71,7 +121,7 @@ impl World for MadeUp {
         Some(Found { kept, ..Found::default() })
     }
 
-    fn look(&mut self, id: Id) -> Option<Look> {
+    fn look_at(&mut self, id: Id) -> Option<Look> {
         let jvm = self.jvm(id)?;
         let turns = self.turn - jvm.from;
         let hours = turns as f64 / 360.0;
@@ -97,15 +147,6 @@ impl World for MadeUp {
         let bounds = Bounds { memory: self.limit, heap: Some(heap), ..Bounds::default() };
         let limit = WatchLimit { bytes: self.limit, cgroup: "/shop".to_owned() };
         Some(Look { sample, bounds, limit, took_ns: 60_000 })
-    }
-
-    fn close(&mut self, _: Id) -> Option<KilledBy> {
-        None
-    }
-
-    fn weigh(&mut self, id: Id, _: WhyWeighed, _: &Path) -> Result<(), String> {
-        self.weighed.push((id.pid, self.turn));
-        Ok(())
     }
 }
 
@@ -468,4 +509,61 @@ fn a_million_samples_of_fifty_jvms_leave_memory_flat() {
     );
     assert!(samples >= 1_000_000, "{samples}");
     assert!(late <= early + 4096, "{early} KiB, and {late} KiB at the end");
+}
+
+#[test]
+fn a_failed_look_at_the_machine_changes_nothing_and_is_told_once() {
+    let world = MadeUp { fails: 30..60, ..MadeUp::of(&[STEADY, Jvm { name: "other", ..STEADY }]) };
+    let (told, watching, folder) = watched(world, WhenWeighed::default(), 90);
+    let events: Vec<WatchEvent> = told.into_iter().map(|(_, event)| event).collect();
+    assert_eq!(came(&events), ["steady 0", "other 1"], "{events:?}");
+    assert!(!events.iter().any(|event| matches!(event.what, Happened::Ended(_) | Happened::Killed(_))), "{events:?}");
+    let failed =
+        events.iter().filter(|event| matches!(&event.what, Happened::Failed(why) if why.contains("open files")));
+    assert_eq!((failed.count(), watching.finds_failed(), watching.turns()), (1, 10, 90));
+    assert!(watching.jvms().iter().all(|jvm| jvm.samples == 90), "they were looked at all the time");
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        assert_eq!(Past::read(&file.unwrap().path()).unwrap().kept.end, None);
+    }
+}
+
+#[test]
+fn two_thousand_of_one_name_have_names_of_their_own_within_seconds() {
+    let jvms: Vec<Jvm> = (0..2000).map(|_| Jvm { name: "crowd", ..STEADY }).collect();
+    let (_, watching, _folder) = watched(MadeUp::of(&jvms), WhenWeighed::default(), 1);
+    let names: BTreeSet<&str> = watching.jvms().iter().map(|jvm| jvm.name.as_str()).collect();
+    assert_eq!((names.len(), names.contains("crowd"), names.contains("crowd#2000")), (2000, true, true));
+}
+
+#[test]
+fn a_weighing_that_was_cut_off_is_not_begun_again_at_once() {
+    // A machine on which nothing is ever weighed to its end, as where that kills who weighs.
+    let folder = tempfile::tempdir().unwrap();
+    let fast = Jvm { name: "fast", leak: Some((Column::Direct, 200.0)), ..STEADY };
+    let how = How {
+        every_ms: 10_000,
+        folder: folder.path().to_owned(),
+        weighing: WhenWeighed::the_kill(),
+        histories: Histories::Written,
+    };
+    let mut watching = Watching::new(MadeUp::of(&[fast]), how);
+    let mut turn = 0;
+    while watching.world.weighed.is_empty() {
+        watching.world.turn = turn;
+        watching.turn();
+        watching.world.weighed_now.clear();
+        turn += 1;
+    }
+    let accounts = || {
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+        files.filter(|path| path.to_string_lossy().ends_with(".account.json")).collect::<Vec<_>>()
+    };
+    let [attempt] = accounts().try_into().unwrap();
+    assert_eq!(std::fs::metadata(&attempt).unwrap().len(), 0, "it is there before the weighing begins");
+    for _ in 0..3 {
+        watching.world.turn = turn;
+        watching.turn();
+        turn += 1;
+    }
+    assert_eq!(watching.world.weighed.len(), 1, "it is not begun twice");
 }

@@ -5,7 +5,8 @@ use super::kept::{Kept, KilledBy};
 use super::sample::Sample;
 use crate::record::{WatchLabel, WatchLimit, WhyWeighed};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// A JVM for good: no other process since the machine started has both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,19 +41,80 @@ pub struct Look {
     pub took_ns: u64,
 }
 
-/// What is watched: this machine, or a made-up one.
+/// The JVMs that are there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct There {
+    /// Those that are watched.
+    pub ids: BTreeSet<Id>,
+    /// Further processes, which may not be looked into.
+    pub hidden: u64,
+    /// Further JVMs, which are more than can be watched.
+    pub left_out: BTreeSet<Id>,
+    /// Whether there was no time to look at all processes, so that more of these may be JVMs.
+    pub is_behind: bool,
+}
+
+/// What came of opening a JVM.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Opened {
+    /// It is open.
+    Found(Box<Found>),
+    /// It has gone again, or is not meant.
+    Not,
+    /// It was not its turn, or it is being opened.
+    Later,
+    /// It is set aside, and why: it does not answer in time.
+    Aside(String),
+}
+
+/// What came of a look at a JVM.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Looked {
+    /// What it held.
+    Seen(Look),
+    /// It has gone.
+    Gone,
+    /// Nothing is known of it this time, and why.
+    Unseen(String),
+}
+
+/// A JVM that was weighed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weighed {
+    /// Which.
+    pub id: Id,
+    /// Why.
+    pub why: WhyWeighed,
+    /// Where its account is.
+    pub into: PathBuf,
+    /// Or why there is none.
+    pub done: Result<(), String>,
+}
+
+/// What is watched: this machine, or a made-up one. No call takes longer than a second or two, whatever a JVM does.
 pub trait World {
-    /// The JVMs that are there now, and how many processes could not be looked into.
-    fn ids(&mut self) -> (BTreeSet<Id>, u64);
-    /// Opens one that was not there before; `None` where it has gone again.
-    fn open(&mut self, id: Id) -> Option<Found>;
-    /// Looks at one; `None` once it has gone.
-    fn look(&mut self, id: Id) -> Option<Look>;
-    /// Forgets one that has gone; says by whom it was killed, where the kernel did so for want of memory.
-    fn close(&mut self, id: Id) -> Option<KilledBy>;
-    /// Weighs one for this reason, and keeps the account in this file; at first sight it is asked, and not held.
+    /// The JVMs that are there now.
     ///
     /// # Errors
-    /// Why it could not be weighed.
+    /// Where that cannot be told this time: nothing has come and nothing has gone, as far as anybody knows.
+    fn there(&mut self) -> io::Result<There>;
+    /// Opens those of these for which there is time.
+    fn open(&mut self, ids: &BTreeSet<Id>) -> Vec<(Id, Opened)>;
+    /// Looks at these, those that take the least time first.
+    fn look(&mut self, ids: &[Id]) -> Vec<(Id, Looked)>;
+    /// Forgets one that has gone; says by whom it was killed, where the kernel did so for want of memory.
+    fn close(&mut self, id: Id) -> Option<KilledBy>;
+    /// Forgets one that is watched no longer.
+    fn forget(&mut self, id: Id);
+    /// Has one weighed for this reason, into this file; at first sight it is asked, and not held.
+    ///
+    /// # Errors
+    /// Where it cannot be weighed.
     fn weigh(&mut self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String>;
+    /// What was weighed since the last call.
+    fn weighed(&mut self) -> Vec<Weighed>;
+    /// Processes that are set aside, because they do not answer in time.
+    fn set_aside(&self) -> u64;
+    /// Whether nothing can be looked at, because every worker is kept by a process that does not answer.
+    fn is_blind(&self) -> bool;
 }

@@ -140,8 +140,8 @@ fn describe_region(region: &Region, smaps: &Smaps) -> RegionRecord {
     RegionRecord {
         start: hex(mapping.start),
         end: hex(mapping.end),
-        perms: mapping.perms.clone(),
-        path: mapping.path.clone(),
+        perms: mapping.perms.to_string(),
+        path: mapping.path.to_string(),
         rss_bytes: weight.rss.0,
         pss_bytes: weight.pss.0,
         swap_bytes: weight.swap.0,
@@ -161,7 +161,9 @@ fn describe(remainder: &Remainder, account: &Account, smaps: &Smaps) -> Remainde
             .find(|region| Some(region.index) == index)
             .and_then(|region| region.shares.first().map(|(owner, _)| owner.name().to_owned()));
         let what = match (&mapping.path, owner) {
-            (path, _) if !path.is_empty() => mapping.file().map_or(path.clone(), |_| mapping.file_name().to_owned()),
+            (path, _) if !path.is_empty() => {
+                mapping.file().map_or(path.to_string(), |_| mapping.file_name().to_owned())
+            }
             (_, Some(owner)) => owner,
             (_, None) => format!("{} {}", mapping.perms, mapping.size()),
         };
@@ -173,7 +175,7 @@ fn describe(remainder: &Remainder, account: &Account, smaps: &Smaps) -> Remainde
     RemainderRecord {
         start: hex(remainder.start),
         end: hex(remainder.end),
-        perms: mapping.perms.clone(),
+        perms: mapping.perms.to_string(),
         rss_bytes: remainder.rss,
         pid: None,
         before: neighbour(before, |mapping, remainder| mapping.end >= remainder.start),

@@ -38,6 +38,11 @@ impl Allocation {
         Ok(Self { memory: ProcessMemory::open(process)?, threads, reader })
     }
 
+    /// The memory that the counters are in.
+    pub(crate) fn memory(&self) -> ProcessMemory {
+        self.memory.clone()
+    }
+
     /// What each thread that lives has allocated, by its id in the JVM's own pid namespace.
     pub(crate) fn by_thread(&mut self) -> BTreeMap<u32, u64> {
         let threads = self.reader.by_thread(&self.memory).unwrap_or_default();

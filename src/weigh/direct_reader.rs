@@ -16,6 +16,8 @@ use std::time::Duration;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// … and is not waited for longer than a tenth of a second.
 const TRIES: usize = 20;
+/// Reads for one look at the classes of a JVM: those of 300,000 classes.
+const READS_MAX: u64 = 24 << 20;
 /// New classes are looked through again after so long, and then after twice as long each time.
 const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
@@ -35,15 +37,16 @@ impl DirectReader {
     /// Where it cannot be read, or a collector moves the counters each time.
     pub(crate) fn read(&self, process: &Process, clock: &Clock) -> Result<DirectRecord, Unavailable> {
         let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut tries = 0;
+        let (mut tries, mut left) = (0, READS_MAX);
         loop {
             tries += 1;
-            let maps = maps::read(process, clock)?.value;
-            let memory = Untouched::open(process, &maps)?;
+            let maps = maps::read_of_tables(process, clock)?.value;
+            let memory = Untouched::open(process, &maps)?.within(left);
             match counters.look(&memory).and_then(|()| counters.read(&memory)) {
                 Err(why) if why.is_early && tries < TRIES => clock.sleep(TRY_AGAIN_AFTER),
                 read => return read,
             }
+            left = memory.left();
         }
     }
 }
@@ -58,10 +61,9 @@ pub(crate) struct DirectTimeline {
 }
 
 impl DirectTimeline {
-    pub(crate) fn open(process: &Process, reader: DirectReader, clock: &Clock) -> Result<Self, Unavailable> {
-        let memory = ProcessMemory::open(process)?;
+    pub(crate) fn open(memory: ProcessMemory, reader: DirectReader, clock: &Clock) -> Self {
         // The first look of all, at every class, is that of the first mark: nobody is served meanwhile.
-        Ok(Self { reader, memory, look_due_ns: clock.now_ns() + LOOK_AGAIN_NS, look_after_ns: LOOK_AGAIN_NS })
+        Self { reader, memory, look_due_ns: clock.now_ns() + LOOK_AGAIN_NS, look_after_ns: LOOK_AGAIN_NS }
     }
 
     /// Bytes of direct memory now; `None` where they cannot be read at this moment, or a mark reads them.
@@ -72,8 +74,9 @@ impl DirectTimeline {
             self.look_due_ns = now_ns + self.look_after_ns;
             self.look_after_ns *= 2;
             // What the JVM has just loaded is in its memory: only the first look needs to know what else is mapped.
-            let maps = if counters.have_looked() { Vec::new() } else { maps::read(process, clock).ok()?.value };
-            let _ = counters.look(&Untouched::open(process, &maps).ok()?);
+            let maps =
+                if counters.have_looked() { Vec::new() } else { maps::read_of_tables(process, clock).ok()?.value };
+            let _ = counters.look(&Untouched::open(process, &maps).ok()?.within(READS_MAX));
         }
         counters.read(&self.memory).ok().map(|direct| direct.bytes())
     }

@@ -3,7 +3,7 @@
 use super::identity;
 use super::once::{Weighed, Weighing};
 use crate::clock::Clock;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::observe::jvms::{self, Found};
 use crate::record::{UnreadCause, UnreadRecord};
 
@@ -27,13 +27,18 @@ pub struct Candidate {
 
 impl Candidates {
     /// Looks at all processes that can be seen from here; none of them is asked anything.
-    pub fn find() -> Self {
-        let found = jvms::find();
+    ///
+    /// # Errors
+    /// Where the processes cannot be listed.
+    pub fn find() -> Result<Self> {
+        let found = jvms::find().map_err(|cause| {
+            Error::machine(format!("/proc cannot be listed: {cause}")).hint("mount /proc, or raise `ulimit -n`")
+        })?;
         let mut all: Vec<Found> = found.known.into_iter().chain(found.perhaps).collect();
         all.sort_by_key(|jvm| jvm.pid);
         let own = std::process::id();
         let named = |jvm: Found| Candidate { pid: jvm.pid, name: identity::name(&jvm.arguments, None, &jvm.comm) };
-        Self { jvms: all.into_iter().filter(|jvm| jvm.pid != own).map(named).collect(), hidden: found.hidden }
+        Ok(Self { jvms: all.into_iter().filter(|jvm| jvm.pid != own).map(named).collect(), hidden: found.hidden })
     }
 }
 

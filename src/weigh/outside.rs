@@ -12,6 +12,7 @@ use crate::observe::Unavailable;
 use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
 use crate::observe::hotspot::flags::Flags;
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity, JvmSample};
+use crate::observe::memory::ProcessMemory;
 use crate::observe::procfs::Process;
 use crate::units::Bytes;
 use std::time::Duration;
@@ -75,8 +76,11 @@ impl Outside {
         let mut counters = HsPerf::open(&process, clock).map_err(&mut note).ok();
         let identity = counters.as_mut().and_then(|counters| counters.counters(clock).ok());
         let identity = identity.map(|counters| counters.value.identity()).unwrap_or_default();
+        // The rest of it is long, and stays for as long as the JVM does.
+        let identity =
+            JvmIdentity { command: identity.command, vm_version: identity.vm_version, ..JvmIdentity::default() };
         let comm = process.stat(clock).map(|stat| stat.value.comm).unwrap_or_default();
-        let arguments = process.cmdline().unwrap_or_default();
+        let arguments = process.cmdline_start().unwrap_or_default();
         let name = identity::name(&arguments, identity.command.as_deref(), &comm);
         let cgroup = MemoryCgroup::of(&process).map_err(&mut note).ok();
         let tables = JvmTables::find(&process, clock).map_err(&mut note).ok();
@@ -86,7 +90,12 @@ impl Outside {
         // The first look of all goes over every class.
         let first = reader.as_ref().and_then(|reader| reader.read(&process, clock).err());
         first.filter(|why| !why.is_early).into_iter().for_each(&mut note);
-        let direct = reader.and_then(|reader| DirectTimeline::open(&process, reader, clock).map_err(&mut note).ok());
+        // Both read the same memory, by one descriptor.
+        let memory = match &allocation {
+            Some(allocation) => Some(allocation.memory()),
+            None => reader.as_ref().and_then(|_| ProcessMemory::open(&process).map_err(&mut note).ok()),
+        };
+        let direct = reader.zip(memory).map(|(reader, memory)| DirectTimeline::open(memory, reader, clock));
         let flags = tables.as_ref().and_then(|tables| tables.flags(&process, clock).map_err(&mut note).ok());
         let collector = flags.as_ref().and_then(|flags| flags.changed().collector());
         let ceilings = flags.as_ref().map(Ceilings::of).unwrap_or_default();
@@ -124,7 +133,12 @@ impl Outside {
         self.cgroup.as_ref()
     }
 
-    /// Looks at everything; `None` once the process has gone.
+    /// Whether the process has gone; false where that cannot be told.
+    pub(crate) fn has_gone(&self) -> bool {
+        self.process.has_gone()
+    }
+
+    /// Looks at everything; `None` where the process has gone or says nothing of itself.
     pub(crate) fn look(&mut self, clock: &Clock) -> Option<Seen> {
         let status = self.process.status(clock).ok()?.value;
         // Its counters are found late where it had just begun, and never where it keeps none.

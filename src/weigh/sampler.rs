@@ -9,6 +9,7 @@ use crate::load::Control;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::hotspot::threads::Threads;
 use crate::observe::hsperfdata::HsPerf;
+use crate::observe::memory::ProcessMemory;
 use crate::observe::procfs::Process;
 use crate::record::Sample;
 use crate::scenario::{Asking, Kind};
@@ -117,7 +118,10 @@ fn run(sources: &Sources, inside: Inside, shared: &Shared, send: impl FnMut(Samp
     let mut tree_samples = below.map(|below| TreeSamples::new(below, clock));
     let cgroup = sources.own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
     let mut allocation = inside.threads.and_then(|threads| Allocation::open(&process, threads).ok());
-    let direct = inside.direct.and_then(|reader| DirectTimeline::open(&process, reader, &clock).ok());
+    let direct = inside.direct.and_then(|reader| {
+        let memory = ProcessMemory::open(&process).ok()?;
+        Some(DirectTimeline::open(memory, reader, &clock))
+    });
     let (mut direct, mut inside_due_ns) = (direct, 0);
     let take = || {
         let begin_ns = clock.now_ns();

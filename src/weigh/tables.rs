@@ -38,7 +38,7 @@ impl JvmTables {
     /// # Errors
     /// Where there are none, or memory may not be read.
     pub(crate) fn find(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
-        let maps = maps::read(process, clock)?.value;
+        let maps = maps::read_of_tables(process, clock)?.value;
         let (hotspot, memory) = (HotSpot::find(process, &maps)?, Untouched::open(process, &maps)?);
         let objects =
             Flags::read(&memory, &hotspot.tables).and_then(|flags| Objects::of(&hotspot.tables, &flags, &memory));
@@ -79,7 +79,7 @@ impl JvmTables {
     /// # Errors
     /// Where this JVM keeps its flags in another way.
     pub(crate) fn flags(&self, process: &Process, clock: &Clock) -> Result<Flags, Unavailable> {
-        let maps = maps::read(process, clock)?.value;
+        let maps = maps::read_of_tables(process, clock)?.value;
         Flags::read(&Untouched::open(process, &maps)?, &self.hotspot.tables)
     }
 

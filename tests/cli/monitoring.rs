@@ -113,6 +113,11 @@ fn unit_daemon_set_and_page_name_the_same_capabilities() {
     assert!(context["privileged"].is_null() && context["allowPrivilegeEscalation"] == false);
     assert_eq!(context["readOnlyRootFilesystem"], true);
     assert_eq!(container["resources"]["requests"], container["resources"]["limits"]);
+    let probe = &container["livenessProbe"]["httpGet"];
+    assert_eq!((&probe["path"], &probe["port"]), (&"/healthz".into(), &container["ports"][0]["name"]));
+    for setting in ["Type=notify", "WatchdogSec=120s", "LimitNOFILE=8192"] {
+        assert!(unit.contains(&format!("\n{setting}\n")), "{setting}");
+    }
     // What is mounted is there, and what it is told to write to is mounted.
     let names = |of: &Value| -> BTreeSet<String> {
         of.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()

@@ -1,6 +1,81 @@
 //! `loadline watch` on the command line: what it refuses, and what it does where there is no JVM.
 
 use crate::called::loadline;
+use crate::skipping::skip;
+use crate::waiting::{LONG, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Processes that map a file named `libjvm.so` as code and are no JVMs; all end when this is dropped.
+struct Crowd(Vec<Child>);
+
+impl Crowd {
+    /// `None` where this program has no library of which there can be a copy.
+    fn of(number: usize, folder: &Path) -> Option<Self> {
+        let library = folder.join("libjvm.so");
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let own = maps.split_whitespace().find(|word| word.contains("/libgcc_s.so"))?;
+        std::fs::copy(own, &library).unwrap();
+        let start = |_| Command::new("sleep").arg("600").env("LD_PRELOAD", &library).spawn().unwrap();
+        Some(Self((0..number).map(start).collect()))
+    }
+
+    fn pids(&self) -> Vec<String> {
+        self.0.iter().map(|child| child.id().to_string()).collect()
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn asked(address: &str, path: &str) -> String {
+    let mut peer = TcpStream::connect(address).unwrap();
+    peer.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+    let mut text = String::new();
+    peer.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn what_only_looks_like_jvms_is_watched_under_names_of_its_own_and_health_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(crowd) = Crowd::of(20, folder.path()) else {
+        return skip("LOADLINE_TOOLS", "this test has no libgcc_s.so to copy");
+    };
+    let mut watch = Command::new(env!("CARGO_BIN_EXE_loadline"))
+        .arg("watch")
+        .args(crowd.pids())
+        .args(["--every", "100ms", "--account", "never", "--listen", "127.0.0.1:0", "--history"])
+        .arg(folder.path().join("histories"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watch.stderr.take().unwrap()).lines();
+    let line = lines.find_map(|line| line.unwrap().split("metrics at ").nth(1).map(str::to_owned)).unwrap();
+    let address = line.split_whitespace().next().unwrap();
+    let health = asked(address, "/healthz");
+    assert!(health.starts_with("HTTP/1.1 200 OK\r\n") && health.contains("\r\n\r\nok: "), "{health}");
+    let text = wait_for("all of them are watched", LONG, || {
+        let is_all = |text: &String| text.matches("loadline_jvm_info{").count() == crowd.0.len();
+        Some(asked(address, "/metrics")).filter(is_all).ok_or("not yet")
+    });
+    assert!(text.contains("jvm=\"sleep\"") && text.contains("jvm=\"sleep#20\""), "{text}");
+    for metric in ["turns_total", "finds_failed_total 0", "left_out_jvms 0", "set_aside_processes"] {
+        assert!(text.contains(&format!("\nloadline_watch_{metric}")), "{metric}: {text}");
+    }
+    kill_process(Pid::from_child(&watch), Signal::TERM).unwrap();
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
+}
 
 #[test]
 fn bad_input_says_what_is_wrong_and_what_to_write() {

@@ -145,6 +145,11 @@ impl Classes {
 
     /// The name of a class as the JVM has it: `java/nio/Bits`, `[J`.
     pub fn name(&self, memory: &dyn Memory, class: u64) -> Option<String> {
+        self.name_of(memory, class)?.read(memory)
+    }
+
+    /// The same before any of its text is read.
+    pub fn name_of(&self, memory: &dyn Memory, class: u64) -> Option<Name> {
         self.symbol(memory, memory.u64(class.checked_add(self.class_name)?)?)
     }
 
@@ -190,14 +195,41 @@ impl Classes {
         let [name, descriptor, offset, access] = field;
         let pool = memory.u64(class.checked_add(self.fields.constants)?)?.checked_add(self.fields.pool)?;
         let constant = |index: u64| self.symbol(memory, memory.u64(pool.checked_add(8 * index)?)?);
-        (constant(name)? == wanted).then_some(())?;
-        Some(Field { offset, descriptor: constant(descriptor)?, is_static: access & STATIC != 0 })
+        constant(name)?.is(memory, wanted).then_some(())?;
+        Some(Field { offset, descriptor: constant(descriptor)?.read(memory)?, is_static: access & STATIC != 0 })
     }
 
-    /// A symbol is text of at most 65,535 bytes, in the JVM's own UTF-8.
-    fn symbol(&self, memory: &dyn Memory, at: u64) -> Option<String> {
-        let mut text = vec![0; usize::from(memory.u16(at.checked_add(self.symbol_length)?)?)];
-        memory.read(at.checked_add(self.symbol_body)?, &mut text).then_some(())?;
+    fn symbol(&self, memory: &dyn Memory, at: u64) -> Option<Name> {
+        let length = memory.u16(at.checked_add(self.symbol_length)?)?;
+        Some(Name { at: at.checked_add(self.symbol_body)?, length: length.into() })
+    }
+}
+
+/// A symbol that was found and not read: text of at most 65,535 bytes, in the JVM's own UTF-8. Few of 100,000 names are
+/// wanted, and their lengths rule out nearly all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name {
+    at: u64,
+    length: usize,
+}
+
+impl Name {
+    /// Whether it is this one.
+    pub fn is(self, memory: &dyn Memory, name: &str) -> bool {
+        self.length == name.len() && self.ends_with(memory, name)
+    }
+
+    /// Whether it ends so; nothing before that is read, and nothing longer than a name of the JDK.
+    pub fn ends_with(self, memory: &dyn Memory, end: &str) -> bool {
+        let (mut buffer, Some(before)) = ([0; 128], self.length.checked_sub(end.len())) else { return false };
+        let text = buffer.get_mut(..end.len()).zip(self.at.checked_add(before as u64));
+        text.is_some_and(|(text, at)| memory.read(at, text) && text == end.as_bytes())
+    }
+
+    /// All of it.
+    pub fn read(self, memory: &dyn Memory) -> Option<String> {
+        let mut text = vec![0; self.length];
+        memory.read(self.at, &mut text).then_some(())?;
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 }
@@ -273,5 +305,34 @@ mod tests {
         let read: Vec<_> = std::iter::from_fn(|| numbers.next()).collect();
         // 192 with a zero byte's worth behind it is the first that one byte cannot hold.
         assert_eq!(read, [0, 1, 190, 191, (254 * (1 + 64 + 4096 + 262_144 + 16_777_216)) & 0xffff_ffff]);
+    }
+
+    /// Memory from address 0 that counts the bytes that are read of it.
+    struct Counting(Vec<u8>, std::cell::Cell<usize>);
+
+    impl Memory for Counting {
+        fn read(&self, at: u64, into: &mut [u8]) -> bool {
+            self.1.set(self.1.get() + into.len());
+            let from = usize::try_from(at).ok().and_then(|at| self.0.get(at..at.checked_add(into.len())?));
+            from.is_some_and(|from| {
+                into.copy_from_slice(from);
+                true
+            })
+        }
+    }
+
+    #[test]
+    fn of_a_name_that_is_not_wanted_nothing_is_read() {
+        let text = [b"x".repeat(65_000), b"java/nio/Bits".to_vec()].concat();
+        let memory = Counting(text, Default::default());
+        let long = Name { at: 0, length: 65_013 };
+        assert!(!long.is(&memory, "java/nio/Bits") && memory.1.get() == 0);
+        assert!(long.ends_with(&memory, "java/nio/Bits") && memory.1.get() == 13);
+        assert!(!long.ends_with(&memory, "java/nio/bits"));
+        let own = Name { at: 65_000, length: 13 };
+        assert!(own.is(&memory, "java/nio/Bits") && !own.is(&memory, "java/nio/Bit"));
+        assert_eq!(own.read(&memory).as_deref(), Some("java/nio/Bits"));
+        assert!(!Name { at: u64::MAX, length: 13 }.is(&memory, "java/nio/Bits"), "it lies nowhere");
+        assert!(!long.ends_with(&memory, &"x".repeat(200)), "longer than any that is wanted");
     }
 }

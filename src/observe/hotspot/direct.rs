@@ -109,10 +109,10 @@ impl DirectCounters {
         let Self { objects, seen, classes, netty, .. } = self;
         let (known, all) = (classes.len(), objects.classes());
         all.walk_new(memory, seen, |loader, class| {
-            let Some(name) = all.name(memory, class) else { return };
-            if let Some(name) = COUNTING.into_iter().find(|counting| *counting == name) {
+            let Some(name) = all.name_of(memory, class) else { return };
+            if let Some(name) = COUNTING.into_iter().find(|counting| name.is(memory, counting)) {
                 classes.entry(name).or_insert(class);
-            } else if name.ends_with(NETTY) && netty.len() < NETTY_MAX {
+            } else if netty.len() < NETTY_MAX && name.ends_with(memory, NETTY) {
                 let counter = all.field(memory, class, NETTY_COUNTER);
                 netty.extend(counter.map(|counter| (class, (loader, counter))));
             }

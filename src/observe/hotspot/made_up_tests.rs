@@ -247,7 +247,7 @@ fn g1() -> Words {
 
 fn committed(regions: u64) -> Vec<Mapping> {
     let perms = "rw-p".to_owned();
-    vec![Mapping { start: HEAP, end: HEAP + regions * REGION, perms, ..Mapping::default() }]
+    vec![Mapping { start: HEAP, end: HEAP + regions * REGION, perms: perms.into(), ..Mapping::default() }]
 }
 
 /// Shenandoah of 4 regions, whose descriptions take 320 bytes each, by what each release counts in.

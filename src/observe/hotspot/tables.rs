@@ -34,6 +34,8 @@ pub(super) const EXPORTED: [&str; 19] = [
 /// Ten times what the largest known table has.
 const ROWS_MAX: u64 = 8192;
 const ROW_BYTES_MAX: u64 = 256;
+/// Ten times what all names of a JVM have.
+const NAMES_BYTES_MAX: usize = 1 << 20;
 /// Nothing that HotSpot describes is larger; an offset beyond it is none.
 const OFFSET_MAX: u64 = 1 << 20;
 
@@ -58,6 +60,7 @@ impl Named {
     fn push(&mut self, name: fmt::Arguments<'_>, value: u64) -> Option<()> {
         let start = self.names.len();
         self.names.write_fmt(name).ok()?;
+        (self.names.len() <= NAMES_BYTES_MAX).then_some(())?;
         self.rows.push((u32::try_from(start).ok()?, u32::try_from(self.names.len()).ok()?, value));
         Some(())
     }

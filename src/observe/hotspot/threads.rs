@@ -13,6 +13,14 @@ use super::{SOURCE, Tables};
 
 /// As many threads as a process may have on most machines (`threads-max`), and more than any JVM bears.
 const THREADS_MAX: u32 = 100_000;
+/// Of all counters together: those of 20,000 threads, which have some 400 bytes each.
+const COUNTERS_BYTES_ALL_MAX: usize = 8 << 20;
+/// Counters are read in pieces of so much.
+const PIECE_BYTES: usize = 256 << 10;
+/// What is copied for one reading, however often it is torn.
+const COPIED_BYTES_MAX: usize = 32 << 20;
+/// Buffers for more threads than this are given back after a reading.
+const THREADS_KEPT: usize = 4096;
 /// A reading is torn where threads begin and end: some 5 % of them at a thousand a second, 18 in a row at the most.
 const TRIES: usize = 50;
 /// No TLAB is as large (`-XX:+UseLargePages` with ZGC has some of 64 MiB).
@@ -76,6 +84,8 @@ struct Buffers {
     addresses: Vec<u64>,
     counters: Vec<u8>,
     living: Vec<Living>,
+    /// What was copied for this reading so far.
+    copied: usize,
 }
 
 /// A thread on the list.
@@ -85,7 +95,8 @@ struct Living {
     bytes: u64,
 }
 
-/// Reads one JVM again and again; nothing is allocated on the way but where there are more threads than before.
+/// Reads one JVM again and again; nothing is allocated on the way but where there are more threads than before, or
+/// thousands.
 #[derive(Debug)]
 pub struct Reader {
     threads: Threads,
@@ -163,7 +174,7 @@ impl Reader {
     pub fn read(&mut self, memory: &dyn Memory) -> Result<Allocated, Unavailable> {
         let sum =
             |exited: u64, living: &[Living]| living.iter().try_fold(exited, |sum, one| sum.checked_add(one.bytes));
-        let bytes = (0..TRIES).find_map(|_| self.once(memory, sum)).ok_or_else(torn)?;
+        let bytes = self.tried(memory, sum)?;
         self.most = self.most.max(bytes);
         let ended = if self.threads.exited_at.is_some() { Ended::Counted } else { Ended::Unknown };
         Ok(Allocated { bytes: self.most, ended })
@@ -182,12 +193,31 @@ impl Reader {
         let each = |_, living: &[Living]| {
             Some(living.iter().map(|one| ThreadAllocated { tid: tid(one.thread), bytes: one.bytes }).collect())
         };
-        (0..TRIES).find_map(|_| self.once(memory, each)).ok_or_else(torn)
+        self.tried(memory, each)
+    }
+
+    /// The first reading that is whole.
+    fn tried<T>(&mut self, memory: &dyn Memory, of: impl Fn(u64, &[Living]) -> Option<T>) -> Result<T, Unavailable> {
+        self.buffers.copied = 0;
+        let mut tries = 0..TRIES;
+        let read = loop {
+            if tries.next().is_none() || self.buffers.copied > COPIED_BYTES_MAX {
+                break Err(torn());
+            }
+            if let Some(read) = self.once(memory, &of) {
+                break Ok(read);
+            }
+        };
+        if self.buffers.addresses.capacity() > THREADS_KEPT {
+            self.buffers = Buffers::default();
+        }
+        read
     }
 
     /// What `of` makes of the bytes of ended threads and of the living ones, if neither changed meanwhile.
     fn once<T>(&mut self, memory: &dyn Memory, of: impl Fn(u64, &[Living]) -> Option<T>) -> Option<T> {
-        let (threads, Buffers { list, list_behind, addresses, counters, living }) = (&self.threads, &mut self.buffers);
+        let Self { threads, buffers, .. } = self;
+        let Buffers { list, list_behind, addresses, counters, living, copied } = buffers;
         let exited = threads.exited(memory)?;
         let head = memory.u64(threads.list_at)?;
         threads.list(memory, head, list)?;
@@ -196,12 +226,16 @@ impl Reader {
             let thread = u64::from_le_bytes(address.try_into().ok()?);
             addresses.push(thread.checked_add(threads.first)?);
         }
-        counters.resize(addresses.len() * threads.len, 0);
-        (addresses.is_empty() || memory.read_each(addresses, counters)).then_some(())?;
-        let each = addresses.iter().zip(counters.chunks_exact(threads.len));
         living.clear();
-        for (at, counters) in each {
-            living.push(Living { thread: at - threads.first, bytes: threads.allocated(counters)? });
+        let bytes = addresses.len() * threads.len;
+        *copied += list.len() + bytes;
+        (bytes <= COUNTERS_BYTES_ALL_MAX).then_some(())?;
+        for addresses in addresses.chunks(PIECE_BYTES / threads.len) {
+            counters.resize(addresses.len() * threads.len, 0);
+            memory.read_each(addresses, counters).then_some(())?;
+            for (at, counters) in addresses.iter().zip(counters.chunks_exact(threads.len)) {
+                living.push(Living { thread: at - threads.first, bytes: threads.allocated(counters)? });
+            }
         }
         let read = of(exited, living)?;
         threads.list(memory, head, list_behind)?;

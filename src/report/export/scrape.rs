@@ -51,7 +51,7 @@ enum Kind {
 /// Name without `loadline_` and without `_total`, unit, kind, help.
 type Family = (&'static str, &'static str, Kind, &'static str);
 
-const FAMILIES: [Family; 26] = [
+const FAMILIES: [Family; 31] = [
     ("jvm_info", "", Kind::Gauge, "A JVM that is watched; always 1."),
     ("jvm_age_seconds", "seconds", Kind::Gauge, "Age of the JVM."),
     ("memory_rss_bytes", "bytes", Kind::Gauge, "Resident memory by kind of page: anon, file or shmem."),
@@ -93,6 +93,11 @@ const FAMILIES: [Family; 26] = [
     ),
     ("watch_info", "", Kind::Gauge, "The watch; always 1."),
     ("watch_hidden_processes", "", Kind::Gauge, "Processes that may not be looked into; JVMs may be among them."),
+    ("watch_left_out_jvms", "", Kind::Gauge, "JVMs that are more than can be watched at once."),
+    ("watch_set_aside_processes", "", Kind::Gauge, "Processes that do not answer in time; JVMs may be among them."),
+    ("watch_set_aside", "", Kind::Gauge, "1 for a JVM of which the last turn saw nothing."),
+    ("watch_turns", "", Kind::Counter, "Turns in which all JVMs were looked at."),
+    ("watch_finds_failed", "", Kind::Counter, "Looks for JVMs that failed, and changed nothing."),
 ];
 
 /// Labels beside `jvm`.
@@ -110,6 +115,10 @@ pub fn scrape(document: &WatchDocument, ends: &[WatchEnds], text: Exposition) ->
     let mut samples = Samples { lines: Vec::new(), seen: BTreeSet::new(), jvm: None };
     samples.push("watch_info", &[("version", &document.loadline)], Some(1.0));
     samples.push("watch_hidden_processes", &[], Some(document.hidden as f64));
+    samples.push("watch_left_out_jvms", &[], Some(document.left_out as f64));
+    samples.push("watch_set_aside_processes", &[], Some(document.set_aside as f64));
+    samples.push("watch_turns", &[], Some(document.turns as f64));
+    samples.push("watch_finds_failed", &[], Some(document.finds_failed as f64));
     for jvm in &document.jvms {
         samples.jvm = Some(&jvm.name);
         of_jvm(&mut samples, jvm);
@@ -202,6 +211,7 @@ fn of_jvm(samples: &mut Samples<'_>, jvm: &WatchedJvm) {
     samples.bytes("cgroup_oom_kills", &[], now.oom_kills);
     samples.push("watch_sample_seconds", &[], Some(jvm.sampling_ms / 1e3));
     samples.push("watch_unreadable", &[], Some(jvm.unreadable.len() as f64));
+    samples.push("watch_set_aside", &[], jvm.set_aside.as_ref().map(|_| 1.0));
 }
 
 fn of_growth(samples: &mut Samples<'_>, growth: &GrowthRecord) {
@@ -380,6 +390,6 @@ mod tests {
             assert_eq!(json["resourceMetrics"].as_array().unwrap().len(), 2);
         }
         let nothing = consumers::check_openmetrics(&scrape(&WatchDocument::default(), &[], Exposition::OpenMetrics));
-        assert_eq!(nothing.len(), 2, "that the watch runs: {nothing:?}");
+        assert_eq!(nothing.len(), 6, "that the watch runs: {nothing:?}");
     }
 }

@@ -34,11 +34,17 @@ pub(in crate::report) fn nobody(document: &WatchDocument) -> &'static str {
     }
 }
 
-/// What could not be looked into; `None` where all could.
+/// What was not looked into, and why; `None` where all was.
 pub(in crate::report) fn hidden(document: &WatchDocument) -> Option<String> {
-    let processes = several(document.hidden, "process");
-    let said = format!("{processes} may not be looked into: `loadline doctor` says what that takes.");
-    (document.hidden > 0).then_some(said)
+    let process = |count| several(count, "process");
+    let said = [
+        (document.hidden, "may not be looked into: `loadline doctor` says what that takes."),
+        (document.set_aside, "did not answer in time and will be tried again."),
+        (document.left_out, "left out: more look like JVMs than are watched at once."),
+    ];
+    let said = said.into_iter().filter(|(count, _)| *count > 0);
+    let said: Vec<String> = said.map(|(count, why)| format!("{} {why}", process(count))).collect();
+    (!said.is_empty()).then(|| said.join(" "))
 }
 
 fn heading(document: &WatchDocument) -> String {
@@ -178,8 +184,12 @@ pub(in crate::report) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -
         blocks.extend(weighed(account, width, "ago"));
         blocks.push(Block::Facts(vec![("account".to_owned(), account.file.clone())]));
     }
-    if !jvm.unreadable.is_empty() {
-        let said = jvm.unreadable.iter().map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid)));
+    if !jvm.unreadable.is_empty() || jvm.set_aside.is_some() {
+        let said = jvm
+            .unreadable
+            .iter()
+            .chain(&jvm.set_aside)
+            .map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid)));
         blocks.push(Block::Doubts(said.collect()));
     }
     blocks

@@ -1,0 +1,42 @@
+//! This program once more, in a process of its own: for work that may take more memory or time than whoever wants it
+//! has. It dies with whoever started it.
+
+use super::program;
+use crate::clock::Clock;
+use rustix::process::{Resource, Rlimit, Signal, getppid, setrlimit};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// What Rust prints before it ends a process that gets no memory.
+const NO_MEMORY: &str = "memory allocation of";
+
+/// Runs this program with these arguments to its end, or kills it after `within`.
+///
+/// # Errors
+/// The last line that it printed to stderr, or how it ended without one.
+pub fn run(arguments: &[&str], clock: Clock, within: Duration) -> Result<(), String> {
+    let done = program::run(Path::new("/proc/self/exe"), arguments, clock, within);
+    let printed = done.map_err(|cause| format!("Loadline cannot be started once more: {cause}"))?;
+    match printed.is_good() {
+        true => Ok(()),
+        false if printed.errors.contains(NO_MEMORY) => Err("it takes more memory than it may here".to_owned()),
+        false => Err(printed.why()),
+    }
+}
+
+/// Bounds this process, which was started by [`run`]: it gets no more memory than this, is what the kernel ends first
+/// where a cgroup has none left, and ends with whoever started it.
+///
+/// # Errors
+/// Where one of that cannot be set.
+pub fn bound(data_bytes: u64) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid().is_none_or(|parent| parent.is_init()) {
+        return Err(io::Error::other("whoever started it has ended"));
+    }
+    let bound = |bytes: u64| Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    setrlimit(Resource::Data, bound(data_bytes))?;
+    setrlimit(Resource::Core, bound(0))?;
+    std::fs::write("/proc/self/oom_score_adj", "1000")
+}

@@ -1,0 +1,239 @@
+//! Workers for looks that may never end: a file system below a process's root that does not answer keeps whoever reads
+//! there, for good. It keeps one worker; whoever gave the work goes on without it, and others do the rest.
+
+use crate::clock::Clock;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Workers that are at work while none is stuck: the others are for those that are.
+const ACTIVE: usize = 4;
+/// Workers that may be stuck before nothing new is begun …
+pub(super) const STUCK_MAX: usize = 8;
+/// … and all there ever are.
+const WORKERS_MAX: usize = ACTIVE + STUCK_MAX;
+const STACK_BYTES: usize = 512 << 10;
+
+type Job<T> = Box<dyn FnOnce() -> T + Send>;
+
+/// Workers; `K` names a piece of work, `T` is what comes of it.
+pub(super) struct Crew<K, T> {
+    shared: Arc<Shared<K, T>>,
+}
+
+/// What came of it by the end of a wait.
+#[derive(Debug)]
+pub(super) struct Gathered<K, T> {
+    /// What is done; `None` of work that panicked.
+    pub done: Vec<(K, Option<T>)>,
+    /// What takes longer than it may; it may be done at a later wait.
+    pub late: Vec<K>,
+    /// What was never begun.
+    pub unbegun: Vec<K>,
+}
+
+struct Shared<K, T> {
+    state: Mutex<State<K, T>>,
+    work: Condvar,
+    done: Condvar,
+    clock: Clock,
+}
+
+struct State<K, T> {
+    queue: VecDeque<(K, Job<T>)>,
+    running: Vec<Running<K>>,
+    done: Vec<(K, Option<T>)>,
+    workers: usize,
+    over: bool,
+}
+
+struct Running<K> {
+    key: K,
+    since: Duration,
+    late: bool,
+}
+
+impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
+    pub(super) fn new(clock: Clock) -> Self {
+        let state = State { queue: VecDeque::new(), running: Vec::new(), done: Vec::new(), workers: 0, over: false };
+        let shared = Shared { state: Mutex::new(state), work: Condvar::new(), done: Condvar::new(), clock };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Has this done, behind what was given before.
+    pub(super) fn give(&self, key: K, job: impl FnOnce() -> T + Send + 'static) {
+        self.shared.lock().queue.push_back((key, Box::new(job)));
+    }
+
+    /// How many workers are stuck.
+    pub(super) fn stuck(&self) -> usize {
+        self.shared.lock().late()
+    }
+
+    /// Whether every worker that there may be is stuck.
+    pub(super) fn is_blind(&self) -> bool {
+        self.stuck() >= WORKERS_MAX
+    }
+
+    /// Waits until all that was given is done or late, each after `patience`, and no longer than `within`. What was not
+    /// begun by then is taken back.
+    pub(super) fn gather(&self, patience: Duration, within: Duration) -> Gathered<K, T> {
+        let clock = self.shared.clock;
+        let until = clock.now() + within;
+        let mut late = Vec::new();
+        let mut state = self.shared.lock();
+        loop {
+            let now = clock.now();
+            for running in state.running.iter_mut().filter(|one| !one.late && now >= one.since + patience) {
+                running.late = true;
+                late.push(running.key);
+            }
+            self.staff(&mut state);
+            let next = state.running.iter().filter(|one| !one.late).map(|one| one.since + patience).min();
+            let is_idle = state.queue.is_empty() && next.is_none();
+            if is_idle || state.workers == state.late() || now >= until {
+                break;
+            }
+            // What is begun meanwhile is late no earlier than that.
+            let wait = next.unwrap_or(now + patience).min(until).saturating_sub(now);
+            state = self.shared.done.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let unbegun = state.queue.drain(..).map(|(key, _)| key).collect();
+        Gathered { done: std::mem::take(&mut state.done), late, unbegun }
+    }
+
+    /// Sees that there are workers for what waits.
+    fn staff(&self, state: &mut State<K, T>) {
+        while state.workers < state.wanted() {
+            let shared = Arc::clone(&self.shared);
+            let worker = std::thread::Builder::new().name("looking".to_owned()).stack_size(STACK_BYTES);
+            if worker.spawn(move || shared.work()).is_err() {
+                // Without threads those that are there do what they can.
+                break;
+            }
+            state.workers += 1;
+        }
+        self.shared.work.notify_all();
+    }
+}
+
+impl<K, T> Drop for Crew<K, T> {
+    fn drop(&mut self) {
+        // Nobody waits for one that is stuck.
+        self.shared.lock().over = true;
+        self.shared.work.notify_all();
+    }
+}
+
+impl<K, T> Shared<K, T> {
+    fn lock(&self) -> MutexGuard<'_, State<K, T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Copy + PartialEq, T> Shared<K, T> {
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if state.over || state.workers > ACTIVE + state.late() {
+                state.workers -= 1;
+                return;
+            }
+            let Some((key, job)) = state.queue.pop_front() else {
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            state.running.push(Running { key, since: self.clock.now(), late: false });
+            drop(state);
+            // What panics is reported by the panic itself.
+            let done = catch_unwind(AssertUnwindSafe(job)).ok();
+            state = self.lock();
+            state.running.retain(|one| one.key != key);
+            state.done.push((key, done));
+            self.done.notify_one();
+        }
+    }
+}
+
+impl<K, T> State<K, T> {
+    fn late(&self) -> usize {
+        self.running.iter().filter(|one| one.late).count()
+    }
+
+    fn wanted(&self) -> usize {
+        let at_work = self.running.len() - self.late();
+        (self.late() + ACTIVE.min(at_work + self.queue.len())).min(WORKERS_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Sender, channel};
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(20);
+
+    /// Work that is not done before the sender is used or dropped.
+    fn hang(crew: &Crew<u32, u32>, key: u32) -> Sender<()> {
+        let (go, wait) = channel::<()>();
+        crew.give(key, move || {
+            let _ = wait.recv();
+            key
+        });
+        go
+    }
+
+    #[test]
+    fn work_is_done_and_what_panics_is_told() {
+        let crew = Crew::new(Clock::start());
+        (0..100).for_each(|key| crew.give(key, move || if key == 50 { panic!("as made up") } else { 2 * key }));
+        let Gathered { mut done, late, unbegun } = crew.gather(LONG, LONG);
+        done.sort();
+        let expect: Vec<(u32, Option<u32>)> = (0..100).map(|key| (key, (key != 50).then_some(2 * key))).collect();
+        assert_eq!((done, late, unbegun), (expect, vec![], vec![]));
+    }
+
+    #[test]
+    fn what_hangs_keeps_nobody_else_and_is_taken_when_it_is_done() {
+        let crew = Crew::new(Clock::start());
+        let hanging: Vec<_> = (0..STUCK_MAX as u32).map(|key| hang(&crew, key)).collect();
+        (100..200).for_each(|key| crew.give(key, move || key));
+        let Gathered { done, mut late, unbegun } = crew.gather(SHORT, LONG);
+        late.sort_unstable();
+        assert_eq!((done.len(), late, unbegun), (100, (0..STUCK_MAX as u32).collect(), vec![]));
+        assert_eq!(crew.stuck(), STUCK_MAX);
+        // None of them is waited for again, and the others are done at once.
+        crew.give(300, || 300);
+        assert_eq!(crew.gather(LONG, LONG).done, [(300, Some(300))]);
+        drop(hanging);
+        let mut back = Vec::new();
+        while back.len() < STUCK_MAX {
+            crew.give(400, || 400);
+            back.extend(crew.gather(LONG, LONG).done.into_iter().filter(|(key, _)| *key != 400));
+        }
+        assert_eq!(crew.stuck(), 0);
+        assert!(crew.shared.lock().workers <= WORKERS_MAX);
+    }
+
+    #[test]
+    fn workers_are_bounded_and_what_none_can_do_is_given_back() {
+        let crew = Crew::new(Clock::start());
+        let hanging: Vec<_> = (0..2 * WORKERS_MAX as u32).map(|key| hang(&crew, key)).collect();
+        let Gathered { done, late, unbegun } = crew.gather(SHORT, LONG);
+        assert_eq!((done.len(), late.len(), unbegun.len()), (0, WORKERS_MAX, WORKERS_MAX));
+        crew.give(999, || 999);
+        assert_eq!(crew.gather(LONG, LONG).unbegun, [999], "nobody is left, which is told at once");
+        drop(hanging);
+    }
+
+    #[test]
+    fn no_wait_is_longer_than_it_may_be() {
+        let crew = Crew::new(Clock::start());
+        let hanging: Vec<_> = (0..20).map(|key| hang(&crew, key)).collect();
+        let Gathered { late, unbegun, .. } = crew.gather(LONG, SHORT);
+        assert_eq!((late.len(), unbegun.len()), (0, 20 - ACTIVE));
+        drop(hanging);
+    }
+}
