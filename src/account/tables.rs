@@ -51,6 +51,16 @@ pub(super) struct Sizes {
     pub(super) foreign_malloc: bool,
     /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and the start of 8 GiB later.
     pub(super) z: bool,
+    /// Where libraries other than the JVM's are loaded, whose mappings may be as long as a table: the addresses that
+    /// HotSpot's own structures name. A table without a hole behind it then has to begin at one of them.
+    pub(super) named: Option<BTreeSet<u64>>,
+}
+
+impl Sizes {
+    /// Whether a table may begin here.
+    fn may_begin(&self, start: u64) -> bool {
+        self.named.as_ref().is_none_or(|named| named.contains(&start))
+    }
 }
 
 /// A table: where it is committed, as offsets, and how long it is.
@@ -252,6 +262,9 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
     full.sort_by_key(|table| table.length);
     full.dedup_by_key(|table| table.length);
     let whole = |(start, end): (u64, u64)| {
+        if let Some(named) = &sizes.named {
+            return named_in_full(start, end, named, &full, sizes);
+        }
         if let Some(table) = by_regions(start, end, sizes) {
             return vec![table];
         }
@@ -265,6 +278,23 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
     free.into_iter().flat_map(whole).collect()
 }
 
+/// The tables that end a stretch, back to back, each of which begins where HotSpot's own structures say and is as long
+/// as one of its tables. What is before them may be anything.
+fn named_in_full(start: u64, end: u64, named: &BTreeSet<u64>, full: &[&Table], sizes: &Sizes) -> Vec<Claim> {
+    let mut found: Vec<Claim> = Vec::new();
+    let mut behind = end;
+    let table = |at: u64, behind: u64| {
+        let whole = full.iter().find(|table| at.checked_add(table.length) == Some(behind));
+        let whole = whole.map(|table| Claim::new(at, behind, Owner::Gc, "table", table.name));
+        whole.or_else(|| by_regions(at, behind, sizes))
+    };
+    while let Some(last) = named.range(start..behind).find_map(|at| table(*at, behind)) {
+        behind = last.start;
+        found.push(last);
+    }
+    found
+}
+
 /// The largest sum of lengths, each taken up to [`SAME_MAX`] times, that fits into `length`.
 fn longest_sum(tables: &[&Table], length: u64) -> u64 {
     let Some((table, others)) = tables.split_last() else { return 0 };
@@ -276,7 +306,7 @@ fn longest_sum(tables: &[&Table], length: u64) -> u64 {
 /// A table with a row for each region of the heap, if this stretch is exactly as long as one: `G1FromCardCache`, a
 /// pointer and a row of whole 128 bytes for each region, 8 bytes for each worker (JDK 11–25, `Padded2DArray`).
 fn by_regions(start: u64, end: u64, sizes: &Sizes) -> Option<Claim> {
-    let length = end.checked_sub(start).filter(|length| *length > 0)?;
+    let length = end.checked_sub(start).filter(|length| *length > 0 && sizes.may_begin(start))?;
     let regions = sizes.regions.filter(|regions| *regions < 1 << 20)?;
     let whole = |row: u64| (regions * (8 + row * 128) + 128).next_multiple_of(PAGE);
     let fits = (1..=8).any(|row| whole(row) == length);
