@@ -288,7 +288,9 @@ fn named_in_full(start: u64, end: u64, named: &BTreeSet<u64>, full: &[&Table], s
         let whole = whole.map(|table| Claim::new(at, behind, Owner::Gc, "table", table.name));
         whole.or_else(|| by_regions(at, behind, sizes))
     };
-    while let Some(last) = named.range(start..behind).find_map(|at| table(*at, behind)) {
+    while start < behind
+        && let Some(last) = named.range(start..behind).find_map(|at| table(*at, behind))
+    {
         behind = last.start;
         found.push(last);
     }

@@ -24,6 +24,7 @@ const LINE: u64 = 64;
 const EDATA: u64 = 128;
 /// The bits of a word that are an address; above it is the number of a size.
 const ADDRESS: u64 = (1 << 48) - EDATA;
+const SIZE: u64 = 0xffff << 48;
 /// The bits between what the page is and the address, which are never set.
 const UNUSED: u64 = 0x60;
 /// Sizes of chunks that there are (`SC_NSIZES` is 232; that number stands for none).
@@ -105,6 +106,8 @@ fn read_leaf(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<(u6
             let mut unbounded = u64::MAX;
             let piece = super::pagemap::Run { end: run.end.min(run.start + (64 << 10)), ..run };
             words(memory, &[piece], &mut unbounded, &mut |word| match is_word(word.to) {
+                // The place of a page that has been given back: a size that stands for none, and no address.
+                _ if word.to & !SIZE == 0 => {}
                 true => found.push(((word.at - at) / 8, word.to)),
                 false => foreign += 1,
             });
@@ -261,6 +264,8 @@ mod tests {
 
     fn made() -> Made {
         let mut made = Made::default();
+        // What is left of pages that were given back.
+        (1000..1100).for_each(|place| drop(made.0.insert(LEAF + place * 8, 232 << 48)));
         made.extent(0, 100, 65, 0, None);
         made.extent(1, 200, 2, 0, Some((12, 5)));
         made.extent(2, 300, 10, 1, None);
