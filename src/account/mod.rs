@@ -18,6 +18,7 @@ mod plan;
 mod predict;
 mod tables;
 mod tags;
+mod unowned;
 
 pub use crate::owner::Owner;
 pub use claims::{Claim, Claims};
@@ -28,6 +29,7 @@ pub use gone::gone;
 pub use heap::{split_heap, used_resident};
 pub use ledger::{Account, Detail, Holding, Ledger, LedgerEntry, Region, Remainder};
 pub use musl::ranges as musl_ranges;
-pub use native::{NativeEvidence, NativeMappings, NativeRange, Unowned, foreign, unowned};
+pub use native::{NativeEvidence, NativeMappings, NativeRange, foreign};
 pub use plan::{AccountPlan, Planned, Question, Segment};
 pub use predict::{Prediction, Reason, gc, trim};
+pub use unowned::{Unowned, unowned};

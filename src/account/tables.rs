@@ -445,6 +445,46 @@ mod tests {
         assert_eq!(found, [(0x7f60_0000_0000, 0x7f60_0020_0000), (0x7f70_0000_0000, 0x7f70_0020_1000)]);
     }
 
+    /// As seen beside DuckDB with G1 and a heap of 128 MiB: mappings of its jemalloc of 8 MiB were as long as tables.
+    #[test]
+    fn beside_a_foreign_library_only_what_hotspot_names_is_a_table() {
+        let maps = parse(
+            "40000000-48000000 rw-p 0 00:00 0\n7f6000000000-7f6000800000 rw-p 0 00:00 0\n\
+             7f7000000000-7f7000400000 rw-p 0 00:00 0\n7f8000000000-7f8000080000 rw-p 0 00:00 0\n\
+             7f9000000000-7f9000045000 rw-p 0 00:00 0\n",
+        );
+        let heap = Claim::new(1 << 30, (1 << 30) + (128 << 20), Owner::JavaHeap, "", "");
+        let named = [
+            0x7f70_0000_0000,
+            0x7f70_0020_0000,
+            0x7f80_0004_0000,
+            0x7f60_0000_1000,
+            0x7f90_0000_0000,
+            0x7f90_0000_5000,
+        ];
+        let found = |named: Option<BTreeSet<u64>>| {
+            let sizes = Sizes { heap: Some((heap.start, heap.end)), regions: Some(128), named, ..Sizes::default() };
+            let mut found: Vec<_> = by_size(&maps, std::slice::from_ref(&heap), &sizes)
+                .iter()
+                .map(|claim| (claim.start, claim.end))
+                .collect();
+            found.sort_unstable();
+            found
+        };
+        assert!(found(None).iter().any(|(start, _)| *start == 0x7f60_0000_0000), "by its length alone it is one");
+        assert_eq!(found(Some(BTreeSet::new())), []);
+        let told = [
+            (0x7f70_0000_0000, 0x7f70_0020_0000),
+            (0x7f70_0020_0000, 0x7f70_0040_0000),
+            (0x7f80_0004_0000, 0x7f80_0008_0000),
+            (0x7f90_0000_0000, 0x7f90_0000_5000),
+            (0x7f90_0000_5000, 0x7f90_0004_5000),
+        ];
+        // The first of the two bitmaps is as long as a table of both.
+        let both = [&[(0x7f70_0000_0000, 0x7f70_0040_0000)], &told[2..]].concat();
+        assert_eq!(found(Some(named.into())), both);
+    }
+
     #[test]
     fn stacks_of_ended_threads_are_as_long_as_those_of_living_ones() {
         let maps = parse(
