@@ -265,7 +265,7 @@ mod tests {
     fn made() -> Made {
         let mut made = Made::default();
         // What is left of pages that were given back.
-        (1000..1100).for_each(|place| drop(made.0.insert(LEAF + place * 8, 232 << 48)));
+        made.0.extend((1000..1100).map(|place| (LEAF + place * 8, 232 << 48)));
         made.extent(0, 100, 65, 0, None);
         made.extent(1, 200, 2, 0, Some((12, 5)));
         made.extent(2, 300, 10, 1, None);
@@ -292,7 +292,7 @@ mod tests {
         });
         assert_eq!(shifted.walk(), None);
         let mut full = made();
-        (0..200).for_each(|n| drop(full.0.insert(LEAF + (1000 + n) * 8, 0x7777_6666_5555_4444)));
+        full.0.extend((1000..1200).map(|place| (LEAF + place * 8, 0x7777_6666_5555_4444)));
         assert_eq!(full.walk(), None, "a leaf has no other words");
     }
 

@@ -68,11 +68,10 @@ fn replaces_malloc(image: &Image) -> bool {
     ["libjemalloc", "libmimalloc", "libtcmalloc"].iter().any(|start| name.starts_with(start))
 }
 
-/// The heaps of malloc that were walked.
+/// The heaps of malloc.
 fn heaps(seen: &Seen) -> Stretches {
-    let of_glibc = seen.walk.iter().flat_map(|walk| &walk.heaps).map(|heap| &seen.candidates[heap.index].0);
-    let of_musl = seen.musl.iter().flatten().flat_map(account::musl_ranges);
-    Stretches::new(of_glibc.map(|heap| (heap.start, heap.end)).chain(of_musl).collect())
+    let main = seen.candidates.iter().map(|(candidate, _)| candidate).filter(|candidate| candidate.main);
+    Stretches::new(main.map(|heap| (heap.start, heap.end)).chain(seen.malloc_ranges()).collect())
 }
 
 /// A look under way.

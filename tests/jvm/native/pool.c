@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static char *pool;
-static char **object;
+static char *volatile pool;
+static char **volatile object;
 
 static char *mapped(size_t mib) {
     size_t bytes = mib << 20;
