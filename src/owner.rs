@@ -44,6 +44,10 @@ pub enum Owner {
     MallocRetained,
     /// Heaps of malloc that cannot be split.
     MallocUnsplit,
+    /// Memory that libraries other than the JVM's mapped themselves.
+    Native,
+    /// What an allocator inside such a library keeps without need.
+    NativeRetained,
     /// Nobody's.
     Unexplained,
 }
@@ -102,7 +106,7 @@ use Group::{Classes, Files, Heap, Live, Rest, Retained};
 use Owner::*;
 
 /// In the order of [`Owner`].
-const TABLE: [Entry; 21] = [
+const TABLE: [Entry; 23] = [
     entry(JavaHeap, "java_heap", "Java heap", "objects and free space", Heap, "heap", HEAP),
     entry(JavaHeapUsed, "java_heap.used", "Java heap, used", "objects, live or garbage", Heap, "heap", HEAP),
     entry(JavaHeapLive, "java_heap.live", "Java heap, live", "objects a full GC keeps", Heap, "live", &[]),
@@ -134,6 +138,17 @@ const TABLE: [Entry; 21] = [
     entry(MallocRetained, "malloc.retained", "malloc retained", "freed, kept by malloc", Retained, "malloc4", RETAINED)
         .hatched(),
     entry(MallocUnsplit, "malloc.unsplit", "malloc, not split", "in use or freed, not known", Live, "malloc2", &[]),
+    entry(Native, "native", "native library mappings", "mapped by other libraries", Rest, "native", &[]),
+    entry(
+        NativeRetained,
+        "native.retained",
+        "native libraries retained",
+        "freed, kept by a library",
+        Rest,
+        "native2",
+        &[],
+    )
+    .hatched(),
     entry(Unexplained, "unexplained", "unexplained", "no owner found", Rest, "none", &[]).hatched(),
 ];
 

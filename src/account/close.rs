@@ -5,6 +5,7 @@ use super::evidence::{Said, Seen};
 use super::ledger::{Account, Ledger, LedgerEntry};
 use super::malloc::{heap_parts, mmapped_parts};
 use super::musl;
+use super::native::NativeEvidence;
 use super::plan::{AccountPlan, Planned, Question, Segment};
 use super::tables::{CodeHeap, Sizes, by_size, ended_stacks};
 use super::tags::{TagNames, TagSum};
@@ -37,19 +38,34 @@ fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, 
 /// The named claims, and ranges that only their sizes give away in what is neither named nor malloc's.
 fn all_claims(said: &Said, seen: &Seen) -> Claims {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
-    let ranges = seen.malloc_ranges();
-    let mut list = named(said, &maps, &seen.stacks, &ranges);
+    let mut list = named(said, &maps, &seen.stacks, &seen.malloc_ranges());
+    let mut taken: Vec<Claim> = list.iter().cloned().chain(malloc_claims(seen)).collect();
+    let native = &seen.native;
+    taken.extend(native.claims(NativeEvidence::is_exact));
+    let tables = by_size(&maps, &taken, &sizes(said, seen));
+    list.extend(tables.iter().cloned().chain(native.claims(|_| true)));
+    taken.extend(tables.into_iter().chain(native.claims(|of| !of.is_exact())));
+    list.extend(ended_stacks(&maps, &Claims::settle(taken)));
+    Claims::settle(list)
+}
+
+/// The stretches of a process that neither the JVM, nor a file, nor malloc claims.
+pub(super) fn unclaimed_segments(said: &Said, seen: &Seen) -> (Claims, AccountPlan) {
+    let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
+    let mut list = named(said, &maps, &seen.stacks, &seen.malloc_ranges());
+    list.extend(malloc_claims(seen));
+    let claims = Claims::settle(list);
+    let plan = AccountPlan::new(&seen.smaps, &claims);
+    (claims, plan)
+}
+
+/// What was found to be malloc's.
+fn malloc_claims(seen: &Seen) -> Vec<Claim> {
     let main = seen.candidates.iter().map(|(candidate, _)| candidate).filter(|candidate| candidate.main);
     let main = main.map(|candidate| (candidate.start, candidate.end));
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
-    let malloc =
-        main.chain(chunks).chain(ranges).map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", ""));
-    let mut taken: Vec<Claim> = list.iter().cloned().chain(malloc).collect();
-    let tables = by_size(&maps, &taken, &sizes(said, seen));
-    taken.extend_from_slice(&tables);
-    list.extend(tables);
-    list.extend(ended_stacks(&maps, &Claims::settle(taken)));
-    Claims::settle(list)
+    let all = main.chain(chunks).chain(seen.malloc_ranges());
+    all.map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", "")).collect()
 }
 
 fn said_by_jvm(said: &Said) -> Vec<Claim> {
@@ -99,6 +115,7 @@ fn sizes(said: &Said, seen: &Seen) -> Sizes {
         guarded: is(Collector::Serial) || is(Collector::Parallel),
         parallel: is(Collector::Parallel),
         z: is(Collector::Z),
+        named: seen.native.tables.clone(),
     }
 }
 

@@ -5,6 +5,7 @@ use super::super::evidence::Sizing;
 use super::super::heap::{split_heap, used_resident};
 use super::super::ledger::Holding;
 use super::super::musl::ranges as musl_ranges;
+use super::super::native::{NativeEvidence, NativeMappings, NativeRange};
 use super::super::plan::AccountPlan;
 use super::super::predict::{gc, trim};
 use super::*;
@@ -199,6 +200,22 @@ struct Sight {
     chunks: Vec<(Index, Vec<MmappedChunk>)>,
     stacks: Vec<ThreadStack>,
     musl: Option<Result<mallocng::Walk, &'static str>>,
+    native: NativeMappings,
+}
+
+/// What libraries are said to have mapped, and what HotSpot names: anything, anywhere.
+fn native() -> impl Strategy<Value = NativeMappings> {
+    use NativeEvidence::{Data, Free, InUse, Name, NotSplit, Object};
+    let evidence = select(vec![InUse, Free, NotSplit, Data, Object, Name]);
+    let range = (span(), evidence).prop_map(|((start, end), evidence)| NativeRange {
+        start,
+        end,
+        of: "/tmp/libduckdb_java.so".to_owned(),
+        allocator: None,
+        evidence,
+    });
+    let tables = prop::option::of(prop::collection::btree_set(address(), 0..20));
+    (prop::collection::vec(range, 0..8), tables).prop_map(|(ranges, tables)| NativeMappings { ranges, tables })
 }
 
 fn sight() -> impl Strategy<Value = Sight> {
@@ -209,8 +226,17 @@ fn sight() -> impl Strategy<Value = Sight> {
     let arenas = prop::option::of(prop::collection::vec(arena(), 0..4));
     let found = prop::collection::vec((any::<Index>(), mmapped()), 0..6);
     let musl = prop::option::of(prop_oneof![Just(Err("made up")), groups().prop_map(Ok)]);
-    (select(allocators), pages, arenas, found, prop::collection::vec(stack, 0..5), musl).prop_map(
-        |(allocator, pages, arenas, chunks, stacks, musl)| Sight { allocator, pages, arenas, chunks, stacks, musl },
+    let rest = (prop::collection::vec(stack, 0..5), musl, native());
+    (select(allocators), pages, arenas, found, rest).prop_map(
+        |(allocator, pages, arenas, chunks, (stacks, musl, native))| Sight {
+            allocator,
+            pages,
+            arenas,
+            chunks,
+            stacks,
+            musl,
+            native,
+        },
     )
 }
 
@@ -229,8 +255,8 @@ fn groups() -> impl Strategy<Value = mallocng::Walk> {
 impl Sight {
     fn of(self, smaps: Smaps) -> Seen {
         let count = smaps.mappings.len();
-        let Self { allocator, stacks, musl, .. } = self;
-        let mut seen = Seen { smaps, allocator, stacks, musl, ..Seen::default() };
+        let Self { allocator, stacks, musl, native, .. } = self;
+        let mut seen = Seen { smaps, allocator, stacks, musl, native, ..Seen::default() };
         if count == 0 {
             return seen;
         }

@@ -1,6 +1,7 @@
 //! What an account is made from: what the JVM said, and what was seen of its memory.
 
 use super::musl;
+use super::native::NativeMappings;
 use crate::observe::addresses::JvmAddresses;
 use crate::observe::class_loaders::ClassLoader;
 use crate::observe::code_heaps::CodeHeap;
@@ -103,6 +104,8 @@ pub struct Seen {
     pub chunks: BTreeMap<usize, Vec<MmappedChunk>>,
     /// Where the threads' stacks were.
     pub stacks: Vec<ThreadStack>,
+    /// What libraries other than the JVM's mapped themselves.
+    pub native: NativeMappings,
 }
 
 impl Seen {

@@ -1,6 +1,7 @@
 //! Cuts the mappings by the claims, and says what has to be read to know who owns the rest.
 
 use super::claims::{Claim, Claims};
+use super::native;
 use crate::kernel::mapping::Mapping;
 use crate::observe::glibc::HEAP_MAX;
 use crate::observe::smaps::Smaps;
@@ -109,6 +110,10 @@ fn own_claim(mapping: &Mapping) -> Option<Claim> {
         "" | "[heap]" => None,
         "[stack]" => claim(Owner::ThreadStacks, "thread", "main (launcher)"),
         path if path.starts_with("[anon") => None,
+        path if path.starts_with("anon_inode:") => {
+            let kind = path.trim_start_matches("anon_inode:").trim_matches(['[', ']']);
+            claim(Owner::Native, "library", &native::named_by_kernel(kind))
+        }
         path if path.starts_with('[') => claim(Owner::Libraries, "file", path),
         path if path.starts_with("/memfd:java_heap") => claim(Owner::JavaHeap, "file", path),
         _ if name.ends_with(".jsa") => claim(Owner::Cds, "file", &mapping.path),

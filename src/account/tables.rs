@@ -51,6 +51,16 @@ pub(super) struct Sizes {
     pub(super) foreign_malloc: bool,
     /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and the start of 8 GiB later.
     pub(super) z: bool,
+    /// Where libraries other than the JVM's are loaded, whose mappings may be as long as a table: the addresses that
+    /// HotSpot's own structures name. A table without a hole behind it then has to begin at one of them.
+    pub(super) named: Option<BTreeSet<u64>>,
+}
+
+impl Sizes {
+    /// Whether a table may begin here.
+    fn may_begin(&self, start: u64) -> bool {
+        self.named.as_ref().is_none_or(|named| named.contains(&start))
+    }
 }
 
 /// A table: where it is committed, as offsets, and how long it is.
@@ -252,6 +262,9 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
     full.sort_by_key(|table| table.length);
     full.dedup_by_key(|table| table.length);
     let whole = |(start, end): (u64, u64)| {
+        if let Some(named) = &sizes.named {
+            return named_in_full(start, end, named, &full, sizes);
+        }
         if let Some(table) = by_regions(start, end, sizes) {
             return vec![table];
         }
@@ -265,6 +278,25 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
     free.into_iter().flat_map(whole).collect()
 }
 
+/// The tables that end a stretch, back to back, each of which begins where HotSpot's own structures say and is as long
+/// as one of its tables. What is before them may be anything.
+fn named_in_full(start: u64, end: u64, named: &BTreeSet<u64>, full: &[&Table], sizes: &Sizes) -> Vec<Claim> {
+    let mut found: Vec<Claim> = Vec::new();
+    let mut behind = end;
+    let table = |at: u64, behind: u64| {
+        let whole = full.iter().find(|table| at.checked_add(table.length) == Some(behind));
+        let whole = whole.map(|table| Claim::new(at, behind, Owner::Gc, "table", table.name));
+        whole.or_else(|| by_regions(at, behind, sizes))
+    };
+    while start < behind
+        && let Some(last) = named.range(start..behind).find_map(|at| table(*at, behind))
+    {
+        behind = last.start;
+        found.push(last);
+    }
+    found
+}
+
 /// The largest sum of lengths, each taken up to [`SAME_MAX`] times, that fits into `length`.
 fn longest_sum(tables: &[&Table], length: u64) -> u64 {
     let Some((table, others)) = tables.split_last() else { return 0 };
@@ -276,7 +308,7 @@ fn longest_sum(tables: &[&Table], length: u64) -> u64 {
 /// A table with a row for each region of the heap, if this stretch is exactly as long as one: `G1FromCardCache`, a
 /// pointer and a row of whole 128 bytes for each region, 8 bytes for each worker (JDK 11–25, `Padded2DArray`).
 fn by_regions(start: u64, end: u64, sizes: &Sizes) -> Option<Claim> {
-    let length = end.checked_sub(start).filter(|length| *length > 0)?;
+    let length = end.checked_sub(start).filter(|length| *length > 0 && sizes.may_begin(start))?;
     let regions = sizes.regions.filter(|regions| *regions < 1 << 20)?;
     let whole = |row: u64| (regions * (8 + row * 128) + 128).next_multiple_of(PAGE);
     let fits = (1..=8).any(|row| whole(row) == length);
@@ -411,6 +443,46 @@ mod tests {
         let found = by_size(&maps, &[heap], &sizes);
         let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end)).collect();
         assert_eq!(found, [(0x7f60_0000_0000, 0x7f60_0020_0000), (0x7f70_0000_0000, 0x7f70_0020_1000)]);
+    }
+
+    /// As seen beside DuckDB with G1 and a heap of 128 MiB: mappings of its jemalloc of 8 MiB were as long as tables.
+    #[test]
+    fn beside_a_foreign_library_only_what_hotspot_names_is_a_table() {
+        let maps = parse(
+            "40000000-48000000 rw-p 0 00:00 0\n7f6000000000-7f6000800000 rw-p 0 00:00 0\n\
+             7f7000000000-7f7000400000 rw-p 0 00:00 0\n7f8000000000-7f8000080000 rw-p 0 00:00 0\n\
+             7f9000000000-7f9000045000 rw-p 0 00:00 0\n",
+        );
+        let heap = Claim::new(1 << 30, (1 << 30) + (128 << 20), Owner::JavaHeap, "", "");
+        let named = [
+            0x7f70_0000_0000,
+            0x7f70_0020_0000,
+            0x7f80_0004_0000,
+            0x7f60_0000_1000,
+            0x7f90_0000_0000,
+            0x7f90_0000_5000,
+        ];
+        let found = |named: Option<BTreeSet<u64>>| {
+            let sizes = Sizes { heap: Some((heap.start, heap.end)), regions: Some(128), named, ..Sizes::default() };
+            let mut found: Vec<_> = by_size(&maps, std::slice::from_ref(&heap), &sizes)
+                .iter()
+                .map(|claim| (claim.start, claim.end))
+                .collect();
+            found.sort_unstable();
+            found
+        };
+        assert!(found(None).iter().any(|(start, _)| *start == 0x7f60_0000_0000), "by its length alone it is one");
+        assert_eq!(found(Some(BTreeSet::new())), []);
+        let told = [
+            (0x7f70_0000_0000, 0x7f70_0020_0000),
+            (0x7f70_0020_0000, 0x7f70_0040_0000),
+            (0x7f80_0004_0000, 0x7f80_0008_0000),
+            (0x7f90_0000_0000, 0x7f90_0000_5000),
+            (0x7f90_0000_5000, 0x7f90_0004_5000),
+        ];
+        // The first of the two bitmaps is as long as a table of both.
+        let both = [&[(0x7f70_0000_0000, 0x7f70_0040_0000)], &told[2..]].concat();
+        assert_eq!(found(Some(named.into())), both);
     }
 
     #[test]

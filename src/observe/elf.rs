@@ -4,6 +4,8 @@
 //!
 //! By hand, and a piece at a time: a crate would hold all names of libjvm at once, some 8 MB for one of them.
 
+use super::memory::{Memory, ProcessMemory};
+use super::pagemap::PageMap;
 use super::procfs::{Process, open_below, read_from_start};
 use super::{inside, memory};
 use crate::kernel::mapping::{DELETED, Mapping};
@@ -171,18 +173,22 @@ fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
     Some(memory::number(bytes.get(at..at.checked_add(len)?)?))
 }
 
-/// The libraries among the mappings that take more address space than their file gives.
+/// The libraries among the mappings that take more address space than their file gives. Many programs delete a library
+/// that they unpacked once it is loaded; its headers are then read from memory, where they are mapped.
 pub fn images(process: &Process, maps: &[Mapping]) -> Vec<Image> {
     let mut spans: BTreeMap<&str, Option<u64>> = BTreeMap::new();
     let mut images = Vec::new();
     for first in maps.iter().filter(|mapping| mapping.offset == 0 && mapping.inode != 0) {
-        let Some(path) = first.file().filter(|_| !first.path.ends_with(DELETED)) else { continue };
+        let Some(path) = first.file() else { continue };
         let executable = |mapping: &Mapping| mapping.path == first.path && mapping.perms.contains('x');
         if !maps.iter().any(executable) {
             continue;
         }
-        let span = *spans.entry(path).or_insert_with(|| {
+        let span = *spans.entry(&first.path).or_insert_with(|| {
             let mut buffer = [0; HEAD];
+            if first.path.ends_with(DELETED) {
+                return span(mapped_head(process, first, &mut buffer)?);
+            }
             let file = inside::file(process, path).ok()?;
             span(read_from_start(&file, &mut buffer).ok()?)
         });
@@ -191,6 +197,30 @@ pub fn images(process: &Process, maps: &[Mapping]) -> Vec<Image> {
         }
     }
     images
+}
+
+/// The first page of a mapping, unless reading it would bring it into memory.
+fn mapped_head<'b>(process: &Process, first: &Mapping, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    let mut present = false;
+    let end = first.start.checked_add(HEAD as u64)?;
+    PageMap::open(process).ok()?.runs(first.start, end, &mut |run| present |= !run.swapped).ok()?;
+    let is_read = present && ProcessMemory::open(process).ok()?.read(first.start, buffer);
+    is_read.then_some(&*buffer)
+}
+
+/// The allocator whose name stands in a library's file; `None` where none does, or the file cannot be read.
+pub fn allocator_named(process: &Process, path: &str) -> Option<&'static str> {
+    const NAMES: [&str; 3] = ["mimalloc", "tcmalloc", "jemalloc"];
+    let file = inside::file(process, path).ok()?;
+    let size = file.metadata().ok()?.len().min(SECTION_BYTES_MAX);
+    let finders = NAMES.map(Finder::new);
+    let mut found = None;
+    pieces(&file, Section { kind: 0, link: 0, start: 0, size }, 8, |_, piece| {
+        let named = || NAMES.iter().zip(&finders).find(|(_, finder)| finder.find(piece).is_some());
+        found = found.or_else(|| named().map(|(name, _)| *name));
+    })
+    .ok()?;
+    found
 }
 
 #[cfg(test)]

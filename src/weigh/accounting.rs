@@ -5,6 +5,7 @@
 //! looked at after that.
 
 use super::musl_malloc::{self, MuslMalloc};
+use super::native_libraries;
 use super::turns::Turns;
 use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
@@ -182,6 +183,7 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     if let Some(memory) = memory {
         enter_mmapped(&memory, &plan, &malloc, &mut seen);
     }
+    seen.native = native_libraries::look(process, said, &seen);
     Ok((seen, pause, failed))
 }
 

@@ -14,6 +14,7 @@ mod identity;
 mod loaders;
 mod machine_wide;
 mod musl_malloc;
+mod native_libraries;
 mod objects;
 mod once;
 mod outside;

@@ -78,7 +78,7 @@ fn context(
 }
 
 /// The pages of a range as they are now; none where they cannot be read, so that nothing of it is.
-fn pages_of(map: &mut PageMap) -> Box<PagesOf<'_>> {
+pub(super) fn pages_of(map: &mut PageMap) -> Box<PagesOf<'_>> {
     Box::new(|start, end| {
         let mut runs = Vec::new();
         if map.runs(start, end, &mut |run| runs.push(run)).is_err() {

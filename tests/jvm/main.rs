@@ -35,6 +35,7 @@ mod invocation;
 mod loaders;
 mod matrix;
 mod musl;
+mod native;
 mod netty;
 #[path = "../shared/nmt_detail.rs"]
 mod nmt_detail;

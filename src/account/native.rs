@@ -1,0 +1,218 @@
+//! Memory that libraries other than the JVM's mapped themselves: what of a process may be theirs, and what evidence says
+//! that it is.
+//!
+//! The rule. A stretch may be theirs if it is anonymous and neither the JVM, nor a file, nor malloc claims it. It is
+//! theirs if an allocator inside such a library was walked and has it; if the library's own data, or memory that is the
+//! library's already, has a pointer into it; if an object of malloc that the library's data names has a pointer to its
+//! first byte, and no structure of HotSpot has; or if the kernel has a name for it that is neither malloc's nor the
+//! JVM's. Whatever else nobody claims may be HotSpot's, and stays unexplained.
+
+use super::claims::Claim;
+use crate::owner::Owner;
+use std::collections::BTreeSet;
+
+/// Libraries that keep no memory of their own: the C library's parts, and what the JDK itself is linked to. Names up to
+/// the first dot or hyphen.
+const OF_THE_SYSTEM: [&str; 14] = [
+    "ld",
+    "libc",
+    "libm",
+    "libdl",
+    "libpthread",
+    "librt",
+    "libresolv",
+    "libgcc_s",
+    "libstdc++",
+    "libz",
+    "libnss_files",
+    "libnss_dns",
+    "libnsl",
+    "libutil",
+];
+
+/// How it is known whose a stretch is, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NativeEvidence {
+    /// A jemalloc in the library was walked, and gave it out.
+    InUse,
+    /// The same, and it is free.
+    Free,
+    /// The same, where what is free could not be told.
+    NotSplit,
+    /// The library's own data have a pointer into it.
+    Data,
+    /// Memory that is the library's has a pointer into it.
+    Memory,
+    /// An object of malloc that the library's data name has a pointer to its first byte.
+    Object,
+    /// The kernel has a name for it.
+    Name,
+}
+
+impl NativeEvidence {
+    /// Whether the range is known to the byte.
+    pub fn is_exact(self) -> bool {
+        matches!(self, Self::InUse | Self::Free | Self::NotSplit)
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::InUse => "in use, by its jemalloc's tables",
+            Self::Free => "free, by its jemalloc's tables",
+            Self::NotSplit => "by its jemalloc's tables, not split",
+            Self::Data => "its data point there",
+            Self::Memory => "memory of its own points there",
+            Self::Object => "an object of its points there",
+            Self::Name => "named by the kernel",
+        }
+    }
+}
+
+/// A stretch that a library mapped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NativeRange {
+    /// First address.
+    pub start: u64,
+    /// First address behind.
+    pub end: u64,
+    /// The library's file, or the kernel's name of the mapping.
+    pub of: String,
+    /// Which allocator the library has, where that is known: `mimalloc`.
+    pub allocator: Option<&'static str>,
+    /// How that is known.
+    pub evidence: NativeEvidence,
+}
+
+/// What libraries other than the JVM's mapped.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NativeMappings {
+    /// In any order.
+    pub ranges: Vec<NativeRange>,
+    /// Where such libraries are loaded: first addresses of pages that HotSpot's own structures name.
+    pub tables: Option<BTreeSet<u64>>,
+}
+
+impl NativeMappings {
+    /// The claims of those ranges that are known like this.
+    pub(super) fn claims(&self, which: impl Fn(NativeEvidence) -> bool) -> Vec<Claim> {
+        let wanted = self.ranges.iter().filter(|range| which(range.evidence));
+        let claim = |range: &NativeRange| {
+            let owner = if range.evidence == NativeEvidence::Free { Owner::NativeRetained } else { Owner::Native };
+            Claim::new(range.start, range.end, owner, "library", &range.name())
+        };
+        // What is exactly known comes before the rest, whatever of it is free.
+        let mut exact: Vec<(u64, u64)> = self
+            .ranges
+            .iter()
+            .filter(|range| range.evidence.is_exact())
+            .map(|range| (range.start, range.end))
+            .collect();
+        exact.sort_unstable();
+        let cut = |range: &NativeRange| {
+            let from = exact.partition_point(|(_, end)| *end <= range.start);
+            let within = exact[from..].iter().take_while(|(start, _)| *start < range.end).copied();
+            let mut at = range.start;
+            let mut parts = Vec::new();
+            for (start, end) in within.chain([(range.end, range.end)]) {
+                parts.push(Claim { start: at, end: start.max(at), ..claim(range) });
+                at = at.max(end);
+            }
+            parts
+        };
+        wanted.flat_map(|range| if range.evidence.is_exact() { vec![claim(range)] } else { cut(range) }).collect()
+    }
+}
+
+impl NativeRange {
+    /// `libduckdb_java.so: in use, by its jemalloc's tables`; the same in every trial.
+    fn name(&self) -> String {
+        match (self.evidence, self.allocator) {
+            (NativeEvidence::Name, _) => named_by_kernel(&self.of),
+            (evidence, Some(allocator)) => format!("{} ({allocator}): {}", stable(&self.of), evidence.words()),
+            (evidence, None) => format!("{}: {}", stable(&self.of), evidence.words()),
+        }
+    }
+}
+
+/// What memory is called that only its name in `maps` tells anything of.
+pub(super) fn named_by_kernel(name: &str) -> String {
+    format!("library unknown: `{name}` by the kernel")
+}
+
+/// The file name of a library without the digits that a program gave it when it unpacked it.
+fn stable(path: &str) -> String {
+    const RANDOM_MIN: usize = 6;
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let Some(end) = name.find(".so") else { return name.to_owned() };
+    let digits = name[..end].bytes().rev().take_while(u8::is_ascii_digit).count();
+    let cut = if digits >= RANDOM_MIN { end - digits } else { end };
+    format!("{}{}", name[..cut].trim_end_matches(['-', '_', '.']), &name[end..])
+}
+
+/// Whether a library is neither the JVM's nor the system's; `jvm` is the file of libjvm.
+pub fn foreign(path: &str, jvm: Option<&str>) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    // `HOME/lib/server/libjvm.so`.
+    let home = jvm.and_then(|jvm| jvm.rsplitn(4, '/').nth(3));
+    let of_jdk = home.is_some_and(|home| path.strip_prefix(home).is_some_and(|rest| rest.starts_with('/')));
+    let stem = name.split(['.', '-']).next().unwrap_or(name);
+    let of_system = OF_THE_SYSTEM.contains(&stem) || !name.contains(".so");
+    !of_jdk && !of_system && name != "libjvm.so"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JVM: Option<&str> = Some("/opt/jdk/lib/server/libjvm.so");
+
+    #[test]
+    fn libraries_of_the_jdk_and_of_the_system_are_not_foreign() {
+        for path in [
+            "/opt/jdk/lib/libnet.so",
+            "/opt/jdk/lib/server/libjvm.so",
+            "/lib/libc.so.6",
+            "/lib/libm-2.31.so",
+            "/lib/ld-musl-x86_64.so.1",
+            "/usr/lib/libstdc++.so.6",
+            "/lib/libz.so.1",
+            "/opt/jdk/bin/java",
+        ] {
+            assert!(!foreign(path, JVM), "{path}");
+        }
+        for path in
+            ["/tmp/libduckdb_java724.so", "/usr/lib/librocksdb.so.7", "/opt/jdk-agent/libagent.so", "/lib/libzstd.so"]
+        {
+            assert!(foreign(path, JVM), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_library_is_called_alike_in_every_trial() {
+        for (path, name) in [
+            ("/tmp/libduckdb_java7246049942183464125.so", "libduckdb_java.so"),
+            ("/tmp/librocksdbjni17.so", "librocksdbjni17.so"),
+            ("/usr/lib/libfoo-123456.so.2", "libfoo.so.2"),
+            ("/x/odd", "odd"),
+        ] {
+            assert_eq!(stable(path), name);
+        }
+    }
+
+    #[test]
+    fn what_is_free_is_retained_and_what_is_exact_comes_first() {
+        let range =
+            |start, end, evidence| NativeRange { start, end, of: "/a/libx.so".into(), allocator: None, evidence };
+        let ranges = vec![
+            range(0, 100, NativeEvidence::Data),
+            range(10, 20, NativeEvidence::InUse),
+            range(20, 30, NativeEvidence::Free),
+        ];
+        let settled = super::super::claims::Claims::settle(NativeMappings { ranges, tables: None }.claims(|_| true));
+        let found: Vec<_> = settled.all().iter().map(|claim| (claim.start, claim.owner, claim.name.as_str())).collect();
+        let data = "libx.so: its data point there";
+        let (used, free) = ("libx.so: in use, by its jemalloc's tables", "libx.so: free, by its jemalloc's tables");
+        let (native, retained) = (Owner::Native, Owner::NativeRetained);
+        assert_eq!(found, [(0, native, data), (10, native, used), (20, retained, free), (30, native, data)]);
+    }
+}

@@ -1,0 +1,316 @@
+//! A jemalloc that is linked into a library, walked from outside (jemalloc 5.3, 64 bit, pages of 4 KiB; layouts from
+//! `include/jemalloc/internal/rtree.h`, `edata.h` and `sc.h`).
+//!
+//! No name is needed, since libraries are stripped and give jemalloc's names prefixes of their own: its radix tree is
+//! found by what is in it. The root is an array in the library's data, with a pointer to a leaf for each GiB of
+//! addresses; a leaf has a word for each page of that GiB; such a word leads to an `edata_t`, which has the address and
+//! the size of the extent that the page belongs to. So each word can be checked against its place. Where they agree,
+//! there is a jemalloc, and its extents are exactly known.
+//!
+//! The process runs meanwhile, so a few words may disagree. Only present pages are read.
+
+use super::mallocng::PagesOf;
+use super::memory::{Memory, number};
+use super::pointers::{Pointer, words};
+use std::collections::BTreeMap;
+
+const PAGE: u64 = 4096;
+/// Each of the two levels of the tree decides this many bits of a page's number (`RTREE_NSB` / 2).
+const LEVEL_BITS: u32 = 18;
+const PAGE_BITS: u32 = 12;
+const LEAF_BYTES: u64 = 8 << LEVEL_BITS;
+/// Leaves and `edata_t` begin at cache lines, the latter at 128 bytes: the bits below hold what the page is.
+const LINE: u64 = 64;
+const EDATA: u64 = 128;
+/// The bits of a word that are an address; above it is the number of a size.
+const ADDRESS: u64 = (1 << 48) - EDATA;
+const SIZE: u64 = 0xffff << 48;
+/// The bits between what the page is and the address, which are never set.
+const UNUSED: u64 = 0x60;
+/// Sizes of chunks that there are (`SC_NSIZES` is 232; that number stands for none).
+const SIZES: u64 = 235;
+/// What is read of an `edata_t`: `e_bits`, `e_addr`, `e_size_esn`.
+const HEAD: usize = 24;
+/// Fewer words than this that agree may be chance.
+const AGREE_MIN: usize = 4;
+/// One word in so many may disagree.
+const DISAGREE_SHARE: usize = 20;
+/// A leaf is given up where so many words in it are none of a leaf.
+const FOREIGN_MAX: usize = 16;
+/// The most extents that are followed: 12 MiB of their heads.
+const EXTENTS_MAX: usize = 1 << 19;
+
+/// A stretch that jemalloc took from the system and gives out, keeps or has given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// First address.
+    pub start: u64,
+    /// First address behind.
+    pub end: u64,
+    /// Bytes of it that nobody uses: all where it is dirty, muzzy or retained, the free regions of a slab.
+    pub free: u64,
+}
+
+/// What a walk found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walk {
+    /// In address order, disjoint.
+    pub extents: Vec<Extent>,
+    /// Whether `free` can be trusted.
+    pub split: Split,
+}
+
+/// Whether what is in use could be told from what is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Split {
+    /// It could.
+    Known,
+    /// The layout of `edata_t` is another one than that of jemalloc 5.3.
+    Unknown,
+}
+
+/// A word of a leaf with what its `edata_t` says.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    edata: u64,
+    word: u64,
+    bits: u64,
+    addr: u64,
+    size: u64,
+}
+
+/// The jemalloc whose root has these pointers; `None` where there is none. `pointers` are the words of a library's data.
+pub fn walk(memory: &dyn Memory, pages_of: &mut PagesOf, pointers: &[Pointer]) -> Option<Walk> {
+    let mut roots: BTreeMap<u64, Vec<Page>> = BTreeMap::new();
+    for pointer in pointers.iter().filter(|pointer| pointer.to.is_multiple_of(LINE)) {
+        if let Some((number, pages)) = read_leaf(memory, pages_of, pointer.to)
+            && let Some(root) = pointer.at.checked_sub(number * 8)
+        {
+            roots.entry(root).or_default().extend(pages);
+        }
+    }
+    let pages = roots.into_values().max_by_key(Vec::len)?;
+    let extents: BTreeMap<u64, Page> = pages.into_iter().map(|page| (page.edata, page)).collect();
+    Some(conclude(extents.values()))
+}
+
+/// The leaf at this address: its number in the root, and the pages that agree. `None` where it is none.
+fn read_leaf(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<(u64, Vec<Page>)> {
+    let end = at.checked_add(LEAF_BYTES)?;
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    let mut foreign = 0;
+    for mut run in pages_of(at & !(PAGE - 1), end.checked_next_multiple_of(PAGE)?) {
+        (run.start, run.end) = (run.start.max(at), run.end.min(end));
+        // Piece by piece: what is no leaf shows soon.
+        while run.start < run.end && foreign <= FOREIGN_MAX.max(found.len()) && found.len() < 1 << LEVEL_BITS {
+            let mut unbounded = u64::MAX;
+            let piece = super::pagemap::Run { end: run.end.min(run.start + (64 << 10)), ..run };
+            words(memory, &[piece], &mut unbounded, &mut |word| match is_word(word.to) {
+                // The place of a page that has been given back: a size that stands for none, and no address.
+                _ if word.to & !SIZE == 0 => {}
+                true => found.push(((word.at - at) / 8, word.to)),
+                false => foreign += 1,
+            });
+            run.start = piece.end;
+        }
+    }
+    let few = |disagree: usize, agree: usize| agree >= AGREE_MIN && disagree * DISAGREE_SHARE <= agree;
+    few(foreign, found.len()).then_some(())?;
+    let heads = read_heads(memory, pages_of, &found)?;
+    let page = |(place, word): &(u64, u64)| {
+        let [bits, addr, size] = *heads.get(&(word & ADDRESS))?;
+        let first = addr >> PAGE_BITS;
+        let pages = (size >> PAGE_BITS).max(1);
+        let here = first >> LEVEL_BITS << LEVEL_BITS | place;
+        let page =
+            Page { edata: word & ADDRESS, word: *word, bits, addr: first << PAGE_BITS, size: pages << PAGE_BITS };
+        (here.wrapping_sub(first) < pages).then_some((first >> LEVEL_BITS, page))
+    };
+    let pages: Vec<(u64, Page)> = found.iter().filter_map(page).collect();
+    let (number, _) = *pages.first()?;
+    let pages: Vec<Page> = pages.into_iter().filter(|(of, _)| *of == number).map(|(_, page)| page).collect();
+    few(found.len() - pages.len(), pages.len()).then_some((number, pages))
+}
+
+/// Whether this may be a word of a leaf.
+fn is_word(word: u64) -> bool {
+    word >> 48 <= SIZES && word & UNUSED == 0 && word & ADDRESS >= PAGE
+}
+
+/// What the `edata_t` of these words say, by their addresses; those that are not in memory are left out.
+fn read_heads(memory: &dyn Memory, pages_of: &mut PagesOf, found: &[(u64, u64)]) -> Option<BTreeMap<u64, [u64; 3]>> {
+    let mut wanted: Vec<u64> = found.iter().map(|(_, word)| word & ADDRESS).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    (wanted.len() <= EXTENTS_MAX).then_some(())?;
+    let (mut page, mut present) = (0, false);
+    wanted.retain(|at| {
+        if at & !(PAGE - 1) != page {
+            page = at & !(PAGE - 1);
+            present = pages_of(page, page + PAGE).iter().any(|run| !run.swapped);
+        }
+        present
+    });
+    let mut bytes = vec![0; wanted.len() * HEAD];
+    memory.read_each(&wanted, &mut bytes).then_some(())?;
+    let heads = bytes.chunks_exact(HEAD).map(|head| [number(&head[..8]), number(&head[8..16]), number(&head[16..])]);
+    Some(wanted.into_iter().zip(heads).collect())
+}
+
+/// The extents of these pages.
+fn conclude<'p>(pages: impl Iterator<Item = &'p Page>) -> Walk {
+    let (mut extents, mut strange): (Vec<Extent>, usize) = (Vec::new(), 0);
+    for page in pages {
+        let free = free(page).unwrap_or_else(|| {
+            strange += 1;
+            0
+        });
+        extents.push(Extent { start: page.addr, end: page.addr.saturating_add(page.size), free });
+    }
+    let split = if strange * DISAGREE_SHARE <= extents.len() { Split::Known } else { Split::Unknown };
+    extents.sort_by_key(|extent| (extent.start, extent.end));
+    let mut reached = 0;
+    extents.retain(|extent| {
+        let apart = extent.start >= reached;
+        reached = if apart { extent.end } else { reached };
+        apart
+    });
+    Walk { extents, split }
+}
+
+/// How much of an extent nobody uses; `None` where its word in the leaf and its `e_bits` do not agree, as they do in
+/// jemalloc 5.3 (`EDATA_BITS_*`: arena 12 bits, slab, committed, pai, zeroed, guarded, state 3, size 8, free regions 10;
+/// in the leaf: slab, head, state 3). States: 0 active, 1 dirty, 2 muzzy, 3 retained, 4 and 5 on the way.
+fn free(page: &Page) -> Option<u64> {
+    let field = |from: u32, width: u32| page.bits >> from & ((1 << width) - 1);
+    let (slab, state, class, regions) = (field(12, 1), field(17, 3), field(20, 8), field(28, 10));
+    (page.word & 1 == slab && page.word >> 2 & 7 == state && state <= 5).then_some(())?;
+    match (state, slab) {
+        (0, 0) => Some(0),
+        (0, _) => {
+            let free = regions.checked_mul(class_size(class)?)?;
+            (free <= page.size).then_some(free)
+        }
+        _ => Some(page.size),
+    }
+}
+
+/// The size of a class (`sz_index2size`): 8, then multiples of 16 up to 64, then four to each doubling.
+fn class_size(class: u64) -> Option<u64> {
+    match class {
+        0 => Some(8),
+        1..=4 => Some(class * 16),
+        5..=231 => {
+            let (group, step) = ((class - 5) / 4, (class - 5) % 4 + 1);
+            Some((64 << group) + step * (16 << group))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::pagemap::Run;
+    use std::collections::BTreeSet;
+
+    const ROOT: u64 = 0x7f00_0000_0d18;
+    const LEAF: u64 = 0x7f10_0000_00c0;
+    const EDATAS: u64 = 0x7f20_0000_0000;
+    const GIB: u64 = 0x7f83;
+
+    /// A jemalloc that is made up: words by their addresses.
+    #[derive(Default)]
+    struct Made(BTreeMap<u64, u64>);
+
+    impl Made {
+        /// An extent of so many pages: state, size class and free regions of a slab.
+        fn extent(&mut self, n: u64, page: u64, pages: u64, state: u64, slab: Option<(u64, u64)>) {
+            let edata = EDATAS + n * EDATA;
+            let (class, free) = slab.unwrap_or((52, 0));
+            let is_slab = u64::from(slab.is_some());
+            let addr = (GIB << LEVEL_BITS | page) << PAGE_BITS;
+            // Of a large one, jemalloc begins anywhere in the first page.
+            let begin = if slab.is_some() { addr } else { addr + 0x340 };
+            self.0.insert(edata, is_slab << 12 | 1 << 13 | state << 17 | class << 20 | free << 28);
+            self.0.insert(edata + 8, begin);
+            self.0.insert(edata + 16, pages * PAGE | 7);
+            let word = 232 << 48 | edata | state << 2 | is_slab;
+            for place in if slab.is_some() { (page..page + pages).collect() } else { vec![page, page + pages - 1] } {
+                self.0.insert(LEAF + place * 8, word);
+            }
+        }
+
+        fn walk(&self) -> Option<Walk> {
+            let pages: BTreeSet<u64> = self.0.keys().map(|at| at & !(PAGE - 1)).collect();
+            let mut pages_of = |start: u64, end: u64| {
+                let inside = pages.range(start..end).map(|page| Run { start: *page, end: page + PAGE, swapped: false });
+                inside.collect()
+            };
+            walk(self, &mut pages_of, &[Pointer { at: ROOT + 8 * GIB, to: LEAF }, Pointer { at: 64, to: EDATAS }])
+        }
+    }
+
+    impl Memory for Made {
+        fn read(&self, at: u64, into: &mut [u8]) -> bool {
+            into.fill(0);
+            for (address, word) in self.0.range(at..at + into.len() as u64) {
+                let offset = (address - at) as usize;
+                into[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
+            }
+            true
+        }
+    }
+
+    fn made() -> Made {
+        let mut made = Made::default();
+        // What is left of pages that were given back.
+        made.0.extend((1000..1100).map(|place| (LEAF + place * 8, 232 << 48)));
+        made.extent(0, 100, 65, 0, None);
+        made.extent(1, 200, 2, 0, Some((12, 5)));
+        made.extent(2, 300, 10, 1, None);
+        made.extent(3, 400, 10, 2, None);
+        made.extent(4, 500, 100, 3, None);
+        made
+    }
+
+    #[test]
+    fn extents_are_found_with_what_nobody_uses_of_them() {
+        let walk = made().walk().unwrap();
+        let found: Vec<_> =
+            walk.extents.iter().map(|extent| ((extent.end - extent.start) / PAGE, extent.free)).collect();
+        assert_eq!(found, [(65, 0), (2, 5 * 256), (10, 10 * PAGE), (10, 10 * PAGE), (100, 100 * PAGE)]);
+        assert_eq!(walk.split, Split::Known);
+    }
+
+    #[test]
+    fn words_that_do_not_stand_in_their_place_are_no_leaf() {
+        let mut shifted = Made::default();
+        made().0.into_iter().for_each(|(at, word)| {
+            let here = (LEAF..LEAF + LEAF_BYTES).contains(&at);
+            shifted.0.insert(if here { at + 8 * 200 } else { at }, word);
+        });
+        assert_eq!(shifted.walk(), None);
+        let mut full = made();
+        full.0.extend((1000..1200).map(|place| (LEAF + place * 8, 0x7777_6666_5555_4444)));
+        assert_eq!(full.walk(), None, "a leaf has no other words");
+    }
+
+    /// jemalloc 5.2 has neither the state in the leaf nor `guarded` in `e_bits`.
+    #[test]
+    fn another_layout_is_not_split() {
+        let mut older = made();
+        for n in 0..5 {
+            *older.0.get_mut(&(EDATAS + n * EDATA)).unwrap() ^= 1 << 17;
+        }
+        let walk = older.walk().unwrap();
+        assert_eq!((walk.extents.len(), walk.split), (5, Split::Unknown));
+    }
+
+    #[test]
+    fn classes_have_the_sizes_of_jemalloc() {
+        let sizes = [0, 1, 4, 5, 8, 12, 28, 36, 52].map(class_size);
+        assert_eq!(sizes, [8, 16, 64, 80, 128, 256, 4096, 16 << 10, 256 << 10].map(Some));
+        assert_eq!(class_size(232), None);
+    }
+}

@@ -1,0 +1,155 @@
+//! Words in the memory of a process that lead into given stretches of it: in a library's own data, in what these words
+//! lead to, and so on. A word that leads there may be a pointer or a number by chance, so this is evidence; what it is
+//! evidence of, `account` and `weigh` decide. Only pages that are present are read.
+
+use super::mallocng::PagesOf;
+use super::memory::{Memory, number};
+use super::pagemap::Run;
+use std::collections::BTreeSet;
+
+/// Bytes read at once.
+const WINDOW: u64 = 64 << 10;
+const PAGE: u64 = 4096;
+/// What is read of an object of malloc: `G1CollectedHeap`, the longest that matters, names its tables within 1 KiB.
+const OBJECT: u64 = 1024;
+/// The most objects that are read of one library: 32 MiB.
+const OBJECTS_MAX: usize = 1 << 15;
+
+/// A word that may be an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pointer {
+    /// Where it is.
+    pub at: u64,
+    /// Where it leads.
+    pub to: u64,
+}
+
+/// Disjoint stretches of memory, in address order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stretches(Vec<(u64, u64)>);
+
+impl Stretches {
+    /// In any order; of two that overlap the second is left out.
+    pub fn new(mut list: Vec<(u64, u64)>) -> Self {
+        list.retain(|(start, end)| start < end);
+        list.sort_unstable();
+        let mut reached = 0;
+        list.retain(|(start, end)| {
+            let apart = *start >= reached;
+            reached = if apart { *end } else { reached };
+            apart
+        });
+        Self(list)
+    }
+
+    /// Which of them holds this address.
+    pub fn of(&self, at: u64) -> Option<usize> {
+        let n = self.0.partition_point(|(start, _)| *start <= at).checked_sub(1)?;
+        (at < self.0[n].1).then_some(n)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[(u64, u64)] {
+        &self.0
+    }
+}
+
+/// Every aligned word of these runs that is not zero; `left` bytes may still be read.
+pub fn words(memory: &dyn Memory, runs: &[Run], left: &mut u64, each: &mut dyn FnMut(Pointer)) {
+    let mut window = vec![0; WINDOW as usize];
+    for run in runs.iter().filter(|run| !run.swapped) {
+        let mut at = run.start.next_multiple_of(8);
+        while at < run.end && *left > 0 {
+            let len = (run.end - at).min(WINDOW);
+            *left = left.saturating_sub(len);
+            let bytes = &mut window[..len as usize];
+            if memory.read(at, bytes) {
+                let found = bytes.chunks_exact(8).map(number).zip((at..).step_by(8));
+                found.filter(|(to, _)| *to != 0).for_each(|(to, at)| each(Pointer { at, to }));
+            }
+            at += len;
+        }
+    }
+}
+
+/// The words of objects that `roots` lead to, of those that these lead to, and so on, `depth` times. Objects lie in
+/// `heaps`; each is read once.
+pub fn through_objects(
+    memory: &dyn Memory,
+    pages_of: &mut PagesOf,
+    roots: Vec<u64>,
+    heaps: &Stretches,
+    depth: u32,
+    each: &mut dyn FnMut(Pointer),
+) {
+    let mut seen: BTreeSet<u64> = BTreeSet::new();
+    let mut ahead = roots;
+    for _ in 0..depth {
+        let mut found = Vec::new();
+        for object in std::mem::take(&mut ahead) {
+            // Chunks of malloc are aligned to 16 bytes.
+            let start = object & !15;
+            let Some(heap) = heaps.of(start).map(|n| heaps.all()[n]) else { continue };
+            if seen.len() == OBJECTS_MAX || !seen.insert(start) {
+                continue;
+            }
+            let end = start.saturating_add(OBJECT).min(heap.1);
+            let runs = pages_of(start & !(PAGE - 1), end.next_multiple_of(PAGE));
+            let inside = runs.iter().map(|run| Run { start: run.start.max(start), end: run.end.min(end), ..*run });
+            let inside: Vec<Run> = inside.filter(|run| run.start < run.end).collect();
+            let mut unbounded = u64::MAX;
+            words(memory, &inside, &mut unbounded, &mut |pointer| {
+                each(pointer);
+                found.push(pointer.to);
+            });
+        }
+        ahead = found;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words at 0x1000, 0x2000 and so on; all else is not there.
+    struct Words(Vec<(u64, u64)>);
+
+    impl Memory for Words {
+        fn read(&self, at: u64, into: &mut [u8]) -> bool {
+            into.fill(0);
+            for (address, word) in &self.0 {
+                if let Some(offset) = address.checked_sub(at).filter(|offset| offset + 8 <= into.len() as u64) {
+                    into[offset as usize..offset as usize + 8].copy_from_slice(&word.to_le_bytes());
+                }
+            }
+            true
+        }
+    }
+
+    fn present(start: u64, end: u64) -> Vec<Run> {
+        vec![Run { start, end, swapped: false }]
+    }
+
+    #[test]
+    fn stretches_that_overlap_are_left_out() {
+        let stretches = Stretches::new(vec![(30, 40), (10, 20), (15, 35), (7, 7)]);
+        assert_eq!(stretches.all(), [(10, 20), (30, 40)]);
+        assert_eq!([9, 10, 19, 20, 39].map(|at| stretches.of(at)), [None, Some(0), Some(0), None, Some(1)]);
+    }
+
+    #[test]
+    fn objects_are_followed_as_deep_as_is_asked_and_swapped_pages_are_not_read() {
+        let memory = Words(vec![(0x1008, 0x2010), (0x2018, 0x3000), (0x3000, 0x9000)]);
+        let heaps = Stretches::new(vec![(0x1000, 0x4000)]);
+        let found = |depth| {
+            let mut found = Vec::new();
+            let mut pages = |start: u64, end: u64| present(start, end);
+            through_objects(&memory, &mut pages, vec![0x1000], &heaps, depth, &mut |pointer| found.push(pointer.to));
+            found
+        };
+        assert_eq!(found(1), [0x2010]);
+        assert_eq!(found(3), [0x2010, 0x3000, 0x9000]);
+        let swapped = [Run { start: 0x1000, end: 0x2000, swapped: true }];
+        words(&memory, &swapped, &mut 4096, &mut |_| panic!("a page that is swapped out was read"));
+    }
+}

@@ -1,0 +1,260 @@
+//! Looks for memory that libraries other than the JVM's mapped themselves: reads the libraries' own data, the jemalloc in
+//! one of them, what they point to, and what HotSpot's structures point to. What counts as evidence says
+//! `account::native`. Nothing is read where no such library is loaded.
+
+use super::musl_malloc::pages_of;
+use crate::account::{self, NativeEvidence, NativeMappings, NativeRange, Said, Seen, Unowned};
+use crate::observe::elf::{self, Image};
+use crate::observe::jemalloc::{self, Split};
+use crate::observe::maps::Allocator;
+use crate::observe::memory::ProcessMemory;
+use crate::observe::pagemap::{PageMap, Run};
+use crate::observe::pointers::{Pointer, Stretches, through_objects, words};
+use crate::observe::procfs::Process;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most that is read of the libraries' own data, and of the memory that they mapped, in bytes of present pages.
+const READ_MAX: u64 = 64 << 20;
+/// From a library's data to an object of malloc, and on to another one.
+const OBJECTS_DEEP: u32 = 2;
+/// From libjvm's data to the heap, to a generation, to its table of offsets.
+const HOTSPOT_DEEP: u32 = 3;
+const PAGE: u64 = 4096;
+
+/// Whose stretch it is, by the library's place in the list.
+type Whose = Option<(usize, NativeEvidence)>;
+
+/// What libraries other than the JVM's mapped, of what is in nobody's hands yet.
+pub(super) fn look(process: &Process, said: &Said, seen: &Seen) -> NativeMappings {
+    let jvm = said.images.iter().find(|image| image.path.ends_with("/libjvm.so"));
+    let jvm_path = jvm.map(|image| image.path.as_str());
+    let libraries: Vec<&Image> =
+        said.images.iter().filter(|image| account::foreign(&image.path, jvm_path) && !replaces_malloc(image)).collect();
+    let unowned = account::unowned(said, seen);
+    let mut found = NativeMappings { tables: (!libraries.is_empty()).then(BTreeSet::new), ..NativeMappings::default() };
+    let open = || Some((ProcessMemory::open(process).ok()?, PageMap::open(process).ok()?));
+    let mut whose: Vec<Whose> = vec![None; unowned.len()];
+    if !libraries.is_empty()
+        && let Some((memory, map)) = open()
+    {
+        let stretches = Stretches::new(unowned.iter().map(|of| (of.start, of.end)).collect());
+        let mut look = Look { memory, map, seen, unowned: &unowned, stretches, heaps: heaps(seen), exact: Vec::new() };
+        whose = look.whose(&libraries, jvm, &mut found);
+    }
+    let mut allocators: BTreeMap<usize, Option<&'static str>> = BTreeMap::new();
+    let walked: BTreeSet<String> = found.ranges.iter().map(|range| range.of.clone()).collect();
+    for (stretch, whose) in unowned.iter().zip(whose) {
+        let (start, end) = (stretch.start, stretch.end);
+        let range = match (whose, &stretch.name) {
+            (Some((library, evidence)), _) => {
+                let of = libraries[library].path.clone();
+                let name = || if walked.contains(&of) { Some("jemalloc") } else { elf::allocator_named(process, &of) };
+                let allocator = *allocators.entry(library).or_insert_with(name);
+                NativeRange { start, end, of, allocator, evidence }
+            }
+            (None, Some(name)) => {
+                NativeRange { start, end, of: name.clone(), allocator: None, evidence: NativeEvidence::Name }
+            }
+            (None, None) => continue,
+        };
+        found.ranges.push(range);
+    }
+    found
+}
+
+/// Whether all of malloc comes from this library, so that whatever it mapped is malloc's.
+fn replaces_malloc(image: &Image) -> bool {
+    let name = image.path.rsplit('/').next().unwrap_or_default();
+    ["libjemalloc", "libmimalloc", "libtcmalloc"].iter().any(|start| name.starts_with(start))
+}
+
+/// The heaps of malloc.
+fn heaps(seen: &Seen) -> Stretches {
+    let main = seen.candidates.iter().map(|(candidate, _)| candidate).filter(|candidate| candidate.main);
+    Stretches::new(main.map(|heap| (heap.start, heap.end)).chain(seen.malloc_ranges()).collect())
+}
+
+/// A look under way.
+struct Look<'a> {
+    memory: ProcessMemory,
+    map: PageMap,
+    seen: &'a Seen,
+    unowned: &'a [Unowned],
+    stretches: Stretches,
+    heaps: Stretches,
+    /// What an allocator that was walked gave out or keeps.
+    exact: Vec<(u64, u64)>,
+}
+
+impl Look<'_> {
+    /// Whose each stretch is; puts what is exactly known, and what HotSpot names, into `found`.
+    fn whose(&mut self, libraries: &[&Image], jvm: Option<&Image>, found: &mut NativeMappings) -> Vec<Whose> {
+        let mut whose: Vec<Whose> = vec![None; self.unowned.len()];
+        let mut votes: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        let mut roots: Vec<Vec<u64>> = Vec::new();
+        let mut left = READ_MAX;
+        for (n, library) in libraries.iter().enumerate() {
+            let (pointers, objects) = self.data(library, &mut left);
+            self.walk_jemalloc(library, &pointers, found);
+            pointers.iter().filter_map(|pointer| self.leads_to(pointer.to)).for_each(|stretch| {
+                *votes.entry((stretch, n)).or_default() += 1;
+            });
+            roots.push(objects);
+        }
+        found.tables = Some(jvm.map(|jvm| self.named_by_hotspot(jvm)).unwrap_or_default());
+        let preloaded = self.seen.allocator;
+        if !matches!(preloaded, Some(Allocator::Glibc | Allocator::Musl | Allocator::Unknown)) {
+            // Whatever a library points to may be malloc's, whose structures are not known.
+            return whose;
+        }
+        let mut most: BTreeMap<usize, (u64, usize)> = BTreeMap::new();
+        for ((stretch, library), count) in votes {
+            let best = most.entry(stretch).or_insert((count, library));
+            *best = if count > best.0 { (count, library) } else { *best };
+        }
+        most.iter().for_each(|(stretch, (_, library))| whose[*stretch] = Some((*library, NativeEvidence::Data)));
+        let mut left = READ_MAX;
+        self.spread(most.into_keys().collect(), &mut whose, &mut left);
+        let through = self.through_objects(roots, &whose, found.tables.as_ref());
+        through.iter().for_each(|(stretch, library)| whose[*stretch] = Some((*library, NativeEvidence::Object)));
+        self.spread(through.into_keys().collect(), &mut whose, &mut left);
+        whose
+    }
+
+    /// The stretch that a pointer counts for. The handle of a thread points to the end of its stack.
+    fn leads_to(&self, to: u64) -> Option<usize> {
+        let stretch = self.stretches.of(to)?;
+        (!self.unowned[stretch].like_stack || self.unowned[stretch].start == to).then_some(stretch)
+    }
+
+    /// What a library's own data point to: into the stretches, and to objects of malloc.
+    fn data(&mut self, library: &Image, left: &mut u64) -> (Vec<Pointer>, Vec<u64>) {
+        let (mut pointers, mut objects) = (Vec::new(), Vec::new());
+        let maps = self.seen.smaps.maps().filter(|mapping| mapping.perms == "rw-p");
+        for mapping in maps.filter(|mapping| mapping.start >= library.start && mapping.end <= library.end) {
+            let runs = pages_of(&mut self.map)(mapping.start, mapping.end);
+            words(&self.memory, &runs, left, &mut |pointer| {
+                if self.stretches.of(pointer.to).is_some() {
+                    pointers.push(pointer);
+                } else if self.heaps.of(pointer.to).is_some() {
+                    objects.push(pointer.to);
+                }
+            });
+        }
+        (pointers, objects)
+    }
+
+    /// Enters the extents of the jemalloc in this library, if it has one.
+    fn walk_jemalloc(&mut self, library: &Image, pointers: &[Pointer], found: &mut NativeMappings) {
+        let Some(walk) = jemalloc::walk(&self.memory, &mut pages_of(&mut self.map), pointers) else { return };
+        let known = walk.split == Split::Known;
+        let mut enter = |start: u64, end: u64, evidence| {
+            let range = NativeRange { start, end, of: library.path.clone(), allocator: Some("jemalloc"), evidence };
+            match found.ranges.last_mut() {
+                // A claim for each of 100,000 extents would be a waste.
+                Some(last) if last.end == start && (&last.of, last.evidence) == (&range.of, evidence) => last.end = end,
+                _ if start < end => found.ranges.push(range),
+                _ => {}
+            }
+        };
+        for extent in walk.extents.iter().filter(|extent| self.stretches.of(extent.start).is_some()) {
+            let free = extent.end.saturating_sub(extent.free).max(extent.start);
+            match known {
+                true => {
+                    enter(extent.start, free, NativeEvidence::InUse);
+                    enter(free, extent.end, NativeEvidence::Free);
+                }
+                false => enter(extent.start, extent.end, NativeEvidence::NotSplit),
+            }
+            self.exact.push((extent.start, extent.end));
+        }
+    }
+
+    /// Gives each stretch that memory of a library points to, to that library, and goes on from there. What an allocator
+    /// that was walked gave out holds anything and is not read.
+    fn spread(&mut self, mut ahead: Vec<usize>, whose: &mut [Whose], left: &mut u64) {
+        while let Some(stretch) = ahead.pop() {
+            let Some((library, _)) = whose[stretch] else { continue };
+            let (start, end) = (self.unowned[stretch].start, self.unowned[stretch].end);
+            let runs = outside(&self.exact, pages_of(&mut self.map)(start, end));
+            let mut reached = BTreeSet::new();
+            words(&self.memory, &runs, left, &mut |pointer| {
+                reached.extend(self.leads_to(pointer.to).filter(|to| whose[*to].is_none()));
+            });
+            for to in reached {
+                whose[to] = Some((library, NativeEvidence::Memory));
+                ahead.push(to);
+            }
+        }
+    }
+
+    /// The stretches without an owner that an object of a library names by their first byte, and HotSpot does not.
+    fn through_objects(
+        &mut self,
+        roots: Vec<Vec<u64>>,
+        whose: &[Whose],
+        named: Option<&BTreeSet<u64>>,
+    ) -> BTreeMap<usize, usize> {
+        let mut found = BTreeMap::new();
+        let free = |n: usize| whose[n].is_none() && named.is_none_or(|named| !named.contains(&self.unowned[n].start));
+        let free: BTreeSet<u64> = (0..whose.len()).filter(|n| free(*n)).map(|n| self.unowned[n].start).collect();
+        for (library, roots) in roots.into_iter().enumerate().filter(|_| !free.is_empty()) {
+            let mut pages = pages_of(&mut self.map);
+            through_objects(&self.memory, &mut pages, roots, &self.heaps, OBJECTS_DEEP, &mut |pointer| {
+                if free.contains(&pointer.to)
+                    && let Some(stretch) = self.stretches.of(pointer.to)
+                {
+                    found.entry(stretch).or_insert(library);
+                }
+            });
+        }
+        found
+    }
+
+    /// First addresses of pages in these stretches that HotSpot's own structures name.
+    fn named_by_hotspot(&mut self, jvm: &Image) -> BTreeSet<u64> {
+        let mut left = READ_MAX;
+        let (pointers, objects) = self.data(jvm, &mut left);
+        let mut named: BTreeSet<u64> = pointers.into_iter().map(|pointer| pointer.to).collect();
+        let mut pages = pages_of(&mut self.map);
+        through_objects(&self.memory, &mut pages, objects, &self.heaps, HOTSPOT_DEEP, &mut |pointer| {
+            if self.stretches.of(pointer.to).is_some() {
+                named.insert(pointer.to);
+            }
+        });
+        named.retain(|at| at.is_multiple_of(PAGE));
+        named
+    }
+}
+
+/// What of these runs is in none of the ranges, which are in address order for each library.
+fn outside(exact: &[(u64, u64)], runs: Vec<Run>) -> Vec<Run> {
+    let exact = Stretches::new(exact.to_vec());
+    let mut found = Vec::new();
+    for run in runs {
+        let mut at = run.start;
+        let from = exact.all().partition_point(|(_, end)| *end <= run.start);
+        for (start, end) in exact.all()[from..].iter().take_while(|(start, _)| *start < run.end) {
+            if at < *start {
+                found.push(Run { start: at, end: *start, ..run });
+            }
+            at = at.max(*end);
+        }
+        if at < run.end {
+            found.push(Run { start: at, ..run });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_out_is_left_out() {
+        let run = |start, end| Run { start, end, swapped: false };
+        let found = outside(&[(10, 20), (30, 40), (90, 99)], vec![run(0, 35), run(50, 60), run(91, 95)]);
+        assert_eq!(found, [run(0, 10), run(20, 30), run(50, 60)]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Libraries that map memory themselves, in JVMs of every collector: the memory is named as theirs, none of it as the
+//! collector's tables, which are as large as in a JVM without such a library.
+
+use crate::account::{assert_closes, held};
+use crate::invocation::{newest, releases};
+use crate::skipping::skip;
+use crate::standing::{Plan, Standing};
+use loadline::record::AccountRecord;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MIB: u64 = 1 << 20;
+const COLLECTORS: [&str; 5] = ["Serial", "Parallel", "G1", "Z", "Shenandoah"];
+/// What an embedded allocator holds beside what it was asked for: its own tables, unfilled slabs.
+const BESIDE: u64 = 4 * MIB;
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jvm/native")
+}
+
+/// A library of one of the sources, with these words for the compiler; `None` where it cannot be built.
+fn build(folder: &Path, name: &str, words: &[&str]) -> Option<PathBuf> {
+    let library = folder.join(format!("lib{name}.so"));
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library);
+    match compiler.arg(sources().join(format!("{name}.c"))).args(words).output() {
+        Ok(built) if built.status.success() => Some(library),
+        Ok(built) => {
+            let said = String::from_utf8_lossy(&built.stderr).lines().next().unwrap_or_default().to_owned();
+            skip("LOADLINE_NATIVE", &format!("gcc builds no {name} ({said})"));
+            None
+        }
+        Err(why) => {
+            skip("LOADLINE_NATIVE", &format!("gcc cannot be run ({why})"));
+            None
+        }
+    }
+}
+
+/// A JVM that has loaded these libraries.
+fn loaded(release: u32, options: &str, libraries: &[&Path]) -> Standing {
+    let words: Vec<String> = libraries.iter().map(|library| library.display().to_string()).collect();
+    // An allocator wants more thread-local memory than the C library keeps for libraries that come late.
+    let plan = Plan::on(release, &format!("-Xmx128m -Xms128m {options}"));
+    let plan = plan.env("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384");
+    let mut standing = plan.start_source(".", &sources().join("Loads.java"), &words.join(" "));
+    standing.says("ready");
+    standing
+}
+
+/// Resident bytes of the parts of an owner whose names begin so.
+fn part(account: &AccountRecord, owner: &str, name: &str) -> u64 {
+    let owners = account.owners.iter().filter(|held| held.name == owner);
+    let parts = owners.flat_map(|held| &held.detail).filter(|detail| detail.name.starts_with(name));
+    parts.map(|detail| detail.rss_bytes).sum()
+}
+
+#[test]
+fn what_a_library_maps_is_its_own_under_every_collector_and_none_of_it_a_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(pool) = build(folder.path(), "pool", &[]) else { return };
+    for release in releases() {
+        for collector in COLLECTORS {
+            let options = format!("-XX:+Use{collector}GC -XX:+UnlockExperimentalVMOptions");
+            if release == 11 && collector != "Serial" && collector != "Parallel" && collector != "G1" {
+                continue;
+            }
+            let (with, without) =
+                (loaded(release, &options, &[&pool]).account(), loaded(release, &options, &[]).account());
+            println!(
+                "{release} {collector}: native {} gc {} against {}, unexplained {} against {}",
+                held(&with, "native"),
+                held(&with, "gc"),
+                held(&without, "gc"),
+                with.unexplained_bytes,
+                without.unexplained_bytes
+            );
+            assert_closes(&with, 2);
+            let named = [("its data point", 8), ("memory of its own", 4), ("an object of its", 2)];
+            for (how, mib) in named {
+                assert_eq!(
+                    part(&with, "native", &format!("libpool.so: {how}")),
+                    mib * MIB,
+                    "{release} {collector} {how}"
+                );
+            }
+            let moved = held(&with, "gc").abs_diff(held(&without, "gc"));
+            assert!(moved < MIB, "{release} {collector}: the tables differ by {moved}");
+        }
+    }
+}
+
+#[test]
+fn an_embedded_jemalloc_is_split() {
+    let archive = "/usr/lib/x86_64-linux-gnu/libjemalloc_pic.a";
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["-Wl,--exclude-libs,ALL", "-Wl,-Bsymbolic", archive, "-lm", "-lstdc++", "-lpthread"];
+    let Some(library) = build(folder.path(), "embedded", &words) else { return };
+    let stripped = folder.path().join("libstripped.so");
+    let strip = Command::new("strip").arg("-o").args([&stripped, &library]).status();
+    assert!(strip.is_ok_and(|status| status.success()));
+    for release in newest() {
+        for library in [&library, &stripped] {
+            let account = loaded(release, "-XX:+UseSerialGC", &[library]).account();
+            let small = 100_000 * 112;
+            let (live, free) = (32 * MIB + small * 3 / 4, 32 * MIB + small / 4);
+            let (used, kept) = (held(&account, "native"), held(&account, "native.retained"));
+            println!("{used} of {live} in use, {kept} of {free} kept");
+            assert!((live..live + BESIDE).contains(&used), "{used} of {live}");
+            assert!((free..free + BESIDE).contains(&kept), "{kept} of {free}");
+            assert_closes(&account, 2);
+        }
+    }
+}
+
+/// Allocators that no rule was made on: what they hold is found by pointers alone. It goes to the library that points
+/// there most, be it the allocator or who uses it.
+#[test]
+fn memory_of_other_allocators_is_found_by_pointers() {
+    for (file, function, name) in
+        [("libmimalloc.so.2", "mi_malloc", "mimalloc"), ("libtcmalloc_minimal.so.4", "tc_malloc", "tcmalloc")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let allocate = format!("-DALLOCATE=\"{function}\"");
+        let Some(library) = build(folder.path(), "copied", &[&allocate, "-ldl"]) else { return };
+        let original = Path::new("/usr/lib/x86_64-linux-gnu").join(file);
+        if std::fs::copy(&original, folder.path().join("libinner.so")).is_err() {
+            skip("LOADLINE_NATIVE", &format!("there is no {}", original.display()));
+            continue;
+        }
+        for release in newest() {
+            let account = loaded(release, "-XX:+UseSerialGC", &[&library]).account();
+            let inner = part(&account, "native", &format!("libinner.so ({name})"));
+            let user = part(&account, "native", "libcopied.so");
+            println!("{name}: {inner} by itself, {user} by its user");
+            assert!((24 * MIB..24 * MIB + BESIDE).contains(&(inner + user)), "{inner} + {user}");
+            assert_closes(&account, 2);
+        }
+    }
+}
