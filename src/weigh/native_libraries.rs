@@ -118,6 +118,9 @@ impl Look<'_> {
         let through = self.through_objects(roots, &whose, found.tables.as_ref());
         through.iter().for_each(|(stretch, library)| whose[*stretch] = Some((*library, NativeEvidence::Object)));
         self.spread(through.into_keys().collect(), &mut whose, &mut left);
+        // A word that lies about in HotSpot's objects may lead to what is a library's.
+        let is_free = |at: &u64| self.stretches.of(*at).is_some_and(|stretch| whose[stretch].is_none());
+        found.tables.iter_mut().for_each(|tables| tables.retain(is_free));
         whose
     }
 
