@@ -1,5 +1,5 @@
-//! What needs no server and no JVM, in one program, since each links the whole library: the program as a user calls it, on
-//! archives kept here; `action`, `samples` and `java`, whose folders say what they are.
+//! What needs no server and no JVM, in one program, since each links the whole library: the program as a user calls
+//! it, on archives kept here; `action`, `samples` and `java` say themselves what they are.
 //! How the archives were made: archives/README.md. What is printed is kept in snapshots/ (`INSTA_UPDATE=always`).
 #![expect(clippy::disallowed_methods, reason = "these tests call the program itself")]
 #![expect(clippy::print_stderr, reason = "says what was skipped")]

@@ -38,7 +38,8 @@ pub(crate) fn all_releases() -> Vec<u32> {
     chosen(&ALL_RELEASES)
 }
 
-/// Every release that is here, in every run: for tests of what each has elsewhere in its memory, such as HotSpot's tables.
+/// Every release that is here, in every run: for tests of what each has elsewhere in its memory, such as HotSpot's
+/// tables.
 pub(crate) fn every_release() -> Vec<u32> {
     found(&ALL_RELEASES)
 }
