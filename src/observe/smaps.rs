@@ -2,6 +2,7 @@
 //! The kernel walks every page table for it: 1–7 ms, growing with RSS, while the process's mmap lock is held for
 //! reading. For marks, not for a sampler.
 
+use super::memory::PAGE_MIN;
 use super::procfs::Process;
 use super::text::size;
 use super::{Read, Reading, Unavailable, maps};
@@ -97,20 +98,29 @@ pub struct Weighed {
 pub struct Smaps {
     /// One per mapping.
     pub mappings: Vec<Weighed>,
+    /// The least `KernelPageSize` of all mappings: those of huge pages have a larger one. 0 where none was told.
+    page: u64,
 }
 
 impl Smaps {
     /// Parses `smaps`: a line as in `maps`, then lines of `Rss:                1644 kB`.
     pub fn parse(text: &str) -> Self {
-        let mut mappings: Vec<Weighed> = Vec::new();
+        let (mut mappings, mut page) = (Vec::<Weighed>::new(), u64::MAX);
         for line in text.lines() {
             if let Some(mapping) = Mapping::parse(line) {
                 mappings.push(Weighed { mapping, weight: Weight::default() });
+            } else if let Some(value) = line.strip_prefix("KernelPageSize:") {
+                page = page.min(size(value).map_or(u64::MAX, |page| page.0));
             } else if let Some(last) = mappings.last_mut() {
                 last.weight.take(line);
             }
         }
-        Self { mappings }
+        Self { mappings, page: if page.is_power_of_two() { page } else { 0 } }
+    }
+
+    /// The size of a page on the machine whose text this is.
+    pub fn page(&self) -> u64 {
+        self.page.max(PAGE_MIN)
     }
 
     /// The sum over the mappings. PSS can be short of the rollup's by up to 1 KiB a mapping: the kernel rounds down.
@@ -159,6 +169,22 @@ pub fn read_rollup(process: &Process, clock: &Clock) -> Read<Weight> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_page_is_that_of_the_machine_whose_text_it_is() {
+        let of = |kib: u64| format!("10000-20000 rw-p 0 00:00 0\nRss: 64 kB\nKernelPageSize:    {kib:>5} kB\n");
+        for (text, page) in [
+            (of(4), 4096),
+            (of(16), 16 << 10),
+            (of(64), 64 << 10),
+            (of(2048) + &of(64), 64 << 10),
+            (of(0), 4096),
+            (of(3), 4096),
+            (String::new(), 4096),
+        ] {
+            assert_eq!(Smaps::parse(&text).page(), page, "{text}");
+        }
+    }
 
     #[test]
     fn own_mappings_add_up_to_the_rollup() {
