@@ -184,13 +184,13 @@ fn is_whole_trial(line: &[u8]) -> bool {
 /// `Request` where another Loadline is writing it; `Machine` where it cannot be read or removed.
 pub fn remove_unbegun(folder: &Path) -> Result<bool> {
     let path = folder.join(INDEX);
-    let index = match File::open(&path) {
+    let index = match bounded::open(&path) {
         Ok(index) => index,
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(true),
         Err(cause) => return Err(Error::io("read", &path, &cause)),
     };
     lock(&index, folder)?;
-    let text = std::fs::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
+    let text = bounded::bytes(&path, INDEX_BYTES_MAX).map_err(|cause| Error::io("read", &path, &cause))?;
     if text.contains(&b'\n') {
         return Ok(false);
     }
