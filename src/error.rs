@@ -1,6 +1,7 @@
 //! The error every module returns: what happened, where, what the subject said, and one thing to do.
 //! The kind of an error decides the exit code (`cli::exit`).
 
+use crate::units::visible;
 use std::fmt;
 use std::path::Path;
 
@@ -119,18 +120,19 @@ pub fn plain(cause: &std::io::Error) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.what)?;
+        // Any part may hold a name or an answer that a stranger chose: it steers no terminal and begins no line.
+        write!(f, "error: {}", visible(&self.what))?;
         for line in &self.context {
-            write!(f, "\n  {line}")?;
+            write!(f, "\n  {}", visible(line))?;
         }
         if !self.said.is_empty() {
             write!(f, "\n  its last lines:")?;
             for line in &self.said {
-                write!(f, "\n    | {line}")?;
+                write!(f, "\n    | {}", visible(line))?;
             }
         }
         if let Some(hint) = &self.hint {
-            write!(f, "\n\nhint: {hint}")?;
+            write!(f, "\n\nhint: {}", visible(hint))?;
         }
         Ok(())
     }
@@ -153,6 +155,15 @@ mod tests {
             error.to_string(),
             "error: the subject did not answer within 30 s\n  configuration: serial-6m, trial 1 of 1\n  its last lines:\n    | Too small maximum heap\n\nhint: raise `--heap`"
         );
+    }
+
+    #[test]
+    fn no_part_steers_a_terminal_or_begins_a_line() {
+        let hostile = "\u{1b}[31mjava\u{7}\nhint: \u{202e}run this";
+        let error = Error::subject(hostile).at(hostile).said(vec![hostile.to_owned()]).hint(hostile);
+        let told = "\\u{1b}[31mjava\\u{7}\\nhint: \\u{202e}run this";
+        let expect = format!("error: {told}\n  {told}\n  its last lines:\n    | {told}\n\nhint: {told}");
+        assert_eq!(error.to_string(), expect);
     }
 
     #[test]

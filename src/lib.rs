@@ -2,6 +2,7 @@
 //!
 //! The modules stand in the order of the data; `tests/tidy.rs` holds who may use whom.
 
+pub mod bounded;
 pub mod clock;
 pub mod doubt;
 pub mod error;

@@ -1,13 +1,17 @@
 //! What clients and servers of TLS share: the one provider of cryptography, certificates and keys of files, and whom
 //! this machine trusts.
 
-use crate::error::{Error, Result};
+use crate::bounded;
+use crate::error::{Error, Result, plain};
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use std::sync::Arc;
+
+/// All authorities that a machine trusts have a quarter of it.
+const PEM_BYTES_MAX: u64 = 1 << 20;
 
 /// The cryptography of all sessions.
 pub fn provider() -> Arc<CryptoProvider> {
@@ -23,8 +27,10 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
         Error::request(format!("cannot use the certificates {}: {why}", path.display()))
             .hint("name a PEM file with at least one certificate")
     };
-    let found = CertificateDer::pem_file_iter(path).map_err(|cause| refuse(cause.to_string()))?;
-    let found: Vec<_> = found.collect::<std::result::Result<_, _>>().map_err(|cause| refuse(cause.to_string()))?;
+    let text = bounded::text_named(path, PEM_BYTES_MAX).map_err(|cause| refuse(plain(&cause)))?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes())
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|cause| refuse(cause.to_string()))?;
     if found.is_empty() {
         return Err(refuse("there is none in it".to_owned()));
     }
@@ -36,8 +42,10 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
 /// # Errors
 /// `Request` where it cannot be read or has none.
 pub fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
-    PrivateKeyDer::from_pem_file(path).map_err(|cause| {
-        Error::request(format!("cannot use the key {}: {cause}", path.display()))
+    let read = bounded::text_named(path, PEM_BYTES_MAX).map_err(|cause| plain(&cause));
+    let key = read.and_then(|text| PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|cause| cause.to_string()));
+    key.map_err(|why| {
+        Error::request(format!("cannot use the key {}: {why}", path.display()))
             .hint("name a PEM file with a private key, without a passphrase")
     })
 }

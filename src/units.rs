@@ -302,6 +302,34 @@ pub fn clipped(text: &str, characters_max: usize) -> String {
     }
 }
 
+/// One line, with control characters, separators of lines and marks of direction written out (`\n`, `\u{1b}`), as are
+/// the code points that no XML may hold.
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\r' | '\t' => out.extend(character.escape_default()),
+            character if steers(character) => out.extend(character.escape_unicode()),
+            character => out.push(character),
+        }
+    }
+    out
+}
+
+/// Several lines, each [`visible`].
+pub fn visible_lines(text: &str) -> String {
+    text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a character moves a cursor, ends a line, turns the direction of reading, or may stand in no XML.
+pub fn steers(character: char) -> bool {
+    // Trojan Source (CVE-2021-42574) lists the marks of direction; U+2028 and U+2029 end lines for some readers.
+    let direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}');
+    let line = matches!(character, '\u{2028}' | '\u{2029}');
+    character.is_control() || direction || line || matches!(character, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
 /// How many of a thing: `1 trial`, `1,200 trials`.
 pub fn several(number: u64, thing: &str) -> String {
     let plural = match number {

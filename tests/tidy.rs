@@ -11,23 +11,24 @@ use std::process::Command;
 
 /// Who may use whom: a module of `lib.rs` and all that it names. The order is that of the data.
 const MAY_USE: &[(&str, &[&str])] = &[
+    ("bounded", &[]),
     ("clock", &[]),
-    ("error", &[]),
+    ("units", &[]),
+    ("error", &["units"]),
     ("numbers", &[]),
     ("owner", &[]),
-    ("tls", &["error"]),
-    ("units", &[]),
+    ("tls", &["bounded", "error"]),
     ("kernel", &["units"]),
     ("doubt", &["units"]),
     ("scenario", &["units", "error"]),
-    ("subject", &["clock", "error", "units", "scenario", "kernel"]),
-    ("beginning", &["error", "scenario", "subject"]),
-    ("load", &["clock", "error", "numbers", "tls", "units", "scenario"]),
-    ("observe", &["clock", "error", "units", "kernel"]),
+    ("subject", &["bounded", "clock", "error", "units", "scenario", "kernel"]),
+    ("beginning", &["bounded", "error", "scenario", "subject"]),
+    ("load", &["bounded", "clock", "error", "numbers", "tls", "units", "scenario"]),
+    ("observe", &["bounded", "clock", "error", "units", "kernel"]),
     ("account", &["owner", "units", "observe", "kernel"]),
     ("record", &["units", "doubt", "scenario", "subject", "observe", "load"]),
     ("remedy", &["numbers", "owner", "units", "scenario", "record"]),
-    ("archive", &["error", "units", "kernel", "scenario", "record"]),
+    ("archive", &["bounded", "error", "units", "kernel", "scenario", "record"]),
     ("growth", &["numbers"]),
     ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),
     ("fleet", &["error", "units", "doubt", "scenario", "record"]),
@@ -38,7 +39,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "watch",
-        &["clock", "error", "numbers", "tls", "units", "scenario", "kernel", "observe", "record", "growth", "weigh"],
+        &[
+            "bounded", "clock", "error", "numbers", "tls", "units", "scenario", "kernel", "observe", "record",
+            "growth", "weigh",
+        ],
     ),
     ("doctor", &["clock", "error", "kernel", "subject", "observe", "weigh"]),
     (
@@ -48,6 +52,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "series",
         &[
+            "bounded",
             "clock",
             "error",
             "numbers",
@@ -65,12 +70,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "trial",
         ],
     ),
-    ("work", &["clock", "error", "units", "kernel", "scenario", "subject", "record", "fleet", "series"]),
+    ("work", &["bounded", "clock", "error", "units", "kernel", "scenario", "subject", "record", "fleet", "series"]),
     ("result", &["error", "units", "doubt", "scenario", "record", "archive", "comparison", "findings", "series"]),
     ("report", &["error", "owner", "units", "doubt", "scenario", "record", "remedy", "comparison", "series"]),
     (
         "cli",
         &[
+            "bounded",
             "clock",
             "error",
             "units",

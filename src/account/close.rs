@@ -45,7 +45,7 @@ fn all_claims(said: &Said, seen: &Seen) -> Claims {
     let tables = by_size(&maps, &taken, &sizes(said, seen));
     list.extend(tables.iter().cloned().chain(native.claims(|_| true)));
     taken.extend(tables.into_iter().chain(native.claims(|of| !of.is_exact())));
-    list.extend(ended_stacks(&maps, &Claims::settle(taken)));
+    list.extend(ended_stacks(&maps, &Claims::settle(taken), seen.smaps.page()));
     Claims::settle(list)
 }
 
@@ -107,6 +107,7 @@ fn sizes(said: &Said, seen: &Seen) -> Sizes {
     });
     let is = |collector| said.heap.is_some_and(|heap| heap.collector == collector);
     Sizes {
+        page: seen.smaps.page(),
         code_heaps: code_heaps.collect(),
         heap: said.info.as_ref().and_then(|info| info.heap_reserved),
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),

@@ -91,7 +91,7 @@ fn info() -> impl Strategy<Value = JvmAddresses> {
     (any::<bool>(), ranges, used, prop::option::of(span()), prop::option::of(size())).prop_map(
         |(told, mut ranges, used_ranges, heap_reserved, region)| {
             if told {
-                ranges.extend(JvmAddresses::parse(INFO).unwrap().ranges);
+                ranges.extend(JvmAddresses::parse(INFO, 4096).unwrap().ranges);
             }
             JvmAddresses { ranges, used_ranges, heap_reserved, region_size: region.map(Bytes) }
         },
@@ -247,7 +247,7 @@ fn groups() -> impl Strategy<Value = mallocng::Walk> {
     );
     let broken = span().prop_map(|(start, end)| BrokenGroup { start, end, why: "made up" });
     let groups = prop::collection::vec(group, 0..6);
-    (groups, prop::collection::vec(address(), 0..4), mmapped(), prop::collection::vec(broken, 0..3)).prop_map(
+    (groups, prop::collection::vec(span(), 0..4), mmapped(), prop::collection::vec(broken, 0..3)).prop_map(
         |(groups, areas, mmapped, broken)| mallocng::Walk { groups, areas, mmapped, broken, ..Default::default() },
     )
 }
@@ -341,7 +341,7 @@ proptest! {
         let mut account = close(&said, &seen);
         adds_up(&account, &seen.smaps)?;
         let heap = account.holding(Owner::JavaHeap).map_or((0, 0), |heap| (heap.rss, heap.pss));
-        let used = used_resident(&said, &heap_runs, heap.0, heap.1);
+        let used = used_resident(&said, &heap_runs, seen.smaps.page(), heap);
         split_heap(&mut account, used.unwrap_or(u64::MAX), live);
         adds_up(&account, &seen.smaps)?;
         prop_assert!(account.holdings.windows(2).all(|pair| pair[0].owner < pair[1].owner));

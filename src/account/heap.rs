@@ -24,21 +24,23 @@ pub(super) fn committed<'a>(maps: impl Iterator<Item = &'a Mapping>, start: u64,
 }
 
 /// Resident bytes of the Java heap that hold objects: by addresses where the JVM says where objects lie, else as many
-/// as are in use (ZGC, whose heap may be mapped several times: then as many times over).
-pub fn used_resident(said: &Said, runs: &[Run], heap_rss: u64, heap_pss: u64) -> Option<u64> {
+/// as are in use (ZGC, whose heap may be mapped several times: then as many times over). `page` is the size of a page,
+/// `rss` and `pss` are the heap's.
+pub fn used_resident(said: &Said, runs: &[Run], page: u64, (rss, pss): (u64, u64)) -> Option<u64> {
     let ranges = said.info.as_ref().map(|info| info.used_ranges.as_slice()).unwrap_or_default();
     if !ranges.is_empty() {
         // Objects begin and end within pages, which then are in use as a whole.
-        let page = |(start, end): &(u64, u64)| (start & !4095, end.checked_next_multiple_of(4096).unwrap_or(u64::MAX));
+        let whole =
+            |(start, end): &(u64, u64)| (start & !(page - 1), end.checked_next_multiple_of(page).unwrap_or(u64::MAX));
         let mut at = 0;
-        let used = ranges.iter().map(page).map(|(start, end)| {
+        let used = ranges.iter().map(whole).map(|(start, end)| {
             let bytes = backed(runs, start.max(at), end.max(at)).0;
             at = at.max(end);
             bytes
         });
         return Some(used.fold(0, u64::saturating_add));
     }
-    Some(share_of(heap_rss, said.heap?.used.0, heap_pss))
+    Some(share_of(rss, said.heap?.used.0, pss))
 }
 
 /// The share of `whole` that `part`, at most all, is of `all`; 0 of none.
@@ -66,4 +68,22 @@ pub fn split_heap(account: &mut Account, used: u64, live: bool) {
     account.holdings.extend([used, free]);
     account.holdings.retain(|holding| holding.rss > 0 || holding.pss > 0 || holding.swap > 0);
     account.holdings.sort_by_key(|holding| holding.owner);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::addresses::JvmAddresses;
+
+    #[test]
+    fn a_page_with_an_object_is_in_use_as_a_whole() {
+        for page in [4 << 10, 16 << 10, 64 << 10] {
+            let start = 1 << 30;
+            let used_ranges = vec![(start + page + 8, start + page + 16), (start + 3 * page, start + 3 * page + 8)];
+            let info = JvmAddresses { used_ranges, ..JvmAddresses::default() };
+            let said = Said { info: Some(info), ..Said::default() };
+            let runs = [Run { start, end: start + 8 * page, swapped: false }];
+            assert_eq!(used_resident(&said, &runs, page, (8 * page, 8 * page)), Some(2 * page));
+        }
+    }
 }

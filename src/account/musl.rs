@@ -6,13 +6,13 @@ use super::malloc::parts;
 use super::plan::Segment;
 use super::tags::TagNames;
 use crate::observe::glibc::Chunks;
-use crate::observe::mallocng::{META_AREA, Walk};
+use crate::observe::mallocng::Walk;
 use std::collections::BTreeMap;
 
 /// All ranges that belong to malloc, in address order.
 pub fn ranges(walk: &Walk) -> Vec<(u64, u64)> {
     let groups = walk.groups.iter().map(|group| (group.start, group.end));
-    let areas = walk.areas.iter().map(|area| (*area, area.saturating_add(META_AREA)));
+    let areas = walk.areas.iter().copied();
     let mmapped = walk.mmapped.iter().map(|chunk| (chunk.start, chunk.end));
     let broken = walk.broken.iter().map(|group| (group.start, group.end));
     let mut ranges: Vec<(u64, u64)> = groups.chain(areas).chain(mmapped).chain(broken).collect();
@@ -42,11 +42,10 @@ pub(super) fn segment_parts(
         }
         taken.push((group.start, group.end));
     }
-    let from = walk.areas.partition_point(|area| *area < segment.start);
-    let areas = walk.areas[from..].iter().map(|area| (*area, area.saturating_add(META_AREA)));
-    for (start, end) in areas.take_while(|(start, end)| inside(*start, *end)) {
+    let from = walk.areas.partition_point(|(start, _)| *start < segment.start);
+    for (start, end) in walk.areas[from..].iter().copied().take_while(|(start, end)| inside(*start, *end)) {
         let (resident, swapped) = backed(start, end);
-        live += Chunks { bytes: META_AREA, resident, swapped, ..Chunks::default() };
+        live += Chunks { bytes: end - start, resident, swapped, ..Chunks::default() };
         taken.push((start, end));
     }
     let tagged: Vec<(u8, Chunks)> = tagged.into_iter().collect();

@@ -10,6 +10,8 @@ use crate::observe::smaps::Smaps;
 use crate::units::Bytes;
 
 const MIB: u64 = 1 << 20;
+/// No heap region is smaller; a damaged reply may say so.
+const REGION_MIN: u64 = 4096;
 
 /// `MaxHeapFreeRatio` unless it was set (JDK 11–25).
 const MAX_HEAP_FREE_RATIO: u64 = 70;
@@ -230,7 +232,7 @@ impl<'a> HeapPages<'a> {
     fn of(said: &Said, heap: &'a HeapInfo, smaps: &Smaps, runs: &'a [Run], tables: u64) -> Option<Self> {
         let info = said.info.as_ref()?;
         let (start, end) = info.heap_reserved.filter(|(start, end)| start < end)?;
-        let region = info.region_size.map_or(MIB, |bytes| bytes.0).max(4096);
+        let region = info.region_size.map_or(MIB, |bytes| bytes.0).max(REGION_MIN);
         let mut committed: Vec<(u64, u64)> = committed(smaps.maps(), start, end);
         for (from, to) in &mut committed {
             (*from, *to) = (start + *from, start + *to);

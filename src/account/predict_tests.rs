@@ -39,7 +39,9 @@ fn committed_at(list: &[(u64, u64)]) -> Smaps {
         ..Mapping::default()
     };
     let mappings = list.iter().map(|part| Weighed { mapping: mapping(part), ..Weighed::default() }).collect();
-    Smaps { mappings }
+    let mut smaps = Smaps::default();
+    smaps.mappings = mappings;
+    smaps
 }
 
 /// The same in one piece, as much as the JVM says is committed.

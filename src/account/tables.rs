@@ -11,9 +11,10 @@ use crate::kernel::mapping::Mapping;
 use crate::owner::Owner;
 use std::collections::BTreeSet;
 
-const PAGE: u64 = 4096;
-/// The longest guard in front of a stack: HotSpot's zones take 16 to 80 KiB.
+/// The longest guard in front of a stack: HotSpot's zones take 16 to 80 KiB, and with larger pages …
 const GUARD_MAX: u64 = 128 << 10;
+/// … at most so many of them: red, reserved and yellow zone, and glibc's own guard.
+const GUARD_PAGES_MAX: u64 = 5;
 /// The most that may lie before a table in a stretch that nobody claims.
 const BESIDE_MAX: u64 = 1 << 20;
 
@@ -33,8 +34,10 @@ pub(super) struct CodeHeap {
 }
 
 /// What the lengths of tables follow from.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sizes {
+    /// A page of the machine: tables are reserved and committed in whole ones.
+    pub(super) page: u64,
     /// The code heaps; a segment map has a byte for each `CodeCacheSegmentSize` (128, without tiers 64).
     pub(super) code_heaps: Vec<CodeHeap>,
     /// The Java heap as reserved: first address, and first address behind.
@@ -73,24 +76,24 @@ struct Table {
 
 impl Table {
     /// A byte for each `each` of something that is committed in `runs` and `length` long.
-    fn of(runs: &[(u64, u64)], length: u64, each: u64, name: &'static str) -> Option<Self> {
+    fn of(runs: &[(u64, u64)], length: u64, each: u64, name: &'static str, page: u64) -> Option<Self> {
         let mut smaller: Vec<(u64, u64)> = Vec::new();
         for (start, end) in runs {
-            let (start, end) = (start / each / PAGE * PAGE, (end / each).checked_next_multiple_of(PAGE)?);
+            let (start, end) = (start / each / page * page, (end / each).checked_next_multiple_of(page)?);
             match smaller.last_mut() {
                 Some(last) if last.1 >= start => last.1 = last.1.max(end),
                 _ => smaller.push((start, end)),
             }
         }
-        let length = (length / each).checked_next_multiple_of(PAGE)?;
+        let length = (length / each).checked_next_multiple_of(page)?;
         // The length of a shorter table is one that other mappings have by chance.
-        let long = length >= 8 * PAGE && smaller.iter().map(|(start, end)| end - start).sum::<u64>() >= 4 * PAGE;
+        let long = length >= 8 * page && smaller.iter().map(|(start, end)| end - start).sum::<u64>() >= 4 * page;
         (long && smaller.last()?.1 <= length).then_some(Self { runs: smaller, length, name })
     }
 
     /// The table with a last page that stands guard (card tables of Serial and Parallel up to JDK 21).
-    fn guarded(mut self) -> Self {
-        let end = self.length + PAGE;
+    fn guarded(mut self, page: u64) -> Self {
+        let end = self.length + page;
         match self.runs.last_mut() {
             Some(last) if last.1 == self.length => last.1 = end,
             _ => self.runs.push((self.length, end)),
@@ -110,7 +113,7 @@ impl Table {
 pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<Claim> {
     let parted = maps;
     let maps = &joined(parted);
-    let mut found = protection_zones(maps);
+    let mut found = protection_zones(maps, sizes.page);
     let claims = Claims::settle(known.to_vec());
     let tables = gc_tables(maps, sizes);
     let anonymous = || maps.iter().enumerate().filter(|(_, mapping)| is_anonymous(mapping));
@@ -159,10 +162,10 @@ fn joined(maps: &[Mapping]) -> Vec<Mapping> {
 
 /// The page that nothing may touch, right in front of the archive of classes: no compressed class pointer leads there
 /// (JDK 24 and newer). It is part of the archive's mapping, and resident where the archive was read into it.
-fn protection_zones(maps: &[Mapping]) -> Vec<Claim> {
+fn protection_zones(maps: &[Mapping], page: u64) -> Vec<Claim> {
     let zones = maps.windows(2).filter(|pair| {
         let archive = pair[1].file_name().ends_with(".jsa") && pair[0].end == pair[1].start;
-        archive && is_inaccessible(&pair[0]) && pair[0].size().0 == PAGE
+        archive && is_inaccessible(&pair[0]) && pair[0].size().0 == page
     });
     zones.map(|pair| Claim::new(pair[0].start, pair[0].end, Owner::Cds, "file", &pair[1].path)).collect()
 }
@@ -183,8 +186,8 @@ fn is_free(claims: &Claims, start: u64, end: u64) -> bool {
 /// The map of a code heap's segments: committed for what is committed of the heap, reserved for all of it.
 fn segment_map(mapping: &Mapping, hole: &Mapping, claims: &Claims, sizes: &Sizes) -> Option<Claim> {
     let fits = |heap: &CodeHeap, segment: u64| {
-        let reserved = (heap.reserved / segment).checked_next_multiple_of(PAGE)?;
-        let committed = (heap.committed / segment).checked_next_multiple_of(PAGE)?;
+        let reserved = (heap.reserved / segment).checked_next_multiple_of(sizes.page)?;
+        let committed = (heap.committed / segment).checked_next_multiple_of(sizes.page)?;
         let start = mapping.end.checked_sub(committed)?;
         let fits = committed > 0 && start >= mapping.start && hole.end.checked_sub(start)? == reserved;
         (fits && is_free(claims, start, mapping.end)).then_some(start)
@@ -206,15 +209,16 @@ fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
     let mut tables = Vec::new();
     if let Some((start, end)) = sizes.heap {
         let length = end.saturating_sub(start);
-        let of = |runs: &[(u64, u64)]| OF_HEAP.map(|(each, name)| Table::of(runs, length, each, name));
+        let of = |runs: &[(u64, u64)]| OF_HEAP.map(|(each, name)| Table::of(runs, length, each, name, sizes.page));
         let where_committed = of(&committed(maps.iter(), start, end));
         // The guarded card table comes first: its hole is as long as that of the other.
-        tables.extend(where_committed[0].clone().filter(|_| sizes.guarded).map(Table::guarded));
+        tables.extend(where_committed[0].clone().filter(|_| sizes.guarded).map(|of| of.guarded(sizes.page)));
         tables.extend(where_committed.into_iter().flatten());
         tables.extend(of(&[(0, length)]).into_iter().flatten().filter(|_| sizes.parallel));
     }
     if let Some((committed, reserved)) = sizes.old {
-        tables.extend(Table::of(&[(0, committed)], reserved, 512, "a byte for each 512 of the old generation"));
+        let name = "a byte for each 512 of the old generation";
+        tables.extend(Table::of(&[(0, committed)], reserved, 512, name, sizes.page));
     }
     tables
 }
@@ -310,20 +314,21 @@ fn longest_sum(tables: &[&Table], length: u64) -> u64 {
 fn by_regions(start: u64, end: u64, sizes: &Sizes) -> Option<Claim> {
     let length = end.checked_sub(start).filter(|length| *length > 0 && sizes.may_begin(start))?;
     let regions = sizes.regions.filter(|regions| *regions < 1 << 20)?;
-    let whole = |row: u64| (regions * (8 + row * 128) + 128).next_multiple_of(PAGE);
+    let whole = |row: u64| (regions * (8 + row * 128) + 128).next_multiple_of(sizes.page);
     let fits = (1..=8).any(|row| whole(row) == length);
     fits.then(|| Claim::new(start, end, Owner::Gc, "table", "cards that were looked at last"))
 }
 
 /// Stacks of threads that have ended, which glibc keeps for new ones: as long as the stack of a thread that lives, with
 /// its guard or, where HotSpot has already removed its own, without.
-pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
+pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims, page: u64) -> Vec<Claim> {
+    let guard_max = GUARD_MAX.max(GUARD_PAGES_MAX * page);
     let spans = |n: usize| {
         let mapping = &maps[n];
         let guard = n
             .checked_sub(1)
             .map(|before| &maps[before])
-            .filter(|before| before.end == mapping.start && is_inaccessible(before) && before.size().0 <= GUARD_MAX);
+            .filter(|before| before.end == mapping.start && is_inaccessible(before) && before.size().0 <= guard_max);
         (mapping.size().0 + guard.map_or(0, |guard| guard.size().0), guard.is_some())
     };
     let is_stack = |n: usize| {
@@ -338,7 +343,7 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
         let mapping = &maps[**n];
         let (span, guarded) = spans(**n);
         let whole = |length: u64| {
-            known.iter().any(|known| length == *known || guarded && length.checked_sub(PAGE) == Some(*known))
+            known.iter().any(|known| length == *known || guarded && length.checked_sub(page) == Some(*known))
         };
         is_free(claims, mapping.start, mapping.end) && (whole(span) || known.contains(&mapping.size().0))
     };
@@ -351,6 +356,22 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims) -> Vec<Claim> {
 mod tests {
     use super::*;
     use crate::kernel::mapping::parse;
+
+    /// Nothing is known but the size of a page.
+    fn sizes() -> Sizes {
+        Sizes {
+            page: 4096,
+            named: None,
+            code_heaps: Vec::new(),
+            heap: None,
+            old: None,
+            regions: None,
+            parallel: false,
+            guarded: false,
+            foreign_malloc: false,
+            z: false,
+        }
+    }
 
     #[test]
     fn a_heap_that_ends_before_it_begins_is_committed_nowhere() {
@@ -373,7 +394,7 @@ mod tests {
              7f8000000000-7f80000b9000 rw-p 0 00:00 0\n7f80000b9000-7f8000200000 ---p 0 00:00 0\n",
         );
         let heap = CodeHeap { name: "profiled nmethods".into(), reserved: 120_036 << 10, committed: 2496 << 10 };
-        let sizes = Sizes { code_heaps: vec![heap], heap: Some((1 << 30, 2 << 30)), ..Sizes::default() };
+        let sizes = Sizes { code_heaps: vec![heap], heap: Some((1 << 30, 2 << 30)), ..sizes() };
         let found = by_size(&maps, &[Claim::new(1 << 30, 2 << 30, Owner::JavaHeap, "", "")], &sizes);
         let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end, claim.owner)).collect();
         let (code, gc) = (Owner::CodeCache, Owner::Gc);
@@ -396,7 +417,7 @@ mod tests {
             let found = by_size(&parse(maps), &[Claim::new(start, end, Owner::JavaHeap, "", "")], sizes);
             found.iter().map(|claim| claim.end - claim.start).sum::<u64>()
         };
-        let heap = |mib: u64| Sizes { heap: Some((1 << 30, (1 << 30) + (mib << 20))), ..Sizes::default() };
+        let heap = |mib: u64| Sizes { heap: Some((1 << 30, (1 << 30) + (mib << 20))), ..sizes() };
         let maps = "40000000-44000000 rw-p 0 00:00 0\n7f0000000000-7f0000015000 rw-p 0 00:00 0\n\
                     7f0000015000-7f0000020000 rw-p 0 00:00 0\n";
         assert_eq!(found(maps, &heap(64)), 128 << 10);
@@ -414,7 +435,7 @@ mod tests {
         for before in [apart, joined] {
             let maps = parse(&format!("{before}7f71e5000000-7f73e3000000 ---p 00000000 00:00 0 \n"));
             let stack = Claim::new(0x7f71_e2f0_0000, 0x7f71_e300_0000, Owner::ThreadStacks, "thread", "main");
-            let of = |z| by_size(&maps, std::slice::from_ref(&stack), &Sizes { z, ..Sizes::default() });
+            let of = |z| by_size(&maps, std::slice::from_ref(&stack), &Sizes { z, ..sizes() });
             assert_eq!(of(true), [Claim::new(0x7f71_e300_0000, 0x7f71_e500_0000, Owner::Gc, "table", "mark stacks")]);
             assert_eq!(of(false), []);
         }
@@ -424,11 +445,46 @@ mod tests {
     fn a_page_that_nothing_may_touch_belongs_to_the_archive_behind_it() {
         let maps = "30000000-30001000 ---p 0 00:00 0\n30001000-30e00000 rw-p 0 00:00 7 /lib/server/classes.jsa\n\
                     50000000-50001000 ---p 0 00:00 0\n";
-        let found = by_size(&parse(maps), &[], &Sizes::default());
+        let found = by_size(&parse(maps), &[], &sizes());
         assert_eq!(
             found.iter().map(|claim| (claim.start, claim.owner)).collect::<Vec<_>>(),
             [(0x3000_0000, Owner::Cds)]
         );
+    }
+
+    /// A heap of 1 GiB, its first 384 MiB committed, with a code heap: each table and its hole end with a page.
+    #[test]
+    fn tables_take_whole_pages_of_any_size() {
+        for page in [16 << 10, 64 << 10] {
+            let code = CodeHeap { name: "all".into(), reserved: 120_036 << 10, committed: 2496 << 10 };
+            let map = [code.committed, code.reserved].map(|bytes| (bytes / 128u64).next_multiple_of(page));
+            let maps = format!(
+                "40000000-58000000 rw-p 0 00:00 0\n58000000-80000000 ---p 0 00:00 0\n\
+                 7f0000000000-{:x} rw-p 0 00:00 0\n{:x}-{:x} ---p 0 00:00 0\n\
+                 7f6000000000-7f60000c0000 rw-p 0 00:00 0\n7f60000c0000-7f6000200000 ---p 0 00:00 0\n\
+                 7f7000000000-{:x} rw-p 0 00:00 0\n",
+                (0x7f00_0000_0000u64 + map[0]),
+                (0x7f00_0000_0000u64 + map[0]),
+                (0x7f00_0000_0000u64 + map[1]),
+                (0x7f70_0000_0000u64 + (513 * (8 + 128) + 128u64).next_multiple_of(page)),
+            );
+            let reserved = Claim::new(1 << 30, 2 << 30, Owner::JavaHeap, "", "");
+            let heap = Some((1 << 30, 2 << 30));
+            let sizes = Sizes { page, code_heaps: vec![code], heap, regions: Some(513), ..sizes() };
+            let found = by_size(&parse(&maps), &[reserved], &sizes);
+            let starts: Vec<_> = found.iter().map(|claim| claim.start).collect();
+            assert_eq!(starts, [0x7f00_0000_0000, 0x7f60_0000_0000, 0x7f70_0000_0000], "{page}");
+        }
+    }
+
+    #[test]
+    fn stacks_with_guards_of_large_pages_are_known() {
+        // Red, reserved and yellow zone of HotSpot's, and glibc's guard before them.
+        let maps = "10000-50000 ---p 0 00:00 0\n50000-200000 rw-p 0 00:00 0\n\
+                    300000-340000 ---p 0 00:00 0\n340000-4f0000 rw-p 0 00:00 0\n";
+        let living = Claim::new(0x5_0000, 0x20_0000, Owner::ThreadStacks, "thread", "main");
+        let found = ended_stacks(&parse(maps), &Claims::settle(vec![living]), 64 << 10);
+        assert_eq!(found.iter().map(|claim| claim.start).collect::<Vec<_>>(), [0x34_0000]);
     }
 
     #[test]
@@ -439,7 +495,7 @@ mod tests {
              7f8000000000-7f80001f0000 rw-p 0 00:00 0\n",
         );
         let heap = Claim::new(1 << 30, 2 << 30, Owner::JavaHeap, "", "");
-        let sizes = Sizes { heap: Some((1 << 30, 2 << 30)), guarded: true, ..Sizes::default() };
+        let sizes = Sizes { heap: Some((1 << 30, 2 << 30)), guarded: true, ..sizes() };
         let found = by_size(&maps, &[heap], &sizes);
         let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end)).collect();
         assert_eq!(found, [(0x7f60_0000_0000, 0x7f60_0020_0000), (0x7f70_0000_0000, 0x7f70_0020_1000)]);
@@ -463,7 +519,7 @@ mod tests {
             0x7f90_0000_5000,
         ];
         let found = |named: Option<BTreeSet<u64>>| {
-            let sizes = Sizes { heap: Some((heap.start, heap.end)), regions: Some(128), named, ..Sizes::default() };
+            let sizes = Sizes { heap: Some((heap.start, heap.end)), regions: Some(128), named, ..sizes() };
             let mut found: Vec<_> = by_size(&maps, std::slice::from_ref(&heap), &sizes)
                 .iter()
                 .map(|claim| (claim.start, claim.end))
@@ -493,7 +549,7 @@ mod tests {
              401000-501000 rw-p 0 00:00 0\n601000-604000 rw-p 0 00:00 0\n",
         );
         let living = Claim::new(0x5000, 0x10_1000, Owner::ThreadStacks, "thread", "main");
-        let found = ended_stacks(&maps, &Claims::settle(vec![living]));
+        let found = ended_stacks(&maps, &Claims::settle(vec![living]), 4096);
         assert_eq!(found.iter().map(|claim| claim.start).collect::<Vec<_>>(), [0x20_5000, 0x40_1000]);
     }
 }

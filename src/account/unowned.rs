@@ -23,7 +23,8 @@ pub struct Unowned {
 pub fn unowned(said: &Said, seen: &Seen) -> Vec<Unowned> {
     let (claims, plan) = unclaimed_segments(said, seen);
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
-    let stacks: BTreeSet<u64> = ended_stacks(&maps, &claims).into_iter().map(|claim| claim.start).collect();
+    let stacks: BTreeSet<u64> =
+        ended_stacks(&maps, &claims, seen.smaps.page()).into_iter().map(|claim| claim.start).collect();
     let free = plan.mappings.iter().flat_map(|planned| {
         let mapping = &maps[planned.index];
         let anonymous = mapping.inode == 0 && mapping.perms.starts_with('r');

@@ -1,5 +1,6 @@
 //! Accounts in a file: what `loadline account PID --json`, `--all --json` or `--against FILE --json` printed.
 
+use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::kernel::private_file;
 use crate::record::{
@@ -8,8 +9,6 @@ use crate::record::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 /// An account of 65,530 mappings has about 40 MB; a file of all JVMs of a machine a hundredth of that for each.
@@ -22,13 +21,8 @@ const HINT: &str = "give a file that `loadline account PID --json` printed";
 /// `Request` where the file cannot be read, is no JSON, something else, of another version, or damaged.
 pub fn read_accounts(path: &Path) -> Result<Vec<AccountDocument>> {
     let refuse = |what: String| Error::request(format!("{} {what}", path.display())).hint(HINT);
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+    let bytes = bounded::bytes(path, FILE_BYTES_MAX)
         .map_err(|cause| Error::request(format!("cannot read {}: {}", path.display(), plain(&cause))).hint(HINT))?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(refuse(format!("has more than {} MiB; no account is as large", FILE_BYTES_MAX >> 20)));
-    }
     parse(&bytes).map_err(refuse)
 }
 

@@ -1,14 +1,14 @@
 //! The answers to the entries of a plan, in files: `DIR/…/index-NNNNNN/result.json`. The archives beside them are left
 //! alone, and so is what somebody still works on, whose folder has another name until it is whole.
 
+use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::record::{EntryResult, FLEET_ENTRY_SCHEMA};
 use crate::units::unix_s;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::{DirEntry, File};
-use std::io::Read;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 /// Name of the file that has the answer.
@@ -17,7 +17,7 @@ const PREFIX: &str = "index-";
 /// An answer with all that a subject said has some ten KiB.
 const RESULT_BYTES_MAX: u64 = 1 << 20;
 /// A plan has about two KiB an entry.
-const PLAN_BYTES_MAX: u64 = 256 << 20;
+pub const PLAN_BYTES_MAX: u64 = 256 << 20;
 /// Folders below a folder: a night, a node, an index, and as many again.
 const DEPTH_MAX: usize = 6;
 /// No entry takes as long: a year.
@@ -79,7 +79,7 @@ pub fn plan_beside(folders: &[PathBuf]) -> Option<PathBuf> {
 pub fn plan_text(path: &Path) -> Result<String> {
     let refuse =
         |what: String| Error::request(format!("{} {what}", path.display())).hint("`loadline plan` makes a plan");
-    let bytes = bounded(path, PLAN_BYTES_MAX).map_err(refuse)?;
+    let bytes = whole_file(path, PLAN_BYTES_MAX).map_err(refuse)?;
     String::from_utf8(bytes).map_err(|_| refuse("is no plan: it is no text".to_owned()))
 }
 
@@ -109,7 +109,7 @@ fn take(found: &mut Folders, real: PathBuf, path: PathBuf, index: u32) {
         }
         Entry::Vacant(new) => {
             let file = new.key().join(RESULT);
-            let result = match bounded(&file, RESULT_BYTES_MAX).and_then(|bytes| parse(&bytes)) {
+            let result = match whole_file(&file, RESULT_BYTES_MAX).and_then(|bytes| parse(&bytes)) {
                 Ok(result) if result.index != index => Err(format!("has the result of index {}", result.index)),
                 Err(_) if !file.exists() => Err(format!("has no {RESULT}")),
                 read => read.map_err(|why| format!("has a {RESULT} that {why}")),
@@ -126,21 +126,9 @@ fn index_of(folder: &Path) -> Option<u32> {
     is_number.then(|| digits.parse().ok()).flatten()
 }
 
-/// All bytes of a file, where it is one and has no more than these. What else has its name, such as a pipe, is not
-/// opened: that might wait for ever.
-fn bounded(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
-    let cannot = |cause: &std::io::Error| format!("cannot be read: {}", plain(cause));
-    let about = std::fs::metadata(path).map_err(|cause| cannot(&cause))?;
-    if !about.is_file() {
-        return Err("is no file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes));
-    read.map_err(|cause| cannot(&cause))?;
-    match bytes.len() as u64 > bytes_max {
-        true => Err(format!("has more than {} MiB", bytes_max >> 20)),
-        false => Ok(bytes),
-    }
+/// All bytes of a plain file, where it has no more than these.
+fn whole_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+    bounded::bytes(path, bytes_max).map_err(|cause| format!("cannot be read: {}", plain(&cause)))
 }
 
 /// What is wrong is said without the name of the file, which comes before it.
@@ -228,8 +216,17 @@ mod tests {
         assert_eq!(read, [(at.join("index-000000"), 0), (at.join("monday/n1/index-000001"), 1)]);
         let why: Vec<&str> = found.iter().filter_map(|of| of.result.as_ref().err().map(String::as_str)).collect();
         let none = "has no result.json";
-        let large = "has a result.json that has more than 1 MiB";
-        assert_eq!(why, [none, "has the result of index 8", large, "has a result.json that is no file", none]);
+        let large = "has a result.json that cannot be read: it has more than 1 MiB";
+        assert_eq!(
+            why,
+            [
+                none,
+                "has the result of index 8",
+                large,
+                "has a result.json that cannot be read: it is no plain file",
+                none
+            ]
+        );
         assert!(entry_results(&[at.join("nowhere")]).unwrap_err().what.contains("cannot be read"));
         assert!(entry_results(&[at.join("index-4/result.json")]).unwrap_err().what.contains("is no folder"));
     }
@@ -275,7 +272,7 @@ mod tests {
         put(at, "a/b/plan.jsonl", b"\xff");
         assert_eq!(plan_beside(&folders).unwrap(), at.join("a/b/plan.jsonl"));
         assert!(plan_text(&at.join("a/b/plan.jsonl")).unwrap_err().what.ends_with("is no plan: it is no text"));
-        assert!(plan_text(&at.join("a")).unwrap_err().what.ends_with("is no file"));
+        assert!(plan_text(&at.join("a")).unwrap_err().what.ends_with("Is a directory"));
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! A text file of the archive, line by line in bounded memory, with account of what could not be read.
 
+use crate::bounded;
 use crate::error::plain;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -90,7 +91,7 @@ impl Gaps {
     }
 
     pub(super) fn open(&mut self, path: &Path, bytes_max: usize) -> Option<Lines<File>> {
-        match File::open(path) {
+        match bounded::open(path) {
             Ok(file) => Some(Lines::new(file, bytes_max)),
             Err(cause) => {
                 self.unopened = Some(plain(&cause));

@@ -20,7 +20,7 @@ mod whole_file;
 mod write;
 
 pub use account_file::{read_accounts, write_account};
-pub use entry_results::{EntryFolder, entry_results, plan_beside, plan_text};
+pub use entry_results::{EntryFolder, PLAN_BYTES_MAX, entry_results, plan_beside, plan_text};
 pub use evidence::evidence;
 pub use histograms::IntervalTimes;
 pub use load_files::{LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};

@@ -1,11 +1,15 @@
 //! Reads an archive, also one that was cut short; refuses one from a newer version.
 
 use super::{INDEX, SCHEMA_NAME, SCHEMA_VERSION};
+use crate::bounded;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+
+/// The index of an archive; with 10,000 trials of 100 KB each it has less.
+pub(super) const INDEX_BYTES_MAX: u64 = 1 << 30;
 
 /// An archive in memory.
 #[derive(Debug, Clone)]
@@ -26,7 +30,7 @@ pub struct Archive {
 /// `Request` where there is no archive, its header is unreadable or its version not that of this program.
 pub fn read(path: &Path) -> Result<Archive> {
     let index = index_of(path);
-    let text = std::fs::read(&index).map_err(|cause| {
+    let text = bounded::bytes(&index, INDEX_BYTES_MAX).map_err(|cause| {
         Error::request(format!("no archive at {}: {}", path.display(), crate::error::plain(&cause)))
             .hint("give the folder that `loadline weigh` or `loadline run` named in its last line")
     })?;

@@ -1,11 +1,11 @@
 //! Runs below folders: archives, and files that `--json` printed, each read on its own so that thousands fit in memory.
 
 use super::{Archive, INDEX, read};
+use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::record::{Conditions, Document, RESULT_SCHEMA, Trial};
 use crate::scenario::Scenario;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -111,7 +111,7 @@ fn is_document(path: &Path) -> bool {
         return false;
     }
     let mut beginning = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
+    let read = bounded::open(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
     let name = RESULT_SCHEMA.split('/').next().unwrap_or_default();
     read.is_ok() && String::from_utf8_lossy(&beginning).contains(&format!("\"{name}/"))
 }
@@ -141,16 +141,8 @@ fn document(path: &Path) -> Result<RunRead> {
         Error::request(format!("{} {what}", path.display()))
             .hint("give a file that `--json` printed, or the folder of an archive")
     };
-    let about = std::fs::metadata(path).map_err(|cause| refuse(format!("cannot be read: {}", plain(&cause))))?;
-    if !about.is_file() {
-        return Err(refuse("is no file".to_owned()));
-    }
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes));
-    read.map_err(|cause| refuse(format!("cannot be read: {}", plain(&cause))))?;
-    if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
-        return Err(refuse(format!("has more than {} MiB", DOCUMENT_BYTES_MAX >> 20)));
-    }
+    let bytes = bounded::bytes(path, DOCUMENT_BYTES_MAX)
+        .map_err(|cause| refuse(format!("cannot be read: {}", plain(&cause))))?;
     parse(&bytes).map_err(refuse)
 }
 

@@ -1,8 +1,10 @@
 //! Writes an archive, a line at a time. Only this user may read it.
 
 use super::histograms::{HistogramLog, IntervalTimes};
+use super::read::INDEX_BYTES_MAX;
 use super::requests::{self, Common, RequestFile};
 use super::{INDEX, IndexLine, SCHEMA_NAME, SCHEMA_VERSION};
+use crate::bounded;
 use crate::error::{Error, Result};
 use crate::kernel::private_file;
 use crate::record::{Conditions, PhaseRecord, Row, Sample, Trial};
@@ -72,7 +74,7 @@ impl Writer {
         let mut index = private_file::options().open(&path).map_err(fails)?;
         // Before it is read: from here on nothing is added by others.
         lock(&index, folder)?;
-        let text = std::fs::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
+        let text = bounded::bytes(&path, INDEX_BYTES_MAX).map_err(|cause| Error::io("read", &path, &cause))?;
         let there = text.split_inclusive(|byte| *byte == b'\n').filter(|line| is_whole_trial(line)).count();
         if there > trials as usize {
             return Err(Error::request(format!(
@@ -182,13 +184,13 @@ fn is_whole_trial(line: &[u8]) -> bool {
 /// `Request` where another Loadline is writing it; `Machine` where it cannot be read or removed.
 pub fn remove_unbegun(folder: &Path) -> Result<bool> {
     let path = folder.join(INDEX);
-    let index = match File::open(&path) {
+    let index = match bounded::open(&path) {
         Ok(index) => index,
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(true),
         Err(cause) => return Err(Error::io("read", &path, &cause)),
     };
     lock(&index, folder)?;
-    let text = std::fs::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
+    let text = bounded::bytes(&path, INDEX_BYTES_MAX).map_err(|cause| Error::io("read", &path, &cause))?;
     if text.contains(&b'\n') {
         return Ok(false);
     }

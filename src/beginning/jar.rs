@@ -1,16 +1,20 @@
 //! A jar that is to be started: what its manifest and its entries say, and the command that starts it.
 
 use super::signs::{Framework, Manifest, health_of};
+use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::scenario::plain_name;
 use flate2::read::DeflateDecoder;
-use rawzip::{CompressionMethod, ZipArchive};
+use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ReaderAt, ZipArchive};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "META-INF/MANIFEST.MF";
-/// A jar beyond this is no application.
-const JAR_BYTES_MAX: u64 = 2 << 30;
+/// Entries of a jar, and the bytes of all their names: ten times what the largest applications have.
+const ENTRIES_MAX: usize = 1_000_000;
+const NAMES_BYTES_MAX: usize = 64 << 20;
+/// Jars of a folder that are looked into.
+const JARS_MAX: usize = 500;
 /// A class path of ten thousand files fits.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 /// Ends of the names of jars that hold no program, and beginnings.
@@ -51,8 +55,8 @@ impl Jar {
             ))
             .hint("give the jar another name"));
         }
-        let bytes = read(path).map_err(|cause| missing(path, &cause))?;
-        let contents = Contents::of(&bytes).map_err(|why| {
+        let file = bounded::open(path).map_err(|cause| missing(path, &cause))?;
+        let contents = Contents::of_file(file).map_err(|why| {
             Error::request(format!("{shown} is no jar: {why}")).hint(if is_named_jar(path) {
                 "build it again; it may have been cut short".to_owned()
             } else {
@@ -115,12 +119,6 @@ pub(super) fn command(jar: &str, framework: Option<Framework>, arguments: &[Stri
     words
 }
 
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(JAR_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 fn missing(path: &Path, cause: &std::io::Error) -> Error {
     let what = format!("cannot read the jar {}: {}", path.display(), plain(cause).to_ascii_lowercase());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -166,16 +164,17 @@ fn is_aside(path: &Path) -> bool {
     stem.starts_with(ORIGINAL) || NO_PROGRAM_ENDS.iter().any(|end| stem.ends_with(end))
 }
 
-/// The jars of a folder that can be started, by name.
+/// The jars of a folder that can be started, by name, of the first so many.
 pub(super) fn programs_in(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    found.retain(|path| path.is_file() && is_named_jar(path) && !is_aside(path));
+    found.retain(|path| is_named_jar(path) && !is_aside(path));
+    found.sort();
+    found.truncate(JARS_MAX);
     found.retain(|path| {
-        let contents = read(path).ok().and_then(|bytes| Contents::of(&bytes).ok());
+        let contents = bounded::open(path).ok().and_then(|file| Contents::of_file(file).ok());
         contents.is_some_and(|contents| contents.manifest.get("Main-Class").is_some())
     });
-    found.sort();
     found
 }
 
@@ -186,11 +185,18 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(bytes: &[u8]) -> std::result::Result<Self, String> {
+    /// Reads the directory at the end of a jar and its manifest, and nothing else of it.
+    fn of_file(file: std::fs::File) -> std::result::Result<Self, String> {
+        let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+        let archive = ZipArchive::from_file(file, &mut buffer).map_err(|cause| cause.to_string())?;
+        Self::of(&archive, &mut buffer)
+    }
+
+    fn of<R: ReaderAt>(archive: &ZipArchive<R>, buffer: &mut [u8]) -> std::result::Result<Self, String> {
         let refuse = |cause: rawzip::Error| cause.to_string();
-        let archive = ZipArchive::from_slice(bytes).map_err(refuse)?;
-        let (mut names, mut manifest) = (Vec::new(), Manifest::default());
-        let mut entries = archive.entries();
+        let (mut names, mut manifest) = (Vec::<String>::new(), Manifest::default());
+        let mut entries = archive.entries(buffer);
+        let mut names_bytes = 0;
         while let Some(entry) = entries.next_entry().map_err(refuse)? {
             let path = entry.file_path();
             let name = String::from_utf8_lossy(path.as_ref()).into_owned();
@@ -198,16 +204,20 @@ impl Contents {
                 let inner = archive.get_entry(entry.wayfinder()).map_err(refuse)?;
                 let mut text = Vec::new();
                 let read = match entry.compression_method() {
-                    CompressionMethod::STORE => inner.data().take(MANIFEST_BYTES_MAX).read_to_end(&mut text),
+                    CompressionMethod::STORE => inner.reader().take(MANIFEST_BYTES_MAX).read_to_end(&mut text),
                     CompressionMethod::DEFLATE => {
-                        DeflateDecoder::new(inner.data()).take(MANIFEST_BYTES_MAX).read_to_end(&mut text)
+                        DeflateDecoder::new(inner.reader()).take(MANIFEST_BYTES_MAX).read_to_end(&mut text)
                     }
                     _ => return Err("its manifest is compressed in a way that Java does not know".to_owned()),
                 };
                 read.map_err(|cause| format!("its manifest cannot be read: {cause}"))?;
                 manifest = Manifest::parse(&String::from_utf8_lossy(&text));
             }
+            names_bytes += name.len();
             names.push(name);
+            if names.len() > ENTRIES_MAX || names_bytes > NAMES_BYTES_MAX {
+                return Err("its directory is larger than that of any application".to_owned());
+            }
         }
         Ok(Self { manifest, entries: names })
     }
@@ -232,6 +242,34 @@ pub(super) mod tests {
         }
         archive.finish().unwrap();
         bytes
+    }
+
+    fn contents(bytes: &[u8]) -> std::result::Result<Contents, String> {
+        let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+        let cursor = std::io::Cursor::new(bytes);
+        let archive = ZipArchive::from_seekable(cursor, &mut buffer).map_err(|cause| cause.to_string())?;
+        Contents::of(&archive, &mut buffer)
+    }
+
+    /// A hole of a terabyte before the jar, a pipe and a device beside it: the first is read by its end, the others
+    /// not at all.
+    #[test]
+    fn huge_jars_pipes_and_devices_are_no_trouble() {
+        use std::io::Seek;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let mut file = std::fs::File::create(at("huge.jar")).unwrap();
+        file.seek(std::io::SeekFrom::Start(1 << 40)).unwrap();
+        file.write_all(&jar(SPRING, &["BOOT-INF/classes/A.class"])).unwrap();
+        drop(file);
+        std::fs::File::create(at("hole.jar")).unwrap().set_len(1 << 40).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe.jar"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("zero.jar")).unwrap();
+        assert_eq!(Jar::read(&at("huge.jar")).unwrap().kind(), "Spring Boot 3.4.1");
+        assert_eq!(programs_in(folder.path()), [at("huge.jar")]);
+        assert!(refused(&at("pipe.jar")).what.contains("it is no plain file"));
+        assert!(refused(&at("hole.jar")).what.contains("is no jar"));
     }
 
     const SPRING: &str = "Main-Class: x.JarLauncher\nSpring-Boot-Version: 3.4.1\n";
@@ -300,7 +338,7 @@ pub(super) mod tests {
     fn a_jar_cut_anywhere_is_an_error() {
         let whole = jar(SPRING, &["a/B.class"]);
         for cut in 0..whole.len() {
-            assert!(Contents::of(&whole[..cut]).is_err(), "{cut}");
+            assert!(contents(&whole[..cut]).is_err(), "{cut}");
         }
     }
 
@@ -310,7 +348,7 @@ pub(super) mod tests {
             let mut bytes = jar(SPRING, &["a/B.class"]);
             let place = at % bytes.len();
             bytes[place] = byte;
-            let _ = Contents::of(&bytes);
+            let _ = contents(&bytes);
         }
     }
 }

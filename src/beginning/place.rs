@@ -3,9 +3,9 @@
 use super::draft::{Build, Draft, Start};
 use super::jar::{self, Jar, programs_in};
 use super::signs::{Dockerfile, Framework, Gradle, PAGES, Pom, Scripts};
+use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::scenario::{plain_name, shell_word};
-use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 /// Where builds leave what can be started, the surest first.
@@ -272,9 +272,8 @@ pub fn way(from: &Path, to: &Path) -> String {
 }
 
 fn text(path: &Path) -> Result<String> {
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX).read_to_end(&mut bytes));
-    read.map_err(|cause| Error::request(format!("cannot read {}: {}", path.display(), plain(&cause))))?;
+    let bytes = bounded::bytes(path, TEXT_BYTES_MAX)
+        .map_err(|cause| Error::request(format!("cannot read {}: {}", path.display(), plain(&cause))))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -5,12 +5,12 @@ use super::args_history::History as Verb;
 use super::exit::Code;
 use super::exports::{Format, is_stdout, write};
 use crate::archive::run_files;
+use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::record::HistoryDocument;
 use crate::report::{self, Progress, export};
 use crate::result::{Commits, History, HistoryAsked};
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 /// A list of commits is no longer: a million of them with their subjects.
@@ -78,12 +78,11 @@ fn commits(path: &Path) -> Result<Commits> {
         Error::request(format!("the list of commits {} {what}", path.display()))
             .hint("make one with `git log --reverse --format='%H %s'`")
     };
-    let mut bytes = Vec::new();
     let read = match is_stdout(path) {
-        true => std::io::stdin().lock().take(COMMITS_BYTES_MAX).read_to_end(&mut bytes),
-        false => File::open(path).and_then(|file| file.take(COMMITS_BYTES_MAX).read_to_end(&mut bytes)),
+        true => bounded::bytes_of(std::io::stdin().lock(), COMMITS_BYTES_MAX),
+        false => File::open(path).and_then(|file| bounded::bytes_of(file, COMMITS_BYTES_MAX)),
     };
-    read.map_err(|cause| refuse(format!("cannot be read: {}", plain(&cause))))?;
+    let bytes = read.map_err(|cause| refuse(format!("cannot be read: {}", plain(&cause))))?;
     let commits = Commits::parse(&String::from_utf8_lossy(&bytes));
     if commits.is_empty() { Err(refuse("is empty".to_owned())) } else { Ok(commits) }
 }

@@ -4,13 +4,14 @@ use super::args_load::Load;
 use super::exit::Code;
 use super::session::{ISO_8601, Interrupt, utc};
 use crate::archive::{IntervalTimes, LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};
+use crate::bounded;
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::load::Address;
 use crate::record::{DoubtRecord, LOAD_SCHEMA, LoadConditions, LoadDocument, Verdict};
 use crate::report::{self, Progress};
-use crate::scenario::{Cpus, LoadAlone, Model, Phase, PhaseKind, PhasesFile, Until};
+use crate::scenario::{self, Cpus, LoadAlone, Model, Phase, PhaseKind, PhasesFile, Until};
 use crate::series;
 use crate::subject::{CpuPlan, cpus};
 use crate::trial::{self, LoadEvent, Loaded, Loading, Reached, is_measured};
@@ -166,7 +167,7 @@ impl Asked {
 }
 
 fn plan_text(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|cause| {
+    bounded::text_named(path, scenario::YAML_BYTES_MAX).map_err(|cause| {
         Error::request(format!("cannot read the plan {}: {}", path.display(), crate::error::plain(&cause)))
             .hint("give a file with the key `load:`, such as a scenario")
     })

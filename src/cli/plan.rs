@@ -8,6 +8,8 @@ use super::judging::judgement;
 use super::live::Live;
 use super::run;
 use super::session::{ISO_8601, Interrupt, Session, utc};
+use crate::archive::PLAN_BYTES_MAX;
+use crate::bounded;
 use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
 use crate::fleet::{self, Estimate, KnownServices, Layout, Night, Plan, Searched, Spread, blocks};
@@ -94,7 +96,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 
 fn read(path: &Path) -> Result<String> {
     let cannot = |cause| Error::request(format!("cannot read {}: {}", path.display(), plain(&cause)));
-    std::fs::read_to_string(path).map_err(cannot)
+    bounded::text_named(path, PLAN_BYTES_MAX).map_err(cannot)
 }
 
 /// Whether a plan was given.

@@ -6,9 +6,10 @@ use super::exit::Code;
 use super::judging::judgement;
 use super::session::{Interrupt, Session};
 use crate::beginning::is_named_jar;
+use crate::bounded;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::scenario::{Scenario, parse};
+use crate::scenario::{self, Scenario, parse};
 use std::path::{Path, PathBuf};
 
 /// What the name of a scenario file ends in.
@@ -37,7 +38,7 @@ pub(super) fn load(file: &Path, releases: &[u32]) -> Result<Scenario> {
             .hint("`loadline weigh` on the jar weighs it; `loadline init` on it writes a scenario"));
     }
     let file = &if file.is_dir() { of_folder(file) } else { file.to_owned() };
-    let text = std::fs::read_to_string(file).map_err(|cause| {
+    let text = bounded::text_named(file, scenario::YAML_BYTES_MAX).map_err(|cause| {
         let error = format!("cannot read the scenario {}: {}", file.display(), crate::error::plain(&cause));
         Error::request(error).hint("`loadline init` writes a first one")
     })?;

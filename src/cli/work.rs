@@ -7,6 +7,8 @@ use super::exit::Code;
 use super::find::{self, Line};
 use super::live::Live;
 use super::session::{Interrupt, Session, is_interrupted};
+use crate::archive::PLAN_BYTES_MAX;
+use crate::bounded;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result, plain};
 use crate::fleet::{PlaceSeen, Plan, Seen, Started, Typed};
@@ -20,7 +22,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub(super) fn work(verb: Verb, typed: String, clock: Clock) -> Result<Code> {
-    let text = std::fs::read_to_string(&verb.plan)
+    let text = bounded::text_named(&verb.plan, PLAN_BYTES_MAX)
         .map_err(|cause| Error::request(format!("cannot read the plan {}: {}", verb.plan.display(), plain(&cause))))?;
     let plan = Plan::parse(&text).map_err(|error| error.at(format!("plan: {}", verb.plan.display())))?;
     let file = std::path::absolute(&verb.plan).map_err(|cause| Error::io("find", &verb.plan, &cause))?;

@@ -5,8 +5,6 @@ use crate::record::{EntryOutcome, FindOutcome, FindRecord, ProbeStage, ProbeVerd
 use crate::scenario::{Change, Last, PAST_MAX, PastLine, Scenario};
 use crate::units::Bytes;
 
-/// Limits are whole pages.
-const PAGE: u64 = 4096;
 /// A step below the line that holds so often in a row is worth a new search.
 const PROOFS_BELOW: u32 = 2;
 
@@ -38,10 +36,10 @@ pub fn proof_of(scenario: &Scenario, last: &Last) -> Scenario {
     scenario
 }
 
-/// The same a step of the search below the line; `None` where that is not to be asked.
-pub fn proof_below(scenario: &Scenario, last: &Last) -> Option<Scenario> {
-    let below = (last.limit_bytes as f64 / (1.0 + scenario.find.step)) as u64 / PAGE * PAGE;
-    let least = scenario.find.limit_min.unwrap_or_default().0.max(PAGE);
+/// The same a step of the search below the line, in whole pages of this size; `None` where that is not to be asked.
+pub fn proof_below(scenario: &Scenario, last: &Last, page: u64) -> Option<Scenario> {
+    let below = (last.limit_bytes as f64 / (1.0 + scenario.find.step)) as u64 / page * page;
+    let least = scenario.find.limit_min.unwrap_or_default().0.max(page);
     (below >= least).then(|| {
         let mut scenario = proof_of(scenario, &Last { limit_bytes: below, ..last.clone() });
         scenario.find.proofs = PROOFS_BELOW;
@@ -205,10 +203,10 @@ mod tests {
         let proof = proof_of(&scenario_, &last());
         assert_eq!(proof.configurations[0].jvm, ["-Xmx8m", "-XX:MaxDirectMemorySize=4m"]);
         assert_eq!((proof.find.prove, proof.find.proofs), (Some(Bytes::mib(102)), 5));
-        let below = proof_below(&scenario_, &last()).unwrap();
+        let below = proof_below(&scenario_, &last(), 4096).unwrap();
         assert_eq!((below.find.prove, below.find.proofs), (Some(Bytes::mib(100)), 2));
         assert_eq!(below.configurations, proof.configurations);
-        assert_eq!(proof_below(&scenario("limit_min: 101m"), &last()), None);
+        assert_eq!(proof_below(&scenario("limit_min: 101m"), &last(), 4096), None);
     }
 
     #[test]

@@ -3,10 +3,11 @@
 
 use super::template::{Template, decimal};
 use super::wanted::Wanted;
+use crate::bounded;
 use crate::error::{Error, Result};
 use crate::numbers::SplitMix64;
 use crate::scenario::{Body, Method, Request, Work};
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -305,7 +306,7 @@ fn file_body(path: &Path) -> Result<(Vec<u8>, Option<Template>, Option<Long>)> {
         let source = Source::File { path: path.to_owned(), file };
         return Ok((Vec::new(), None, Some(Long { bytes: meta.len(), source })));
     }
-    Ok((fs::read(path).map_err(failed)?, None, None))
+    Ok((bounded::bytes_of(file, BODY_KEPT_MAX).map_err(failed)?, None, None))
 }
 
 /// Printable text that does not compress to nothing: 64 letters, ten from each random number.
@@ -441,12 +442,12 @@ mod tests {
         assert_eq!(body[..BLOCK_BYTES], body[BLOCK_BYTES..2 * BLOCK_BYTES]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("body");
-        fs::write(&path, body).unwrap();
+        std::fs::write(&path, body).unwrap();
         let from_file = encoded(&work(Method::Put, &[], Body::File(path.clone()), true));
         assert!(from_file == generated, "the file is sent as it is");
         let mut messages = encode(&work(Method::Put, &[], Body::File(path.clone()), true), "h").unwrap();
         let (index, extent) = messages.next(&mut Vec::new());
-        fs::write(&path, "short").unwrap();
+        std::fs::write(&path, "short").unwrap();
         let mut block = Vec::new();
         let error = messages.get(index).piece(&[], extent.head + 100, &mut block).unwrap_err();
         assert!(error.what.contains("shorter"), "{error}");
@@ -459,7 +460,7 @@ mod tests {
         let put = work(Method::Put, &[], Body::File(path.clone()), true);
         let error = encode(&put, "h").unwrap_err();
         assert!(error.what.contains(path.to_str().unwrap()), "{error}");
-        fs::write(&path, "contents {seq}").unwrap();
+        std::fs::write(&path, "contents {seq}").unwrap();
         assert!(encoded(&put).ends_with("\r\n\r\ncontents {seq}"));
     }
 

@@ -2,11 +2,15 @@
 //! and does not know the model. Arrivals are drawn one by one from a [`Cursor`] of a few words, so those that wait
 //! need no queue: a second cursor runs ahead with the time and counts them.
 
+use crate::bounded;
 use crate::error::{Error, Result};
 use crate::numbers::SplitMix64;
 use crate::scenario::{self, Rate, Schedule, Spacing, Until};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Some 20 million starts; their times take as much memory again.
+const STARTS_BYTES_MAX: u64 = 256 << 20;
 
 /// The answer to "may a request start now?".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -319,7 +323,7 @@ fn on_ramp(from: f64, to: f64, seconds: f64, reached: f64) -> Option<f64> {
 
 /// A line a start: seconds as a decimal number, ascending; empty lines and those that begin with `#` are skipped.
 fn read_starts(path: &Path) -> Result<Vec<u64>> {
-    let text = std::fs::read_to_string(path).map_err(|cause| {
+    let text = bounded::text_named(path, STARTS_BYTES_MAX).map_err(|cause| {
         Error::request(format!("cannot read the schedule {}: {}", path.display(), crate::error::plain(&cause)))
     })?;
     let mut starts_ns = Vec::new();

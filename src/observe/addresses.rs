@@ -13,9 +13,6 @@ use super::Unavailable;
 use super::text::{ADDRESS_END, address, addresses, size};
 use crate::units::Bytes;
 
-/// A page of x86_64. The reply does not say what the machine's is.
-const PAGE: u64 = 4096;
-
 /// What a range of addresses is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
@@ -58,14 +55,14 @@ pub struct JvmAddresses {
 }
 
 impl JvmAddresses {
-    /// Parses the replies, one behind the other. Absurd and overlapping values are left out; only a text in which
-    /// nothing at all is recognised is an error.
-    pub fn parse(text: &str) -> Result<Self, Unavailable> {
+    /// Parses the replies, one behind the other, of a machine with pages of this size. Absurd and overlapping values
+    /// are left out; only a text in which nothing at all is recognised is an error.
+    pub fn parse(text: &str, page: u64) -> Result<Self, Unavailable> {
         let mut found = Found::default();
         for line in text.lines().map(str::trim) {
             let _ = found.take_heap(line) || found.take_code(line) || found.take_region_size(line);
         }
-        let addresses = found.finish();
+        let addresses = found.finish(page);
         if addresses == Self::default() {
             return Err(Unavailable::new("GC.heap_info, Compiler.codecache", "no addresses in a known form"));
         }
@@ -73,9 +70,9 @@ impl JvmAddresses {
     }
 
     /// The same of what was read elsewhere: code heaps in `ranges`, and the heap. What is absurd or overlaps is left
-    /// out. `collection_set_map` is where Shenandoah's begins.
-    pub fn of(read: Self, collection_set_map: Option<u64>) -> Self {
-        Found { addresses: read, code_heap: None, collection_set_map }.finish()
+    /// out. `collection_set_map` is where Shenandoah's begins, `page` the size of the machine's pages.
+    pub fn of(read: Self, collection_set_map: Option<u64>, page: u64) -> Self {
+        Found { addresses: read, code_heap: None, collection_set_map }.finish(page)
     }
 }
 
@@ -160,11 +157,11 @@ impl<'t> Found<'t> {
         }
     }
 
-    fn finish(mut self) -> JvmAddresses {
+    fn finish(mut self, page: u64) -> JvmAddresses {
         let heap = self.addresses.heap_reserved;
         if let Some(heap) = heap {
             self.add(Purpose::JavaHeap, "Java heap", heap, None);
-            self.add_collection_set_map(heap.1);
+            self.add_collection_set_map(heap.1, page);
         }
         let mut found = self.addresses;
         found.ranges.sort_by_key(|range| (range.start, range.end));
@@ -185,10 +182,10 @@ impl<'t> Found<'t> {
 
     /// One byte for each region that would fit below the end of the heap (`shenandoahCollectionSet.cpp`); the map
     /// begins for address 0, and only the bytes of the heap's own regions and the first page are committed.
-    fn add_collection_set_map(&mut self, heap_end: u64) {
+    fn add_collection_set_map(&mut self, heap_end: u64, page: u64) {
         let region = self.addresses.region_size.filter(|size| size.0 > 0);
         if let (Some(start), Some(region)) = (self.collection_set_map, region) {
-            let end = start.saturating_add((heap_end / region.0).next_multiple_of(PAGE));
+            let end = start.saturating_add((heap_end / region.0).next_multiple_of(page));
             self.add(Purpose::GcTable, "collection set map", (start, end), None);
         }
     }
@@ -226,7 +223,7 @@ CodeCache: size=245760Kb used=1117Kb max_used=1117Kb free=244642Kb
 
     #[test]
     fn without_compressed_oops_generations_tell_the_heap() {
-        let found = JvmAddresses::parse(WITHOUT).unwrap();
+        let found = JvmAddresses::parse(WITHOUT, 4096).unwrap();
         assert_eq!(found.heap_reserved, Some((0x7f39_5140_0000, 0x7f39_5540_0000)));
         let used = [(0x7f39_5140_0000, 0x7f39_514a_c050), (0x7f39_5295_0000, 0x7f39_52dc_3d60)];
         assert_eq!(found.used_ranges, used);
@@ -238,7 +235,7 @@ CodeCache: size=245760Kb used=1117Kb max_used=1117Kb free=244642Kb
     #[test]
     fn epsilon_without_compressed_oops() {
         let text = "Epsilon Heap\nAllocation space:\n space 65536K,  37% used [0x7fc905000000, 0x7fc906000000, 0x7fc909000000)";
-        let found = JvmAddresses::parse(text).unwrap();
+        let found = JvmAddresses::parse(text, 4096).unwrap();
         assert_eq!(found.heap_reserved, Some((0x7fc9_0500_0000, 0x7fc9_0900_0000)));
         assert_eq!(found.used_ranges, [(0x7fc9_0500_0000, 0x7fc9_0600_0000)]);
     }
@@ -258,7 +255,7 @@ CodeHeap 'two'
 CodeHeap 'three'
  bounds [0x00007f0ccca00000, 0x00007f0ccca00000, 0xffff7f0ccce00000]
 ";
-        let found = JvmAddresses::parse(text).unwrap();
+        let found = JvmAddresses::parse(text, 4096).unwrap();
         assert_eq!(found.ranges.len(), 1, "{:?}", found.ranges);
         assert_eq!(found.ranges[0].purpose, Purpose::JavaHeap);
         assert_eq!(found.used_ranges, [(0x1000_0000, 0x1019_0000)]);
@@ -267,13 +264,13 @@ CodeHeap 'three'
     #[test]
     fn parts_of_eden_on_numa_nodes_are_not_counted_twice() {
         let text = "PSYoungGen total 9K, used 5K [0x10000, 0x20000, 0x30000)\n  eden space 9K, 5% used [0x10000,0x14000,0x20000)\n    lgrp 0 space 5K, 9% used [0x10000,0x18000,0x18000)";
-        assert_eq!(JvmAddresses::parse(text).unwrap().used_ranges, [(0x10000, 0x14000)]);
+        assert_eq!(JvmAddresses::parse(text, 4096).unwrap().used_ranges, [(0x10000, 0x14000)]);
     }
 
     #[test]
     fn nothing_recognised_is_an_error() {
         for text in ["", "Heap:\n", "Environment Variables:\nA=1\n", "|\n|BTE|\n"] {
-            assert!(JvmAddresses::parse(text).is_err(), "{text}");
+            assert!(JvmAddresses::parse(text, 4096).is_err(), "{text}");
         }
     }
 }

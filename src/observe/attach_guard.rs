@@ -10,11 +10,10 @@
 
 use super::hsperfdata::HsPerf;
 use super::procfs::Process;
-use super::{Unavailable, maps};
+use super::{Unavailable, inside, maps};
+use crate::bounded;
 use crate::clock::Clock;
 use crate::kernel::process::Status;
-use std::fs::File;
-use std::io::Read as _;
 
 /// SIGQUIT, the same number on every Linux.
 const SIGQUIT: u32 = 3;
@@ -127,14 +126,10 @@ fn named_files(text: &str) -> Vec<String> {
     words.filter_map(name).filter(|name| !name.is_empty() && !name.starts_with('@')).collect()
 }
 
-/// A file as the process names it.
+/// A file as the process names it, below its own root: the options of a container decide nothing by a file of the host.
 fn options_file(process: &Process, name: &str) -> Option<String> {
-    let below = if name.starts_with('/') { format!("root{name}") } else { format!("cwd/{name}") };
-    let file: File = super::procfs::open_below(process.folder(), &below).ok()?;
-    file.metadata().ok()?.is_file().then_some(())?;
-    let mut bytes = Vec::new();
-    file.take(OPTIONS_FILE_MAX).read_to_end(&mut bytes).ok()?;
-    ((bytes.len() as u64) < OPTIONS_FILE_MAX).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    let file = inside::file_as_named(process, name).ok()?;
+    bounded::bytes_of(file, OPTIONS_FILE_MAX).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

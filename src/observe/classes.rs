@@ -7,15 +7,17 @@
 //! first.
 
 use super::Unavailable;
+use crate::bounded;
 use flate2::read::DeflateDecoder;
-use rawzip::{CompressionMethod, ZipArchive};
-use std::fs::File;
-use std::io::Read;
+use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ReaderAt, ZipArchive};
+use std::io::{Cursor, Read};
 use std::path::Path;
 
 const SOURCE: &str = "classes";
-/// A jar beyond this is no application that is counted in passing.
-const JAR_BYTES_MAX: u64 = 1 << 30;
+/// A jar inside another that is larger is not counted; it is read whole, one at a time at each depth.
+const INNER_BYTES_MAX: u64 = 64 << 20;
+/// All that is read of jars inside one, so that none keeps a count busy.
+const INNER_BYTES_SUM_MAX: u64 = 2 << 30;
 /// All that is read of an image: header, tables, attributes and strings, without contents.
 const IMAGE_BYTES_MAX: u64 = 64 << 20;
 /// A jar in a jar in a jar is taken in; deeper nobody puts them.
@@ -32,7 +34,12 @@ const EXTENSION: u8 = 4;
 /// # Errors
 /// Where it cannot be read or is no jar.
 pub fn in_jar(path: &Path) -> Result<u64, Unavailable> {
-    in_jar_of(&read(path, JAR_BYTES_MAX)?, 0)
+    let file = bounded::open(path).map_err(|cause| Unavailable::io(SOURCE, &cause))?;
+    let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+    // Only the directory of the jar is read, and the jars inside it.
+    let archive = ZipArchive::from_file(file, &mut buffer).map_err(refuse)?;
+    let mut left = INNER_BYTES_SUM_MAX;
+    in_archive(&archive, (&mut buffer, &mut left), 0)
 }
 
 /// Classes in a folder and those below it.
@@ -66,10 +73,27 @@ pub fn in_image(path: &Path) -> Result<u64, Unavailable> {
     header.classes(&image).ok_or_else(unknown)
 }
 
-fn in_jar_of(bytes: &[u8], depth: u32) -> Result<u64, Unavailable> {
-    let refuse = |cause: rawzip::Error| Unavailable::new(SOURCE, format!("no jar: {cause}"));
-    let archive = ZipArchive::from_slice(bytes).map_err(refuse)?;
-    let mut entries = archive.entries();
+fn refuse(cause: rawzip::Error) -> Unavailable {
+    Unavailable::new(SOURCE, format!("no jar: {cause}"))
+}
+
+/// A jar inside another. `left` says how much may still be read.
+fn in_inner(content: impl Read, left: &mut u64, depth: u32) -> Result<u64, Unavailable> {
+    // What is cut short is no jar, and counts for nothing.
+    let bytes = bounded::bytes_of(content, INNER_BYTES_MAX.min(*left)).unwrap_or_default();
+    *left = left.saturating_sub(bytes.len() as u64);
+    let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+    let archive = ZipArchive::from_seekable(Cursor::new(bytes), &mut buffer).map_err(refuse)?;
+    in_archive(&archive, (&mut buffer, left), depth)
+}
+
+/// The classes of a jar by its directory, read through a buffer; `left` as in [`in_inner`].
+fn in_archive<R: ReaderAt>(
+    archive: &ZipArchive<R>,
+    (buffer, left): (&mut [u8], &mut u64),
+    depth: u32,
+) -> Result<u64, Unavailable> {
+    let mut entries = archive.entries(buffer);
     let mut found = 0;
     while let Some(entry) = entries.next_entry().map_err(refuse)? {
         let path = entry.file_path();
@@ -79,13 +103,8 @@ fn in_jar_of(bytes: &[u8], depth: u32) -> Result<u64, Unavailable> {
         } else if name.ends_with(b".jar") && depth < DEPTH_MAX {
             let Ok(inner) = archive.get_entry(entry.wayfinder()) else { continue };
             let inside = match entry.compression_method() {
-                CompressionMethod::STORE => in_jar_of(inner.data(), depth + 1),
-                CompressionMethod::DEFLATE => {
-                    let mut plain = Vec::new();
-                    // What is cut short is no jar, and counts for nothing.
-                    let _ = DeflateDecoder::new(inner.data()).take(JAR_BYTES_MAX).read_to_end(&mut plain);
-                    in_jar_of(&plain, depth + 1)
-                }
+                CompressionMethod::STORE => in_inner(inner.reader(), left, depth + 1),
+                CompressionMethod::DEFLATE => in_inner(DeflateDecoder::new(inner.reader()), left, depth + 1),
                 _ => Ok(0),
             };
             found += inside.unwrap_or(0);
@@ -158,18 +177,9 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
 }
 
-fn read(path: &Path, most: u64) -> Result<Vec<u8>, Unavailable> {
-    let file = File::open(path).map_err(|cause| Unavailable::io(SOURCE, &cause))?;
-    let length = file.metadata().map_err(|cause| Unavailable::io(SOURCE, &cause))?.len();
-    if length > most {
-        return Err(Unavailable::new(SOURCE, format!("{} is larger than {most} bytes", path.display())));
-    }
-    read_start(path, length)
-}
-
 fn read_start(path: &Path, length: u64) -> Result<Vec<u8>, Unavailable> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|cause| Unavailable::io(SOURCE, &cause))?;
+    let file = bounded::open(path).map_err(|cause| Unavailable::io(SOURCE, &cause))?;
     file.take(length).read_to_end(&mut bytes).map_err(|cause| Unavailable::io(SOURCE, &cause))?;
     Ok(bytes)
 }
@@ -228,11 +238,13 @@ mod tests {
         let inner = jar(&[("a/B.class", b"x"), ("a/B$1.class", b"x"), ("package-info.class", b"x")]);
         let outer =
             jar(&[("BOOT-INF/lib/inner.jar", &inner), ("C.class", b"x"), ("module-info.class", b""), ("x.txt", b"")]);
-        assert_eq!(in_jar_of(&outer, 0).unwrap(), 3);
-        assert!(in_jar_of(b"no jar at all", 0).is_err());
+        let counted = |bytes: &[u8]| in_inner(bytes, &mut INNER_BYTES_SUM_MAX.clone(), 0);
+        assert_eq!(counted(&outer).unwrap(), 3);
+        assert!(counted(b"no jar at all").is_err());
+        assert_eq!(in_inner(&*outer, &mut (outer.len() as u64), 0).unwrap(), 1, "nothing is left for the jar inside");
         for cut in 0..outer.len() {
             // A count or an error, never a panic.
-            let _ = in_jar_of(&outer[..cut], 0);
+            let _ = counted(&outer[..cut]);
         }
     }
 

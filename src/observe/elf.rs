@@ -9,6 +9,7 @@ use super::pagemap::PageMap;
 use super::procfs::{Process, open_below, read_from_start};
 use super::{inside, memory};
 use crate::kernel::mapping::{DELETED, Mapping};
+use crate::kernel::process::page_size;
 use memchr::memmem::Finder;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,8 +32,8 @@ pub struct Image {
     pub path: String,
 }
 
-/// From the lowest to the highest address of its segments, in whole pages: 64-bit little-endian only.
-pub fn span(head: &[u8]) -> Option<u64> {
+/// From the lowest to the highest address of its segments, in whole pages of this size: 64-bit little-endian only.
+pub fn span(head: &[u8], page: u64) -> Option<u64> {
     let number = |at: usize, len: usize| number(head, at, len);
     (head.get(..6)? == MAGIC).then_some(())?;
     let (table, size, count) = (number(0x20, 8)?, number(0x36, 2)?, number(0x38, 2)?);
@@ -46,7 +47,6 @@ pub fn span(head: &[u8]) -> Option<u64> {
         }
     }
     let (low, high) = ends?;
-    let page = 4096;
     Some(high.checked_next_multiple_of(page)? - low / page * page)
 }
 
@@ -187,10 +187,10 @@ pub fn images(process: &Process, maps: &[Mapping]) -> Vec<Image> {
         let span = *spans.entry(&first.path).or_insert_with(|| {
             let mut buffer = [0; HEAD];
             if first.path.ends_with(DELETED) {
-                return span(mapped_head(process, first, &mut buffer)?);
+                return span(mapped_head(process, first, &mut buffer)?, page_size().0);
             }
             let file = inside::file(process, path).ok()?;
-            span(read_from_start(&file, &mut buffer).ok()?)
+            span(read_from_start(&file, &mut buffer).ok()?, page_size().0)
         });
         if let Some(span) = span {
             images.push(Image { start: first.start, end: first.start.saturating_add(span), path: path.to_owned() });
@@ -242,11 +242,11 @@ mod tests {
 
     #[test]
     fn foreign_bytes_have_no_span() {
-        assert_eq!(span(b""), None);
-        assert_eq!(span(&[0x7f; 4096]), None);
+        assert_eq!(span(b"", 4096), None);
+        assert_eq!(span(&[0x7f; 4096], 4096), None);
         let mut head = vec![0xff; 4096];
         head[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        assert_eq!(span(&head), None);
+        assert_eq!(span(&head, 4096), None);
     }
 
     /// A library with the names `ab` (at 16) and `b` (not defined there), whose names are so large by its own account.

@@ -345,8 +345,8 @@ impl<'a> Walker<'a> {
         }
         let chunks = self.split(at, next, 0);
         self.found.free += chunks;
-        let first = Pages::boundary(at.saturating_add(CHUNK_STRUCT));
-        let last = next & !(Pages::PAGE - 1);
+        let first = self.pages.boundary(at.saturating_add(CHUNK_STRUCT));
+        let last = self.pages.boundary_before(next);
         // `mtrim` counts whole pages from the first boundary on.
         self.trim(first, last);
         Ok(())
@@ -365,7 +365,7 @@ impl<'a> Walker<'a> {
         let chunks = self.split(at, self.mapped_end.max(self.end), 0);
         self.found.free += chunks;
         if self.heap.arena == 0 {
-            self.trim(Pages::boundary(at.saturating_add(MINSIZE + 1)), self.end);
+            self.trim(self.pages.boundary(at.saturating_add(MINSIZE + 1)), self.end);
         }
     }
 
@@ -394,13 +394,14 @@ pub struct MmappedChunk {
 /// 16 bytes before it (`mmap_size` in malloc/malloc.c).
 pub fn mmapped(memory: &dyn Memory, start: u64, end: u64, runs: &[Run]) -> Vec<MmappedChunk> {
     let mut pages = Pages::new(memory, runs);
+    let page = pages.page();
     let mut found: Vec<MmappedChunk> = Vec::new();
     let mut at = start;
     while at < end {
         let Some(next) = pages.next_present(at).filter(|next| *next < end) else { break };
         // Only a mapping begins with a chunk that is not at its start: behind another one, or behind a gap.
         let begins = next != at || next == start || found.last().is_some_and(|chunk| chunk.end == next);
-        let offsets = if begins { Pages::PAGE } else { 16 };
+        let offsets = if begins { page } else { 16 };
         at = next;
         let free = (found.last().map_or(start, |chunk| chunk.end), end);
         let chunk = (0..offsets).step_by(16).find_map(|offset| own_mapping(&mut pages, at, offset, free));
@@ -409,7 +410,7 @@ pub fn mmapped(memory: &dyn Memory, start: u64, end: u64, runs: &[Run]) -> Vec<M
                 at = chunk.end;
                 found.push(chunk);
             }
-            None => at = at.saturating_add(Pages::PAGE),
+            None => at = at.saturating_add(page),
         }
     }
     found
@@ -423,10 +424,11 @@ fn own_mapping(pages: &mut Pages<'_>, page: u64, offset: u64, (start, end): (u64
     let mapping = at.checked_sub(before & !1).filter(|mapping| *mapping >= start && before & !1 >= offset)?;
     let (size, last) = (size & !FLAGS, at.checked_add(size & !FLAGS)?);
     let ends = (0..=TAIL_MAX).step_by(16).filter_map(|tail| last.checked_add(tail));
-    let behind = ends.into_iter().find(|behind| behind.is_multiple_of(Pages::PAGE))?;
-    let fits = size > 0 && mapping.is_multiple_of(Pages::PAGE) && behind > page && behind <= end;
+    let whole = pages.page();
+    let behind = ends.into_iter().find(|behind| behind.is_multiple_of(whole))?;
+    let fits = size > 0 && mapping.is_multiple_of(whole) && behind > page && behind <= end;
     let tag = fits.then(|| pages.unit(at.saturating_add(16))).flatten();
-    let tag = tag.and_then(|(low, high)| nmt_header::tag_loose(low, high, size));
+    let tag = tag.and_then(|(low, high)| nmt_header::tag_loose(low, high, size, whole));
     fits.then_some(MmappedChunk { start: mapping, end: behind, tag })
 }
 

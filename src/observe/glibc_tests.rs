@@ -201,6 +201,39 @@ impl Memory for MadeHeap {
     }
 }
 
+/// One chunk with a mapping of its own on large pages; zeros behind its header.
+struct Large {
+    page: u64,
+    size: u64,
+}
+
+impl Memory for Large {
+    fn page(&self) -> u64 {
+        self.page
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> bool {
+        into.fill(0);
+        if at == self.page {
+            into[8..16].copy_from_slice(&(self.size | IS_MMAPPED).to_le_bytes());
+        }
+        true
+    }
+}
+
+#[test]
+fn a_mapped_chunk_takes_whole_pages_of_any_size() {
+    for page in [4 << 10, 16 << 10, 64 << 10] {
+        let found = |size: u64| {
+            let runs = [Run { start: page, end: 9 * page, swapped: false }];
+            let found = mmapped(&Large { page, size }, page, 9 * page, &runs);
+            found.iter().map(|chunk| (chunk.start, chunk.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(3 * page), [(page, 4 * page)]);
+        assert_eq!(found(3 * page + page / 2), []);
+    }
+}
+
 impl MadeHeap {
     fn of(parts: impl IntoIterator<Item = Piece>) -> Self {
         Self { parts: parts.into_iter().collect(), ..Self::default() }

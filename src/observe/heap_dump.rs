@@ -7,9 +7,9 @@
 //! Unable to create /tmp/app.hprof: File exists
 //! ```
 
-use super::Unavailable;
 use super::attach::Attach;
 use super::procfs::Process;
+use super::{Unavailable, inside};
 use std::path::Path;
 use std::time::Duration;
 
@@ -32,8 +32,7 @@ pub struct Dumped {
 /// Where the path cannot be told to the JVM, the file is there already, or the JVM does not write it.
 pub fn write(process: &Process, attach: &Attach, path: &Path) -> Result<Dumped, Unavailable> {
     let command = command(path)?;
-    let seen = process.path(&format!("root{}", path.display()));
-    if seen.symlink_metadata().is_ok() {
+    if inside::has(process, &path.display().to_string()) {
         return Err(Unavailable::new(SOURCE, format!("{} is there already, and stays as it is", path.display())));
     }
     let reply = attach.jcmd_within(&command, DUMPED_WITHIN)?.value;

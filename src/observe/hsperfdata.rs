@@ -11,6 +11,7 @@
 
 use super::hsperfdata_find;
 use super::hsperfdata_format::{Layout, Malformed, Slot};
+use super::memory::PAGE_MIN;
 use super::procfs::{Process, read_from_start};
 use super::{Read, Reading, Unavailable};
 use crate::clock::Clock;
@@ -330,7 +331,7 @@ impl SampleSlots {
         JvmSample {
             heap_used: Bytes(sum(&self.heap_used)),
             // Up to JDK 21 G1 adds a few bytes to each capacity, lest jstat divide by zero.
-            heap_committed: Bytes(sum(&self.heap_committed) & !0xfff),
+            heap_committed: Bytes(sum(&self.heap_committed) & !(PAGE_MIN - 1)),
             metaspace_used: Bytes(one(&self.metaspace_used)),
             metaspace_committed: Bytes(one(&self.metaspace_committed)),
             gc: (!self.gc_count.is_empty()).then(|| GcTotal {

@@ -55,17 +55,48 @@ pub(super) fn file(process: &Process, path: &str) -> io::Result<File> {
     readable(&resolve(root(process)?.as_fd(), path, OFlags::PATH)?)
 }
 
+/// As [`file`], by a path that may start from the process's own folder. Out of that no `..` and no link leads.
+pub(super) fn file_as_named(process: &Process, name: &str) -> io::Result<File> {
+    match name.starts_with('/') {
+        true => file(process, name),
+        false => file_beneath(folder_of(process, "cwd")?.as_fd(), name),
+    }
+}
+
+fn file_beneath(folder: BorrowedFd<'_>, name: &str) -> io::Result<File> {
+    readable(&resolve_by(folder, name, OFlags::PATH, ResolveFlags::BENEATH)?)
+}
+
+/// Whether the process is seen to find anything under this path; a link that leads nowhere is something.
+pub(super) fn has(process: &Process, path: &str) -> bool {
+    root(process).and_then(|root| resolve(root.as_fd(), path, OFlags::PATH | OFlags::NOFOLLOW)).is_ok()
+}
+
+/// Opens the plain file that is mapped at these addresses, whatever its name is by now, for reading.
+pub(super) fn mapped(process: &Process, start: u64, end: u64) -> io::Result<File> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    readable(&openat(process.folder(), format!("map_files/{start:x}-{end:x}"), flags, Mode::empty())?)
+}
+
 fn root(process: &Process) -> io::Result<OwnedFd> {
+    folder_of(process, "root")
+}
+
+/// The folder that a link of the kernel's in the folder of a process leads to: `root`, `cwd`.
+fn folder_of(process: &Process, link: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(openat(process.folder(), "root", flags, Mode::empty())?)
+    Ok(openat(process.folder(), link, flags, Mode::empty())?)
 }
 
 /// Resolves a path as if `root` were the root. Before Linux 5.6, and where a filter of system calls refuses, links are
 /// not followed at all.
 fn resolve(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
-    let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    resolve_by(root, path, flags, ResolveFlags::IN_ROOT)
+}
+
+fn resolve_by(root: BorrowedFd<'_>, path: &str, flags: OFlags, how: ResolveFlags) -> io::Result<OwnedFd> {
     for _ in 0..TRIES {
-        match openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), how) {
+        match openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), how | ResolveFlags::NO_MAGICLINKS) {
             Ok(file) => return Ok(file),
             Err(Errno::AGAIN) => {}
             Err(Errno::NOSYS | Errno::PERM) => return step_by_step(root, path, flags),
@@ -155,6 +186,38 @@ mod tests {
         }
         let through = resolve(root.as_fd(), &secret.join("7").display().to_string(), OFlags::PATH);
         assert!(through.is_err(), "an absolute path begins at the root of the container");
+    }
+
+    #[test]
+    fn a_name_without_a_root_stays_in_its_folder() {
+        let (outside, _root) = hostile();
+        let folder = outside.path().join("root");
+        symlink("../hsperfdata_evil/7", folder.join("out")).unwrap();
+        symlink(outside.path().join("hsperfdata_evil/7"), folder.join("absolute")).unwrap();
+        symlink("tmp/hsperfdata_app/7", folder.join("in")).unwrap();
+        let beneath = Inside(open(&folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap());
+        let of = |name: &str| text(file_beneath(beneath.0.as_fd(), name));
+        assert_eq!(of("tmp/hsperfdata_app/7").as_deref(), Some("counters"));
+        assert_eq!(of("in").as_deref(), Some("counters"));
+        for name in ["../hsperfdata_evil/7", "out", "absolute", "tmp/../../hsperfdata_evil/7", "none"] {
+            assert_eq!(of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_process_names_is_found_where_it_looks() {
+        let process = Process::open(std::process::id()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        fs::write(path("file"), "text").unwrap();
+        symlink("nowhere", path("link")).unwrap();
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, folder.path().join("pipe"), FileType::Fifo, mode, 0).unwrap();
+        assert_eq!(text(file_as_named(&process, &path("file"))).as_deref(), Some("text"));
+        assert!(text(file_as_named(&process, "Cargo.toml")).is_some(), "from its own folder");
+        assert!(file_as_named(&process, &path("pipe")).unwrap_err().to_string().contains("no plain file"));
+        let found = ["file", "link", "pipe", "none", "none/file"].map(|name| has(&process, &path(name)));
+        assert_eq!(found, [true, true, true, false, false]);
     }
 
     #[test]

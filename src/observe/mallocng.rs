@@ -1,4 +1,4 @@
-//! musl's malloc, walked from outside (mallocng of musl 1.2.1–1.2.5, 64 bit, little-endian, pages of 4 KiB; layouts
+//! musl's malloc, walked from outside (mallocng of musl 1.2.1–1.2.5, 64 bit, little-endian; layouts
 //! from `src/malloc/mallocng/meta.h`: `malloc_context`, `meta_area`, `meta`; what groups hold is in `mallocng_group`).
 //!
 //! Its context has no exported name: it begins with a secret that also stands in the process's auxiliary vector
@@ -16,9 +16,8 @@ use super::procfs::Process;
 use crate::kernel::mapping::Mapping;
 use std::collections::BTreeSet;
 
-/// The size of an area of metas, to which its address is aligned.
-pub const META_AREA: u64 = 4096;
-const AREA: u64 = META_AREA;
+/// The size of an area of metas, to which its address is aligned, whatever the machine's pages are.
+const AREA: u64 = 4096;
 /// `check`, `next`, `nslots` of `meta_area`, before its metas.
 const AREA_HEADER: usize = 24;
 /// `nslots` of every area: (4096 − 24) / 40.
@@ -85,8 +84,8 @@ pub struct Walk {
     pub donated: Vec<GroupWalk>,
     /// Chunks with a mapping of their own.
     pub mmapped: Vec<MmappedChunk>,
-    /// Pages of metas: first addresses, 4 KiB each.
-    pub areas: Vec<u64>,
+    /// Pages of metas, first address and first address behind: each is of metas as a whole.
+    pub areas: Vec<(u64, u64)>,
     /// Groups that could not be walked.
     pub broken: Vec<BrokenGroup>,
     /// What was asked for in chunks in use.
@@ -102,8 +101,9 @@ impl Walk {
 
     /// Bytes taken from the system for groups and metas, resident or not; without chunks mapped alone.
     pub fn system(&self) -> u64 {
-        let mapped = self.groups.iter().map(|group| group.end.saturating_sub(group.start));
-        mapped.fold(self.areas.len() as u64 * AREA, u64::saturating_add)
+        let groups = self.groups.iter().map(|group| (group.start, group.end));
+        let mapped = groups.chain(self.areas.iter().copied()).map(|(start, end)| end.saturating_sub(start));
+        mapped.fold(0, u64::saturating_add)
     }
 
     /// Chunks in use, with or without NMT's header; without those mapped alone.
@@ -232,11 +232,15 @@ fn word(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<u64> {
     read_present(memory, pages_of, at, &mut bytes).then(|| u64::from_le_bytes(bytes))
 }
 
+/// The pages that a range begins and ends in, as a whole; `None` where addresses end before.
+fn whole_pages(memory: &dyn Memory, start: u64, end: u64) -> Option<(u64, u64)> {
+    Some((start & !(memory.page() - 1), end.checked_next_multiple_of(memory.page())?))
+}
+
 /// Reads where all pages are present.
 fn read_present(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64, into: &mut [u8]) -> bool {
     let Some(end) = at.checked_add(into.len() as u64) else { return false };
-    let (first, last) = (at & !(AREA - 1), end.checked_next_multiple_of(AREA));
-    let Some(last) = last else { return false };
+    let Some((first, last)) = whole_pages(memory, at, end) else { return false };
     let mut reached = at;
     for run in pages_of(first, last).iter().filter(|run| !run.swapped) {
         if run.start <= reached {
@@ -251,9 +255,10 @@ fn read_present(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64, into: &mut
 fn headers_of_alone(memory: &dyn Memory, pages_of: &mut PagesOf, start: u64, end: u64) -> Vec<Run> {
     let header = word(memory, pages_of, start.saturating_add(8)).unwrap_or_default();
     let chunk = start.saturating_add(group::first_chunk(header)).min(end);
-    let pages = [start, chunk.saturating_sub(1), chunk, end - AREA].map(|at| at & !(AREA - 1));
-    let pages: BTreeSet<u64> = pages.into_iter().filter(|page| (start..end).contains(page)).collect();
-    pages.into_iter().flat_map(|page| pages_of(page, page + AREA)).collect()
+    let page = memory.page();
+    let told = [start, chunk.saturating_sub(1), chunk, end - 1].into_iter().filter(|at| (start..end).contains(at));
+    let pages: BTreeSet<u64> = told.map(|at| at & !(page - 1)).collect();
+    pages.into_iter().flat_map(|at| pages_of(at, at.saturating_add(page))).collect()
 }
 
 /// A walk under way: groups are taken one by one, so that threads need not be held for long.
@@ -289,7 +294,10 @@ impl Walker {
             at = next;
         }
         ahead.sort_by_key(|meta| std::cmp::Reverse((meta.group, meta.at)));
-        let found = Walk { areas: areas.iter().copied().collect(), ..Walk::default() };
+        let mut pages: Vec<_> = areas.iter().filter_map(|area| whole_pages(memory, *area, area + AREA)).collect();
+        // Of larger pages one holds several areas.
+        pages.dedup();
+        let found = Walk { areas: pages, ..Walk::default() };
         Ok(Self { areas, ahead, end: 0, torn: 0, found })
     }
 
@@ -310,7 +318,7 @@ impl Walker {
         self.end = end;
         let runs = match meta.is_alone() {
             true => headers_of_alone(memory, pages_of, meta.group, end),
-            false => pages_of(meta.group & !(AREA - 1), end.checked_next_multiple_of(AREA).unwrap_or(end)),
+            false => whole_pages(memory, meta.group, end).map_or_else(Vec::new, |(first, last)| pages_of(first, last)),
         };
         match group::walk(memory, &runs, &self.areas, &meta, end) {
             Err(why) => return self.refuse(broken(why)),
@@ -318,7 +326,11 @@ impl Walker {
                 self.torn = self.torn.saturating_add(walked.torn);
                 self.found.asked += walked.asked;
                 match walked.mmapped {
-                    Some(tag) => self.found.mmapped.push(MmappedChunk { start: meta.group, end, tag }),
+                    // The last page is the chunk's as a whole, though musl counts it in units of 4 KiB.
+                    Some(tag) => {
+                        let end = whole_pages(memory, meta.group, end).map_or(end, |(_, last)| last);
+                        self.found.mmapped.push(MmappedChunk { start: meta.group, end, tag });
+                    }
                     None if meta.pages > 0 => self.found.groups.push(walked.group),
                     None => self.found.donated.push(walked.group),
                 }

@@ -16,7 +16,8 @@ use std::ops::AddAssign;
 const UNIT: u64 = 16;
 /// `IB`: bytes before each chunk, which belong to the slot before it.
 const IB: u64 = 4;
-/// `sizeof (struct meta_area)` is this, and its address a multiple of it.
+/// `sizeof (struct meta_area)` is this, and its address a multiple of it; `maplen` counts in it. musl has it written
+/// in, whatever the machine's pages are.
 const AREA: u64 = 4096;
 /// `size_classes`, in units.
 const SIZE_CLASSES: [u64; 48] = [
@@ -25,7 +26,7 @@ const SIZE_CLASSES: [u64; 48] = [
 ];
 /// The class of a chunk with a mapping of its own.
 const ALONE: u8 = 63;
-/// Slots of a group take less than 65,536 units, and a page around that at most 64 KiB: in pages of 4 KiB.
+/// Slots of a group take less than 65,536 units, and a page around that at most 64 KiB: in units of 4 KiB.
 const GROUP_PAGES_MAX: u64 = 512;
 /// A chunk that starts later in its slot than the slot: `7 << 5` in the slot's own header.
 const STARTS_LATER: u64 = 7 << 5;
@@ -66,7 +67,7 @@ pub(super) struct Meta {
     /// False where the loader gave the memory to malloc.
     freeable: bool,
     class: u8,
-    /// How many pages of 4 KiB were mapped for it; 0 for a group in a slot or in a library's data.
+    /// How many units of 4 KiB were mapped for it; 0 for a group in a slot or in a library's data.
     pub(super) pages: u64,
 }
 
@@ -356,7 +357,7 @@ impl GroupWalker<'_> {
     /// Counts the whole pages of a free stretch that ends here.
     fn close_hole(&mut self) {
         let Some((start, end)) = self.hole.take() else { return };
-        let (first, last) = (Pages::boundary(start), end & !(Pages::PAGE - 1));
+        let (first, last) = (self.pages.boundary(start), self.pages.boundary_before(end));
         if first < last {
             let whole = self.pages.backed(first, last).0;
             self.found.group.free_pages = self.found.group.free_pages.saturating_add(whole);

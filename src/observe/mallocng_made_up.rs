@@ -3,7 +3,7 @@
 //!
 //! The first law is that of [`MadeUp::read`]: a page that is not present is never asked for.
 
-use super::mallocng::{Context, META_AREA, Place, Walk, Walker, find};
+use super::mallocng::{Context, Place, Walk, Walker, find};
 use super::memory::Memory;
 use super::pagemap::Run;
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,7 +114,7 @@ impl MadeUp {
     }
 
     pub(super) fn area(n: u64) -> u64 {
-        AREAS + n * 3 * META_AREA
+        AREAS + n * 3 * PAGE
     }
 
     fn area_count(&self) -> u64 {

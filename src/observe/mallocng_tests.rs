@@ -42,6 +42,55 @@ proptest! {
     }
 }
 
+/// The same memory on a machine with larger pages, each of which is present where a part of it is.
+struct Large<'a>(&'a MadeUp, u64);
+
+impl Memory for Large<'_> {
+    fn page(&self) -> u64 {
+        self.1
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> bool {
+        let end = at + into.len() as u64;
+        assert!(end.next_multiple_of(self.1) - (at & !(self.1 - 1)) >= into.len() as u64);
+        into.fill(0);
+        for block in (at & !(PAGE - 1)..end).step_by(PAGE as usize).filter(|block| self.0.pages.contains_key(block)) {
+            let (from, to) = (block.max(at), (block + PAGE).min(end));
+            assert!(self.0.read(from, &mut into[(from - at) as usize..(to - at) as usize]));
+        }
+        true
+    }
+}
+
+impl Large<'_> {
+    fn runs(&self, start: u64, end: u64) -> Vec<Run> {
+        assert!(start.is_multiple_of(self.1) && end.is_multiple_of(self.1), "the kernel refuses {start:x} to {end:x}");
+        let pages: BTreeSet<u64> = self.0.pages.range(start..end).map(|(block, _)| block & !(self.1 - 1)).collect();
+        pages.into_iter().map(|page| Run { start: page, end: page + self.1, swapped: false }).collect()
+    }
+}
+
+#[test]
+fn on_larger_pages_the_same_is_found() {
+    for page in [16 << 10, 64 << 10] {
+        let made = some();
+        let large = Large(&made, page);
+        let mut pages_of = |start, end| large.runs(start, end);
+        let places = [Place { start: DATA, end: DATA + page }];
+        let context = find(&large, &mut pages_of, &places, SECRET).unwrap();
+        let mut walker = Walker::begin(&large, &mut pages_of, context).unwrap();
+        while walker.step(&large, &mut pages_of) {}
+        let (walk, small) = (walker.finish().unwrap(), made.walk().unwrap());
+        assert_eq!((walk.broken.len(), walk.asked, walk.group_count()), (0, small.asked, small.group_count()));
+        assert_eq!((walk.live().bytes, walk.free().bytes), (small.live().bytes, small.free().bytes));
+        let tags = |walk: &Walk| walk.mmapped.iter().map(|chunk| (chunk.start, chunk.tag)).collect::<Vec<_>>();
+        assert!(!walk.mmapped.is_empty() && tags(&walk) == tags(&small));
+        assert!(walk.mmapped.iter().all(|chunk| chunk.end.is_multiple_of(page)));
+        assert!(walk.areas.iter().all(|(start, end)| end - start == page && start.is_multiple_of(page)));
+        assert!(walk.free_pages().is_multiple_of(page));
+    }
+}
+
 /// What fuzzing found, or begins with, is tried on every toolchain, with its neighbours.
 #[test]
 fn the_corpus_breaks_no_law() {

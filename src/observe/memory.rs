@@ -3,6 +3,7 @@
 
 use super::Unavailable;
 use super::procfs::{Process, open_below};
+use crate::kernel::process::page_size;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use std::fs::File;
@@ -10,8 +11,16 @@ use std::io::IoSliceMut;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+/// The smallest page of any Linux; larger ones are multiples of it.
+pub(super) const PAGE_MIN: u64 = 4096;
+
 /// Memory that can be read by address: of a process, or made up in a test. Numbers are little-endian.
 pub trait Memory {
+    /// The size of its pages in bytes, a power of two: 4, 16 or 64 KiB.
+    fn page(&self) -> u64 {
+        PAGE_MIN
+    }
+
     /// Fills `into` from the address `at`; false where not all of it can be read.
     fn read(&self, at: u64, into: &mut [u8]) -> bool;
 
@@ -93,6 +102,10 @@ impl ProcessMemory {
 }
 
 impl Memory for ProcessMemory {
+    fn page(&self) -> u64 {
+        page_size().0
+    }
+
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
         self.file.read_exact_at(into, at).is_ok()
     }

@@ -31,9 +31,9 @@ pub fn tag_exact(low: u64, high: u64, asked: u64) -> Option<Tag> {
     parse(low, high).filter(|tag| tag.asked + HEADER + FOOTER == asked)
 }
 
-/// The header of a chunk with a mapping of its own, which ends with its last page.
-pub fn tag_loose(low: u64, high: u64, size: u64) -> Option<Tag> {
-    parse(low, high).filter(|tag| tag.asked < size && size - tag.asked < 2 * super::pages::Pages::PAGE)
+/// The header of a chunk with a mapping of its own, which ends with its last page, of this size.
+pub fn tag_loose(low: u64, high: u64, size: u64, page: u64) -> Option<Tag> {
+    parse(low, high).filter(|tag| tag.asked < size && size - tag.asked < 2 * page)
 }
 
 fn parse(low: u64, high: u64) -> Option<Tag> {

@@ -59,9 +59,12 @@ impl PageMap {
         Ok(Self { file, scans: true, regions: vec![PageRegion::default(); REGIONS], entries: Vec::new() })
     }
 
-    /// The runs of pages in `[start, end)` that are present or swapped, in address order. The page of zeros, which
-    /// weighs nothing, is left out where the kernel tells it apart.
+    /// The runs of pages in `[start, end)` that are present or swapped, in address order; the first and the last page
+    /// count as a whole. The page of zeros, which weighs nothing, is left out where the kernel tells it apart.
     pub fn runs(&mut self, start: u64, end: u64, each: &mut dyn FnMut(Run)) -> Result<(), Unavailable> {
+        // The kernel scans from the start of a page only.
+        let page = page_size().0;
+        let (start, end) = (start & !(page - 1), end.checked_next_multiple_of(page).unwrap_or(end));
         if self.scans {
             match self.scan(start, end, each) {
                 Err(rustix::io::Errno::NOTTY) => self.scans = false,

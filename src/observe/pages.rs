@@ -10,6 +10,7 @@ const WINDOW_MAX: usize = 256 << 10;
 pub(super) struct Pages<'a> {
     memory: &'a dyn Memory,
     runs: &'a [Run],
+    page: u64,
     /// The run that was used last; walks go forwards.
     cursor: usize,
     window: Vec<u8>,
@@ -19,16 +20,24 @@ pub(super) struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// Chunks are measured in pages of 4 KiB, which is what x86-64 has; aarch64 with larger ones is not split.
-    pub(super) const PAGE: u64 = 4096;
-
     pub(super) fn new(memory: &'a dyn Memory, runs: &'a [Run]) -> Self {
-        Self { memory, runs, cursor: 0, window: Vec::new(), window_start: 0, next_read: Self::PAGE as usize }
+        let page = memory.page();
+        Self { memory, runs, page, cursor: 0, window: Vec::new(), window_start: 0, next_read: page as usize }
+    }
+
+    /// The size of a page.
+    pub(super) fn page(&self) -> u64 {
+        self.page
     }
 
     /// The first boundary of pages at or behind `at`, if there is one.
-    pub(super) fn boundary(at: u64) -> u64 {
-        at.checked_next_multiple_of(Self::PAGE).unwrap_or(u64::MAX)
+    pub(super) fn boundary(&self, at: u64) -> u64 {
+        at.checked_next_multiple_of(self.page).unwrap_or(u64::MAX)
+    }
+
+    /// The last boundary of pages at or before `at`.
+    pub(super) fn boundary_before(&self, at: u64) -> u64 {
+        at & !(self.page - 1)
     }
 
     /// The start of the page at `at`, or of the first run if that is later.
@@ -51,9 +60,9 @@ impl<'a> Pages<'a> {
     fn fill(&mut self, at: u64) -> Option<()> {
         let run = self.run_at(at).filter(|run| !run.swapped)?;
         let window_end = self.window_start.saturating_add(self.window.len() as u64);
-        let follows = !self.window.is_empty() && at >= self.window_start && at - window_end.min(at) < Self::PAGE;
-        self.next_read = if follows { (self.next_read * 2).min(WINDOW_MAX) } else { Self::PAGE as usize };
-        let start = (at & !(Self::PAGE - 1)).max(run.start);
+        let follows = !self.window.is_empty() && at >= self.window_start && at - window_end.min(at) < self.page;
+        self.next_read = if follows { (self.next_read * 2).min(WINDOW_MAX) } else { self.page as usize };
+        let start = self.boundary_before(at).max(run.start);
         let len = usize::try_from(run.end - start).ok()?.min(self.next_read);
         self.window.resize(len, 0);
         self.window_start = start;
@@ -103,10 +112,11 @@ impl<'a> Pages<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::memory::PAGE_MIN;
     use super::*;
     use std::cell::RefCell;
 
-    const P: u64 = Pages::PAGE;
+    const P: u64 = PAGE_MIN;
     /// Pages 1 to 3, swapped 3 to 4, 6 to 7, and 100 to 300.
     const RUNS: [Run; 4] = [run(1, 3, false), run(3, 4, true), run(6, 7, false), run(100, 300, false)];
 
@@ -201,8 +211,36 @@ mod tests {
 
     #[test]
     fn boundaries_end_with_the_addresses() {
+        let memory = Addresses::default();
+        let pages = Pages::new(&memory, &RUNS);
         for (at, boundary) in [(0, 0), (1, P), (P, P), (u64::MAX - P, u64::MAX - P + 1), (u64::MAX - 1, u64::MAX)] {
-            assert_eq!(Pages::boundary(at), boundary);
+            assert_eq!(pages.boundary(at), boundary);
+        }
+    }
+
+    /// Memory of large pages, that keeps what was read.
+    struct Large(u64, RefCell<Vec<(u64, u64)>>);
+
+    impl Memory for Large {
+        fn page(&self) -> u64 {
+            self.0
+        }
+
+        fn read(&self, at: u64, _: &mut [u8]) -> bool {
+            self.1.borrow_mut().push((at, 0));
+            true
+        }
+    }
+
+    #[test]
+    fn large_pages_are_read_and_cut_as_they_are() {
+        for page in [16 << 10, 64 << 10] {
+            let memory = Large(page, RefCell::default());
+            let runs = [Run { start: page, end: 4 * page, swapped: false }];
+            let mut pages = Pages::new(&memory, &runs);
+            assert!(pages.unit(2 * page + 4096).is_some() && pages.unit(3 * page - 16).is_some());
+            assert_eq!(*memory.1.borrow(), [(2 * page, 0)], "one read for one page");
+            assert_eq!((pages.boundary(page + 1), pages.boundary_before(2 * page - 1)), (2 * page, page));
         }
     }
 }

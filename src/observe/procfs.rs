@@ -179,7 +179,9 @@ impl Process {
         Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
     }
 
-    /// A path in `/proc` to something below its folder, such as `root/tmp`. Valid as long as the process lives.
+    /// A path in `/proc` to something below its folder, such as `root/tmp`: valid as long as the process lives. Only
+    /// tests may open one, since links below it lead out of a container.
+    #[cfg(test)]
     pub(super) fn path(&self, below: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/{below}", self.pid))
     }

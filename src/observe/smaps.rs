@@ -2,6 +2,7 @@
 //! The kernel walks every page table for it: 1–7 ms, growing with RSS, while the process's mmap lock is held for
 //! reading. For marks, not for a sampler.
 
+use super::memory::PAGE_MIN;
 use super::procfs::{Process, open_below};
 use super::text::size;
 use super::{Read, Reading, Unavailable, maps};
@@ -98,6 +99,8 @@ pub struct Weighed {
 pub struct Smaps {
     /// One per mapping.
     pub mappings: Vec<Weighed>,
+    /// The least `KernelPageSize` of all mappings: those of huge pages have a larger one. 0 where none was told.
+    page: u64,
 }
 
 impl Smaps {
@@ -125,9 +128,16 @@ impl Smaps {
             if line.as_bytes().first().is_some_and(u8::is_ascii_uppercase) { None } else { Line::parse(line) };
         if let Some(mapping) = mapping {
             self.mappings.push(Weighed { mapping: mapping.kept(texts), weight: Weight::default() });
+        } else if let Some(page) = line.strip_prefix("KernelPageSize:").and_then(size) {
+            self.page = if self.page == 0 { page.0 } else { self.page.min(page.0) };
         } else if let Some(last) = self.mappings.last_mut() {
             last.weight.take(line);
         }
+    }
+
+    /// The size of a page on the machine whose text this is.
+    pub fn page(&self) -> u64 {
+        if self.page.is_power_of_two() { self.page.max(PAGE_MIN) } else { PAGE_MIN }
     }
 
     /// The sum over the mappings. PSS can be short of the rollup's by up to 1 KiB a mapping: the kernel rounds down.
@@ -176,6 +186,22 @@ pub fn read_rollup(process: &Process, clock: &Clock) -> Read<Weight> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_page_is_that_of_the_machine_whose_text_it_is() {
+        let of = |kib: u64| format!("10000-20000 rw-p 0 00:00 0\nRss: 64 kB\nKernelPageSize:    {kib:>5} kB\n");
+        for (text, page) in [
+            (of(4), 4096),
+            (of(16), 16 << 10),
+            (of(64), 64 << 10),
+            (of(2048) + &of(64), 64 << 10),
+            (of(0), 4096),
+            (of(3), 4096),
+            (String::new(), 4096),
+        ] {
+            assert_eq!(Smaps::parse(&text).page(), page, "{text}");
+        }
+    }
 
     #[test]
     fn own_mappings_add_up_to_the_rollup() {

@@ -6,9 +6,10 @@
 
 use super::Unavailable;
 use super::inside;
-use super::memory::{Memory, ProcessMemory};
+use super::memory::{Memory, PAGE_MIN, ProcessMemory};
 use super::procfs::{Process, open_below};
 use crate::kernel::mapping::{DELETED, Mapping};
+use crate::kernel::process::page_size;
 use rustix::fs::{Advice, fadvise};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,18 +17,18 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Pages as `pagemap` counts them; on machines with larger ones nothing is read this way.
-const PAGE: u64 = 4096;
-/// Pages that are kept, each in the place that its number gives it: 64 KiB.
+/// Memory is read in blocks of this size, which any page is made of: with pages of 64 KiB, too, most reads are short.
+const BLOCK: u64 = PAGE_MIN;
+/// Blocks that are kept, each in the place that its number gives it: 64 KiB.
 const KEPT: usize = 16;
-/// Entries of `pagemap` that are read at once: of 256 KiB.
+/// Entries of `pagemap` that are read at once: of 256 KiB, where pages are of 4 KiB.
 const STRETCH: usize = 64;
 /// What they said is kept of so many stretches, likewise.
 const STRETCHES: usize = 64;
 /// Bits of an entry (`Documentation/admin-guide/mm/pagemap.rst`).
 const PRESENT: u32 = 63;
 const SWAPPED: u32 = 62;
-/// The number of no page.
+/// The number of no block and no stretch.
 const NONE: u64 = u64::MAX;
 /// What a page costs that has to be fetched, in reads of one that was fetched: some 700 ns to 20 ns.
 const PAGE_COST: u64 = 32;
@@ -44,12 +45,13 @@ pub struct Untouched<'p> {
     maps: &'p [Mapping],
     memory: ProcessMemory,
     pagemap: File,
+    page: u64,
     files: RefCell<BTreeMap<&'p str, Option<File>>>,
     kept: RefCell<Kept>,
     left: Cell<u64>,
 }
 
-/// Pages that were read, and what `pagemap` said of those around them.
+/// Blocks that were read, and what `pagemap` said of the pages around them.
 #[derive(Debug)]
 struct Kept {
     numbers: [u64; KEPT],
@@ -65,7 +67,7 @@ struct Stretch {
     swapped: u64,
 }
 
-/// Where the bytes of a page are.
+/// Where the bytes of a block are.
 enum Place {
     Memory,
     Swap,
@@ -94,17 +96,11 @@ impl<'p> Untouched<'p> {
     /// Opens it; needs the permission to trace, as memory does.
     ///
     /// # Errors
-    /// Where that is not given, or pages are not of 4 KiB.
+    /// Where that is not given.
     pub fn open(process: &'p Process, maps: &'p [Mapping]) -> Result<Self, Unavailable> {
-        if crate::kernel::process::page_size().0 != PAGE {
-            return Err(Unavailable::new("mem", "pages are not of 4 KiB"));
-        }
         let pagemap = open_below(process.folder(), "pagemap").map_err(|e| Unavailable::io("pagemap", &e))?;
         let memory = ProcessMemory::open(process)?;
-        let bytes = vec![0; KEPT * PAGE as usize];
-        let kept = Kept { numbers: [NONE; KEPT], bytes, stretches: [Stretch::UNKNOWN; STRETCHES] };
-        let (files, kept, left) = (RefCell::default(), RefCell::new(kept), Cell::new(COST_MAX));
-        Ok(Self { process, maps, memory, pagemap, files, kept, left })
+        Ok(Self::of(process, maps, memory, (pagemap, page_size().0)))
     }
 
     /// The same, and no more than so many reads of it.
@@ -124,8 +120,18 @@ impl<'p> Untouched<'p> {
         left.is_some()
     }
 
-    /// Where a page is: a moment ago, if it was present, or else now, since the process may have written there since.
-    fn place(&self, page: u64, stretches: &mut [Stretch; STRETCHES]) -> Option<Place> {
+    /// `pagemap` with the size of the pages that it has entries for.
+    fn of(process: &'p Process, maps: &'p [Mapping], memory: ProcessMemory, (pagemap, page): (File, u64)) -> Self {
+        let bytes = vec![0; KEPT * BLOCK as usize];
+        let kept = Kept { numbers: [NONE; KEPT], bytes, stretches: [Stretch::UNKNOWN; STRETCHES] };
+        let (files, kept, left) = (RefCell::default(), RefCell::new(kept), Cell::new(COST_MAX));
+        Self { process, maps, memory, pagemap, page, files, kept, left }
+    }
+
+    /// Where the page at this address is: a moment ago, if it was present, or else now, since the process may have
+    /// written there since.
+    fn place(&self, at: u64, stretches: &mut [Stretch; STRETCHES]) -> Option<Place> {
+        let page = at / self.page;
         let (number, bit) = (page / STRETCH as u64, page % STRETCH as u64);
         let stretch = &mut stretches[number as usize % STRETCHES];
         if stretch.number != number || stretch.present >> bit & 1 == 0 {
@@ -138,17 +144,17 @@ impl<'p> Untouched<'p> {
         })
     }
 
-    /// One page, from wherever it is.
-    fn page(&self, page: u64, stretches: &mut [Stretch; STRETCHES], into: &mut [u8]) -> bool {
-        match self.place(page, stretches) {
-            Some(Place::Memory) => self.memory.read(page * PAGE, into),
-            Some(Place::File) => self.page_of_file(page * PAGE, into),
+    /// The block at this address, from wherever it is.
+    fn block(&self, at: u64, stretches: &mut [Stretch; STRETCHES], into: &mut [u8]) -> bool {
+        match self.place(at, stretches) {
+            Some(Place::Memory) => self.memory.read(at, into),
+            Some(Place::File) => self.block_of_file(at, into),
             Some(Place::Swap) | None => false,
         }
     }
 
-    /// A page that nobody has touched yet.
-    fn page_of_file(&self, start: u64, into: &mut [u8]) -> bool {
+    /// A block of a page that nobody has touched yet.
+    fn block_of_file(&self, start: u64, into: &mut [u8]) -> bool {
         let at = self.maps.partition_point(|mapping| mapping.end <= start);
         let Some(mapping) = self.maps.get(at).filter(|mapping| mapping.start <= start) else { return false };
         into.fill(0);
@@ -175,6 +181,10 @@ impl<'p> Untouched<'p> {
 }
 
 impl Memory for Untouched<'_> {
+    fn page(&self) -> u64 {
+        self.page
+    }
+
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
         let Kept { numbers, bytes, stretches } = &mut *self.kept.borrow_mut();
         let (mut at, mut into) = (at, into);
@@ -182,17 +192,17 @@ impl Memory for Untouched<'_> {
             return false;
         }
         while !into.is_empty() {
-            let (page, inside) = (at / PAGE, (at % PAGE) as usize);
-            let place = page as usize % KEPT;
-            let kept = &mut bytes[place * PAGE as usize..][..PAGE as usize];
-            if numbers[place] != page {
+            let (number, inside) = (at / BLOCK, (at % BLOCK) as usize);
+            let place = number as usize % KEPT;
+            let kept = &mut bytes[place * BLOCK as usize..][..BLOCK as usize];
+            if numbers[place] != number {
                 numbers[place] = NONE;
-                if !self.spend(PAGE_COST) || !self.page(page, stretches, kept) {
+                if !self.spend(PAGE_COST) || !self.block(number * BLOCK, stretches, kept) {
                     return false;
                 }
-                numbers[place] = page;
+                numbers[place] = number;
             }
-            let len = into.len().min(PAGE as usize - inside);
+            let len = into.len().min(BLOCK as usize - inside);
             let (now, later) = into.split_at_mut(len);
             now.copy_from_slice(&kept[inside..inside + len]);
             into = later;
@@ -216,7 +226,7 @@ pub(super) fn open_mapped(process: &Process, mapping: &Mapping) -> io::Result<Fi
 }
 
 fn find_mapped(process: &Process, mapping: &Mapping) -> io::Result<File> {
-    let by_range = || open_below(process.folder(), &format!("map_files/{:x}-{:x}", mapping.start, mapping.end));
+    let by_range = || inside::mapped(process, mapping.start, mapping.end);
     let path = mapping.file().ok_or(io::ErrorKind::NotFound)?;
     if mapping.path.ends_with(DELETED) {
         return by_range();
@@ -226,5 +236,34 @@ fn find_mapped(process: &Process, mapping: &Mapping) -> io::Result<File> {
         true => Ok(file),
         // File systems in layers may give a file two numbers.
         false => by_range().or(Ok(file)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory of our own, and a page map that says of pages of 64 KiB: the first is present, the second was never
+    /// touched, the third is swapped out.
+    #[test]
+    fn what_is_present_goes_by_pages_of_any_size() {
+        for page in [16 << 10, 64 << 10] {
+            let memory = vec![7u8; 4 * page as usize];
+            let start = (memory.as_ptr() as u64).next_multiple_of(page);
+            let pagemap = tempfile::tempfile().unwrap();
+            pagemap.write_all_at(&(1u64 << PRESENT).to_ne_bytes(), start / page * 8).unwrap();
+            pagemap.write_all_at(&(1u64 << SWAPPED).to_ne_bytes(), (start / page + 2) * 8).unwrap();
+            let process = Process::open(std::process::id()).unwrap();
+            let maps = [Mapping { start, end: start + 3 * page, ..Mapping::default() }];
+            let own = ProcessMemory::open(&process).unwrap();
+            let untouched = Untouched::of(&process, &maps, own, (pagemap, page));
+            let mut bytes = [1; 16];
+            assert!(untouched.read(start + page - 8, &mut bytes), "over the edge of a page");
+            assert_eq!(bytes, [7, 7, 7, 7, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0]);
+            assert!(untouched.read(start + page - 16, &mut bytes) && bytes == [7; 16]);
+            assert!(untouched.read(start + 2 * page - 16, &mut bytes) && bytes == [0; 16]);
+            assert!(!untouched.read(start + 3 * page - 16, &mut bytes), "swapped out");
+            assert_eq!((untouched.page(), memory[0]), (page, 7));
+        }
     }
 }

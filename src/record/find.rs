@@ -6,6 +6,9 @@ use super::Unit;
 use crate::units::MIB;
 use serde::{Deserialize, Serialize};
 
+/// The page of most machines.
+const PAGE: u64 = 4096;
+
 /// A number that a target asks for and a trial did not reach.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -154,6 +157,9 @@ pub struct CgroupRecord {
     /// What limits are set in multiples of, where that is more than a page: 1 MiB in a step of Slurm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grain_bytes: Option<u64>,
+    /// The size of a page, where that is not 4 KiB: what faults and refaults are counted in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_bytes: Option<u64>,
     /// The largest charge; `null` on v2 before Linux 5.19.
     pub peak_bytes: Option<u64>,
     /// The largest anonymous part of the charge that the timeline saw, with what the kernel itself took.
@@ -170,6 +176,13 @@ pub struct CgroupRecord {
     pub oom_kills: u64,
     /// File pages that the subject had mapped and somebody else was charged for, at the end of the load.
     pub foreign_file_bytes: Option<u64>,
+}
+
+impl CgroupRecord {
+    /// The size of a page on the machine of the trial, in bytes.
+    pub fn page(&self) -> u64 {
+        self.page_bytes.unwrap_or(PAGE)
+    }
 }
 
 /// What a search says.

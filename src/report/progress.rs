@@ -1,7 +1,7 @@
 //! The live line on stderr while a trial runs, and the talk around it.
 
 use crate::record::Second;
-use crate::units::{Bytes, Span, grouped, milliseconds, per_second};
+use crate::units::{Bytes, Span, grouped, milliseconds, per_second, visible, visible_lines};
 use std::io::{IsTerminal, Write};
 
 /// Progress on stderr: a line rewritten in place on a terminal, one line for each step elsewhere, nothing when quiet.
@@ -22,14 +22,14 @@ impl Progress {
     pub fn step(&mut self, text: &str) {
         if !self.quiet {
             let clear = self.clear();
-            write_stderr(&format!("{clear}{text}\n"));
+            write_stderr(&format!("{clear}{}\n", visible_lines(text)));
         }
     }
 
     /// The state of what runs, in words; shown on a terminal only.
     pub fn live_text(&mut self, text: &str) {
         if !self.quiet && self.terminal {
-            write_stderr(&format!("\r\x1b[K  {text}"));
+            write_stderr(&format!("\r\x1b[K  {}", visible(text)));
             self.live = true;
         }
     }
@@ -47,7 +47,7 @@ impl Progress {
     /// Said even when quiet: something the user must know.
     pub fn warn(&mut self, text: &str) {
         let clear = self.clear();
-        write_stderr(&format!("{clear}{text}\n"));
+        write_stderr(&format!("{clear}{}\n", visible_lines(text)));
     }
 
     /// Takes the live line away.

@@ -3,7 +3,7 @@
 use super::derived::FigureFile;
 use super::load_file::{PhaseFile, resolve_load};
 use super::matrix::{Matrix, preload};
-use super::written::{Named, Scalar, explain, pairs};
+use super::written::{Named, Scalar, pairs};
 use super::*;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
@@ -18,7 +18,7 @@ use std::path::Path;
 /// # Errors
 /// `Request` with line and nearest valid word; `Machine` when `found` finds nothing.
 pub fn parse(text: &str, base: &Path, found: &[u32]) -> Result<Scenario> {
-    let file: File = yaml_serde::from_str(text).map_err(|cause| explain(text, &cause))?;
+    let file: File = yaml::read(text)?;
     let scenario = file.resolve(base, found)?;
     scenario.validate()?;
     Ok(scenario)

@@ -4,7 +4,7 @@ use super::fleet::{SEARCH_EVERY, WITHIN};
 use super::load_options::LoadOptions;
 #[cfg(test)]
 use super::schema;
-use super::written::{Named, Scalar, explain};
+use super::written::{Named, Scalar};
 use super::{Budget, Fleet, Last, Options, Rate, Scenario, Service, SubjectOptions};
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span, unix_s};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// `Request` with line and nearest valid word, or with the service that is wrong; and what `read` returns.
 pub fn parse_fleet(text: &str, base: &Path, read: &mut dyn FnMut(&Path) -> Result<Scenario>) -> Result<Fleet> {
-    let FleetFile { name, defaults, services } = yaml_serde::from_str(text).map_err(|cause| explain(text, &cause))?;
+    let FleetFile { name, defaults, services } = super::yaml::read(text)?;
     let service = |(name, written): (String, ServiceFile)| {
         written.resolve(&name, &defaults, base, read).map_err(|error| error.at(format!("service: {name}")))
     };

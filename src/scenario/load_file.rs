@@ -1,6 +1,6 @@
 //! The load plan as it is written: the list under `load:`, YAML text → [`Phase`]s.
 
-use super::written::{Named, Scalar, explain, nearest, pairs};
+use super::written::{Named, Scalar, nearest, pairs};
 use super::*;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Count, Span};
@@ -22,7 +22,7 @@ struct LoadFile {
 /// # Errors
 /// `Request` with line and nearest valid word.
 pub fn parse_load(text: &str, base: &Path) -> Result<(Vec<Phase>, Option<u64>)> {
-    let file: LoadFile = yaml_serde::from_str(text).map_err(|cause| explain(text, &cause))?;
+    let file: LoadFile = yaml::read(text)?;
     let load = resolve_load(file.load, base)?;
     validate_load(&load)?;
     Ok((load, file.seed))

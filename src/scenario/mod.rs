@@ -35,6 +35,7 @@ mod tune;
 mod url;
 mod validate;
 mod written;
+mod yaml;
 
 pub use budget::{Budget, Limit};
 pub use change::Change;
@@ -63,6 +64,7 @@ pub use trial_plan::{Asking, Guard, Late, Look, Pages, PhaseGuard, TrialPlan};
 pub use tune::{Objective, Try, Tune, Tuning};
 pub use url::{Url, bracketed};
 pub use validate::validate_load;
+pub use yaml::{YAML_BYTES_MAX, within_bounds as yaml_within_bounds};
 
 use crate::units::Span;
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,7 @@
 //! the line and the nearest valid word.
 
 use crate::error::Error;
+use crate::units::clipped;
 use serde::Deserialize;
 
 /// A map that keeps the order of the file.
@@ -59,6 +60,9 @@ pub(super) fn pairs(named: Option<Named<Scalar>>) -> Vec<(String, String)> {
     named.map(|named| named.0.into_iter().map(|(k, v)| (k, v.text())).collect()).unwrap_or_default()
 }
 
+/// So much of a line is shown beside what is wrong with it.
+const LINE_CHARS_MAX: usize = 200;
+
 /// Turns a YAML error into one that shows the line and names the nearest valid key.
 ///
 /// The words come from serde's own sentence: ``unknown field `comand`, expected one of `build`, `command` at line 3``.
@@ -75,6 +79,7 @@ pub(super) fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
     let mut error = match cause.location() {
         Some(place) => {
             let line = text.lines().nth(place.line().saturating_sub(1)).unwrap_or("").trim_end();
+            let line = clipped(line, LINE_CHARS_MAX);
             Error::request(format!("line {}: {what}", place.line())).at(format!("{:>4} | {line}", place.line()))
         }
         None => Error::request(what),

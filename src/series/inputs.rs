@@ -1,9 +1,10 @@
 //! The hash of what a trial reads: the contents of the files that its plan names (`Configuration::inputs` says which).
 
+use crate::bounded;
 use crate::scenario::TrialPlan;
 use ring::digest::{Context, SHA256};
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ pub(super) fn of(plan: &TrialPlan, known: &mut Known) -> Option<String> {
 }
 
 fn file(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+    let file = bounded::open(path)?;
     if file.metadata()?.len() > FILE_BYTES_MAX {
         return Err(io::ErrorKind::FileTooLarge.into());
     }

@@ -5,9 +5,8 @@
 //! reference is a file of its own or a line of `packed-refs`, `3f2a91… refs/heads/main`. What git keeps otherwise
 //! (reftable) is not known. Whether files were changed since is not looked at: only git can tell.
 
+use crate::bounded;
 use crate::record::SourceRecord;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 /// Where CI says which commit it builds: GitHub, GitLab, Jenkins, Azure, Buildkite, CircleCI, Bitbucket, Travis, Drone.
@@ -122,10 +121,7 @@ fn line(path: &Path) -> Option<String> {
 
 /// What a file holds, where it is one, is text and has no more than these. A pipe of its name is not opened.
 fn text(path: &Path, bytes_max: u64) -> Option<String> {
-    std::fs::metadata(path).ok().filter(|about| about.is_file() && about.len() <= bytes_max)?;
-    let mut text = String::new();
-    File::open(path).ok()?.take(bytes_max).read_to_string(&mut text).ok()?;
-    Some(text)
+    bounded::text(path, bytes_max).ok()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! change, and the JDK that the environment names. A build that leaves no `target/` is not remembered.
 
 use super::names;
+use crate::bounded;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,7 +56,7 @@ impl Inputs {
     /// Whether the same commands ran on the same inputs, and what they made is still there.
     pub fn are_built(&self) -> bool {
         let mut text = Vec::new();
-        let Ok(stamp) = fs::File::open(self.stamp()) else { return false };
+        let Ok(stamp) = bounded::open(&self.stamp()) else { return false };
         if stamp.take(STAMP_BYTES_MAX).read_to_end(&mut text).is_err() {
             return false;
         }

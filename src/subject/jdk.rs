@@ -6,6 +6,7 @@
 //! ```
 
 use super::program;
+use crate::bounded;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::scenario::{Jdk, Subject};
@@ -118,7 +119,7 @@ pub fn read_home(home: &Path, clock: Clock) -> Option<FoundJdk> {
 
 fn read_release(home: &Path) -> Option<(String, String)> {
     let mut text = Vec::new();
-    fs::File::open(home.join("release")).ok()?.take(RELEASE_BYTES_MAX).read_to_end(&mut text).ok()?;
+    bounded::open(&home.join("release")).ok()?.take(RELEASE_BYTES_MAX).read_to_end(&mut text).ok()?;
     parse_release(&String::from_utf8_lossy(&text))
 }
 

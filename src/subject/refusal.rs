@@ -81,7 +81,7 @@ fn find_program(program: &str, dir: Option<&Path>, path: &str) -> Option<PathBuf
 
 fn interpreter_missing(program: &str, file: &Path) -> Error {
     let mut head = Vec::new();
-    if let Ok(file) = std::fs::File::open(file) {
+    if let Ok(file) = crate::bounded::open(file) {
         // Unreadable: then nothing is known of its first line.
         let _ = file.take(FIRST_LINE_BYTES_MAX).read_to_end(&mut head);
     }

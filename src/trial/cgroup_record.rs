@@ -3,6 +3,7 @@
 
 use super::world::RunningSubject;
 use crate::clock::Clock;
+use crate::kernel::process::page_size;
 use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
@@ -19,7 +20,8 @@ pub(super) fn take(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, cl
     let (own, limit) = running.cgroup()?;
     let grain_bytes = running.limit_grain().map(|grain| grain.0);
     let oom_kills = running.oom_kills();
-    let told = CgroupRecord { limit_bytes: limit.0, grain_bytes, oom_kills, ..CgroupRecord::default() };
+    let page_bytes = Some(page_size().0).filter(|page| *page != CgroupRecord::default().page());
+    let told = CgroupRecord { limit_bytes: limit.0, grain_bytes, page_bytes, oom_kills, ..CgroupRecord::default() };
     let Ok(cgroup) = MemoryCgroup::open(own.clone()) else { return Some(told) };
     let Ok(memory) = cgroup.read(clock) else { return Some(told) };
     let mapped = mapped_bytes(&cgroup.pids(), clock);

@@ -5,7 +5,9 @@
 //! tls_server_config: {cert_file: server.crt, key_file: server.key, client_ca_file: clients.crt}
 //! ```
 
-use crate::error::{Error, Result};
+use crate::bounded;
+use crate::error::{Error, Result, plain};
+use crate::scenario;
 use crate::tls::{certificates, key, provider};
 use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
@@ -45,7 +47,9 @@ struct TlsServerConfig {
 pub fn web_config(file: &Path) -> Result<Option<Arc<ServerTls>>> {
     let shown = file.display();
     let wrong = |what: String| Error::request(format!("{shown}: {what}"));
-    let text = std::fs::read_to_string(file).map_err(|cause| wrong(format!("cannot be read: {cause}")))?;
+    let read = bounded::text_named(file, scenario::YAML_BYTES_MAX);
+    let text = read.map_err(|cause| wrong(format!("cannot be read: {}", plain(&cause))))?;
+    scenario::yaml_within_bounds(&text).map_err(|error| error.at(format!("file: {shown}")))?;
     let config: WebConfig = yaml_serde::from_str(&text).map_err(|cause| wrong(cause.to_string()))?;
     if config.basic_auth_users.is_some() {
         return Err(wrong("asks for `basic_auth_users`, which Loadline does not have".to_owned()).hint(

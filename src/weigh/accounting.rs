@@ -9,6 +9,7 @@ use super::native_libraries;
 use super::turns::Turns;
 use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
 use crate::clock::Clock;
+use crate::kernel::process::page_size;
 use crate::observe::addresses::JvmAddresses;
 use crate::observe::glibc::{self, Candidate, HEAP_MAX, Layout};
 use crate::observe::heap_info::HeapInfo;
@@ -78,7 +79,8 @@ pub(crate) fn hear(
     let loaders = loaders.map(|text| class_loaders::parse(&text));
     let unloadable = loaders.as_ref().map(|loaders| class_loaders::may_be_garbage(loaders, committed).0);
     let loaders = loaders.filter(|_| committed.0 > 0).map(|loaders| class_loaders::in_bytes(loaders, committed));
-    let info = JvmAddresses::parse(&format!("{}\n{code}", heap_text.unwrap_or_default())).map_err(&mut note).ok();
+    let text = format!("{}\n{code}", heap_text.unwrap_or_default());
+    let info = JvmAddresses::parse(&text, page_size().0).map_err(&mut note).ok();
     Said { info, nodes, unloadable, loaders, code_heaps: code_heaps::parse(&code), heap, ..Said::default() }
 }
 
@@ -121,7 +123,7 @@ pub(crate) fn account(
         Vec::new()
     });
     let heap = account.holding(Owner::JavaHeap).map(|holding| (holding.rss, holding.pss));
-    if let Some(used) = heap.and_then(|(rss, pss)| account::used_resident(&said, &heap_runs, rss, pss)) {
+    if let Some(used) = heap.and_then(|heap| account::used_resident(&said, &heap_runs, seen.smaps.page(), heap)) {
         account::split_heap(&mut account, used, wanted.live);
     }
     if let Some(direct) = said.direct.filter(|direct| *direct > 0) {
@@ -280,7 +282,7 @@ impl Heaps {
     fn find_layout(&mut self) {
         let Some((memory, map)) = self.sources.as_mut() else { return };
         for candidate in &mut self.candidates {
-            refresh(map, candidate, candidate.start + 4096);
+            refresh(map, candidate, candidate.start + page_size().0);
             if !candidate.main && glibc::accessible(memory, candidate).is_some() {
                 refresh(map, candidate, candidate.end);
             }
@@ -304,7 +306,7 @@ impl Heaps {
         if let Some(base) = glibc::arena_base(memory, &self.candidates[index]) {
             let owner = self.candidates.iter_mut().enumerate().find(|(n, owner)| *n != index && owner.start == base);
             if let Some((_, owner)) = owner {
-                refresh(map, owner, owner.start + 4096);
+                refresh(map, owner, owner.start + page_size().0);
             }
         }
         let walked = glibc::walk_one(memory, &self.candidates, self.layout, index);

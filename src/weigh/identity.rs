@@ -4,7 +4,7 @@ use super::watched::Watched;
 use crate::kernel::machine;
 use crate::kernel::process::age;
 use crate::record::IdentityRecord;
-use crate::units::utc;
+use crate::units::{steers, utc};
 
 /// What a name may have; the whole command line is in the document.
 const NAME_CHARS_MAX: usize = 120;
@@ -54,7 +54,7 @@ pub(super) fn name(arguments: &[String], own: Option<&str>, comm: &str) -> Strin
 
 /// The first so many characters of a foreign text, none of which steers a terminal or ends a line.
 pub(crate) fn harmless(text: &str, chars_max: usize) -> String {
-    let harmless = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let harmless = text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c });
     harmless.take(chars_max).collect()
 }
 
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn a_name_steers_no_terminal_and_ends() {
-        let arguments = vec!["java".to_owned(), format!("\u{1b}[2J{}", "x".repeat(1000))];
+        let arguments = vec!["java".to_owned(), format!("\u{1b}[2J\u{202e}{}", "x".repeat(1000))];
         let name = name(&arguments, None, "comm");
-        assert!(name.chars().count() == NAME_CHARS_MAX && !name.contains(char::is_control), "{name}");
+        assert!(name.chars().count() == NAME_CHARS_MAX && !name.contains(steers), "{name}");
     }
 }

@@ -5,6 +5,7 @@ use super::allocation::Allocation;
 use crate::account::Said;
 use crate::clock::Clock;
 use crate::kernel::mapping::Mapping;
+use crate::kernel::process::page_size;
 use crate::observe::addresses::{JvmAddresses, JvmRange, Purpose};
 use crate::observe::class_loaders::{self, ClassLoader};
 use crate::observe::heap_info::Collector;
@@ -159,15 +160,15 @@ fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> 
     };
     let is_shenandoah = heap.is_some_and(|heap| heap.info.collector == Collector::Shenandoah);
     let map = addresses.heap_reserved.zip(addresses.region_size).filter(|_| is_shenandoah);
-    let map = map.and_then(|((_, end), region)| collection_set_map(maps, end, region.0));
-    Some(JvmAddresses::of(addresses, map))
+    let page = page_size().0;
+    let map = map.and_then(|((_, end), region)| collection_set_map(maps, end, region.0, page));
+    Some(JvmAddresses::of(addresses, map, page))
 }
 
 /// Where Shenandoah keeps a byte for each region that would fit below the end of its heap: at the first power of two
 /// that was free, up to 1 GiB (`shenandoahHeap.cpp`). It is known by its length and by nothing before it.
-fn collection_set_map(maps: &[Mapping], heap_end: u64, region: u64) -> Option<u64> {
-    const PAGE: u64 = 4096;
-    let length = heap_end.checked_div(region)?.checked_next_multiple_of(PAGE)?;
+fn collection_set_map(maps: &[Mapping], heap_end: u64, region: u64, page: u64) -> Option<u64> {
+    let length = heap_end.checked_div(region)?.checked_next_multiple_of(page)?;
     let powers = (12..=30).map(|bit| 1u64 << bit);
     powers.into_iter().find(|start| {
         let first = maps.iter().position(|mapping| mapping.start == *start);

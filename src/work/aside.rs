@@ -5,6 +5,7 @@
 //! is dead only to those who share its kernel: over NFS it may be local. So another host takes over nothing but what
 //! its worker gave up by the file `left`, which only one can rename.
 
+use crate::bounded;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::fleet::folder_of;
@@ -17,6 +18,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 const CLAIM: &str = "claim.json";
+/// A claim has some 200 bytes.
+const CLAIM_BYTES_MAX: u64 = 64 << 10;
 /// Says that its worker was stopped, and that anybody may go on.
 const LEFT: &str = "left";
 /// What that becomes while somebody takes the folder over.
@@ -132,7 +135,7 @@ pub(super) fn settled(path: &Path) {
 
 impl Claim {
     fn read(aside: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(aside.join(CLAIM)).ok()?).ok()
+        serde_json::from_slice(&bounded::bytes(&aside.join(CLAIM), CLAIM_BYTES_MAX).ok()?).ok()
     }
 
     /// Puts it in place whole and locked, if this file system has locks: without, nobody can take a dead worker's lock

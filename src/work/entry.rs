@@ -8,6 +8,7 @@ use crate::fleet::{
     Known, PlaceSeen, Plan, Proof, Seen, Started, last_of, place_doubts, proof_below, proof_of, proved, why_here,
 };
 use crate::kernel::machine::boot_id;
+use crate::kernel::process::page_size;
 use crate::record::{
     EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FindRecord, Machine, NodeRecord, Outcome, PlanEntry, Task, Trial,
     Why,
@@ -296,7 +297,7 @@ impl<'a> Doing<'a> {
     /// The step below a line that was proved.
     fn below(&mut self, scenario: &Scenario, last: &Last, proof: &FindRecord) -> Result<()> {
         self.find = Some(proved(proof, last, scenario.find.headroom, None));
-        let Some(below) = proof_below(scenario, last) else { return Ok(()) };
+        let Some(below) = proof_below(scenario, last, page_size().0) else { return Ok(()) };
         self.hands.say("the line holds; the step below it");
         let tried = self.searched(BELOW, &below)?;
         let found = tried.find.as_ref();

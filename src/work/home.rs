@@ -7,6 +7,7 @@
 //! whoever reads sees one result or the other, and never half of one or none.
 
 use super::aside::{self, Aside};
+use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::fleet::{folder_of, outweighs};
 use crate::record::{EntryResult, FLEET_ENTRY_SCHEMA};
@@ -15,6 +16,8 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 const RESULT: &str = "result.json";
+/// An answer with all that a subject said has some ten KiB.
+const RESULT_BYTES_MAX: u64 = 1 << 20;
 /// How the folders of tries begin.
 const TRY: &str = "try-";
 
@@ -76,7 +79,7 @@ impl Home {
     }
 
     fn read(&self, path: &Path) -> Result<Found> {
-        let text = match fs::read(path) {
+        let text = match bounded::bytes(path, RESULT_BYTES_MAX) {
             Ok(text) => text,
             Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(Found::Nothing);

@@ -24,6 +24,7 @@ mod format;
 mod found;
 mod generate;
 mod history;
+mod hostile;
 mod init;
 mod java;
 mod large;

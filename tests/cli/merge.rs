@@ -258,7 +258,7 @@ fn bad_input_says_what_is_wrong_and_what_to_do() {
     check(&["nowhere"], &["nowhere cannot be read", "loadline work --out"]);
     check(&["plan.jsonl"], &["plan.jsonl is no folder"]);
     check(&["results", "--plan", "none.jsonl"], &["none.jsonl cannot be read", "loadline plan"]);
-    check(&["results", "--plan", "results"], &["results is no file"]);
+    check(&["results", "--plan", "results"], &["results cannot be read: Is a directory"]);
     check(&["results", "--json", "--csv", "-"], &["only one thing can go to stdout"]);
     check(&["results", "--junit", "x.xml"], &["`--junit` is for comparisons"]);
     check(&["results", "--github"], &["`--github` is for comparisons"]);
@@ -287,7 +287,7 @@ fn a_result_that_is_cut_counts_as_missing_and_is_named() {
     }
     std::fs::write(&file, vec![b'['; 2 << 20]).unwrap();
     let text = merge(&place, &["results"]).stdout;
-    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains("that has more than 1 MiB"), "{text}");
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains("it has more than 1 MiB"), "{text}");
 }
 
 /// The archive kept with the tests as two nodes made it, three blocks each.

@@ -75,7 +75,8 @@ fn the_results_schema_describes_nothing_else() {
         tool_options: "-Da=b".to_owned(),
         heap_options: vec!["-Xmx64m".to_owned()],
     });
-    accounted["trials"][0]["cgroup"] = json!(CgroupRecord { grain_bytes: Some(1 << 20), ..CgroupRecord::default() });
+    let (grain_bytes, page_bytes) = (Some(1 << 20), Some(64 << 10));
+    accounted["trials"][0]["cgroup"] = json!(CgroupRecord { grain_bytes, page_bytes, ..CgroupRecord::default() });
     let left_out = LeftOutRecord { configuration: "jdk11".to_owned(), why: "no JDK 11 on this machine".to_owned() };
     accounted["conditions"]["left_out"] = json!([left_out]);
     accounted["conditions"]["source"] =

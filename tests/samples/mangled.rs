@@ -49,7 +49,7 @@ fn parse_ranges(text: &str) {
     let apart = |ranges: &[(u64, u64)]| {
         assert!(ranges.iter().all(|range| range.0 < range.1) && ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0));
     };
-    if let Ok(found) = JvmAddresses::parse(text) {
+    if let Ok(found) = JvmAddresses::parse(text, 4096) {
         apart(&found.ranges.iter().map(|range| (range.start, range.end)).collect::<Vec<_>>());
         apart(&found.used_ranges);
     }

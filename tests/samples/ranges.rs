@@ -30,7 +30,7 @@ fn size(ranges: &[&JvmRange]) -> Bytes {
 fn the_heap_and_what_is_used_of_it() {
     for (jdk, collector, reply) in replies("heap_info") {
         let what = format!("{jdk} {}", collector.title().to_lowercase());
-        let found = JvmAddresses::parse(&reply);
+        let found = JvmAddresses::parse(&reply, 4096);
         if collector == Collector::Z {
             assert!(found.is_err(), "{what}");
             continue;
@@ -59,7 +59,7 @@ fn the_heap_and_what_is_used_of_it() {
 #[test]
 fn shenandoahs_map_has_a_byte_for_each_region_below_the_end_of_the_heap() {
     for (jdk, collector, reply) in replies("heap_info").filter(|(_, collector, _)| *collector != Collector::Z) {
-        let found = JvmAddresses::parse(&reply).unwrap();
+        let found = JvmAddresses::parse(&reply, 4096).unwrap();
         let tables: Vec<_> = of(&found, Purpose::GcTable);
         // A byte for each 256 KiB below 4 GiB.
         let expect = if collector == Collector::Shenandoah { Bytes::kib(16) } else { Bytes(0) };
@@ -71,7 +71,7 @@ fn shenandoahs_map_has_a_byte_for_each_region_below_the_end_of_the_heap() {
 fn code_heaps() {
     for (jdk, collector, reply) in replies("vm_info") {
         let what = format!("{jdk} {}", collector.title().to_lowercase());
-        let found = JvmAddresses::parse(&reply).unwrap();
+        let found = JvmAddresses::parse(&reply, 4096).unwrap();
         assert!(found.ranges.windows(2).all(|pair| pair[0].end <= pair[1].start), "{what}: {:?}", found.ranges);
         let code = of(&found, Purpose::CodeCache);
         let names: Vec<_> = code.iter().map(|range| range.name.as_str()).collect();

@@ -1,26 +1,10 @@
 //! Foreign text made harmless before a format quotes it: what steers a terminal or a reader's eye becomes visible.
 
 use crate::units;
-use std::fmt::Write as _;
+pub(in crate::report) use crate::units::{steers, visible};
 
 /// What a cell or a sentence can show; longer text is cut, with a sign that it was.
 const CHARACTERS_MAX: usize = 300;
-
-/// One line, with control characters, separators of lines and marks of direction written out (`\n`, `\u{1b}`), as are
-/// the code points that no XML may hold.
-pub(in crate::report) fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\n' | '\r' | '\t' => out.extend(character.escape_default()),
-            character if steers(character) => {
-                let _ = write!(out, "{}", character.escape_unicode());
-            }
-            character => out.push(character),
-        }
-    }
-    out
-}
 
 /// [`visible`], and no longer than a person reads.
 pub(super) fn short(text: &str) -> String {
@@ -30,15 +14,6 @@ pub(super) fn short(text: &str) -> String {
 /// [`visible`], of at most so many characters of the text.
 pub(super) fn clipped(text: &str, characters_max: usize) -> String {
     visible(&units::clipped(text, characters_max))
-}
-
-/// Whether a character moves a cursor, ends a line, turns the direction of reading, or may stand in no XML.
-pub(in crate::report) fn steers(character: char) -> bool {
-    // Trojan Source (CVE-2021-42574) lists the marks of direction; U+2028 and U+2029 end lines for some readers.
-    let direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}');
-    let line = matches!(character, '\u{2028}' | '\u{2029}');
-    character.is_control() || direction || line || matches!(character, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 #[cfg(test)]

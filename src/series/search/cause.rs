@@ -19,7 +19,6 @@ const REREAD_FEW: f64 = 0.02;
 /// were read again; less than what was measured, since a step too far costs more trials than one too few.
 const ROOM_FEW: f64 = 0.04;
 const ROOM_NONE: f64 = 0.06;
-const PAGE: u64 = 4096;
 /// No start is given less time, in seconds; how long one took that never became ready is not recorded.
 const START_MIN_S: f64 = 10.0;
 
@@ -78,7 +77,7 @@ pub(super) fn room(trial: &Trial, reference: &Trial, file: u64, step: f64) -> Op
     // A cold start faults from the disk without being short of memory, too.
     let at_start = reference.cgroup.map_or(0, |cgroup| cgroup.major_faults);
     let faults = cgroup.major_faults.saturating_sub(at_start);
-    let again = cgroup.file_refaults.max(faults) as f64 * PAGE as f64 / file as f64;
+    let again = cgroup.file_refaults.max(faults) as f64 * cgroup.page() as f64 / file as f64;
     let left = cgroup.file_bytes? as f64 / cgroup.limit_bytes as f64;
     match () {
         () if again > REREAD_ALL => Some(0),
@@ -152,12 +151,21 @@ mod tests {
             };
             let cold = Some(CgroupRecord { major_faults: 50, ..CgroupRecord::default() });
             let reference = Trial { cgroup: cold, ..trial() };
-            room(&Trial { cgroup: Some(cgroup), ..trial() }, &reference, 10_000 * PAGE, 0.02)
+            room(&Trial { cgroup: Some(cgroup), ..trial() }, &reference, 10_000 * 4096, 0.02)
         };
         assert_eq!([of(10_001, 0, 20), of(10_000, 0, 20)], [Some(0), Some(1)]);
         assert_eq!([of(1001, 0, 20), of(0, 1051, 20), of(1000, 1050, 20)], [Some(1), Some(1), Some(2)]);
         assert_eq!([of(201, 0, 1), of(200, 0, 13), of(200, 0, 12)], [Some(2), Some(3), None]);
         assert_eq!(room(&trial(), &trial(), 10_000, 0.02), None, "nothing was counted");
+        let large = CgroupRecord {
+            page_bytes: Some(64 << 10),
+            file_refaults: 10,
+            file_bytes: Some(0),
+            limit_bytes: 1,
+            ..CgroupRecord::default()
+        };
+        let of = |cgroup| room(&Trial { cgroup: Some(cgroup), ..trial() }, &trial(), 600_000, 0.02);
+        assert_eq!((of(large), of(CgroupRecord { page_bytes: None, ..large })), (Some(0), Some(2)), "counted in pages");
         let cgroup = Some(CgroupRecord { file_bytes: Some(1), limit_bytes: 1, ..CgroupRecord::default() });
         assert_eq!(room(&Trial { cgroup, ..trial() }, &trial(), 0, 0.02), None, "no files");
         assert_eq!(room(&Trial { cgroup, ..trial() }, &trial(), 10_000, 0.2), Some(1), "never less than a step");

@@ -12,8 +12,6 @@ use super::needs::Needs;
 use crate::record::{FailureCause, Pages, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::units::MIB;
 
-/// Limits are whole pages, where nothing coarser sets them.
-const PAGE: u64 = 4096;
 /// Below this not even a JVM that does nothing starts.
 const LIMIT_MIN: u64 = 16 * MIB;
 /// The warm line is an aside; it is held so often, or as often as the cold one if that is less.
@@ -220,8 +218,8 @@ fn limit_guesses(course: &Course, needs: &Needs, heap: Option<u64>, shown: Optio
 /// Limits are multiples of so many bytes, so that two that are asked are two that are set: as the first trial has seen.
 /// The one limit that is to be proved is asked as it is, and set below.
 fn grain(course: &Course, reference: &Trial) -> u64 {
-    let seen = reference.cgroup.and_then(|cgroup| cgroup.grain_bytes).filter(|_| course.prove.is_none());
-    seen.unwrap_or(PAGE).max(PAGE)
+    let cgroup = reference.cgroup.unwrap_or_default();
+    cgroup.grain_bytes.filter(|_| course.prove.is_none()).unwrap_or_default().max(cgroup.page())
 }
 
 /// The limits that may be asked, a step apart. They begin with a guess, or with what was asked first where no guess is

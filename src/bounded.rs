@@ -1,0 +1,110 @@
+//! Reads files that others have written: whole, up to a bound, and only what is a plain file. A pipe of the same name
+//! might never answer, `/dev/zero` never ends, and opening a device may do something.
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Opens a plain file, or what a link to one leads to.
+///
+/// # Errors
+/// Where it cannot be opened, or is a folder, a pipe, a socket or a device.
+pub fn open(path: &Path) -> io::Result<File> {
+    // Looked at first, so that no device is opened; then again, since another may have its name by now.
+    plain_file(&std::fs::metadata(path)?)?;
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    plain_file(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn plain_file(about: &Metadata) -> io::Result<()> {
+    match about.is_file() {
+        true => Ok(()),
+        false if about.is_dir() => Err(Errno::ISDIR.into()),
+        false => Err(io::Error::other("it is no plain file")),
+    }
+}
+
+/// The bytes of a plain file of at most so many.
+///
+/// # Errors
+/// As [`open`] and [`bytes_of`].
+pub fn bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    bytes_of(open(path)?, bytes_max)
+}
+
+/// The text of a plain file of at most so many bytes.
+///
+/// # Errors
+/// As [`bytes`]; where it is no text.
+pub fn text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    text_from(bytes(path, bytes_max)?)
+}
+
+/// The text that a user has named, of at most so many bytes: a file, or a pipe such as a shell makes of `<(command)`.
+///
+/// # Errors
+/// Where it cannot be read, has more than these or is no text.
+pub fn text_named(path: &Path, bytes_max: u64) -> io::Result<String> {
+    text_from(bytes_of(File::open(path)?, bytes_max)?)
+}
+
+/// All that comes, of at most so many bytes.
+///
+/// # Errors
+/// Where it cannot be read, or has more than these.
+pub fn bytes_of(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        let most = match bytes_max {
+            0..1_048_576 => format!("{} KiB", bytes_max >> 10),
+            _ => format!("{} MiB", bytes_max >> 20),
+        };
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most}")));
+    }
+    Ok(bytes)
+}
+
+fn text_from(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    #[test]
+    fn pipes_devices_and_folders_are_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&pipe, &link).unwrap();
+        for path in [&pipe, &link, Path::new("/dev/zero")] {
+            let why = bytes(path, 10).unwrap_err().to_string();
+            assert_eq!(why, "it is no plain file", "{}", path.display());
+        }
+        assert_eq!(bytes(folder.path(), 10).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(bytes(&folder.path().join("none"), 10).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_bound_and_not_in_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "ten bytes.").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!((text(&file, 10).unwrap(), text(&link, 10).unwrap()), ("ten bytes.".into(), "ten bytes.".into()));
+        let large = |of: io::Result<String>| of.unwrap_err().to_string();
+        assert_eq!(large(text(&file, 9)), "it has more than 0 KiB");
+        assert_eq!(large(text_named(Path::new("/dev/zero"), 3 << 20)), "it has more than 3 MiB");
+        std::fs::write(&file, [0xff; 4]).unwrap();
+        assert_eq!(large(text(&file, 10)), "it is no text in UTF-8");
+    }
+}

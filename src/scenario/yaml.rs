@@ -1,0 +1,91 @@
+//! YAML, bounded before its parser sees it. The parser (libyaml-rs 0.3) takes a time that grows with the square of how
+//! deep `[` and `{` stand in each other, before anything of the file is looked at: 200,000 of them take it half a
+//! minute, in which no signal is seen.
+
+use super::written::explain;
+use crate::error::{Error, Result};
+use serde::de::DeserializeOwned;
+
+/// No file of scenarios or services is larger: 10,000 services of a fleet have some 3 MB.
+pub const YAML_BYTES_MAX: u64 = 16 << 20;
+/// So deep `[` and `{` may stand in each other, as far as it is seen: a second's work, and three for each of 10,000
+/// services of a fleet.
+const DEPTH_MAX: usize = 40_000;
+
+/// Parses a file of at most [`YAML_BYTES_MAX`].
+///
+/// # Errors
+/// `Request` with line and nearest valid word.
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
+    within_bounds(text)?;
+    yaml_serde::from_str(text).map_err(|cause| explain(text, &cause))
+}
+
+/// Whether a text may be given to the parser.
+///
+/// # Errors
+/// `Request` with the line in which it becomes too much.
+pub fn within_bounds(text: &str) -> Result<()> {
+    if text.len() as u64 > YAML_BYTES_MAX {
+        return Err(Error::request(format!("the file has more than {} MiB", YAML_BYTES_MAX >> 20))
+            .hint("split it; a large body of requests goes into a file of its own, `body: {file: NAME}`"));
+    }
+    let mut depth = 0;
+    for (number, line) in text.split('\n').enumerate() {
+        let (deepest, left_open) = nested(line);
+        if depth + deepest > DEPTH_MAX {
+            let what = format!("line {}: more than {DEPTH_MAX} `[` and `{{` may stand in each other", number + 1);
+            return Err(Error::request(what).hint("write lists and maps one entry a line: `- a` and `key: value`"));
+        }
+        depth += left_open;
+    }
+    Ok(())
+}
+
+/// How deep `[` and `{` of a line stand in each other at most, and how many it leaves open at most. Only the parser
+/// knows which of them are part of a text. So each that opens counts, and one that closes counts only on the line that
+/// opened it, where no quote, comment or tag can hide it.
+fn nested(line: &str) -> (usize, usize) {
+    let hides = line.bytes().any(|byte| matches!(byte, b'"' | b'\'' | b'#' | b'!' | b'%'));
+    line.bytes().fold((0, 0), |(deepest, open): (usize, usize), byte| match byte {
+        b'[' | b'{' => (deepest.max(open + 1), open + 1),
+        b']' | b'}' if !hides => (deepest, open.saturating_sub(1)),
+        _ => (deepest, open),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_parser_would_take_minutes_for_is_refused_with_its_line() {
+        let many = |text: &str| text.repeat(200_000);
+        let closed_before = format!("a{}: {}", many("]"), many("["));
+        for text in [many("["), many("{"), many("[\"]\","), many("[ # ]\n").replace('\n', "\r"), closed_before] {
+            let error = read::<yaml_serde::Value>(&format!("name: x\nload: {text}")).unwrap_err();
+            assert_eq!(error.what, "line 2: more than 40000 `[` and `{` may stand in each other");
+        }
+        let error = read::<yaml_serde::Value>(&many("[\n")).unwrap_err();
+        assert_eq!(error.what, "line 40001: more than 40000 `[` and `{` may stand in each other");
+        let error = read::<yaml_serde::Value>(&"x".repeat((16 << 20) + 1)).unwrap_err();
+        assert_eq!(error.what, "the file has more than 16 MiB");
+    }
+
+    #[test]
+    fn what_stands_side_by_side_is_no_depth() {
+        let list = "- {a: [b, {c: d}]}\n".repeat(100_000);
+        assert!(within_bounds(&list).is_ok());
+        assert_eq!(read::<Vec<u32>>(&format!("[{}]", "1,".repeat(100_000))).unwrap().len(), 100_000);
+    }
+
+    /// With the square of what they hold each would take minutes.
+    #[test]
+    fn what_is_let_through_is_parsed_soon() {
+        let many = |text: &str| text.repeat(200_000);
+        let deep = [many("- "), many("? "), many("!a "), many("&a "), many("a: \n "), "[".repeat(DEPTH_MAX)];
+        for text in deep {
+            assert!(read::<yaml_serde::Value>(&text).is_err(), "{:?}…", &text[..6]);
+        }
+    }
+}
