@@ -1,4 +1,4 @@
-//! Memory that libraries other than the JVM's mapped themselves: what of a process may be theirs, and what evidence says
+//! Memory that libraries other than the JVM's mapped themselves: what may be theirs, and what evidence says
 //! that it is.
 //!
 //! The rule. A stretch may be theirs if it is anonymous and neither the JVM, nor a file, nor malloc claims it. It is

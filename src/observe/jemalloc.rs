@@ -79,7 +79,7 @@ struct Page {
     size: u64,
 }
 
-/// The jemalloc whose root has these pointers; `None` where there is none. `pointers` are the words of a library's data.
+/// The jemalloc whose root has these pointers, if there is one. `pointers` are the words of a library's data.
 pub fn walk(memory: &dyn Memory, pages_of: &mut PagesOf, pointers: &[Pointer]) -> Option<Walk> {
     let mut roots: BTreeMap<u64, Vec<Page>> = BTreeMap::new();
     for pointer in pointers.iter().filter(|pointer| pointer.to.is_multiple_of(LINE)) {
@@ -179,7 +179,7 @@ fn conclude<'p>(pages: impl Iterator<Item = &'p Page>) -> Walk {
 }
 
 /// How much of an extent nobody uses; `None` where its word in the leaf and its `e_bits` do not agree, as they do in
-/// jemalloc 5.3 (`EDATA_BITS_*`: arena 12 bits, slab, committed, pai, zeroed, guarded, state 3, size 8, free regions 10;
+/// jemalloc 5.3 (`EDATA_BITS_*`: arena 12 bits, slab, committed, pai, zeroed, guarded, state 3, size 8, regions 10;
 /// in the leaf: slab, head, state 3). States: 0 active, 1 dirty, 2 muzzy, 3 retained, 4 and 5 on the way.
 fn free(page: &Page) -> Option<u64> {
     let field = |from: u32, width: u32| page.bits >> from & ((1 << width) - 1);

@@ -1,4 +1,4 @@
-//! Looks for memory that libraries other than the JVM's mapped themselves: reads the libraries' own data, the jemalloc in
+//! Looks for memory that libraries other than the JVM's mapped themselves: reads the libraries' data, the jemalloc in
 //! one of them, what they point to, and what HotSpot's structures point to. What counts as evidence says
 //! `account::native`. Nothing is read where no such library is loaded.
 
@@ -173,7 +173,7 @@ impl Look<'_> {
         }
     }
 
-    /// Gives each stretch that memory of a library points to, to that library, and goes on from there. What an allocator
+    /// Gives a stretch that memory of a library points to, to that library, and goes on from there. What an allocator
     /// that was walked gave out holds anything and is not read.
     fn spread(&mut self, mut ahead: Vec<usize>, whose: &mut [Whose], left: &mut u64) {
         while let Some(stretch) = ahead.pop() {
