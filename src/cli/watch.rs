@@ -306,8 +306,8 @@ fn weighing(verb: &Watch) -> WhenWeighed {
     when
 }
 
-/// An account into a file, by a process of its own: one of a large JVM takes more memory than watching may, and one that
-/// is stuck can be ended.
+/// An account into a file, by a process of its own: one of a large JVM takes more memory than watching may, and one
+/// that is stuck can be ended.
 fn weigh_apart(pid: u32, why: WhyWeighed, into: &Path, clock: Clock) -> std::result::Result<(), String> {
     let Some(into) = into.to_str() else { return Err(format!("{} is no text", into.display())) };
     let how = if why == WhyWeighed::FirstSight { ASKED } else { HELD };

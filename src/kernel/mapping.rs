@@ -1,6 +1,6 @@
-//! `/proc/PID/maps` (man proc_pid_maps): the mappings of a process, without their weights. Read line by line, and a text
-//! that many mappings share is kept once: a process may have 65,530 mappings (the default `vm.max_map_count`), each with
-//! a path of 4,096 bytes.
+//! `/proc/PID/maps` (man proc_pid_maps): the mappings of a process, without their weights. Read line by line, and a
+//! text that many mappings share is kept once: a process may have 65,530 mappings (the default `vm.max_map_count`),
+//! each with a path of 4,096 bytes.
 
 use crate::units::Bytes;
 use std::collections::HashSet;

@@ -72,8 +72,8 @@ pub struct Candidate {
 /// is young, since launchers become JVMs, and seldom later, since programs may load one.
 #[derive(Debug, Default)]
 pub struct Finder {
-    /// Processes that are no JVMs or may not be looked into, by pid: their inode in `/proc`, which a process that takes the pid does not share,
-    /// and how often they were looked at.
+    /// Processes that are no JVMs or may not be looked into, by pid: their inode in `/proc`, which a process that takes
+    /// the pid does not share, and how often they were looked at.
     others: HashMap<u32, (u64, u32)>,
     known: BTreeMap<u32, u64>,
     hidden: BTreeMap<u32, u64>,
