@@ -20,9 +20,9 @@ const LOOKED_FOR: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
 /// `CONFIG_CPUSETS_V1` lists no `cpuset`.
 ///
 /// ```text
-/// #subsys_name	hierarchy	num_cgroups	enabled
-/// cpu	0	76	1
-/// memory	0	76	0
+/// #subsys_name hierarchy num_cgroups enabled
+/// cpu 0 76 1
+/// memory 0 76 0
 /// ```
 pub fn unlisted(cgroups: &str) -> Vec<&'static str> {
     let is_listed = |name: &&str| {

@@ -234,7 +234,7 @@ mod tests {
             let begin = if slab.is_some() { addr } else { addr + 0x340 };
             self.0.insert(edata, is_slab << 12 | 1 << 13 | state << 17 | class << 20 | free << 28);
             self.0.insert(edata + 8, begin);
-            self.0.insert(edata + 16, pages * PAGE | 7);
+            self.0.insert(edata + 16, (pages * PAGE) | 7);
             let word = 232 << 48 | edata | state << 2 | is_slab;
             for place in if slab.is_some() { (page..page + pages).collect() } else { vec![page, page + pages - 1] } {
                 self.0.insert(LEAF + place * 8, word);

@@ -21,7 +21,12 @@ impl LogFile {
     /// Creates the file for this user alone, or empties it.
     pub(super) fn create(path: &Path) -> Result<Self> {
         let file = private_file::create(path).map_err(|cause| Error::io("create", path, &cause))?;
-        Ok(Self { path: path.to_path_buf(), file: Some(file), room: LOG_BYTES_MAX })
+        Ok(Self::of(path, file))
+    }
+
+    /// A log in a file that is open.
+    pub(super) fn of(path: &Path, file: File) -> Self {
+        Self { path: path.to_path_buf(), file: Some(file), room: LOG_BYTES_MAX }
     }
 
     /// Writes what still fits. The first failure is told, and ends the log.

@@ -83,7 +83,15 @@ impl Output {
         log: Option<&Path>,
         clock: Clock,
     ) -> Result<(Self, JoinHandle<()>)> {
-        let log = log.map(LogFile::create).transpose()?;
+        Self::read_into(from, watch, log.map(LogFile::create).transpose()?, clock)
+    }
+
+    fn read_into(
+        from: impl Read + Send + 'static,
+        watch: Watch,
+        log: Option<LogFile>,
+        clock: Clock,
+    ) -> Result<(Self, JoinHandle<()>)> {
         let output = Self { shared: Arc::new(SharedOutput::default()) };
         let reader = Reader { shared: Arc::clone(&output.shared), watch, log, clock };
         let thread = std::thread::Builder::new().name("output".to_owned());
@@ -260,9 +268,9 @@ impl Output {
 mod tests {
     use super::*;
 
-    fn read(bytes: Vec<u8>, log: Option<&Path>) -> Output {
+    fn read(bytes: Vec<u8>) -> Output {
         let watch = Watch::new(&Ready::Log("^Started in \\d+".to_owned()), &[]).unwrap();
-        let (output, thread) = Output::read(std::io::Cursor::new(bytes), watch, log, Clock::start()).unwrap();
+        let (output, thread) = Output::read(std::io::Cursor::new(bytes), watch, None, Clock::start()).unwrap();
         thread.join().unwrap();
         output
     }
@@ -271,7 +279,7 @@ mod tests {
     fn finds_readiness_markers_and_complaints() {
         let text =
             "Started in 12 s\nloadline: phase=a x=1\r\njava.lang.OutOfMemoryError: Java heap space\n\tat X\nno end";
-        let output = read(text.into(), None);
+        let output = read(text.into());
         assert!(output.ready_at().is_some());
         assert!(output.phase_at("a").is_some());
         assert_eq!(output.marker(0).unwrap().values, [("x".to_owned(), "1".to_owned())]);
@@ -286,13 +294,13 @@ mod tests {
         let mut bytes: Vec<u8> = vec![0xff, 0x1b, b'[', b'2', b'J', b'\n'];
         bytes.extend(std::iter::repeat_n(b"line\n", 1000).flatten());
         bytes.extend(std::iter::repeat_n(b'x', 1 << 20));
-        let output = read(bytes, None);
+        let output = read(bytes);
         let tail = output.tail_texts(usize::MAX);
         assert_eq!(tail.len(), TAIL_LINES);
         assert!(tail[TAIL_LINES - 1].len() < 8192);
-        assert_eq!(read(vec![0xff, 0x1b, b'['], None).tail_texts(1), ["\u{fffd}\u{fffd}["]);
+        assert_eq!(read(vec![0xff, 0x1b, b'[']).tail_texts(1), ["\u{fffd}\u{fffd}["]);
         let coloured = b"[\x1b[1;92mINFO\x1b[0m] \x1b[mready \x1b[2J".to_vec();
-        assert_eq!(read(coloured, None).tail_texts(1), ["[INFO] ready \u{fffd}[2J"]);
+        assert_eq!(read(coloured).tail_texts(1), ["[INFO] ready \u{fffd}[2J"]);
     }
 
     #[test]
@@ -301,7 +309,10 @@ mod tests {
         if !full.exists() {
             return crate::skipping::skip("LOADLINE_MACHINE", "there is no /dev/full");
         }
-        let output = read(b"one\ntwo\n".to_vec(), Some(full));
+        let log = LogFile::of(full, std::fs::File::options().write(true).open(full).unwrap());
+        let from = std::io::Cursor::new(b"one\ntwo\n");
+        let (output, thread) = Output::read_into(from, Watch::default(), Some(log), Clock::start()).unwrap();
+        thread.join().unwrap();
         assert_eq!(output.tail_texts(9), ["one", "two"]);
         assert!(output.log_trouble().unwrap().what.contains("No space left"));
     }
