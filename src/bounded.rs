@@ -40,7 +40,7 @@ pub fn bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// The text of a plain file of at most so many bytes.
 ///
 /// # Errors
-/// As [`bytes`]; where it is no text.
+/// As [`bytes()`]; where it is no text.
 pub fn text(path: &Path, bytes_max: u64) -> io::Result<String> {
     text_from(bytes(path, bytes_max)?)
 }

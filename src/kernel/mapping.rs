@@ -189,7 +189,7 @@ pub fn parse(text: &str) -> Vec<Mapping> {
 /// Reads the mappings of a process.
 ///
 /// # Errors
-/// Where the process has gone, its mappings may not be read, or there are more than [`MAPPINGS_MAX`].
+/// Where the process has gone, its mappings may not be read, or there are more than `MAPPINGS_MAX`.
 pub fn of(pid: u32) -> io::Result<Vec<Mapping>> {
     read(File::open(format!("/proc/{pid}/maps"))?)
 }
@@ -197,7 +197,7 @@ pub fn of(pid: u32) -> io::Result<Vec<Mapping>> {
 /// Reads mappings, in address order; lines in another form are left out.
 ///
 /// # Errors
-/// Where they cannot be read, or there are more than [`MAPPINGS_MAX`].
+/// Where they cannot be read, or there are more than `MAPPINGS_MAX`.
 pub fn read(from: impl Read) -> io::Result<Vec<Mapping>> {
     let (mut texts, mut mappings) = (Texts::default(), Vec::new());
     each_line(from, |line| {

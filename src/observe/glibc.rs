@@ -3,7 +3,7 @@
 //!
 //! Nothing is assumed: a heap counts only when its header, its arena and the arena's sum of heaps agree. A chunk that
 //! makes no sense ends the walk of its heap, and that heap counts as not walked. Only present pages are read.
-//! [`super::glibc_layout`] finds where the fields of an arena are.
+//! `glibc_layout` finds where the fields of an arena are.
 
 use super::glibc_layout::{FLAGS, PREV_INUSE, header_words, own_header, present_word};
 use super::memory::Memory;

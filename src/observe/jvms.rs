@@ -80,7 +80,7 @@ pub struct Finder {
     turn: u32,
 }
 
-/// What [`Finder::find`] found.
+/// What a look at all processes found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pids {
     /// JVMs, by pid.
