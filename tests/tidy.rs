@@ -70,7 +70,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "trial",
         ],
     ),
-    ("work", &["bounded", "clock", "error", "units", "kernel", "scenario", "subject", "record", "fleet", "series"]),
+    (
+        "work",
+        &[
+            "archive", "bounded", "clock", "error", "units", "kernel", "scenario", "subject", "record", "fleet",
+            "series",
+        ],
+    ),
     ("result", &["error", "units", "doubt", "scenario", "record", "archive", "comparison", "findings", "series"]),
     ("report", &["error", "owner", "units", "doubt", "scenario", "record", "remedy", "comparison", "series"]),
     (

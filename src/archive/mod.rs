@@ -27,7 +27,7 @@ pub use load_files::{LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};
 pub use read::{Archive, read};
 pub use requests::{Requests, requests};
 pub use runs::{RunFile, RunKind, RunRead, run_files};
-pub use write::{TrialFiles, Writer, remove_unbegun};
+pub use write::{TrialFiles, Writer, holds_trials, remove_unbegun};
 
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;

@@ -177,6 +177,12 @@ fn is_whole_trial(line: &[u8]) -> bool {
     line.starts_with(br#"{"record":"trial""#) && line.ends_with(b"\n")
 }
 
+/// Whether the archive in this folder has a finished trial; false where it cannot be read.
+pub fn holds_trials(folder: &Path) -> bool {
+    let text = bounded::bytes(&folder.join(INDEX), INDEX_BYTES_MAX).unwrap_or_default();
+    text.split_inclusive(|byte| *byte == b'\n').any(is_whole_trial)
+}
+
 /// Removes the index of an archive that was cut off before its first line was whole, so that the folder may get a new
 /// one. Whether it was so; an archive that has more stays as it is.
 ///

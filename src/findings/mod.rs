@@ -49,8 +49,8 @@ const RULES: &[Rule] = &[
 ];
 
 /// What the trials show, each diagnosis once for each configuration, with the numbers of the first trial that shows
-/// it, where one that completed comes before those that failed; the most worthwhile first. Of a search only the trials in which memory was no concern are looked at: the others
-/// are starved on purpose.
+/// it, where one that completed comes before those that failed; the most worthwhile first. Of a search only the trials
+/// count in which memory was no concern: the others are starved on purpose.
 pub fn of_trials(trials: &[Trial]) -> Vec<FindingRecord> {
     let is_probe = |trial: &&Trial| trial.probe.as_ref().is_none_or(|probe| probe.stage == ProbeStage::Reference);
     let mut all: Vec<&Trial> = trials.iter().filter(is_probe).collect();

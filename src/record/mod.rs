@@ -274,7 +274,8 @@ pub struct Trial {
     /// What made going on hopeless, where it was given up for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hopeless: Option<Missed>,
-    /// The phase that failed or was interrupted; absent where none was. The marks after it show how it left the subject.
+    /// The phase that failed or was interrupted; absent where none was. The marks after it show how it left the
+    /// subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_in: Option<FailedIn>,
     /// The command as started.

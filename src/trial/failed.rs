@@ -9,9 +9,9 @@ use crate::scenario::{Look, MarkPoint, Phase, PhaseKind};
 const KEPT_LINES: usize = 20;
 
 impl Trialling<'_> {
-    /// Records in which phase the trial failed, and takes the marks that remain. The next one is taken at once: `loaded`
-    /// after a phase up to the last work, `rested` after a later one. An interrupted trial has no further mark, since a
-    /// collection takes longer than a user waits.
+    /// Records in which phase the trial failed, and takes the marks that remain. The next one is taken at once:
+    /// `loaded` after a phase up to the last work, `rested` after a later one. An interrupted trial has no further
+    /// mark, since a collection takes longer than a user waits.
     pub(super) fn weigh_failed(&mut self, index: usize, phase: &Phase) {
         let last_lines = self.subject.output().tail_texts(KEPT_LINES);
         self.notes.trial.failed_in = Some(FailedIn { phase: phase.name.clone(), last_lines });

@@ -5,6 +5,7 @@
 //! is dead only to those who share its kernel: over NFS it may be local. So another host takes over nothing but what
 //! its worker gave up by the file `left`, which only one can rename.
 
+use crate::archive;
 use crate::bounded;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -120,6 +121,12 @@ impl Aside {
             true => drop(fs::write(self.path.join(LEFT), "")),
             false => self.remove(),
         }
+    }
+
+    /// Whether one of its archives has a trial.
+    pub(super) fn holds_trials(&self) -> bool {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).any(|folder| archive::holds_trials(&folder))
     }
 
     /// Removes it. What cannot be removed is litter, and no reason for another error.

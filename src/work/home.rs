@@ -122,11 +122,19 @@ impl Home {
     pub(super) fn put(&self, aside: Aside, result: &EntryResult) -> Result<Put> {
         let own = self.folder.join(format!("{TRY}{}", aside.worker()));
         if let Err(error) = self.move_in(&aside, &own, result) {
-            let kept = format!("what was measured lies in {}", aside.path().display());
-            aside.leave();
+            let (path, measured) = (aside.path().to_owned(), aside.holds_trials());
+            if measured {
+                aside.leave()
+            } else {
+                aside.remove()
+            }
             // Where nothing else is in it.
             let _ = fs::remove_dir(&self.folder);
-            return Err(error.at(kept));
+            return Err(if measured {
+                error.at(format!("what was measured lies in {}", path.display()))
+            } else {
+                error
+            });
         }
         match self.name(&own, result) {
             Ok(Put::Ours) => {

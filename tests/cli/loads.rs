@@ -54,6 +54,7 @@ pub(crate) fn phase() -> PhaseRecord {
         backend: Some("http/1.1".to_owned()),
         connections: Some(ConnectionsRecord { asked: 25, opened: 31, open_max: 25 }),
         queue: Some(QueueRecord { requests: 12_034, length_max: 688 }),
+        never_begun: Some(412),
         in_flight: Some(3),
         unanswered_ms: Some(Ages { min: 1.2, p50: 512.0, max: 9980.0 }),
         by_request: vec![request("GET /hello", 3, 33_000, 5000), request("PUT /upload", 1, 10_120, 1880)],

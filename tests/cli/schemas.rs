@@ -56,6 +56,7 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["phases"][0] = json!(crate::loads::phase());
     accounted["trials"][0]["phases"][0]["driver"] = json!(driver());
     accounted["trials"][0]["inputs"] = json!("0a1b");
+    accounted["trials"][0]["failed_in"] = json!({"phase": "steady", "last_lines": ["out of direct memory"]});
     accounted["conditions"]["machine"]["cpu_model"] = json!("EPYC 7763");
     accounted["trials"][0]["phases"][0]["counters"] = json!({"ops": 1200.0});
     accounted["trials"][0]["marks"][0]["netty"] = netty();

@@ -1,6 +1,7 @@
 //! How subjects end, and what is said of it.
 
 use super::support::*;
+use crate::small_disk::SmallDisk;
 use loadline::error::ErrorKind;
 use loadline::scenario::{Configuration, Ready};
 use loadline::subject::processes::Process;
@@ -147,7 +148,11 @@ fn a_flood_of_output_does_not_block() {
 
 #[test]
 fn a_full_disk_stops_the_log_but_not_the_subject() {
-    let running = spawner().start(&launch(&["sh", "-c", "echo one; sleep 0.1; echo two"]), Some("/dev/full".as_ref()));
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(folder.path(), "64k") else { return };
+    disk.fill_but(0);
+    let log = disk.folder.join("subject.log");
+    let running = spawner().start(&launch(&["sh", "-c", "echo one; sleep 0.1; echo two"]), Some(&log));
     let running = running.unwrap();
     wait_ended(&running);
     let output = running.output().clone();

@@ -10,6 +10,8 @@ mod java;
 mod limits;
 #[path = "../shared/skipping.rs"]
 mod skipping;
+#[path = "../shared/small_disk.rs"]
+mod small_disk;
 mod support;
 #[path = "../shared/waiting.rs"]
 mod waiting;
