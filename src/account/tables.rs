@@ -210,7 +210,11 @@ fn gc_tables(maps: &[Mapping], sizes: &Sizes) -> Vec<Table> {
     if let Some((start, end)) = sizes.heap {
         let length = end.saturating_sub(start);
         let of = |runs: &[(u64, u64)]| OF_HEAP.map(|(each, name)| Table::of(runs, length, each, name, sizes.page));
-        let where_committed = of(&committed(maps.iter(), start, end));
+        let mut where_committed = of(&committed(maps.iter(), start, end));
+        if sizes.guarded && !sizes.parallel {
+            // Serial marks in the objects' headers and has no bitmaps.
+            where_committed[1..].fill(None);
+        }
         // The guarded card table comes first: its hole is as long as that of the other.
         tables.extend(where_committed[0].clone().filter(|_| sizes.guarded).map(|of| of.guarded(sizes.page)));
         tables.extend(where_committed.into_iter().flatten());

@@ -93,8 +93,9 @@ pub fn through_objects(
             if seen.len() == OBJECTS_MAX || !seen.insert(start) {
                 continue;
             }
-            let end = start.saturating_add(OBJECT).min(heap.1);
-            let runs = pages_of(start & !(PAGE - 1), end.next_multiple_of(PAGE));
+            let most = start.saturating_add(OBJECT).min(heap.1);
+            let runs = pages_of(start & !(PAGE - 1), most.next_multiple_of(PAGE));
+            let end = start.saturating_add(object_size(memory, &runs, start)).min(heap.1);
             let inside = runs.iter().map(|run| Run { start: run.start.max(start), end: run.end.min(end), ..*run });
             let inside: Vec<Run> = inside.filter(|run| run.start < run.end).collect();
             let mut unbounded = u64::MAX;
@@ -105,6 +106,16 @@ pub fn through_objects(
         }
         ahead = found;
     }
+}
+
+/// How much of an object is read: what its chunk has, where the word before it is the size of a chunk of glibc's. What
+/// lies behind is another object, whose pointers are not its own.
+fn object_size(memory: &dyn Memory, runs: &[Run], start: u64) -> u64 {
+    let present = |at: &u64| runs.iter().any(|run| !run.swapped && run.start <= *at && start < run.end);
+    let before = start.checked_sub(8).filter(present).and_then(|at| memory.u64(at)).unwrap_or(0);
+    let (size, flags) = (before & !7, before & 7);
+    let is_chunk = (32..=OBJECT).contains(&size) && size.is_multiple_of(16) && flags & 2 == 0;
+    if is_chunk { size - 8 } else { OBJECT }
 }
 
 #[cfg(test)]
@@ -149,6 +160,11 @@ mod tests {
         };
         assert_eq!(found(1), [0x2010]);
         assert_eq!(found(3), [0x2010, 0x3000, 0x9000]);
+        // What lies behind a chunk of glibc's is another object.
+        let memory = Words(vec![(0x1008, 0x31), (0x1018, 0x5000), (0x1038, 0x6000)]);
+        let (mut pages, mut of_chunk) = (|start: u64, end: u64| present(start, end), Vec::new());
+        through_objects(&memory, &mut pages, vec![0x1010], &heaps, 1, &mut |pointer| of_chunk.push(pointer.to));
+        assert_eq!(of_chunk, [0x5000]);
         let swapped = [Run { start: 0x1000, end: 0x2000, swapped: true }];
         words(&memory, &swapped, &mut 4096, &mut |_| panic!("a page that is swapped out was read"));
     }

@@ -52,7 +52,7 @@ fn a_jvm_that_refuses_its_options_is_quoted() {
             "| Unrecognized VM option 'NoSuchFlag'",
             "hint: the JVM does not accept its options",
         ]);
-        let call = Call::on(release).with("--heap 1k").subject("DemoServer", "{port}");
+        let call = Call::on(release).with("--heap 100k").subject("DemoServer", "{port}");
         call.run().expect(3).says(&["before it was ready", "heap", "hint: the JVM does not accept its options"]);
     }
 }

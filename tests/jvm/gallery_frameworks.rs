@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// Runs the quick size of a template, one trial of each of its configurations.
 fn weighed(name: &str) -> Document {
-    let document = run(name, &format!("{name}-quick")).with("--trials 1").run().expect(0).document();
+    let document = run(name, &format!("{name}-quick")).with("--trials 1").of_many_trials().run().expect(0).document();
     assert!(!document.trials.is_empty());
     for trial in &document.trials {
         assert_eq!(trial.outcome, Outcome::Completed, "{}: {:?}", trial.configuration, trial.why);

@@ -322,7 +322,11 @@ impl Started {
     pub(crate) fn until_it_holds(&mut self, pid: u32) -> bool {
         let clock = Clock::start();
         while clock.now() < LONG && self.child.try_wait().unwrap().is_none() {
-            if read(Path::new(&format!("/proc/{pid}/status"))).contains(&format!("TracerPid:\t{}", self.pid())) {
+            // The kernel names the thread that traces.
+            let status = read(Path::new(&format!("/proc/{pid}/status")));
+            let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:\t"));
+            let is_its_own = |thread: &str| Path::new(&format!("/proc/{}/task/{thread}", self.pid())).exists();
+            if tracer.is_some_and(|thread| thread != "0" && is_its_own(thread)) {
                 return true;
             }
         }

@@ -43,6 +43,8 @@ fn loaded(release: u32, options: &str, libraries: &[&Path]) -> Standing {
     // An allocator wants more thread-local memory than the C library keeps for libraries that come late.
     let plan = Plan::on(release, &format!("-Xmx128m -Xms128m {options}"));
     let plan = plan.env("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384");
+    // Memory that tcmalloc takes by `brk`, as it does first, lies in `[heap]`, which is the C library's.
+    let plan = plan.env("TCMALLOC_SKIP_SBRK", "1");
     let mut standing = plan.start_source(".", &sources().join("Loads.java"), &words.join(" "));
     standing.says("ready");
     standing

@@ -2,7 +2,7 @@
 //! counts are kept. The cause of failure is told from what they leave behind.
 
 use crate::deaths::limits_work;
-use crate::invocation::{Permit, every_release, newest};
+use crate::invocation::{Permit, newest, releases};
 use crate::test_subjects::test_subjects;
 use loadline::clock::Clock;
 use loadline::doubt::Doubt;
@@ -133,7 +133,7 @@ fn broken(trial: &Trial) -> FailureCause {
 
 #[test]
 fn nobody_speaks_to_a_jvm_that_is_looked_at_from_outside() {
-    for release in every_release() {
+    for release in releases() {
         let configuration = "heap: 16m, nmt: summary, netty: true";
         let asked = Asked { configuration, ..Asked::of(release, "DemoServer {port}") };
         let Conducted { trial, error } = asked.conduct();
