@@ -135,7 +135,7 @@ fn memory_of_other_allocators_is_found_by_pointers() {
             let inner = part(&account, "native", &format!("libinner.so ({name})"));
             let user = part(&account, "native", "libcopied.so");
             println!("{name}: {inner} by itself, {user} by its user");
-            // tcmalloc's first block lies in `[heap]`, which the C library's malloc then shares: a heap that is not split.
+            // tcmalloc's first block lies in `[heap]`, which the C library's malloc shares: a heap that is not split.
             let in_heap = if name == "tcmalloc" { held(&account, "malloc.unsplit").min(MIB / 2) } else { 0 };
             let found = inner + user + in_heap;
             assert!((24 * MIB..24 * MIB + BESIDE).contains(&found), "{inner} + {user} + {in_heap}");
