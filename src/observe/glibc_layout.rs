@@ -1,9 +1,9 @@
 //! Where the fields of glibc's arenas are, found in the arenas themselves instead of in a table of versions.
 //!
-//! `malloc_state` changed in 2.27 (`have_fastchunks`) and 2.43 (no fast bins any more), `heap_info` in 2.35 (`pagesize`).
-//! In each of them `ar_ptr`, `prev`, `size` and `mprotect_size` come first in `heap_info`, and the state of an arena
-//! follows its own `heap_info`. The `top` of an arena is the chunk that ends with the newest heap, and the state ends
-//! with `system_mem` and `max_system_mem` (glibc 2.27–2.43, malloc/arena.c and malloc/malloc.c).
+//! `malloc_state` changed in 2.27 (`have_fastchunks`) and 2.43 (no fast bins any more), `heap_info` in 2.35
+//! (`pagesize`). In each of them `ar_ptr`, `prev`, `size` and `mprotect_size` come first in `heap_info`, and the state
+//! of an arena follows its own `heap_info`. The `top` of an arena is the chunk that ends with the newest heap, and the
+//! state ends with `system_mem` and `max_system_mem` (glibc 2.27–2.43, malloc/arena.c and malloc/malloc.c).
 
 use super::glibc::Candidate;
 use super::memory::Memory;
