@@ -7,8 +7,9 @@ mod merging;
 pub mod noise;
 mod place;
 
-pub use allocation::{AllocatedBy, Allocation};
+pub use allocation::Allocation;
 pub use comparing::Comparing;
+pub use loadline_jvm::accounting::AllocatedBy;
 pub use merging::{ClockSlip, Merging};
 pub use place::Place;
 

@@ -2,30 +2,22 @@
 //!
 //! The modules stand in the order of the data; `tests/tidy.rs` holds who may use whom.
 
-pub mod bounded;
-pub mod clock;
+pub use loadline_base::{bounded, clock, error, numbers, units};
+pub use loadline_jvm::{account, kernel, observe, owner};
+pub use loadline_load::{self as load, files as tls};
+pub use loadline_stats::growth;
+
 pub mod doubt;
-pub mod error;
-pub mod kernel;
-pub mod numbers;
-pub mod owner;
-pub mod tls;
-pub mod units;
 
 pub mod scenario;
 
-pub mod load;
-pub mod observe;
 pub mod subject;
 
 pub mod beginning;
 
-pub mod account;
 pub mod doctor;
 pub mod record;
 pub mod remedy;
-
-pub mod growth;
 
 pub mod archive;
 pub mod comparison;
@@ -50,9 +42,6 @@ pub mod cli;
 
 #[cfg(test)]
 mod schemas;
-#[cfg(test)]
-#[path = "../tests/shared/skipping.rs"]
-mod skipping;
 #[cfg(test)]
 mod whole_entries;
 #[cfg(test)]

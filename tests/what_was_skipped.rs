@@ -2,10 +2,6 @@
 //! variable makes that a failure. Fails nothing itself.
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
-#[path = "shared/skipping.rs"]
-#[expect(dead_code, reason = "nothing is skipped here")]
-mod skipping;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -17,7 +13,7 @@ fn main() {
     if std::env::args().any(|argument| argument == "--list") {
         return;
     }
-    let file = skipping::records();
+    let file = loadline_test_support::records();
     let records = fs::read_to_string(&file).unwrap_or_default();
     print!("{}", summary(&records));
     let _ = fs::remove_file(file);
@@ -44,11 +40,11 @@ fn summary(records: &str) -> String {
 
 /// A run that failed never came to its last target, and left its records.
 fn forget_other_runs() {
-    for entry in fs::read_dir(skipping::folder()).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(loadline_test_support::folder()).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(run) = name.strip_prefix(skipping::RECORDS_BEGIN) else { continue };
+        let Some(run) = name.strip_prefix(loadline_test_support::RECORDS_BEGIN) else { continue };
         let runs = run.split_once('-').is_some_and(|(pid, ticks)| {
-            let now = pid.parse().ok().and_then(skipping::started_ticks);
+            let now = pid.parse().ok().and_then(loadline_test_support::started_ticks);
             now.is_some_and(|now| now.to_string() == ticks)
         });
         if !runs {

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::load::Address;
 use crate::record::{DoubtRecord, LOAD_SCHEMA, LoadConditions, LoadDocument, Verdict};
 use crate::report::{self, Progress};
-use crate::scenario::{self, Cpus, LoadAlone, Model, Phase, PhaseKind, PhasesFile, Until};
+use crate::scenario::{self, Cpus, LoadAlone, Phase, PhaseKind, PhasesFile, Until};
 use crate::series;
 use crate::subject::{CpuPlan, cpus};
 use crate::trial::{self, LoadEvent, Loaded, Loading, Reached, is_measured};
@@ -101,7 +101,7 @@ impl Asked {
 
     /// The phases whose distribution and requests are kept.
     fn measured(&self) -> Vec<MeasuredPhase> {
-        let open = |phase: &Phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.model() == Model::Open);
+        let open = |phase: &Phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.is_open());
         let kept = self.alone.load.iter().filter(|phase| is_measured(phase));
         kept.map(|phase| MeasuredPhase { name: phase.name.clone(), open: open(phase) }).collect()
     }

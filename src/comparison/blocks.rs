@@ -1,9 +1,9 @@
 //! Blocks: the order in which a block runs its configurations, and what a block was like afterwards.
 
 use super::metrics::configurations;
-use super::random::Random;
 use crate::doubt::Doubt;
 use crate::record::{BlockRecord, Outcome, Trial};
+use loadline_stats::random::Random;
 
 /// The order in which a block runs so many configurations: a fresh permutation for each block, the same for the same
 /// seed. Whatever drifts over the hours then favours none of them.

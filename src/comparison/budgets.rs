@@ -2,12 +2,12 @@
 
 use super::amounts::{absolute, least, least_at, least_of};
 use super::differences::each;
-use super::interval::{Estimate, Resamples, Sample, VALUES_MIN};
 use super::metrics::{in_order, median, used};
 use super::names::resolve;
 use crate::record::{BudgetRecord, BudgetVerdict, LeastRecord, MetricRecord, Unit};
 use crate::scenario::{Budget, Compare, Limit, Relation};
 use crate::units::{Bytes, milliseconds, per_second};
+use loadline_stats::interval::{Estimate, Resamples, Sample, VALUES_MIN};
 
 /// As for the metrics that are judged in a comparison.
 const RESAMPLES: usize = 10_000;

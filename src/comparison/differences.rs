@@ -1,12 +1,12 @@
 //! Each candidate against the baseline: differences within blocks, their intervals, verdicts through two gates.
 
 use super::amounts::{fits, least, least_at, least_of};
-use super::interval::{Estimate, Resamples, Sample};
 use super::metrics::{in_order, median, used};
 use super::names::{principal, resolve};
 use super::verdict::{Scale, blocks_needed, judge};
 use crate::record::{ComparisonRecord, LeastRecord, MetricRecord};
 use crate::scenario::{Amount, Compare};
+use loadline_stats::interval::{Estimate, Resamples, Sample};
 use std::collections::BTreeMap;
 
 /// For the metrics that are judged: the ends move by about 1 % of the interval's length from seed to seed.

@@ -1,12 +1,12 @@
 //! Laws of figures: what they are on made-up marks, what they do not depend on, when they are refused, and how often
 //! the interval of a slope holds the truth.
 
-use super::super::random::Random;
 use super::super::simulated::{normal, uniform};
 use super::super::{judge_budgets, metrics, possible, resolve};
 use super::*;
 use crate::record::{AccountRecord, BudgetVerdict, Heap, OwnerRecord};
 use crate::scenario::{Budget, Compare};
+use loadline_stats::random::Random;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

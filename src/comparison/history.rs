@@ -6,14 +6,14 @@
 //! `docs/history.md` has what simulations say of both.
 
 use super::amounts::{least, least_at};
-use super::centre::Walsh;
 use super::differences::{each, estimates_apart};
-use super::interval::{Estimate, Resamples, Sample};
-use super::segments::{Course, Stretch, Weighed};
 use super::verdict::{Scale, judge};
 use crate::numbers;
 use crate::record::{Better, DifferenceVerdict, LeastRecord, Unit};
 use crate::scenario::Compare;
+use loadline_stats::centre::Walsh;
+use loadline_stats::interval::{Estimate, Resamples, Sample};
+use loadline_stats::segments::{Course, Stretch, Weighed};
 
 /// Of all metrics of a history together: how often it may break where nothing changed, were noise normal.
 const FALSE_SHARE: f64 = 0.05;

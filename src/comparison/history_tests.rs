@@ -1,10 +1,10 @@
 //! Histories that are made up: how often something is told where nothing happened, how surely a change is found and
 //! where, what becomes of slow growth. `docs/history.md` has numbers of more of them.
 
-use super::super::random::Random;
 use super::super::simulated::{normal, uniform};
 use super::*;
 use crate::units::MIB;
+use loadline_stats::random::Random;
 
 const SLOW: bool = cfg!(debug_assertions);
 /// Histories of each kind in which nothing happened; these are quickly judged.

@@ -1,9 +1,9 @@
 //! Laws of a comparison: what must hold whatever the values are.
 
 use super::differences::compare;
-use super::interval::{Resamples, Sample};
 use crate::record::{Better, ComparisonRecord, DifferenceVerdict, MetricRecord, Unit, ValueRecord};
 use crate::scenario::Compare;
+use loadline_stats::interval::{Resamples, Sample};
 use proptest::prelude::*;
 
 fn metric(name: &str, unit: Unit, configuration: &str, values: &[f64]) -> MetricRecord {

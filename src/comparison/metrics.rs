@@ -3,11 +3,11 @@
 use super::blocks::unused;
 use super::catalogue::{FAMILIES, ReadAt};
 use super::figures::better_of;
-use super::interval::{Resamples, Sample};
 use super::owners::held;
 use crate::numbers;
 use crate::record::{Better, MetricRecord, Outcome, PhaseRecord, Trial, Unit, ValueRecord, each_once};
 use crate::scenario::Compare;
+use loadline_stats::interval::{Resamples, Sample};
 
 /// Ends of an interval for show, of which there are hundreds: they move by about 6 % of its length.
 const RESAMPLES: usize = 500;

@@ -1,7 +1,7 @@
 //! Trials for tests: made up, with noise of a known spread.
 
-use super::random::Random;
 use crate::record::{AccountRecord, Mark, Model, Outcome, OwnerRecord, PhaseRecord, Quantiles, SubjectWork, Trial};
+use loadline_stats::random::Random;
 
 /// Standard deviations from trial to trial, normal.
 #[derive(Debug, Clone, Copy)]

@@ -2,12 +2,12 @@
 //!
 //! A debug build simulates less and allows for it; the promises are tested by a release build.
 
-use super::interval::{Resamples, Sample};
-use super::random::Random;
 use super::simulated::{self, Effect, Spread, normal, uniform, with_effects, with_noise};
 use super::*;
 use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, MetricRecord};
 use crate::scenario::Compare;
+use loadline_stats::interval::{Resamples, Sample};
+use loadline_stats::random::Random;
 
 const SLOW: bool = cfg!(debug_assertions);
 /// Of samples for each number of values and each kind of noise.

@@ -1,8 +1,8 @@
 //! The verdict on a difference, through two gates, and how many blocks would decide what these do not.
 
-use super::interval::Estimate;
-use super::quantiles::student;
 use crate::record::{Better, DifferenceVerdict};
+use loadline_stats::interval::Estimate;
+use loadline_stats::quantiles::student;
 
 /// Fewer blocks than this with one and the same difference in all show too little of how much it varies.
 const SPREAD_BLOCKS_MIN: usize = 5;

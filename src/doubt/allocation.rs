@@ -1,20 +1,8 @@
 //! Doubts about what is allocated per request. In JSON they stand among the others, told apart by their kind.
 
 use crate::units::grouped;
+use loadline_jvm::accounting::AllocatedBy;
 use serde::{Deserialize, Serialize};
-
-/// Who counts what a JVM allocates in its heap, the best one first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum AllocatedBy {
-    /// The JVM's own counters, to the byte.
-    AllThreads,
-    /// The counters of threads that live; what others allocated before they ended is not in it.
-    LivingThreads,
-    /// What `Thread.print -e` tells of threads that live, within 10 %.
-    ThreadPrint,
-}
 
 /// A reason to distrust bytes per request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

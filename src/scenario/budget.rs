@@ -1,7 +1,7 @@
 //! Budgets: what a run in CI must not exceed. `rss.loaded<=60MiB`, `p99<=20ms`, `rss.loaded<=+2%`.
 
+use super::Relation;
 use super::compare::Amount;
-use super::condition::Relation;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;

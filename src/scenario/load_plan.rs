@@ -1,6 +1,6 @@
 //! The load plan: the phases of a trial in their order, and what follows from them.
 
-use super::{ExpectStatus, Method, Model, OwnWork, Phase, PhaseKind, Ready};
+use super::{ExpectStatus, Method, OwnWork, Phase, PhaseKind, Ready};
 use serde::{Deserialize, Serialize};
 use std::ops::{Deref, DerefMut};
 
@@ -86,13 +86,13 @@ impl LoadPlan {
 
     /// Whether any phase has an open model.
     pub fn is_open(&self) -> bool {
-        self.iter().any(|phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.model() == Model::Open))
+        self.iter().any(|phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.is_open()))
     }
 
     /// Names of the measured phases whose model is closed.
     pub fn closed_phases(&self) -> impl Iterator<Item = &str> {
         let closed = self.iter().filter(|phase| {
-            !phase.is_warmup() && matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.model() == Model::Closed)
+            !phase.is_warmup() && matches!(&phase.kind, PhaseKind::Work(work) if !work.schedule.is_open())
         });
         closed.map(|phase| phase.name.as_str())
     }

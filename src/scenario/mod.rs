@@ -6,7 +6,6 @@ mod budget;
 mod change;
 mod compare;
 mod composition;
-mod condition;
 mod configuration;
 mod derived;
 mod driver;
@@ -25,8 +24,6 @@ mod moved;
 mod options;
 mod own;
 mod phase;
-mod request;
-mod schedule;
 #[cfg(test)]
 pub(crate) mod schema;
 mod short_name;
@@ -41,7 +38,6 @@ pub use budget::{Budget, Limit};
 pub use change::Change;
 pub use compare::{Amount, Compare};
 pub use composition::{Answers, Kind, Ports, Processes};
-pub use condition::{Bound, Condition, Figure, Measured, Relation, Statistic, Time};
 pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt, Objects};
 pub use derived::{Derivation, Derived};
 pub use file::{parse, parse_confidence, parse_marks};
@@ -57,13 +53,16 @@ pub use load_plan::LoadPlan;
 pub use matrix::vary;
 pub use options::{Inside, Marking, Options, SubjectOptions, TrialOptions, plain_name};
 pub use own::{Collect, OwnWork, PhaseMark};
-pub use phase::{Driver, Model, Pace, Phase, PhaseKind, Protocol, WARMUP, Work};
-pub use request::{Body, Checks, ExpectStatus, Method, Request};
-pub use schedule::{Arrivals, Pool, Rate, Schedule, Spacing, Until};
+pub use phase::{Driver, Model, Phase, PhaseKind, WARMUP};
 pub use trial_plan::{Asking, Guard, Late, Look, Pages, PhaseGuard, TrialPlan};
 pub use tune::{Objective, Try, Tune, Tuning};
 pub use url::{Url, bracketed};
 pub use validate::validate_load;
+// The work of a phase is the load engine's.
+pub use crate::load::work::{
+    Arrivals, Body, Bound, Checks, Condition, ExpectStatus, Figure, Measured, Method, Pace, Pool, Protocol, Rate,
+    Relation, Request, Schedule, Spacing, Statistic, Time, Tls, Until, Work,
+};
 pub use yaml::{YAML_BYTES_MAX, within_bounds as yaml_within_bounds};
 
 use crate::units::Span;
@@ -192,24 +191,6 @@ pub struct Subject {
     pub end_within: Span,
 }
 
-/// How a server is spoken to over TLS.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Tls {
-    /// Certificates (PEM) that are trusted beside those of the machine.
-    #[serde(default)]
-    pub ca: Option<PathBuf>,
-    /// Whether any certificate is good enough.
-    #[serde(default)]
-    pub insecure: bool,
-    /// The certificate (PEM) shown to a server that asks for one, with those that lead to its authority.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cert: Option<PathBuf>,
-    /// Its key (PEM); where it is not given, the key stands in the file of the certificate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<PathBuf>,
-}
-
 /// What shows that the subject is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -315,8 +296,7 @@ pub mod defaults {
     pub const READY_WITHIN: Span = Span::seconds(60);
     /// The grace Docker gives by default.
     pub const END_WITHIN: Span = Span::seconds(10);
-    /// Longer than any pause a healthy server shows under a closed load.
-    pub const TIMEOUT: Span = Span::seconds(10);
+    pub use crate::load::work::TIMEOUT;
     /// G1's and ZGC's uncommit start later, but most freeing after load has happened.
     pub const REST: Span = Span::seconds(5);
     /// 10 Hz costs 0.1 % of a core and shows every phase.

@@ -7,8 +7,9 @@ use super::file::File;
 use super::fleet_file::FleetFile;
 use super::load_file::{ExpectFile, ExpectMore, PhaseFile};
 use super::written::{Named, Scalar};
-use super::{Budget, Condition, Gc, MarkPoint};
-use crate::units::{Bytes, Count, Span};
+use super::{Budget, Gc, MarkPoint};
+use crate::units::Bytes;
+use loadline_base::written_as;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -34,22 +35,6 @@ const MODELS: [&str; 6] = ["closed", "constant", "poisson", "ramp", "staircase",
 const TEXT: [&str; 3] = ["string", "number", "boolean"];
 
 // ---- Values that are written in several ways ----
-
-/// Gives a type its schema, under a name of its own where editors are to show one description of it.
-macro_rules! written {
-    ($($type:ty, $name:literal, |$generator:ident| $schema:tt;)*) => {$(
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
-
-            fn json_schema($generator: &mut SchemaGenerator) -> Schema {
-                let _ = &$generator;
-                json_schema!($schema)
-            }
-        }
-    )*};
-}
 
 /// A collector by its word, or as others call it.
 pub(super) struct Collector;
@@ -78,31 +63,8 @@ pub(super) struct OnePhase;
 /// Values of axes.
 pub(super) struct Combination;
 
-written! {
+written_as! {
     Scalar, "text", |of| {"description": "A text or a number.", "type": TEXT};
-    Bytes, "size", |of| {
-        "description": "A size, binary as Java's flags are: `512k`, `64m`, `1g`; a bare number is bytes.",
-        "anyOf": [
-            {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+) *([bB]|[kKmMgGtT]([iI]?[bB])?)? *$"},
-            {"type": "number", "minimum": 0}
-        ],
-        "examples": ["6m", "64m", "1g"]
-    };
-    Span, "span", |of| {
-        "description": "A span of time: `500ms`, `30s`, `2m`, `1h`, `7d`; a bare number is seconds.",
-        "anyOf": [
-            {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+) *(us|ms|s|m|min|h|d)? *$"},
-            {"type": "number", "minimum": 0, "maximum": 31_536_000}
-        ],
-        "examples": ["500ms", "30s", "2m"]
-    };
-    Count, "count", |of| {
-        "description": "A count: `50000`, `50k`, `1.5M`.",
-        "anyOf": [
-            {"type": "integer", "minimum": 1, "maximum": 1_000_000_000_000_u64},
-            {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?[kKmM]?$"}
-        ]
-    };
     Rate, "rate", |of| {
         "description": "Requests per second: `500`, `1.5k`, `500/s`, `30/m`, `100/h`.",
         "anyOf": [
@@ -110,15 +72,6 @@ written! {
             {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+)[kK]?(/(s|m|min|h))? *$"}
         ],
         "examples": [500, "1.5k", "30/m"]
-    };
-    Condition, "condition", |of| {
-        "description": "A figure compared with a bound: `p99<50ms`, `response.p99.9<=1s`, `service.max<2s`, \
-            `failed<0.1%`, `failed==0`, `rate>=99%` (of the offered rate), `rate>=1000`.",
-        "type": "string",
-        "pattern": concat!(
-            r"^ *((response\.|service\.)?(p[0-9.]+|max|mean) *(<|<=|==|>=|>) *[0-9.]+ *(us|ms|s|m|min|h)",
-            r"|(failed|rate) *(<|<=|==|>=|>) *[0-9.]+(%|/s)?) *$"
-        )
     };
     Amount, "amount", |of| {
         "description": "An amount with its unit: `1MiB`, `2%`, `5ms`; a number is a count or a rate per second.",

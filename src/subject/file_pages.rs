@@ -269,7 +269,7 @@ fn is_in_memory(file: &File) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skipping::skip;
+    use loadline_test_support::skip;
     use std::os::unix::fs::symlink;
 
     fn written(folder: &Path, name: &str, bytes: usize) -> PathBuf {

@@ -398,7 +398,7 @@ mod tests {
                 assert!(!path.exists());
                 assert!(path.starts_with(probe(clock).unwrap().folder));
             }
-            Err(error) => crate::skipping::skip("LOADLINE_LIMITS", &error.what),
+            Err(error) => loadline_test_support::skip("LOADLINE_LIMITS", &error.what),
         }
     }
 }

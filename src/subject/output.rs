@@ -307,7 +307,7 @@ mod tests {
     fn a_full_disk_is_told_and_reading_goes_on() {
         let full = Path::new("/dev/full");
         if !full.exists() {
-            return crate::skipping::skip("LOADLINE_MACHINE", "there is no /dev/full");
+            return loadline_test_support::skip("LOADLINE_MACHINE", "there is no /dev/full");
         }
         let log = LogFile::of(full, std::fs::File::options().write(true).open(full).unwrap());
         let from = std::io::Cursor::new(b"one\ntwo\n");

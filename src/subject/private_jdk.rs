@@ -172,7 +172,7 @@ fn failed(jdk: &FoundJdk, file: &Path, cause: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skipping::skip;
+    use loadline_test_support::skip;
     use std::os::unix::fs::symlink;
     use std::time::{Duration, UNIX_EPOCH};
 

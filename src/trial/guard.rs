@@ -5,7 +5,7 @@ use super::driving::Interval;
 use crate::clock::seconds_since;
 use crate::error::Error;
 use crate::record::{Missed, Unit};
-use crate::scenario::{Guard, Model, PhaseGuard, Time, Until, Work};
+use crate::scenario::{Guard, PhaseGuard, Time, Until, Work};
 use crate::units::{grouped, milliseconds, per_second};
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
@@ -172,7 +172,7 @@ impl Plan {
             Some(Until::Requests(requests)) => Some(requests.saturating_sub(carried)),
             _ => None,
         };
-        Self { seconds: schedule.seconds(), requests: requests.filter(|_| schedule.model() == Model::Closed) }
+        Self { seconds: schedule.seconds(), requests: requests.filter(|_| !schedule.is_open()) }
     }
 
     /// Whether requests were sent throughout an interval, after which so many had ended. In an open model one without

@@ -218,7 +218,7 @@ impl Course<'_> {
         let (sender, receiver) = channel();
         // If the receiver is gone, nobody wants what is told.
         let thread = driving.start(move |told| drop(sender.send(told)));
-        let outcome = self.attend(phase, work.schedule.model() == Model::Open, &receiver)?;
+        let outcome = self.attend(phase, work.schedule.is_open(), &receiver)?;
         // Its last word has said how it went.
         let _ = thread.join();
         outcome

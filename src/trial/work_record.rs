@@ -7,7 +7,7 @@ use crate::record::{
     Ages, ConnectionsRecord, Generator, PhaseRecord, Quantiles, QueueRecord, RequestRecord, Second, ThresholdRecord,
     Verdict,
 };
-use crate::scenario::{Condition, Work};
+use crate::scenario::{Condition, Model, Work};
 use hdrhistogram::Histogram;
 
 /// The record of a phase of work; its name, its moment and the subject's part are left to others.
@@ -15,7 +15,7 @@ pub(super) fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
     let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
     let open = outcome.response.is_some();
     PhaseRecord {
-        model: work.schedule.model(),
+        model: Model::from(&work.schedule),
         seconds: elapsed_s,
         requests: outcome.requests,
         ok: outcome.ok,

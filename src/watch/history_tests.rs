@@ -226,7 +226,7 @@ impl SmallDisk {
         if mounted.as_ref().is_ok_and(|mounted| mounted.status.success()) {
             return Some(Self(folder));
         }
-        crate::skipping::skip("LOADLINE_MACHINE", &format!("no file system can be mounted here: {mounted:?}"));
+        loadline_test_support::skip("LOADLINE_MACHINE", &format!("no file system can be mounted here: {mounted:?}"));
         None
     }
 

@@ -1,6 +1,5 @@
 //! The account as it is recorded.
 
-use super::accounting::Accounted;
 use crate::account::{Account, Owner, Prediction, Region, Remainder};
 use crate::kernel::mapping::Mapping;
 use crate::observe::glibc::Walk;
@@ -9,6 +8,7 @@ use crate::observe::smaps::Smaps;
 use crate::record::{
     AccountRecord, DetailRecord, MallocRecord, OwnerRecord, RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
 };
+use loadline_jvm::accounting::Accounted;
 
 /// Stretches without an owner that are worth listing.
 const REMAINDERS_MAX: usize = 20;

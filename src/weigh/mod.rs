@@ -2,8 +2,6 @@
 //! the account of it. Knows no trial.
 
 mod account_record;
-mod accounting;
-mod allocation;
 mod answering;
 mod charge;
 mod direct;
@@ -13,8 +11,6 @@ mod identity;
 
 mod loaders;
 mod machine_wide;
-mod musl_malloc;
-mod native_libraries;
 mod objects;
 mod once;
 mod outside;
@@ -22,11 +18,9 @@ mod processes;
 mod sampler;
 mod scales;
 mod sum;
-mod tables;
 mod thread_list;
 mod thread_pools;
 mod tree_samples;
-mod turns;
 mod unweighable;
 mod used;
 mod watched;

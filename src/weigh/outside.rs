@@ -1,10 +1,8 @@
 //! A running JVM, looked at again and again at next to no cost: procfs, its counters file, its own tables, its cgroup.
 //! Nothing is asked of it, nothing is held.
 
-use super::allocation::Allocation;
 use super::direct_reader::{DirectReader, DirectTimeline};
 use super::identity;
-use super::tables::JvmTables;
 use crate::clock::Clock;
 use crate::kernel::cgroup::Limit;
 use crate::kernel::process::age;
@@ -15,6 +13,8 @@ use crate::observe::hsperfdata::{HsPerf, JvmIdentity, JvmSample};
 use crate::observe::memory::ProcessMemory;
 use crate::observe::procfs::Process;
 use crate::units::Bytes;
+use loadline_jvm::accounting::Allocation;
+use loadline_jvm::accounting::JvmTables;
 use std::time::Duration;
 
 /// The sources of one JVM, opened once.

@@ -1,7 +1,6 @@
 //! The processes of a subject as one list: the one that serves and, where all form the subject, those beside it. They
 //! are found, weighed, told and counted together.
 
-use super::allocation::Allocation;
 use super::sampler::{Inside, Sources};
 use super::scales::{Living, Scales};
 use super::sum::{self, Part};
@@ -20,6 +19,7 @@ use crate::scenario::{Asking, Kind};
 use crate::subject::Complaint;
 use crate::subject::jvm::is_jvm;
 use crate::subject::processes::Process;
+use loadline_jvm::accounting::Allocation;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! The timeline: a thread that samples the cheap sources at 10–100 Hz while the trial goes on.
 
-use super::allocation::Allocation;
 use super::direct::Latest;
 use super::direct_reader::{DirectReader, DirectTimeline};
 use super::tree_samples::{Below, TreeSamples};
@@ -13,6 +12,7 @@ use crate::observe::memory::ProcessMemory;
 use crate::observe::procfs::Process;
 use crate::record::Sample;
 use crate::scenario::{Asking, Kind};
+use loadline_jvm::accounting::Allocation;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};

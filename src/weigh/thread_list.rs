@@ -1,9 +1,9 @@
 //! The threads of a process one by one: what each holds, has used and has allocated.
 
-use super::accounting::Accounted;
 use crate::account::Owner;
 use crate::observe::thread_times::ThreadTime;
 use crate::record::ThreadRecord;
+use loadline_jvm::accounting::Accounted;
 use std::collections::BTreeMap;
 
 /// What is resident of the stack of each thread, by its id as seen from here. A thread is missing that ran when it was

@@ -1,7 +1,7 @@
 //! What the processes of a subject use up: CPU time, collections and allocated bytes between two moments.
 
-use super::allocation::AllocatedSoFar;
 use crate::observe::hsperfdata::GcTotal;
+use loadline_jvm::accounting::AllocatedSoFar;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,13 +1,10 @@
 //! A process under observation, mostly a JVM: its sources, opened once, and what it says of itself.
 
-use super::accounting::IN_SAFEPOINT;
-use super::allocation::{self, AllocatedSoFar, Allocation};
 use super::answering::Answering;
 use super::charge::charge_record;
 use super::direct_reader::DirectReader;
 use super::flags;
 use super::loaders::KnownLoaders;
-use super::tables::{JvmTables, TablesRead};
 use crate::account::{Explicit, Shrinks, Sizing};
 use crate::clock::Clock;
 use crate::doubt::{self, Doubt};
@@ -29,6 +26,9 @@ use crate::record::{ChargeRecord, DirectRecord, HeapDumpRecord, Jvm, NettyPools,
 use crate::scenario::{Asking, Kind};
 use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
+use loadline_jvm::accounting::IN_SAFEPOINT;
+use loadline_jvm::accounting::{AllocatedSoFar, Allocation, allocated_as_told};
+use loadline_jvm::accounting::{JvmTables, TablesRead};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -210,7 +210,7 @@ impl Watched {
     pub(crate) fn allocated(&mut self) -> Option<AllocatedSoFar> {
         match &mut self.allocation {
             Some(allocation) => allocation.so_far(),
-            None => allocation::told(|command| self.ask(command)),
+            None => allocated_as_told(|command| self.ask(command)),
         }
     }
 

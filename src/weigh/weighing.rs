@@ -2,8 +2,6 @@
 //! touch the JVM is read first, then it is asked, then its account is taken.
 
 use super::account_record;
-use super::accounting::{self, Accounted, Wanted};
-use super::tables::TablesRead;
 use super::watched::Watched;
 use super::{thread_list, thread_pools};
 use crate::account::{Owner, Reason, Said};
@@ -22,6 +20,8 @@ use crate::record::{
 };
 use crate::scenario::{Asking, Kind};
 use crate::units::Growth;
+use loadline_jvm::accounting::TablesRead;
+use loadline_jvm::accounting::{self, Accounted, Wanted};
 use std::collections::BTreeMap;
 
 /// Why a full collection of another program returns nothing.
@@ -95,7 +95,7 @@ impl Weigh {
             watched.attach(observer, doubts);
         }
         let nmt = native_memory(watched, self.nmt, &mut taken.failed);
-        let (mut said, told) = taken.hear(watched, tables);
+        let (mut said, told) = taken.read_vm_state(watched, tables);
         taken.mark.heap = heap(watched, said.heap, self.moment);
         taken.collector = said.heap.map(|info| info.collector.title().to_owned());
         taken.mark.heap.collections = sample(watched).and_then(|sample| sample.gc).map(|gc| gc.count);
@@ -135,7 +135,11 @@ impl Taken {
     }
 
     /// What the JVM's tables told, or what it says where they did not tell all; which of both, and why it was asked.
-    fn hear(&mut self, watched: &Watched, tables: Result<TablesRead, Unavailable>) -> (Said, Option<ToldRecord>) {
+    fn read_vm_state(
+        &mut self,
+        watched: &Watched,
+        tables: Result<TablesRead, Unavailable>,
+    ) -> (Said, Option<ToldRecord>) {
         if watched.kind == Kind::Native {
             return (Said::default(), None);
         }
@@ -153,7 +157,7 @@ impl Taken {
             return (said, Some(ToldRecord { by: ToldBy::Tables, why }));
         }
         let info = heap_info(watched, &mut self.failed);
-        let mut said = accounting::hear(|command| watched.ask(command), info, &mut self.failed);
+        let mut said = accounting::read_vm_state(|command| watched.ask(command), info, &mut self.failed);
         if let Some(info) = &mut said.info {
             info.ranges.extend(watched.region_table());
         }

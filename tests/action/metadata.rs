@@ -1,7 +1,7 @@
 //! `action.yml`, the component of GitLab and the workflows of `docs/ci.md`: their form, that they name what there is,
 //! and what actionlint says of them.
 
-use crate::skipping::skip;
+use loadline_test_support::skip;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::api::Api;
 use crate::archive_halves::half;
-use crate::skipping::skip;
+use loadline_test_support::skip;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! A headless Chromium with a folder of its own: bounded in time, ended by its process id, gone with its test.
 
 use crate::page::complaints;
-use crate::skipping::skip;
 use loadline::report::Plot;
+use loadline_test_support::skip;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

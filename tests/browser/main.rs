@@ -16,6 +16,4 @@ mod page;
 mod plots;
 mod reading;
 mod searches;
-#[path = "../shared/skipping.rs"]
-mod skipping;
 mod tunings;

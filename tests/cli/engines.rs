@@ -3,7 +3,7 @@
 
 use crate::called::{Called, read, root};
 use crate::plan::{SHOP, plan_in, shop};
-use crate::skipping::skip;
+use loadline_test_support::skip;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! What the binary embeds of Java lies compiled in `java/compiled`, so that no build needs a JDK.
 //! It is what these sources give: that is tested here. Only `java/compile` writes it.
 
-use crate::skipping;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
@@ -62,7 +61,10 @@ fn what_is_embedded_comes_out_again_byte_for_byte() {
     let found = text(&asked.stdout);
     if found != made_by {
         let found = if asked.status.success() { format!("javac {found}") } else { "no compiler".to_owned() };
-        return skipping::skip("LOADLINE_JDKS", &format!("javac {made_by} made java/compiled, and here is {found}"));
+        return loadline_test_support::skip(
+            "LOADLINE_JDKS",
+            &format!("javac {made_by} made java/compiled, and here is {found}"),
+        );
     }
     let folder = tempfile::tempdir().expect("a folder for jars");
     for name in JARS {

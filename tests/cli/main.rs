@@ -39,8 +39,6 @@ mod samples;
 mod schema;
 mod schemas;
 mod server;
-#[path = "../shared/skipping.rs"]
-mod skipping;
 #[path = "../shared/small_disk.rs"]
 mod small_disk;
 mod terminal;

@@ -2,7 +2,7 @@
 //! and dashboard name only what is exported is tested where metrics are written.
 
 use crate::called::{read, root};
-use crate::skipping::skip;
+use loadline_test_support::skip;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

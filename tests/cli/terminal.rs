@@ -28,7 +28,7 @@ impl Terminal {
         command.env("TERM", "xterm").env("LC_ALL", "C.UTF-8").env("SHELL", "/bin/sh");
         let started = command.stdin(Stdio::piped()).stdout(shown).stderr(Stdio::null()).spawn();
         if started.is_err() {
-            crate::skipping::skip("LOADLINE_TOOLS", "there is no script (util-linux)");
+            loadline_test_support::skip("LOADLINE_TOOLS", "there is no script (util-linux)");
         }
         Some(Self { child: started.ok()?, folder })
     }

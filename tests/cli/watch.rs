@@ -1,8 +1,8 @@
 //! `loadline watch` on the command line: what it refuses, and what it does where there is no JVM.
 
 use crate::called::loadline;
-use crate::skipping::skip;
 use crate::waiting::{LONG, wait_for};
+use loadline_test_support::skip;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

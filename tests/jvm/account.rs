@@ -1,12 +1,12 @@
 //! `loadline account`: what a subject is known to hold must stand with its owner, and the sum must close.
 
 use crate::invocation::{Call, all_releases, mark, newest, release, releases};
-use crate::skipping::skip;
 use crate::standing::{Figures, Plan, Standing, account_of};
 use crate::truth::truth;
 use loadline::doubt::Doubt;
 use loadline::record::{ACCOUNT_SCHEMA, AccountDocument, AccountRecord, DetailRecord, DoubtRecord, RegionRecord};
 use loadline::report::{render, summarize_account};
+use loadline_test_support::skip;
 
 const MIB: u64 = 1 << 20;
 /// A heap that is resident as a whole, one compiler, and no thread of it that comes and goes with its buffers: between

@@ -2,11 +2,11 @@
 
 use crate::account::{assert_closes, assert_whole};
 use crate::invocation::{Call, Ran, newest, releases};
-use crate::skipping::skip;
 use crate::standing::{Plan, Standing, account_of};
 use crate::waiting::{LONG, wait_until};
 use loadline::doubt::Doubt;
 use loadline::record::AccountRecord;
+use loadline_test_support::skip;
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

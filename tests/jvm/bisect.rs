@@ -2,7 +2,7 @@
 //! history of what was weighed on the way names the commit and the owner.
 
 use crate::invocation::{jdk, newest};
-use crate::skipping::skip;
+use loadline_test_support::skip;
 use std::path::Path;
 use std::process::{Command, Output};
 

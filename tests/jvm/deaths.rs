@@ -1,10 +1,10 @@
 //! Subjects that die of themselves or of their limit: why is told, and nothing measured before is lost.
 
 use crate::invocation::{Call, Ran, doubts, mark, mark_names, newest, phase, releases};
-use crate::skipping::skip;
 use crate::truth::truth;
 use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Finding, FindingRecord, Outcome, Trial, UnseenCause};
+use loadline_test_support::skip;
 
 /// Of the archive, which must say the same as the document.
 fn failed(ran: &Ran) -> Trial {

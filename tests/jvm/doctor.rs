@@ -3,10 +3,10 @@
 
 use crate::account::{assert_closes, held};
 use crate::invocation::{Call, Ran, doubts, every_release, jdk, newest, phase, releases};
-use crate::skipping::skip;
 use crate::standing::{Plan, Standing};
 use loadline::doubt::{Allocation, Doubt};
 use loadline::record::{AllocatedBy, FlagOrigin, ToldBy};
+use loadline_test_support::skip;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! Phases that another program drives: shell scripts, and the tools themselves where they are on the PATH.
 
 use crate::invocation::{Call, Started, doubts, mark, mark_names, marked, newest, phase};
-use crate::skipping::skip;
 use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_until};
 use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Model, Outcome, Timing, Tool, Trial};
+use loadline_test_support::skip;
 use std::path::Path;
 
 /// A subject that answers `/hello`, and one phase: its driver.

@@ -1,8 +1,8 @@
 //! Subjects that are no JVM, do not start, or do not end; ports that are taken; options that do not exist.
 
 use crate::invocation::{Call, newest, releases};
-use crate::skipping::skip;
 use loadline::record::{EndCause, Outcome};
+use loadline_test_support::skip;
 use std::net::TcpListener;
 
 #[test]

@@ -1,8 +1,8 @@
 //! What the tests of the gallery share: its scenarios run where they stand.
 
 use crate::invocation::Call;
-use crate::skipping::skip;
 use loadline::record::{Document, Trial};
+use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

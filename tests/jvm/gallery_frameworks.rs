@@ -4,8 +4,8 @@
 
 use crate::gallery::{MIB, folder, has_maven, run, trial};
 use crate::invocation::{mark, phase};
-use crate::skipping::skip;
 use loadline::record::{BudgetVerdict, Document, Outcome};
+use loadline_test_support::skip;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 

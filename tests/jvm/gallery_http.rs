@@ -3,10 +3,10 @@
 
 use crate::gallery::{MIB, folder, run, trial};
 use crate::invocation::{Permit, doubts, mark, newest, phase, release};
-use crate::skipping::skip;
 use crate::test_subjects::test_subjects;
 use loadline::doubt::Doubt;
 use loadline::record::{BudgetVerdict, Document, Outcome};
+use loadline_test_support::skip;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};

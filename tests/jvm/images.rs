@@ -3,11 +3,11 @@
 
 use crate::deaths::limits_work;
 use crate::invocation::{Call, jdk, small};
-use crate::skipping::skip;
 use crate::test_subjects::test_subjects;
 use loadline::clock::Clock;
 use loadline::record::{EndCause, FindOutcome, TuneOutcome, Unknowns};
 use loadline::subject::FoundTool;
+use loadline_test_support::skip;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};

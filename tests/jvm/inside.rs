@@ -2,7 +2,6 @@
 //! was planted.
 
 use crate::invocation::{Call, phase, releases};
-use crate::skipping::skip;
 use crate::standing::{Figures, Plan, Standing};
 use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
@@ -18,6 +17,7 @@ use loadline::observe::procfs::Process;
 use loadline::observe::thread_faults;
 use loadline::observe::untouched::Untouched;
 use loadline::record::AllocatedBy;
+use loadline_test_support::skip;
 
 const COLLECTORS: [&str; 5] =
     ["-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseZGC", "-XX:+UseShenandoahGC"];

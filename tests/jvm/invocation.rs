@@ -1,6 +1,5 @@
 //! One call of the binary: what is asked, what came of it, and what is left of it.
 
-use crate::skipping;
 use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for, wait_until};
 use loadline::archive::Archive;
@@ -72,7 +71,7 @@ fn found(asked: &[u32]) -> Vec<u32> {
     for release in missing {
         let listed = listed();
         assert!(!listed.contains(&release), "{JDKS} lists {listed:?}, but there is no JDK {release}");
-        skipping::record(JDKS, &format!("there is no JDK {release}"));
+        loadline_test_support::record(JDKS, &format!("there is no JDK {release}"));
     }
     here
 }

@@ -48,8 +48,6 @@ mod readiness;
 mod requests;
 mod scenarios;
 mod scraped;
-#[path = "../shared/skipping.rs"]
-mod skipping;
 mod slurm;
 mod slurm_step;
 #[path = "../shared/small_disk.rs"]

@@ -4,9 +4,9 @@
 
 use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{jdk, newest};
-use crate::skipping::skip;
 use crate::standing::Plan;
 use crate::truth::truth;
+use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 
 const VARIABLE: &str = "LOADLINE_MATRIX";

@@ -3,9 +3,9 @@
 
 use crate::account::{assert_closes, held};
 use crate::invocation::{newest, releases};
-use crate::skipping::skip;
 use crate::standing::{Plan, Standing};
 use loadline::record::AccountRecord;
+use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -2,9 +2,9 @@
 //! trials. The jars come from `tests/jvm/netty/fetch`; without them the tests are skipped.
 
 use crate::invocation::{Call, newest, releases};
-use crate::skipping::skip;
 use crate::standing::{Plan, Standing};
 use loadline::record::{NettyAllocator, NettyChunk, NettyKind, NettyMemory, NettyPools, Outcome};
+use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 
 /// Before pinned bytes, the last of 4.1, and 4.2 with another allocator by default.

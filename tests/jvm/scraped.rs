@@ -2,11 +2,11 @@
 //! hands over its socket. Scrapes are waited for and counted; how long one takes decides nothing.
 
 use crate::invocation::{Call, Started, newest};
-use crate::skipping::skip;
 use crate::waiting::{LONG, wait_for, wait_until};
 use crate::watch::Leaking;
 use loadline::clock::Clock;
 use loadline::watch::{Answer, Asked, Server, web_config};
+use loadline_test_support::skip;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;

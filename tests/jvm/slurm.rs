@@ -3,8 +3,8 @@
 
 use crate::invocation::Permit;
 use crate::ports::free_ports;
-use crate::skipping::skip;
 use crate::waiting::{LONG, wait_for, wait_until};
+use loadline_test_support::skip;
 use rustix::process::{Pid, Signal};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

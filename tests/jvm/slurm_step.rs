@@ -1,11 +1,11 @@
 //! A memory limit for an ordinary user who may make no cgroup, inside of a job of Slurm: each subject is a step of it.
 
 use crate::invocation::{jdk, small};
-use crate::skipping::skip;
 use crate::slurm::{Cluster, VARIABLE, has_cgroups};
 use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for};
 use loadline::record::{Document, EndCause, FindOutcome};
+use loadline_test_support::skip;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

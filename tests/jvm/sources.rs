@@ -1,13 +1,13 @@
 //! What the sources of a trial say together: native memory, collections, timeline, histograms, and others beside it.
 
 use crate::invocation::{Call, Ran, mark, newest, phase, releases};
-use crate::skipping::skip;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use loadline::record::Model;
+use loadline_test_support::skip;
 use std::process::Command;
 
 /// The JVM takes its baseline a moment after it was asked for its summary; a compilation may begin or end in between.

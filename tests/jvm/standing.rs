@@ -2,7 +2,6 @@
 
 use crate::invocation::{Call, GONE_WITHIN, Permit, Ran, jdk};
 use crate::ports::free_ports;
-use crate::skipping::skip;
 use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for};
 use loadline::clock::Clock;
@@ -11,6 +10,7 @@ use loadline::observe::procfs;
 use loadline::observe::smaps::{self, Smaps};
 use loadline::record::{AccountDocument, AccountRecord};
 use loadline::subject::processes;
+use loadline_test_support::skip;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

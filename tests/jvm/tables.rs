@@ -3,11 +3,11 @@
 
 use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{every_release, newest};
-use crate::skipping::skip;
 use crate::standing::{Plan, Standing};
 use loadline::observe::procfs::Process;
 use loadline::observe::thread_faults;
 use loadline::record::{AccountDocument, AccountRecord, ToldBy};
+use loadline_test_support::skip;
 use std::collections::BTreeSet;
 
 const COLLECTORS: [&str; 6] = ["Serial", "Parallel", "G1", "Z", "Shenandoah", "Epsilon"];

@@ -2,7 +2,6 @@
 //! minutes. Each leak is steady and each bound far enough that seconds of delay decide nothing.
 
 use crate::invocation::{Call, Permit, Ran, jdk, newest};
-use crate::skipping::skip;
 use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for};
 use loadline::clock::Clock;
@@ -10,6 +9,7 @@ use loadline::record::{EndKind, GrowthWord, PostMortem, WatchDocument, WatchedJv
 use loadline::subject::MemoryCgroup;
 use loadline::subject::limit::probe;
 use loadline::units::Bytes;
+use loadline_test_support::skip;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;

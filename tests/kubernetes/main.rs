@@ -17,8 +17,6 @@ mod plane;
 mod policy;
 #[path = "../shared/ports.rs"]
 mod ports;
-#[path = "../shared/skipping.rs"]
-mod skipping;
 #[path = "../shared/test_subjects.rs"]
 mod test_subjects;
 #[path = "../shared/waiting.rs"]
@@ -34,7 +32,10 @@ use std::path::{Path, PathBuf};
 /// Where `tests/kubernetes/build` is told to put its versions, a folder each.
 fn programs() -> Vec<PathBuf> {
     if std::env::var_os("LOADLINE_KUBERNETES").is_none_or(|asked| asked.is_empty()) {
-        skipping::skip("LOADLINE_KUBERNETES", "a control plane of Kubernetes is started where that is asked for");
+        loadline_test_support::skip(
+            "LOADLINE_KUBERNETES",
+            "a control plane of Kubernetes is started where that is asked for",
+        );
         return Vec::new();
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("kubernetes");

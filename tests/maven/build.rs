@@ -1,6 +1,6 @@
 //! One Maven build: the repository that it resolves from, the project that it builds, what it said.
 
-use crate::skipping::skip;
+use loadline_test_support::skip;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

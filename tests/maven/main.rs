@@ -9,8 +9,6 @@ mod build;
 mod ide;
 mod junit;
 mod resolving;
-#[path = "../shared/skipping.rs"]
-mod skipping;
 mod stand_in;
 mod verdicts;
 mod weighing;

@@ -14,8 +14,6 @@ mod nginx_tls;
 mod nginx_uploads;
 mod openssl;
 mod peer;
-#[path = "../shared/skipping.rs"]
-mod skipping;
 mod stall;
 #[path = "../shared/waiting.rs"]
 mod waiting;

@@ -89,7 +89,7 @@ fn try_start(command: &[String], port: u16) -> Result<Running, String> {
 
 /// Says why a test does not run; fails it where all peers are required.
 pub(crate) fn skip(why: &str) {
-    crate::skipping::skip("LOADLINE_PEERS", why);
+    loadline_test_support::skip("LOADLINE_PEERS", why);
 }
 
 /// A program on the `PATH`, or where administrators' programs are.

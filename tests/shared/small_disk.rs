@@ -1,6 +1,6 @@
 //! A disk that is full, or nearly so.
 
-use crate::skipping::skip;
+use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,7 +1,7 @@
 //! The jar of the test subjects: compiled by `java/compile` when the first test asks for it, and again only when its
 //! sources are others. What runs at the same time may make it twice, and finds it whole.
 
-use crate::skipping::skip;
+use loadline_test_support::skip;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Containers of several Loadlines that share one daemon: a script stands for `docker`, each Loadline may be in a pid
 //! namespace of its own.
 
-use crate::skipping::skip;
+use loadline_test_support::skip;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

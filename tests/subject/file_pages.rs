@@ -1,7 +1,6 @@
 //! Who pays for file pages, by what cgroups are charged for; and a private copy of a JDK, run, held, dropped, killed.
 
 use super::support::*;
-use crate::skipping::skip;
 use loadline::clock::Clock;
 use loadline::kernel::charge::Charge;
 use loadline::observe::cgroup::MemoryCgroup;
@@ -10,6 +9,7 @@ use loadline::subject::jdk::{Places, discover, read_home};
 use loadline::subject::work_folder::{Swept, sweep_in};
 use loadline::subject::{Eviction, FoundJdk, PrivateJdk, Running, file_pages, limit};
 use loadline::units::Bytes;
+use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

@@ -1,10 +1,10 @@
 //! Sudden deaths: of Loadline, of its guardian, of the command.
 
 use super::support::*;
-use crate::skipping::skip;
 use loadline::subject::processes::{self, Process};
 use loadline::subject::{EndCause, Spawner};
 use loadline::units::Bytes;
+use loadline_test_support::skip;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

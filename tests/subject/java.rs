@@ -1,11 +1,11 @@
 //! Real JVMs.
 
 use super::support::*;
-use crate::skipping::skip;
 use loadline::scenario::{Configuration, Gc, Ready};
 use loadline::subject::jdk::{Places, discover};
 use loadline::subject::{EndCause, FoundJdk, Launch, OptionsPassed, file_pages};
 use loadline::units::Bytes;
+use loadline_test_support::skip;
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
 //! The memory limit on a real kernel.
 
 use super::support::*;
-use crate::skipping::skip;
 use loadline::clock::Clock;
 use loadline::subject::jdk::{Places, discover};
 use loadline::subject::limit::probe;
 use loadline::subject::{EndCause, FoundJdk, LimitSeen, MemoryCgroup};
 use loadline::units::Bytes;
+use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 
 fn limits_work() -> bool {

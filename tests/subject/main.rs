@@ -8,8 +8,6 @@ mod file_pages;
 mod guarding;
 mod java;
 mod limits;
-#[path = "../shared/skipping.rs"]
-mod skipping;
 #[path = "../shared/small_disk.rs"]
 mod small_disk;
 mod support;

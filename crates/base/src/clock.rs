@@ -1,0 +1,95 @@
+//! The one place that reads time. Everything else is given a [`Clock`], so that what depends on time can be tested.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A monotonic clock with a known wall-clock origin.
+///
+/// All times of one run are offsets from the same origin and so can be subtracted from each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    origin: Instant,
+    origin_wall: SystemTime,
+    /// Nanoseconds since the origin, where a test decides what time it is.
+    made_up: Option<&'static AtomicU64>,
+}
+
+/// Seconds from one reading of a clock, in nanoseconds, to a later one; 0 where it is none.
+pub fn seconds_since(origin_ns: u64, now_ns: u64) -> f64 {
+    now_ns.saturating_sub(origin_ns) as f64 / 1e9
+}
+
+impl Clock {
+    /// A clock whose origin is now.
+    #[expect(clippy::disallowed_methods, reason = "this is the module that may read time")]
+    pub fn start() -> Self {
+        Self { origin: Instant::now(), origin_wall: SystemTime::now(), made_up: None }
+    }
+
+    /// Nanoseconds since the origin. 2^64 ns are 584 years.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.now().as_nanos() as u64
+    }
+
+    /// Lets this much time pass.
+    pub fn sleep(&self, span: Duration) {
+        if self.pass(span) {
+            return;
+        }
+        std::thread::sleep(span);
+    }
+
+    /// Lets this much time pass, or less: until somebody unparks the thread.
+    pub fn park(&self, span: Duration) {
+        if self.pass(span) {
+            return;
+        }
+        std::thread::park_timeout(span);
+    }
+
+    /// Time since the origin.
+    #[inline]
+    pub fn now(&self) -> Duration {
+        if let Some(now_ns) = self.made_up {
+            return Duration::from_nanos(now_ns.load(Relaxed));
+        }
+        self.origin.elapsed()
+    }
+
+    /// Seconds since the origin.
+    pub fn now_s(&self) -> f64 {
+        self.now().as_secs_f64()
+    }
+
+    /// Wall-clock seconds since the Unix epoch at the origin.
+    pub fn origin_unix_s(&self) -> f64 {
+        self.origin_wall.duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+    }
+
+    /// A reading of this clock, in nanoseconds, as time since the Unix epoch.
+    pub fn since_epoch(&self, at_ns: u64) -> Duration {
+        Duration::from_secs_f64(self.origin_unix_s()) + Duration::from_nanos(at_ns)
+    }
+
+    /// Wall-clock seconds since the Unix epoch now.
+    pub fn unix_s(&self) -> f64 {
+        self.origin_unix_s() + self.now_s()
+    }
+}
+
+/// Made-up time: it passes when somebody sleeps, and not otherwise.
+impl Clock {
+    /// A clock that stands at its origin. Its copies show the same time.
+    pub fn made_up() -> Self {
+        Self { made_up: Some(Box::leak(Box::default())), ..Self::start() }
+    }
+
+    /// Lets made-up time pass; false where time is real.
+    fn pass(&self, span: Duration) -> bool {
+        let pass = |now_ns: &AtomicU64| {
+            now_ns.fetch_add(span.as_nanos() as u64, Relaxed);
+        };
+        self.made_up.map(pass).is_some()
+    }
+}

@@ -1,0 +1,363 @@
+//! The whole closing, from evidence that no process would give: mangled mappings, pages told twice or nowhere, ranges
+//! at the ends of what there is. Nothing may break, and the sum is the RSS to the byte.
+
+use super::super::evidence::Sizing;
+use super::super::heap::{split_heap, used_resident};
+use super::super::ledger::Holding;
+use super::super::musl::ranges as musl_ranges;
+use super::super::native::{NativeEvidence, NativeMappings, NativeRange};
+use super::super::plan::AccountPlan;
+use super::super::predict::{gc, trim};
+use super::*;
+use crate::observe::addresses::{JvmAddresses, JvmRange};
+use crate::observe::elf::Image;
+use crate::observe::glibc::{Candidate, Chunks, HeapWalk, Walk, WalkError};
+use crate::observe::heap_info::HeapInfo;
+use crate::observe::mallocng::{self, BrokenGroup, GroupWalk};
+use crate::observe::metaspace_nodes::MetaspaceNode;
+use crate::observe::nmt::NativeMemory;
+use crate::observe::nmt_header::Tag;
+use crate::observe::smaps::Smaps;
+use loadline_base::units::Bytes;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// Those of a JVM with G1 (see `tests/samples`).
+const SMAPS: &str = include_str!("../../../../tests/samples/21/smaps.txt");
+const INFO: &str = include_str!("../../../../tests/samples/21/vm_info-g1.txt");
+const NMT: &str = include_str!("../../../../tests/samples/21/nmt_summary.txt");
+
+/// Addresses of the samples, and at the ends of what there is.
+fn address() -> impl Strategy<Value = u64> {
+    let told: Vec<u64> = Smaps::parse(SMAPS).maps().flat_map(|mapping| [mapping.start, mapping.end]).collect();
+    prop_oneof![
+        8 => select(told.clone()),
+        8 => (select(told), 0u64..0x40).prop_map(|(at, pages)| at.saturating_add(pages * 4096)),
+        1 => any::<u64>(),
+        1 => (0u64..0x3000).prop_map(|back| u64::MAX - back),
+        1 => 0u64..0x3000,
+    ]
+}
+
+/// Any two, in order or not.
+fn span() -> impl Strategy<Value = (u64, u64)> {
+    prop_oneof![
+        1 => (address(), address()),
+        3 => (address(), 0u64..0x400).prop_map(|(at, pages)| (at, at.saturating_add(pages * 4096))),
+    ]
+}
+
+fn size() -> impl Strategy<Value = u64> {
+    prop_oneof![2 => 0u64..1 << 32, 1 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(0)]
+}
+
+/// Lines of the sample: some told again elsewhere, some with another byte.
+fn smaps() -> impl Strategy<Value = Smaps> {
+    let byte = prop_oneof![Just(b'9'), Just(b'0'), Just(b'f'), Just(b'-'), Just(b' '), any::<u8>()];
+    let bytes = prop::collection::vec((any::<Index>(), byte), 0..40);
+    let again = prop::collection::vec((any::<Index>(), any::<Index>(), 1usize..40), 0..6);
+    // Weights as a kernel would not tell them.
+    let absurd = prop::collection::vec((any::<Index>(), select(vec!["Rss", "Pss", "Swap"]), size()), 0..3);
+    (bytes, again, absurd).prop_map(|(bytes, again, absurd)| {
+        let mut raw = SMAPS.as_bytes().to_vec();
+        bytes.into_iter().for_each(|(at, byte)| raw[at.index(SMAPS.len())] = byte);
+        let text = String::from_utf8_lossy(&raw).into_owned();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        for (from, to, count) in again {
+            let from = from.index(lines.len());
+            let block: Vec<String> = lines[from..].iter().take(count).cloned().collect();
+            let to = to.index(lines.len());
+            lines.splice(to..to, block);
+        }
+        for (at, key, size) in absurd {
+            lines.insert(at.index(lines.len()), format!("{key}: {size}"));
+        }
+        Smaps::parse(&lines.join("\n"))
+    })
+}
+
+fn runs() -> impl Strategy<Value = Vec<Run>> {
+    let run = (span(), any::<bool>()).prop_map(|((start, end), swapped)| Run { start, end, swapped });
+    prop::collection::vec(run, 0..12)
+}
+
+fn info() -> impl Strategy<Value = JvmAddresses> {
+    let purposes = vec![Purpose::JavaHeap, Purpose::CodeCache, Purpose::GcTable];
+    let range =
+        (span(), prop::option::of(address()), select(purposes)).prop_map(|((start, end), committed_end, purpose)| {
+            JvmRange { start, end, committed_end, purpose, name: format!("{purpose:?}") }
+        });
+    let (ranges, used) = (prop::collection::vec(range, 0..8), prop::collection::vec(span(), 0..6));
+    (any::<bool>(), ranges, used, prop::option::of(span()), prop::option::of(size())).prop_map(
+        |(told, mut ranges, used_ranges, heap_reserved, region)| {
+            if told {
+                ranges.extend(JvmAddresses::parse(INFO, 4096).unwrap().ranges);
+            }
+            JvmAddresses { ranges, used_ranges, heap_reserved, region_size: region.map(Bytes) }
+        },
+    )
+}
+
+fn heap() -> impl Strategy<Value = HeapInfo> {
+    let collectors = vec![
+        Collector::Serial,
+        Collector::Parallel,
+        Collector::G1,
+        Collector::Z,
+        Collector::Shenandoah,
+        Collector::Epsilon,
+    ];
+    (select(collectors), size(), size(), size(), prop::option::of((size(), size()))).prop_map(
+        |(collector, used, committed, most, old)| HeapInfo {
+            collector,
+            used: Bytes(used),
+            committed: Bytes(committed),
+            capacity_max: Bytes(most),
+            old: old.map(|(committed, reserved)| (Bytes(committed), Bytes(reserved))),
+            metaspace: None,
+            class_space: None,
+        },
+    )
+}
+
+/// The sample's, with absurd bytes.
+fn nmt() -> impl Strategy<Value = NativeMemory> {
+    prop::collection::vec((size(), size()), 1..8).prop_map(|sizes| {
+        let mut summary = NativeMemory::parse(NMT).unwrap();
+        for (category, (malloc, arena)) in summary.categories.iter_mut().zip(sizes.iter().cycle()) {
+            (category.malloc, category.nmt_arena) = (Bytes(*malloc), Bytes(*arena));
+        }
+        summary
+    })
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let node = (span(), any::<bool>()).prop_map(|((start, end), class_space)| {
+        let committed = Bytes(0);
+        MetaspaceNode { start, end, committed, class_space }
+    });
+    let image = (span(), any::<bool>()).prop_map(|((start, end), jvm)| {
+        let path = if jvm { "/opt/jdk/lib/server/libjvm.so" } else { "/lib/libz.so.1" };
+        Image { start, end, path: path.to_owned() }
+    });
+    let parts = (prop::collection::vec(node, 0..4), prop::collection::vec(image, 0..4));
+    let numbers = (prop::option::of(size()), prop::option::of(size()));
+    (prop::option::of(info()), parts, prop::option::of(heap()), prop::option::of(nmt()), numbers).prop_map(
+        |(info, (nodes, images), heap, nmt, (left_by_last_gc, max_free_ratio))| {
+            let thread_names = BTreeMap::from([(7, "main".to_owned())]);
+            let heap_min = left_by_last_gc.map(|bytes| bytes / 2);
+            let sizing = Sizing { heap_min, max_free_ratio, ..Sizing::default() };
+            let (full_collections, unloadable) = (None, None);
+            Said {
+                info,
+                nodes,
+                unloadable,
+                loaders: None,
+                code_heaps: Vec::new(),
+                heap,
+                nmt,
+                direct: None,
+                left_by_last_gc,
+                full_collections,
+                sizing,
+                images,
+                thread_names,
+            }
+        },
+    )
+}
+
+fn chunks() -> impl Strategy<Value = Chunks> {
+    (size(), size(), size(), size(), size()).prop_map(|(count, bytes, asked, resident, swapped)| Chunks {
+        count,
+        bytes,
+        asked,
+        resident,
+        swapped,
+    })
+}
+
+/// A heap of malloc: where, of which mappings, what a walk found, and what became of the walk.
+type Arena = ((u64, u64), Vec<Index>, (Chunks, Chunks, Vec<(u8, Chunks)>, u64), u8);
+
+fn arena() -> impl Strategy<Value = Arena> {
+    let tagged = prop::collection::vec((any::<u8>(), chunks()), 0..4);
+    (span(), prop::collection::vec(any::<Index>(), 0..3), (chunks(), chunks(), tagged, size()), 0u8..4)
+}
+
+fn mmapped() -> impl Strategy<Value = Vec<MmappedChunk>> {
+    let tag = prop::option::of((any::<u8>(), size()).prop_map(|(number, asked)| Tag { number, asked }));
+    let chunk = (span(), tag).prop_map(|((start, end), tag)| MmappedChunk { start, end, tag });
+    prop::collection::vec(chunk, 0..6)
+}
+
+/// What was seen besides the mappings.
+#[derive(Debug, Clone)]
+struct Sight {
+    allocator: Option<Allocator>,
+    pages: Vec<(Index, Vec<Run>)>,
+    arenas: Option<Vec<Arena>>,
+    chunks: Vec<(Index, Vec<MmappedChunk>)>,
+    stacks: Vec<ThreadStack>,
+    musl: Option<Result<mallocng::Walk, &'static str>>,
+    native: NativeMappings,
+}
+
+/// What libraries are said to have mapped, and what HotSpot names: anything, anywhere.
+fn native() -> impl Strategy<Value = NativeMappings> {
+    use NativeEvidence::{Data, Free, InUse, Name, NotSplit, Object};
+    let evidence = select(vec![InUse, Free, NotSplit, Data, Object, Name]);
+    let range = (span(), evidence).prop_map(|((start, end), evidence)| NativeRange {
+        start,
+        end,
+        of: "/tmp/libduckdb_java.so".to_owned(),
+        allocator: None,
+        evidence,
+    });
+    let tables = prop::option::of(prop::collection::btree_set(address(), 0..20));
+    (prop::collection::vec(range, 0..8), tables).prop_map(|(ranges, tables)| NativeMappings { ranges, tables })
+}
+
+fn sight() -> impl Strategy<Value = Sight> {
+    let allocators =
+        vec![None, Some(Allocator::Glibc), Some(Allocator::Jemalloc), Some(Allocator::Unknown), Some(Allocator::Musl)];
+    let stack = (0u32..9, prop::option::of(address())).prop_map(|(tid, pointer)| ThreadStack { tid, pointer });
+    let pages = prop::collection::vec((any::<Index>(), runs()), 0..12);
+    let arenas = prop::option::of(prop::collection::vec(arena(), 0..4));
+    let found = prop::collection::vec((any::<Index>(), mmapped()), 0..6);
+    let musl = prop::option::of(prop_oneof![Just(Err("made up")), groups().prop_map(Ok)]);
+    let rest = (prop::collection::vec(stack, 0..5), musl, native());
+    (select(allocators), pages, arenas, found, rest).prop_map(
+        |(allocator, pages, arenas, chunks, (stacks, musl, native))| Sight {
+            allocator,
+            pages,
+            arenas,
+            chunks,
+            stacks,
+            musl,
+            native,
+        },
+    )
+}
+
+/// What a walk through musl's malloc may have found, in order or not.
+fn groups() -> impl Strategy<Value = mallocng::Walk> {
+    let group = (span(), chunks(), chunks(), prop::collection::vec((any::<u8>(), chunks()), 0..3)).prop_map(
+        |((start, end), live, free, tagged)| GroupWalk { start, end, live, free, tagged, ..GroupWalk::default() },
+    );
+    let broken = span().prop_map(|(start, end)| BrokenGroup { start, end, why: "made up" });
+    let groups = prop::collection::vec(group, 0..6);
+    (groups, prop::collection::vec(span(), 0..4), mmapped(), prop::collection::vec(broken, 0..3)).prop_map(
+        |(groups, areas, mmapped, broken)| mallocng::Walk { groups, areas, mmapped, broken, ..Default::default() },
+    )
+}
+
+impl Sight {
+    fn of(self, smaps: Smaps) -> Seen {
+        let count = smaps.mappings.len();
+        let Self { allocator, stacks, musl, native, .. } = self;
+        let mut seen = Seen { smaps, allocator, stacks, musl, native, ..Seen::default() };
+        if count == 0 {
+            return seen;
+        }
+        seen.pages = self.pages.into_iter().map(|(index, runs)| (index.index(count), runs)).collect();
+        seen.chunks = self.chunks.into_iter().map(|(index, chunks)| (index.index(count), chunks)).collect();
+        let mut walk = self.arenas.is_some().then(Walk::default);
+        for (n, (range, indices, found, fate)) in self.arenas.into_iter().flatten().enumerate() {
+            let candidate = Candidate { start: range.0, end: range.1, main: fate == 3, runs: Vec::new() };
+            seen.candidates.push((candidate, indices.into_iter().map(|index| index.index(count)).collect()));
+            let Some(walk) = &mut walk else { continue };
+            let (live, free, tagged, trimmable) = found;
+            match fate {
+                0 => walk.errors.push(WalkError { index: n, at: range.0, why: "made up" }),
+                1 => walk.others.push(n),
+                _ => walk.heaps.push(HeapWalk { index: n, arena: 0, system: 0, live, tagged, free, trimmable }),
+            }
+        }
+        seen.walk = walk;
+        seen
+    }
+}
+
+fn sum(bytes: impl Iterator<Item = u64>) -> u128 {
+    bytes.map(u128::from).sum()
+}
+
+/// The holdings add up to what the kernel weighs, wherever that is a number of 64 bits.
+fn adds_up(account: &Account, smaps: &Smaps) -> Result<(), TestCaseError> {
+    let weights = || smaps.mappings.iter().map(|weighed| &weighed.weight);
+    // What has no page here has no share of one.
+    let holding = weights().filter(|weight| weight.rss.0 > 0 || weight.swap.0 > 0);
+    let (rss, pss) = (sum(weights().map(|weight| weight.rss.0)), sum(holding.map(|weight| weight.pss.0)));
+    let swap = sum(weights().map(|weight| weight.swap.0));
+    let held = |part: fn(&Holding) -> u64| sum(account.holdings.iter().map(part));
+    let is_told = |sum: u128| sum <= u128::from(u64::MAX);
+    if is_told(rss) {
+        let shares = account.regions.iter().flat_map(|region| region.shares.iter().map(|(_, rss)| *rss));
+        prop_assert_eq!((u128::from(account.rss), held(|h| h.rss), sum(shares)), (rss, rss, rss));
+        let remainders = sum(account.remainders.iter().map(|remainder| remainder.rss));
+        prop_assert_eq!(remainders, u128::from(account.rss_of(Owner::Unexplained)));
+    }
+    if is_told(pss) {
+        prop_assert_eq!((u128::from(account.pss), held(|h| h.pss)), (pss, pss));
+    }
+    if is_told(swap) {
+        prop_assert_eq!(held(|h| h.swap), swap);
+    }
+    for holding in &account.holdings {
+        let details = sum(holding.detail.iter().map(|detail| detail.rss));
+        prop_assert!(details <= u128::from(holding.rss) || !is_told(rss));
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn whatever_was_said_and_seen_the_sum_is_the_rss(
+        smaps in smaps(),
+        said in said(),
+        sight in sight(),
+        heap_runs in runs(),
+        live in any::<bool>(),
+    ) {
+        let maps: Vec<Mapping> = smaps.maps().cloned().collect();
+        let malloc = sight.musl.iter().flatten().flat_map(musl_ranges).collect::<Vec<_>>();
+        let claims = claims(&said, &maps, &sight.stacks, &malloc);
+        prop_assert!(claims.all().iter().all(|claim| claim.start < claim.end));
+        prop_assert!(claims.all().windows(2).all(|pair| pair[0].end <= pair[1].start));
+        let plan = AccountPlan::new(&smaps, &claims);
+        for planned in &plan.mappings {
+            let mapping = &maps[planned.index];
+            let mut at = mapping.start;
+            for segment in &planned.segments {
+                prop_assert!(segment.start == at && segment.start < segment.end);
+                at = segment.end;
+            }
+            prop_assert_eq!(at, mapping.end, "the segments cover the mapping");
+        }
+        let seen = sight.of(smaps);
+        let mut account = close(&said, &seen);
+        adds_up(&account, &seen.smaps)?;
+        let heap = account.holding(Owner::JavaHeap).map_or((0, 0), |heap| (heap.rss, heap.pss));
+        let used = used_resident(&said, &heap_runs, seen.smaps.page(), heap);
+        split_heap(&mut account, used.unwrap_or(u64::MAX), live);
+        adds_up(&account, &seen.smaps)?;
+        prop_assert!(account.holdings.windows(2).all(|pair| pair[0].owner < pair[1].owner));
+        let predicted = gc(&said, &seen.smaps, &heap_runs, account.rss_of(Owner::Gc));
+        prop_assert!(predicted.bytes.is_some() || !predicted.why.is_empty());
+        trim(&seen);
+    }
+
+    /// The same with what the parsers give, where nothing saturates: the parts of a heap in whole.
+    #[test]
+    fn a_heap_is_divided_without_a_rest(rss in size(), pss in size(), swap in size(), used in size()) {
+        let heap = Holding { owner: Owner::JavaHeap, rss, pss, swap, detail: Vec::new() };
+        let mut account = Account { rss, pss, holdings: vec![heap], ..Account::default() };
+        split_heap(&mut account, used, true);
+        let held = |part: fn(&Holding) -> u64| sum(account.holdings.iter().map(part));
+        prop_assert_eq!((held(|h| h.rss), held(|h| h.pss), held(|h| h.swap)), (rss.into(), pss.into(), swap.into()));
+        prop_assert_eq!(account.rss_of(Owner::JavaHeapLive), used.min(rss));
+    }
+}

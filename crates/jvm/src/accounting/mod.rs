@@ -1,0 +1,433 @@
+//! Reads what an account needs, in the order that costs the JVM least.
+//!
+//! The JVM is asked first, while it runs; its mappings are weighed while it runs, too. Then its threads are held, if
+//! that is wanted and allowed, for as long as the heaps of malloc are walked, some at a time. The rest of the pages is
+//! looked at after that.
+
+mod allocation;
+mod musl_malloc;
+mod native_libraries;
+mod tables;
+mod turns;
+
+pub use allocation::{AllocatedBy, AllocatedSoFar, Allocation, told as allocated_as_told};
+pub use tables::{JvmTables, TablesRead};
+
+use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
+use crate::kernel::process::page_size;
+use crate::observe::addresses::JvmAddresses;
+use crate::observe::glibc::{self, Candidate, HEAP_MAX, Layout};
+use crate::observe::heap_info::HeapInfo;
+use crate::observe::hold::Held;
+use crate::observe::hsperfdata::HsPerf;
+use crate::observe::maps::{self, Allocator};
+use crate::observe::memory::ProcessMemory;
+use crate::observe::pagemap::{PageMap, Run};
+use crate::observe::procfs::Process;
+use crate::observe::smaps::{self, Smaps};
+use crate::observe::stacks::ThreadStack;
+use crate::observe::{Unavailable, class_loaders, code_heaps, elf, metaspace_nodes, stacks};
+use loadline_base::clock::Clock;
+use loadline_base::units::Bytes;
+use musl_malloc::MuslMalloc;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use turns::Turns;
+
+/// The only questions whose answers the JVM works out in a safepoint, of about a millisecond.
+pub const IN_SAFEPOINT: [&str; 2] = [METASPACE, CLASS_LOADERS];
+const METASPACE: &str = "VM.metaspace vslist";
+const CLASS_LOADERS: &str = "VM.classloader_stats";
+
+/// What is wanted of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Whether threads may be held.
+    pub stop: bool,
+    /// Whether a full collection has just happened, so that what is used is live.
+    pub live: bool,
+}
+
+/// An account with all that goes with it.
+#[derive(Debug)]
+pub struct Accounted {
+    /// The owners, which add up to the RSS.
+    pub account: Account,
+    /// The readings that it was made of.
+    pub seen: Seen,
+    /// The effect that a full collection would have.
+    pub gc: Prediction,
+    /// The effect that trimming malloc would have.
+    pub trim: Prediction,
+    /// For how long the threads stood still; `None` where they were not held.
+    pub pause: Option<Duration>,
+    /// From the first question to the last.
+    pub took: Duration,
+    /// What could not be read, and what that means.
+    pub failed: Vec<Unavailable>,
+}
+
+/// Asks by `ask`, which sends a diagnostic command and is `None` where the JVM cannot be asked; what fails is added to
+/// `failed`. `heap` is the reply to `GC.heap_info`, as text and as values.
+///
+/// Not `VM.info`, which would name more ranges: it makes HotSpot load its own symbols, which adds 4.1 MB (JDK 17) to
+/// 5.0 MB (25) to the subject for good.
+pub fn read_vm_state(
+    ask: impl Fn(&str) -> Option<Result<String, String>>,
+    heap: Option<(String, HeapInfo)>,
+    failed: &mut Vec<String>,
+) -> Said {
+    let mut reply = |command: &str| {
+        let reply = ask(command)?;
+        reply.map_err(|why| failed.push(why)).ok()
+    };
+    let code = reply("Compiler.codecache").unwrap_or_default();
+    let nodes = reply(METASPACE).map(|text| metaspace_nodes::parse(&text));
+    let loaders = reply(CLASS_LOADERS);
+    let mut note = |why: Unavailable| failed.push(why.to_string());
+    let (heap_text, heap) = heap.unzip();
+    let nodes = nodes.and_then(|nodes| nodes.map_err(&mut note).ok()).unwrap_or_default();
+    let committed = Bytes(nodes.iter().map(|node| node.committed.0).fold(0, u64::saturating_add));
+    let loaders = loaders.map(|text| class_loaders::parse(&text));
+    let unloadable = loaders.as_ref().map(|loaders| class_loaders::may_be_garbage(loaders, committed).0);
+    let loaders = loaders.filter(|_| committed.0 > 0).map(|loaders| class_loaders::in_bytes(loaders, committed));
+    let text = format!("{}\n{code}", heap_text.unwrap_or_default());
+    let info = JvmAddresses::parse(&text, page_size().0).map_err(&mut note).ok();
+    Said { info, nodes, unloadable, loaders, code_heaps: code_heaps::parse(&code), heap, ..Said::default() }
+}
+
+/// What the last collection left in the heap, from the counters: the old generation and the survivors. `None` before
+/// the first. (Eden's counter moves between collections too, with G1.)
+pub fn left_by_last_gc(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
+    let counters = counters?.counters(clock).ok()?.value;
+    counters.sample().gc.filter(|gc| gc.count > 0)?;
+    let used = |generation: u32, space: u32| {
+        let name = format!("sun.gc.generation.{generation}.space.{space}.used");
+        counters.number(&name).and_then(|bytes| u64::try_from(bytes).ok())
+    };
+    // Young: eden, then the survivors. Old: one space.
+    Some(used(1, 0)? + used(0, 1).unwrap_or(0) + used(0, 2).unwrap_or(0))
+}
+
+/// Full collections so far: the second kind of those collectors that have two (Serial, Parallel, G1).
+pub fn full_collections(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
+    let counters = counters?.counters(clock).ok()?.value;
+    counters.collections().get(1).map(|kind| kind.count)
+}
+
+/// Reads the process and closes its account.
+///
+/// # Errors
+/// Where not even the mappings can be read.
+pub fn account(process: &Process, mut said: Said, wanted: Wanted, clock: &Clock) -> Result<Accounted, Unavailable> {
+    let begin_ns = clock.now_ns();
+    let maps = maps::read(process, clock)?.value;
+    said.images = elf::images(process, &maps);
+    said.thread_names = stacks::names(process).unwrap_or_default().into_iter().collect();
+    let (mut account, (seen, pause, mut failed)) = close_at_rest(process, &said, wanted.stop, clock)?;
+    let heap_runs = heap_runs(process, &said, &seen.smaps).unwrap_or_else(|why| {
+        failed.push(why);
+        Vec::new()
+    });
+    let heap = account.holding(Owner::JavaHeap).map(|holding| (holding.rss, holding.pss));
+    if let Some(used) = heap.and_then(|heap| account::used_resident(&said, &heap_runs, seen.smaps.page(), heap)) {
+        account::split_heap(&mut account, used, wanted.live);
+    }
+    if let Some(direct) = said.direct.filter(|direct| *direct > 0) {
+        account::split_direct(&mut account, direct);
+    }
+    let gc = account::gc(&said, &seen.smaps, &heap_runs, account.rss_of(Owner::Gc));
+    let trim = account::trim(&seen);
+    let took = Duration::from_nanos(clock.now_ns().saturating_sub(begin_ns));
+    Ok(Accounted { account, seen, gc, trim, pause, took, failed })
+}
+
+/// An account is taken again where more than this share of RSS has gone while it was taken …
+const GONE_MAX: f64 = 0.0005;
+/// … but no more often than this: a program that never rests is weighed as it is.
+const LOOKS_MAX: u32 = 3;
+
+/// Reads and closes, again where mappings that nobody owns went away meanwhile.
+fn close_at_rest(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<(Account, Sight), Unavailable> {
+    let mut looks = 1;
+    loop {
+        let sight = see(process, said, stop, clock)?;
+        let account = account::close(said, &sight.0);
+        let now = maps::read(process, clock)?.value;
+        let gone = account::gone(&account, &sight.0.smaps, &now);
+        if looks == LOOKS_MAX || gone as f64 <= account.rss as f64 * GONE_MAX {
+            return Ok((account, sight));
+        }
+        looks += 1;
+    }
+}
+
+type Sight = (Seen, Option<Duration>, Vec<Unavailable>);
+
+/// Reads the process. Only the heaps of malloc must not move while they are read; they are walked with all threads
+/// held, some at a time, so that no pause is long.
+fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sight, Unavailable> {
+    let mut failed = Vec::new();
+    let smaps = smaps::read(process, clock)?.value;
+    let maps: Vec<_> = smaps.maps().cloned().collect();
+    let mut allocator = smaps.allocator();
+    let musl = MuslMalloc::find(process, &smaps, allocator, &mut failed);
+    if musl.is_some() {
+        allocator = Allocator::Musl;
+    }
+    let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[], &[]));
+    let mut heaps = Heaps { musl, ..Heaps::new(process, &smaps, &before, allocator, &mut failed) };
+    // Whatever becomes of it: the end of this thread lets go of every thread it has seized.
+    let (stacks, pause) = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| heaps.walk(process, stop, clock, &mut failed));
+        reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))
+    })?;
+    let musl = heaps.musl.take().map(MuslMalloc::finish);
+    let mut seen = Seen { smaps, allocator: Some(allocator), stacks, musl, ..Seen::default() };
+    musl_malloc::enter_mmapped(&mut seen);
+    let memory = heaps.finish(&mut seen);
+    let malloc = seen.malloc_ranges();
+    let plan = AccountPlan::new(&seen.smaps, &account::claims(said, &maps, &seen.stacks, &malloc));
+    seen.pages = pages_in_question(process, &seen.smaps, &plan, &mut failed);
+    if let Some(memory) = memory {
+        enter_mmapped(&memory, &plan, &malloc, &mut seen);
+    }
+    seen.native = native_libraries::look(process, said, &seen);
+    Ok((seen, pause, failed))
+}
+
+/// The longest that threads are held at once, but for a single heap of up to [`HEAP_MAX`] that takes longer.
+const PAUSE_MAX: Duration = Duration::from_millis(4);
+/// Threads run for this many times the last pause before they are held again.
+const RUN_TIMES: u32 = 2;
+
+/// The heaps of malloc, while they are walked.
+struct Heaps {
+    /// `None` where memory or pages cannot be read, or malloc is not glibc's.
+    sources: Option<(ProcessMemory, PageMap)>,
+    candidates: Vec<Candidate>,
+    /// The mappings each candidate consists of.
+    mappings: Vec<Vec<usize>>,
+    turns: Turns,
+    layout: Option<Layout>,
+    /// Instead of them all, where malloc is musl's.
+    musl: Option<MuslMalloc>,
+}
+
+impl Heaps {
+    fn new(
+        process: &Process,
+        smaps: &Smaps,
+        plan: &AccountPlan,
+        allocator: Allocator,
+        failed: &mut Vec<Unavailable>,
+    ) -> Self {
+        let readable = matches!(allocator, Allocator::Glibc | Allocator::Unknown);
+        let open = || Ok((ProcessMemory::open(process)?, PageMap::open(process)?));
+        let sources = readable.then(|| open().map_err(|why| failed.push(why)).ok()).flatten();
+        let (candidates, mappings) = candidates(smaps, plan);
+        let turns = Turns::of(if sources.is_some() { candidates.len() } else { 0 });
+        Self { sources, candidates, mappings, turns, layout: None, musl: None }
+    }
+
+    /// Walks all, and reads where the stacks are; the longest pause.
+    fn walk(
+        &mut self,
+        process: &Process,
+        stop: bool,
+        clock: &Clock,
+        failed: &mut Vec<Unavailable>,
+    ) -> (Vec<ThreadStack>, Option<Duration>) {
+        let (mut pause, mut stop, mut stacks) = (None::<Duration>, stop, None);
+        loop {
+            // A heap that would take long is walked while everything runs; what changed meanwhile ends its walk.
+            let hold = stop && !(stacks.is_some() && self.next_is_large());
+            let held = hold.then(|| Held::all_threads(process, clock).map_err(|why| failed.push(why)).ok()).flatten();
+            // Where it is not permitted once, it is not asked again.
+            stop = stop && (held.is_some() || !hold);
+            if stacks.is_none() {
+                stacks = Some(stacks::pointers(process).unwrap_or_else(|why| {
+                    failed.push(why);
+                    Vec::new()
+                }));
+                self.find_layout();
+            }
+            while !self.is_done() {
+                let large = self.next_is_large();
+                if large && held.is_some() {
+                    break;
+                }
+                self.walk_next(process, clock);
+                let is_long = held.as_ref().is_some_and(|held| held.lasted() > PAUSE_MAX);
+                if large && stop || is_long || !self.turns.run_on().is_zero() {
+                    break;
+                }
+            }
+            let lasted = held.map(|held| held.lasted());
+            pause = pause.max(lasted);
+            if self.is_done() {
+                return (stacks.unwrap_or_default(), pause);
+            }
+            clock.sleep((lasted.unwrap_or_default() * RUN_TIMES).max(self.turns.run_on()));
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.musl.as_ref().map_or(self.turns.next().is_none(), MuslMalloc::is_done)
+    }
+
+    /// Whether the next heap is larger than any but the main one can be.
+    fn next_is_large(&self) -> bool {
+        self.musl.is_none()
+            && self.turns.next().is_some_and(|next| {
+                let next = &self.candidates[next];
+                next.end.saturating_sub(next.start) > HEAP_MAX
+            })
+    }
+
+    /// Finds the layout of this glibc by what the candidates hold, and leaves out those that are no heaps.
+    fn find_layout(&mut self) {
+        let Some((memory, map)) = self.sources.as_mut() else { return };
+        for candidate in &mut self.candidates {
+            refresh(map, candidate, candidate.start + page_size().0);
+            if !candidate.main && glibc::accessible(memory, candidate).is_some() {
+                refresh(map, candidate, candidate.end);
+            }
+        }
+        self.layout = glibc::layout(memory, &self.candidates);
+    }
+
+    fn walk_next(&mut self, process: &Process, clock: &Clock) {
+        if let Some(musl) = &mut self.musl {
+            return musl.walk_next();
+        }
+        let (Some(index), Some((memory, map))) = (self.turns.next(), self.sources.as_mut()) else { return };
+        let candidate = &mut self.candidates[index];
+        let most = match candidate.main {
+            true => end_of_main(process, clock, candidate.start).unwrap_or(candidate.end),
+            false => candidate.start.saturating_add(HEAP_MAX),
+        };
+        refresh(map, candidate, most);
+        let accessible = glibc::accessible(memory, candidate).filter(|_| !candidate.main);
+        candidate.end = accessible.map_or(most, |bytes| candidate.start.saturating_add(bytes));
+        if let Some(base) = glibc::arena_base(memory, &self.candidates[index]) {
+            let owner = self.candidates.iter_mut().enumerate().find(|(n, owner)| *n != index && owner.start == base);
+            if let Some((_, owner)) = owner {
+                refresh(map, owner, owner.start + page_size().0);
+            }
+        }
+        let walked = glibc::walk_one(memory, &self.candidates, self.layout, index);
+        self.turns.take(walked);
+    }
+
+    /// Puts what was found into what was seen; the memory, if it can be read.
+    fn finish(self, seen: &mut Seen) -> Option<ProcessMemory> {
+        if let Some((memory, _)) = &self.sources {
+            seen.walk = Some(glibc::conclude(memory, &self.candidates, self.layout, self.turns.finish()));
+        }
+        seen.candidates = self.candidates.into_iter().zip(self.mappings).collect();
+        self.sources.map(|(memory, _)| memory)
+    }
+}
+
+/// Enters glibc's chunks with mappings of their own, in what has no other owner.
+fn enter_mmapped(memory: &ProcessMemory, plan: &AccountPlan, heaps: &[(u64, u64)], seen: &mut Seen) {
+    for planned in plan.mappings.iter().filter(|planned| planned.question != Question::None) {
+        let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
+        let mut found = Vec::new();
+        for segment in planned.segments.iter().filter(|segment| segment.claim.is_none()) {
+            let mut at = segment.start;
+            let inside = heaps.iter().filter(|heap| segment.start <= heap.0 && heap.1 <= segment.end);
+            for (start, end) in inside.copied().chain([(segment.end, segment.end)]) {
+                found.extend(glibc::mmapped(memory, at, start, runs));
+                at = end;
+            }
+        }
+        if !found.is_empty() {
+            seen.chunks.insert(planned.index, found);
+        }
+    }
+}
+
+/// The pages of a candidate as they are now, up to `end`. What cannot be read is not there.
+fn refresh(map: &mut PageMap, candidate: &mut Candidate, end: u64) {
+    candidate.runs.clear();
+    let runs = &mut candidate.runs;
+    if map.runs(candidate.start, end, &mut |run| runs.push(run)).is_err() {
+        candidate.runs.clear();
+    }
+}
+
+/// Where the main heap ends now.
+fn end_of_main(process: &Process, clock: &Clock, start: u64) -> Option<u64> {
+    let maps = maps::read(process, clock).ok()?.value;
+    let mut end = start;
+    for mapping in maps.iter().filter(|mapping| mapping.path == "[heap]") {
+        end = if mapping.start == end { mapping.end } else { end };
+    }
+    (end > start).then_some(end)
+}
+
+/// The present pages of every mapping that has more than one owner, or none that is known.
+fn pages_in_question(
+    process: &Process,
+    smaps: &Smaps,
+    plan: &AccountPlan,
+    failed: &mut Vec<Unavailable>,
+) -> BTreeMap<usize, Vec<Run>> {
+    let mut pages = BTreeMap::new();
+    let read = |pages: &mut BTreeMap<usize, Vec<Run>>| {
+        let mut map = PageMap::open(process)?;
+        for planned in plan.mappings.iter().filter(|planned| planned.question != Question::None) {
+            let mapping = &smaps.mappings[planned.index].mapping;
+            let runs: &mut Vec<Run> = pages.entry(planned.index).or_default();
+            map.runs(mapping.start, mapping.end, &mut |run| runs.push(run))?;
+        }
+        Ok(())
+    };
+    if let Err(why) = read(&mut pages) {
+        failed.push(why);
+    }
+    pages
+}
+
+/// Stretches that may be heaps of malloc, and the mappings they consist of; neighbouring parts of `[heap]` are one.
+/// Others may grow up to [`HEAP_MAX`] while they are looked at, and the kernel may show one as part of a mapping that
+/// began before it: a stack in front of it, or a heap that is full.
+fn candidates(smaps: &Smaps, plan: &AccountPlan) -> (Vec<Candidate>, Vec<Vec<usize>>) {
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut mappings: Vec<Vec<usize>> = Vec::new();
+    for planned in &plan.mappings {
+        let mapping = &smaps.mappings[planned.index].mapping;
+        if planned.question == Question::Heap && mapping.path == "[heap]" {
+            match (candidates.last_mut(), mappings.last_mut()) {
+                (Some(last), Some(indices)) if last.main && last.end == mapping.start => {
+                    last.end = mapping.end;
+                    indices.push(planned.index);
+                }
+                _ => {
+                    candidates.push(Candidate { start: mapping.start, end: mapping.end, main: true, runs: Vec::new() });
+                    mappings.push(vec![planned.index]);
+                }
+            }
+            continue;
+        }
+        for start in planned.heap_starts(mapping) {
+            candidates.push(Candidate { start, end: start.saturating_add(HEAP_MAX), main: false, runs: Vec::new() });
+            mappings.push(vec![planned.index]);
+        }
+    }
+    (candidates, mappings)
+}
+
+/// The resident pages of the Java heap.
+fn heap_runs(process: &Process, said: &Said, smaps: &Smaps) -> Result<Vec<Run>, Unavailable> {
+    let mut runs = Vec::new();
+    let Some((start, end)) = said.info.as_ref().and_then(|info| info.heap_reserved) else { return Ok(runs) };
+    let mut map = PageMap::open(process)?;
+    let holding = smaps.mappings.iter().filter(|weighed| weighed.weight.rss.0 > 0).map(|weighed| &weighed.mapping);
+    for mapping in holding.filter(|mapping| mapping.start < end && mapping.end > start) {
+        map.runs(mapping.start.max(start), mapping.end.min(end), &mut |run| runs.push(run))?;
+    }
+    Ok(runs)
+}

@@ -1,0 +1,188 @@
+//! What an account needs to know of a JVM, from HotSpot's own tables: nothing is asked of it, nothing is added to it.
+//! Where they cannot be read, `read_vm_state` asks the JVM.
+
+use super::allocation::Allocation;
+use crate::account::Said;
+use crate::kernel::mapping::Mapping;
+use crate::kernel::process::page_size;
+use crate::observe::addresses::{JvmAddresses, JvmRange, Purpose};
+use crate::observe::class_loaders::{self, ClassLoader};
+use crate::observe::heap_info::Collector;
+use crate::observe::hotspot::HotSpot;
+use crate::observe::hotspot::classes::Field;
+use crate::observe::hotspot::flags::Flags;
+use crate::observe::hotspot::heap::{self, HeapRead};
+use crate::observe::hotspot::objects::Objects;
+use crate::observe::hotspot::threads::Threads;
+use crate::observe::hotspot::{code, loaders, metaspace};
+use crate::observe::metaspace_nodes::MetaspaceNode;
+use crate::observe::procfs::Process;
+use crate::observe::untouched::Untouched;
+use crate::observe::{Unavailable, maps};
+use loadline_base::clock::Clock;
+use std::cell::OnceCell;
+
+/// A reading that the JVM contradicts meanwhile is made again.
+const TRIES: usize = 5;
+
+/// The tables of one JVM.
+#[derive(Debug)]
+pub struct JvmTables {
+    hotspot: HotSpot,
+    objects: Result<Objects, Unavailable>,
+    parent: OnceCell<Field>,
+}
+
+impl JvmTables {
+    /// Looks for them: some 3 ms, once.
+    ///
+    /// # Errors
+    /// Where there are none, or memory may not be read.
+    pub fn find(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
+        let maps = maps::read_of_tables(process, clock)?.value;
+        let (hotspot, memory) = (HotSpot::find(process, &maps)?, Untouched::open(process, &maps)?);
+        let objects =
+            Flags::read(&memory, &hotspot.tables).and_then(|flags| Objects::of(&hotspot.tables, &flags, &memory));
+        Ok(Self { hotspot, objects, parent: OnceCell::new() })
+    }
+
+    /// Its counters of allocation.
+    ///
+    /// # Errors
+    /// Where it has none, or memory may not be read.
+    pub fn allocation(&self, process: &Process) -> Result<Allocation, Unavailable> {
+        let HotSpot { tables, exited_allocated_at, .. } = &self.hotspot;
+        Allocation::open(process, Threads::of(tables, *exited_allocated_at)?)
+    }
+
+    /// How its objects are read.
+    ///
+    /// # Errors
+    /// The name that its tables lack.
+    pub fn objects(&self) -> Result<&Objects, Unavailable> {
+        self.objects.as_ref().map_err(Clone::clone)
+    }
+
+    fn loaders(&self, memory: &Untouched<'_>, nodes: &[MetaspaceNode]) -> Result<Vec<ClassLoader>, Unavailable> {
+        let objects = self.objects()?;
+        let parent = match self.parent.get() {
+            Some(parent) => parent,
+            None => {
+                let parent = loaders::parent(memory, objects)?;
+                self.parent.get_or_init(|| parent)
+            }
+        };
+        loaders::all(memory, &self.hotspot, (objects, parent), nodes)
+    }
+
+    /// Every flag in force.
+    ///
+    /// # Errors
+    /// Where this JVM keeps its flags in another way.
+    pub fn flags(&self, process: &Process, clock: &Clock) -> Result<Flags, Unavailable> {
+        let maps = maps::read_of_tables(process, clock)?.value;
+        Flags::read(&Untouched::open(process, &maps)?, &self.hotspot.tables)
+    }
+
+    /// The collector's table that no diagnostic command names, for a JVM that was asked for the rest.
+    pub fn region_table(&self, process: &Process, clock: &Clock) -> Option<JvmRange> {
+        let maps = maps::read(process, clock).ok()?.value;
+        let memory = Untouched::open(process, &maps).ok()?;
+        let flags = Flags::read(&memory, &self.hotspot.tables).ok()?;
+        region_table(&heap::read(&memory, &self.hotspot.tables, &flags, &maps).ok()?)
+    }
+
+    /// Reads all of it, again where the JVM was changing it.
+    ///
+    /// # Errors
+    /// Where not even its mappings or its flags can be read.
+    pub fn read(&self, process: &Process, clock: &Clock) -> Result<TablesRead, Unavailable> {
+        let mut read = self.once(process, clock)?;
+        for _ in 1..TRIES {
+            if !read.missing.as_ref().is_some_and(|why| why.is_early) {
+                break;
+            }
+            read = self.once(process, clock)?;
+        }
+        Ok(read)
+    }
+
+    fn once(&self, process: &Process, clock: &Clock) -> Result<TablesRead, Unavailable> {
+        let maps = maps::read(process, clock)?.value;
+        let (memory, tables) = (Untouched::open(process, &maps)?, &self.hotspot.tables);
+        let (flags, mut missing) = (Flags::read(&memory, tables)?, None);
+        let mut note = |why: Unavailable| missing = missing.take().or(Some(why));
+        let heap = heap::read(&memory, tables, &flags, &maps).map_err(&mut note).ok();
+        let code = code::heaps(&memory, tables).map_err(&mut note).unwrap_or_default();
+        let (code, full): (Vec<_>, Vec<_>) = code.into_iter().unzip();
+        let nodes = metaspace::nodes(&memory, self.hotspot.metaspace_at).map_err(&mut note).unwrap_or_default();
+        let loaders = self.loaders(&memory, &nodes).map_err(&mut note).ok();
+        let unloadable = loaders.as_ref().map(|loaders| class_loaders::leaves(loaders));
+        let (info, code_heaps) = (addresses(heap.as_ref(), code, &maps), full.into_iter().flatten().collect());
+        let heap = heap.map(|heap| heap.info);
+        let said = Said { info, nodes, unloadable, loaders, code_heaps, heap, ..Said::default() };
+        Ok(TablesRead { flags, said, missing })
+    }
+}
+
+/// What was read, and the first thing that was not.
+#[derive(Debug)]
+pub struct TablesRead {
+    /// Every flag in force.
+    pub flags: Flags,
+    /// The ranges and figures that an account needs.
+    pub said: Said,
+    /// The first thing that could not be read.
+    pub missing: Option<Unavailable>,
+}
+
+impl TablesRead {
+    /// Whether Native Memory Tracking is on, so that asking for it is worth while.
+    pub fn tracks(&self) -> bool {
+        self.flags.get("NativeMemoryTracking").is_none_or(|level| level != "off")
+    }
+}
+
+/// Where Shenandoah describes its regions.
+fn region_table(heap: &HeapRead) -> Option<JvmRange> {
+    let (start, end) = heap.regions_at?;
+    let name = "regions of the heap".to_owned();
+    Some(JvmRange { start, end, committed_end: None, purpose: Purpose::GcTable, name })
+}
+
+/// The ranges of heap and code; `None` where neither was read.
+fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> Option<JvmAddresses> {
+    if heap.is_none() && code.is_empty() {
+        return None;
+    }
+    let addresses = JvmAddresses {
+        ranges: code.into_iter().chain(heap.and_then(region_table)).collect(),
+        heap_reserved: heap.and_then(|heap| heap.reserved),
+        used_ranges: heap.map(|heap| heap.used_ranges.clone()).unwrap_or_default(),
+        region_size: heap.and_then(|heap| heap.region_size),
+    };
+    let is_shenandoah = heap.is_some_and(|heap| heap.info.collector == Collector::Shenandoah);
+    let map = addresses.heap_reserved.zip(addresses.region_size).filter(|_| is_shenandoah);
+    let page = page_size().0;
+    let map = map.and_then(|((_, end), region)| collection_set_map(maps, end, region.0, page));
+    Some(JvmAddresses::of(addresses, map, page))
+}
+
+/// Where Shenandoah keeps a byte for each region that would fit below the end of its heap: at the first power of two
+/// that was free, up to 1 GiB (`shenandoahHeap.cpp`). It is known by its length and by nothing before it.
+fn collection_set_map(maps: &[Mapping], heap_end: u64, region: u64, page: u64) -> Option<u64> {
+    let length = heap_end.checked_div(region)?.checked_next_multiple_of(page)?;
+    let powers = (12..=30).map(|bit| 1u64 << bit);
+    powers.into_iter().find(|start| {
+        let first = maps.iter().position(|mapping| mapping.start == *start);
+        let Some(first) = first else { return false };
+        let mut end = *start;
+        for mapping in maps[first..].iter().take_while(|mapping| mapping.inode == 0 && mapping.path.is_empty()) {
+            if mapping.start != end {
+                break;
+            }
+            end = mapping.end;
+        }
+        end == start + length
+    })
+}

@@ -1,0 +1,21 @@
+//! What Linux writes of processes, cgroups, mounts, sockets and the machine: text to values, each format once.
+//!
+//! A type parses its text, so that captured texts can be tried, and reads it where one file has it. When something is
+//! read, at what cost, and what it means is left to those who ask. The memory of a process (`smaps`, `pagemap`, stacks)
+//! is read by `observe`.
+//!
+//! `private_file` creates and opens files so that other users cannot read them, or lead them elsewhere by a link.
+
+pub mod cgroup;
+pub mod charge;
+pub mod cpu_cgroup;
+pub mod machine;
+pub mod mapping;
+pub mod mounts;
+pub mod oom;
+pub mod ports;
+pub mod private_file;
+pub mod process;
+pub mod read_ahead;
+pub mod sockets;
+pub mod text;

@@ -1,0 +1,282 @@
+//! A process by its small files: `/proc/PID/{statm,status,stat}` (man proc_pid_statm, proc_pid_status, proc_pid_stat;
+//! kernel 4.5 on), `cmdline` and `environ`.
+
+use super::text::{read, size};
+use loadline_base::units::Bytes;
+use std::time::Duration;
+
+/// Sizes by the page tables' own counters; may lag by some pages per thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statm {
+    /// Address space.
+    pub size: Bytes,
+    /// Resident pages, shared ones in full.
+    pub resident: Bytes,
+    /// Resident pages of files and shared memory.
+    pub shared: Bytes,
+}
+
+impl Statm {
+    /// `632468 14857 5009 1 0 26305 0` (pages).
+    pub fn parse(text: &str, page: Bytes) -> Option<Self> {
+        let mut fields = text.split_ascii_whitespace().map(|f| f.parse::<u64>().ok()?.checked_mul(page.0).map(Bytes));
+        Some(Self { size: fields.next()??, resident: fields.next()??, shared: fields.next()?? })
+    }
+}
+
+/// Memory, identity, caught signals and capabilities of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// Resident pages, shared ones in full.
+    pub rss: Bytes,
+    /// The largest RSS so far.
+    pub rss_peak: Bytes,
+    /// Resident anonymous pages.
+    pub rss_anon: Bytes,
+    /// Resident pages of files.
+    pub rss_file: Bytes,
+    /// Resident pages of shared memory.
+    pub rss_shmem: Bytes,
+    /// Pages in swap.
+    pub swap: Bytes,
+    /// Threads.
+    pub threads: u64,
+    /// Effective user, as seen from here.
+    pub euid: u32,
+    /// Effective group, as seen from here.
+    pub egid: u32,
+    /// The process's number in its own pid namespace.
+    pub ns_pid: u32,
+    /// The thread that traces it, as seen from here.
+    pub tracer: Option<u32>,
+    /// Bit n−1: signal n is caught by a handler.
+    pub signals_caught: u64,
+    /// Bit n: capability n (`linux/capability.h`) is in force.
+    pub capabilities: u64,
+}
+
+impl Status {
+    /// Reads the status of this process.
+    pub fn own() -> Option<Self> {
+        Self::parse(&read("/proc/self/status").ok()?)
+    }
+
+    /// Lines of `VmRSS:    59428 kB`. `None` for text without memory lines (a zombie) or cut text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut seen = StatusFields::default();
+        for line in text.lines() {
+            if let Some((key, value)) = line.split_once(':') {
+                seen.take(key, value.trim());
+            }
+        }
+        let ids = (seen.uid?, seen.gid?);
+        Some(Self {
+            rss: seen.rss?,
+            rss_peak: seen.peak?,
+            rss_anon: seen.anon.unwrap_or_default(),
+            rss_file: seen.file.unwrap_or_default(),
+            rss_shmem: seen.shmem.unwrap_or_default(),
+            swap: seen.swap.unwrap_or_default(),
+            threads: seen.threads?,
+            euid: ids.0,
+            egid: ids.1,
+            ns_pid: seen.ns_pid.or(seen.pid)?,
+            tracer: seen.tracer,
+            signals_caught: seen.caught?,
+            capabilities: seen.capabilities.unwrap_or_default(),
+        })
+    }
+
+    /// Whether a handler is installed for this signal number.
+    pub fn catches(&self, signal: u32) -> bool {
+        (1..=64).contains(&signal) && self.signals_caught >> (signal - 1) & 1 == 1
+    }
+
+    /// Whether a capability is in force, by its number.
+    pub fn is_capable(&self, number: u32) -> bool {
+        number < 64 && self.capabilities >> number & 1 == 1
+    }
+}
+
+#[derive(Default)]
+struct StatusFields {
+    rss: Option<Bytes>,
+    peak: Option<Bytes>,
+    anon: Option<Bytes>,
+    file: Option<Bytes>,
+    shmem: Option<Bytes>,
+    swap: Option<Bytes>,
+    threads: Option<u64>,
+    uid: Option<u32>,
+    gid: Option<u32>,
+    pid: Option<u32>,
+    ns_pid: Option<u32>,
+    tracer: Option<u32>,
+    caught: Option<u64>,
+    capabilities: Option<u64>,
+}
+
+impl StatusFields {
+    fn take(&mut self, key: &str, value: &str) {
+        let mask = || u64::from_str_radix(value, 16).ok();
+        // The second of real, effective, saved, file system.
+        let effective = || value.split_ascii_whitespace().nth(1).and_then(|id| id.parse().ok());
+        match key {
+            "VmRSS" => self.rss = size(value),
+            "VmHWM" => self.peak = size(value),
+            "RssAnon" => self.anon = size(value),
+            "RssFile" => self.file = size(value),
+            "RssShmem" => self.shmem = size(value),
+            "VmSwap" => self.swap = size(value),
+            "Threads" => self.threads = value.parse().ok(),
+            "Uid" => self.uid = effective(),
+            "Gid" => self.gid = effective(),
+            "Pid" => self.pid = value.parse().ok(),
+            "NSpid" => self.ns_pid = value.rsplit(['\t', ' ']).next().and_then(|id| id.parse().ok()),
+            "TracerPid" => self.tracer = value.parse().ok().filter(|id| *id != 0),
+            "SigCgt" => self.caught = mask(),
+            "CapEff" => self.capabilities = mask(),
+            _ => {}
+        }
+    }
+}
+
+/// State, kinship, CPU time and start of a process or a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    /// Its id.
+    pub pid: u32,
+    /// Name of the program file, at most 15 bytes; may hold spaces and parentheses.
+    pub comm: String,
+    /// `R`, `S`, `D`, `T` (stopped), `t` (traced), `Z` (zombie), `X` …
+    pub state: char,
+    /// The parent's pid.
+    pub parent: u32,
+    /// The session's id.
+    pub session: u32,
+    /// Page faults that needed no disk.
+    pub minor_faults: u64,
+    /// Page faults that needed a disk.
+    pub major_faults: u64,
+    /// CPU time in user mode, all threads, also ended ones.
+    pub user: Duration,
+    /// CPU time in the kernel, all threads, also ended ones.
+    pub system: Duration,
+    /// CPU time of ended children that were waited for, and of theirs.
+    pub children: Duration,
+    /// Threads of the process.
+    pub threads: u64,
+    /// Clock ticks between boot and start; with the pid, it names a process for good.
+    pub start_ticks: u64,
+}
+
+impl Stat {
+    /// Reads the `stat` of a process; `None` when the process is gone.
+    pub fn of(pid: u32) -> Option<Self> {
+        Self::parse(&read(format!("/proc/{pid}/stat")).ok()?, ticks_per_s())
+    }
+
+    /// `12864 (java) S 11740 11734 5548 0 -1 4194304 10321 0 0 0 3 2 0 0 20 0 15 0 125590 …` (times in ticks).
+    pub fn parse(text: &str, ticks_per_s: u64) -> Option<Self> {
+        let (open, close) = (text.find('(')?, text.rfind(')')?);
+        let comm = text.get(open + 1..close)?.to_owned();
+        // Field n of the man page stands at n − 3 after the name.
+        let fields: Vec<&str> = text[close + 1..].split_ascii_whitespace().take(20).collect();
+        let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
+        let time = |n| Some(Duration::from_millis(number(n)?.checked_mul(1000)?.checked_div(ticks_per_s)?));
+        Some(Self {
+            pid: text[..open].trim().parse().ok()?,
+            comm,
+            state: fields.first()?.chars().next()?,
+            parent: number(4)? as u32,
+            session: number(6)? as u32,
+            minor_faults: number(10)?,
+            major_faults: number(12)?,
+            user: time(14)?,
+            system: time(15)?,
+            children: time(16)?.checked_add(time(17)?)?,
+            threads: number(20)?,
+            start_ticks: number(22)?,
+        })
+    }
+
+    /// CPU time, all threads, also ended ones.
+    pub fn cpu(&self) -> Duration {
+        self.user + self.system
+    }
+
+    /// Whether it is a zombie or dead. A process counts as ended with its first thread: from then on its memory cannot
+    /// be read, even where other threads run.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X' | 'x')
+    }
+
+    /// Whether any thread of the process runs.
+    pub fn lives(&self) -> bool {
+        !self.has_ended() || self.threads > 1
+    }
+}
+
+/// How long a process has run that started so many clock ticks after the machine did; the time in which the machine was
+/// suspended counts. `None` where the kernel does not say how long that runs.
+pub fn age(start_ticks: u64) -> Option<Duration> {
+    let started = Duration::try_from_secs_f64(start_ticks as f64 / ticks_per_s() as f64).ok()?;
+    Some(super::machine::uptime()?.saturating_sub(started))
+}
+
+/// Clock ticks in a second, in which `stat` counts.
+pub fn ticks_per_s() -> u64 {
+    rustix::param::clock_ticks_per_second()
+}
+
+/// Size of a page on this machine.
+pub fn page_size() -> Bytes {
+    Bytes(rustix::param::page_size() as u64)
+}
+
+/// The strings of `cmdline` or `environ`, each of which a zero byte ends; empty ones are left out.
+pub fn strings(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    text.split('\0').filter(|string| !string.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_parentheses_and_spaces() {
+        let text = "7 (a) b (c) R 1 7 7 0 -1 0 8 0 3 0 150 50 30 12 20 0 1 0 99 0";
+        let stat = Stat::parse(text, 100).unwrap();
+        assert_eq!((stat.comm.as_str(), stat.state, stat.start_ticks), ("a) b (c", 'R', 99));
+        assert_eq!((stat.pid, stat.parent, stat.session, stat.threads), (7, 1, 7, 1));
+        assert_eq!((stat.cpu(), stat.minor_faults, stat.major_faults), (Duration::from_secs(2), 8, 3));
+        assert_eq!(stat.children, Duration::from_millis(420));
+        let ended = |state: &str, threads: &str| {
+            let text = text.replace(" R ", state).replace(" 20 0 1 0 99", &format!(" 20 0 {threads} 0 99"));
+            let stat = Stat::parse(&text, 100).unwrap();
+            (stat.has_ended(), stat.lives())
+        };
+        assert_eq!(
+            [ended(" T ", "1"), ended(" Z ", "1"), ended(" Z ", "2")],
+            [(false, true), (true, false), (true, true)]
+        );
+    }
+
+    #[test]
+    fn the_last_namespace_pid_counts() {
+        let text = "Pid:\t900\nUid:\t0\t1000\t0\t0\nGid:\t0\t1001\t0\t0\nNSpid:\t900\t7\nVmHWM:\t9 kB\nVmRSS:\t8 kB\nThreads:\t1\nSigCgt:\t0000000000000004\nCapEff:\t0000000000080000\n";
+        let status = Status::parse(text).unwrap();
+        assert_eq!((status.ns_pid, status.euid, status.egid), (7, 1000, 1001));
+        assert!(status.catches(3) && !status.catches(2) && !status.catches(0) && !status.catches(65));
+        assert!(status.is_capable(19) && !status.is_capable(18) && !status.is_capable(64));
+    }
+
+    #[test]
+    fn strings_end_at_zero_bytes() {
+        assert_eq!(strings(b"java\0-cp\0\0a b\0"), ["java", "-cp", "a b"]);
+        assert_eq!(strings(b"java"), ["java"]);
+        assert!(strings(b"").is_empty());
+        assert_eq!(Stat::of(std::process::id()).unwrap().pid, std::process::id());
+    }
+}

@@ -1,0 +1,316 @@
+//! Attaching to real JVMs: `java` from PATH and those in the usual folder of Linux distributions. Skipped, with a word,
+//! where there is none.
+
+use super::*;
+use crate::observe::hsperfdata::HsPerf;
+use loadline_test_support::skip;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+
+/// Prints a line, then waits to be ended.
+const WAITER: &str = "public class Waiter { public static void main(String[] a) throws Exception {\
+                      System.out.println(\"READY\"); System.out.flush(); Thread.sleep(60_000); } }";
+
+/// A JVM that is ended with the test.
+struct Jvm {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Jvm {
+    /// Starts and waits until the program runs.
+    #[expect(clippy::disallowed_methods, reason = "`observe` may not use `subject`, and needs a JVM to observe")]
+    fn start(java: &Path, options: &[&str], uid: Option<u32>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        fs::write(folder.path().join("Waiter.java"), WAITER).unwrap();
+        let log = fs::File::create(folder.path().join("log")).unwrap();
+        let mut command = Command::new(java);
+        command.args(options).arg("Waiter.java").current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        if let Some(uid) = uid {
+            command.uid(uid).gid(uid);
+        }
+        let jvm = Self { child: command.spawn().unwrap(), folder };
+        let clock = Clock::start();
+        while !jvm.log().contains("READY") {
+            assert!(clock.now() < Duration::from_secs(60), "no READY: {}", jvm.log());
+            sleep(10 * POLL);
+        }
+        jvm
+    }
+
+    fn process(&self) -> Process {
+        Process::open(self.child.id()).unwrap()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+}
+
+impl Drop for Jvm {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Every `java` there is: on PATH, and beside it where distributions install JDKs.
+fn javas() -> Vec<PathBuf> {
+    let on_path = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
+    let mut folders = on_path.unwrap_or_default();
+    let installed = fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
+    folders.extend(installed.map(|home| home.path().join("bin")));
+    let mut found: Vec<_> = folders.iter().filter_map(|folder| folder.join("java").canonicalize().ok()).collect();
+    found.sort();
+    found.dedup();
+    if found.is_empty() {
+        skip("LOADLINE_JDKS", "there is no `java`");
+    }
+    found
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The trigger file and a stray socket must be gone.
+fn assert_clean(process: &Process) {
+    assert!(!process.path(&format!("root/tmp/.attach_pid{}", process.pid())).exists());
+    assert!(!process.path(&format!("cwd/.attach_pid{}", process.pid())).exists());
+}
+
+#[test]
+fn answers_commands() {
+    let clock = Clock::start();
+    for java in javas() {
+        let jvm = Jvm::start(&java, &["-Xmx32m", "-XX:+UseSerialGC"], None);
+        let process = jvm.process();
+        let attach = Attach::connect(&process, &clock).unwrap();
+        eprintln!("{}: handshake {} us", java.display(), attach.cost_ns / 1000);
+        let version = attach.value.jcmd("VM.version").unwrap();
+        assert!(version.value.contains("version"), "{}", version.value);
+        let version = super::super::vm_version::VmVersion::parse(&version.value).unwrap();
+        assert!(version.feature >= 11);
+        let why = attach.value.jcmd("No.such_command").unwrap_err().why;
+        assert!(why.contains("Unknown diagnostic command"), "{why}");
+        // The second time the socket is there, and no signal is needed.
+        assert!(Attach::connect(&process, &clock).is_ok());
+        assert_clean(&process);
+        assert!(!jvm.log().contains("Full thread dump"), "{}", jvm.log());
+    }
+}
+
+#[test]
+fn a_socket_that_was_removed_is_asked_for_again() {
+    let clock = Clock::start();
+    let Some(java) = javas().pop() else { return };
+    let jvm = Jvm::start(&java, &["-Xmx32m"], None);
+    let process = jvm.process();
+    for stale in [false, true] {
+        let attach = Attach::connect(&process, &clock).unwrap().value;
+        assert!(attach.jcmd("VM.version").is_ok());
+        attach.remove_socket().unwrap();
+        if stale {
+            let path = process.path(&format!("root/tmp/{}", attach.socket_name));
+            drop(std::os::unix::net::UnixListener::bind(path).unwrap());
+        }
+    }
+    assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
+    assert!(!jvm.log().contains("Full thread dump"), "{}", jvm.log());
+}
+
+/// Refused without SIGQUIT: no thread dump, alive, and a reason that names the option.
+fn refused(options: &[&str], expect: &str) {
+    let clock = Clock::start();
+    for java in javas() {
+        let jvm = Jvm::start(&java, options, None);
+        let process = jvm.process();
+        let why = Attach::connect(&process, &clock).unwrap_err().why;
+        assert!(why.contains(expect), "{options:?}: {why}");
+        sleep(200 * POLL);
+        assert!(process.is_alive());
+        assert!(!jvm.log().contains("Full thread dump"), "{options:?}");
+        assert_clean(&process);
+    }
+}
+
+#[test]
+fn refused_where_attach_is_disabled() {
+    refused(&["-XX:+DisableAttachMechanism"], "DisableAttachMechanism");
+    refused(&["-XX:+DisableAttachMechanism", "-XX:-UsePerfData"], "DisableAttachMechanism");
+}
+
+/// With `-Xrs` SIGQUIT would kill it; the JVM listens from its start instead.
+#[test]
+fn needs_no_signal_where_it_would_kill() {
+    let clock = Clock::start();
+    for options in [&["-Xrs"][..], &["-Xrs", "-XX:-UsePerfData"]] {
+        for java in javas() {
+            let jvm = Jvm::start(&java, options, None);
+            let process = jvm.process();
+            let attach = Attach::connect(&process, &clock).unwrap().value;
+            assert!(attach.jcmd("VM.version").is_ok());
+            attach.remove_socket().unwrap();
+            let why = Attach::connect(&process, &clock).unwrap_err().why;
+            assert!(why.contains("-Xrs"), "{why}");
+            sleep(200 * POLL);
+            assert!(process.is_alive());
+            assert_clean(&process);
+        }
+    }
+}
+
+#[test]
+fn refused_where_an_options_file_disables_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("options");
+    fs::write(&file, "-XX:+DisableAttachMechanism\n-XX:-UsePerfData\n").unwrap();
+    refused(&[&format!("@{}", file.display())], "DisableAttachMechanism");
+    refused(&[&format!("-XX:VMOptionsFile={}", file.display())], "DisableAttachMechanism");
+}
+
+#[test]
+fn works_without_hsperfdata() {
+    let clock = Clock::start();
+    let Some(java) = javas().pop() else { return };
+    let jvm = Jvm::start(&java, &["-XX:-UsePerfData"], None);
+    let process = jvm.process();
+    let why = HsPerf::open(&process, &clock).unwrap_err().why;
+    assert!(why.contains("-XX:-UsePerfData"), "{why}");
+    assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
+}
+
+#[test]
+fn root_attaches_to_another_users_jvm() {
+    let clock = Clock::start();
+    let Some(java) = javas().pop().filter(|_| is_root()) else {
+        return skip("LOADLINE_MACHINE", "root and `java` are needed");
+    };
+    let jvm = Jvm::start(&java, &["-Xmx32m"], Some(65534));
+    let process = jvm.process();
+    assert_eq!(process.status(&clock).unwrap().value.euid, 65534);
+    assert!(HsPerf::open(&process, &clock).unwrap().sample(&clock).unwrap().value.threads > 0);
+    assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
+    assert_clean(&process);
+}
+
+/// A signal would wait for it, and be taken for a request for a thread dump later.
+#[test]
+fn a_stopped_jvm_gets_no_signal() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let clock = Clock::start();
+    let Some(java) = javas().pop() else { return };
+    let jvm = Jvm::start(&java, &["-XX:+PerfDisableSharedMem"], None);
+    let process = jvm.process();
+    let pid = Pid::from_raw(process.pid() as i32).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let bound = clock.now() + HANDSHAKE_WITHIN;
+    while process.stat(&clock).unwrap().value.state != 'T' {
+        assert!(clock.now() < bound);
+        sleep(POLL);
+    }
+    let why = Attach::connect(&process, &clock).unwrap_err().why;
+    kill_process(pid, Signal::CONT).unwrap();
+    assert!(why.contains("stopped"), "{why}");
+    assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
+    assert!(!jvm.log().contains("Full thread dump"));
+}
+
+#[test]
+fn no_jvm_gets_no_signal() {
+    let process = Process::open(std::process::id()).unwrap();
+    let why = Attach::connect(&process, &Clock::start()).unwrap_err().why;
+    assert!(why.contains("no HotSpot JVM"), "{why}");
+}
+
+/// A JVM asked from its first moment on answers, and is never killed by it.
+#[test]
+fn a_starting_jvm_is_waited_for() {
+    let clock = Clock::start();
+    let Some(java) = javas().pop() else { return };
+    for delay_ms in [0, 5, 20, 60] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("Waiter.java"), WAITER).unwrap();
+        let log = fs::File::create(folder.path().join("log")).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "`observe` may not use `subject`, and needs a JVM to observe")]
+        let mut command = Command::new(&java);
+        let child = command.arg("Waiter.java").current_dir(folder.path()).stdout(log).spawn().unwrap();
+        let jvm = Jvm { child, folder };
+        sleep(Duration::from_millis(delay_ms));
+        let process = jvm.process();
+        assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
+        assert!(process.is_alive() && !jvm.log().contains("Full thread dump"));
+    }
+}
+
+/// How often this JVM has left a safepoint with this operation, by its log.
+fn safepoints(jvm: &Jvm, operation: &str) -> usize {
+    let log = fs::read_to_string(jvm.folder.path().join("safepoints")).unwrap();
+    log.lines().filter(|line| line.contains(&format!("Safepoint \"{operation}\""))).count()
+}
+
+/// Answers that are worked out in a safepoint: the one that a mark asks for, and a larger one. JDK 25 would write them
+/// from there word by word, and stop where the socket is full until somebody reads.
+#[test]
+fn a_reader_that_does_not_read_holds_no_safepoint() {
+    let clock = Clock::start();
+    for java in javas() {
+        let jvm = Jvm::start(&java, &["-Xmx64m", "-XX:+UseSerialGC", "-Xlog:safepoint:file=safepoints"], None);
+        let mut attach = Attach::connect(&jvm.process(), &clock).unwrap().value;
+        let version = attach.jcmd("VM.version").unwrap().value;
+        let release = super::super::vm_version::VmVersion::parse(&version).unwrap().feature;
+        if release < 17 {
+            eprintln!("skipped for JDK {release}, which writes another log");
+            continue;
+        }
+        assert_eq!(attach.streams, release >= 25, "JDK {release}");
+        let read = |mut stream: UnixStream| {
+            let deadline = Deadline { end: clock.now() + REPLY_WITHIN, within: REPLY_WITHIN, clock };
+            attach_reply::drain(&mut stream, deadline).unwrap()
+        };
+        for (command, operation) in
+            [("VM.metaspace vslist", "PrintMetadata"), ("GC.class_histogram -all", "GC_HeapInspection")]
+        {
+            let before = safepoints(&jvm, operation);
+            let stream = attach.send("jcmd", [command, "", ""], HANDSHAKE_WITHIN).unwrap();
+            // Not a byte is read before the JVM has left the safepoint.
+            let bound = clock.now() + REPLY_WITHIN;
+            while safepoints(&jvm, operation) == before {
+                assert!(clock.now() < bound, "JDK {release}: `{command}` waits for its reader in a safepoint");
+                sleep(POLL);
+            }
+            let reply = read(stream);
+            eprintln!("JDK {release}: `{command}`, {} bytes", reply.len());
+            assert!(reply.starts_with(b"0\n") && reply.len() > 10_000, "{}", String::from_utf8_lossy(&reply));
+        }
+        // That it would: the same, asked as older clients ask.
+        if std::mem::take(&mut attach.streams) {
+            let before = safepoints(&jvm, "PrintMetadata");
+            let stream = attach.send("jcmd", ["VM.metaspace vslist", "", ""], HANDSHAKE_WITHIN).unwrap();
+            sleep(300 * POLL);
+            assert_eq!(safepoints(&jvm, "PrintMetadata"), before, "JDK {release} does not stream any more");
+            assert!(read(stream).len() > 10_000);
+        }
+    }
+}
+
+/// Whoever gives up an answer leaves the JVM as it was: it listens, and no request waits for the rest of the other.
+#[test]
+fn a_connection_that_is_closed_in_the_middle_harms_nobody() {
+    let clock = Clock::start();
+    for java in javas() {
+        let jvm = Jvm::start(&java, &["-Xmx64m"], None);
+        let mut attach = Attach::connect(&jvm.process(), &clock).unwrap().value;
+        for streams in [attach.streams, false] {
+            attach.streams = streams;
+            drop(attach.send("jcmd", ["Thread.print", "", ""], HANDSHAKE_WITHIN).unwrap());
+            assert!(attach.jcmd("VM.version").is_ok());
+        }
+        assert!(jvm.process().is_alive() && !jvm.log().contains("Full thread dump"), "{}", jvm.log());
+    }
+}

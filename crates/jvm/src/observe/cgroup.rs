@@ -1,0 +1,270 @@
+//! The memory cgroup a process is charged to, v1 or v2. The charge is not the RSS: file pages are charged to whoever
+//! touched them first, and page cache and kernel memory count too.
+
+use super::inside::{self, Inside};
+use super::procfs::{Process, read_again};
+use super::{Read, Reading, Unavailable};
+use crate::kernel::cgroup::{self, Cgroup, CgroupVersion, Hierarchy, Limit, names_memory};
+use crate::kernel::charge::Charge;
+use crate::kernel::machine::Pressure;
+use crate::kernel::text::size;
+use loadline_base::clock::Clock;
+use loadline_base::units::Bytes;
+use rustix::fs::fstatfs;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+const SOURCE: &str = "cgroup";
+/// More than any file has that says where a process is.
+const PLACE_BYTES_MAX: u64 = 1 << 20;
+/// What statfs(2) calls file systems of cgroups, v1 and v2 (`linux/magic.h`).
+const KINDS: [i64; 2] = [0x0027_e0eb, 0x6367_7270];
+/// Refused charges, v1. A limit on memory with swap is asked first: where it is no larger than the one on memory, all
+/// refusals are in the second file, in which Linux 6.18 was seen to count none.
+const REFUSALS_V1: [&str; 2] = ["memory.failcnt", "memory.memsw.failcnt"];
+
+/// A memory cgroup, open for repeated reads.
+#[derive(Debug)]
+pub struct MemoryCgroup {
+    cgroup: Cgroup,
+    usage: File,
+    /// Controllers that the process does not find in `/proc/cgroups`.
+    unlisted: Vec<&'static str>,
+    /// What the paths of a cgroup start from that only its processes see.
+    _top: Option<OwnedFd>,
+}
+
+/// All of a memory cgroup at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CgroupMemory {
+    /// Charged now, with the cgroups below.
+    pub usage: Bytes,
+    /// The largest charge so far; `None` on v2 before kernel 5.19.
+    pub peak: Option<Bytes>,
+    /// The smallest limit of this cgroup and those above it.
+    pub limit: Option<Limit>,
+    /// Where the kernel begins to slow down allocation (v2 `memory.high` of this cgroup).
+    pub high: Option<Bytes>,
+    /// Swapped out; `None` where swap is not accounted.
+    pub swap: Option<Bytes>,
+    /// What the charge consists of.
+    pub charge: Charge,
+    /// Kills, and charges that met the limit.
+    pub events: Events,
+    /// Stalls on memory within the cgroup (v2 with PSI).
+    pub pressure: Option<Pressure>,
+}
+
+/// Counts since the cgroup was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Events {
+    /// Processes of the cgroup killed for memory.
+    pub oom_kills: u64,
+    /// Charges that met the limit and had to reclaim first, at the cgroup that carries the limit (with what else is
+    /// below it). Thousands are normal, millions are thrashing.
+    pub at_limit: u64,
+}
+
+impl MemoryCgroup {
+    /// The memory cgroup of a process: as it is mounted here, else as the process itself sees it, as in another
+    /// container of the same pod.
+    pub fn of(process: &Process) -> Result<Self, Unavailable> {
+        let membership = process.read_below("cgroup", PLACE_BYTES_MAX).map_err(|e| Unavailable::io(SOURCE, &e))?;
+        let membership = String::from_utf8_lossy(&membership);
+        let hierarchy = Hierarchy::find().map_err(|e| Unavailable::io(SOURCE, &e))?;
+        let here = hierarchy.as_ref().and_then(|hierarchy| hierarchy.cgroup_of(process.pid(), &membership));
+        if let Some(cgroup) = here {
+            let unlisted = unlisted_for(process, cgroup.version);
+            return Ok(Self { unlisted, ..Self::open(cgroup)? });
+        }
+        let seen = Self::seen_by(process, &membership);
+        let listed = |seen: Self| Self { unlisted: unlisted_for(process, seen.cgroup.version), ..seen };
+        seen.map(listed).ok_or_else(|| match hierarchy {
+            Some(hierarchy) => {
+                let why = format!("it is not below {} in our cgroup namespace", hierarchy.mount.display());
+                Unavailable::new(SOURCE, why)
+            }
+            None => Unavailable::new(SOURCE, "no mount with the memory controller"),
+        })
+    }
+
+    /// Below the process's own root, where a container mounts its cgroup. That may be a hostile one: only a file system
+    /// of cgroups is read, and of it only a cgroup that has the process.
+    fn seen_by(process: &Process, membership: &str) -> Option<Self> {
+        let mounts = process.read_below("mountinfo", PLACE_BYTES_MAX).ok()?;
+        let controls_memory = |mount: &Path| {
+            let mut text = String::new();
+            let file = inside::file(process, &mount.join("cgroup.controllers").display().to_string());
+            let read = file.and_then(|file| file.take(PLACE_BYTES_MAX).read_to_string(&mut text));
+            read.is_ok() && names_memory(&text)
+        };
+        let theirs = Hierarchy::parse(&String::from_utf8_lossy(&mounts), controls_memory)?;
+        let top = Inside::folder(process, theirs.mount.to_str()?).ok()?.into_fd();
+        if !KINDS.contains(&(fstatfs(&top).ok()?.f_type as i64)) {
+            return None;
+        }
+        let mount = format!("/proc/self/fd/{}", top.as_raw_fd()).into();
+        let cgroup = Hierarchy { mount, ..theirs }.cgroup_of(process.pid(), membership)?;
+        let opened = Self::open(cgroup).ok()?;
+        opened.cgroup.pids().contains(&process.pid()).then_some(Self { _top: Some(top), ..opened })
+    }
+
+    /// Opens a memory cgroup that is known, such as one that was just made.
+    pub fn open(cgroup: Cgroup) -> Result<Self, Unavailable> {
+        let name = match cgroup.version {
+            CgroupVersion::V1 => "memory.usage_in_bytes",
+            CgroupVersion::V2 => "memory.current",
+        };
+        let usage = File::open(cgroup.folder.join(name)).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                Unavailable::new(SOURCE, format!("{} has no memory controller", cgroup.folder.display()))
+            }
+            _ => Unavailable::io(SOURCE, &e),
+        })?;
+        Ok(Self { cgroup, usage, unlisted: Vec::new(), _top: None })
+    }
+
+    /// The cgroup by its folder.
+    pub fn cgroup(&self) -> &Cgroup {
+        &self.cgroup
+    }
+
+    /// The name of the cgroup: the folder below the mount point, `/` for the mount point itself.
+    pub fn name(&self) -> String {
+        self.cgroup.name_of(&self.cgroup.folder)
+    }
+
+    /// On cgroup v2, the controllers that a JDK looks for in `/proc/cgroups` and that its process does not find there;
+    /// empty where the cgroup was not opened for a process.
+    pub fn unlisted(&self) -> &[&'static str] {
+        &self.unlisted
+    }
+
+    /// How many processes are in the cgroup, without those in cgroups below.
+    pub fn processes(&self) -> u64 {
+        self.cgroup.pids().len() as u64
+    }
+
+    /// The processes of the cgroup, and of those below, that can be seen from here.
+    pub fn pids(&self) -> Vec<u32> {
+        let all = std::iter::once(self.cgroup.clone()).chain(self.cgroup.below());
+        all.flat_map(|cgroup| cgroup.pids()).filter(|pid| *pid > 0).collect()
+    }
+
+    /// Charged now, with the cgroups below. For a sampler.
+    pub fn usage(&self, clock: &Clock) -> Read<Bytes> {
+        read_again::<64, _>(SOURCE, &self.usage, clock, size)
+    }
+
+    /// Everything, read file by file.
+    pub fn read(&self, clock: &Clock) -> Read<CgroupMemory> {
+        let usage = self.usage(clock)?.value;
+        Reading::take(clock, || {
+            let limit = self.cgroup.limit();
+            let size = |file| self.cgroup.size(file);
+            let (peak, swap, high) = match self.cgroup.version {
+                CgroupVersion::V1 => ("memory.max_usage_in_bytes", None, None),
+                CgroupVersion::V2 => ("memory.peak", size("memory.swap.current"), size("memory.high")),
+            };
+            let stat = self.cgroup.text("memory.stat");
+            let mut charge = stat
+                .and_then(|stat| Charge::parse(&stat, self.cgroup.version))
+                .ok_or_else(|| Unavailable::new(SOURCE, "memory.stat is missing or not in a known form"))?;
+            charge.kernel = charge.kernel.or_else(|| size("memory.kmem.usage_in_bytes"));
+            let swap = swap.or_else(|| Some(Bytes(size("memory.memsw.usage_in_bytes")?.0.saturating_sub(usage.0))));
+            let events = self.events(limit.as_ref());
+            let pressure = self.cgroup.text("memory.pressure").and_then(|text| Pressure::parse(&text));
+            Ok(CgroupMemory { usage, peak: size(peak), limit, high, swap, charge, events, pressure })
+        })
+    }
+
+    fn events(&self, limit: Option<&Limit>) -> Events {
+        let folder = limit.map_or(&self.cgroup.folder, |limit| &limit.folder);
+        let limited = Cgroup { folder: folder.clone(), ..self.cgroup.clone() };
+        let at_limit = match self.cgroup.version {
+            CgroupVersion::V1 => {
+                REFUSALS_V1.iter().filter_map(|file| limited.text(file)?.trim().parse::<u64>().ok()).sum()
+            }
+            CgroupVersion::V2 => limited.number("memory.events", "max").unwrap_or(0),
+        };
+        Events { oom_kills: self.cgroup.oom_kills().unwrap_or(0), at_limit }
+    }
+}
+
+/// What the process itself would read, for a container may have a file of its own in place of the kernel's.
+fn unlisted_for(process: &Process, version: CgroupVersion) -> Vec<&'static str> {
+    const LISTED: &str = "/proc/cgroups";
+    if version == CgroupVersion::V1 {
+        return Vec::new();
+    }
+    let mut text = String::new();
+    let file = inside::file(process, LISTED).or_else(|_| File::open(LISTED));
+    match file.and_then(|file| file.take(PLACE_BYTES_MAX).read_to_string(&mut text)) {
+        Ok(_) => cgroup::unlisted(&text),
+        Err(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    fn open(version: CgroupVersion, folder: PathBuf, mount: &Path) -> MemoryCgroup {
+        MemoryCgroup::open(Cgroup { version, folder, mount: mount.to_path_buf() }).unwrap()
+    }
+
+    /// A tree of files as in cgroup v2: the limit stands above, as under Slurm.
+    #[test]
+    fn the_smallest_limit_above_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let job = root.path().join("job");
+        let step = job.join("step");
+        fs::create_dir_all(&step).unwrap();
+        for (folder, name, content) in [
+            (&job, "memory.max", "67108864\n"),
+            (&job, "memory.events", "low 0\nhigh 0\nmax 42\noom 1\noom_kill 3\n"),
+            (&step, "memory.max", "max\n"),
+            (&step, "memory.current", "1048576\n"),
+            (&step, "memory.peak", "2097152\n"),
+            (&step, "memory.stat", "anon 4096\nfile 12288\nkernel 8192\nshmem 4096\npgmajfault 5\n"),
+            (&step, "memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\n"),
+            (&step, "cgroup.procs", "17\n0\n4711\n"),
+        ] {
+            fs::write(folder.join(name), content).unwrap();
+        }
+        let cgroup = open(CgroupVersion::V2, step, root.path());
+        let all = cgroup.read(&Clock::start()).unwrap().value;
+        assert_eq!((all.usage, all.peak), (Bytes::mib(1), Some(Bytes::mib(2))));
+        assert_eq!(all.limit, Some(Limit { bytes: Bytes::mib(64), folder: job }));
+        assert_eq!(all.events, Events { oom_kills: 1, at_limit: 42 });
+        assert_eq!((cgroup.processes(), cgroup.pids()), (3, vec![17, 4711]));
+        assert_eq!((all.charge.file, all.charge.kernel), (Bytes::kib(8), Some(Bytes::kib(8))));
+    }
+
+    #[test]
+    fn refused_charges_are_counted_whether_swap_is_accounted_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, content: &str| fs::write(folder.path().join(name), content).unwrap();
+        write("memory.usage_in_bytes", "4096\n");
+        write("memory.stat", "total_cache 0\ntotal_rss 4096\n");
+        write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
+        write("memory.failcnt", "3\n");
+        let cgroup = open(CgroupVersion::V1, folder.path().into(), folder.path());
+        let events = || cgroup.read(&Clock::start()).unwrap().value.events;
+        assert_eq!(events(), Events { oom_kills: 2, at_limit: 3 });
+        write("memory.memsw.failcnt", "4000\n");
+        assert_eq!(events(), Events { oom_kills: 2, at_limit: 4003 });
+    }
+
+    #[test]
+    fn own_cgroup_is_found_or_its_absence_explained() {
+        match MemoryCgroup::of(&Process::open(std::process::id()).unwrap()) {
+            Ok(cgroup) => assert!(cgroup.usage(&Clock::start()).is_ok()),
+            Err(why) => assert!(!why.why.is_empty()),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Replies to `VM.classloader_stats` (JDK 11–27): the class loaders, and the metaspace that the classes of each take.
+//!
+//! ```text
+//! ClassLoader         Parent              CLD*               Classes   ChunkSz   BlockSz  Type
+//! 0x00007efbcf07af08  0x00007efbcf07d1e8  0x00007efc50171d70       3      1280      1203  …ClassLoaders$AppClassLoader
+//! 0x0000000000000000  0x0000000000000000  0x00007efc50138be0    1000    557056    116329  <boot class loader>
+//!                                                                 13      5120      3227   + hidden classes
+//! ```
+//!
+//! Loader and parent are the addresses of their classes, so that loaders of one class cannot be told from each other.
+//! JDK 11, 21 and 25 count sizes in bytes, JDK 17 in words of 8.
+
+use super::text::address;
+use loadline_base::units::Bytes;
+use std::collections::HashSet;
+
+/// Prefix of the JVM's own loaders, which live as long as the JVM.
+const BUILT_IN: &str = "jdk.internal.loader.ClassLoaders$";
+const BOOT: u64 = 0;
+/// Characters of the name of a type; Java bounds it to 65,535 bytes only.
+const NAME_CHARS_MAX: usize = 512;
+
+/// A class loader with its classes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassLoader {
+    /// Address of the loader's data (`CLD*`), which stays where it is as long as the loader lives.
+    pub data: u64,
+    /// Address of the loader's class; 0 for the boot loader.
+    class: u64,
+    /// Address of the class of its parent.
+    parent: u64,
+    /// Name of its class, cut where it is too long for a name; `<boot class loader>` for that one.
+    pub name: String,
+    built_in: bool,
+    /// Classes that it has loaded, hidden ones among them.
+    pub classes: u64,
+    /// Hidden ones among them (of lambdas, proxies, scripts).
+    pub hidden_classes: u64,
+    /// Metaspace and class space that its classes have taken, hidden ones among them; in bytes or in words.
+    pub size: u64,
+    /// Bytes or words of `size` that are used.
+    pub used: u64,
+}
+
+/// Addresses of the classes of a loader and of its parent; 0 for the boot loader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoaderClasses {
+    /// Its own.
+    pub own: u64,
+    /// Its parent's.
+    pub parent: u64,
+}
+
+impl ClassLoader {
+    /// One without classes so far, as it is found elsewhere; `name` is that of its class.
+    pub fn found(data: u64, LoaderClasses { own, parent }: LoaderClasses, name: &str) -> Self {
+        let (name, built_in) = match own {
+            BOOT => ("<boot class loader>".to_owned(), true),
+            _ => (name.chars().take(NAME_CHARS_MAX).collect(), name.starts_with(BUILT_IN)),
+        };
+        Self { data, class: own, parent, name, built_in, classes: 0, hidden_classes: 0, size: 0, used: 0 }
+    }
+}
+
+/// Parses a reply; lines of another form are left out.
+pub fn parse(text: &str) -> Vec<ClassLoader> {
+    let mut loaders: Vec<ClassLoader> = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().take(7).collect();
+        match (words.as_slice(), loaders.last_mut()) {
+            ([class, parent, data, classes, size, used, name], _) if class.starts_with("0x") => {
+                let [Some(class), Some(parent), Some(data)] = [class, parent, data].map(|text| address(text)) else {
+                    continue;
+                };
+                let [Ok(classes), Ok(size), Ok(used)] = [classes, size, used].map(|text| text.parse()) else {
+                    continue;
+                };
+                let built_in = class == BOOT || name.starts_with(BUILT_IN);
+                let name = behind(line, 6).chars().take(NAME_CHARS_MAX).collect();
+                let hidden_classes = 0;
+                loaders.push(ClassLoader { data, class, parent, name, built_in, classes, hidden_classes, size, used });
+            }
+            ([classes, size, used, "+", ..], Some(last)) => {
+                let number = |text: &str| text.parse().unwrap_or(0);
+                last.classes = last.classes.saturating_add(number(classes));
+                last.hidden_classes = last.hidden_classes.saturating_add(number(classes));
+                last.size = last.size.saturating_add(number(size));
+                last.used = last.used.saturating_add(number(used));
+            }
+            _ => {}
+        }
+    }
+    loaders
+}
+
+/// What stands behind so many words: a name may have blanks, as that of the boot loader.
+fn behind(line: &str, words: usize) -> &str {
+    let next = |rest: &str| rest.find(char::is_whitespace).unwrap_or(rest.len());
+    (0..words).fold(line.trim(), |rest, _| rest[next(rest)..].trim_start())
+}
+
+/// Bytes in the unit of the sizes. `committed` is all of metaspace and class space, which tells bytes from words: no
+/// more than that can be used. (Chunks are committed late.)
+fn unit_bytes(loaders: &[ClassLoader], committed: Bytes) -> u64 {
+    let used = loaders.iter().fold(0u64, |sum, loader| sum.saturating_add(loader.used));
+    if used.saturating_mul(8) <= committed.0 { 8 } else { 1 }
+}
+
+/// The loaders with their sizes in bytes; `committed` is all of metaspace and class space.
+pub fn in_bytes(mut loaders: Vec<ClassLoader>, committed: Bytes) -> Vec<ClassLoader> {
+    let unit = unit_bytes(&loaders, committed);
+    for loader in &mut loaders {
+        loader.size = loader.size.saturating_mul(unit);
+        loader.used = loader.used.saturating_mul(unit);
+    }
+    loaders
+}
+
+/// What the loaders hold that may be garbage: neither the JVM's own nor the parents of others. `committed` is
+/// all of metaspace and class space.
+pub fn may_be_garbage(loaders: &[ClassLoader], committed: Bytes) -> Bytes {
+    Bytes(leaves(loaders).saturating_mul(unit_bytes(loaders, committed)))
+}
+
+/// The same in the unit of the sizes.
+pub fn leaves(loaders: &[ClassLoader]) -> u64 {
+    let parents: HashSet<u64> =
+        loaders.iter().filter(|loader| loader.parent != loader.class).map(|loader| loader.parent).collect();
+    let leaves = loaders.iter().filter(|loader| !loader.built_in && !parents.contains(&loader.class));
+    leaves.fold(0u64, |sum, loader| sum.saturating_add(loader.size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line each of JDK 17, of which the last has hidden classes.
+    const REPLY: &str = "4711:
+ClassLoader         Parent              CLD*               Classes   ChunkSz   BlockSz  Type
+0x00007efbcf07af08  0x00007efbcf07d1e8  0x00007efc50171d70       3      1280      1203  jdk.internal.loader.ClassLoaders$AppClassLoader
+0x00007efbcf1000a0  0x00007efbcf07af08  0x00007efc50170000     900   9000000   8111111  java.net.URLClassLoader
+0x00007efbcf2000b0  0x00007efbcf1000a0  0x00007efc50170001      20    100000     81111  web.Loader
+0x00007efbcf2000b0  0x00007efbcf1000a0  0x00007efc50170002      20    100000     81111  web.Loader
+                                                                 4      5000      3000   + hidden classes
+0x0000000000000000  0x0000000000000000  0x00007efc50138be0    1000    557056    116329  <boot class loader>
+                                                                13      5120      3227   + hidden classes
+Total = 6                                                     1040    577920    133915
+ChunkSz: Total size of all allocated metaspace chunks
+";
+
+    #[test]
+    fn loaders_have_their_hidden_classes() {
+        let loaders = parse(REPLY);
+        let sizes: Vec<u64> = loaders.iter().map(|loader| loader.size).collect();
+        assert_eq!(sizes, [1280, 9_000_000, 100_000, 105_000, 562_176]);
+        let last = &loaders[4];
+        assert_eq!((last.name.as_str(), last.data), ("<boot class loader>", 0x7efc_5013_8be0));
+        assert_eq!((last.classes, last.hidden_classes, last.used), (1013, 13, 119_556));
+        assert_eq!(parse(""), []);
+    }
+
+    #[test]
+    fn only_who_is_nobodys_parent_may_be_garbage() {
+        let used = 1203 + 8_111_111 + 2 * 81_111 + 3000 + 116_329 + 3227;
+        assert_eq!(may_be_garbage(&parse(REPLY), Bytes(8 * used - 1)), Bytes(205_000));
+        assert_eq!(may_be_garbage(&parse(REPLY), Bytes(8 * used)), Bytes(8 * 205_000), "words");
+    }
+
+    #[test]
+    fn names_are_what_stands_in_the_reply_and_no_longer_than_names_are() {
+        let row = |name: &str| format!("0x10 0x20 0x30 1 2 3  {name}\n");
+        let name = |text: &str| parse(&row(text))[0].name.clone();
+        assert_eq!(name("a.<b>x</b>`\u{1b}[31m"), "a.<b>x</b>`\u{1b}[31m");
+        assert_eq!(name("1 of  2"), "1 of  2");
+        assert_eq!(name(&"x".repeat(70_000)).len(), NAME_CHARS_MAX);
+        assert_eq!(parse("0x10 0x20 0x30 1 2 99999999999999999999 a.B\n"), []);
+    }
+
+    #[test]
+    fn ten_thousand_loaders_of_as_many_types_are_read_at_once() {
+        let rows = |n: u64| format!("{n:#x} {:#x} {n:#x} 1 20 10 web.Loader{n}\n", n + 1);
+        let text: String = (1..=10_000).map(|n| rows(2 * n)).collect();
+        let loaders = parse(&text);
+        assert_eq!(loaders.len(), 10_000);
+        assert_eq!(may_be_garbage(&loaders, Bytes(100_000)), Bytes(200_000));
+    }
+
+    #[test]
+    fn replies_cut_anywhere_are_no_harm() {
+        for end in 0..=REPLY.len() {
+            let loaders = parse(&REPLY[..end]);
+            assert!(loaders.len() <= 5 && may_be_garbage(&loaders, Bytes(1 << 24)) <= Bytes(8 * 9_205_000));
+        }
+    }
+}

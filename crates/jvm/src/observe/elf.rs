@@ -1,0 +1,294 @@
+//! A library by its file (man 5 elf), 64-bit little-endian only: how much address space it takes, from its program
+//! headers, since behind what is mapped from its file lies its zero-initialised data, which no name in `maps` gives
+//! away; and where its names stand.
+//!
+//! By hand, and a piece at a time: a crate would hold all names of libjvm at once, some 8 MB for one of them.
+
+use super::memory::{Memory, ProcessMemory};
+use super::pagemap::PageMap;
+use super::procfs::{Process, open_below, read_from_start};
+use super::{inside, memory};
+use crate::kernel::mapping::{DELETED, Mapping};
+use crate::kernel::process::page_size;
+use memchr::memmem::Finder;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Header and program headers; the largest seen have 13 of 56 bytes.
+const HEAD: usize = 4096;
+const PT_LOAD: u32 = 1;
+const MAGIC: &[u8; 6] = b"\x7fELF\x02\x01";
+
+/// A library in memory, with its zero-initialised data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// First address.
+    pub start: u64,
+    /// First address behind.
+    pub end: u64,
+    /// The file of the library.
+    pub path: String,
+}
+
+/// From the lowest to the highest address of its segments, in whole pages of this size: 64-bit little-endian only.
+pub fn span(head: &[u8], page: u64) -> Option<u64> {
+    let number = |at: usize, len: usize| number(head, at, len);
+    (head.get(..6)? == MAGIC).then_some(())?;
+    let (table, size, count) = (number(0x20, 8)?, number(0x36, 2)?, number(0x38, 2)?);
+    let mut ends: Option<(u64, u64)> = None;
+    for n in 0..count {
+        let at = usize::try_from(table.checked_add(n * size)?).ok()?;
+        if number(at, 4)? as u32 == PT_LOAD {
+            let start = number(at + 0x10, 8)?;
+            let end = start.checked_add(number(at + 0x28, 8)?)?;
+            ends = Some(ends.map_or((start, end), |(low, high)| (low.min(start), high.max(end))));
+        }
+    }
+    let (low, high) = ends?;
+    Some(high.checked_next_multiple_of(page)? - low / page * page)
+}
+
+/// Which of a library's two lists of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// `.dynsym`: what it gives to others.
+    Exported,
+    /// `.symtab`: all of its own, unless the build was stripped.
+    All,
+}
+
+/// `sizeof (Elf64_Shdr)` and `sizeof (Elf64_Sym)`.
+const SECTION: u64 = 64;
+const SYMBOL: usize = 24;
+/// What is read of a file at once.
+const PIECE: usize = 64 << 10;
+/// A library has some 40 sections.
+const SECTIONS_MAX: u64 = 4096;
+/// All names of a libjvm with the symbols of a debugger have some 10 MB.
+const SECTION_BYTES_MAX: u64 = 256 << 20;
+/// A name stands in a library once, and at the end of a few longer ones.
+const PLACES_MAX: usize = 4096;
+/// `SHT_SYMTAB` and `SHT_DYNSYM`.
+const SYMBOLS_ALL: u32 = 2;
+const SYMBOLS_EXPORTED: u32 = 11;
+
+/// A stretch of a file.
+#[derive(Debug, Clone, Copy)]
+struct Section {
+    kind: u32,
+    /// Of the section with the names.
+    link: u32,
+    start: u64,
+    size: u64,
+}
+
+/// Where these names stand, in bytes from the first address of the library; `None` for one that is not defined there.
+/// All of libjvm's (2.4 MB with 5 MB of names) take some 3 ms.
+///
+/// # Errors
+/// Where the file cannot be read, is cut, or has a section as large as no library has.
+pub fn symbols<const N: usize>(file: &File, names: Names, wanted: [&str; N]) -> io::Result<[Option<u64>; N]> {
+    let mut found = [None; N];
+    let sections = sections(file)?;
+    let kind = if names == Names::Exported { SYMBOLS_EXPORTED } else { SYMBOLS_ALL };
+    let Some(table) = sections.iter().find(|section| section.kind == kind) else { return Ok(found) };
+    let Some(strings) = sections.get(table.link as usize) else { return Ok(found) };
+    let mut places: BTreeMap<u32, usize> = BTreeMap::new();
+    let ends: Vec<Finder> =
+        wanted.iter().map(|name| Finder::new(&[name.as_bytes(), b"\0"].concat()).into_owned()).collect();
+    let overlap = ends.iter().map(|name| name.needle().len()).max().unwrap_or(0);
+    pieces(file, *strings, overlap, |at, piece| {
+        for (n, name) in ends.iter().enumerate() {
+            // Linkers let a name begin inside a longer one with the same end.
+            let room = PLACES_MAX.saturating_sub(places.len());
+            places.extend(name.find_iter(piece).take(room).map(|inside| ((at + inside as u64) as u32, n)));
+        }
+    })?;
+    pieces(file, *table, 0, |_, piece| {
+        for symbol in piece.chunks_exact(SYMBOL) {
+            let [a, b, c, d, _, _, section @ ..] = symbol else { continue };
+            let place = places.get(&u32::from_le_bytes([*a, *b, *c, *d]));
+            if let Some(n) = place.filter(|_| section[..2] != [0, 0]) {
+                found[*n] = number(symbol, 8, 8);
+            }
+        }
+    })?;
+    Ok(found)
+}
+
+/// Whether a process runs a native image of GraalVM, which exports its version (`VMFeature.java`).
+pub fn is_native_image(process: &Process) -> bool {
+    const VERSION: &str = "__svm_version_info";
+    let program = open_below(process.folder(), "exe");
+    program.and_then(|file| symbols(&file, Names::Exported, [VERSION])).is_ok_and(|[version]| version.is_some())
+}
+
+fn sections(file: &File) -> io::Result<Vec<Section>> {
+    let mut head = [0; 64];
+    file.read_exact_at(&mut head, 0)?;
+    let cut = || io::Error::from(io::ErrorKind::InvalidData);
+    let [Some(table), Some(size), Some(count)] =
+        [number(&head, 0x28, 8), number(&head, 0x3a, 2), number(&head, 0x3c, 2)]
+    else {
+        return Err(cut());
+    };
+    if head[..6] != *MAGIC || size != SECTION || count > SECTIONS_MAX {
+        return Err(cut());
+    }
+    let mut bytes = vec![0; (count * SECTION) as usize];
+    file.read_exact_at(&mut bytes, table)?;
+    let section = |bytes: &[u8]| {
+        let (kind, link) = (number(bytes, 4, 4)? as u32, number(bytes, 40, 4)? as u32);
+        Some(Section { kind, link, start: number(bytes, 24, 8)?, size: number(bytes, 32, 8)? })
+    };
+    bytes.chunks_exact(SECTION as usize).map(|bytes| section(bytes).ok_or_else(cut)).collect()
+}
+
+/// Hands out a section piece by piece, with where in it each begins. Each but the last ends in whole symbols, and
+/// begins with the last `overlap` bytes of the one before.
+fn pieces(file: &File, section: Section, overlap: usize, mut each: impl FnMut(u64, &[u8])) -> io::Result<()> {
+    if section.size > SECTION_BYTES_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let whole = PIECE / SYMBOL * SYMBOL;
+    let mut buffer = vec![0; whole + overlap];
+    let mut at = 0;
+    while at < section.size {
+        let before = overlap.min(usize::try_from(at).unwrap_or(overlap));
+        let len = usize::try_from(section.size - at).map_or(whole, |left| left.min(whole));
+        let begin = at - before as u64;
+        let from = section.start.checked_add(begin).ok_or(io::ErrorKind::InvalidData)?;
+        let piece = &mut buffer[..before + len];
+        file.read_exact_at(piece, from)?;
+        each(begin, piece);
+        at += len as u64;
+    }
+    Ok(())
+}
+
+/// A little-endian number of so many bytes.
+fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
+    Some(memory::number(bytes.get(at..at.checked_add(len)?)?))
+}
+
+/// The libraries among the mappings that take more address space than their file gives. Many programs delete a library
+/// that they unpacked once it is loaded; its headers are then read from memory, where they are mapped.
+pub fn images(process: &Process, maps: &[Mapping]) -> Vec<Image> {
+    let mut spans: BTreeMap<&str, Option<u64>> = BTreeMap::new();
+    let mut images = Vec::new();
+    for first in maps.iter().filter(|mapping| mapping.offset == 0 && mapping.inode != 0) {
+        let Some(path) = first.file() else { continue };
+        let executable = |mapping: &Mapping| mapping.path == first.path && mapping.perms.contains('x');
+        if !maps.iter().any(executable) {
+            continue;
+        }
+        let span = *spans.entry(&first.path).or_insert_with(|| {
+            let mut buffer = [0; HEAD];
+            if first.path.ends_with(DELETED) {
+                return span(mapped_head(process, first, &mut buffer)?, page_size().0);
+            }
+            let file = inside::file(process, path).ok()?;
+            span(read_from_start(&file, &mut buffer).ok()?, page_size().0)
+        });
+        if let Some(span) = span {
+            images.push(Image { start: first.start, end: first.start.saturating_add(span), path: path.to_owned() });
+        }
+    }
+    images
+}
+
+/// The first page of a mapping, unless reading it would bring it into memory.
+fn mapped_head<'b>(process: &Process, first: &Mapping, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    let mut present = false;
+    let end = first.start.checked_add(HEAD as u64)?;
+    PageMap::open(process).ok()?.runs(first.start, end, &mut |run| present |= !run.swapped).ok()?;
+    let is_read = present && ProcessMemory::open(process).ok()?.read(first.start, buffer);
+    is_read.then_some(&*buffer)
+}
+
+/// The allocator whose name stands in a library's file; `None` where none does, or the file cannot be read.
+pub fn allocator_named(process: &Process, path: &str) -> Option<&'static str> {
+    const NAMES: [&str; 3] = ["mimalloc", "tcmalloc", "jemalloc"];
+    let file = inside::file(process, path).ok()?;
+    let size = file.metadata().ok()?.len().min(SECTION_BYTES_MAX);
+    let finders = NAMES.map(Finder::new);
+    let mut found = None;
+    pieces(&file, Section { kind: 0, link: 0, start: 0, size }, 8, |_, piece| {
+        let named = || NAMES.iter().zip(&finders).find(|(_, finder)| finder.find(piece).is_some());
+        found = found.or_else(|| named().map(|(name, _)| *name));
+    })
+    .ok()?;
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_executable_ends_behind_its_file() {
+        let process = Process::open(std::process::id()).unwrap();
+        let maps = super::super::maps::read(&process, &loadline_base::clock::Clock::start()).unwrap().value;
+        let exe = process.exe().unwrap();
+        let image = images(&process, &maps).into_iter().find(|image| image.path == exe.to_str().unwrap()).unwrap();
+        // A backtrace of another test maps the file once more, elsewhere.
+        let near = |mapping: &&Mapping| mapping.start.abs_diff(image.start) < 1 << 30;
+        let own = maps.iter().filter(|mapping| mapping.path == image.path).filter(near);
+        let last = own.map(|mapping| mapping.end).max().unwrap();
+        assert!(image.end >= last && image.end - last < 64 << 20, "{image:?} {last:x}");
+    }
+
+    #[test]
+    fn foreign_bytes_have_no_span() {
+        assert_eq!(span(b"", 4096), None);
+        assert_eq!(span(&[0x7f; 4096], 4096), None);
+        let mut head = vec![0xff; 4096];
+        head[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        assert_eq!(span(&head, 4096), None);
+    }
+
+    /// A library with the names `ab` (at 16) and `b` (not defined there), whose names are so large by its own account.
+    fn library(names_size: u64) -> Vec<u8> {
+        let names = b"\0ab\0";
+        let symbol = |name: u32, section: u16, value: u64| {
+            [&name.to_le_bytes()[..], &[0, 0], &section.to_le_bytes(), &value.to_le_bytes(), &[0; 8]].concat()
+        };
+        let symbols = [symbol(1, 1, 16), symbol(2, 0, 7)].concat();
+        let section = |kind: u32, link: u32, start: u64, size: u64| {
+            let numbers = [start, size].map(u64::to_le_bytes).concat();
+            [&[0; 4], &kind.to_le_bytes()[..], &[0; 16], &numbers, &link.to_le_bytes(), &[0; 20]].concat()
+        };
+        let (table, start) = (64_u64, 64 + 2 * SECTION);
+        let sections =
+            [section(3, 0, start, names_size), section(SYMBOLS_EXPORTED, 0, start + 4, symbols.len() as u64)].concat();
+        let mut head = vec![0; 64];
+        head[..6].copy_from_slice(MAGIC);
+        head[0x28..0x30].copy_from_slice(&table.to_le_bytes());
+        (head[0x3a], head[0x3c]) = (SECTION as u8, 2);
+        [head, sections, names.to_vec(), symbols].concat()
+    }
+
+    fn found(library: &[u8]) -> io::Result<[Option<u64>; 2]> {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(library, 0).unwrap();
+        symbols(&file, Names::Exported, ["ab", "b"])
+    }
+
+    #[test]
+    fn names_are_found_where_they_are_defined_and_a_library_that_is_cut_is_refused() {
+        let whole = library(4);
+        assert_eq!(found(&whole).unwrap(), [Some(16), None]);
+        for end in 0..whole.len() {
+            assert!(found(&whole[..end]).is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn what_is_larger_than_any_library_is_not_read() {
+        for size in [SECTION_BYTES_MAX + 1, 1 << 40, u64::MAX] {
+            assert_eq!(found(&library(size)).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        }
+    }
+}

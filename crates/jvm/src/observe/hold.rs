@@ -1,0 +1,204 @@
+//! Holds every thread of a process still for some milliseconds (man 2 ptrace: `PTRACE_SEIZE`, `PTRACE_INTERRUPT`).
+//!
+//! Not by SIGSTOP: that is told to the parent (a shell takes its terminal back), and a Loadline that is killed in
+//! between would leave the process stopped for good. A tracer that dies lets its threads go.
+
+use super::Unavailable;
+use super::procfs::Process;
+use crate::kernel::process::Stat;
+use loadline_base::clock::Clock;
+use nix::errno::Errno;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::collections::HashSet;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+const SOURCE: &str = "ptrace";
+/// A running thread stops within microseconds; one in an uninterruptible wait may not stop at all.
+const STOPS_WITHIN: Duration = Duration::from_millis(50);
+/// While threads are seized, others may be started; each round finds the new ones.
+const ROUNDS_MAX: usize = 10;
+/// Another Loadline holds a process for milliseconds at a time, and on a busy machine a thread may wait for a CPU for
+/// longer than a process is to stand still: for so long it is tried again. Between two attempts all threads run for
+/// this, and for twice as long as they stood still.
+const TRIED_FOR: Duration = Duration::from_secs(3);
+const BETWEEN: Duration = Duration::from_millis(10);
+/// So often a thread is seized that nobody is seen to trace.
+const SEIZED_TIMES: usize = 5;
+
+/// A process whose threads stand still until this is dropped.
+///
+/// If the process ends meanwhile, what is left of it is let go only when the holding thread ends: its parent waits till
+/// then. So hold in a thread of its own.
+#[derive(Debug)]
+pub struct Held {
+    threads: Vec<Thread>,
+    since_ns: u64,
+    clock: Clock,
+    /// Only the thread that seized may release.
+    not_send: PhantomData<*const ()>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    id: Pid,
+    stopped: bool,
+    /// A signal that was on its way when the thread stopped, to be delivered at release.
+    signal: Option<Signal>,
+}
+
+impl Held {
+    /// Stops all threads.
+    ///
+    /// # Errors
+    /// Where tracing is not permitted, a debugger stays attached, or a thread does not stop; all run on then.
+    pub fn all_threads(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
+        let began = clock.now();
+        loop {
+            let tried = clock.now();
+            match Self::all_threads_within(STOPS_WITHIN, process, clock) {
+                Err(why) if why.is_early && clock.now() < began + TRIED_FOR => {
+                    clock.sleep(BETWEEN + 2 * (clock.now() - tried));
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn all_threads_within(limit: Duration, process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
+        let mut held = Self { threads: Vec::new(), since_ns: clock.now_ns(), clock: *clock, not_send: PhantomData };
+        for _ in 0..ROUNDS_MAX {
+            match held.seize_new(process)? {
+                false if held.threads.is_empty() => return Err(Unavailable::new(SOURCE, "the process has ended")),
+                false => return Ok(held),
+                true => {}
+            }
+            if !held.wait_for_stops(limit) {
+                return Err(held.late(process, limit));
+            }
+        }
+        Err(Unavailable::new(SOURCE, "threads are started faster than they can be held"))
+    }
+
+    /// For how long the threads have stood still, from the first one on.
+    pub fn lasted(&self) -> Duration {
+        Duration::from_nanos(self.clock.now_ns().saturating_sub(self.since_ns))
+    }
+
+    /// Seizes and interrupts the threads that are not yet held; whether there were any.
+    fn seize_new(&mut self, process: &Process) -> Result<bool, Unavailable> {
+        let known = self.threads.len();
+        // All that is held stands still meanwhile: with 10,000 threads a search through them all for each takes 64 ms.
+        let held: HashSet<Pid> = self.threads.iter().map(|thread| thread.id).collect();
+        for id in process.threads()? {
+            let id = Pid::from_raw(id.cast_signed());
+            if held.contains(&id) {
+                continue;
+            }
+            match seize(process, id) {
+                Ok(()) => self.threads.push(Thread { id, stopped: false, signal: None }),
+                // The thread has ended: `task` is no longer listing it, or still is.
+                Err((Errno::ESRCH, _)) => {}
+                Err((Errno::EPERM, _)) if has_ended(process, id) => {}
+                Err((why, tracer)) => return Err(refused(why, tracer)),
+            }
+        }
+        for thread in &self.threads[known..] {
+            // A thread that ended meanwhile says so when it is waited for.
+            let _ = ptrace::interrupt(thread.id);
+        }
+        Ok(self.threads.len() > known)
+    }
+
+    /// Whether all stop before they have stood still for so long.
+    fn wait_for_stops(&mut self, limit: Duration) -> bool {
+        loop {
+            let mut gone = false;
+            for thread in self.threads.iter_mut().filter(|thread| !thread.stopped) {
+                match waitpid(thread.id, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG)) {
+                    Ok(WaitStatus::StillAlive) => {}
+                    Ok(WaitStatus::Stopped(_, signal)) => {
+                        thread.stopped = true;
+                        thread.signal = Some(signal);
+                    }
+                    Ok(WaitStatus::PtraceEvent(..)) => thread.stopped = true,
+                    _ => gone = true,
+                }
+                if gone {
+                    thread.id = Pid::from_raw(0);
+                    break;
+                }
+            }
+            if gone {
+                self.threads.retain(|thread| thread.id.as_raw() != 0);
+            } else if self.threads.iter().all(|thread| thread.stopped) {
+                return true;
+            }
+            if self.lasted() > limit {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Why an attempt ended: one that could run has only found no CPU yet, another waits for a device.
+    fn late(&self, process: &Process, limit: Duration) -> Unavailable {
+        let mut moving = self.threads.iter().filter(|thread| !thread.stopped);
+        let is_early = moving.all(|thread| stat(process, thread.id).is_none_or(|stat| stat.state != 'D'));
+        let why = format!("a thread did not stop within {} ms", limit.as_millis());
+        Unavailable { is_early, ..Unavailable::new(SOURCE, why) }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Only a stopped thread can be released, and an attempt may have ended before all were.
+        for thread in self.threads.iter().filter(|thread| !thread.stopped) {
+            let _ = ptrace::interrupt(thread.id);
+        }
+        let limit = self.lasted() + STOPS_WITHIN;
+        let _ = self.wait_for_stops(limit);
+        for thread in &self.threads {
+            // One that still runs is let go when this thread ends.
+            let _ = ptrace::detach(thread.id, thread.signal);
+        }
+    }
+}
+
+/// The kernel refuses to have a dead thread seized as if that were not permitted.
+fn has_ended(process: &Process, id: Pid) -> bool {
+    stat(process, id).is_none_or(|stat| stat.has_ended())
+}
+
+fn stat(process: &Process, id: Pid) -> Option<Stat> {
+    process.thread_stat(id.as_raw().cast_unsigned(), 1)
+}
+
+/// Seizes a thread, or says why not and who traces it. A tracer may have let it go before it is looked for.
+fn seize(process: &Process, id: Pid) -> Result<(), (Errno, Option<u32>)> {
+    let mut refusal = (Errno::EPERM, None);
+    for _ in 0..SEIZED_TIMES {
+        let Err(why) = ptrace::seize(id, Options::empty()) else { return Ok(()) };
+        refusal = (why, process.thread_status(id.as_raw().cast_unsigned()).and_then(|status| status.tracer));
+        if refusal.0 != Errno::EPERM || refusal.1.is_some() {
+            break;
+        }
+    }
+    Err(refusal)
+}
+
+fn refused(why: Errno, tracer: Option<u32>) -> Unavailable {
+    let text = match (why, tracer) {
+        (Errno::EPERM, Some(id)) => format!("thread {id} holds its threads: a debugger, or another Loadline"),
+        (Errno::EPERM, None) => "no permission to hold its threads".to_owned(),
+        (other, _) => other.desc().to_owned(),
+    };
+    Unavailable { is_early: tracer.is_some(), ..Unavailable::new(SOURCE, text) }
+}
+
+#[cfg(test)]
+#[path = "hold_tests.rs"]
+mod tests;

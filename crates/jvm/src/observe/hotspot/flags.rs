@@ -1,0 +1,186 @@
+//! Every flag of a JVM with its value and where that came from (`JVMFlag`, `jvmFlag.hpp`, JDK 11–27), some 1,270 of
+//! them: what `-XX:+PrintFlagsFinal` would have printed, without asking.
+
+use super::super::Unavailable;
+use super::super::memory::Memory;
+use super::super::vm_flags;
+use super::{SOURCE, Tables};
+use serde::{Deserialize, Serialize};
+
+/// Ten times what there is.
+const FLAGS_MAX: u64 = 16_384;
+/// The types of values, in the order in which HotSpot numbers them (`JVM_FLAG_TYPES`).
+const TYPES: [Type; 10] = [
+    Type::Bool,
+    Type::Int,
+    Type::Uint,
+    Type::Signed,
+    Type::Unsigned,
+    Type::Unsigned,
+    Type::Unsigned,
+    Type::Double,
+    Type::Text,
+    Type::Text,
+];
+/// The same by name, which is how JDK 11 says them.
+const NAMES: [&str; 10] =
+    ["bool", "int", "uint", "intx", "uintx", "uint64_t", "size_t", "double", "ccstr", "ccstrlist"];
+/// The bits that say who set a flag, where the JVM does not describe them (`JVMFlag::VALUE_ORIGIN_MASK`, JDK 11).
+const ORIGIN_MASK: u64 = 15;
+/// Flags that all releases have, with the numbers of their types: where one differs, the order is another.
+const KNOWN: [(&str, u32); 4] = [("UseSerialGC", 0), ("MaxHeapSize", 6), ("MaxRAMPercentage", 7), ("ErrorFile", 8)];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Bool,
+    Int,
+    Uint,
+    Signed,
+    Unsigned,
+    Double,
+    Text,
+}
+
+/// A flag in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flag {
+    /// Without `-XX:` and sign.
+    pub name: String,
+    /// As `VM.flags` prints it: `true`, `8388608`, `75.000000`; empty for a text that is not set.
+    pub value: String,
+    /// Who set it; `None` for one at its default.
+    pub origin: Option<FlagOrigin>,
+}
+
+impl Flag {
+    /// As the command line spells it.
+    pub fn spelled(&self) -> String {
+        vm_flags::spelled(&self.name, &self.value)
+    }
+}
+
+/// Who set a flag.
+// `JVMFlagOrigin` of jvmFlag.hpp; its descriptions stand in the published schemas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FlagOrigin {
+    /// The command line, `JDK_JAVA_OPTIONS` among it.
+    CommandLine,
+    /// `JAVA_TOOL_OPTIONS` or `_JAVA_OPTIONS`.
+    Environment,
+    /// A file named by `-XX:Flags` or `-XX:VMOptionsFile`.
+    File,
+    /// Somebody at run time, or another way.
+    #[default]
+    Other,
+    /// The JVM itself, by the machine or by other flags.
+    Ergonomic,
+}
+
+/// All flags of a JVM.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Flags {
+    /// In the JVM's own order.
+    pub list: Vec<Flag>,
+}
+
+impl Flags {
+    /// Reads all flags.
+    ///
+    /// # Errors
+    /// Where the JVM does not describe them, numbers their types in another way, or memory cannot be read.
+    pub fn read(memory: &dyn Memory, tables: &Tables) -> Result<Self, Unavailable> {
+        let unread = || Unavailable::new(SOURCE, "its flags could not be read");
+        let word = |field: &str| memory.u64(tables.address(&[field])?).ok_or_else(unread);
+        let (flags, count, size) = (word("JVMFlag::flags")?, word("JVMFlag::numFlags")?, tables.size("JVMFlag")?);
+        let offset = |field: &str| tables.offset(&[field]);
+        let [name, at, kind, origin] = [
+            offset("JVMFlag::_name")?,
+            offset("JVMFlag::_addr")?,
+            offset("JVMFlag::_type")?,
+            offset("JVMFlag::_flags")?,
+        ];
+        // A release that describes the mask has numbers for types; JDK 11 has a pointer to a text.
+        let mask = tables.constant("JVMFlag::VALUE_ORIGIN_MASK");
+        let numbered = mask.is_ok();
+        let mask = mask.unwrap_or(ORIGIN_MASK) as u32;
+        let type_of = |at: u64| match numbered {
+            true => memory.u32(at),
+            false => {
+                let text = memory.text(memory.u64(at)?)?;
+                NAMES.iter().position(|name| *name == text).map(|number| number as u32)
+            }
+        };
+        let read = |flag: u64| {
+            let text = memory.u64(flag.checked_add(name)?)?;
+            // The last row has no name.
+            if text == 0 {
+                return Some(None);
+            }
+            let (name, kind) = (memory.text(text)?, type_of(flag.checked_add(kind)?)?);
+            if KNOWN.iter().any(|(known, number)| *known == name && *number != kind) {
+                return None;
+            }
+            let value = value(memory, memory.u64(flag.checked_add(at)?)?, *TYPES.get(kind as usize)?)?;
+            let origin = FlagOrigin::of(memory.u32(flag.checked_add(origin)?)? & mask);
+            Some(Some(Flag { name, value, origin }))
+        };
+        if count > FLAGS_MAX || size == 0 || flags.checked_add(count.saturating_mul(size)).is_none() {
+            return Err(unread());
+        }
+        let rows = (0..count).map(|n| read(flags + n * size));
+        let list: Vec<Option<Flag>> = rows.collect::<Option<_>>().ok_or_else(unread)?;
+        Ok(Self { list: list.into_iter().flatten().collect() })
+    }
+
+    /// The value of a flag; `None` for one that this JVM does not have.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.list.iter().find(|flag| flag.name == name).map(|flag| flag.value.as_str())
+    }
+
+    /// Whether a switch is on; `None` for one that this JVM does not have.
+    pub fn is_on(&self, name: &str) -> Option<bool> {
+        self.get(name).map(|value| value == "true")
+    }
+
+    /// Those that are not at their default, as `VM.flags` lists them.
+    pub fn changed(&self) -> vm_flags::Flags {
+        let changed = self.list.iter().filter(|flag| flag.origin.is_some());
+        let mut list: Vec<_> = changed.map(|flag| (flag.name.clone(), flag.value.clone())).collect();
+        list.sort();
+        vm_flags::Flags { list }
+    }
+}
+
+impl FlagOrigin {
+    /// All, those of the user first.
+    pub const ALL: [Self; 5] = [Self::CommandLine, Self::Environment, Self::File, Self::Other, Self::Ergonomic];
+
+    /// By the JVM's number; `None` for 0, which is nobody.
+    fn of(number: u32) -> Option<Self> {
+        match number {
+            0 => None,
+            1 => Some(Self::CommandLine),
+            2 => Some(Self::Environment),
+            3 => Some(Self::File),
+            5 => Some(Self::Ergonomic),
+            _ => Some(Self::Other),
+        }
+    }
+}
+
+/// A value in words.
+fn value(memory: &dyn Memory, at: u64, of: Type) -> Option<String> {
+    Some(match of {
+        Type::Bool => (memory.u8(at)? != 0).to_string(),
+        Type::Int => memory.u32(at)?.cast_signed().to_string(),
+        Type::Uint => memory.u32(at)?.to_string(),
+        Type::Signed => memory.u64(at)?.cast_signed().to_string(),
+        Type::Unsigned => memory.u64(at)?.to_string(),
+        Type::Double => format!("{:.6}", f64::from_bits(memory.u64(at)?)),
+        Type::Text => match memory.u64(at)? {
+            0 => String::new(),
+            text => memory.text(text)?,
+        },
+    })
+}

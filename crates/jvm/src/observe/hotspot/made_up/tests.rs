@@ -1,0 +1,83 @@
+//! Whatever is made up is read by its laws: random plans, the corpus of the fuzzers, and what is near it.
+
+use super::{classes, tables, threads};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use std::path::Path;
+
+/// A few seconds for each.
+const MANGLED: usize = if cfg!(debug_assertions) { 2_000 } else { 20_000 };
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn tables_of_any_plan(input in prop::collection::vec(any::<u8>(), 0..900)) {
+        tables::check(&input);
+    }
+
+    #[test]
+    fn threads_of_any_plan(input in prop::collection::vec(any::<u8>(), 0..1500)) {
+        threads::check(&input);
+    }
+
+    #[test]
+    fn classes_of_any_plan(input in prop::collection::vec(any::<u8>(), 0..600)) {
+        classes::check(&input);
+    }
+}
+
+/// Bytes set, taken out, put in, and the end of another seed.
+fn mangled(seeds: &[Vec<u8>]) -> impl Strategy<Value = Vec<u8>> {
+    let change = (0u8..5, any::<prop::sample::Index>(), any::<u8>());
+    let (seeds, others) = (seeds.to_vec(), seeds.to_vec());
+    (prop::sample::select(seeds), prop::sample::select(others), prop::collection::vec(change, 1..8)).prop_map(
+        |(mut input, other, changes)| {
+            for (kind, place, byte) in changes {
+                let at = place.index(input.len() + 1);
+                match kind {
+                    0..3 if at < input.len() => input[at] = byte,
+                    0..3 => input.push(byte),
+                    3 => drop(input.drain(at..(at + usize::from(byte) % 8).min(input.len()))),
+                    _ => drop(input.splice(at.., other[at.min(other.len())..].iter().copied())),
+                }
+            }
+            input
+        },
+    )
+}
+
+/// What fuzzing found, or begins with, is tried on every toolchain, with its neighbours; always the same ones.
+fn corpus(name: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    assert!(seeds.len() >= 3, "{files:?}");
+    for seed in &seeds {
+        (0..=seed.len()).step_by(7).for_each(|cut| check(&seed[..cut]));
+    }
+    let (mut runner, near) = (TestRunner::deterministic(), mangled(&seeds));
+    for _ in 0..MANGLED {
+        let input = near.new_tree(&mut runner).unwrap().current();
+        if std::panic::catch_unwind(|| check(&input)).is_err() {
+            panic!("put this into the corpus `{name}`: {}", input.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn the_corpus_of_tables_breaks_no_law() {
+    corpus("hotspot_tables", tables::check);
+}
+
+#[test]
+fn the_corpus_of_threads_breaks_no_law() {
+    corpus("hotspot_threads", threads::check);
+}
+
+#[test]
+fn the_corpus_of_classes_breaks_no_law() {
+    corpus("hotspot_classes", classes::check);
+}

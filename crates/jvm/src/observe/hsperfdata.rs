@@ -1,0 +1,347 @@
+//! hsperfdata: about 190 counters that HotSpot keeps in a file mapped by it (JDK 11–27, `jcmd PID PerfCounter.print`
+//! shows the same). Read with `pread`, never mapped: a truncated file is then an error and not a SIGBUS.
+//!
+//! What is there depends on the collector (captured from 11, 17, 21, 25):
+//! - Heap: `sun.gc.generation.N.capacity` adds up to the committed heap for every collector (Serial, Parallel, G1,
+//!   generational ZGC: 0 and 1; ZGC before 25, Shenandoah, Epsilon: only 1 is used). The spaces' `used` adds up to the
+//!   used heap as of the last collection (seen on 25; on 11, 17 and 21 the captured Eden agreed with `GC.heap_info`).
+//! - Collections: `sun.gc.collector.N.{name,invocations,time}`: none for Epsilon and for ZGC on 11. Times are pauses;
+//!   the concurrent work of ZGC and Shenandoah is not in them, nor anywhere else here.
+//! - Not in it: code cache, direct buffers, addresses.
+
+use super::hsperfdata_find;
+use super::hsperfdata_format::{Layout, Malformed, Slot};
+use super::memory::PAGE_MIN;
+use super::procfs::{Process, read_from_start};
+use super::{Read, Reading, Unavailable};
+use loadline_base::clock::Clock;
+use loadline_base::units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::time::Duration;
+
+const SOURCE: &str = "hsperfdata";
+/// `-XX:PerfDataMemorySize`, 32 KiB by default, rounded up to a page; this much is read at most.
+const FILE_MAX: usize = 1 << 20;
+/// The JVM has at most this many generations and collectors.
+const PARTS_MAX: usize = 4;
+/// Eden and two survivor spaces.
+const SPACES_MAX: usize = 3;
+
+/// A buffer for a larger file is given back after each reading.
+const BUFFER_KEPT: usize = 128 << 10;
+
+/// The counters of one JVM, open for repeated reads.
+#[derive(Debug)]
+pub struct HsPerf {
+    file: File,
+    buffer: Vec<u8>,
+    /// How much of the file is read.
+    len: usize,
+    /// Without the names: a sample goes by `slots`.
+    layout: Layout,
+    slots: SampleSlots,
+}
+
+/// What a sampler wants at 10–100 Hz.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JvmSample {
+    /// Java heap in use as of the last collection; see above.
+    pub heap_used: Bytes,
+    /// Java heap promised.
+    pub heap_committed: Bytes,
+    /// Metaspace in use, with the class space.
+    pub metaspace_used: Bytes,
+    /// Metaspace promised, with the class space.
+    pub metaspace_committed: Bytes,
+    /// Collections so far; `None` where the collector keeps no count: Epsilon, and ZGC on JDK 11.
+    pub gc: Option<GcTotal>,
+    /// Collections of the old generation so far, after which what is in use is what lives; `None` as for `gc`.
+    pub old_collections: Option<u64>,
+    /// Live Java threads.
+    pub threads: u64,
+    /// Classes loaded now, with those from the CDS archive.
+    pub classes: u64,
+}
+
+/// Collections of all kinds together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GcTotal {
+    /// How many so far (pauses, for ZGC and Shenandoah).
+    pub count: u64,
+    /// Time in them so far, in nanoseconds.
+    pub ns: u64,
+}
+
+/// How many classes are loaded, by the JVM's own counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct ClassCounts {
+    /// Now, those of the archive that JVMs share among them.
+    pub loaded: u64,
+    /// Loaded from that archive so far, whether they were unloaded since or not.
+    pub shared: u64,
+    /// Unloaded so far.
+    pub unloaded: u64,
+}
+
+/// One kind of collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GcCounter {
+    /// `Serial young collection pauses`, on JDK 11 `Copy` …
+    pub name: String,
+    /// How many so far.
+    pub count: u64,
+    /// Time in them so far.
+    pub time: Duration,
+}
+
+/// What a JVM says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JvmIdentity {
+    /// `17.0.15`
+    pub java_version: Option<String>,
+    /// `17.0.15+6-Debian-1deb12u1`
+    pub vm_version: Option<String>,
+    /// `OpenJDK 64-Bit Server VM`
+    pub vm_name: Option<String>,
+    /// `Debian`, `Eclipse Adoptium` …
+    pub vendor: Option<String>,
+    /// Path in the JVM's mount namespace.
+    pub java_home: Option<String>,
+    /// JVM options, from the command line and from `JAVA_TOOL_OPTIONS` and its like.
+    pub vm_args: Option<String>,
+    /// Options from `.hotspotrc` and `-XX:Flags=FILE`.
+    pub vm_flags: Option<String>,
+    /// Main class or archive, with its arguments.
+    pub command: Option<String>,
+}
+
+/// A copy of all counters at one moment.
+#[derive(Debug, Clone)]
+pub struct Counters {
+    bytes: Vec<u8>,
+    layout: Layout,
+}
+
+impl HsPerf {
+    /// Finds and opens the counters of a JVM.
+    pub fn open(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
+        let status = process.status(clock)?.value;
+        let file = hsperfdata_find::open(process, &status, clock)?;
+        let len = file.metadata().map_or(FILE_MAX, |about| about.len() as usize).min(FILE_MAX);
+        let mut buffer = vec![0; len];
+        let bytes = read_from_start(&file, &mut buffer).map_err(|e| Unavailable::io(SOURCE, &e))?;
+        let layout = Layout::parse(bytes).map_err(malformed)?;
+        let slots = SampleSlots::of(&layout, bytes);
+        let mut counters = Self { file, buffer, len, layout: layout.nameless(), slots };
+        counters.give_back();
+        Ok(counters)
+    }
+
+    /// Reads the few counters a sampler wants. Allocates only when the JVM has added counters since the last time, or
+    /// has a file larger than any that was seen.
+    pub fn sample(&mut self, clock: &Clock) -> Read<JvmSample> {
+        Reading::take(clock, || {
+            let end = self.refresh()?;
+            let sample = self.slots.sample(&self.layout, &self.buffer[..end]);
+            self.give_back();
+            Ok(sample)
+        })
+    }
+
+    fn give_back(&mut self) {
+        if self.len > BUFFER_KEPT {
+            self.buffer = Vec::new();
+        }
+    }
+
+    /// Reads all counters.
+    pub fn counters(&mut self, clock: &Clock) -> Read<Counters> {
+        Reading::take(clock, || {
+            let end = self.refresh()?;
+            let read = Counters::parse(&self.buffer[..end]);
+            self.give_back();
+            read
+        })
+    }
+
+    /// Reads the file again; returns how many bytes it has.
+    fn refresh(&mut self) -> Result<usize, Unavailable> {
+        self.buffer.resize(self.len, 0);
+        let bytes = read_from_start(&self.file, &mut self.buffer).map_err(|e| Unavailable::io(SOURCE, &e))?;
+        if self.layout.count_in(bytes) != Some(self.layout.count) {
+            let layout = Layout::parse(bytes).map_err(malformed)?;
+            self.slots = SampleSlots::of(&layout, bytes);
+            self.layout = layout.nameless();
+        }
+        Ok(bytes.len())
+    }
+}
+
+fn malformed(why: Malformed) -> Unavailable {
+    match why {
+        Malformed::NotHsPerf => Unavailable::new(SOURCE, "not in a known form"),
+        Malformed::NotYet => Unavailable { is_early: true, ..Unavailable::new(SOURCE, "the JVM is still starting") },
+    }
+}
+
+impl Counters {
+    /// Counters from the bytes of a file.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Unavailable> {
+        Ok(Self { layout: Layout::parse(bytes).map_err(malformed)?, bytes: bytes.to_vec() })
+    }
+
+    /// A number by the name of its counter.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        self.layout.number(&self.bytes, self.layout.slot(name)?)
+    }
+
+    /// A text by the name of its counter.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.layout.text(&self.bytes, self.layout.slot(name)?)
+    }
+
+    /// The names of all counters, in the order of the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.layout.slots.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The few values a sampler wants.
+    pub fn sample(&self) -> JvmSample {
+        SampleSlots::of(&self.layout, &self.bytes).sample(&self.layout, &self.bytes)
+    }
+
+    /// Collections so far, one entry per kind.
+    pub fn collections(&self) -> Vec<GcCounter> {
+        let tick = tick_ns(&self.layout, &self.bytes);
+        let one = |n| {
+            let part = |key: &str| format!("sun.gc.collector.{n}.{key}");
+            let ticks = self.number(&part("time"))?.max(0) as f64;
+            Some(GcCounter {
+                name: self.text(&part("name"))?,
+                count: self.number(&part("invocations"))?.max(0) as u64,
+                time: Duration::from_nanos((ticks * tick) as u64),
+            })
+        };
+        (0..PARTS_MAX).filter_map(one).collect()
+    }
+
+    /// By the counters `java.cls.*`; `None` where the JVM does not count classes.
+    pub fn classes(&self) -> Option<ClassCounts> {
+        let number = |name: &str| self.number(&format!("java.cls.{name}")).map(|count| count.max(0) as u64);
+        let shared = number("sharedLoadedClasses").unwrap_or(0);
+        let unloaded =
+            number("unloadedClasses").unwrap_or(0).saturating_add(number("sharedUnloadedClasses").unwrap_or(0));
+        let loaded = number("loadedClasses")?.saturating_add(shared).saturating_sub(unloaded);
+        Some(ClassCounts { loaded, shared, unloaded })
+    }
+
+    /// Version, options, command.
+    pub fn identity(&self) -> JvmIdentity {
+        let text = |name| self.text(name).filter(|text| !text.is_empty());
+        JvmIdentity {
+            java_version: text("java.property.java.version"),
+            vm_version: text("java.property.java.vm.version"),
+            vm_name: text("java.property.java.vm.name"),
+            vendor: text("java.property.java.vm.vendor"),
+            java_home: text("java.property.java.home"),
+            vm_args: text("java.rt.vmArgs"),
+            vm_flags: text("java.rt.vmFlags"),
+            command: text("sun.rt.javaCommand"),
+        }
+    }
+
+    /// Whether the JVM lets tools attach; `None` while it is too young to say.
+    pub fn attach_supported(&self) -> Option<bool> {
+        self.text("sun.rt.jvmCapabilities")?.chars().next().map(|first| first == '1')
+    }
+}
+
+/// Nanoseconds per tick of the JVM's clock.
+fn tick_ns(layout: &Layout, bytes: &[u8]) -> f64 {
+    let frequency = layout.slot("sun.os.hrt.frequency").and_then(|slot| layout.number(bytes, slot));
+    1e9 / frequency.filter(|per_s| *per_s > 0).unwrap_or(1_000_000_000) as f64
+}
+
+/// Which counters count collections of the old generation. A collector of one generation counts all of its own.
+///
+/// ```text
+/// 0 Serial young collection pauses    1 Serial full collection pauses                                    JDK 17–25
+/// 0 G1 young collection pauses        1 G1 full collection pauses        2 G1 stop-the-world phases
+/// 0 ZGC minor collection pauses       1 ZGC major collection pauses
+/// 0 Copy                              1 MSC                                                              JDK 11
+/// ```
+fn old_count(layout: &Layout, bytes: &[u8]) -> Vec<(Slot, u64)> {
+    let part = |n: usize, key: &str| layout.slot(&format!("sun.gc.collector.{n}.{key}"));
+    let old = |n: usize| {
+        let (slot, name) = (part(n, "invocations")?, part(n, "name")?);
+        // A cycle of G1 that marks while the program runs has two pauses, `Remark` and `Cleanup`.
+        let marks = layout.text(bytes, name).is_some_and(|name| name.contains("stop-the-world phases"));
+        Some((slot, if marks { 2 } else { 1 }))
+    };
+    let of_generations: Vec<_> = (1..PARTS_MAX).filter_map(old).collect();
+    if of_generations.is_empty() { old(0).into_iter().collect() } else { of_generations }
+}
+
+/// Where the values of a sample stand.
+#[derive(Debug, Default)]
+struct SampleSlots {
+    heap_used: Vec<Slot>,
+    heap_committed: Vec<Slot>,
+    metaspace_used: Option<Slot>,
+    metaspace_committed: Option<Slot>,
+    gc_count: Vec<Slot>,
+    gc_ticks: Vec<Slot>,
+    /// Where collections of the old generation are counted, and how many pauses one of them has.
+    old_count: Vec<(Slot, u64)>,
+    threads: Option<Slot>,
+    classes_in: [Option<Slot>; 2],
+    classes_out: [Option<Slot>; 2],
+    tick_ns: f64,
+}
+
+impl SampleSlots {
+    fn of(layout: &Layout, bytes: &[u8]) -> Self {
+        let slot = |name: &str| layout.slot(name);
+        let parts =
+            |first: &str, last: &str| (0..PARTS_MAX).filter_map(|n| slot(&format!("{first}.{n}.{last}"))).collect();
+        let spaces = (0..PARTS_MAX).flat_map(|n| (0..SPACES_MAX).map(move |m| (n, m)));
+        Self {
+            heap_used: spaces.filter_map(|(n, m)| slot(&format!("sun.gc.generation.{n}.space.{m}.used"))).collect(),
+            heap_committed: parts("sun.gc.generation", "capacity"),
+            metaspace_used: slot("sun.gc.metaspace.used"),
+            metaspace_committed: slot("sun.gc.metaspace.capacity"),
+            gc_count: parts("sun.gc.collector", "invocations"),
+            gc_ticks: parts("sun.gc.collector", "time"),
+            old_count: old_count(layout, bytes),
+            threads: slot("java.threads.live"),
+            classes_in: [slot("java.cls.loadedClasses"), slot("java.cls.sharedLoadedClasses")],
+            classes_out: [slot("java.cls.unloadedClasses"), slot("java.cls.sharedUnloadedClasses")],
+            tick_ns: tick_ns(layout, bytes),
+        }
+    }
+
+    fn sample(&self, layout: &Layout, bytes: &[u8]) -> JvmSample {
+        let number = |slot: &Slot| layout.number(bytes, *slot).unwrap_or(0).max(0) as u64;
+        let one = |slot: &Option<Slot>| slot.as_ref().map_or(0, number);
+        let sum = |slots: &[Slot]| slots.iter().map(number).fold(0, u64::saturating_add);
+        let both = |slots: &[Option<Slot>; 2]| slots.iter().map(one).fold(0, u64::saturating_add);
+        JvmSample {
+            heap_used: Bytes(sum(&self.heap_used)),
+            // Up to JDK 21 G1 adds a few bytes to each capacity, lest jstat divide by zero.
+            heap_committed: Bytes(sum(&self.heap_committed) & !(PAGE_MIN - 1)),
+            metaspace_used: Bytes(one(&self.metaspace_used)),
+            metaspace_committed: Bytes(one(&self.metaspace_committed)),
+            gc: (!self.gc_count.is_empty()).then(|| GcTotal {
+                count: sum(&self.gc_count),
+                ns: (sum(&self.gc_ticks) as f64 * self.tick_ns) as u64,
+            }),
+            old_collections: (!self.gc_count.is_empty()).then(|| {
+                self.old_count.iter().map(|(slot, pauses)| number(slot) / pauses).fold(0, u64::saturating_add)
+            }),
+            threads: one(&self.threads),
+            classes: both(&self.classes_in).saturating_sub(both(&self.classes_out)),
+        }
+    }
+}

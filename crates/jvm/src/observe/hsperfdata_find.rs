@@ -1,0 +1,101 @@
+//! Finds the hsperfdata file of a JVM: `/tmp/hsperfdata_USER/NSPID` in its own mount namespace, reached through
+//! `/proc/PID/root`, with the pid of its own pid namespace (JDK 11–27; the folder is always `/tmp`).
+//!
+//! No link is followed there, neither of a folder nor of a file: HotSpot makes none, and takes none itself.
+//! Containers may share one `/tmp` and all have pid 1: the right file is the one whose inode the process has mapped:
+//!
+//! ```text
+//! 7f2f800ac000-7f2f800b4000 rw-s 00000000 fe:00 9986049                    /tmp/hsperfdata_app/13412
+//! ```
+
+use super::inside::Inside;
+use super::procfs::Process;
+use super::{Unavailable, maps};
+use crate::kernel::mapping::Mapping;
+use crate::kernel::process::Status;
+use loadline_base::clock::Clock;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+const SOURCE: &str = "hsperfdata";
+/// Folders looked at; more than this many users on one machine is somebody filling `/tmp`.
+const FOLDERS_MAX: usize = 1000;
+
+/// Opens the file, or says why there is none.
+pub(super) fn open(process: &Process, status: &Status, clock: &Clock) -> Result<File, Unavailable> {
+    let mapped = mapped_inode(process, clock)?;
+    let tmp = Inside::folder(process, "/tmp").map_err(|e| Unavailable::io(SOURCE, &e))?;
+    let name = status.ns_pid.to_string();
+    let candidates = candidates(&tmp, &name).map_err(|e| Unavailable::io(SOURCE, &e))?;
+    right(candidates, mapped, status.euid).ok_or_else(|| {
+        Unavailable::new(SOURCE, format!("no file /tmp/hsperfdata_*/{} that belongs to this process", status.ns_pid))
+    })
+}
+
+/// The inode of the mapped file; `None` when the mappings cannot be read.
+fn mapped_inode(process: &Process, clock: &Clock) -> Result<Option<u64>, Unavailable> {
+    let Ok(maps) = maps::read_of_tables(process, clock) else { return Ok(None) };
+    let is_counters = |m: &&Mapping| m.perms.ends_with('s') && m.path.contains("/hsperfdata_");
+    match maps.value.iter().find(is_counters) {
+        Some(mapping) => Ok(Some(mapping.inode)),
+        None if maps::libjvm(&maps.value).is_none() => {
+            Err(Unavailable::new(SOURCE, "the process is no HotSpot JVM (yet)"))
+        }
+        None => Err(Unavailable::new(SOURCE, "off, by `-XX:-UsePerfData` or `-XX:+PerfDisableSharedMem`")),
+    }
+}
+
+/// A file with the right name, its inode and its owner.
+type Candidate = (File, u64, u32);
+
+/// The one that the process has mapped. Where its mappings cannot be read, one of its own user alone: anybody may make
+/// a file of that name.
+fn right(candidates: impl IntoIterator<Item = Candidate>, mapped: Option<u64>, euid: u32) -> Option<File> {
+    let is_own = |owner: u32| owner == euid;
+    let fits = |(_, inode, owner): &Candidate| mapped.map_or(is_own(*owner), |mapped| mapped == *inode);
+    // One after the other: each is a descriptor.
+    let mut other = None;
+    for (file, _, owner) in candidates.into_iter().filter(fits) {
+        if is_own(owner) {
+            return Some(file);
+        }
+        other.get_or_insert(file);
+    }
+    other
+}
+
+/// Every file of this name in a folder of a user, opened when it is asked for.
+fn candidates(tmp: &Inside, name: &str) -> io::Result<impl Iterator<Item = Candidate>> {
+    // Only these are counted: sockets of JVMs that were killed stay in `/tmp` by the hundred.
+    let folders = tmp.names()?.filter(|name| name.starts_with("hsperfdata_")).take(FOLDERS_MAX);
+    let candidate = move |folder: String| {
+        let file = tmp.file(&folder, name).ok()?;
+        let about = file.metadata().ok()?;
+        Some((file, about.ino(), about.uid()))
+    };
+    Ok(folders.filter_map(candidate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_user_is_taken_only_where_the_process_has_mapped_it() {
+        let candidates = || {
+            let of = |inode, owner| (tempfile::tempfile().unwrap(), inode, owner);
+            vec![of(11, 666), of(12, 1000)]
+        };
+        let inode = |file: Option<File>| file.map(|file| file.metadata().unwrap().ino());
+        let made = candidates();
+        let [evil, own] = [0, 1].map(|at: usize| made[at].0.metadata().unwrap().ino());
+        assert_eq!(inode(right(made, None, 1000)), Some(own));
+        assert!(right(candidates(), None, 1001).is_none(), "nobody's own");
+        assert!(right(candidates(), Some(13), 1000).is_none(), "none that is mapped");
+        let made = candidates();
+        let mapped = made[0].0.metadata().unwrap().ino();
+        assert_eq!(inode(right(made, Some(11), 1000)), Some(mapped), "a JVM that changed its user since");
+        assert_ne!(evil, own);
+    }
+}

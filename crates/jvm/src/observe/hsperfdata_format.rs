@@ -1,0 +1,195 @@
+//! The layout of hsperfdata (`perfMemory.hpp`, `PerfDataBuffer.java`; version 2.0, JDK 5–25): a prologue of 32 bytes,
+//! then entries of a header of 20 bytes, a name and a value.
+//!
+//! ```text
+//! 0000  ca fe c0 c0 01 02 00 01  88 2d 00 00 00 00 00 00   magic, little endian, 2.0, accessible; used, overflow
+//! 0010  f5 47 33 01 00 00 00 00  20 00 00 00 b0 00 00 00   modified; offset of the first entry, number of entries
+//! 0020  38 00 00 00 14 00 00 00  00 00 00 00 4a 00 03 03   length, name, vector length, J, flags, unit, variability
+//! 0030  30 00 00 00 …                                      offset of the value
+//! ```
+
+const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
+/// No JVM has more than 1,000; a garbled or hostile count must not cost memory.
+const ENTRIES_MAX: i32 = 4_000;
+
+/// Where a counter's value stands in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Slot {
+    offset: usize,
+    /// Bytes of a text; 0 for a number.
+    text_len: usize,
+}
+
+/// Names and places of all counters. Entries are only ever added, so it stays true while the count does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Layout {
+    little_endian: bool,
+    /// Number of entries it was made from.
+    pub(super) count: i32,
+    pub(super) slots: Vec<(String, Slot)>,
+}
+
+/// Why bytes are no hsperfdata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Malformed {
+    /// Another file, or a version other than 2.
+    NotHsPerf,
+    /// The JVM is still filling it.
+    NotYet,
+}
+
+impl Layout {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let head = bytes.first_chunk::<8>().ok_or(Malformed::NotYet)?;
+        if head[..4] != MAGIC || head[4] > 1 || head[5] != 2 {
+            // The JVM creates the file full of zeros and writes the magic later.
+            return Err(if head[..4] == [0; 4] { Malformed::NotYet } else { Malformed::NotHsPerf });
+        }
+        let mut layout = Self { little_endian: head[4] == 1, count: 0, slots: Vec::new() };
+        if head[7] != 1 {
+            return Err(Malformed::NotYet);
+        }
+        layout.count = layout.count_in(bytes).ok_or(Malformed::NotYet)?;
+        let mut at = layout.offset(bytes, 24).ok_or(Malformed::NotYet)?;
+        for _ in 0..layout.count.min(ENTRIES_MAX) {
+            // A cut file ends early; what came before is good.
+            let Some((entry, length)) = layout.entry(bytes, at) else { break };
+            layout.slots.extend(entry);
+            at += length;
+        }
+        Ok(layout)
+    }
+
+    /// The same without names and places, which take as much as the file.
+    pub(super) fn nameless(self) -> Self {
+        Self { slots: Vec::new(), ..self }
+    }
+
+    /// The number of entries that the prologue declares now.
+    pub(super) fn count_in(&self, bytes: &[u8]) -> Option<i32> {
+        Some(self.i32(bytes, 28)?.max(0))
+    }
+
+    /// A slot by the name of its counter.
+    pub(super) fn slot(&self, name: &str) -> Option<Slot> {
+        self.slots.iter().find(|(known, _)| known == name).map(|(_, slot)| *slot)
+    }
+
+    /// A counter's number.
+    pub(super) fn number(&self, bytes: &[u8], slot: Slot) -> Option<i64> {
+        let raw = *bytes.get(slot.offset..)?.first_chunk::<8>()?;
+        (slot.text_len == 0).then(|| if self.little_endian { i64::from_le_bytes(raw) } else { i64::from_be_bytes(raw) })
+    }
+
+    /// A counter's text, up to its zero byte.
+    pub(super) fn text(&self, bytes: &[u8], slot: Slot) -> Option<String> {
+        let raw = bytes.get(slot.offset..slot.offset.checked_add(slot.text_len)?)?;
+        (slot.text_len > 0).then(|| until_zero(raw))
+    }
+
+    /// The entry at an offset, unless it is of a type we do not know, and its length.
+    fn entry(&self, bytes: &[u8], at: usize) -> Option<(Option<(String, Slot)>, usize)> {
+        let bytes = bytes.get(at..)?;
+        let length = self.offset(bytes, 0).filter(|length| *length >= 20)?;
+        let (name, text_len, value) = (self.offset(bytes, 4)?, self.offset(bytes, 8)?, self.offset(bytes, 16)?);
+        let name = until_zero(bytes.get(name..length)?);
+        let slot = Slot { offset: at.checked_add(value)?, text_len };
+        let known = matches!((bytes.get(12)?, text_len), (b'J', 0) | (b'B', 1..));
+        Some((known.then_some((name, slot)), length))
+    }
+
+    fn i32(&self, bytes: &[u8], at: usize) -> Option<i32> {
+        let raw = *bytes.get(at..)?.first_chunk::<4>()?;
+        Some(if self.little_endian { i32::from_le_bytes(raw) } else { i32::from_be_bytes(raw) })
+    }
+
+    fn offset(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        usize::try_from(self.i32(bytes, at)?).ok()
+    }
+}
+
+fn until_zero(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One number named `n`, as a big-endian JVM writes it.
+    fn big_endian(value: i64) -> Vec<u8> {
+        let mut bytes = vec![0xca, 0xfe, 0xc0, 0xc0, 0, 2, 0, 1];
+        let word = |bytes: &mut Vec<u8>, n: i32| bytes.extend(n.to_be_bytes());
+        for n in [72, 0, 0, 0, 32, 1] {
+            word(&mut bytes, n);
+        }
+        for n in [40, 20, 0] {
+            word(&mut bytes, n);
+        }
+        bytes.extend([b'J', 0, 1, 3]);
+        word(&mut bytes, 32);
+        bytes.extend(*b"n\0\0\0\0\0\0\0\0\0\0\0");
+        bytes.extend(value.to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn both_byte_orders() {
+        let bytes = big_endian(0x0102_0304);
+        let layout = Layout::parse(&bytes).unwrap();
+        assert_eq!(layout.number(&bytes, layout.slot("n").unwrap()), Some(0x0102_0304));
+    }
+
+    #[test]
+    fn not_yet_and_never() {
+        let mut bytes = big_endian(7);
+        bytes[7] = 0;
+        assert_eq!(Layout::parse(&bytes), Err(Malformed::NotYet));
+        assert_eq!(Layout::parse(&[0; 64]), Err(Malformed::NotYet));
+        assert_eq!(Layout::parse(b"#!/bin/sh and so on"), Err(Malformed::NotHsPerf));
+    }
+
+    #[test]
+    fn hostile_sizes_offsets_and_counts_cost_nothing() {
+        let sound = big_endian(7);
+        // Every word of the prologue and of the entry, at every value that might overflow, wrap or lead back.
+        for at in (8..sound.len()).step_by(4) {
+            for value in [i32::MIN, -1, 0, 1, 19, 20, 32, 39, 41, 0x7fff_ffe0, i32::MAX] {
+                let mut bytes = sound.clone();
+                bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+                let Ok(layout) = Layout::parse(&bytes) else { continue };
+                for (_, slot) in &layout.slots {
+                    let _ = (layout.number(&bytes, *slot), layout.text(&bytes, *slot));
+                }
+            }
+        }
+        // As many entries as fit into the largest file that is read.
+        let mut bytes = sound[..32].to_vec();
+        bytes[28..32].copy_from_slice(&i32::MAX.to_be_bytes());
+        while bytes.len() < 1 << 20 {
+            bytes.extend(&sound[32..]);
+        }
+        assert_eq!(Layout::parse(&bytes).unwrap().slots.len(), ENTRIES_MAX as usize);
+        for end in 0..sound.len() {
+            if let Ok(layout) = Layout::parse(&sound[..end]) {
+                assert!(layout.slot("n").and_then(|slot| layout.number(&sound[..end], slot)).is_none(), "{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn counters_that_are_as_large_as_can_be_overflow_nothing() {
+        let mut bytes = include_bytes!("../../../../tests/samples/25/hsperfdata-g1.bin").to_vec();
+        let layout = Layout::parse(&bytes).unwrap();
+        for value in [i64::MAX, i64::MIN, -1] {
+            for (_, slot) in layout.slots.iter().filter(|(_, slot)| slot.text_len == 0) {
+                bytes[slot.offset..slot.offset + 8].copy_from_slice(&value.to_le_bytes());
+            }
+            let counters = crate::observe::hsperfdata::Counters::parse(&bytes).unwrap();
+            let sample = counters.sample();
+            assert_eq!(sample.heap_used.0 > 0, value > 0, "{sample:?}");
+            assert!(counters.classes().is_some() && !counters.collections().is_empty());
+        }
+    }
+}

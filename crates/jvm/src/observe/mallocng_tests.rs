@@ -1,0 +1,203 @@
+//! Processes on musl that are made up, walked whole and damaged.
+
+use super::super::mallocng_made_up::{DATA, MadeUp, PAGE, SECRET, check, laws};
+use super::*;
+use proptest::prelude::*;
+use std::path::Path;
+
+/// Metas are 40 bytes each behind 24 of the area; `mem`, masks and bits of one.
+const GROUP_AT: u64 = 16;
+const BITS_AT: u64 = 32;
+
+/// Changes a group and its meta.
+type Damage = fn(&mut MadeUp, u64, u64);
+
+fn some() -> MadeUp {
+    MadeUp::of(&(0..400u32).map(|n| (n * 7 + n / 9) as u8).collect::<Vec<_>>(), true)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+
+    #[test]
+    fn what_was_planted_is_found(plan in prop::collection::vec(any::<u8>(), 1..600), constant in any::<bool>()) {
+        let made = MadeUp::of(&plan, constant);
+        let walk = made.walk().unwrap();
+        laws(&made, &walk);
+        prop_assert_eq!((walk.broken.len(), walk.donated.len()), (0, 0));
+        let (live, truth) = (walk.live(), made.truth);
+        prop_assert_eq!((walk.asked.count, walk.asked.bytes), (truth.chunks, truth.asked));
+        prop_assert_eq!(live.count + walk.mmapped.len() as u64, truth.chunks);
+        prop_assert_eq!((walk.group_count(), walk.mmapped.len() as u64), (truth.groups, truth.alone));
+        prop_assert_eq!(walk.free().bytes, truth.free);
+        let tags = walk.groups.iter().flat_map(|group| &group.tagged).map(|(_, chunks)| (chunks.count, chunks.asked));
+        let alone = walk.mmapped.iter().filter_map(|chunk| chunk.tag).map(|tag| (1, tag.asked));
+        let tagged = tags.chain(alone).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        prop_assert_eq!(tagged, (truth.tagged, truth.tagged_asked));
+    }
+
+    #[test]
+    fn whatever_is_damaged_no_law_breaks(input in prop::collection::vec(any::<u8>(), 2..900)) {
+        check(&input);
+    }
+}
+
+/// The same memory on a machine with larger pages, each of which is present where a part of it is.
+struct Large<'a>(&'a MadeUp, u64);
+
+impl Memory for Large<'_> {
+    fn page(&self) -> u64 {
+        self.1
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> bool {
+        let end = at + into.len() as u64;
+        assert!(end.next_multiple_of(self.1) - (at & !(self.1 - 1)) >= into.len() as u64);
+        into.fill(0);
+        for block in (at & !(PAGE - 1)..end).step_by(PAGE as usize).filter(|block| self.0.pages.contains_key(block)) {
+            let (from, to) = (block.max(at), (block + PAGE).min(end));
+            assert!(self.0.read(from, &mut into[(from - at) as usize..(to - at) as usize]));
+        }
+        true
+    }
+}
+
+impl Large<'_> {
+    fn runs(&self, start: u64, end: u64) -> Vec<Run> {
+        assert!(start.is_multiple_of(self.1) && end.is_multiple_of(self.1), "the kernel refuses {start:x} to {end:x}");
+        let pages: BTreeSet<u64> = self.0.pages.range(start..end).map(|(block, _)| block & !(self.1 - 1)).collect();
+        pages.into_iter().map(|page| Run { start: page, end: page + self.1, swapped: false }).collect()
+    }
+}
+
+#[test]
+fn on_larger_pages_the_same_is_found() {
+    for page in [16 << 10, 64 << 10] {
+        let made = some();
+        let large = Large(&made, page);
+        let mut pages_of = |start, end| large.runs(start, end);
+        let places = [Place { start: DATA, end: DATA + page }];
+        let context = find(&large, &mut pages_of, &places, SECRET).unwrap();
+        let mut walker = Walker::begin(&large, &mut pages_of, context).unwrap();
+        while walker.step(&large, &mut pages_of) {}
+        let (walk, small) = (walker.finish().unwrap(), made.walk().unwrap());
+        assert_eq!((walk.broken.len(), walk.asked, walk.group_count()), (0, small.asked, small.group_count()));
+        assert_eq!((walk.live().bytes, walk.free().bytes), (small.live().bytes, small.free().bytes));
+        let tags = |walk: &Walk| walk.mmapped.iter().map(|chunk| (chunk.start, chunk.tag)).collect::<Vec<_>>();
+        assert!(!walk.mmapped.is_empty() && tags(&walk) == tags(&small));
+        assert!(walk.mmapped.iter().all(|chunk| chunk.end.is_multiple_of(page)));
+        assert!(walk.areas.iter().all(|(start, end)| end - start == page && start.is_multiple_of(page)));
+        assert!(walk.free_pages().is_multiple_of(page));
+    }
+}
+
+/// What fuzzing found, or begins with, is tried on every toolchain, with its neighbours.
+#[test]
+fn the_corpus_breaks_no_law() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/mallocng");
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() >= 3, "{files:?}");
+    for file in files {
+        let input = std::fs::read(file).unwrap();
+        (0..=input.len()).step_by(7).for_each(|cut| check(&input[..cut]));
+    }
+}
+
+#[test]
+fn a_torn_group_is_left_out_and_the_others_stand() {
+    let whole = some().walk().unwrap();
+    let (group, meta) = some().tops[3];
+    let damages: [(&str, Damage); 4] = [
+        ("a group that does not name its meta", |made, group, meta| made.word(group, meta + 40)),
+        ("a group of no class", |made, _, meta| {
+            made.put(meta + 24, &[0; 8]);
+            made.word(meta + BITS_AT, 1 | 1 << 5 | 50 << 6 | 1 << 12);
+        }),
+        ("a group of an impossible size", |made, _, meta| made.word(meta + BITS_AT, 31 | 1 << 5 | 47 << 6 | 1 << 12)),
+        ("a group with more free slots than slots", |made, _, meta| {
+            made.put(meta + 24, &[255; 8]);
+            made.word(meta + BITS_AT, 3 | 1 << 5 | 1 << 12);
+        }),
+    ];
+    for (why, damage) in damages {
+        let mut made = some();
+        damage(&mut made, group, meta);
+        let walk = made.walk().unwrap();
+        laws(&made, &walk);
+        assert_eq!(walk.broken.iter().map(|group| (group.start, group.why)).collect::<Vec<_>>(), [(group, why)]);
+        let tops = |walk: &Walk| walk.groups.len() + walk.mmapped.len();
+        assert_eq!(tops(&walk), tops(&whole) - 1, "{why}");
+    }
+}
+
+#[test]
+fn a_group_whose_meta_was_given_to_another_is_gone() {
+    let made = some();
+    let mut moved = made.clone();
+    let (_, meta) = made.tops[3];
+    let context = made.find().unwrap();
+    let mut walker = Walker::begin(&made, &mut |start, end| made.runs(start, end), context).unwrap();
+    moved.word(meta + GROUP_AT, 0x7f40_0000_0000);
+    while walker.step(&moved, &mut |start, end| moved.runs(start, end)) {}
+    let walk = walker.finish().unwrap();
+    assert_eq!(walk.groups.len() + walk.mmapped.len() + 1, made.tops.len());
+    assert!(walk.broken.is_empty());
+}
+
+#[test]
+fn areas_end_and_carry_the_secret() {
+    let refused = |damage: fn(&mut MadeUp)| {
+        let mut made = MadeUp::of(&[1; 20_000], true);
+        damage(&mut made);
+        made.walk().unwrap_err()
+    };
+    let (first, second) = (MadeUp::area(0), MadeUp::area(1));
+    assert!(MadeUp::of(&[1; 20_000], true).pages.contains_key(&MadeUp::area(2)), "three areas");
+    assert_eq!(refused(|made| made.word(MadeUp::area(1) + 8, MadeUp::area(0))), "areas of metas without an end");
+    assert_eq!(refused(|made| made.word(MadeUp::area(1), SECRET ^ 1)), "an area of metas without the secret");
+    assert_eq!(refused(|made| made.word(MadeUp::area(1) + 16, 100)), "an area of metas without the secret");
+    assert_eq!(refused(|made| made.word(MadeUp::area(0) + 8, 8)), "an area of metas at an impossible address");
+    assert_eq!(refused(|made| made.word(MadeUp::area(0) + 8, 1 << 60)), "an area of metas that is not in memory");
+    assert_eq!(refused(|made| made.swap(MadeUp::area(1))), "an area of metas that is not in memory");
+    assert!(first < second);
+}
+
+#[test]
+fn the_context_is_more_than_the_secret() {
+    let context = some().find().unwrap();
+    assert!(context.at > DATA + 64 && context.head == MadeUp::area(0));
+    let mut damaged = some();
+    damaged.word(context.at + 8, 0);
+    assert_eq!(damaged.find(), None, "not begun");
+    damaged = some();
+    damaged.word(MadeUp::area(0), 0);
+    assert_eq!(damaged.find(), None, "areas without the secret");
+    damaged = some();
+    damaged.swap(DATA);
+    assert_eq!(damaged.find(), None, "swapped out");
+    let places = [Place { start: DATA, end: DATA + PAGE * 2 }];
+    assert_eq!(find(&some(), &mut |start, end| some().runs(start, end), &places, 0), None, "a secret of zeros");
+}
+
+#[test]
+fn the_secret_is_the_second_half_of_what_the_kernel_gave() {
+    let pair = |kind: u64, value: u64| [kind.to_le_bytes(), value.to_le_bytes()].concat();
+    let auxv = [pair(33, 1), pair(25, 0x7ffe_1230), pair(0, 0), pair(25, 2)].concat();
+    assert_eq!(random_at(&auxv), Some(0x7ffe_1230));
+    for cut in 0..32 {
+        assert_eq!(random_at(&auxv[..cut]), None);
+    }
+    assert_eq!(random_at(&pair(0, 0)), None);
+}
+
+#[test]
+fn the_context_is_looked_for_in_data_of_files_and_behind_it() {
+    let maps = crate::kernel::mapping::parse(
+        "1000-2000 r-xp 0 08:01 5 /bin/x\n2000-3000 rw-p 0 08:01 5 /bin/x\n3000-4000 rw-p 0 00:00 0\n\
+         5000-6000 rw-p 0 00:00 0 [heap]\n7000-8000 rw-p 0 00:00 0\n\
+         9000-a000 rw-p 0 08:01 6 /lib/ld-musl-x86_64.so.1\na000-b000 rw-p 0 00:00 0\nb000-c000 ---p 0 00:00 0\n",
+    );
+    let found = places(&maps, |mapping| mapping.file_name().starts_with("ld-musl"));
+    let starts: Vec<u64> = found.iter().map(|place| place.start).collect();
+    assert_eq!(starts, [0x9000, 0xa000, 0x2000, 0x3000]);
+}

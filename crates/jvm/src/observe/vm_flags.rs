@@ -1,0 +1,163 @@
+//! Replies to `VM.flags` (JDK 11–27): the flags in force that are not at their default; and how they differ from
+//! what was asked. From JDK 21 on a removed flag is ignored with a warning and exit code 0, and collectors round sizes
+//! up: two configurations can silently be equal.
+
+use super::text::size;
+use loadline_base::units::Bytes;
+
+/// The flags in force that are not at their default, in the order of the reply.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Flags {
+    /// Name and value as printed; `true` or `false` for a switch.
+    pub list: Vec<(String, String)>,
+}
+
+impl Flags {
+    /// Parses a reply: `-XX:CICompilerCount=2 -XX:-THPStackMitigation -XX:+UseSerialGC …` (values may hold spaces).
+    pub fn parse(text: &str) -> Self {
+        let flags = text.split("-XX:").skip(1).filter_map(|flag| {
+            let (name, value) = name_and_value(flag.trim_end())?;
+            Some((name.to_owned(), value.to_owned()))
+        });
+        Self { list: flags.collect() }
+    }
+
+    /// The value of a flag, unless it is at its default or unknown to this JVM.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.list.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// As the command line spells it.
+    pub fn spelled(&self, name: &str) -> Option<String> {
+        Some(spelled(name, self.get(name)?))
+    }
+
+    /// All of them as the command line spells them.
+    pub fn all_spelled(&self) -> Vec<String> {
+        self.list.iter().map(|(name, value)| spelled(name, value)).collect()
+    }
+
+    /// The collector in force, by the flag that selects it.
+    pub fn collector(&self) -> Option<&'static str> {
+        const SELECTED_BY: [(&str, &str); 7] = [
+            ("UseSerialGC", "Serial"),
+            ("UseG1GC", "G1"),
+            ("UseParallelGC", "Parallel"),
+            ("UseZGC", "Z"),
+            ("UseShenandoahGC", "Shenandoah"),
+            ("UseEpsilonGC", "Epsilon"),
+            ("UseConcMarkSweepGC", "CMS"),
+        ];
+        SELECTED_BY.into_iter().find(|(flag, _)| self.get(flag) == Some("true")).map(|(_, name)| name)
+    }
+}
+
+/// A flag as the command line spells it.
+pub fn spelled(name: &str, value: &str) -> String {
+    match value {
+        "true" => format!("-XX:+{name}"),
+        "false" => format!("-XX:-{name}"),
+        value => format!("-XX:{name}={value}"),
+    }
+}
+
+/// `+X` → (`X`, `true`), `X=v` → (`X`, `v`).
+fn name_and_value(flag: &str) -> Option<(&str, &str)> {
+    match flag.as_bytes().first()? {
+        b'+' => Some((&flag[1..], "true")),
+        b'-' => Some((&flag[1..], "false")),
+        _ => flag.split_once('='),
+    }
+}
+
+/// An option that is not in force as it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlagDifference {
+    /// The option as given.
+    pub asked: String,
+    /// What is in force instead, as the command line spells it; `None`: the option was ignored.
+    pub in_force: Option<String>,
+}
+
+/// The options of a command line that the JVM ignored or changed. An option that a later one replaces is passed over;
+/// options other than `-XX:…` and `-Xmx`, `-Xms`, `-Xmn`, `-Xss` cannot be checked and are passed over too.
+pub fn differences(asked: &[String], in_force: &Flags) -> Vec<FlagDifference> {
+    let wishes: Vec<Wish<'_>> = asked.iter().filter_map(|option| Wish::parse(option)).collect();
+    let last =
+        wishes.iter().enumerate().filter(|(i, wish)| !wishes[i + 1..].iter().any(|later| later.name == wish.name));
+    last.filter(|(_, wish)| !wish.holds(in_force))
+        .map(|(_, wish)| FlagDifference { asked: wish.option.to_owned(), in_force: in_force.spelled(wish.name) })
+        .collect()
+}
+
+/// One option, as the flag it sets.
+#[derive(Debug)]
+struct Wish<'o> {
+    option: &'o str,
+    name: &'o str,
+    value: &'o str,
+    /// Bytes in one unit of the value in force: `-Xss` is asked in bytes and kept in KiB.
+    unit: u64,
+}
+
+/// Options that are read by the launcher and never become a flag of their own.
+const NOT_FLAGS: [&str; 3] = ["Flags", "VMOptionsFile", "Flag"];
+
+impl<'o> Wish<'o> {
+    fn parse(option: &'o str) -> Option<Self> {
+        let short = [("-Xmx", "MaxHeapSize"), ("-Xms", "InitialHeapSize"), ("-Xmn", "MaxNewSize")];
+        if let Some((prefix, name)) = short.into_iter().find(|(prefix, _)| option.starts_with(prefix)) {
+            return Some(Self { option, name, value: &option[prefix.len()..], unit: 1 });
+        }
+        if let Some(value) = option.strip_prefix("-Xss") {
+            return Some(Self { option, name: "ThreadStackSize", value, unit: 1 << 10 });
+        }
+        let (name, value) = name_and_value(option.strip_prefix("-XX:")?)?;
+        (!NOT_FLAGS.contains(&name)).then_some(Self { option, name, value, unit: 1 })
+    }
+
+    fn holds(&self, in_force: &Flags) -> bool {
+        let Some(value) = in_force.get(self.name) else {
+            // Switching off what is already off, or gone, leaves nothing to print.
+            return self.value == "false";
+        };
+        value == self.value
+            || same_number(self.value, value)
+            || size(self.value)
+                .zip(size(value))
+                .is_some_and(|(asked, Bytes(n))| n.checked_mul(self.unit) == Some(asked.0))
+    }
+}
+
+/// `75` and `75.000000`.
+fn same_number(a: &str, b: &str) -> bool {
+    matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if (a - b).abs() <= f64::EPSILON * b.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(asked: &[&str], in_force: &str, expect: &[(&str, Option<&str>)]) {
+        let asked: Vec<String> = asked.iter().map(|option| (*option).to_owned()).collect();
+        let found = differences(&asked, &Flags::parse(in_force));
+        let found: Vec<_> = found.iter().map(|d| (d.asked.as_str(), d.in_force.as_deref())).collect();
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn rounded_ignored_and_kept() {
+        let in_force = "-XX:MaxHeapSize=8388608 -XX:ThreadStackSize=256 -XX:MaxRAMPercentage=75.000000 \
+                        -XX:OnError=kill -9 %p -XX:+UseSerialGC -XX:-UsePerfData ";
+        check(&["-Xmx6m"], in_force, &[("-Xmx6m", Some("-XX:MaxHeapSize=8388608"))]);
+        check(&["-Xmx8m", "-Xss256k", "-XX:MaxRAMPercentage=75", "-XX:OnError=kill -9 %p"], in_force, &[]);
+        check(&["-XX:+UseConcMarkSweepGC"], in_force, &[("-XX:+UseConcMarkSweepGC", None)]);
+        check(&["-XX:+UsePerfData"], in_force, &[("-XX:+UsePerfData", Some("-XX:-UsePerfData"))]);
+    }
+
+    #[test]
+    fn the_last_of_a_kind_counts() {
+        check(&["-Xmx64m", "-XX:MaxHeapSize=8m"], "-XX:MaxHeapSize=8388608", &[]);
+        check(&["-Dx=-Xmx1g", "-cp", "x", "-XX:Flags=f", "-Xlog:gc", "-XX:"], "", &[]);
+    }
+}

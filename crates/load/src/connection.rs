@@ -1,0 +1,165 @@
+//! One connection slot: its link, the request under way on it, and how fast it may go.
+
+use super::link::Link;
+use super::message::Extent;
+use super::response::Reader;
+use crate::work::Pace;
+
+/// What a connection is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Doing {
+    /// Free for a request; the link may be open.
+    #[default]
+    Nothing,
+    /// Connecting, or the request is not wholly in the kernel's hands.
+    Sending,
+    /// The head is sent, the body waits for `100 Continue`.
+    Waiting,
+    /// Waiting for the answer or reading it.
+    Receiving,
+}
+
+/// A place for one request at a time. The link comes and goes; the slot stays.
+#[derive(Debug, Default)]
+pub(super) struct Connection {
+    pub(super) link: Option<Link>,
+    pub(super) doing: Doing,
+    /// The handshakes are over: a send has succeeded.
+    pub(super) established: bool,
+    pub(super) watched: Watched,
+    /// Index of the request in the plan.
+    pub(super) request: u32,
+    pub(super) extent: Extent,
+    /// Bytes of the request that are on their way.
+    pub(super) sent: u64,
+    /// From the plan; equal to `started_ns` in a closed model.
+    pub(super) intended_ns: u64,
+    /// When the first byte was sent or, on a new connection, the connect began.
+    pub(super) started_ns: u64,
+    /// When the connection stood.
+    pub(super) connected_ns: u64,
+    /// When the first bytes of the answer came; only kept where rows are asked for, else 0.
+    pub(super) first_byte_ns: u64,
+    /// Since when it is free; 0 before its first request.
+    pub(super) free_ns: u64,
+    pub(super) reader: Reader,
+}
+
+/// When a slow connection may send and read on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Paces {
+    pub(super) send_from_ns: u64,
+    pub(super) receive_from_ns: u64,
+}
+
+/// What epoll reports about the socket, always as edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
+pub(super) enum Watched {
+    #[default]
+    Nothing,
+    /// Enough while requests fit the send buffer: saves an event for each new connection.
+    Input,
+    Both,
+}
+
+impl Connection {
+    /// Begins a request.
+    #[inline]
+    pub(super) fn begin(&mut self, intended_ns: u64, started_ns: u64) {
+        self.doing = Doing::Sending;
+        self.intended_ns = intended_ns;
+        self.started_ns = started_ns;
+        self.first_byte_ns = 0;
+        self.sent = 0;
+    }
+
+    /// Whether part of the request is still to be sent, or may be.
+    #[inline]
+    pub(super) fn is_sending(&self) -> bool {
+        matches!(self.doing, Doing::Sending | Doing::Waiting)
+    }
+
+    /// How far the request may be sent now: its head while the body waits.
+    #[inline]
+    pub(super) fn sendable(&self) -> u64 {
+        if self.doing == Doing::Waiting { self.extent.head } else { self.extent.whole }
+    }
+
+    /// Closes the link, which also takes it out of epoll, and forgets the answer under way.
+    /// Tells whether the connection had been established.
+    pub(super) fn close(&mut self) -> bool {
+        let established = self.established;
+        *self = Self {
+            doing: self.doing,
+            request: self.request,
+            free_ns: self.free_ns,
+            intended_ns: self.intended_ns,
+            started_ns: self.started_ns,
+            ..Self::default()
+        };
+        established
+    }
+}
+
+/// How many bytes go at once, and how long after them the next may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Portion {
+    pub(super) bytes: usize,
+    pub(super) pause_ns: u64,
+}
+
+/// Portions to send and to read; `None` is as much as there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Portions {
+    pub(super) send: Option<Portion>,
+    pub(super) receive: Option<Portion>,
+}
+
+/// A hundred portions a second: a slow peer trickles, it does not stutter.
+const PORTIONS_PER_S: u64 = 100;
+
+impl Portions {
+    pub(super) fn of(pace: Pace) -> Self {
+        let portion = |bytes_per_s: u64| {
+            let bytes = (bytes_per_s / PORTIONS_PER_S).max(1);
+            let pause_ns = (u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1))) as u64;
+            Portion { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), pause_ns }
+        };
+        Self { send: pace.send.map(|bytes| portion(bytes.0)), receive: pace.receive.map(|bytes| portion(bytes.0)) }
+    }
+}
+
+/// When the next portion may go: the rate is held over pauses that came late, but not caught up for more than a second.
+pub(super) fn after_portion(from_ns: u64, now_ns: u64, pause_ns: u64) -> u64 {
+    from_ns.max(now_ns.saturating_sub(1_000_000_000)) + pause_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_base::units::Bytes;
+
+    /// With thousands of connections this is most of what the engine weighs.
+    #[test]
+    fn a_connection_is_small() {
+        assert!(size_of::<Connection>() <= 176, "{} bytes", size_of::<Connection>());
+    }
+
+    #[test]
+    fn portions_add_up_to_the_pace() {
+        for bytes_per_s in [1, 7, 99, 100, 150, 12_345, 10_000_000] {
+            let pace = Pace { send: Some(Bytes(bytes_per_s)), receive: None };
+            let portion = Portions::of(pace).send.unwrap();
+            let per_s = portion.bytes as f64 * 1e9 / portion.pause_ns as f64;
+            assert!((per_s / bytes_per_s as f64 - 1.0).abs() < 1e-6, "{bytes_per_s}: {portion:?}");
+        }
+        assert_eq!(Portions::of(Pace::default()), Portions::default());
+    }
+
+    #[test]
+    fn late_portions_catch_up_for_a_second_at_most() {
+        let s = 1_000_000_000;
+        assert_eq!(after_portion(5 * s, 5 * s + 3, 10), 5 * s + 10);
+        assert_eq!(after_portion(0, 5 * s, 10), 4 * s + 10);
+    }
+}

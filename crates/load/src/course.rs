@@ -1,0 +1,278 @@
+//! The course of one phase on one thread, whatever protocol it speaks: its arrivals, its counts, its intervals, and
+//! when it ends. The engines ask and report; they differ in how bytes go and come.
+
+use super::link::{self, Trouble};
+use super::outcome::{End, Interval, Outcome};
+use super::rows::Rows;
+use super::schedule::{Arrivals, Share, nanoseconds};
+use super::tally::{Ended, Failure, Now, Tally};
+use super::{Control, Plan, ThreadPart};
+use loadline_base::clock::Clock;
+use loadline_base::error::Result;
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+/// The length of an interval.
+const INTERVAL_NS: u64 = 1_000_000_000;
+
+/// One phase on one thread.
+pub(super) struct PhaseCourse<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) clock: Clock,
+    pub(super) arrivals: Arrivals,
+    pub(super) tally: Tally,
+    pub(super) timeout_ns: u64,
+    /// Established now.
+    pub(super) open_connections: u64,
+    control: &'a Control,
+    start_ns: u64,
+    drain_ns: u64,
+    /// The end of the drain; `u64::MAX` while it is not known or where a count ends the phase.
+    drain_end_ns: u64,
+    next_interval_ns: u64,
+    open_connections_max: u64,
+    queue_max: u64,
+    queue: u64,
+    /// Whether the stop conditions are judged here, and not on several threads together.
+    judges: bool,
+    met: Option<String>,
+    cpu_before_ns: u64,
+}
+
+impl<'a> PhaseCourse<'a> {
+    /// Reads what is to be read; [`Course::start`] says when the phase begins. `requests` are in the plan.
+    ///
+    /// # Errors
+    /// The file of starts cannot be read.
+    pub(super) fn new(
+        plan: &'a Plan,
+        part: ThreadPart,
+        requests: usize,
+        clock: Clock,
+        control: &'a Control,
+    ) -> Result<Self> {
+        let share = Share { index: u64::from(part.index), count: u64::from(part.count) };
+        let arrivals = Arrivals::of(&plan.work.schedule, plan.seed, share)?;
+        let timeout_ns = nanoseconds(plan.work.timeout.0);
+        let share_of = |max: usize| max.div_ceil(part.count as usize);
+        let seed = plan.seed ^ u64::from(part.index);
+        let rows = Rows::new(share_of(plan.rows_max), seed).with_failed_apart(share_of(plan.rows_failed_max), !seed);
+        let tally = Tally::new(requests, rows)?;
+        let tally = if arrivals.is_open() { tally.with_open_model()? } else { tally };
+        Ok(Self {
+            plan,
+            clock,
+            drain_end_ns: u64::MAX,
+            arrivals,
+            tally,
+            timeout_ns,
+            open_connections: 0,
+            control,
+            start_ns: 0,
+            drain_ns: nanoseconds(plan.work.drain().0),
+            next_interval_ns: u64::MAX,
+            open_connections_max: 0,
+            queue_max: 0,
+            queue: 0,
+            judges: part.count == 1,
+            met: None,
+            cpu_before_ns: 0,
+        })
+    }
+
+    /// The phase begins.
+    pub(super) fn start(&mut self, start_ns: u64) {
+        self.start_ns = start_ns;
+        self.arrivals.start(start_ns);
+        self.tally.start(start_ns, self.arrivals.end_ns());
+        if !self.arrivals.is_open() {
+            self.drain_end_ns = self.arrivals.end_ns().saturating_add(self.drain_ns);
+        }
+        self.next_interval_ns = start_ns + INTERVAL_NS;
+        self.cpu_before_ns = thread_cpu_ns();
+    }
+
+    /// When the engine must be back at the latest.
+    #[inline]
+    pub(super) fn next_ns(&self) -> u64 {
+        self.next_interval_ns.min(self.drain_end_ns)
+    }
+
+    /// Looks after intervals and counters; the end, if something outside the engine ends the phase.
+    #[inline]
+    pub(super) fn tick(&mut self, now_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Option<End>> {
+        if now_ns >= self.next_interval_ns {
+            self.end_interval(now_ns, on_interval)?;
+            self.next_interval_ns = now_ns - (now_ns - self.start_ns) % INTERVAL_NS + INTERVAL_NS;
+        }
+        self.control.publish(self.tally.ok, self.tally.failures.total(), self.open_connections);
+        if self.control.is_stopped() {
+            return Ok(Some(End::Stopped));
+        }
+        if let Some(met) = self.met.take() {
+            return Ok(Some(End::Met(met)));
+        }
+        Ok(self.tally.hopeless(&self.plan.give_up, now_ns).map(End::GaveUp))
+    }
+
+    /// Counts the arrivals that wait, after those that could begin have begun. `exhausted`: no connection is free, so
+    /// that they wait for one, and not for the engine's next turn.
+    #[inline]
+    pub(super) fn watch_queue(&mut self, now_ns: u64, exhausted: bool) {
+        if self.tally.open.is_none() {
+            return;
+        }
+        let waiting = self.arrivals.waiting(now_ns);
+        self.queue = if exhausted { waiting } else { 0 };
+        self.queue_max = self.queue_max.max(self.queue);
+        if self.drain_end_ns == u64::MAX
+            && let Some(last_ns) = self.arrivals.all_due_at(now_ns)
+        {
+            self.drain_end_ns = last_ns.saturating_add(self.drain_ns);
+        }
+    }
+
+    fn end_interval(&mut self, ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
+        let now =
+            Now { ns, open_connections: self.open_connections, queue: self.queue, offered: self.arrivals.offered(ns) };
+        let stop = if self.judges { &self.plan.work.stop[..] } else { &[] };
+        self.met = self.tally.end_interval(now, stop, on_interval)?;
+        Ok(())
+    }
+
+    /// The planned end, while it lies ahead; then `u64::MAX`.
+    pub(super) fn end_ns(&self, now_ns: u64) -> u64 {
+        let end_ns = self.arrivals.end_ns();
+        if end_ns > now_ns { end_ns } else { u64::MAX }
+    }
+
+    /// A connection stands.
+    #[inline]
+    pub(super) fn opened(&mut self) {
+        self.tally.connections_opened += 1;
+        self.open_connections += 1;
+        self.open_connections_max = self.open_connections_max.max(self.open_connections);
+    }
+
+    /// Counts a complete answer: as one that came too late, as what was wrong with it, or as correct.
+    #[inline]
+    pub(super) fn answered(&mut self, ended: Ended, wrong: Option<Failure>) {
+        match wrong {
+            _ if ended.ended_ns - ended.started_ns > self.timeout_ns => self.tally.failed(Failure::Timeout, ended),
+            None => self.tally.answered(ended),
+            Some(failure) => self.tally.failed(failure, ended),
+        }
+    }
+
+    /// Whether a connection rests before its next request after this failure. Where nobody listens, all would fail
+    /// at once; and behind a proxy a dead server accepts and closes: then a whole round of failures tells.
+    pub(super) fn backs_off(&self, failure: Failure, round: usize) -> bool {
+        let nobody_there = self.tally.failures_in_a_row > round as u64;
+        nobody_there || matches!(failure, Failure::Refused | Failure::Ports | Failure::Tls)
+    }
+
+    /// What trouble on a connection is for a request. `established`: it stood already; `shaking`: its TLS handshake is
+    /// not done.
+    pub(super) fn failure_of(&mut self, trouble: Trouble, established: bool, shaking: bool) -> Failure {
+        match trouble {
+            Trouble::Tls(words) => self.tally.tls_failed(words),
+            // Behind a handshake that began, the port was not refused.
+            Trouble::Os(errno) => match link::failure(errno, established) {
+                Failure::Reset if shaking && errno == Errno::CONNRESET => {
+                    self.tally.tls_failed("the server reset the connection during the handshake".to_owned())
+                }
+                failure => failure,
+            },
+        }
+    }
+
+    /// Whether the time for answers is over.
+    #[inline]
+    pub(super) fn is_drained(&self, now_ns: u64) -> bool {
+        now_ns >= self.drain_end_ns
+    }
+
+    /// Records the requests that came due and never began, with their age.
+    pub(super) fn give_up_queue(&mut self, now_ns: u64) {
+        while let super::schedule::Arrival::Due { intended_ns } = self.arrivals.next(now_ns) {
+            let never = Ended {
+                intended_ns,
+                started_ns: now_ns,
+                connected_ns: 0,
+                first_byte_ns: 0,
+                ended_ns: now_ns,
+                place: None,
+                status: 0,
+                body_bytes: 0,
+            };
+            self.tally.failed(Failure::Unanswered, never);
+        }
+    }
+
+    /// Hands the last interval out and sums up. `asked`: connections; `busy`: requests under way.
+    pub(super) fn finish(
+        mut self,
+        ended: End,
+        asked: u64,
+        busy: u64,
+        backend: String,
+        on_interval: &mut dyn FnMut(Interval<'_>),
+    ) -> Result<Outcome> {
+        self.control.publish(self.tally.ok, self.tally.failures.total(), 0);
+        let now_ns = self.clock.now_ns();
+        self.end_interval(now_ns, on_interval)?;
+        let elapsed_ns = match ended {
+            End::Done => self.tally.last_end_ns.saturating_sub(self.start_ns),
+            // Waiting in vain is part of the phase.
+            End::Stopped | End::GaveUp(_) | End::Met(_) => now_ns - self.start_ns,
+        };
+        let planned_ns = self.arrivals.end_ns().saturating_sub(self.start_ns);
+        let rate_span_ns = match (self.arrivals.end_ns(), &ended) {
+            (u64::MAX, _) => elapsed_ns,
+            (_, End::Done) => planned_ns,
+            (_, _) => elapsed_ns.min(planned_ns),
+        };
+        let offered = self.arrivals.offered(self.start_ns.saturating_add(rate_span_ns));
+        let tally = self.tally;
+        let (response, lag) = tally.open.map_or((None, None), |open| (Some(open.response), Some(open.lag)));
+        Ok(Outcome {
+            start_ns: self.start_ns,
+            elapsed_ns,
+            requests: tally.ok + tally.failures.total(),
+            ok: tally.ok,
+            failures: tally.failures,
+            rate_ok: tally.rate_ok,
+            rate_span_ns,
+            service: tally.total,
+            response,
+            lag,
+            offered,
+            queued: tally.queued,
+            // One that waited within a turn of the engine was never seen waiting.
+            queue_max: self.queue_max.max(tally.queued.min(1)),
+            unanswered: tally.unanswered,
+            in_flight: busy,
+            connections_asked: asked,
+            connections_opened: tally.connections_opened,
+            connections_open_max: self.open_connections_max,
+            by_request: tally.by_request,
+            never_begun: tally.never_begun,
+            rows: tally.rows.finish(),
+            backend,
+            tls_told: matches!(ended, End::GaveUp(_)) && tally.last_failure == Some(Failure::Tls),
+            tls_trouble: tally.tls_trouble,
+            bytes_sent: tally.bytes_sent,
+            bytes_received: tally.bytes_received,
+            wrong_statuses: tally.wrong_statuses,
+            ended,
+            cpu_ns: thread_cpu_ns().saturating_sub(self.cpu_before_ns),
+            threads: 1,
+        })
+    }
+}
+
+/// CPU time of the calling thread.
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

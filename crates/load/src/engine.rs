@@ -1,0 +1,222 @@
+//! The loop of HTTP/1.1: free connections ask for arrivals, events move requests on (`exchange`), a check every few
+//! milliseconds finds timeouts. Edge-triggered, one registration for each connection, no allocation and no `epoll_ctl`
+//! per request.
+
+use super::connection::{Connection, Doing, Paces, Portions};
+use super::course::PhaseCourse;
+use super::link::{self, Dialler, READ_BYTES};
+use super::message::Messages;
+use super::outcome::{Interval, Outcome};
+use super::response::Heads;
+use super::schedule::{Arrival, nanoseconds};
+use super::tally::Failure;
+use super::timers::{Due, Timers};
+use super::turn::{self, BEGUN_PER_TURN, Turn, Turning, no_epoll};
+use super::{Control, Plan, ThreadPart};
+use crate::work::Schedule;
+use loadline_base::clock::Clock;
+use loadline_base::error::Result;
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+use std::collections::VecDeque;
+
+/// The smallest segment that IPv4 hosts agree on. The only request of a connection is never delayed below it.
+const SEGMENT_BYTES_MIN: usize = 536;
+
+/// One phase under way.
+pub(super) struct Engine<'a> {
+    pub(super) course: PhaseCourse<'a>,
+    pub(super) clock: Clock,
+    pub(super) dialler: Dialler,
+    pub(super) messages: Messages,
+    pub(super) portions: Portions,
+    /// By connection, where any is slow.
+    pub(super) paces: Vec<Paces>,
+    /// How long a connection rests after an answer, in a closed model.
+    pub(super) think_ns: u64,
+    pub(super) epoll: OwnedFd,
+    pub(super) connections: Vec<Connection>,
+    pub(super) connections_max: usize,
+    /// Indices of connections without a request; the one that is free the longest comes first, so that all are used.
+    pub(super) free: VecDeque<usize>,
+    pub(super) timers: Timers,
+    /// Requests under way.
+    pub(super) busy: u64,
+    pub(super) buffer: Vec<u8>,
+    /// Records of TLS, before they are plaintext; empty without TLS.
+    pub(super) raw: Vec<u8>,
+    /// The bytes of the requests under way, by connection, where they have placeholders; else one that stays empty.
+    pub(super) own: Vec<Vec<u8>>,
+    /// A piece of a body that is sent from a file.
+    pub(super) block: Vec<u8>,
+    pub(super) heads: Heads,
+    pub(super) backend: Option<String>,
+    next_check_ns: u64,
+}
+
+impl<'a> Engine<'a> {
+    pub(super) fn new(plan: &'a Plan, part: ThreadPart, clock: Clock, control: &'a Control) -> Result<Self> {
+        let work = &plan.work;
+        let (first, step) = (u64::from(part.index), u64::from(part.count));
+        let messages = Messages::encode(work, &plan.target.host, plan.seed, first, step)?;
+        let course = PhaseCourse::new(plan, part, messages.len(), clock, control)?;
+        let wanted = part.of(work.schedule.connections()).min(course.arrivals.requests_max()).max(1);
+        let connections_max = part.of(work.schedule.connections_max()).min(course.arrivals.requests_max()).max(wanted);
+        link::check_descriptors(connections_max)?;
+        let undelayed = work.keep_alive || plan.target.tls.is_some() || messages.longest() > SEGMENT_BYTES_MIN;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_epoll)?;
+        Ok(Self {
+            course,
+            clock,
+            dialler: Dialler::new(&plan.target, work.pace, undelayed, &["http/1.1"])?,
+            own: vec![Vec::new(); if messages.have_placeholders() { wanted.max(2) as usize } else { 1 }],
+            messages,
+            portions: Portions::of(work.pace),
+            paces: vec![Paces::default(); if work.pace.is_slow() { wanted as usize } else { 0 }],
+            think_ns: match work.schedule {
+                Schedule::Closed { think, .. } => nanoseconds(think.0),
+                Schedule::Open { .. } => 0,
+            },
+            epoll,
+            connections: (0..wanted).map(|_| Connection::default()).collect(),
+            connections_max: connections_max as usize,
+            free: (0..wanted as usize).collect(),
+            timers: Timers::default(),
+            busy: 0,
+            buffer: vec![0; READ_BYTES],
+            raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
+            block: Vec::new(),
+            heads: Heads::default(),
+            backend: None,
+            next_check_ns: 0,
+        })
+    }
+
+    /// Runs the phase from `start_ns` to its end.
+    pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
+        self.course.start(start_ns);
+        let ended = turn::run(&mut self, on_interval)?;
+        let backend = self.backend.unwrap_or_else(|| "http/1.1".to_owned());
+        self.course.finish(ended, self.connections.len() as u64, self.busy, backend, on_interval)
+    }
+
+    /// The connection is free for a request from now on.
+    pub(super) fn release(&mut self, index: usize, now_ns: u64) {
+        self.connections[index].free_ns = now_ns;
+        self.free.push_back(index);
+    }
+
+    /// Begins the request that was due when one ended just now, before other answers are read: the server has it
+    /// sooner, and one reading of the clock ends an answer and begins a request.
+    #[inline]
+    fn go_on(&mut self) -> Result<()> {
+        let now_ns = self.course.tally.last_end_ns;
+        if let Arrival::Due { intended_ns } = self.course.arrivals.next(now_ns)
+            && let Some(index) = self.free.pop_front()
+        {
+            self.begin(index, intended_ns, now_ns)?;
+        }
+        Ok(())
+    }
+
+    /// A further connection for a pool that grows.
+    fn grow(&mut self) -> usize {
+        self.connections.push(Connection::default());
+        if self.own.len() > 1 {
+            self.own.resize(self.connections.len().max(2), Vec::new());
+        }
+        if !self.paces.is_empty() {
+            self.paces.resize(self.connections.len(), Paces::default());
+        }
+        self.connections.len() - 1
+    }
+
+    /// The time for answers is over: what is under way, and what never began, has no answer.
+    fn give_up_rest(&mut self, now_ns: u64) {
+        for index in 0..self.connections.len() {
+            if self.connections[index].doing != Doing::Nothing {
+                self.fail(index, Failure::Unanswered, now_ns);
+            }
+        }
+        self.course.give_up_queue(now_ns);
+    }
+}
+
+impl<'a> Turning<'a> for Engine<'a> {
+    #[inline]
+    fn course(&mut self) -> &mut PhaseCourse<'a> {
+        &mut self.course
+    }
+
+    /// Fails the requests that have taken too long. A scan instead of a timer for each request: 10,000 connections
+    /// take tens of microseconds, ten times a second.
+    fn check(&mut self, now_ns: u64) {
+        if now_ns < self.next_check_ns {
+            return;
+        }
+        let timeout_ns = self.course.timeout_ns;
+        self.next_check_ns = turn::next_check_ns(now_ns, timeout_ns);
+        for index in 0..self.connections.len() {
+            let connection = &self.connections[index];
+            if connection.doing != Doing::Nothing && now_ns.saturating_sub(connection.started_ns) > timeout_ns {
+                self.fail(index, Failure::Timeout, now_ns);
+            }
+        }
+    }
+
+    /// Wakes the connections whose timers are due.
+    fn wake(&mut self, now_ns: u64) -> Result<()> {
+        while let Some((index, due)) = self.timers.pop(now_ns) {
+            match due {
+                Due::Free => self.release(index, now_ns),
+                Due::Send if self.connections[index].is_sending() => self.send(index)?,
+                Due::Receive => self.receive(index, false)?,
+                Due::Continue => self.stop_waiting(index, now_ns)?,
+                Due::Send => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives free connections the requests that are due.
+    fn begin_due(&mut self, mut now_ns: u64) -> Result<Turn> {
+        if self.course.is_drained(now_ns) {
+            self.give_up_rest(now_ns);
+            return Ok(Turn::Over);
+        }
+        for _ in 0..BEGUN_PER_TURN {
+            if self.free.is_empty() && self.connections.len() == self.connections_max {
+                self.course.watch_queue(now_ns, true);
+                // Connections that only think need not wake when no arrival follows.
+                if self.busy == 0 && self.course.arrivals.are_over(now_ns) {
+                    return Ok(Turn::Over);
+                }
+                return Ok(Turn::Until(self.course.end_ns(now_ns)));
+            }
+            match self.course.arrivals.next(now_ns) {
+                Arrival::Due { intended_ns } => {
+                    let index = self.free.pop_front().unwrap_or_else(|| self.grow());
+                    self.begin(index, intended_ns, now_ns)?;
+                }
+                none => return Ok(Turn::without(none, &mut self.course, self.busy, now_ns)),
+            }
+            now_ns = self.clock.now_ns();
+        }
+        self.course.watch_queue(now_ns, false);
+        Ok(Turn::Until(now_ns))
+    }
+
+    #[inline]
+    fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
+        let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());
+        turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)?;
+        for event in events.drain(..) {
+            let free = self.free.len();
+            self.handle(event)?;
+            if self.free.len() > free {
+                self.go_on()?;
+            }
+        }
+        Ok(())
+    }
+}

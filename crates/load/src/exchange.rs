@@ -1,0 +1,353 @@
+//! One request from its beginning to its end on one connection: send, receive, judge, and on to the next.
+//! The other half of [`Engine`], whose loop is in `engine`.
+
+use super::connection::{Connection, Doing, Watched, after_portion};
+use super::engine::Engine;
+use super::link::{self, Dialled, Read, Trouble};
+use super::response::{Ending, Progress, ResponseFacts};
+use super::tally::{Ended, Failure, Place};
+use super::timers::Due;
+use super::turn::no_epoll;
+use loadline_base::error::Result;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+
+/// A connection that was not accepted waits this long, so that a dead server is no busy loop.
+pub(super) const BACK_OFF_NS: u64 = 10_000_000;
+/// How long a body waits for `100 Continue`; RFC 9110 leaves the time to the client, and this is what curl waits.
+const CONTINUE_NS: u64 = 1_000_000_000;
+
+pub(super) const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+pub(super) const BOTH: EventFlags = INPUT.union(EventFlags::OUT);
+/// The server is done sending; what it sent before may still be unread.
+pub(super) const LAST_INPUT: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+
+impl Engine<'_> {
+    /// Moves on what an event is about.
+    #[inline]
+    pub(super) fn handle(&mut self, event: epoll::Event) -> Result<()> {
+        let (index, flags) = (event.data.u64() as usize, event.flags);
+        if self.connections[index].is_sending() && flags.intersects(EventFlags::OUT | LAST_INPUT) {
+            self.send(index)?;
+        }
+        if flags.intersects(EventFlags::IN | LAST_INPUT) {
+            self.receive(index, flags.intersects(LAST_INPUT))?;
+        }
+        Ok(())
+    }
+
+    /// Begins a request, on a new connection if there is none.
+    #[inline]
+    pub(super) fn begin(&mut self, index: usize, intended_ns: u64, now_ns: u64) -> Result<()> {
+        self.busy += 1;
+        // A pool that can grow never makes a request wait.
+        let waits = self.connections.len() == self.connections_max;
+        let connection = &mut self.connections[index];
+        self.course.tally.begun(intended_ns, if waits { connection.free_ns } else { 0 }, now_ns);
+        connection.begin(intended_ns, now_ns);
+        let place = if self.own.len() > 1 { index } else { 0 };
+        (connection.request, connection.extent) = self.messages.next(&mut self.own[place]);
+        if self.messages.get(connection.request).waits {
+            connection.doing = Doing::Waiting;
+            self.timers.set(now_ns + CONTINUE_NS, index, Due::Continue);
+        }
+        if connection.link.is_none() {
+            match self.dialler.dial()? {
+                Dialled::Link(link) => connection.link = Some(link),
+                Dialled::Failed(failure, words) => {
+                    if let Some(words) = words {
+                        self.course.tally.tls_failed(words);
+                    }
+                    self.fail(index, failure, now_ns);
+                    return Ok(());
+                }
+            }
+        }
+        // Over loopback the handshake is over when connect returns, so the first send mostly succeeds as well.
+        self.send(index)
+    }
+
+    /// Sends what is left of the request, as far as the kernel takes it.
+    #[inline]
+    pub(super) fn send(&mut self, index: usize) -> Result<()> {
+        loop {
+            let connection = &mut self.connections[index];
+            let end = connection.sendable();
+            let Some(link) = &mut connection.link else { return Ok(()) };
+            let message = self.messages.get(connection.request);
+            let own = self.own.get(index).map_or(&[][..], Vec::as_slice);
+            let mut piece = message.piece(own, connection.sent, &mut self.block)?;
+            let left = end - connection.sent;
+            piece = &piece[..piece.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+            if let Some(portion) = self.portions.send {
+                let now_ns = self.clock.now_ns();
+                if self.paces[index].send_from_ns > now_ns {
+                    return self.watch(index);
+                }
+                piece = &piece[..piece.len().min(portion.bytes)];
+            }
+            let wrote = if piece.is_empty() { link.flush().map(|()| 0) } else { link.write(piece) };
+            match wrote {
+                Ok(sent) => {
+                    connection.sent += sent as u64;
+                    self.course.tally.bytes_sent += sent as u64;
+                    if !connection.established {
+                        self.establish(index);
+                    }
+                    if !self.go_on_sending(index, sent) {
+                        return self.watch(index);
+                    }
+                }
+                // No room yet, not connected yet, or still shaking hands.
+                Err(Trouble::Os(Errno::AGAIN)) => return self.watch(index),
+                // The server may have answered before it closed: a refused upload. The rest of the request is lost.
+                Err(Trouble::Os(Errno::CONNRESET | Errno::PIPE)) if connection.established => {
+                    connection.doing = Doing::Receiving;
+                    return self.receive(index, true);
+                }
+                Err(trouble) => {
+                    self.lose(index, trouble);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// After a successful write: whether more is to be sent now.
+    #[inline]
+    fn go_on_sending(&mut self, index: usize, sent: usize) -> bool {
+        let connection = &mut self.connections[index];
+        let tls = connection.link.as_ref().is_some_and(link::Link::is_tls);
+        if connection.sent == connection.sendable() && (!tls || sent == 0) {
+            if connection.doing == Doing::Sending {
+                connection.doing = Doing::Receiving;
+            }
+            return false;
+        }
+        if let Some(portion) = self.portions.send
+            && sent > 0
+        {
+            let now_ns = self.clock.now_ns();
+            let pace = &mut self.paces[index];
+            pace.send_from_ns = after_portion(pace.send_from_ns, now_ns, portion.pause_ns);
+            self.timers.set(pace.send_from_ns, index, Due::Send);
+        }
+        true
+    }
+
+    /// The connection stands: a first write went through.
+    fn establish(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        connection.established = true;
+        connection.connected_ns = self.clock.now_ns();
+        self.course.opened();
+        if self.backend.is_none() {
+            let tls = connection.link.as_ref().and_then(link::Link::negotiated);
+            let over = tls.map_or_else(String::new, |(version, _)| format!(" over {version}"));
+            self.backend = Some(format!("http/1.1{over}"));
+        }
+    }
+
+    /// The body need not wait any longer: `100 Continue` came, or did not come in time.
+    pub(super) fn stop_waiting(&mut self, index: usize, now_ns: u64) -> Result<()> {
+        let connection = &mut self.connections[index];
+        let asked = connection.reader.take_continued() || now_ns >= connection.started_ns + CONTINUE_NS;
+        if connection.doing != Doing::Waiting || !asked {
+            return Ok(());
+        }
+        connection.doing = Doing::Sending;
+        self.send(index)
+    }
+
+    /// Makes epoll report what the connection now waits for. Nothing to do on a connection that is used again.
+    #[inline]
+    fn watch(&mut self, index: usize) -> Result<()> {
+        let connection = &mut self.connections[index];
+        let wanted =
+            if connection.doing == Doing::Sending || !connection.established { Watched::Both } else { Watched::Input };
+        let Some(link) = connection.link.as_ref().filter(|_| connection.watched < wanted) else { return Ok(()) };
+        let data = EventData::new_u64(index as u64);
+        let flags = if wanted == Watched::Both { BOTH } else { INPUT };
+        let done = match connection.watched {
+            Watched::Nothing => epoll::add(&self.epoll, link, data, flags),
+            Watched::Input | Watched::Both => epoll::modify(&self.epoll, link, data, flags),
+        };
+        connection.watched = wanted;
+        done.map_err(no_epoll)
+    }
+
+    /// Reads until the answer is complete or the socket empty. `to_the_end`: the server has closed, and this edge was
+    /// the last, so a short read does not mean that nothing follows.
+    pub(super) fn receive(&mut self, index: usize, to_the_end: bool) -> Result<()> {
+        loop {
+            let connection = &mut self.connections[index];
+            let Some(link) = &mut connection.link else { return Ok(()) };
+            let mut limit = usize::MAX;
+            if let Some(portion) = self.portions.receive {
+                let now_ns = self.clock.now_ns();
+                if self.paces[index].receive_from_ns > now_ns {
+                    return Ok(());
+                }
+                limit = portion.bytes;
+            }
+            let (length, more) = match link.read(&mut self.buffer, &mut self.raw, limit) {
+                Ok(Read::Bytes { length, more }) => {
+                    // Also after the last bytes: an end that was announced before they were read is seen then.
+                    if let Some(portion) = self.portions.receive {
+                        let (pace, now_ns) = (&mut self.paces[index], self.clock.now_ns());
+                        pace.receive_from_ns = after_portion(pace.receive_from_ns, now_ns, portion.pause_ns);
+                        self.timers.set(pace.receive_from_ns, index, Due::Receive);
+                    }
+                    (length, more || to_the_end)
+                }
+                Ok(Read::Nothing) => return Ok(()),
+                Ok(Read::End) => return self.stream_ended(index),
+                Err(trouble) => {
+                    self.lose(index, trouble);
+                    return Ok(());
+                }
+            };
+            self.course.tally.bytes_received += length as u64;
+            if length > 0 {
+                if self.take(index, length, to_the_end)? {
+                    return Ok(());
+                }
+            } else if self.connections[index].link.as_ref().is_some_and(link::Link::is_tls) {
+                // The handshake may have moved on.
+                self.go_on_after_handshake(index)?;
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    fn go_on_after_handshake(&mut self, index: usize) -> Result<()> {
+        let connection = &self.connections[index];
+        let ready = connection.link.as_ref().is_some_and(link::Link::is_ready);
+        let unsent = connection.sent < connection.sendable();
+        if ready && unsent && connection.is_sending() {
+            return self.send(index);
+        }
+        Ok(())
+    }
+
+    /// Takes a piece of an answer; tells whether that was the end of it.
+    #[inline]
+    fn take(&mut self, index: usize, length: usize, to_the_end: bool) -> Result<bool> {
+        let connection = &mut self.connections[index];
+        if connection.doing == Doing::Nothing {
+            // An answer that was not asked for: the next one could not be told from it.
+            self.close(index);
+            return Ok(true);
+        }
+        let wanted = &self.messages.get(connection.request).wanted;
+        let progress = connection.reader.feed(&mut self.heads, wanted, &self.buffer[..length]);
+        // An answer that came in one piece has its first byte when it has its last: the clock is read once for both.
+        let in_pieces = matches!(progress, Progress::More);
+        if in_pieces && connection.first_byte_ns == 0 && self.course.tally.rows.wanted() {
+            connection.first_byte_ns = self.clock.now_ns();
+        }
+        match progress {
+            Progress::More if connection.doing == Doing::Waiting => {
+                let now_ns = self.clock.now_ns();
+                self.stop_waiting(index, now_ns)?;
+                Ok(false)
+            }
+            Progress::More => Ok(false),
+            Progress::Done { answer, left: 0 } => self.answered(index, answer, to_the_end).map(|()| true),
+            Progress::Done { .. } | Progress::Broken => {
+                self.fail(index, Failure::Protocol, self.clock.now_ns());
+                Ok(true)
+            }
+        }
+    }
+
+    fn stream_ended(&mut self, index: usize) -> Result<()> {
+        let connection = &mut self.connections[index];
+        let wanted = &self.messages.get(connection.request).wanted;
+        // Under TLS a server that closes during the handshake has said nothing about HTTP.
+        let shaking = connection.link.as_ref().is_some_and(|link| !link.is_ready());
+        match connection.reader.end(wanted) {
+            Ending::Done(answer) => return self.answered(index, answer, true),
+            Ending::Nothing if shaking => {
+                let failure = self.course.tally.tls_failed("the server closed during the handshake".to_owned());
+                self.fail(index, failure, self.clock.now_ns());
+            }
+            Ending::Nothing => self.fail(index, Failure::Reset, self.clock.now_ns()),
+            Ending::Cut => self.fail(index, Failure::Short, self.clock.now_ns()),
+        }
+        Ok(())
+    }
+
+    /// Judges a complete answer and lets the connection go on at once.
+    #[inline]
+    fn answered(&mut self, index: usize, answer: ResponseFacts, closing: bool) -> Result<()> {
+        let now_ns = self.clock.now_ns();
+        let connection = &mut self.connections[index];
+        let ended = Ended { status: answer.status, body_bytes: answer.body_bytes, ..ended(connection, index, now_ns) };
+        let failure = self.messages.get(connection.request).wanted.judge(&answer);
+        // An answer before the end of the request leaves a server that still reads, or no longer does.
+        let cut = connection.sent < connection.extent.whole;
+        connection.doing = Doing::Nothing;
+        self.busy -= 1;
+        if closing || cut || !answer.keep_alive || !self.course.plan.work.keep_alive {
+            self.close(index);
+        }
+        self.course.answered(ended, failure);
+        if self.think_ns > 0 {
+            self.timers.set(now_ns + self.think_ns, index, Due::Free);
+            return Ok(());
+        }
+        self.connections[index].free_ns = now_ns;
+        self.free.push_back(index);
+        Ok(())
+    }
+
+    /// Ends the request under way because its connection is of no use any more.
+    fn lose(&mut self, index: usize, trouble: Trouble) {
+        let connection = &self.connections[index];
+        let shaking = connection.link.as_ref().is_some_and(|link| !link.is_ready());
+        let failure = self.course.failure_of(trouble, connection.established, shaking);
+        self.fail(index, failure, self.clock.now_ns());
+    }
+
+    /// Ends the request under way, if there is one, and closes the connection. It does not go on at once, so that
+    /// failures cannot chase each other.
+    pub(super) fn fail(&mut self, index: usize, failure: Failure, now_ns: u64) {
+        let connection = &mut self.connections[index];
+        let under_way = connection.doing != Doing::Nothing;
+        let ended = Ended { status: connection.reader.status(), ..ended(connection, index, now_ns) };
+        connection.doing = Doing::Nothing;
+        self.close(index);
+        if !under_way {
+            return;
+        }
+        self.busy -= 1;
+        self.course.tally.failed(failure, ended);
+        if self.course.backs_off(failure, self.connections.len()) {
+            self.timers.set(now_ns + BACK_OFF_NS, index, Due::Free);
+        } else {
+            self.release(index, now_ns);
+        }
+    }
+
+    fn close(&mut self, index: usize) {
+        self.course.open_connections -= u64::from(self.connections[index].close());
+    }
+}
+
+/// The request on a connection as it ends now, without an answer.
+#[inline]
+fn ended(connection: &Connection, index: usize, now_ns: u64) -> Ended {
+    Ended {
+        intended_ns: connection.intended_ns,
+        started_ns: connection.started_ns,
+        connected_ns: connection.connected_ns,
+        first_byte_ns: connection.first_byte_ns,
+        ended_ns: now_ns,
+        place: Some(Place { request: connection.request, connection: index as u32 }),
+        status: 0,
+        body_bytes: 0,
+    }
+}

@@ -1,0 +1,123 @@
+//! Hyperfoil: what its `wrk` and `wrk2` print, and the statistics of a run as JSON. Written after its sources (0.27).
+//!
+//! ```text
+//!   8000 requests in 10.001s,   2.14MB read
+//! Requests/sec: 799.92
+//! Transfer/sec: 219.31kB
+//! Socket errors: connectionErrors 0, requestTimeouts 3
+//! Non-2xx or 3xx responses: 12
+//! ```
+//!
+//! Hyperfoil's times are from the actual start, also in its open models: a wait for a connection is blocked time.
+//! The lines about failures come last and only where something failed, so without them nothing is said of failures.
+
+use super::json::{amount, last_object};
+use super::quantity::{count, ms, number, percent};
+use super::{Reported, Times, Tool, after, last_report, wrk};
+use crate::Failures;
+use serde_json::Value;
+
+pub(super) fn read(text: &str) -> Option<Reported> {
+    last_object(text, statistics).or_else(|| wrk_like(text))
+}
+
+fn wrk_like(text: &str) -> Option<Reported> {
+    let report = last_report(text, |line| line.starts_with("Running ") && line.contains(" test @ "));
+    if after(&report, "Req/Sec")?.ends_with('%') {
+        return None;
+    }
+    let per_s = number(after(&report, "Requests/sec:")?)?;
+    let (requests, measured, received) = wrk::totals(&report)?;
+    let mut reported = Reported::new(Tool::Hyperfoil, requests);
+    (reported.seconds, reported.requests_per_s, reported.received_bytes) = (Some(measured), Some(per_s), received);
+    reported.failed = failures(&report);
+    reported.times_ms = times(&report);
+    Some(reported)
+}
+
+fn failures(report: &[&str]) -> Option<Failures> {
+    let mut failures = None::<Failures>;
+    if let Some(errors) = after(report, "Socket errors:") {
+        let (connections, timeouts) = errors.split_once(", ")?;
+        let told = failures.get_or_insert_default();
+        told.reset = count(connections.strip_prefix("connectionErrors ")?)?;
+        told.timeout = count(timeouts.strip_prefix("requestTimeouts ")?)?;
+    }
+    if let Some(n) = after(report, "Non-2xx or 3xx responses:") {
+        failures.get_or_insert_default().status = count(n)?;
+    }
+    failures
+}
+
+fn times(report: &[&str]) -> Times {
+    let mut times = Times::default();
+    if let Some(row) = after(report, "Latency  ") {
+        let cells = glued(row);
+        if let [mean, _, max, ..] = &cells[..] {
+            (times.mean, times.max) = (ms(mean), ms(max));
+        }
+    }
+    let rows = report.iter().skip_while(|line| line.trim() != "Latency Distribution").skip(1);
+    for line in rows {
+        let cells = glued(line);
+        let [share, time] = &cells[..] else { break };
+        if let (Some(share), Some(time)) = (percent(share), ms(time)) {
+            times.set(share, time);
+        }
+    }
+    times
+}
+
+/// The cells of a row: a unit that stands alone belongs to the number before it.
+fn glued(row: &str) -> Vec<String> {
+    let mut cells: Vec<String> = Vec::new();
+    for word in row.split_whitespace() {
+        match cells.last_mut() {
+            Some(number) if ["ns", "us", "µs", "μs", "ms", "s"].contains(&word) => number.push_str(word),
+            _ => cells.push(word.to_owned()),
+        }
+    }
+    cells
+}
+
+/// `{"statistics": [{"phase": …, "summary": {"requestCount": …, "percentileResponseTime": {"50.0": …}}}]}`, in ns.
+///
+/// Several phases or metrics are added up; their times cannot be.
+fn statistics(document: &Value) -> Option<Reported> {
+    let all: Vec<&Value> =
+        document.get("statistics")?.as_array()?.iter().filter_map(|one| one.get("summary")).collect();
+    let mut reported = Reported::new(Tool::Hyperfoil, 0);
+    let mut failures = Failures::default();
+    let (mut start, mut end) = (f64::INFINITY, 0f64);
+    for summary in &all {
+        let told = |key: &str| summary.get(key).and_then(Value::as_u64).unwrap_or(0);
+        reported.requests += summary.get("requestCount")?.as_u64()?;
+        failures.reset += told("connectionErrors") + told("resetCount") + told("connectFailureCount");
+        failures.timeout += told("requestTimeouts") + told("timeouts");
+        failures.other += told("internalErrors");
+        if let Some(http) = summary.pointer("/extensions/http") {
+            let status = |key: &str| http.get(key).and_then(Value::as_u64).unwrap_or(0);
+            failures.status += status("status_4xx") + status("status_5xx") + status("status_other");
+        }
+        start = start.min(amount(summary.get("startTime")?)?);
+        end = end.max(amount(summary.get("endTime")?)?);
+    }
+    let measured = (end - start) / 1e3;
+    if all.is_empty() || measured <= 0.0 {
+        return None;
+    }
+    reported.failed = Some(failures);
+    reported.seconds = Some(measured);
+    reported.requests_per_s = Some(reported.requests as f64 / measured);
+    if let [summary] = all[..] {
+        let ns = |value: Option<&Value>| value.and_then(amount).map(|ns| ns / 1e6);
+        reported.times_ms.mean = ns(summary.get("meanResponseTime"));
+        reported.times_ms.max = ns(summary.get("maxResponseTime"));
+        for (percent, value) in summary.get("percentileResponseTime").and_then(Value::as_object).into_iter().flatten() {
+            if let (Some(percent), Some(ms)) = (number(percent), ns(Some(value))) {
+                reported.times_ms.set(percent, ms);
+            }
+        }
+    }
+    Some(reported)
+}

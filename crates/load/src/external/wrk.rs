@@ -1,0 +1,104 @@
+//! wrk 4 and wrk2, with and without `--latency`:
+//!
+//! ```text
+//! Running 2s test @ http://127.0.0.1:8080/slow
+//!   2 threads and 10 connections
+//!   Thread Stats   Avg      Stdev     Max   +/- Stdev
+//!     Latency    31.06ms    1.10ms  34.69ms   87.50%
+//!     Req/Sec   160.60     19.61   202.00     80.00%
+//!   Latency Distribution
+//!      50%   30.62ms
+//!   640 requests in 2.00s, 64.38KB read
+//!   Socket errors: connect 0, read 4, write 0, timeout 1
+//!   Non-2xx or 3xx responses: 7
+//! Requests/sec:    319.29
+//! Transfer/sec:     32.12KB
+//! ```
+//!
+//! Times are those of answers within the timeout. An answer after it counts as a request and as a timeout; a read that
+//! fails is no request. wrk2 measures from the intended start; with `-U` it prints a second distribution that does not.
+
+use super::quantity::{bytes, count, ms, number, percent, seconds};
+use super::{Reported, Times, Timing, Tool, after, last_report};
+use crate::Failures;
+
+pub(super) fn read(text: &str) -> Option<Reported> {
+    let report = last_report(text, |line| line.starts_with("Running ") && line.contains(" test @ "));
+    // The last cell of this row tells wrk from Hyperfoil, which leaves out the sign.
+    if !after(&report, "Req/Sec")?.ends_with('%') {
+        return None;
+    }
+    // What may be missing stands before this line; it is the first that is always there again.
+    let per_s = number(after(&report, "Requests/sec:")?)?;
+    let (answered, measured, received) = totals(&report)?;
+    let corrected = report.iter().any(|line| line.contains("Thread calibration:"));
+    let failures = failures(&report, answered, corrected)?;
+    let tool = if corrected { Tool::Wrk2 } else { Tool::Wrk };
+    let mut reported = Reported::new(tool, answered + failures.0);
+    reported.failed = Some(failures.1);
+    reported.seconds = Some(measured);
+    reported.requests_per_s = Some(per_s);
+    reported.received_bytes = received;
+    reported.times_ms = times(&report);
+    if corrected {
+        reported.timing = Timing::Response;
+    }
+    Some(reported)
+}
+
+/// `640 requests in 2.00s, 64.38KB read`.
+pub(super) fn totals(report: &[&str]) -> Option<(u64, f64, Option<u64>)> {
+    report.iter().find_map(|line| {
+        let (requests, rest) = line.trim().split_once(" requests in ")?;
+        let (span, received) = rest.split_once(", ")?;
+        Some((count(requests)?, seconds(span)?, bytes(received.strip_suffix(" read")?)))
+    })
+}
+
+/// Failed requests that are not among the answered ones, and all by kind. `None` where a line reads differently.
+fn failures(report: &[&str], answered: u64, corrected: bool) -> Option<(u64, Failures)> {
+    let mut failures = Failures::default();
+    if let Some(errors) = after(report, "Socket errors:") {
+        for part in errors.split(", ") {
+            let (kind, n) = part.split_once(' ')?;
+            let n = count(n)?;
+            match kind {
+                "connect" => failures.refused += n,
+                "read" | "write" => failures.reset += n,
+                "timeout" => failures.timeout += n,
+                _ => return None,
+            }
+        }
+    }
+    if let Some(n) = after(report, "Non-2xx or 3xx responses:") {
+        failures.status = count(n)?;
+    }
+    let outside = failures.refused + failures.reset;
+    if corrected {
+        // wrk2 counts a connection that waits, before its answer came.
+        return Some((outside + failures.timeout, failures));
+    }
+    // A late answer with a wrong status is counted twice; a request fails in one way only.
+    failures.status = failures.status.min(answered);
+    failures.timeout = failures.timeout.min(answered - failures.status);
+    Some((outside, failures))
+}
+
+/// Mean and maximum of the table, and the first distribution, where there is one.
+fn times(report: &[&str]) -> Times {
+    let mut times = Times::default();
+    if let Some(row) = after(report, "Latency  ") {
+        let cells: Vec<_> = row.split_whitespace().map(ms).collect();
+        if let [Some(mean), _, Some(max), ..] = cells[..] {
+            (times.mean, times.max) = (Some(mean), Some(max));
+        }
+    }
+    let rows = report.iter().skip_while(|line| !line.trim_start().starts_with("Latency Distribution")).skip(1);
+    let rows = rows.map_while(|line| {
+        let (share, time) = line.trim().split_once('%')?;
+        Some((percent(&format!("{share}%"))?, ms(time.trim())?))
+    });
+    rows.for_each(|(share, time)| times.set(share, time));
+    // No answer came within the timeout: the zeros stand for nothing.
+    if times.max == Some(0.0) { Times::default() } else { times }
+}

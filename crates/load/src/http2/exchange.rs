@@ -1,0 +1,274 @@
+//! One request from its beginning to its end in its slot: hand it to h2, send its body, judge its answer.
+//! A part of [`Engine`], whose loop is in `http2`.
+
+use super::Engine;
+use super::connection::{Connection, Room};
+use super::requests::Next;
+use super::stream::{Doing, Slot, StreamStep, Upload};
+use crate::exchange::BACK_OFF_NS;
+use crate::link::Dialled;
+use crate::tally::{Ended, Failure, Place};
+use crate::timers::Due;
+use bytes::Bytes;
+use h2::Reason;
+use loadline_base::error::{Error, Result};
+
+/// How much of a long body is handed to h2 at once: some frames, and no more than waits in a pipe.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// How often one request is sent again before it counts as reset: a server that says goodbye after a thousand requests,
+/// as nginx does, sends back what was on its way, once. More is a server that takes fewer than it says.
+const RETURNS_MAX: u32 = 3;
+
+impl Engine<'_> {
+    /// Begins a request in a slot that was on offer.
+    pub(super) fn begin(&mut self, slot: u32, intended_ns: u64, now_ns: u64) -> Result<()> {
+        self.busy += 1;
+        let place = slot / self.streams;
+        self.places[place as usize].offered -= 1;
+        let at = &mut self.slots[slot as usize];
+        self.course.tally.begun(intended_ns, at.free_ns, now_ns);
+        at.begin(intended_ns, now_ns);
+        let next = self.requests.next()?;
+        (at.request, at.number, at.connection) = (next.index, next.number, u32::MAX);
+        self.start(slot, next, now_ns)
+    }
+
+    /// Hands a request to h2, on a new connection if need be.
+    fn start(&mut self, slot: u32, next: Next, now_ns: u64) -> Result<()> {
+        let Some(index) = self.connection_for(slot, now_ns)? else { return Ok(()) };
+        let Some(connection) = &mut self.connections[index as usize] else { return Ok(()) };
+        let bodiless = next.body.is_empty() && next.long_bytes == 0;
+        let sent = connection.send(next.head, bodiless);
+        let (response, mut stream) = sent.map_err(|error| Error::bug(format!("h2 refused a request: {error}")))?;
+        connection.streams += 1;
+        let at = &mut self.slots[slot as usize];
+        at.connection = index;
+        at.connected_ns = connection.connected_ns;
+        at.doing = Doing::Waiting(response);
+        if next.long_bytes > 0 {
+            at.upload = Some(Upload { stream, sent: 0, whole: next.long_bytes });
+            self.upload(slot)?;
+        } else if !bodiless {
+            // It is kept anyway, so h2 may hold it until the server takes it. A stream that is over says so itself.
+            let _ = stream.send_data(next.body, true);
+        }
+        self.mark_dirty(index);
+        // The first look makes h2 ring the slot's bell when there is something to see.
+        self.advance(slot, now_ns)
+    }
+
+    /// Starts the requests again that were sent back, where their places can take them.
+    pub(super) fn start_again(&mut self, now_ns: u64) -> Result<()> {
+        for _ in 0..self.sent_back.len() {
+            let Some(slot) = self.sent_back.pop_front() else { break };
+            // It may have timed out meanwhile.
+            if !matches!(self.slots[slot as usize].doing, Doing::Beginning) {
+                continue;
+            }
+            if self.may_begin(slot / self.streams, now_ns) {
+                let at = &self.slots[slot as usize];
+                let next = self.requests.again(at.request, at.number)?;
+                self.start(slot, next, now_ns)?;
+            } else {
+                self.sent_back.push_back(slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection on which the slot's request begins, a new one if need be; `None` where the request has failed.
+    fn connection_for(&mut self, slot: u32, now_ns: u64) -> Result<Option<u32>> {
+        let place = slot / self.streams;
+        if let Some(index) = self.places[place as usize].connection {
+            match self.connections[index as usize].as_mut().map(|connection| connection.room()) {
+                Some(Room::Some | Room::None) => return Ok(Some(index)),
+                Some(Room::NeverAgain) | None => self.retire(index),
+            }
+        }
+        let link = match self.dialler.dial()? {
+            Dialled::Link(link) => link,
+            Dialled::Failed(failure, words) => {
+                if let Some(words) = words {
+                    self.course.tally.tls_failed(words);
+                }
+                self.fail(slot, failure, now_ns);
+                return Ok(None);
+            }
+        };
+        let mut connection = Connection::new(link, place, slot)
+            .map(Box::new)
+            .ok_or_else(|| Error::bug("h2 does not begin a connection at once"))?;
+        connection.promised = self.streams - 1;
+        self.promised += u64::from(connection.promised);
+        let index = self.vacant.pop().unwrap_or(self.connections.len() as u32);
+        match self.connections.get_mut(index as usize) {
+            Some(vacant) => *vacant = Some(connection),
+            None => self.connections.push(Some(connection)),
+        }
+        self.places[place as usize].connection = Some(index);
+        Ok(Some(index))
+    }
+
+    /// Looks after the slots of a place whose bells rang.
+    pub(super) fn answer_bells(&mut self, place: u32) -> Result<()> {
+        for word in 0..self.places[place as usize].bells.words() {
+            let mut rang = self.places[place as usize].bells.take(word);
+            while rang != 0 {
+                let slot = place * self.streams + (word * 64) as u32 + rang.trailing_zeros();
+                rang &= rang - 1;
+                let now_ns = self.clock.now_ns();
+                self.advance(slot, now_ns)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a request on as far as it goes now.
+    fn advance(&mut self, slot: u32, now_ns: u64) -> Result<()> {
+        if self.slots[slot as usize].upload.is_some() {
+            self.upload(slot)?;
+        }
+        loop {
+            let at = &mut self.slots[slot as usize];
+            let wanted = &self.requests.get(at.request).wanted;
+            match at.step(wanted) {
+                StreamStep::Pending => return Ok(()),
+                StreamStep::Head => self.head_came(slot, now_ns),
+                StreamStep::Piece => {}
+                StreamStep::Done => {
+                    self.head_came(slot, now_ns);
+                    self.answered(slot, now_ns);
+                    return Ok(());
+                }
+                StreamStep::Failed(error) if is_sent_back(&error) && at.returns < RETURNS_MAX => {
+                    self.leave(slot);
+                    self.slots[slot as usize].send_back();
+                    self.sent_back.push_back(slot);
+                    return Ok(());
+                }
+                StreamStep::Failed(error) => {
+                    self.fail(slot, failure(&error), now_ns);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn head_came(&mut self, slot: u32, now_ns: u64) {
+        let at = &mut self.slots[slot as usize];
+        if at.first_byte_ns == 0 && self.course.tally.rows.wanted() {
+            at.first_byte_ns = now_ns;
+        }
+    }
+
+    /// Sends on what the server takes of a long body.
+    fn upload(&mut self, slot: u32) -> Result<()> {
+        let at = &mut self.slots[slot as usize];
+        loop {
+            let capacity = at.capacity(PIECE_BYTES);
+            let (Some(upload), Some(long)) = (&mut at.upload, &self.requests.get(at.request).long) else {
+                return Ok(());
+            };
+            if capacity == 0 {
+                return Ok(());
+            }
+            let piece = long.piece(upload.sent, &mut self.block)?;
+            let piece = Bytes::copy_from_slice(&piece[..piece.len().min(capacity)]);
+            upload.sent += piece.len() as u64;
+            let last = upload.sent == upload.whole;
+            // A stream that takes no data any more has an answer, or an error, that says so.
+            if upload.stream.send_data(piece, last).is_err() || last {
+                at.upload = None;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Judges a complete answer and frees its slot.
+    fn answered(&mut self, slot: u32, now_ns: u64) {
+        let at = &mut self.slots[slot as usize];
+        let ended = ended(at, slot / self.streams, now_ns);
+        let failure = self.requests.get(at.request).wanted.judge(&at.answer);
+        self.end(slot);
+        self.course.answered(ended, failure);
+        if self.think_ns > 0 {
+            self.timers.set(now_ns + self.think_ns, slot as usize, Due::Free);
+        } else {
+            self.release(slot, now_ns);
+        }
+    }
+
+    /// Ends the request under way in a slot, if there is one; its stream is reset if it is still open.
+    pub(super) fn fail(&mut self, slot: u32, failure: Failure, now_ns: u64) {
+        let place = slot / self.streams;
+        let at = &mut self.slots[slot as usize];
+        if !at.is_busy() {
+            return;
+        }
+        let ended = ended(at, place, now_ns);
+        self.end(slot);
+        self.course.tally.failed(failure, ended);
+        if self.course.backs_off(failure, self.slots.len()) {
+            // None of the place's other slots tries its luck meanwhile.
+            self.places[place as usize].rest_until_ns = now_ns + BACK_OFF_NS;
+            self.timers.set(now_ns + BACK_OFF_NS, slot as usize, Due::Free);
+        } else {
+            self.release(slot, now_ns);
+        }
+    }
+
+    /// The request of a slot is over; what h2 has to say to the server about it goes soon.
+    fn end(&mut self, slot: u32) {
+        self.leave(slot);
+        self.slots[slot as usize].end();
+        self.busy -= 1;
+    }
+
+    /// The stream of a slot is none of its connection's any more.
+    fn leave(&mut self, slot: u32) {
+        let index = self.slots[slot as usize].connection;
+        if let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) {
+            connection.streams -= 1;
+            self.mark_dirty(index);
+        }
+    }
+
+    /// Ends a request that has taken too long. Its connection goes on, unless the server has never said a word on it.
+    pub(super) fn time_out(&mut self, slot: u32, now_ns: u64) {
+        let index = self.slots[slot as usize].connection;
+        let connection = self.connections.get(index as usize).and_then(Option::as_ref);
+        let silent = connection.is_some_and(|connection| !connection.heard);
+        self.fail(slot, Failure::Timeout, now_ns);
+        if silent {
+            self.lose(index, Failure::Timeout);
+        }
+    }
+}
+
+/// The request in a slot as it ends now.
+fn ended(slot: &Slot, place: u32, now_ns: u64) -> Ended {
+    Ended {
+        intended_ns: slot.intended_ns,
+        started_ns: slot.started_ns,
+        connected_ns: slot.connected_ns,
+        first_byte_ns: slot.first_byte_ns,
+        ended_ns: now_ns,
+        place: Some(Place { request: slot.request, connection: place }),
+        status: slot.answer.status,
+        body_bytes: slot.answer.body_bytes,
+    }
+}
+
+/// Whether the server has said that it did not look at the request (RFC 9113, section 6.8): an orderly goodbye, no
+/// failure. It is sent again, timed from its first start.
+fn is_sent_back(error: &h2::Error) -> bool {
+    error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR)
+}
+
+/// What an error of h2 says about a request: what the server ended by RST_STREAM or GOAWAY is reset; what h2 itself
+/// ended was no HTTP/2.
+pub(super) fn failure(error: &h2::Error) -> Failure {
+    if error.is_io() || error.is_remote() { Failure::Reset } else { Failure::Protocol }
+}

@@ -1,0 +1,314 @@
+//! The loop of HTTP/2. What a connection is to HTTP/1.1 is a slot here: a place for one request at a time, of which a
+//! connection has as many as streams are asked for, if the server takes so many.
+//!
+//! h2 does the protocol, without a runtime and without IO: `connection` polls it by hand, a `pipe` of bytes joins it
+//! to the link, and `bells` tell which streams have something. `exchange` takes requests through their `stream`s;
+//! `traffic` reads, writes and closes connections. Nothing is allocated per request but by h2.
+//!
+//! A free slot is one whose stream may open at once. So a request that has to wait, for a server that takes fewer
+//! streams or has not yet said how many, waits among the arrivals with its intended start, as for any free connection.
+
+mod bells;
+mod connection;
+mod exchange;
+mod pipe;
+mod requests;
+#[cfg(test)]
+mod scripted;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod traffic;
+
+use super::course::PhaseCourse;
+use super::link::{self, Dialler, READ_BYTES};
+use super::outcome::{Interval, Outcome};
+use super::schedule::{Arrival, nanoseconds};
+use super::tally::Failure;
+use super::timers::{Due, Timers};
+use super::turn::{self, BEGUN_PER_TURN, Turn, Turning, no_epoll};
+use super::{Control, Plan, ThreadPart};
+use crate::work::Schedule;
+use bells::Bells;
+use connection::{Connection, Room};
+use loadline_base::clock::Clock;
+use loadline_base::error::Result;
+use requests::{Origin, Requests};
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use stream::Slot;
+
+/// A pool does not grow while connections that are being opened have slots for all that wait. How soon it looks
+/// again: a handshake on one machine takes about as long.
+const GROWN_AGAIN_NS: u64 = 1_000_000;
+
+/// One phase under way.
+pub(super) struct Engine<'a> {
+    course: PhaseCourse<'a>,
+    clock: Clock,
+    dialler: Dialler,
+    requests: Requests,
+    think_ns: u64,
+    epoll: OwnedFd,
+    /// Slots of a place.
+    streams: u32,
+    places: Vec<Place>,
+    places_max: usize,
+    /// The slots of a place lie together.
+    slots: Vec<Slot>,
+    connections: Vec<Option<Box<Connection>>>,
+    vacant: Vec<u32>,
+    /// Slots on offer for requests; the one that is free the longest comes first, so that all are used.
+    free: VecDeque<u32>,
+    /// Slots whose requests were sent back and are to be sent again.
+    sent_back: VecDeque<u32>,
+    /// Connections to be polled and written before events are waited for.
+    dirty: VecDeque<u32>,
+    /// Slots that are to be free once their servers have spoken.
+    promised: u64,
+    timers: Timers,
+    /// Requests under way.
+    busy: u64,
+    buffer: Vec<u8>,
+    /// Records of TLS, before they are plaintext; empty without TLS.
+    raw: Vec<u8>,
+    /// A piece of a body that is read from a file.
+    block: Vec<u8>,
+    backend: Option<String>,
+    next_check_ns: u64,
+}
+
+/// The place of one connection of the plan. After a GOAWAY the next takes it while the last streams of the one before
+/// come to their end.
+#[derive(Debug)]
+struct Place {
+    /// The connection on which requests begin; `None` where the next request opens one.
+    connection: Option<u32>,
+    /// Slots that are neither busy nor on offer.
+    idle: Vec<u32>,
+    /// Slots on offer.
+    offered: u32,
+    /// No connection is opened before, because the last was refused.
+    rest_until_ns: u64,
+    bells: Arc<Bells>,
+}
+
+impl<'a> Engine<'a> {
+    pub(super) fn new(plan: &'a Plan, part: ThreadPart, clock: Clock, control: &'a Control) -> Result<Self> {
+        let work = &plan.work;
+        let (first, step) = (u64::from(part.index), u64::from(part.count));
+        let origin = Origin { host: &plan.target.host, over_tls: plan.target.tls.is_some() };
+        let requests = Requests::encode(work, origin, plan.seed, first, step)?;
+        let course = PhaseCourse::new(plan, part, requests.len(), clock, control)?;
+        let wanted = part.of(work.schedule.connections()).min(course.arrivals.requests_max()).max(1);
+        let places_max = part.of(work.schedule.connections_max()).min(course.arrivals.requests_max()).max(wanted);
+        // Twice as many where that is allowed: those that end after a GOAWAY stand beside their successors.
+        link::check_descriptors(2 * places_max).or_else(|_| link::check_descriptors(places_max))?;
+        let mut engine = Self {
+            course,
+            clock,
+            dialler: Dialler::new(&plan.target, work.pace, true, &["h2"])?,
+            requests,
+            think_ns: match work.schedule {
+                Schedule::Closed { think, .. } => nanoseconds(think.0),
+                Schedule::Open { .. } => 0,
+            },
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_epoll)?,
+            streams: work.protocol.streams().max(1),
+            places: Vec::new(),
+            places_max: places_max as usize,
+            slots: Vec::new(),
+            connections: Vec::new(),
+            vacant: Vec::new(),
+            free: VecDeque::new(),
+            sent_back: VecDeque::new(),
+            dirty: VecDeque::new(),
+            promised: 0,
+            timers: Timers::default(),
+            busy: 0,
+            buffer: vec![0; READ_BYTES],
+            raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
+            block: Vec::new(),
+            backend: None,
+            next_check_ns: 0,
+        };
+        for _ in 0..wanted {
+            engine.grow();
+        }
+        Ok(engine)
+    }
+
+    /// A further place; its first slot is on offer, and was at all times: nobody has to wait for what can be made.
+    fn grow(&mut self) {
+        let place = self.places.len() as u32;
+        let bells = Bells::new(self.streams as usize);
+        let first = self.slots.len() as u32;
+        self.slots.extend((0..self.streams).map(|number| Slot::new(bells.waker(number as usize))));
+        let idle = (first..first + self.streams).rev().collect();
+        self.places.push(Place { connection: None, idle, offered: 0, rest_until_ns: 0, bells });
+        self.offer(place, 0);
+    }
+
+    /// Runs the phase from `start_ns` to its end.
+    pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
+        self.course.start(start_ns);
+        let ended = turn::run(&mut self, on_interval)?;
+        let backend = self.backend.unwrap_or_else(|| BACKEND.to_owned());
+        self.course.finish(ended, self.places.len() as u64, self.busy, backend, on_interval)
+    }
+
+    /// The slot has no request any more, and can have one when its place offers it.
+    fn release(&mut self, slot: u32, now_ns: u64) {
+        let place = slot / self.streams;
+        self.places[place as usize].idle.push(slot);
+        self.offer(place, now_ns);
+    }
+
+    /// Offers the slots of a place whose streams may open at once: one opens the connection, the others follow when
+    /// the server has said how many it takes.
+    fn offer(&mut self, place: u32, now_ns: u64) {
+        let at = &mut self.places[place as usize];
+        let room = match at.connection.and_then(|index| self.connections[index as usize].as_ref()) {
+            Some(connection) => connection.streams_max.saturating_sub(connection.streams),
+            None => u32::from(now_ns >= at.rest_until_ns),
+        };
+        while at.offered < room {
+            let Some(slot) = at.idle.pop() else { return };
+            at.offered += 1;
+            self.slots[slot as usize].free_ns = now_ns;
+            self.free.push_back(slot);
+        }
+    }
+
+    /// Whether the first of the free slots can begin a request; those that cannot any more are taken back.
+    fn has_free(&mut self, now_ns: u64) -> bool {
+        while let Some(&slot) = self.free.front() {
+            if self.may_begin(slot / self.streams, now_ns) {
+                return true;
+            }
+            self.free.pop_front();
+            let place = &mut self.places[(slot / self.streams) as usize];
+            place.offered -= 1;
+            place.idle.push(slot);
+        }
+        false
+    }
+
+    /// Whether a request may begin at a place: its connection has room, or there is to be another.
+    fn may_begin(&mut self, place: u32, now_ns: u64) -> bool {
+        let place = &self.places[place as usize];
+        match place.connection.and_then(|index| self.connections[index as usize].as_mut()) {
+            Some(connection) => connection.room() != Room::None,
+            None => now_ns >= place.rest_until_ns,
+        }
+    }
+
+    /// Gives free slots the requests that are due.
+    fn begin_free(&mut self, mut now_ns: u64) -> Result<Turn> {
+        if !self.sent_back.is_empty() {
+            self.start_again(now_ns)?;
+        }
+        for _ in 0..BEGUN_PER_TURN {
+            if !self.has_free(now_ns)
+                && let Some(turn) = self.wait_for_slots(now_ns)
+            {
+                return Ok(turn);
+            }
+            match self.course.arrivals.next(now_ns) {
+                Arrival::Due { intended_ns } => {
+                    if self.free.is_empty() {
+                        self.grow();
+                    }
+                    if let Some(slot) = self.free.pop_front() {
+                        self.begin(slot, intended_ns, now_ns)?;
+                    }
+                }
+                none => return Ok(Turn::without(none, &mut self.course, self.busy, now_ns)),
+            }
+            now_ns = self.clock.now_ns();
+        }
+        self.course.watch_queue(now_ns, false);
+        Ok(Turn::Until(now_ns))
+    }
+
+    /// Where no slot is free: what to wait for, unless the pool is to grow.
+    fn wait_for_slots(&mut self, now_ns: u64) -> Option<Turn> {
+        let full = self.places.len() == self.places_max;
+        let waiting = self.course.arrivals.waiting(now_ns);
+        if !full && (waiting == 0 || waiting > self.promised) {
+            return None;
+        }
+        self.course.watch_queue(now_ns, true);
+        // Places that only think need not wake when no arrival follows.
+        if self.busy == 0 && self.course.arrivals.are_over(now_ns) {
+            return Some(Turn::Over);
+        }
+        let again_ns = if full { self.course.end_ns(now_ns) } else { now_ns + GROWN_AGAIN_NS };
+        Some(Turn::Until(again_ns))
+    }
+}
+
+impl<'a> Turning<'a> for Engine<'a> {
+    #[inline]
+    fn course(&mut self) -> &mut PhaseCourse<'a> {
+        &mut self.course
+    }
+
+    /// Fails the requests that have taken too long, in a scan as in HTTP/1.1.
+    fn check(&mut self, now_ns: u64) {
+        if now_ns < self.next_check_ns {
+            return;
+        }
+        let timeout_ns = self.course.timeout_ns;
+        self.next_check_ns = turn::next_check_ns(now_ns, timeout_ns);
+        for number in 0..self.slots.len() {
+            let slot = &self.slots[number];
+            if slot.is_busy() && now_ns.saturating_sub(slot.started_ns) > timeout_ns {
+                self.time_out(number as u32, now_ns);
+            }
+        }
+    }
+
+    /// Does what its time has come for.
+    fn wake(&mut self, now_ns: u64) -> Result<()> {
+        while let Some((index, due)) = self.timers.pop(now_ns) {
+            match due {
+                Due::Free => self.release(index as u32, now_ns),
+                Due::Receive => self.receive(index as u32)?,
+                Due::Send | Due::Continue => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives free slots the requests that are due, or ends the phase.
+    fn begin_due(&mut self, now_ns: u64) -> Result<Turn> {
+        if self.course.is_drained(now_ns) {
+            for slot in 0..self.slots.len() {
+                if self.slots[slot].is_busy() {
+                    self.fail(slot as u32, Failure::Unanswered, now_ns);
+                }
+            }
+            self.course.give_up_queue(now_ns);
+            return Ok(Turn::Over);
+        }
+        self.begin_free(now_ns)
+    }
+
+    fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
+        self.clean()?;
+        // What begun requests left to do is done at the next turn.
+        let until_ns = if self.dirty.is_empty() { until_ns } else { 0 };
+        let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());
+        turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)?;
+        for event in events.drain(..) {
+            self.handle(event)?;
+        }
+        Ok(())
+    }
+}
+
+/// What speaks to the server: the figures are of this implementation, and it is not the engine's own.
+const BACKEND: &str = "http/2 (h2 crate)";

@@ -1,0 +1,287 @@
+//! The requests of a phase as h2 takes them: what is the same each time is made once and cloned, placeholders are
+//! filled in for each request. Bodies come from `message`.
+
+use crate::message::{Long, RequestOrder, body_of, check_header, check_path};
+use crate::template::Template;
+use crate::wanted::Wanted;
+use crate::work::{Method, Request, Work};
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use http::uri::{PathAndQuery, Scheme, Uri};
+use loadline_base::error::{Error, Result};
+
+/// Headers that speak about a connection of HTTP/1.1 and make an HTTP/2 request malformed (RFC 9113, section 8.2.2),
+/// beside those that are refused for any protocol.
+const CONNECTION_HEADERS: [&str; 4] = ["proxy-connection", "keep-alive", "upgrade", "http2-settings"];
+
+/// The requests of a phase, and which comes next.
+#[derive(Debug)]
+pub(super) struct Requests {
+    all: Vec<Encoded>,
+    order: RequestOrder,
+    scratch: Vec<u8>,
+}
+
+/// One request of a phase.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    method: http::Method,
+    uri: Uri,
+    /// Scheme and authority, and the path, where they are not the same each time.
+    filled_uri: Option<Template>,
+    headers: HeaderMap,
+    filled_headers: Vec<(HeaderName, Template)>,
+    /// The body that is kept; empty where there is none or another.
+    body: Bytes,
+    filled_body: Option<Template>,
+    /// The body that is made or read while it is sent.
+    pub(super) long: Option<Long>,
+    /// What makes its answer a correct one.
+    pub(super) wanted: Wanted,
+}
+
+/// The next request, ready for h2.
+#[derive(Debug)]
+pub(super) struct Next {
+    /// Index of the request in the plan.
+    pub(super) index: u32,
+    /// Number of the request in the phase.
+    pub(super) number: u64,
+    pub(super) head: http::Request<()>,
+    /// The body, unless it is long.
+    pub(super) body: Bytes,
+    /// Bytes of a long body.
+    pub(super) long_bytes: u64,
+}
+
+impl Requests {
+    /// Encodes the requests of `work` for a server `host`. `first` and `step`: which numbers this thread gives.
+    ///
+    /// # Errors
+    /// The body's file cannot be read, or path or headers cannot stand in a request.
+    pub(super) fn encode(work: &Work, origin: Origin<'_>, seed: u64, first: u64, step: u64) -> Result<Self> {
+        let encode = |request| Encoded::encode(work, request, origin, seed);
+        let all = work.requests().map(encode).collect::<Result<Vec<_>>>()?;
+        let mut requests = Self { all, order: RequestOrder::new(work, seed, first, step), scratch: Vec::new() };
+        // Each once, so that what cannot be filled in is refused before the phase begins.
+        let mut order = RequestOrder::new(work, seed, first, step);
+        for encoded in &requests.all {
+            encoded.fill(&mut requests.scratch, 0, &mut order)?;
+        }
+        Ok(requests)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: u32) -> &Encoded {
+        &self.all[index as usize]
+    }
+
+    /// The next request, drawn by weight.
+    ///
+    /// # Errors
+    /// A bug: each was filled in once before.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Next> {
+        let (index, number) = self.order.next();
+        self.again(index as u32, number)
+    }
+
+    /// A request once more, with other random numbers.
+    ///
+    /// # Errors
+    /// As [`Requests::next`].
+    #[inline]
+    pub(super) fn again(&mut self, index: u32, number: u64) -> Result<Next> {
+        let encoded = &self.all[index as usize];
+        let (head, body) = encoded.fill(&mut self.scratch, number, &mut self.order)?;
+        let long_bytes = encoded.long.as_ref().map_or(0, |long| long.bytes);
+        Ok(Next { index, number, head, body, long_bytes })
+    }
+}
+
+/// Where requests go, as they say it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin<'a> {
+    /// As in [`Target`](crate::Target).
+    pub(super) host: &'a str,
+    pub(super) over_tls: bool,
+}
+
+impl Encoded {
+    fn encode(work: &Work, request: &Request, origin: Origin<'_>, seed: u64) -> Result<Self> {
+        check_path(&request.path)?;
+        if request.path.contains('#') {
+            return Err(Error::request(format!("`{}` has a fragment, which is never sent", request.path))
+                .hint("write `#` as %23, or drop it and what follows"));
+        }
+        let (body, filled_body, long) = body_of(request, seed)?;
+        let (mut headers, mut filled_headers, mut host) = (HeaderMap::new(), Vec::new(), origin.host);
+        for (name, value) in &request.headers {
+            check_header(name, value)?;
+            let refuse = || Error::request(format!("`{name}: {value}` is no header of an HTTP/2 request"));
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refuse())?;
+            let trailers_only = name == http::header::TE && !value.eq_ignore_ascii_case("trailers");
+            if CONNECTION_HEADERS.contains(&name.as_str()) || trailers_only {
+                return Err(refuse().hint("drop it, or drop `http2`"));
+            }
+            let template = Template::parse(value)?;
+            if name == http::header::HOST {
+                // What HTTP/1.1 says in `Host` is the pseudo-header `:authority` here.
+                host = value;
+            } else if template.is_fixed() {
+                headers.append(name, HeaderValue::from_str(value).map_err(|_| refuse())?);
+            } else {
+                filled_headers.push((name, template));
+            }
+        }
+        let length = body.len() as u64 + long.as_ref().map_or(0, |long| long.bytes);
+        // As the HTTP/1.1 of this engine: HTTP/2 does not need it, but what is compared should ask for the same.
+        let told = !matches!(request.method, Method::Get | Method::Head | Method::Options) || length > 0;
+        if told && filled_body.is_none() {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        let scheme = if origin.over_tls { "https" } else { "http" };
+        let template = Template::parse(&format!("{scheme}://{host}{}", request.path))?;
+        let mut encoded = Self {
+            method: method(request.method),
+            uri: Uri::default(),
+            filled_uri: None,
+            headers,
+            filled_headers,
+            body: body.into(),
+            filled_body,
+            long,
+            wanted: Wanted::of(work, request),
+        };
+        if template.is_fixed() {
+            encoded.uri = uri(format!("{scheme}://{host}{}", request.path).into())?;
+        } else {
+            encoded.filled_uri = Some(template);
+        }
+        Ok(encoded)
+    }
+
+    /// Head and body with the placeholders filled in.
+    #[inline]
+    fn fill(&self, scratch: &mut Vec<u8>, number: u64, order: &mut RequestOrder) -> Result<(http::Request<()>, Bytes)> {
+        let mut fill = |template: &Template| {
+            scratch.clear();
+            template.fill(scratch, number, &mut order.filling);
+            Bytes::copy_from_slice(scratch)
+        };
+        let mut head = http::Request::new(());
+        *head.method_mut() = self.method.clone();
+        *head.uri_mut() = match &self.filled_uri {
+            None => self.uri.clone(),
+            Some(template) => uri(fill(template))?,
+        };
+        *head.headers_mut() = self.headers.clone();
+        for (name, template) in &self.filled_headers {
+            let value = HeaderValue::from_maybe_shared(fill(template))
+                .map_err(|_| Error::request(format!("the value of `{name}` is no value of a header")))?;
+            head.headers_mut().append(name, value);
+        }
+        let Some(template) = &self.filled_body else { return Ok((head, self.body.clone())) };
+        let body = fill(template);
+        head.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        Ok((head, body))
+    }
+}
+
+fn uri(text: Bytes) -> Result<Uri> {
+    let refuse = |text: &Bytes| {
+        Error::request(format!("`{}` cannot be asked for", String::from_utf8_lossy(text)))
+            .hint("write characters that do not belong in a URL as %XX")
+    };
+    let uri = Uri::from_maybe_shared(text.clone()).map_err(|_| refuse(&text))?;
+    // A path that was taken apart otherwise would be another request than the one that was asked for.
+    let kept = uri.path_and_query().map_or(0, |path: &PathAndQuery| path.as_str().len());
+    let authority = uri.authority().map_or(0, |authority| authority.as_str().len());
+    let scheme = uri.scheme().map_or(0, |scheme: &Scheme| scheme.as_str().len());
+    if scheme + "://".len() + authority + kept == text.len() { Ok(uri) } else { Err(refuse(&text)) }
+}
+
+fn method(method: Method) -> http::Method {
+    match method {
+        Method::Get => http::Method::GET,
+        Method::Head => http::Method::HEAD,
+        Method::Put => http::Method::PUT,
+        Method::Post => http::Method::POST,
+        Method::Patch => http::Method::PATCH,
+        Method::Delete => http::Method::DELETE,
+        Method::Options => http::Method::OPTIONS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::{Body, Until};
+    use loadline_base::units::Bytes as Size;
+
+    const ORIGIN: Origin<'_> = Origin { host: "h:1", over_tls: false };
+
+    fn work(method: Method, headers: &[(&str, &str)], body: Body) -> Work {
+        let headers = headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Work::closed(Request { headers, body, ..Request::new(method, "/a?b") }, 1, Until::Requests(1))
+    }
+
+    fn encode(work: &Work) -> Result<Requests> {
+        Requests::encode(work, ORIGIN, 7, 0, 1)
+    }
+
+    fn next(work: &Work) -> Next {
+        encode(work).unwrap().next().unwrap()
+    }
+
+    #[test]
+    fn the_host_is_the_authority_and_lengths_are_told() {
+        let get = next(&work(Method::Get, &[("X-A", "b c")], Body::None));
+        assert_eq!(get.head.uri(), "http://h:1/a?b");
+        assert_eq!((get.head.headers().len(), &get.head.headers()["x-a"]), (1, &HeaderValue::from_static("b c")));
+        let post = next(&work(Method::Post, &[("Host", "other")], Body::None));
+        assert_eq!(post.head.uri(), "http://other/a?b");
+        assert_eq!(post.head.headers()["content-length"], "0");
+        let put = next(&work(Method::Put, &[], Body::Generated(Size(25))));
+        assert_eq!((put.body.len(), &put.head.headers()["content-length"]), (25, &HeaderValue::from(25)));
+        let long = next(&work(Method::Put, &[], Body::Zero(Size::mib(3))));
+        assert_eq!((long.body.len(), long.long_bytes), (0, 3 << 20));
+        let tls = Origin { over_tls: true, ..ORIGIN };
+        let over_tls = Requests::encode(&work(Method::Get, &[], Body::None), tls, 7, 0, 1).unwrap().next().unwrap();
+        assert_eq!(over_tls.head.uri(), "https://h:1/a?b");
+    }
+
+    #[test]
+    fn placeholders_are_filled_for_each_request() {
+        let mut filled = work(Method::Post, &[("Id", "<{seq}>"), ("Host", "h{seq}")], Body::Text("{seq}{seq}".into()));
+        filled.request.path = "/{rand 5 5}/{seq}".to_owned();
+        let mut requests = Requests::encode(&filled, ORIGIN, 7, 1, 3).unwrap();
+        for number in [1, 4] {
+            let next = requests.next().unwrap();
+            assert_eq!(next.head.uri().to_string(), format!("http://h{number}/5/{number}"));
+            assert_eq!(next.head.headers()["id"], format!("<{number}>"));
+            assert_eq!(next.head.headers()["content-length"], "2");
+            assert_eq!(next.body, format!("{number}{number}"));
+        }
+    }
+
+    #[test]
+    fn what_would_break_the_request_is_refused() {
+        let names = ["connection", "transfer-encoding", "upgrade", "keep-alive", "content-length", ":path", "a b", ""];
+        for name in names {
+            assert!(encode(&work(Method::Get, &[(name, "x")], Body::None)).is_err(), "{name}");
+        }
+        assert!(encode(&work(Method::Get, &[("te", "trailers")], Body::None)).is_ok());
+        assert!(encode(&work(Method::Get, &[("te", "gzip")], Body::None)).is_err());
+        assert!(encode(&work(Method::Get, &[("a", "b\r\nc")], Body::None)).is_err());
+        let mut odd = work(Method::Get, &[], Body::None);
+        for path in ["", "a", "/a b", "/\u{fc}", "/a#b", "/{seq}#b", "/a{seq}<", "/{rand 2 1}"] {
+            odd.request.path = path.to_owned();
+            assert!(encode(&odd).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! One slot for a request at a time on a connection of HTTP/2: the request under way and how far its answer has come.
+
+use crate::response::ResponseFacts;
+use crate::wanted::{Search, Wanted};
+use bytes::Bytes;
+use h2::client::ResponseFuture;
+use h2::{RecvStream, SendStream};
+use http::{HeaderName, HeaderValue};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+/// What a slot is doing.
+#[derive(Debug, Default)]
+pub(super) enum Doing {
+    /// Free for a request.
+    #[default]
+    Nothing,
+    /// Begun, but not handed to h2: about to be, or sent back by a server that said goodbye.
+    Beginning,
+    /// Waiting for the head of the answer.
+    Waiting(ResponseFuture),
+    /// Reading the body.
+    Reading(RecvStream),
+}
+
+/// A long body that is being sent.
+#[derive(Debug)]
+pub(super) struct Upload {
+    pub(super) stream: SendStream<Bytes>,
+    pub(super) sent: u64,
+    pub(super) whole: u64,
+}
+
+/// A place for one request at a time. Its stream comes and goes; the slot stays.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// Rings when h2 has something for the stream.
+    waker: Waker,
+    pub(super) doing: Doing,
+    pub(super) upload: Option<Upload>,
+    /// The connection of the request under way.
+    pub(super) connection: u32,
+    /// Index of the request in the plan.
+    pub(super) request: u32,
+    /// Number of the request in the phase.
+    pub(super) number: u64,
+    /// How often it was sent back.
+    pub(super) returns: u32,
+    /// From the plan; equal to `started_ns` in a closed model.
+    pub(super) intended_ns: u64,
+    /// When it was handed to h2 or, on a new connection, the connect began.
+    pub(super) started_ns: u64,
+    /// When the connection stood.
+    pub(super) connected_ns: u64,
+    /// When the head of the answer came; only kept where rows are asked for, else 0.
+    pub(super) first_byte_ns: u64,
+    /// Since when it is free; 0 before its first request.
+    pub(super) free_ns: u64,
+    /// The answer so far; its status is 0 before the head.
+    pub(super) answer: ResponseFacts,
+    search: Search,
+}
+
+/// How far an answer has come.
+#[derive(Debug)]
+pub(super) enum StreamStep {
+    /// There is nothing more for now.
+    Pending,
+    /// The head came.
+    Head,
+    /// A piece of the body came.
+    Piece,
+    /// The answer is complete.
+    Done,
+    /// The answer will not be complete.
+    Failed(h2::Error),
+}
+
+impl Slot {
+    pub(super) fn new(waker: Waker) -> Self {
+        Self {
+            waker,
+            doing: Doing::Nothing,
+            upload: None,
+            connection: 0,
+            request: 0,
+            number: 0,
+            returns: 0,
+            intended_ns: 0,
+            started_ns: 0,
+            connected_ns: 0,
+            first_byte_ns: 0,
+            free_ns: 0,
+            answer: ResponseFacts::default(),
+            search: Search::default(),
+        }
+    }
+
+    /// Begins a request.
+    #[inline]
+    pub(super) fn begin(&mut self, intended_ns: u64, started_ns: u64) {
+        self.doing = Doing::Beginning;
+        (self.intended_ns, self.started_ns) = (intended_ns, started_ns);
+        (self.connected_ns, self.first_byte_ns, self.returns) = (0, 0, 0);
+        self.answer = ResponseFacts::default();
+    }
+
+    /// Forgets the stream, but not the request: it is to be sent again on another connection.
+    pub(super) fn send_back(&mut self) {
+        self.doing = Doing::Beginning;
+        self.upload = None;
+        self.connection = u32::MAX;
+        self.returns += 1;
+    }
+
+    /// Forgets the request under way. A stream that is still open is reset (`CANCEL`) by that.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        self.doing = Doing::Nothing;
+        self.upload = None;
+    }
+
+    #[inline]
+    pub(super) fn is_busy(&self) -> bool {
+        !matches!(self.doing, Doing::Nothing)
+    }
+
+    /// Takes what has come of the answer, one step at a time.
+    #[inline]
+    pub(super) fn step(&mut self, wanted: &Wanted) -> StreamStep {
+        let mut context = Context::from_waker(&self.waker);
+        match &mut self.doing {
+            Doing::Nothing | Doing::Beginning => StreamStep::Pending,
+            Doing::Waiting(response) => match Pin::new(response).poll(&mut context) {
+                Poll::Pending => StreamStep::Pending,
+                Poll::Ready(Err(error)) => StreamStep::Failed(error),
+                Poll::Ready(Ok(response)) => {
+                    let pair = |(name, value)| (HeaderName::as_str(name).as_bytes(), HeaderValue::as_bytes(value));
+                    let headers = || response.headers().iter().map(pair);
+                    self.answer.status = response.status().as_u16();
+                    self.answer.fits = !wanted.names_headers() || wanted.finds_among(headers);
+                    self.search.begin();
+                    let body = response.into_body();
+                    let whole = body.is_end_stream();
+                    self.doing = Doing::Reading(body);
+                    if whole { self.done(wanted) } else { StreamStep::Head }
+                }
+            },
+            Doing::Reading(body) => match body.poll_data(&mut context) {
+                Poll::Pending => StreamStep::Pending,
+                Poll::Ready(Some(Err(error))) => StreamStep::Failed(error),
+                // Trailers, if there are any, have come as well.
+                Poll::Ready(None) => self.done(wanted),
+                Poll::Ready(Some(Ok(piece))) => {
+                    // An error means that the stream is over; the next step says so.
+                    let _ = body.flow_control().release_capacity(piece.len());
+                    self.answer.body_bytes += piece.len() as u64;
+                    if let Some(text) = &wanted.body {
+                        self.search.look(text, &piece);
+                    }
+                    StreamStep::Piece
+                }
+            },
+        }
+    }
+
+    fn done(&mut self, wanted: &Wanted) -> StreamStep {
+        self.answer.fits &= wanted.body.is_none() || self.search.found();
+        StreamStep::Done
+    }
+
+    /// How many bytes of the upload may go now: what the server's windows and h2's buffer allow. 0 where the stream
+    /// waits, or the server wants no more of it.
+    pub(super) fn capacity(&mut self, piece_max: usize) -> usize {
+        let Some(upload) = &mut self.upload else { return 0 };
+        let left = usize::try_from(upload.whole - upload.sent).unwrap_or(usize::MAX);
+        upload.stream.reserve_capacity(left.min(piece_max));
+        let mut context = Context::from_waker(&self.waker);
+        loop {
+            match upload.stream.capacity() {
+                0 => match upload.stream.poll_capacity(&mut context) {
+                    Poll::Ready(Some(Ok(_))) => {}
+                    // The answer tells why.
+                    Poll::Ready(Some(Err(_)) | None) | Poll::Pending => return 0,
+                },
+                capacity => return capacity.min(left),
+            }
+        }
+    }
+}

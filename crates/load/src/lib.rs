@@ -1,0 +1,221 @@
+//! The load engine. Knows no JVM.
+//!
+//! [`drive`] runs one phase on the calling thread: its own connections, epoll, request bytes and histograms, nothing
+//! shared but the counters of a [`Control`]; [`drive_threads`] runs it on several. A request costs one send, one recv
+//! and its share of an `epoll_wait`. `schedule` says when, `message` what, `wanted` what a correct answer is; `engine`
+//! loops; `exchange` takes one request through a `connection` and its `link` to its `response`; `course` follows the
+//! phase, `tally` counts, and `outcome` is what it came to. `external` reads what other load tools say.
+
+mod chunked;
+mod connection;
+mod course;
+mod engine;
+mod exchange;
+pub mod external;
+pub mod files;
+mod http2;
+mod link;
+mod message;
+mod outcome;
+#[cfg(any(test, fuzzing))]
+#[path = "tests/reference.rs"]
+mod reference;
+mod response;
+mod rows;
+mod schedule;
+#[cfg(test)]
+mod scripted;
+mod tally;
+mod template;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod timers;
+mod tls;
+mod turn;
+mod wanted;
+pub mod work;
+
+pub use outcome::{End, Failures, GiveUp, Interval, Outcome, Row, statistic_ms};
+pub use threads::drive_threads;
+
+use loadline_base::clock::Clock;
+use loadline_base::error::Result;
+use rustix::thread;
+use schedule::Share;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use work::{Protocol, Tls, Work};
+
+/// One phase of load on one server.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The server.
+    pub target: Target,
+    /// What is sent, when, and what counts as a correct answer.
+    pub work: Work,
+    /// Seeds bodies, placeholders, the choice among requests and random arrivals.
+    pub seed: u64,
+    /// When to end early.
+    pub give_up: GiveUp,
+    /// Keep at most so many [`Row`]s: all, or a fair sample where there are more. 0 keeps none and costs nothing.
+    pub rows_max: usize,
+    /// Keep at most so many failed requests apart from these: all, or a fair sample. 0 leaves them among the others.
+    pub rows_failed_max: usize,
+}
+
+/// A server to connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Where the server listens.
+    pub address: Address,
+    /// The value of the header `Host`, such as `localhost:8080`.
+    pub host: String,
+    /// How TLS is spoken with the server; `None` in clear.
+    pub tls: Option<Tls>,
+}
+
+impl Target {
+    /// A server on TCP, in clear.
+    pub fn plain(address: SocketAddr, host: impl Into<String>) -> Self {
+        Self { address: Address::Tcp(address), host: host.into(), tls: None }
+    }
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// IPv4 or IPv6.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+/// Stops a phase and watches it from other threads.
+///
+/// Holds one phase at a time; the counters are at most one turn of the engine (50 ms when idle) old.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    ok: AtomicU64,
+    failed: AtomicU64,
+    open_connections: AtomicU64,
+}
+
+impl Control {
+    /// Ends the phase within 100 ms, and each later one under this control at once.
+    pub fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    /// Whether the phase was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    /// Correct answers so far.
+    pub fn ok(&self) -> u64 {
+        self.ok.load(Relaxed)
+    }
+
+    /// Failed requests so far.
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Relaxed)
+    }
+
+    /// Established connections now.
+    pub fn open_connections(&self) -> u64 {
+        self.open_connections.load(Relaxed)
+    }
+
+    /// One writer, so plain stores do.
+    fn publish(&self, ok: u64, failed: u64, open_connections: u64) {
+        self.ok.store(ok, Relaxed);
+        self.failed.store(failed, Relaxed);
+        self.open_connections.store(open_connections, Relaxed);
+    }
+}
+
+/// One thread's part of a phase: the whole where there is one.
+#[derive(Debug, Clone, Copy)]
+struct ThreadPart {
+    index: u32,
+    count: u32,
+}
+
+impl ThreadPart {
+    /// The part of so many connections.
+    fn of(self, connections: u32) -> u64 {
+        Share { index: u64::from(self.index), count: u64::from(self.count) }.of(u64::from(connections))
+    }
+}
+
+/// Runs the phase to its end on the calling thread, which the caller may have pinned.
+///
+/// `on_interval` is called on this thread about once a second and once at the end; what it spends, the load waits.
+/// A planned end lets the requests under way, and those that are due, come to theirs, for at most the drain.
+///
+/// # Errors
+/// Only what makes the whole phase impossible: the body cannot be read, the request cannot be written, no epoll or
+/// sockets, fewer file descriptors than connections. Whatever the server does is in the [`Outcome`].
+pub fn drive(
+    plan: &Plan,
+    clock: Clock,
+    control: &Control,
+    on_interval: &mut dyn FnMut(Interval<'_>),
+) -> Result<Outcome> {
+    drive_part(plan, ThreadPart { index: 0, count: 1 }, clock, control, &|| clock.now_ns(), on_interval)
+}
+
+/// `start` is called once, when everything is read and made, for the moment at which the phase begins: what that takes
+/// is no lag. Also an engine that cannot begin calls `start`, because other threads wait for it.
+fn drive_part(
+    plan: &Plan,
+    part: ThreadPart,
+    clock: Clock,
+    control: &Control,
+    start: &dyn Fn() -> u64,
+    on_interval: &mut dyn FnMut(Interval<'_>),
+) -> Result<Outcome> {
+    let _punctual = Punctual::begin();
+    match plan.work.protocol {
+        Protocol::Http1 => {
+            let (engine, start_ns) = (engine::Engine::new(plan, part, clock, control), start());
+            engine?.run(start_ns, on_interval)
+        }
+        Protocol::Http2 { .. } => {
+            let (engine, start_ns) = (http2::Engine::new(plan, part, clock, control), start());
+            engine?.run(start_ns, on_interval)
+        }
+    }
+}
+
+/// Has the kernel end waits of this thread on time: it delays them by up to 50 µs, to wake up less often
+/// (prctl(2), PR_SET_TIMERSLACK). Dropping it gives the thread its slack back.
+struct Punctual {
+    before_ns: Option<NonZeroU64>,
+}
+
+impl Punctual {
+    fn begin() -> Self {
+        let before_ns = thread::current_timer_slack().ok().and_then(NonZeroU64::new);
+        // Where it is refused, starts are late by the slack, and the lag says so.
+        let _ = thread::set_current_timer_slack(Some(NonZeroU64::MIN));
+        Self { before_ns }
+    }
+}
+
+impl Drop for Punctual {
+    fn drop(&mut self) {
+        let _ = thread::set_current_timer_slack(self.before_ns);
+    }
+}
+
+/// For `fuzz/`: panics where this input, cuts and an answer, is not read alike whole, in pieces and by `reference`.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub fn fuzz_response(input: &[u8]) {
+    reference::check(input);
+}

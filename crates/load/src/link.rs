@@ -1,0 +1,303 @@
+//! A socket, in clear or under TLS, as plaintext in and plaintext out. Knows no HTTP.
+
+use super::tally::Failure;
+use super::tls::{Session, Sessions};
+use super::{Address, Target};
+use crate::work::Pace;
+use loadline_base::error::{Error, Result};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, sockopt};
+use rustix::process::{Resource, getrlimit};
+
+/// One read takes at most this; a shorter one means that the socket is empty.
+pub(super) const READ_BYTES: usize = 64 * 1024;
+
+/// How links to one server are made.
+#[derive(Debug)]
+pub(super) struct Dialler {
+    address: SocketAddrAny,
+    sessions: Option<Sessions>,
+    undelayed: bool,
+    /// Bytes the kernel may hold for a slow reader.
+    receive_buffer: Option<usize>,
+}
+
+impl Dialler {
+    /// `undelayed`: nothing of a request may wait for an ACK. `protocols` are offered under TLS.
+    ///
+    /// # Errors
+    /// The path of a Unix socket is too long; certificates cannot be read.
+    pub(super) fn new(target: &Target, pace: Pace, undelayed: bool, protocols: &[&str]) -> Result<Self> {
+        let address = match &target.address {
+            Address::Tcp(address) => SocketAddrAny::from(*address),
+            Address::Unix(path) => net::SocketAddrUnix::new(path.as_path())
+                .map_err(|_| Error::request(format!("`{}` is too long for a Unix socket", path.display())))?
+                .into(),
+        };
+        let sessions = target.tls.as_ref().map(|tls| Sessions::new(tls, &target.host, protocols)).transpose()?;
+        let receive_buffer = pace.receive.map(|bytes| usize::try_from(bytes.0 / 4).unwrap_or(usize::MAX).max(4096));
+        Ok(Self { address, sessions, undelayed, receive_buffer })
+    }
+
+    /// A link on its way to the server.
+    ///
+    /// # Errors
+    /// No socket can be made at all: limits of the process or the machine.
+    pub(super) fn dial(&self) -> Result<Dialled> {
+        let family = self.address.address_family();
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = net::socket_with(family, SocketType::STREAM, flags, None).map_err(no_socket)?;
+        // Nagle's algorithm would hold the last piece of a large body back until the server's delayed ACK, 40 ms.
+        if self.undelayed && family != AddressFamily::UNIX {
+            sockopt::set_tcp_nodelay(&socket, true).map_err(no_socket)?;
+        }
+        if let Some(bytes) = self.receive_buffer {
+            // Before the connect, which announces the window. A kernel that gives more makes the peer less slow.
+            let _ = sockopt::set_socket_recv_buffer_size(&socket, bytes.min(1 << 20));
+        }
+        let session = match self.sessions.as_ref().map(Sessions::begin).transpose() {
+            Ok(session) => session.map(Box::new),
+            Err(why) => return Ok(Dialled::Failed(Failure::Tls, Some(why))),
+        };
+        match net::connect(&socket, &self.address) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Dialled::Link(Link { socket, session })),
+            // The backlog of a Unix socket is full.
+            Err(Errno::AGAIN) => Ok(Dialled::Failed(Failure::Refused, None)),
+            Err(errno) => Ok(Dialled::Failed(failure(errno, false), None)),
+        }
+    }
+}
+
+/// What dialling came to.
+pub(super) enum Dialled {
+    /// Connected or connecting: the first write tells which, and why not.
+    Link(Link),
+    /// The request fails; the next may fare better. With TLS' own words, where it is TLS.
+    Failed(Failure, Option<String>),
+}
+
+/// A connection to the server, perhaps still on its way.
+#[derive(Debug)]
+pub(super) struct Link {
+    socket: OwnedFd,
+    session: Option<Box<Session>>,
+}
+
+/// Why a link is of no use any more.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    Os(Errno),
+    Tls(String),
+}
+
+/// What a read brought.
+pub(super) enum Read {
+    /// So many bytes of plaintext, and perhaps more to come at once.
+    Bytes { length: usize, more: bool },
+    /// Nothing for now.
+    Nothing,
+    /// Nothing ever again.
+    End,
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Link {
+    /// Whether plaintext can go as soon as the socket takes it.
+    #[inline]
+    pub(super) fn is_ready(&self) -> bool {
+        self.session.as_ref().is_none_or(|session| session.is_ready())
+    }
+
+    /// Whether TLS is spoken.
+    #[inline]
+    pub(super) fn is_tls(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Version of TLS and protocol that were negotiated.
+    pub(super) fn negotiated(&self) -> Option<(String, Option<String>)> {
+        self.session.as_ref().filter(|session| session.is_ready()).map(|session| session.negotiated())
+    }
+
+    /// Sends plaintext as far as the kernel takes it. Under TLS what was taken may be on its way still: see
+    /// [`Link::flush`].
+    ///
+    /// # Errors
+    /// `AGAIN` where the socket takes nothing for now.
+    #[inline]
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<usize, Trouble> {
+        if self.session.is_some() {
+            return self.write_tls(bytes);
+        }
+        net::send(&self.socket, bytes, SendFlags::NOSIGNAL).map_err(Trouble::Os)
+    }
+
+    fn write_tls(&mut self, bytes: &[u8]) -> Result<usize, Trouble> {
+        self.flush()?;
+        let Some(session) = self.session.as_mut().filter(|session| session.is_ready()) else {
+            return Err(Trouble::Os(Errno::AGAIN));
+        };
+        let taken = session.send(bytes).map_err(Trouble::Tls)?;
+        match self.flush() {
+            // Taken is taken: the next flush sends it.
+            Ok(()) | Err(Trouble::Os(Errno::AGAIN)) => Ok(taken),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Sends what TLS has ready.
+    ///
+    /// # Errors
+    /// `AGAIN` where the socket takes nothing for now.
+    #[inline]
+    pub(super) fn flush(&mut self) -> Result<(), Trouble> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        while !session.pending().is_empty() {
+            let sent = net::send(&self.socket, session.pending(), SendFlags::NOSIGNAL).map_err(Trouble::Os)?;
+            session.was_sent(sent);
+        }
+        Ok(())
+    }
+
+    /// Reads plaintext into `buffer`, which has [`READ_BYTES`]; `limit` bounds what is taken from the socket.
+    /// `raw`, as large, is for what is not plaintext yet.
+    #[inline]
+    pub(super) fn read(&mut self, buffer: &mut [u8], raw: &mut [u8], limit: usize) -> Result<Read, Trouble> {
+        if self.session.is_some() {
+            return self.read_tls(buffer, raw, limit);
+        }
+        let limit = limit.min(buffer.len());
+        match net::recv(&self.socket, &mut buffer[..limit], RecvFlags::empty()) {
+            Ok((0, _)) => Ok(Read::End),
+            Ok((length, _)) => Ok(Read::Bytes { length, more: length == limit }),
+            Err(Errno::AGAIN) => Ok(Read::Nothing),
+            Err(Errno::INTR) => Ok(Read::Bytes { length: 0, more: true }),
+            Err(errno) => Err(Trouble::Os(errno)),
+        }
+    }
+
+    fn read_tls(&mut self, buffer: &mut [u8], raw: &mut [u8], limit: usize) -> Result<Read, Trouble> {
+        // A record that began earlier may add its beginning to the plaintext of what is read now.
+        let limit = limit.min(raw.len()).min(buffer.len() / 2);
+        let Some(session) = &mut self.session else { return Ok(Read::End) };
+        if session.peer_closed() {
+            return Ok(Read::End);
+        }
+        let read = match net::recv(&self.socket, &mut raw[..limit], RecvFlags::empty()) {
+            Ok((0, _)) => return Ok(Read::End),
+            Ok((length, _)) => length,
+            Err(Errno::AGAIN) => return Ok(Read::Nothing),
+            Err(Errno::INTR) => return Ok(Read::Bytes { length: 0, more: true }),
+            Err(errno) => return Err(Trouble::Os(errno)),
+        };
+        let mut length = 0;
+        let mut take = |plaintext: &[u8]| {
+            let end = (length + plaintext.len()).min(buffer.len());
+            buffer[length..end].copy_from_slice(&plaintext[..end - length]);
+            length = end;
+        };
+        let received = session.receive(&mut raw[..read], &mut take);
+        // Alerts and the end of the handshake; what does not go now goes with the next write.
+        match self.flush() {
+            Ok(()) | Err(Trouble::Os(Errno::AGAIN)) => {}
+            Err(trouble) if received.is_ok() => return Err(trouble),
+            Err(_) => {}
+        }
+        received.map_err(Trouble::Tls)?;
+        let closed = self.session.as_ref().is_some_and(|session| session.peer_closed());
+        match (length, closed) {
+            (0, true) => Ok(Read::End),
+            (length, _) => Ok(Read::Bytes { length, more: read == limit || closed }),
+        }
+    }
+}
+
+/// What an error of connect, send or recv says about the request.
+pub(super) fn failure(errno: Errno, established: bool) -> Failure {
+    match errno {
+        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => Failure::Ports,
+        // The kernel's own patience with the peer is over.
+        Errno::TIMEDOUT => Failure::Timeout,
+        Errno::CONNRESET | Errno::PIPE => Failure::Reset,
+        // Refused, unreachable, forbidden by a firewall, no such Unix socket.
+        _ if !established => Failure::Refused,
+        _ => Failure::Reset,
+    }
+}
+
+fn no_socket(errno: Errno) -> Error {
+    match errno {
+        Errno::MFILE => descriptors_short("the process has no file descriptor left".to_owned(), None),
+        Errno::NFILE => {
+            Error::machine("the machine has no file descriptor left").hint("raise `fs.file-max` with sysctl")
+        }
+        errno => Error::machine(format!("cannot make a socket: {}", loadline_base::error::plain(&errno.into()))),
+    }
+}
+
+/// Makes room for the connections: raises the soft limit of file descriptors as far as the hard one allows, and
+/// refuses early what would fail in the middle.
+///
+/// # Errors
+/// The connections do not fit under the limit.
+pub(super) fn check_descriptors(connections: u64) -> Result<()> {
+    let limits = getrlimit(Resource::Nofile);
+    let Some(limit) = limits.current else { return Ok(()) };
+    // Without /proc the first failing socket tells.
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
+    // A few for files that are opened later.
+    let needed = connections + open + 16;
+    if needed <= limit {
+        return Ok(());
+    }
+    let raised = rustix::process::Rlimit { current: Some(needed), maximum: limits.maximum };
+    if limits.maximum.is_none_or(|hard| needed <= hard) && rustix::process::setrlimit(Resource::Nofile, raised).is_ok()
+    {
+        return Ok(());
+    }
+    let hard = limits.maximum.unwrap_or(limit);
+    Err(descriptors_short(
+        format!("{connections} connections and the {open} files open now need more file descriptors than {hard}"),
+        Some(needed),
+    ))
+}
+
+fn descriptors_short(what: String, needed: Option<u64>) -> Error {
+    let needed = needed.map_or_else(|| "N".to_owned(), |needed| needed.to_string());
+    Error::machine(what)
+        .hint(format!("raise the limit with `ulimit -n {needed}` before starting Loadline, or use fewer connections"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_kernel_have_one_meaning() {
+        for (errno, established, expected) in [
+            (Errno::CONNREFUSED, false, Failure::Refused),
+            (Errno::HOSTUNREACH, false, Failure::Refused),
+            (Errno::NOENT, false, Failure::Refused),
+            (Errno::CONNRESET, true, Failure::Reset),
+            (Errno::PIPE, true, Failure::Reset),
+            (Errno::ADDRNOTAVAIL, false, Failure::Ports),
+            (Errno::TIMEDOUT, true, Failure::Timeout),
+        ] {
+            assert_eq!(failure(errno, established), expected, "{errno:?}");
+        }
+    }
+
+    #[test]
+    fn too_many_connections_are_refused_with_the_numbers_and_a_way_out() {
+        assert!(check_descriptors(1).is_ok());
+        let error = check_descriptors(1 << 40).unwrap_err();
+        assert!(error.what.contains("1099511627776 connections"), "{error}");
+        assert!(error.hint.unwrap().contains("ulimit -n 10995"));
+    }
+}

@@ -1,0 +1,207 @@
+//! A server that does as a test says: one thread for each connection, answers written by a closure.
+
+use loadline_base::clock::Clock;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+/// What the server does after the closure.
+pub(super) enum Next {
+    Keep,
+    Close,
+    /// Drops the connection without a shutdown.
+    Abort,
+    /// Stops listening and closes everything.
+    Die,
+}
+
+/// One request as the closure sees it.
+pub(super) struct Exchange<'a> {
+    pub(super) stream: &'a mut TcpStream,
+    /// The head, without its empty line.
+    pub(super) head: &'a str,
+    /// The body, as far as it was announced.
+    pub(super) body: &'a [u8],
+    /// Counts all requests, from 0.
+    pub(super) nth: u64,
+    pub(super) over: &'a AtomicBool,
+}
+
+impl Exchange<'_> {
+    /// Writes and keeps the connection.
+    pub(super) fn say(&mut self, text: &str) -> io::Result<Next> {
+        self.stream.write_all(text.as_bytes())?;
+        Ok(Next::Keep)
+    }
+
+    /// Answers nothing until the test is over.
+    pub(super) fn hang(&self) -> io::Result<Next> {
+        while !self.over.load(SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(Next::Close)
+    }
+}
+
+#[derive(Default)]
+struct SharedCounts {
+    over: AtomicBool,
+    requests: AtomicU64,
+    connections: AtomicU64,
+}
+
+/// Listens until dropped.
+pub(super) struct ScriptedServer {
+    pub(super) address: SocketAddr,
+    shared: Arc<SharedCounts>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl ScriptedServer {
+    pub(super) fn start<F>(script: F) -> Self
+    where
+        F: Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static,
+    {
+        Self::start_at("127.0.0.1:0", script)
+    }
+
+    pub(super) fn start_at<F>(address: &str, script: F) -> Self
+    where
+        F: Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static,
+    {
+        let listener = TcpListener::bind(address).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(SharedCounts::default());
+        let thread = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || accept(listener, &shared, &Arc::new(script))
+        });
+        Self { address, shared, thread: Some(thread) }
+    }
+
+    /// Requests read so far.
+    pub(super) fn requests(&self) -> u64 {
+        self.shared.requests.load(SeqCst)
+    }
+
+    /// Connections accepted so far.
+    pub(super) fn connections(&self) -> u64 {
+        self.shared.connections.load(SeqCst)
+    }
+}
+
+impl Drop for ScriptedServer {
+    fn drop(&mut self) {
+        self.shared.over.store(true, SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+fn accept<F>(listener: TcpListener, shared: &Arc<SharedCounts>, script: &Arc<F>)
+where
+    F: Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static,
+{
+    let mut threads = Vec::new();
+    while !shared.over.load(SeqCst) {
+        match listener.accept() {
+            Ok((mut stream, _)) => {
+                shared.connections.fetch_add(1, SeqCst);
+                let (shared, script) = (Arc::clone(shared), Arc::clone(script));
+                threads.push(thread::spawn(move || {
+                    // A broken connection is what many tests are about.
+                    if !matches!(serve(&mut stream, &shared, &*script), Ok(Next::Abort)) {
+                        let _ = stream.shutdown(Shutdown::Both);
+                    }
+                }));
+            }
+            Err(_) => thread::sleep(Duration::from_micros(200)),
+        }
+    }
+    drop(listener);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// Serves until the script wants no more; tells how it ended.
+fn serve<F>(stream: &mut TcpStream, shared: &SharedCounts, script: &F) -> io::Result<Next>
+where
+    F: Fn(&mut Exchange<'_>) -> io::Result<Next>,
+{
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(Duration::from_millis(5)))?;
+    let mut bytes = Vec::new();
+    while let Some((head, body)) = read_request(stream, &mut bytes, &shared.over)? {
+        if shared.over.load(SeqCst) {
+            break;
+        }
+        let nth = shared.requests.fetch_add(1, SeqCst);
+        let mut exchange = Exchange { stream, head: &head, body: &body, nth, over: &shared.over };
+        match script(&mut exchange)? {
+            Next::Keep => {}
+            Next::Die => {
+                shared.over.store(true, SeqCst);
+                break;
+            }
+            end => return Ok(end),
+        }
+    }
+    Ok(Next::Close)
+}
+
+/// The next request; `None` at the end of the stream or the test.
+fn read_request(
+    stream: &mut TcpStream,
+    bytes: &mut Vec<u8>,
+    over: &AtomicBool,
+) -> io::Result<Option<(String, Vec<u8>)>> {
+    let end = loop {
+        match bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            Some(end) => break end,
+            None if read_more(stream, bytes, over)? => {}
+            None => return Ok(None),
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    let whole = end + 4 + length.map_or(0, |length| length.parse::<usize>().unwrap());
+    while bytes.len() < whole {
+        if !read_more(stream, bytes, over)? {
+            return Ok(None);
+        }
+    }
+    let body = bytes[end + 4..whole].to_vec();
+    bytes.drain(..whole);
+    Ok(Some((head, body)))
+}
+
+/// Reads a few bytes: a slow reader, so that large uploads meet a full send buffer.
+fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>, over: &AtomicBool) -> io::Result<bool> {
+    let mut piece = [0; 8192];
+    loop {
+        match stream.read(&mut piece) {
+            Ok(length) => {
+                bytes.extend_from_slice(&piece[..length]);
+                return Ok(length > 0);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !over.load(SeqCst) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits until it holds, for at most ten seconds.
+pub(super) fn wait_until(clock: Clock, mut holds: impl FnMut() -> bool) {
+    let give_up_s = clock.now_s() + 10.0;
+    while !holds() {
+        assert!(clock.now_s() < give_up_s, "waited ten seconds in vain");
+        thread::sleep(Duration::from_millis(1));
+    }
+}

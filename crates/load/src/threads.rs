@@ -1,0 +1,352 @@
+//! One phase on several threads that share nothing: each has its part of the connections and of the arrivals. Their
+//! intervals and outcomes are merged; histograms merge exactly.
+
+use super::outcome::{End, Interval, Outcome, Row};
+use super::{Control, Plan, ThreadPart, drive, drive_part};
+use crate::work::Condition;
+use hdrhistogram::Histogram;
+use loadline_base::clock::Clock;
+use loadline_base::error::{Error, Result};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often the counters of the threads are summed up and a stop is passed on.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What a thread has to say.
+enum ThreadReport {
+    Interval { number: u64, last: bool, interval: Box<Owned> },
+    Done(Box<Result<Outcome>>),
+}
+
+/// An interval with histograms of its own, which outlives its thread's turn.
+struct Owned {
+    start_ns: u64,
+    end_ns: u64,
+    service: Histogram<u64>,
+    response: Option<Histogram<u64>>,
+    ok: u64,
+    failed: u64,
+    offered: Option<u64>,
+    bytes_received: u64,
+    open_connections: u64,
+    queue: u64,
+}
+
+/// Runs the phase on `threads` threads, each pinned to the next of `cpus`, round and round; on the calling thread where
+/// it is one and no CPU is named.
+///
+/// As [`drive`](super::drive) otherwise. More threads than connections are of no use and not started.
+///
+/// # Errors
+/// As [`drive`](super::drive); the first thread that cannot go on stops the others.
+pub fn drive_threads(
+    plan: &Plan,
+    clock: Clock,
+    control: &Control,
+    threads: u32,
+    cpus: &[u32],
+    on_interval: &mut dyn FnMut(Interval<'_>),
+) -> Result<Outcome> {
+    let threads = threads.min(plan.work.schedule.connections_max()).max(1);
+    if threads == 1 && cpus.is_empty() {
+        return drive(plan, clock, control, on_interval);
+    }
+    let controls: Vec<Control> = (0..threads).map(|_| Control::default()).collect();
+    let together = Together::new(threads, clock);
+    let (sender, receiver) = channel();
+    std::thread::scope(|scope| {
+        for (index, own) in controls.iter().enumerate() {
+            let part = ThreadPart { index: index as u32, count: threads };
+            let cpu = cpus.get(index % cpus.len().max(1)).copied();
+            let (sender, together) = (sender.clone(), &together);
+            scope.spawn(move || run(plan, part, cpu, own, together, &sender));
+        }
+        drop(sender);
+        Merger::new(control, &controls, &plan.work.stop).collect(&receiver, on_interval)
+    })
+}
+
+/// The common start of several threads: when all are ready.
+struct Together {
+    threads: u32,
+    clock: Clock,
+    /// How many are ready, and the start once all are.
+    ready: Mutex<(u32, Option<u64>)>,
+    all: Condvar,
+}
+
+/// A thread that panicked is never ready; the others do not wait for it for ever.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+impl Together {
+    fn new(threads: u32, clock: Clock) -> Self {
+        Self { threads, clock, ready: Mutex::new((0, None)), all: Condvar::new() }
+    }
+
+    /// Waits for the others; the start of all.
+    fn start_ns(&self) -> u64 {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        ready.0 += 1;
+        if ready.0 < self.threads {
+            let waited = self.all.wait_timeout_while(ready, READY_WITHIN, |(_, start)| start.is_none());
+            ready = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let start_ns = *ready.1.get_or_insert_with(|| self.clock.now_ns());
+        self.all.notify_all();
+        start_ns
+    }
+}
+
+fn run(
+    plan: &Plan,
+    part: ThreadPart,
+    cpu: Option<u32>,
+    control: &Control,
+    together: &Together,
+    sender: &Sender<ThreadReport>,
+) {
+    if let Some(cpu) = cpu {
+        let mut set = CpuSet::new();
+        set.set(cpu as usize);
+        // Fails for a CPU that is gone: the thread then runs where it may.
+        let _ = sched_setaffinity(None, &set);
+    }
+    let mut held: Option<(u64, Box<Owned>)> = None;
+    let mut number = 0;
+    let outcome = drive_part(plan, part, together.clock, control, &|| together.start_ns(), &mut |interval| {
+        // An interval is known to be the last one when none follows it.
+        if let Some((number, interval)) = held.take() {
+            let _ = sender.send(ThreadReport::Interval { number, last: false, interval });
+        }
+        held = Some((number, Box::new(Owned::of(&interval))));
+        number += 1;
+    });
+    if let Some((number, interval)) = held {
+        let _ = sender.send(ThreadReport::Interval { number, last: true, interval });
+    }
+    // Fails only where the merger is gone, and with it whoever wants the outcome.
+    let _ = sender.send(ThreadReport::Done(Box::new(outcome)));
+}
+
+impl Owned {
+    fn of(interval: &Interval<'_>) -> Self {
+        Self {
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            service: interval.service.clone(),
+            response: interval.response.cloned(),
+            ok: interval.ok,
+            failed: interval.failed,
+            offered: interval.offered,
+            bytes_received: interval.bytes_received,
+            open_connections: interval.open_connections,
+            queue: interval.queue,
+        }
+    }
+
+    fn add(&mut self, other: &Self) -> Result<()> {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        merge(&mut self.service, &other.service)?;
+        merge_some(&mut self.response, other.response.as_ref())?;
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.offered = self.offered.zip(other.offered).map(|(a, b)| a + b);
+        self.bytes_received += other.bytes_received;
+        self.open_connections += other.open_connections;
+        self.queue += other.queue;
+        Ok(())
+    }
+
+    /// Hands the interval out; the first of the stop conditions that holds over it.
+    fn hand_out(&self, stop: &[Condition], on_interval: &mut dyn FnMut(Interval<'_>)) -> Option<String> {
+        let interval = Interval {
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            service: &self.service,
+            response: self.response.as_ref(),
+            ok: self.ok,
+            failed: self.failed,
+            offered: self.offered,
+            bytes_received: self.bytes_received,
+            open_connections: self.open_connections,
+            queue: self.queue,
+        };
+        let met = interval.met(stop);
+        on_interval(interval);
+        met
+    }
+}
+
+/// Merges the reports of the threads.
+struct Merger<'a> {
+    threads: usize,
+    whole: &'a Control,
+    parts: &'a [Control],
+    stop: &'a [Condition],
+    met: Option<String>,
+    /// Intervals that not all threads have delivered, with how many have.
+    open: BTreeMap<u64, (usize, Box<Owned>)>,
+    outcome: Option<Outcome>,
+    trouble: Option<Error>,
+    done: usize,
+}
+
+impl<'a> Merger<'a> {
+    fn new(whole: &'a Control, parts: &'a [Control], stop: &'a [Condition]) -> Self {
+        Self {
+            threads: parts.len(),
+            whole,
+            parts,
+            stop,
+            met: None,
+            open: BTreeMap::new(),
+            outcome: None,
+            trouble: None,
+            done: 0,
+        }
+    }
+
+    fn collect(
+        mut self,
+        receiver: &Receiver<ThreadReport>,
+        on_interval: &mut dyn FnMut(Interval<'_>),
+    ) -> Result<Outcome> {
+        while self.done < self.threads {
+            match receiver.recv_timeout(LOOK_EVERY) {
+                Ok(message) => self.take(message, on_interval)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                // A thread that panicked says nothing; the scope passes its panic on.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.publish();
+        }
+        for (_, interval) in std::mem::take(&mut self.open).into_values() {
+            interval.hand_out(&[], on_interval);
+        }
+        match (self.trouble, self.outcome) {
+            (Some(trouble), _) => Err(trouble),
+            (None, Some(mut outcome)) => {
+                if let Some(met) = self.met.filter(|_| outcome.ended == End::Stopped) {
+                    outcome.ended = End::Met(met);
+                }
+                outcome.rows.sort_by_key(|row: &Row| (row.started_ns, row.ended_ns));
+                Ok(outcome)
+            }
+            (None, None) => Err(Error::bug("no thread of the load engine came to an end")),
+        }
+    }
+
+    fn publish(&self) {
+        let sum = |count: fn(&Control) -> u64| self.parts.iter().map(count).sum();
+        self.whole.publish(sum(Control::ok), sum(Control::failed), sum(Control::open_connections));
+        if self.whole.is_stopped() {
+            self.parts.iter().for_each(Control::stop);
+        }
+    }
+
+    fn take(&mut self, message: ThreadReport, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
+        match message {
+            ThreadReport::Interval { number, last, interval } => {
+                // The rest at the end joins the last whole interval that is still open, or stands for itself.
+                let number =
+                    if last { number.min(self.open.keys().next_back().map_or(number, |n| *n)) } else { number };
+                match self.open.get_mut(&number) {
+                    Some((delivered, sum)) => {
+                        *delivered += usize::from(!last);
+                        sum.add(&interval)?;
+                    }
+                    None => {
+                        self.open.insert(number, (usize::from(!last), interval));
+                    }
+                }
+                self.hand_out_complete(on_interval);
+            }
+            ThreadReport::Done(outcome) => {
+                self.done += 1;
+                self.finish(*outcome)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One thread is done. One that gave up, met a stop condition or could not go on ends the phase for all.
+    fn finish(&mut self, outcome: Result<Outcome>) -> Result<()> {
+        let early = !matches!(&outcome, Ok(Outcome { ended: End::Done, .. }));
+        match (outcome, &mut self.outcome) {
+            (Err(error), _) => drop(self.trouble.get_or_insert(error)),
+            (Ok(outcome), None) => self.outcome = Some(outcome),
+            (Ok(outcome), Some(sum)) => add(sum, outcome)?,
+        }
+        if early {
+            self.parts.iter().for_each(Control::stop);
+        }
+        Ok(())
+    }
+
+    /// Hands out, in order, what all threads have delivered.
+    fn hand_out_complete(&mut self, on_interval: &mut dyn FnMut(Interval<'_>)) {
+        while let Some(entry) = self.open.first_entry().filter(|entry| entry.get().0 == self.threads) {
+            let met = entry.remove().1.hand_out(self.stop, on_interval);
+            if met.is_some() && self.met.is_none() {
+                self.met = met;
+                self.parts.iter().for_each(Control::stop);
+            }
+        }
+    }
+}
+
+fn merge(sum: &mut Histogram<u64>, other: &Histogram<u64>) -> Result<()> {
+    sum.add(other).map_err(|cause| Error::bug(format!("histograms of two threads differ: {cause}")))
+}
+
+fn merge_some(sum: &mut Option<Histogram<u64>>, other: Option<&Histogram<u64>>) -> Result<()> {
+    match (sum, other) {
+        (Some(sum), Some(other)) => merge(sum, other),
+        _ => Ok(()),
+    }
+}
+
+/// Adds one thread's outcome to another's.
+fn add(sum: &mut Outcome, other: Outcome) -> Result<()> {
+    sum.start_ns = sum.start_ns.min(other.start_ns);
+    sum.elapsed_ns = sum.elapsed_ns.max(other.elapsed_ns);
+    sum.requests += other.requests;
+    sum.ok += other.ok;
+    sum.failures += other.failures;
+    sum.rate_ok += other.rate_ok;
+    sum.rate_span_ns = sum.rate_span_ns.max(other.rate_span_ns);
+    merge(&mut sum.service, &other.service)?;
+    merge_some(&mut sum.response, other.response.as_ref())?;
+    merge_some(&mut sum.lag, other.lag.as_ref())?;
+    sum.offered = sum.offered.zip(other.offered).map(|(a, b)| a + b);
+    sum.queued += other.queued;
+    // An upper bound: the queues of two threads need not be longest at the same moment.
+    sum.queue_max += other.queue_max;
+    merge(&mut sum.unanswered, &other.unanswered)?;
+    sum.in_flight += other.in_flight;
+    sum.connections_asked += other.connections_asked;
+    sum.connections_opened += other.connections_opened;
+    sum.connections_open_max += other.connections_open_max;
+    for (into, from) in sum.by_request.iter_mut().zip(&other.by_request) {
+        (into.0, into.1) = (into.0 + from.0, into.1 + from.1);
+    }
+    sum.never_begun += other.never_begun;
+    sum.rows.extend(other.rows);
+    sum.tls_trouble = sum.tls_trouble.take().or(other.tls_trouble);
+    sum.bytes_sent += other.bytes_sent;
+    sum.bytes_received += other.bytes_received;
+    for (status, count) in other.wrong_statuses {
+        *sum.wrong_statuses.entry(status).or_default() += count;
+    }
+    if matches!(sum.ended, End::Done | End::Stopped) && other.ended != End::Done {
+        (sum.ended, sum.tls_told) = (other.ended, other.tls_told);
+    }
+    sum.cpu_ns += other.cpu_ns;
+    sum.threads += other.threads;
+    Ok(())
+}

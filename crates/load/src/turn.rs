@@ -1,0 +1,107 @@
+//! What the loops of all protocols share: how long a turn may take, how it waits, and what it means that nothing
+//! is due.
+
+use super::course::PhaseCourse;
+use super::outcome::{End, Interval};
+use super::schedule::Arrival;
+use loadline_base::error::{Error, Result};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::time::Timespec;
+
+/// Events taken from the kernel at once. More would make the last of a batch wait for the first.
+const EVENTS_PER_TURN: usize = 256;
+/// Requests begun before answers are looked at again, so that opening thousands of connections does not delay the
+/// reading of the first answers.
+pub(super) const BEGUN_PER_TURN: usize = 256;
+/// Half of the promise that a stop is heard within 100 ms.
+const TURN_NS_MAX: u64 = 50_000_000;
+/// The longest pause between checks for timeouts; an eighth of a shorter timeout, but not below 1 ms.
+const CHECK_NS_MAX: u64 = 100_000_000;
+const CHECK_NS_MIN: u64 = 1_000_000;
+
+/// What to do after requests were begun.
+pub(super) enum Turn {
+    /// Wait for events, at most until this moment.
+    Until(u64),
+    /// All requests have ended and none will begin.
+    Over,
+}
+
+impl Turn {
+    /// Where no arrival is due: until the next one, or the end.
+    pub(super) fn without(arrival: Arrival, course: &mut PhaseCourse<'_>, busy: u64, now_ns: u64) -> Self {
+        course.watch_queue(now_ns, false);
+        match arrival {
+            Arrival::At(ns) => Self::Until(ns),
+            Arrival::Done if busy == 0 => Self::Over,
+            Arrival::Done | Arrival::Due { .. } => Self::Until(u64::MAX),
+        }
+    }
+}
+
+/// A protocol's half of the loop: what it does in a turn.
+pub(super) trait Turning<'a> {
+    /// The phase it goes through.
+    fn course(&mut self) -> &mut PhaseCourse<'a>;
+    /// Fails the requests that have taken too long, now and then.
+    fn check(&mut self, now_ns: u64);
+    /// Does what its time has come for.
+    fn wake(&mut self, now_ns: u64) -> Result<()>;
+    /// Begins the requests that are due.
+    fn begin_due(&mut self, now_ns: u64) -> Result<Turn>;
+    /// Waits for events until this moment at most, and moves on what they are about.
+    fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()>;
+}
+
+/// Turns until the phase is over; tells why it is.
+pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<End> {
+    let mut events = Vec::with_capacity(EVENTS_PER_TURN);
+    loop {
+        let now_ns = engine.course().clock.now_ns();
+        engine.check(now_ns);
+        if let Some(end) = engine.course().tick(now_ns, on_interval)? {
+            // What has come already counts; nothing follows it.
+            engine.course().arrivals.close();
+            engine.attend(&mut events, now_ns)?;
+            return Ok(end);
+        }
+        engine.wake(now_ns)?;
+        match engine.begin_due(now_ns)? {
+            Turn::Until(ns) => engine.attend(&mut events, ns)?,
+            Turn::Over => return Ok(End::Done),
+        }
+    }
+}
+
+/// The next check for timeouts.
+pub(super) fn next_check_ns(now_ns: u64, timeout_ns: u64) -> u64 {
+    now_ns + (timeout_ns / 8).clamp(CHECK_NS_MIN, CHECK_NS_MAX)
+}
+
+/// Waits for events, until `until_ns` at most, and never longer than a turn may take.
+///
+/// # Errors
+/// The machine has no epoll to give.
+pub(super) fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, now_ns: u64, until_ns: u64) -> Result<()> {
+    let pause_ns = until_ns.saturating_sub(now_ns).min(TURN_NS_MAX);
+    // No second is full.
+    let timeout = Timespec { tv_sec: 0, tv_nsec: pause_ns as _ };
+    match epoll::wait(epoll, spare_capacity(events), Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(no_epoll(errno)),
+    }
+}
+
+/// What a failing epoll says about the machine.
+pub(super) fn no_epoll(errno: Errno) -> Error {
+    let error = Error::machine(format!("epoll failed: {}", loadline_base::error::plain(&errno.into())));
+    match errno {
+        Errno::MFILE | Errno::NFILE => error.hint("raise the limit of file descriptors with `ulimit -n N`"),
+        Errno::NOSPC => error.hint("raise `fs.epoll.max_user_watches` with sysctl"),
+        Errno::NOSYS => error.hint("Loadline needs Linux 5.11 or newer"),
+        _ => error,
+    }
+}

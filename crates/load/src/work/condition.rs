@@ -1,0 +1,320 @@
+//! Conditions on what a phase of load came to: `p99<50ms`, `failed<0.1%`, `rate>=99%`.
+//! As thresholds they decide an exit code, as stop conditions they end a phase.
+
+use loadline_base::units::Span;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// A figure of a phase compared with a bound.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Condition {
+    /// The figure.
+    pub figure: Figure,
+    /// How it must lie to the bound.
+    pub relation: Relation,
+    /// The bound, in the figure's unit.
+    pub bound: Bound,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// A quantile, the maximum or the mean of a time.
+    Time(Time, Statistic),
+    /// Failed requests.
+    Failed,
+    /// Correct answers per second.
+    Rate,
+}
+
+/// Which time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Time {
+    /// Response time in an open model, service time in a closed one.
+    Usual,
+    /// From the intended start.
+    Response,
+    /// From the actual start.
+    Service,
+}
+
+/// Which figure of a distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    /// In thousandths: 500 is the median, 999 is p99.9.
+    Quantile(u32),
+    /// The longest.
+    Max,
+    /// The arithmetic mean.
+    Mean,
+}
+
+/// How a figure must lie to its bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `==`
+    Equal,
+    /// `>=`
+    AtLeast,
+    /// `>`
+    More,
+}
+
+impl Relation {
+    /// Whether a value lies so to a bound.
+    pub fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Self::Less => value < bound,
+            Self::AtMost => value <= bound,
+            Self::Equal => value == bound,
+            Self::AtLeast => value >= bound,
+            Self::More => value > bound,
+        }
+    }
+}
+
+/// A bound with its unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bound {
+    /// A time.
+    Span(Span),
+    /// A number of requests, or of requests per second.
+    Number(f64),
+    /// Of all requests (`failed`) or of the offered rate (`rate`), 0–1.
+    Share(f64),
+}
+
+/// What a condition is judged on.
+pub trait Measured {
+    /// The time in milliseconds; `None` where nothing was measured.
+    fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64>;
+    /// Failed requests, and all.
+    fn failed_of(&self) -> (u64, u64);
+    /// Correct answers per second, and what was offered in an open model.
+    fn rate_of(&self) -> (f64, Option<f64>);
+}
+
+impl Condition {
+    /// Whether it holds, with the figure as it was: `None` where the figure was not measured.
+    pub fn judge(&self, measured: &dyn Measured) -> Option<(bool, f64)> {
+        let (failed, requests) = measured.failed_of();
+        let (rate, offered) = measured.rate_of();
+        let (value, bound) = match (self.figure, self.bound) {
+            (Figure::Time(time, statistic), Bound::Span(span)) => {
+                (measured.time_ms(time, statistic)?, span.as_s() * 1e3)
+            }
+            (Figure::Failed, Bound::Share(share)) if requests > 0 => (failed as f64 / requests as f64, share),
+            (Figure::Failed, Bound::Number(count)) => (failed as f64, count),
+            (Figure::Rate, Bound::Number(per_s)) => (rate, per_s),
+            (Figure::Rate, Bound::Share(share)) => (rate / offered.filter(|offered| *offered > 0.0)?, share),
+            _ => return None,
+        };
+        Some((self.relation.holds(value, bound), value))
+    }
+
+    /// The figure as the condition's unit prints it.
+    pub fn show(&self, value: f64) -> String {
+        match self.bound {
+            Bound::Span(_) => format!("{} ms", loadline_base::units::milliseconds(value)),
+            Bound::Share(_) => format!("{} %", trimmed(value * 100.0)),
+            Bound::Number(_) => trimmed(value),
+        }
+    }
+}
+
+/// At most three decimals, none that say nothing.
+fn trimmed(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A share in percent, with as few decimals as read back to the same.
+fn percent(share: f64) -> String {
+    let written = |decimals: usize| format!("{:.decimals$}", share * 100.0);
+    let same = |text: &String| text.parse::<f64>().is_ok_and(|percent| percent / 100.0 == share);
+    (0..20).map(written).find(same).unwrap_or_else(|| written(20))
+}
+
+/// Longer operators first, so that `<=` is not read as `<`.
+const RELATIONS: [(&str, Relation); 5] = [
+    ("<=", Relation::AtMost),
+    (">=", Relation::AtLeast),
+    ("==", Relation::Equal),
+    ("<", Relation::Less),
+    (">", Relation::More),
+];
+
+impl Relation {
+    /// What stands before the first relation in a text, the relation, and what stands behind it.
+    pub fn split(text: &str) -> Option<(&str, Self, &str)> {
+        let found = RELATIONS.iter().filter_map(|(symbol, relation)| Some((text.find(symbol)?, *symbol, *relation)));
+        let (at, symbol, relation) = found.min_by_key(|(at, symbol, _)| (*at, std::cmp::Reverse(symbol.len())))?;
+        Some((text[..at].trim(), relation, text[at + symbol.len()..].trim()))
+    }
+
+    /// As it is written.
+    pub fn symbol(self) -> &'static str {
+        RELATIONS.iter().find(|(_, relation)| *relation == self).map_or("", |(symbol, _)| symbol)
+    }
+}
+
+const FORM: &str = "write it as `p99<50ms`, `max<=1s`, `failed<0.1%`, `failed==0`, `rate>=99%` or `rate>=1000`";
+
+impl FromStr for Condition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refuse = |why: &str| format!("`{text}` is no condition: {why}; {FORM}");
+        let (figure_word, relation, value) = Relation::split(text).ok_or_else(|| refuse("it compares nothing"))?;
+        let figure = figure(figure_word).ok_or_else(|| refuse("its figure is unknown"))?;
+        let bound = bound(figure, value).ok_or_else(|| refuse("its bound does not fit the figure"))?;
+        Ok(Self { figure, relation, bound })
+    }
+}
+
+/// `p99`, `response.p99.9`, `service.max`, `failed`, `rate`.
+fn figure(word: &str) -> Option<Figure> {
+    match word {
+        "failed" => return Some(Figure::Failed),
+        "rate" => return Some(Figure::Rate),
+        _ => {}
+    }
+    let (time, statistic) = if let Some(rest) = word.strip_prefix("response.") {
+        (Time::Response, rest)
+    } else if let Some(rest) = word.strip_prefix("service.") {
+        (Time::Service, rest)
+    } else {
+        (Time::Usual, word)
+    };
+    let statistic = match statistic {
+        "max" => Statistic::Max,
+        "mean" => Statistic::Mean,
+        "p999" => Statistic::Quantile(999),
+        quantile => {
+            let thousandths = quantile.strip_prefix('p')?.parse::<f64>().ok()? * 10.0;
+            let whole = thousandths.round();
+            let sound = (thousandths - whole).abs() < 1e-6 && (1.0..1000.0).contains(&whole);
+            Statistic::Quantile(sound.then_some(whole as u32)?)
+        }
+    };
+    Some(Figure::Time(time, statistic))
+}
+
+fn bound(figure: Figure, text: &str) -> Option<Bound> {
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+    match figure {
+        // A bare number would be seconds, which nobody means by `p99<50`.
+        Figure::Time(..) if text.ends_with(|c: char| c.is_ascii_alphabetic()) => text.parse().ok().map(Bound::Span),
+        Figure::Time(..) => None,
+        Figure::Failed | Figure::Rate => match text.strip_suffix('%') {
+            Some(percent) => number(percent).map(|percent| Bound::Share(percent / 100.0)),
+            None => number(text.strip_suffix("/s").unwrap_or(text)).map(Bound::Number),
+        },
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.figure {
+            Figure::Failed => f.write_str("failed")?,
+            Figure::Rate => f.write_str("rate")?,
+            Figure::Time(time, statistic) => {
+                f.write_str(match time {
+                    Time::Usual => "",
+                    Time::Response => "response.",
+                    Time::Service => "service.",
+                })?;
+                match statistic {
+                    Statistic::Max => f.write_str("max")?,
+                    Statistic::Mean => f.write_str("mean")?,
+                    Statistic::Quantile(thousandths) => write!(f, "p{}", f64::from(thousandths) / 10.0)?,
+                }
+            }
+        }
+        let symbol = self.relation.symbol();
+        match self.bound {
+            Bound::Span(span) => write!(f, "{symbol}{span}"),
+            Bound::Number(number) => write!(f, "{symbol}{number}"),
+            Bound::Share(share) => write!(f, "{symbol}{}%", percent(share)),
+        }
+    }
+}
+
+impl Serialize for Condition {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Condition {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+loadline_base::written_as! {
+    Condition, "condition", |of| {
+        "description": "A figure compared with a bound: `p99<50ms`, `response.p99.9<=1s`, `service.max<2s`, \
+            `failed<0.1%`, `failed==0`, `rate>=99%` (of the offered rate), `rate>=1000`.",
+        "type": "string",
+        "pattern": concat!(
+            r"^ *((response\.|service\.)?(p[0-9.]+|max|mean) *(<|<=|==|>=|>) *[0-9.]+ *(us|ms|s|m|min|h)",
+            r"|(failed|rate) *(<|<=|==|>=|>) *[0-9.]+(%|/s)?) *$"
+        )
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixed;
+
+    impl Measured for Fixed {
+        fn time_ms(&self, time: Time, _: Statistic) -> Option<f64> {
+            (time != Time::Response).then_some(42.0)
+        }
+        fn failed_of(&self) -> (u64, u64) {
+            (1, 1000)
+        }
+        fn rate_of(&self) -> (f64, Option<f64>) {
+            (990.0, Some(1000.0))
+        }
+    }
+
+    #[test]
+    fn conditions_read_back_as_they_print() {
+        for text in ["p99<50ms", "response.p99.9<=1s", "service.max<2s", "failed<0.1%", "failed==0", "rate>=99%"] {
+            assert_eq!(text.parse::<Condition>().unwrap().to_string(), text);
+        }
+        assert_eq!("p999 < 5s".parse::<Condition>().unwrap().to_string(), "p99.9<5s");
+        assert_eq!("rate>=1000/s".parse::<Condition>().unwrap().to_string(), "rate>=1000");
+    }
+
+    #[test]
+    fn what_is_no_condition_says_how_to_write_one() {
+        for text in ["", "p99", "p99<50", "p99<x", "p100<1s", "p0<1s", "speed>1", "failed<-1", "rate>=nan", "p99<1%"] {
+            let why = text.parse::<Condition>().unwrap_err();
+            assert!(why.contains("write it as"), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn conditions_are_judged_in_their_unit() {
+        let judge = |text: &str| text.parse::<Condition>().unwrap().judge(&Fixed);
+        assert_eq!(judge("p99<50ms"), Some((true, 42.0)));
+        assert_eq!(judge("p99<42ms"), Some((false, 42.0)));
+        assert_eq!(judge("p99<=42ms"), Some((true, 42.0)));
+        assert_eq!(judge("response.p99<50ms"), None);
+        assert_eq!(judge("failed<0.1%"), Some((false, 0.001)));
+        assert_eq!(judge("failed<2"), Some((true, 1.0)));
+        assert_eq!(judge("rate>=99%"), Some((true, 0.99)));
+        assert_eq!(judge("rate>=1000"), Some((false, 990.0)));
+    }
+}

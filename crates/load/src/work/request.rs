@@ -1,0 +1,161 @@
+//! What is sent in a phase of work, and what makes its answer a correct one.
+
+use loadline_base::units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// One HTTP request.
+///
+/// Path, values of headers and [`Body::Text`] may hold `{seq}` (counts the requests of the phase from 0) and
+/// `{rand LOW HIGH}` (a seeded whole number, both ends included); other braces stand for themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Request {
+    /// Upper-case method.
+    pub method: Method,
+    /// Path and query, beginning with `/`.
+    pub path: String,
+    /// Headers on top of `Host`, `Content-Length` and `Connection`.
+    pub headers: Vec<(String, String)>,
+    /// What is sent after the head.
+    pub body: Body,
+    /// How often it is drawn, relative to the others; at least 1.
+    #[serde(default = "one")]
+    pub weight: u32,
+    /// Whether the body waits for `100 Continue` (RFC 9110, section 10.1.1), for a second at most.
+    #[serde(default)]
+    pub expect_continue: bool,
+    /// What else than the status makes a correct answer.
+    #[serde(default)]
+    pub checks: Checks,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Request {
+    /// A plain request without headers or body.
+    pub fn new(method: Method, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            headers: Vec::new(),
+            body: Body::None,
+            weight: 1,
+            expect_continue: false,
+            checks: Checks::default(),
+        }
+    }
+}
+
+/// What makes an answer a correct one, beside being complete and in time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
+pub struct Checks {
+    /// The status, where it is not that of the whole phase.
+    #[serde(default)]
+    pub status: Option<ExpectStatus>,
+    /// Exactly so many bytes of body.
+    #[serde(default)]
+    pub length: Option<Bytes>,
+    /// Headers that are there; with a value, exactly that value.
+    #[serde(default)]
+    pub headers: Vec<(String, Option<String>)>,
+    /// Text that the body contains.
+    #[serde(default)]
+    pub body: Option<String>,
+}
+
+/// HTTP methods the engine sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Method {
+    /// GET.
+    Get,
+    /// HEAD: the answer has no body.
+    Head,
+    /// PUT.
+    Put,
+    /// POST.
+    Post,
+    /// PATCH.
+    Patch,
+    /// DELETE.
+    Delete,
+    /// OPTIONS.
+    Options,
+}
+
+impl Method {
+    /// All, in the order of the help.
+    pub const ALL: [Self; 7] = [Self::Get, Self::Head, Self::Put, Self::Post, Self::Patch, Self::Delete, Self::Options];
+
+    /// As on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Put => "PUT",
+            Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::Options => "OPTIONS",
+        }
+    }
+
+    /// Whether it may carry a body.
+    pub fn takes_body(self) -> bool {
+        !matches!(self, Self::Get | Self::Head)
+    }
+}
+
+impl FromStr for Method {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let upper = text.to_ascii_uppercase();
+        Self::ALL.into_iter().find(|method| method.as_str() == upper).ok_or_else(|| {
+            let words: Vec<_> = Self::ALL.iter().map(|method| method.as_str()).collect();
+            format!("`{text}` is none of {}", words.join(", "))
+        })
+    }
+}
+
+/// What is sent after the head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// Nothing.
+    #[default]
+    None,
+    /// This many bytes of printable pseudo-random text, the same for every request.
+    Generated(Bytes),
+    /// This many zero bytes.
+    Zero(Bytes),
+    /// The contents of this file.
+    File(PathBuf),
+    /// This text.
+    Text(String),
+}
+
+/// The status that counts as a correct answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpectStatus {
+    /// Any of 200–299.
+    #[default]
+    Success,
+    /// Exactly this one.
+    Exactly(u16),
+}
+
+impl ExpectStatus {
+    /// Whether this status is a correct answer.
+    #[inline]
+    pub fn accepts(self, status: u16) -> bool {
+        match self {
+            Self::Success => (200..300).contains(&status),
+            Self::Exactly(expected) => status == expected,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Floors: the least value of each cell, and what is computed of them once for all windows.
+
+use super::{DAY, HOUR};
+use std::collections::VecDeque;
+
+/// What one thing held, cell by cell.
+#[derive(Debug, Clone, Copy)]
+pub struct Floors<'a> {
+    /// The least value of each cell in bytes, oldest first; of a heap, what was used after the last collection of its
+    /// old generation. `NaN` where nothing was seen.
+    pub values: &'a [f64],
+    /// How many cells old the JVM was when the first of `values` began.
+    pub age: usize,
+    /// How many collections of the old generation ended in each cell, where the value is that of the last one.
+    pub collections: Option<&'a [u32]>,
+}
+
+/// Cells after the start of a JVM in which nothing is judged.
+pub(super) const WARM_UP: usize = 3;
+/// Age from which the hour of the day can be taken out: three days each with the half day behind it.
+const SEASONED: usize = 3 * DAY + DAY / 2;
+/// Days of which the same time is looked at.
+const DAYS: usize = 7;
+
+/// The least of each cell and the `size - 1` before it; infinite where none of them was seen.
+pub(super) fn trailing_minima(values: &[f64], size: usize) -> Vec<f64> {
+    let mut rising: VecDeque<usize> = VecDeque::with_capacity(size + 1);
+    (0..values.len())
+        .map(|at| {
+            if !values[at].is_nan() {
+                while rising.back().is_some_and(|last| values[*last] >= values[at]) {
+                    rising.pop_back();
+                }
+                rising.push_back(at);
+            }
+            while rising.front().is_some_and(|first| first + size <= at) {
+                rising.pop_front();
+            }
+            rising.front().map_or(f64::INFINITY, |least| values[*least])
+        })
+        .collect()
+}
+
+/// The deepest fall of `minima` below an earlier one of them, up to each cell; those before `since` do not count.
+pub(super) fn deepest_falls(minima: &[f64], since: usize) -> Vec<f64> {
+    let (mut peak, mut deepest) = (f64::NEG_INFINITY, 0.0_f64);
+    let fall = |(at, least): (usize, &f64)| {
+        if at >= since && least.is_finite() {
+            peak = peak.max(*least);
+            deepest = deepest.max(peak - least);
+        }
+        deepest
+    };
+    minima.iter().enumerate().map(fall).collect()
+}
+
+/// Values less what the same time of day usually adds: the median deviation of the last seven days from their mean.
+/// `NaN` before there are three such days. A day's mean is centred and so known half a day later; nothing of the future
+/// is in it, since only earlier days are looked at.
+pub(super) fn deseasoned(values: &[f64]) -> Vec<f64> {
+    let deviations = deviations(values);
+    let usual = |at: usize| {
+        let mut same_time = [0.0; DAYS];
+        let mut known = 0;
+        for day in 1..=DAYS {
+            let Some(before) = at.checked_sub(day * DAY) else { break };
+            if !deviations[before].is_nan() {
+                same_time[known] = deviations[before];
+                known += 1;
+            }
+        }
+        loadline_base::numbers::median(&same_time[..known])
+    };
+    let flat =
+        |at: usize| if at < SEASONED { f64::NAN } else { usual(at).map_or(f64::NAN, |usual| values[at] - usual) };
+    (0..values.len()).map(flat).collect()
+}
+
+/// How far each value is from the mean of the day around it; `NaN` where not all of that day was seen.
+fn deviations(values: &[f64]) -> Vec<f64> {
+    let half = DAY / 2;
+    let (mut sum, mut unseen) = (0.0, 0_usize);
+    let mut deviations = vec![f64::NAN; values.len()];
+    let mut add = |value: f64, sign: f64, unseen: &mut usize| {
+        if value.is_nan() {
+            *unseen = if sign > 0.0 { *unseen + 1 } else { *unseen - 1 };
+        } else {
+            sum += sign * value;
+        }
+        sum
+    };
+    for end in 0..values.len() {
+        let mut total = add(values[end], 1.0, &mut unseen);
+        if end >= DAY {
+            total = add(values[end - DAY], -1.0, &mut unseen);
+        }
+        if end + 1 >= DAY && unseen == 0 {
+            let middle = end + 1 - half;
+            deviations[middle] = values[middle] - total / DAY as f64;
+        }
+    }
+    deviations
+}
+
+/// Where the seasoned values begin, counted from the first cell.
+pub(super) const fn seasoned_from() -> usize {
+    SEASONED
+}
+
+impl Floors<'_> {
+    /// How old the JVM is after the first `cells` of these, in hours of ten-minute cells.
+    pub(super) fn age_hours(&self, cells: usize) -> f64 {
+        (self.age + cells) as f64 / HOUR as f64
+    }
+}

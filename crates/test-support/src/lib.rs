@@ -1,0 +1,50 @@
+//! No test is skipped in silence: whoever skips says why, on the terminal at once, where no harness keeps it back, and
+//! once more in the last lines of `cargo test`, which `tests/what_was_skipped.rs` writes from the records kept here.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Where the records go instead of beside the tests: for runners that start the last target by themselves.
+const RECORDS: &str = "LOADLINE_SKIPPED";
+/// Files of records begin with it; the rest of their names tells one run from another.
+pub const RECORDS_BEGIN: &str = "skipped-";
+
+/// Says that this test, or a part of it, is skipped for want of something; fails it where `variable` requires that.
+#[track_caller]
+pub fn skip(variable: &str, why: &str) {
+    let required = std::env::var(variable).unwrap_or_default();
+    assert!(required.is_empty(), "{variable}={required}, but {why}");
+    record(variable, why);
+}
+
+/// Says the same without asking whether it may be.
+pub fn record(variable: &str, why: &str) {
+    let thread = std::thread::current();
+    let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = format!("{variable}\t{why}\t{}\n", thread.name().unwrap_or("a test"));
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(records());
+    file.and_then(|mut file| file.write_all(line.as_bytes())).expect("a record of what was skipped");
+    // `println!` would be kept back with the output of a test that passes.
+    let _ = writeln!(std::io::stderr(), "skipped, because {why}: {}", thread.name().unwrap_or("a test"));
+}
+
+/// The records of this run: of all that one `cargo test` starts.
+pub fn records() -> PathBuf {
+    if let Some(file) = std::env::var_os(RECORDS) {
+        return PathBuf::from(file);
+    }
+    let runner = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    folder().join(format!("{RECORDS_BEGIN}{runner}-{}", started_ticks(runner).unwrap_or_default()))
+}
+
+/// Where the test's own program lies, as do those of all other targets.
+pub fn folder() -> PathBuf {
+    let program = std::env::current_exe().expect("a test knows its program");
+    program.parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// Field 22 of `/proc/PID/stat`: a later process of the same pid has another.
+pub fn started_ticks(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.split_whitespace().nth(19)?.parse().ok()
+}
