@@ -21,7 +21,7 @@ use crate::observe::machine::Machine;
 use crate::observe::procfs::Process;
 use crate::record::{WatchLabel, WatchLimit, WhyWeighed};
 use crate::units::Bytes;
-use crate::weigh::{Outside, Seen, harmless};
+use crate::weigh::{Outside, Seen};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,8 +36,6 @@ const POD_LINKS: &str = "/var/log/containers";
 
 /// A line for each hierarchy, with a path of at most 4,096 bytes each.
 const MEMBERSHIP_BYTES_MAX: u64 = 64 << 10;
-/// Of what it runs.
-const COMMAND_CHARS_MAX: usize = 500;
 /// One that was found so young may not have all its tables yet, and is opened when it is found the next time.
 const YOUNG: Duration = Duration::from_secs(5);
 
@@ -363,7 +361,6 @@ impl About {
         let pods = if matches!(place, Place::Kubernetes { .. }) { pods(Path::new(POD_LINKS)) } else { BTreeMap::new() };
         let name = Name::of(&place, &outside.name, &pods);
         let age_s = outside.age(&self.clock).as_secs_f64();
-        let identity = &outside.identity;
         let kept = Kept {
             name: name.text,
             pid: id.pid,
@@ -371,9 +368,9 @@ impl About {
             started_ticks: outside.start_ticks(),
             boot_id: self.boot_id.clone(),
             every_ms: 0,
-            version: identity.vm_version.as_deref().map(|version| harmless(version, COMMAND_CHARS_MAX)),
+            version: outside.vm_version.clone(),
             collector: outside.collector.map(str::to_owned),
-            command: harmless(identity.command.as_deref().unwrap_or_default(), COMMAND_CHARS_MAX),
+            command: outside.command.clone().unwrap_or_default(),
             cgroup,
             bounds: Bounds::of(self.memory, &outside.ceilings),
             ..Kept::default()

@@ -2,20 +2,23 @@
 //! Nothing is asked of it, nothing is held.
 
 use super::direct_reader::{DirectReader, DirectTimeline};
-use super::identity;
+use super::identity::{self, harmless};
 use crate::clock::Clock;
 use crate::kernel::cgroup::Limit;
 use crate::kernel::process::age;
 use crate::observe::Unavailable;
 use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
 use crate::observe::hotspot::flags::Flags;
-use crate::observe::hsperfdata::{HsPerf, JvmIdentity, JvmSample};
+use crate::observe::hsperfdata::{HsPerf, JvmSample};
 use crate::observe::memory::ProcessMemory;
 use crate::observe::procfs::Process;
 use crate::units::Bytes;
 use loadline_jvm::accounting::Allocation;
 use loadline_jvm::accounting::JvmTables;
 use std::time::Duration;
+
+/// What is kept of a text, which may have a MiB, for as long as the JVM runs.
+const TEXT_CHARS_MAX: usize = 500;
 
 /// The sources of one JVM, opened once.
 #[derive(Debug)]
@@ -31,8 +34,9 @@ pub(crate) struct Outside {
     cgroup: Option<MemoryCgroup>,
     /// What bounds parts of it, by its flags.
     pub(crate) ceilings: Ceilings,
-    /// What it says of itself.
-    pub(crate) identity: JvmIdentity,
+    /// How what it runs begins, and its version, as it says.
+    pub(crate) command: Option<String>,
+    pub(crate) vm_version: Option<String>,
     /// `G1`; `None` where its flags do not tell.
     pub(crate) collector: Option<&'static str>,
     /// Its main class or archive, else the kernel's name of it.
@@ -76,15 +80,15 @@ impl Outside {
         let mut counters = HsPerf::open(&process, clock).map_err(&mut note).ok();
         let identity = counters.as_mut().and_then(|counters| counters.counters(clock).ok());
         let identity = identity.map(|counters| counters.value.identity()).unwrap_or_default();
-        // The rest of it is long, and stays for as long as the JVM does.
-        let identity =
-            JvmIdentity { command: identity.command, vm_version: identity.vm_version, ..JvmIdentity::default() };
         let comm = process.stat(clock).map(|stat| stat.value.comm).unwrap_or_default();
         let arguments = process.cmdline_start().unwrap_or_default();
         let name = identity::name(&arguments, identity.command.as_deref(), &comm);
+        let start = |text: Option<String>| text.map(|text| harmless(&text, TEXT_CHARS_MAX));
+        let (command, vm_version) = (start(identity.command), start(identity.vm_version));
         let cgroup = MemoryCgroup::of(&process).map_err(&mut note).ok();
         let tables = JvmTables::find(&process, clock).map_err(&mut note).ok();
-        let allocation = tables.as_ref().and_then(|tables| tables.allocation(&process).map_err(&mut note).ok());
+        let mut allocation = tables.as_ref().and_then(|tables| tables.allocation(&process).map_err(&mut note).ok());
+        allocation.as_mut().and_then(Allocation::refusal).into_iter().for_each(&mut note);
         let objects = tables.as_ref().and_then(|tables| tables.objects().cloned().map_err(&mut note).ok());
         let reader = objects.map(DirectReader::of);
         // The first look of all goes over every class.
@@ -110,7 +114,8 @@ impl Outside {
             direct,
             cgroup,
             ceilings,
-            identity,
+            command,
+            vm_version,
             collector,
             name,
             missing,

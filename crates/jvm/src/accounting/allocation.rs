@@ -68,6 +68,11 @@ impl Allocation {
         self.threads.clone()
     }
 
+    /// Why the counters cannot be read, now or later.
+    pub fn refusal(&mut self) -> Option<Unavailable> {
+        self.reader.read(&self.memory).err().filter(|why| !why.is_early)
+    }
+
     /// What was allocated so far; `None` where it cannot be read at this moment.
     pub fn so_far(&mut self) -> Option<AllocatedSoFar> {
         let Allocated { bytes, ended, .. } = self.reader.read(&self.memory).ok()?;

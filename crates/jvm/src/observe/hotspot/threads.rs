@@ -12,7 +12,7 @@ use super::super::memory::Memory;
 use super::{SOURCE, Tables};
 
 /// As many threads as a process may have on most machines (`threads-max`), and more than any JVM bears.
-const THREADS_MAX: u32 = 100_000;
+const THREADS_MAX: usize = 100_000;
 /// Of all counters together: those of 20,000 threads, which have some 400 bytes each.
 const COUNTERS_BYTES_ALL_MAX: usize = 8 << 20;
 /// Counters are read in pieces of so much.
@@ -148,12 +148,20 @@ impl Threads {
         self.exited_at.map_or(Some(0), |at| memory.u64(at))
     }
 
-    /// The list of threads, as bytes.
-    fn list(&self, memory: &dyn Memory, list: u64, into: &mut Vec<u8>) -> Option<()> {
-        let length = memory.u32(list.checked_add(self.list_length)?)?;
+    /// How many threads are on the list.
+    fn length(&self, memory: &dyn Memory, list: u64) -> Option<usize> {
+        memory.u32(list.checked_add(self.list_length)?).map(|length| length as usize)
+    }
+
+    /// Whether the counters of so many threads are more than is read.
+    fn are_too_many(&self, threads: usize) -> bool {
+        threads > THREADS_MAX || threads * self.len > COUNTERS_BYTES_ALL_MAX
+    }
+
+    /// So many threads of the list, as bytes.
+    fn list(&self, memory: &dyn Memory, list: u64, length: usize, into: &mut Vec<u8>) -> Option<()> {
         let threads = memory.u64(list.checked_add(self.list_threads)?)?;
-        (length <= THREADS_MAX).then_some(())?;
-        into.resize(8 * length as usize, 0);
+        into.resize(8 * length, 0);
         (into.is_empty() || memory.read(threads, into)).then_some(())
     }
 
@@ -170,7 +178,7 @@ impl Reader {
     /// What was allocated so far; 15 µs for 16 threads, 90 µs for 200.
     ///
     /// # Errors
-    /// Where the JVM has gone, or its threads begin and end faster than they can be read.
+    /// Where the JVM has gone, has more threads than are read, or its threads begin and end faster than they can be read.
     pub fn read(&mut self, memory: &dyn Memory) -> Result<Allocated, Unavailable> {
         let sum =
             |exited: u64, living: &[Living]| living.iter().try_fold(exited, |sum, one| sum.checked_add(one.bytes));
@@ -205,7 +213,7 @@ impl Reader {
                 break Err(torn());
             }
             if let Some(read) = self.once(memory, &of) {
-                break Ok(read);
+                break read;
             }
         };
         if self.buffers.addresses.capacity() > THREADS_KEPT {
@@ -215,21 +223,32 @@ impl Reader {
     }
 
     /// What `of` makes of the bytes of ended threads and of the living ones, if neither changed meanwhile.
-    fn once<T>(&mut self, memory: &dyn Memory, of: impl Fn(u64, &[Living]) -> Option<T>) -> Option<T> {
+    ///
+    /// # Errors
+    /// Where there are too many to read them at any time.
+    fn once<T>(
+        &mut self,
+        memory: &dyn Memory,
+        of: impl Fn(u64, &[Living]) -> Option<T>,
+    ) -> Option<Result<T, Unavailable>> {
         let Self { threads, buffers, .. } = self;
         let Buffers { list, list_behind, addresses, counters, living, copied } = buffers;
         let exited = threads.exited(memory)?;
         let head = memory.u64(threads.list_at)?;
-        threads.list(memory, head, list)?;
+        let length = threads.length(memory, head)?;
+        if threads.are_too_many(length) {
+            // A list that was freed meanwhile may have any length.
+            let is_so = memory.u64(threads.list_at)? == head && threads.length(memory, head)? == length;
+            return is_so.then(|| Err(too_many(length)));
+        }
+        threads.list(memory, head, length, list)?;
         addresses.clear();
         for address in list.chunks_exact(8) {
             let thread = u64::from_le_bytes(address.try_into().ok()?);
             addresses.push(thread.checked_add(threads.first)?);
         }
         living.clear();
-        let bytes = addresses.len() * threads.len;
-        *copied += list.len() + bytes;
-        (bytes <= COUNTERS_BYTES_ALL_MAX).then_some(())?;
+        *copied += length * (8 + threads.len);
         for addresses in addresses.chunks(PIECE_BYTES / threads.len) {
             counters.resize(addresses.len() * threads.len, 0);
             memory.read_each(addresses, counters).then_some(())?;
@@ -238,12 +257,21 @@ impl Reader {
             }
         }
         let read = of(exited, living)?;
-        threads.list(memory, head, list_behind)?;
-        let unchanged = memory.u64(threads.list_at)? == head && list == list_behind;
-        (unchanged && threads.exited(memory)? == exited).then_some(read)
+        let is_as_long = threads.length(memory, head)? == length;
+        threads.list(memory, head, length, list_behind)?;
+        let unchanged = is_as_long && memory.u64(threads.list_at)? == head && list == list_behind;
+        (unchanged && threads.exited(memory)? == exited).then_some(Ok(read))
     }
 }
 
 fn torn() -> Unavailable {
-    Unavailable::new(SOURCE, "its list of threads changed each time it was read")
+    let why = "its list of threads changed each time it was read, or could not be read";
+    Unavailable { is_early: true, ..Unavailable::new(SOURCE, why) }
+}
+
+fn too_many(threads: usize) -> Unavailable {
+    let most = COUNTERS_BYTES_ALL_MAX >> 20;
+    let why =
+        format!("its list has {threads} threads: {THREADS_MAX} are read at most, or {most} MiB of their counters");
+    Unavailable::new(SOURCE, why)
 }

@@ -214,6 +214,29 @@ impl Memory for Changing<'_> {
 }
 
 #[test]
+fn counters_that_take_more_than_8_mib_are_refused_at_once() {
+    // 24 bytes of each are read where the fields stand side by side, and 4,096 where they are as far apart as may be.
+    for (counter, most) in [(COUNTER, 100_000), (PAGE - 8, 2_048)] {
+        for (count, is_read) in [(most, true), (most + 1, false), (u64::from(u32::MAX), false)] {
+            let mut made = listed(&vec![0x10_0000; count.min(most + 1) as usize]);
+            made.memory.half(made.list, count as u32);
+            made.memory.word(0x10_0000 + counter, 5);
+            let tables = tables(&mut made.memory, made.head, counter);
+            let (mut reader, before) = (Threads::of(&tables, None).unwrap().reader(), made.memory.asked());
+            let (read, asked) = (reader.read(&made.memory), made.memory.asked() - before);
+            if is_read {
+                assert_eq!(read.map(|read| read.bytes), Ok(5 * most), "{count} threads");
+                continue;
+            }
+            let why = read.unwrap_err();
+            assert!(why.why.contains(&format!("{count} threads")) && why.why.contains("8 MiB"), "{why}");
+            assert!(!why.is_early && asked < 64, "{asked} bytes are read of it, and no thread");
+            assert_eq!(reader.by_thread(&made.memory), Err(why));
+        }
+    }
+}
+
+#[test]
 fn what_changes_each_time_is_refused_in_the_end() {
     let made = alike(3, 5);
     let read = |at: u64, after: u64| {
