@@ -17,8 +17,8 @@ use crate::series::machine_now;
 use crate::subject::itself;
 use crate::units::{Bytes, utc};
 use crate::watch::{
-    Attaching, Here, Histories, How, Past, ServerTls, Watching, WhenWeighed, Which, World, add_accounts, create_folder,
-    keep_within, post_mortem, web_config,
+    Attaching, Here, Histories, How, Past, ServerTls, Sweeps, Watching, WhenWeighed, Which, World, add_accounts,
+    create_folder, keep_within, post_mortem, web_config,
 };
 use crate::weigh::{Collecting, Weighing, check_jvm};
 use std::cell::LazyCell;
@@ -33,10 +33,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const STRETCHES: usize = 240;
 /// A history and a few accounts.
 const KEEP_LEAST: Bytes = Bytes(4 << 20);
-/// Folders for histories are swept after so many turns …
-const SWEEP_EVERY: u64 = 360;
-/// … or after so many files that were begun: JVMs that come and go leave 12 KiB each.
-const SWEEP_AFTER_FILES: u64 = 64;
 /// Asks this program to weigh a JVM into a file, in a process of its own.
 pub(super) const WEIGH_WORD: &str = "__weigh";
 /// What weighing may take: the account of a JVM with 65,530 mappings has room in it, and what watches beside it in the
@@ -103,7 +99,7 @@ fn go_on(
     let mut supervisor = Supervisor::of_environment(clock);
     supervisor.ready();
     let _ender = Ender::begin(clock, &show.interrupt, ends);
-    let (mut due, mut turns, mut swept) = (clock.now(), 0_u64, 0);
+    let (mut due, mut sweeps) = (clock.now(), Sweeps::default());
     'watching: while !show.is_over() && ends.is_none_or(|ends| clock.now() < ends) {
         let events = watching.turn();
         // Whoever wants a document of this turn gets the same one.
@@ -113,11 +109,9 @@ fn go_on(
         if let Some(why) = metrics.take(&events, || Arc::clone(&document)) {
             show.warn(&why);
         }
-        if turns.is_multiple_of(SWEEP_EVERY) || watching.begun() >= swept + SWEEP_AFTER_FILES {
+        if sweeps.is_due(watching.begun()) {
             keep_within(folder, verb.keep, &watching.files());
-            swept = watching.begun();
         }
-        turns += 1;
         // A watch that can look at nothing any more is one to start again.
         let is_well = !watching.world.is_blind();
         if is_well {

@@ -19,6 +19,29 @@ use std::time::SystemTime;
 /// Files of a folder looked at.
 const FILES_MAX: usize = 100_000;
 const BLOCK_BYTES: u64 = 512;
+/// The folder is swept after so many turns …
+const SWEPT_TURNS: u64 = 360;
+/// … or after so many files that were begun: JVMs that come and go leave 12 KiB each.
+const SWEPT_FILES: u64 = 64;
+
+/// When the folder is swept: about once an hour, and sooner where JVMs come and go.
+#[derive(Debug, Default)]
+pub struct Sweeps {
+    turns: u64,
+    begun: u64,
+}
+
+impl Sweeps {
+    /// Whether to sweep after a turn, by how many files were begun so far.
+    pub fn is_due(&mut self, begun: u64) -> bool {
+        let is_due = self.turns.is_multiple_of(SWEPT_TURNS) || begun >= self.begun + SWEPT_FILES;
+        self.turns += 1;
+        if is_due {
+            self.begun = begun;
+        }
+        is_due
+    }
+}
 
 /// What a file is; of one life they go in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -195,6 +218,19 @@ mod tests {
             let removed = keep_within(self.0.path(), Bytes(most), &watched);
             removed.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
         }
+    }
+
+    #[test]
+    fn the_folder_is_swept_each_hour_and_between_hours_after_64_files() {
+        let mut sweeps = Sweeps::default();
+        let swept = |sweeps: &mut Sweeps, turns: u64, begun: &dyn Fn(u64) -> u64| {
+            (0..turns).filter(|turn| sweeps.is_due(begun(*turn))).collect::<Vec<_>>()
+        };
+        assert_eq!(swept(&mut sweeps, 721, &|_| 63), [0, 360, 720], "nobody comes");
+        // Ten JVMs come each turn: the folder has at most 70 files more than it may.
+        assert_eq!(swept(&mut sweeps, 30, &|turn| 63 + 10 * turn), [7, 14, 21, 28]);
+        assert_eq!(swept(&mut sweeps, 3, &|_| 63 + 280 + 63), [0; 0]);
+        assert_eq!(swept(&mut sweeps, 3, &|_| 63 + 280 + 400), [0], "a crowd is swept once");
     }
 
     /// No process has this pid: it is larger than the kernel gives any.

@@ -47,7 +47,7 @@ pub use column::Column;
 pub use ends::Ends;
 pub use here::{Here, Which};
 pub use history::{Past, Tier, create_folder};
-pub use keeping::keep_within;
+pub use keeping::{Sweeps, keep_within};
 pub use kept::Kept;
 pub use post_mortem::{add_accounts, post_mortem};
 pub use push::Pushing;
