@@ -146,11 +146,12 @@ impl Drop for Console {
 pub(super) fn leave() {
     let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(taken) = taken else { return };
-    Screen::leave();
-    // A job in the background would be stopped for it; its shell has set its own modes.
+    // A job in the background would be stopped for it; its shell has set its own modes. A terminal that takes no text
+    // takes these.
     if let Some(usual) = taken.usual.filter(|_| in_front()) {
         let _ = tcsetattr(stdin(), OptionalActions::Now, &usual);
     }
+    Screen::leave();
 }
 
 /// Whether this job is the one that its terminal listens to; so is one without job control.

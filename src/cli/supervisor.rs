@@ -69,6 +69,8 @@ pub(super) struct Ender(Arc<AtomicBool>);
 
 /// A turn takes a second or two.
 const ENDS_WITHIN: Duration = Duration::from_secs(4);
+/// A terminal takes what gives it back at once, or nothing at all.
+const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 impl Ender {
@@ -83,7 +85,7 @@ impl Ender {
                 if interrupt.seen() || until.is_some_and(|until| now >= until) {
                     let told = *told.get_or_insert(now);
                     if now >= told + ENDS_WITHIN {
-                        end();
+                        end(clock);
                     }
                 }
                 clock.park(LOOK_EVERY);
@@ -102,8 +104,13 @@ impl Drop for Ender {
 }
 
 #[expect(clippy::disallowed_methods, reason = "what `main` waits for never comes back")]
-fn end() {
-    console::leave();
+fn end(clock: Clock) {
+    // A terminal on which output was stopped by Ctrl-S keeps whoever writes there.
+    let leaving = std::thread::Builder::new().name("leaving".to_owned()).stack_size(64 << 10).spawn(console::leave);
+    let until = clock.now() + LEAVES_WITHIN;
+    while leaving.as_ref().is_ok_and(|leaving| !leaving.is_finished()) && clock.now() < until {
+        clock.sleep(LOOK_EVERY);
+    }
     std::process::exit(Code::Yes as i32);
 }
 

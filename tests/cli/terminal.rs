@@ -2,6 +2,7 @@
 //! as before at every end.
 
 use crate::waiting::{LONG, wait_until};
+use crate::watch::writes;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -80,6 +81,20 @@ fn the_terminal_is_as_before_at_every_end() {
         let (_, after) = shown.split_once(LEFT).unwrap();
         assert!(after.contains("watched every 10 min"), "what was shown last is left: {end:?}: {shown:?}");
     }
+}
+
+#[test]
+fn a_terminal_that_takes_nothing_keeps_no_watch_that_is_told_to_end() {
+    let script = "sh -c 'echo $$ > pid; exec WATCH'\necho $? > code\nstty -g > after\necho > ended";
+    let Some(mut terminal) = Terminal::start(script) else { return };
+    terminal.until_shown("watched every 10 min", 1);
+    // Ctrl-S stops what is written there, and `q` writes.
+    terminal.press(b"\x13q");
+    let pid = terminal.file("pid");
+    wait_until("it writes and is kept", LONG, || writes(pid.trim()));
+    assert!(Command::new("kill").args(["-s", "TERM", pid.trim()]).status().unwrap().success());
+    wait_until("it ends", LONG, || terminal.file("ended") == "\n");
+    assert_eq!((terminal.file("code").as_str(), terminal.file("before")), ("0\n", terminal.file("after")));
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! `loadline watch` on the command line: what it refuses, and what it does where there is no JVM.
 
 use crate::called::loadline;
-use crate::waiting::{LONG, wait_for};
+use crate::waiting::{LONG, wait_for, wait_until};
 use loadline_test_support::skip;
+use rustix::fd::OwnedFd;
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::pipe::pipe;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -43,6 +46,54 @@ fn asked(address: &str, path: &str) -> String {
     let mut text = String::new();
     peer.read_to_string(&mut text).unwrap();
     text
+}
+
+/// Whether the first thread of a process waits for what it writes to stdout.
+pub(crate) fn writes(pid: &str) -> bool {
+    let call = if cfg!(target_arch = "aarch64") { "64 0x1 " } else { "1 0x1 " };
+    std::fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|now| now.starts_with(call))
+}
+
+/// The descriptors of a pipe that takes no byte more.
+fn full_pipe() -> (OwnedFd, OwnedFd) {
+    let (reads, writes) = pipe().unwrap();
+    fcntl_setfl(&writes, OFlags::NONBLOCK).unwrap();
+    while rustix::io::write(&writes, &[0; 4096]).is_ok() {}
+    fcntl_setfl(&writes, OFlags::empty()).unwrap();
+    (reads, writes)
+}
+
+#[test]
+fn a_watch_whose_turn_does_not_end_answers_and_ends_when_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(crowd) = Crowd::of(1, folder.path()) else {
+        return skip("LOADLINE_TOOLS", "this test has no libgcc_s.so to copy");
+    };
+    for ends_by in [Some(Signal::TERM), None] {
+        // Its first turn tells of the process that it found, and nobody reads that.
+        let (reads, writes_to) = full_pipe();
+        let mut watch = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .arg("watch")
+            .args(crowd.pids())
+            .args(["--account", "never", "--listen", "127.0.0.1:0", "--history"])
+            .arg(folder.path().join("histories"))
+            .args(ends_by.is_none().then_some(["--for", "3s"]).into_iter().flatten())
+            .stdout(writes_to)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(watch.stderr.take().unwrap()).lines();
+        let line = lines.find_map(|line| line.unwrap().split("metrics at ").nth(1).map(str::to_owned)).unwrap();
+        let address = line.split_whitespace().next().unwrap();
+        wait_until("its turn is kept", LONG, || writes(&watch.id().to_string()));
+        assert!(asked(address, "/healthz").starts_with("HTTP/1.1 200 OK\r\n"), "{ends_by:?}");
+        if let Some(signal) = ends_by {
+            kill_process(Pid::from_child(&watch), signal).unwrap();
+        }
+        wait_until("it ends", LONG, || watch.try_wait().unwrap().is_some());
+        assert_eq!(watch.wait().unwrap().code(), Some(0), "{ends_by:?}");
+        drop(reads);
+    }
 }
 
 #[test]
