@@ -32,6 +32,8 @@ const SWAPPED: u32 = 62;
 const NONE: u64 = u64::MAX;
 /// What a page costs that has to be fetched, in reads of one that was fetched: some 700 ns to 20 ns.
 const PAGE_COST: u64 = 32;
+/// Bytes that are copied in the time of one more read.
+const COPIED_PER_COST: u64 = 256;
 /// Reads before whoever reads is told that nothing more can be read: some seconds. Every class of the largest JVM takes
 /// a tenth of it; lists that a hostile process made up do not end.
 const COST_MAX: u64 = 1 << 27;
@@ -188,7 +190,7 @@ impl Memory for Untouched<'_> {
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
         let Kept { numbers, bytes, stretches } = &mut *self.kept.borrow_mut();
         let (mut at, mut into) = (at, into);
-        if !self.spend(1) {
+        if !self.spend(1 + into.len() as u64 / COPIED_PER_COST) {
             return false;
         }
         while !into.is_empty() {
@@ -265,5 +267,29 @@ mod tests {
             assert!(!untouched.read(start + 3 * page - 16, &mut bytes), "swapped out");
             assert_eq!((untouched.page(), memory[0]), (page, 7));
         }
+    }
+
+    #[test]
+    fn a_budget_of_reads_runs_out_and_stays_so() {
+        let memory = vec![7u8; 4 * BLOCK as usize];
+        let start = (memory.as_ptr() as u64).next_multiple_of(BLOCK);
+        let process = Process::open(std::process::id()).unwrap();
+        let maps = [Mapping { start, end: start + BLOCK, ..Mapping::default() }];
+        let within = |reads: u64| Untouched::open(&process, &maps).unwrap().within(reads);
+        let untouched = within(PAGE_COST + 3);
+        let mut bytes = [0; 8];
+        for left in [2, 1, 0] {
+            assert!(untouched.read(start, &mut bytes) && bytes == [7; 8]);
+            assert_eq!(untouched.left(), left);
+        }
+        for _ in 0..3 {
+            assert!(!untouched.read(start, &mut bytes) && !untouched.read(start, &mut []));
+            assert_eq!(untouched.left(), 0);
+        }
+        // A page that has to be fetched, and a long stretch, cost more than is left; then nothing is.
+        let (page, long) = (within(PAGE_COST), within(PAGE_COST + BLOCK / COPIED_PER_COST));
+        assert!(!page.read(start, &mut bytes) && !long.read(start, &mut vec![0; BLOCK as usize]));
+        assert_eq!((page.left(), long.left(), memory[0]), (0, 0, 7));
+        assert_eq!(within(u64::MAX).u64(start), Some(0x0707_0707_0707_0707));
     }
 }

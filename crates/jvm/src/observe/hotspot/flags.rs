@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// Ten times what there is.
 const FLAGS_MAX: u64 = 16_384;
+/// Of all names and values together: five times what there is.
+const TEXT_BYTES_MAX: usize = 256 << 10;
 /// The types of values, in the order in which HotSpot numbers them (`JVM_FLAG_TYPES`).
 const TYPES: [Type; 10] = [
     Type::Bool,
@@ -128,9 +130,17 @@ impl Flags {
         if count > FLAGS_MAX || size == 0 || flags.checked_add(count.saturating_mul(size)).is_none() {
             return Err(unread());
         }
-        let rows = (0..count).map(|n| read(flags + n * size));
-        let list: Vec<Option<Flag>> = rows.collect::<Option<_>>().ok_or_else(unread)?;
-        Ok(Self { list: list.into_iter().flatten().collect() })
+        let (mut list, mut bytes) = (Vec::new(), 0);
+        for n in 0..count {
+            let Some(flag) = read(flags + n * size).ok_or_else(unread)? else { continue };
+            bytes += flag.name.len() + flag.value.len();
+            if bytes > TEXT_BYTES_MAX {
+                let most = TEXT_BYTES_MAX >> 10;
+                return Err(Unavailable::new(SOURCE, format!("its flags take more than the {most} KiB that are read")));
+            }
+            list.push(flag);
+        }
+        Ok(Self { list })
     }
 
     /// The value of a flag; `None` for one that this JVM does not have.

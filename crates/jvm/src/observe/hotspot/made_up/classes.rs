@@ -7,7 +7,7 @@ use super::super::objects::Objects;
 use super::super::tables::Tables;
 use super::super::{HotSpot, loaders};
 use super::tables::{Says, describe};
-use super::{MadeUp, Plan, halves};
+use super::{MadeUp, PAGE, Plan, halves};
 use crate::observe::Unavailable;
 use crate::observe::class_loaders::ClassLoader;
 use std::collections::BTreeMap;
@@ -160,7 +160,10 @@ impl Form {
 impl Loaded {
     /// One without classes.
     pub(in super::super) fn of(form: Form) -> Self {
-        let mut memory = MadeUp::default();
+        Self::within(MadeUp::default(), form)
+    }
+
+    fn within(mut memory: MadeUp, form: Form) -> Self {
         let statics = memory.place(128, 8);
         let class_base = memory.place(8, 4096);
         let mut loaded =
@@ -389,6 +392,31 @@ impl Loaded {
         self.memory.put(at + 4, &bytes);
         self.memory.word(class + self.at(5), at);
         self.memory.put(class + self.at(4), &(fields.len() as u16).to_le_bytes());
+    }
+}
+
+/// A JVM whose classes lie in the memory of this process, for readers that take a process.
+#[cfg(test)]
+pub(crate) struct Resident {
+    pub(crate) objects: Objects,
+    _memory: Vec<u8>,
+}
+
+#[cfg(test)]
+impl Resident {
+    /// With so many, whose names are as long as one that is looked for.
+    pub(crate) fn with_classes(classes: u64) -> Self {
+        let mut bytes = vec![0; (classes * 512 + 64 * PAGE) as usize];
+        let own = bytes.as_ptr() as u64;
+        let form = Form { references: References::Wide, header: Header::Wide, stream: true, spread: 0 };
+        let mut made = Loaded::within(MadeUp::from(own.next_multiple_of(PAGE)), form);
+        made.loader(0, false);
+        (0..classes).for_each(|_| _ = made.class(b"java/nio/Bite", Vec::new()));
+        let hotspot = made.hotspot();
+        for (start, page) in made.memory.pages.range(own..made.memory.next) {
+            bytes[(start - own) as usize..][..page.len()].copy_from_slice(&page[..]);
+        }
+        Self { objects: made.objects(&hotspot), _memory: bytes }
     }
 }
 

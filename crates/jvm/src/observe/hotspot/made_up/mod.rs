@@ -56,13 +56,20 @@ impl<'a> Plan<'a> {
 }
 
 /// Pages by their addresses, zero where nothing was written; what is on no page cannot be read.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct MadeUp {
     pub(super) pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
     /// Of these addresses nothing can be read, whatever was written there.
     pub(super) hole: Range<u64>,
-    taken: u64,
+    /// Where the next thing is put.
+    next: u64,
     asked: Cell<u64>,
+}
+
+impl Default for MadeUp {
+    fn default() -> Self {
+        Self::from(FIRST)
+    }
 }
 
 impl Memory for MadeUp {
@@ -87,10 +94,15 @@ impl Memory for MadeUp {
 }
 
 impl MadeUp {
+    /// One in which things are put from this address on.
+    fn from(first: u64) -> Self {
+        Self { pages: BTreeMap::new(), hole: 0..0, next: first, asked: Cell::new(0) }
+    }
+
     /// The address of so many bytes that are free, at a multiple of `step`.
     pub(super) fn place(&mut self, len: u64, step: u64) -> u64 {
-        let at = (FIRST + self.taken).next_multiple_of(step);
-        self.taken = at + len - FIRST;
+        let at = self.next.next_multiple_of(step);
+        self.next = at + len;
         // All of it can be read, also what nobody writes.
         for page in (at & !(PAGE - 1)..at + len).step_by(PAGE as usize) {
             self.page(page);

@@ -290,6 +290,28 @@ fn flags_that_lie_are_refused() {
 }
 
 #[test]
+fn flags_of_more_text_than_any_jvm_has_are_refused() {
+    let (mut memory, tables, rows) = flags();
+    let (count, long) = (300, memory.write_text(&"x".repeat(1000)));
+    let first = memory.place(40 * count, 8);
+    memory.word(rows.count_at - 8, first);
+    let value = memory.place(8, 8);
+    for row in (first..).step_by(40).take(count as usize) {
+        memory.word(row + 16, value);
+        memory.word(row + 32, long);
+    }
+    let read = |memory: &mut MadeUp, count: u64| {
+        memory.word(rows.count_at, count);
+        Flags::read(memory, &tables).map(|flags| flags.list.len())
+    };
+    // A name of 1,000 bytes, and `false`.
+    let most = (256 << 10) / 1005;
+    assert_eq!(read(&mut memory, most), Ok(most as usize));
+    let why = read(&mut memory, most + 1).unwrap_err();
+    assert!(why.why.contains("more than the 256 KiB"), "{why}");
+}
+
+#[test]
 fn flags_without_a_byte_are_the_same_or_refused() {
     let (mut memory, tables, rows) = flags();
     let whole = Flags::read(&memory, &tables).unwrap();
