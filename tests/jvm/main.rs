@@ -28,6 +28,7 @@ mod gallery_frameworks;
 mod gallery_http;
 mod gallery_memory;
 mod grown;
+mod hostile;
 mod images;
 mod inside;
 mod interrupts;

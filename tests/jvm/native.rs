@@ -19,7 +19,7 @@ fn sources() -> PathBuf {
 }
 
 /// A library of one of the sources, with these words for the compiler; `None` where it cannot be built.
-fn build(folder: &Path, name: &str, words: &[&str]) -> Option<PathBuf> {
+pub(crate) fn build(folder: &Path, name: &str, words: &[&str]) -> Option<PathBuf> {
     let library = folder.join(format!("lib{name}.so"));
     let mut compiler = Command::new("gcc");
     compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library);

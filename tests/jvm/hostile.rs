@@ -1,0 +1,97 @@
+//! Processes whose tables lie, beside an honest JVM: `loadline watch` goes on with that one, answers, ends, and needs no
+//! more memory than it is given.
+
+use crate::invocation::{Call, newest};
+use crate::native::build;
+use crate::waiting::{LONG, wait_for};
+use crate::watch::Leaking;
+use loadline::clock::Clock;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command};
+
+/// The unit and the DaemonSet of `monitoring/` give it so much.
+const GIVEN_BYTES: u64 = 64 << 20;
+/// Samples of the honest JVM that are waited for.
+const SAMPLES: usize = 10;
+
+/// A process with a `libjvm.so` that tells this lie; it ends when this is dropped.
+struct Liar(Child);
+
+impl Liar {
+    fn start(library: &Path, lie: &str) -> Self {
+        Self(Command::new("sleep").arg("600").env("LD_PRELOAD", library).env("LIAR", lie).spawn().unwrap())
+    }
+}
+
+impl Drop for Liar {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn scrape(address: &str) -> String {
+    let mut peer = TcpStream::connect(address).unwrap();
+    peer.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut text = String::new();
+    peer.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// The value of the metric whose line begins so.
+fn value<'t>(text: &'t str, metric: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| line.strip_prefix(metric)).map(str::trim)
+}
+
+/// The most that was resident of a process.
+fn rss_bytes_peak(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let kib = value(&status, "VmHWM:").unwrap().trim_end_matches(" kB");
+    1024 * kib.parse::<u64>().unwrap()
+}
+
+#[test]
+fn tables_that_lie_keep_no_other_jvm_from_being_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = build(folder.path(), "jvm", &[]) else { return };
+    for release in newest() {
+        let honest = Leaking::start(release, &[("idle", "rate=0", "-Xmx32m")]);
+        for lie in ["classes:4000000", "netty:1000000", "threads:100000", "flags:16384"] {
+            let liar = Liar::start(&library, lie);
+            let pids = format!("{} {}", honest.pids(), liar.0.id());
+            let options = "--every 100ms --account never --listen 127.0.0.1:0 --history histories";
+            let mut watched = Call::verb(&format!("watch {pids} {options}")).beside().start();
+            watched.until_said("metrics at ");
+            let (said, clock) = (watched.said(), Clock::start());
+            let address = said.split("metrics at ").nth(1).unwrap().split_whitespace().next().unwrap();
+            let text = wait_for("the liar is watched or set aside", LONG, || {
+                let is_seen = |text: &String| {
+                    text.contains("loadline_jvm_info{jvm=\"sleep\"")
+                        || value(text, "loadline_watch_set_aside_processes ").is_some_and(|count| count != "0")
+                };
+                Some(scrape(address)).filter(is_seen).ok_or("not yet")
+            });
+            let seen = clock.now();
+            let mut ages: Vec<String> = Vec::new();
+            wait_for("the honest one is sampled all the time", LONG, || {
+                let text = scrape(address);
+                let age = value(&text, "loadline_jvm_age_seconds{jvm=\"loadline.subjects.Leaks\"}");
+                ages.extend(age.map(str::to_owned).filter(|age| !ages.contains(age)));
+                if ages.len() > SAMPLES { Ok(()) } else { Err(text) }
+            });
+            let (sampled, peak) = (clock.now(), rss_bytes_peak(watched.pid()));
+            watched.signal("TERM");
+            watched.wait().expect(0);
+            println!(
+                "{lie}: seen after {seen:.1?}, {SAMPLES} samples of the other by {sampled:.1?}, ended by {:.1?}; {peak} \
+                 bytes at most; unreadable {:?}, set aside {:?}",
+                clock.now(),
+                value(&text, "loadline_watch_unreadable{jvm=\"sleep\"}"),
+                value(&text, "loadline_watch_set_aside_processes "),
+            );
+            assert!(peak < GIVEN_BYTES, "{lie}: {peak} bytes");
+        }
+    }
+}
