@@ -11,7 +11,7 @@ use super::{inside, memory};
 use crate::kernel::mapping::{DELETED, Mapping};
 use crate::kernel::process::page_size;
 use memchr::memmem::Finder;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -178,12 +178,10 @@ fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
 pub fn images(process: &Process, maps: &[Mapping]) -> Vec<Image> {
     let mut spans: BTreeMap<&str, Option<u64>> = BTreeMap::new();
     let mut images = Vec::new();
+    let executable = maps.iter().filter(|mapping| mapping.perms.contains('x')).map(|mapping| &*mapping.path);
+    let executable: HashSet<&str> = executable.collect();
     for first in maps.iter().filter(|mapping| mapping.offset == 0 && mapping.inode != 0) {
-        let Some(path) = first.file() else { continue };
-        let executable = |mapping: &Mapping| mapping.path == first.path && mapping.perms.contains('x');
-        if !maps.iter().any(executable) {
-            continue;
-        }
+        let Some(path) = first.file().filter(|_| executable.contains(&*first.path)) else { continue };
         let span = *spans.entry(&first.path).or_insert_with(|| {
             let mut buffer = [0; HEAD];
             if first.path.ends_with(DELETED) {

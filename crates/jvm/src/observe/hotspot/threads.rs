@@ -178,7 +178,7 @@ impl Reader {
     /// What was allocated so far; 15 µs for 16 threads, 90 µs for 200.
     ///
     /// # Errors
-    /// Where the JVM has gone, has more threads than are read, or its threads begin and end faster than they can be read.
+    /// Where the JVM has gone, has more threads than are read, or they begin and end faster than they can be read.
     pub fn read(&mut self, memory: &dyn Memory) -> Result<Allocated, Unavailable> {
         let sum =
             |exited: u64, living: &[Living]| living.iter().try_fold(exited, |sum, one| sum.checked_add(one.bytes));
