@@ -118,7 +118,7 @@ def turns(case, milli):
     seen, began = [], time.monotonic()
     command = [LOADLINE, "watch", "--all", "--every", "10ms", "--account", "never", "--quiet", "--listen", f"unix:{path}"]
     watch = start([*limited(milli), *command, "--history", f"{WORK}/{case}-histories"])
-    while time.monotonic() - began < SECONDS * (4 if milli else 1) or not seen:
+    while time.monotonic() - began < SECONDS * (2 if milli else 1) or not seen:
         time.sleep(poll_s)
         try:
             count = int(re.search(r", of (\d+)", asked(path, "/healthz"))[1])
