@@ -24,7 +24,7 @@ pub mod flags;
 pub mod heap;
 pub mod loaders;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod made_up;
+pub(super) mod made_up;
 pub mod metaspace;
 pub mod objects;
 mod regions;

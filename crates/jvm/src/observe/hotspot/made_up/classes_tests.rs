@@ -2,9 +2,12 @@
 
 use super::super::HotSpot;
 use super::super::classes::{Field, Seen};
-use super::classes::{Form, HEAP, Header, Loaded, MIRROR_BYTES, Planted, References, laws, loaded, planted};
+use super::super::direct::DirectCounters;
+use super::classes::{Form, HEAP, Header, Loaded, MIRROR_BYTES, Planted, References, Resident, laws, loaded, planted};
 use super::{MadeUp, Plan};
 use crate::observe::memory::Memory;
+use crate::observe::procfs::Process;
+use crate::observe::untouched::Untouched;
 use std::cell::Cell;
 
 const PLAIN: Form = Form { references: References::Wide, header: Header::Wide, stream: true, spread: 0 };
@@ -314,5 +317,24 @@ fn a_counter_that_moves_is_itself_or_refused() {
         }
         // Between the first look at the field and the second.
         assert!(refused > 0 && refused < reads, "{:?}: {refused} of {reads}", whole.made.form);
+    }
+}
+
+/// The classes lie in the memory of this process.
+#[test]
+fn classes_that_do_not_end_are_read_no_further_than_the_budget() {
+    let classes = 3_000;
+    let (jvm, process) = (Resident::with_classes(classes), Process::open(std::process::id()).unwrap());
+    let look = |reads: u64| {
+        let memory = Untouched::open(&process, &[]).unwrap().within(reads);
+        (DirectCounters::of(jvm.objects.clone()).look(&memory).map_err(|why| why.why), memory.left())
+    };
+    let (looked, left) = look(1 << 20);
+    let all = (1 << 20) - left;
+    // Of each class the next one, its name and how long that is, and the name itself.
+    assert!(looked.is_ok() && (4 * classes..16 * classes).contains(&all), "{looked:?}: {all} reads");
+    for budget in [0, 1, 1_000, all / 2, all - 1] {
+        let (looked, left) = look(budget);
+        assert!(looked.is_err_and(|why| why.contains("could not be")) && left == 0, "{budget} reads: {left} left");
     }
 }
