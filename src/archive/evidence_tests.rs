@@ -128,7 +128,7 @@ fn what_is_written_is_the_evidence() {
     let again = read_again(place.path(), &trial).unwrap();
     assert_eq!((again.rows.len(), again.missing.len()), (50, 0));
     assert!((again.started_unix_s.unwrap() - EPOCH_S).abs() < 0.001, "{:?}", again.started_unix_s);
-    assert_eq!(again.gnuplot().lines().count(), 46);
+    assert_eq!(again.ab().lines().count(), 46);
     // The index is as good as its folder.
     assert_eq!(evidence(&place.path().join("archive.jsonl"), &[trial]), [found]);
 }

@@ -17,7 +17,7 @@ pub(super) const FILE: &str = "requests.csv";
 pub(super) const HEAD: &str = "phase,request,connection,intended_s,started_s,connect_ms,first_byte_ms,service_ms,\
     response_ms,status,body_bytes,failure\n";
 /// The columns of `ab -g`.
-pub(super) const GNUPLOT_HEAD: &str = "starttime\tseconds\tctime\tdtime\tttime\twait\n";
+const AB_HEAD: &str = "starttime\tseconds\tctime\tdtime\tttime\twait\n";
 /// A row is about 100 bytes and the name of its phase.
 const ROW_BYTES_MAX: usize = 64 << 10;
 
@@ -119,15 +119,15 @@ pub struct Requests {
 impl Requests {
     /// The correct answers in the columns of `ab -g`, by their time, so that the number of a row is its rank. Moments
     /// of `ab` are local time, these UTC; where the start is not known, they count from the epoch.
-    pub fn gnuplot(&self) -> String {
+    pub fn ab(&self) -> String {
         let mut rows: Vec<&RequestRow> = self.rows.iter().filter(|row| row.failure.is_none()).collect();
         rows.sort_by(|a, b| a.service_ms.total_cmp(&b.service_ms));
         let epoch_s = self.started_unix_s.unwrap_or(0.0);
         let lines = rows.into_iter().map(|row| {
             let times = [row.connect_ms, row.service_ms - row.connect_ms, row.service_ms];
-            gnuplot_row(epoch_s + row.started_s, times, (row.first_byte_ms - row.connect_ms).max(0.0))
+            ab_row(epoch_s + row.started_s, times, (row.first_byte_ms - row.connect_ms).max(0.0))
         });
-        std::iter::once(GNUPLOT_HEAD.to_owned()).chain(lines).collect()
+        std::iter::once(AB_HEAD.to_owned()).chain(lines).collect()
     }
 }
 
@@ -152,7 +152,7 @@ pub fn requests(folder: &Path, trial: &Trial) -> Result<Requests> {
 }
 
 /// A line in the columns of `ab -g`. `times` are connect, from there to the end, and both together, in ms.
-pub(super) fn gnuplot_row(start_unix_s: f64, times: [f64; 3], wait_ms: f64) -> String {
+fn ab_row(start_unix_s: f64, times: [f64; 3], wait_ms: f64) -> String {
     let start_s = start_unix_s as i64;
     let start = jiff::Timestamp::from_second(start_s).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let [connect, rest, total] = times;
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!((rows[2].phase.as_str(), rows[2].response_ms), ("steady", None));
         let found = Requests { rows, started_unix_s: Some(0.0), missing: Vec::new() };
         let line = "Thu Jan 01 00:00:01 1970\t1\t1.000\t3.000\t4.000\t2.000\n";
-        assert_eq!(found.gnuplot(), format!("{GNUPLOT_HEAD}{line}{line}"));
+        assert_eq!(found.ab(), format!("{AB_HEAD}{line}{line}"));
     }
 
     #[test]

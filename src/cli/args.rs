@@ -223,9 +223,6 @@ pub(super) struct Report {
     /// Draw each picture into this folder, as SVG
     #[arg(long, value_name = "DIR", help_heading = "Files", value_parser = pictures)]
     pub(super) plot: Option<PathBuf>,
-    /// Write data and a script for gnuplot into this folder
-    #[arg(long, value_name = "DIR", help_heading = "Files")]
-    pub(super) gnuplot: Option<PathBuf>,
     /// Write the single requests of each trial into this folder, in the columns of `ab -g`
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub(super) ab: Option<PathBuf>,
@@ -316,5 +313,25 @@ mod tests {
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
         super::super::parser().debug_assert();
+    }
+
+    #[test]
+    fn the_documents_name_no_option_that_is_none() {
+        let (program, mut seen) = (super::super::parser(), 0);
+        for path in std::fs::read_dir("docs").unwrap().map(|entry| entry.unwrap().path()) {
+            let Some("md") = path.extension().and_then(|end| end.to_str()) else { continue };
+            let text = std::fs::read_to_string(&path).unwrap().replace("\\\n", " ");
+            for (at, _) in text.match_indices("loadline ") {
+                let mut words = text[at..].split(['`', '\n', '|', '#']).next().unwrap().split_whitespace().skip(1);
+                let Some(verb) = words.next().and_then(|verb| program.find_subcommand(verb)) else { continue };
+                for word in words.take_while(|word| *word != "--").filter_map(|word| word.strip_prefix("--")) {
+                    let option = word.split(['=', ',', ')', ']', ';']).next().unwrap();
+                    let is_known = verb.get_arguments().any(|of| of.get_long() == Some(option)) || option == "help";
+                    assert!(is_known, "{}: `loadline {}` has no --{option}", path.display(), verb.get_name());
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 100, "{seen}");
     }
 }

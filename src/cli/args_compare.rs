@@ -128,10 +128,6 @@ pub(super) struct Exports {
     /// In Bencher's format, with intervals
     #[arg(long, value_name = "FILE")]
     pub(super) bencher: Option<PathBuf>,
-    /// For github-action-benchmark: what is better smaller, and beside it, in FILE with `.bigger` before its extension,
-    /// what is better bigger
-    #[arg(long, value_name = "FILE")]
-    pub(super) benchmark_action: Option<PathBuf>,
     /// What changed, as a comment on a pull request; FILE is empty where nothing did
     #[arg(long, value_name = "FILE")]
     pub(super) comment: Option<PathBuf>,

@@ -60,18 +60,12 @@ pub(super) struct FileOptions {
     /// Histograms of every second, as an HdrHistogram log
     #[arg(long, value_name = "FILE")]
     pub(super) hlog: Option<PathBuf>,
-    /// The percentile distribution, as HdrHistogram plots it
-    #[arg(long, value_name = "FILE")]
-    pub(super) hgrm: Option<PathBuf>,
     /// A row for each second
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
     /// A row for each request, or for a fair sample of them
     #[arg(long, value_name = "FILE")]
     pub(super) rows: Option<PathBuf>,
-    /// The same in the columns of `ab -g`
-    #[arg(long, value_name = "FILE")]
-    pub(super) gnuplot: Option<PathBuf>,
     /// At most so many rows of each phase [default: 100k]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(super) rows_max: Option<u64>,

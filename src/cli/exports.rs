@@ -3,7 +3,7 @@
 use super::args_compare::{Exports, View};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Document;
-use crate::report::export::{self, BenchmarkActionFile, Unchanged};
+use crate::report::export::{self, Unchanged};
 use crate::report::{self, Depth, Progress};
 use crate::result;
 use crate::scenario::shell_word;
@@ -24,7 +24,6 @@ pub(super) enum Format {
     Jmh,
     Openmetrics,
     Bencher,
-    BenchmarkAction,
     Comment(Unchanged),
 }
 
@@ -39,7 +38,6 @@ impl Format {
             Self::Jmh => "jmh",
             Self::Openmetrics => "openmetrics",
             Self::Bencher => "bencher",
-            Self::BenchmarkAction => "benchmark-action",
             Self::Comment(_) => "comment",
         }
     }
@@ -57,7 +55,6 @@ impl Exports {
             (&self.jmh, Format::Jmh),
             (&self.openmetrics, Format::Openmetrics),
             (&self.bencher, Format::Bencher),
-            (&self.benchmark_action, Format::BenchmarkAction),
             (&self.comment, Format::Comment(unchanged)),
         ];
         all.into_iter().filter_map(|(path, format)| Some((path.as_deref()?, format)))
@@ -108,14 +105,10 @@ impl Exports {
     /// `Machine` where one cannot be written.
     pub(super) fn write_beside(&self, document: &Document, progress: &mut Progress) -> Result<()> {
         let mut first = Ok(());
-        let in_a_file = |path: &Option<PathBuf>| path.clone().filter(|path| !is_stdout(path));
-        if let Some(path) = in_a_file(&self.csv).filter(|_| !document.comparisons.is_empty()) {
+        let table = self.csv.as_deref().filter(|path| !is_stdout(path) && !document.comparisons.is_empty());
+        if let Some(path) = table {
             // A table of other columns: `a.csv` has `a.comparisons.csv` beside it.
             first = write(&path.with_extension("comparisons.csv"), &export::comparisons_csv(document));
-        }
-        if let Some(path) = in_a_file(&self.benchmark_action) {
-            let bigger = export::benchmark_action(document, BenchmarkActionFile::Bigger);
-            first = first.and(write(&bigger_beside(&path), &bigger));
         }
         if self.github {
             first = first.and(github(document, progress));
@@ -173,7 +166,6 @@ impl Shown<'_> {
             Format::Jmh => export::jmh(self.document),
             Format::Openmetrics => export::openmetrics(self.document),
             Format::Bencher => export::bencher(self.document),
-            Format::BenchmarkAction => export::benchmark_action(self.document, BenchmarkActionFile::Smaller),
             Format::Comment(unchanged) => export::comment(self.against.unwrap_or(self.document), unchanged),
         }
     }
@@ -193,14 +185,6 @@ impl Shown<'_> {
             report::print(&text)?;
         }
         exports.write(self, progress)
-    }
-}
-
-/// `a.bigger.json` for `a.json`.
-fn bigger_beside(path: &Path) -> PathBuf {
-    match path.extension() {
-        Some(extension) => path.with_extension(format!("bigger.{}", extension.to_string_lossy())),
-        None => path.with_extension("bigger"),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::args_load::Load;
 use super::exit::Code;
 use super::session::{ISO_8601, Interrupt, utc};
-use crate::archive::{IntervalTimes, LoadFiles, LoadPaths, MeasuredPhase, PhaseTimes};
+use crate::archive::{IntervalTimes, LoadFiles, LoadPaths, PhaseRows};
 use crate::bounded;
 use crate::clock::Clock;
 use crate::doubt::Doubt;
@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::load::Address;
 use crate::record::{DoubtRecord, LOAD_SCHEMA, LoadConditions, LoadDocument, Verdict};
 use crate::report::{self, Progress};
-use crate::scenario::{self, Cpus, LoadAlone, Phase, PhaseKind, PhasesFile, Until};
+use crate::scenario::{self, Cpus, LoadAlone, PhaseKind, PhasesFile, Until};
 use crate::series;
 use crate::subject::{CpuPlan, cpus};
 use crate::trial::{self, LoadEvent, Loaded, Loading, Reached, is_measured};
@@ -27,8 +27,7 @@ pub(super) fn load(verb: &Load, typed: String, clock: Clock, interrupt: &Interru
     let asked = Asked::of(verb)?;
     let mut progress = Progress::new(verb.files.quiet);
     // Before the server is touched: a path that cannot be written costs nothing.
-    let keeps_rows = verb.files.rows.is_some() || verb.files.gnuplot.is_some();
-    let mut files = Files { files: Some(asked.files(verb, clock)?), trouble: false, keeps_rows };
+    let mut files = Files { files: files(verb)?, trouble: false, keeps_rows: verb.files.rows.is_some() };
     let reached = asked.reach(interrupt)?;
     let conditions = asked.conditions(verb, &reached, typed, clock);
     let mut live = Live::default();
@@ -37,7 +36,6 @@ pub(super) fn load(verb: &Load, typed: String, clock: Clock, interrupt: &Interru
         live.show(&event, &mut progress);
         files.take(&event, clock, &mut progress);
     });
-    files.close(&mut progress);
     progress.clear_line();
     finish(verb, conditions, loaded, files.trouble)
 }
@@ -99,25 +97,6 @@ impl Asked {
         Ok(Self { alone, connect_to: verb.alone.connect_to.clone(), cpus })
     }
 
-    /// The phases whose distribution and requests are kept.
-    fn measured(&self) -> Vec<MeasuredPhase> {
-        let open = |phase: &Phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.is_open());
-        let kept = self.alone.load.iter().filter(|phase| is_measured(phase));
-        kept.map(|phase| MeasuredPhase { name: phase.name.clone(), open: open(phase) }).collect()
-    }
-
-    fn files(&self, verb: &Load, clock: Clock) -> Result<LoadFiles> {
-        let typed = &verb.files;
-        let paths = LoadPaths {
-            hlog: typed.hlog.clone(),
-            hgrm: typed.hgrm.clone(),
-            csv: typed.csv.clone(),
-            rows: typed.rows.clone(),
-            gnuplot: typed.gnuplot.clone(),
-        };
-        LoadFiles::create(&paths, &self.measured(), clock.origin_unix_s())
-    }
-
     fn reach(&self, interrupt: &Interrupt) -> Result<Reached> {
         let own = (self.alone.server.host.clone(), self.alone.server.port.unwrap_or_default());
         let (host, port) = self.connect_to.as_ref().unwrap_or(&own);
@@ -149,7 +128,6 @@ impl Asked {
         clock: Clock,
         interrupt: &'a Interrupt,
     ) -> Loading<'a> {
-        let keeps_rows = verb.files.rows.is_some() || verb.files.gnuplot.is_some();
         Loading {
             reached,
             host: self.alone.server.authority(),
@@ -159,11 +137,16 @@ impl Asked {
             clock,
             threads: verb.alone.threads.unwrap_or(1),
             cpus: self.cpus.clone(),
-            rows_max: if keeps_rows { verb.files.rows_max.unwrap_or(ROWS_MAX) as usize } else { 0 },
+            rows_max: if verb.files.rows.is_some() { verb.files.rows_max.unwrap_or(ROWS_MAX) as usize } else { 0 },
             require: &verb.alone.require,
             interrupt: interrupt.flag(),
         }
     }
+}
+
+fn files(verb: &Load) -> Result<LoadFiles> {
+    let typed = &verb.files;
+    LoadFiles::create(&LoadPaths { hlog: typed.hlog.clone(), csv: typed.csv.clone(), rows: typed.rows.clone() })
 }
 
 fn plan_text(path: &Path) -> Result<String> {
@@ -175,9 +158,7 @@ fn plan_text(path: &Path) -> Result<String> {
 
 fn rows_max(verb: &Load) -> Result<()> {
     match verb.files.rows_max {
-        Some(_) if verb.files.rows.is_none() && verb.files.gnuplot.is_none() => {
-            Err(Error::request("`--rows-max` bounds `--rows` and `--gnuplot`, of which none is given"))
-        }
+        Some(_) if verb.files.rows.is_none() => Err(Error::request("`--rows-max` bounds `--rows`, which is not given")),
         Some(most) if !(1..=ROWS_MAX_MOST).contains(&most) => {
             Err(Error::request(format!("`--rows-max` is {most}; it must lie between 1 and {}", grouped(ROWS_MAX_MOST))))
         }
@@ -187,8 +168,7 @@ fn rows_max(verb: &Load) -> Result<()> {
 
 /// The files as a sink. A write that fails is told once; measuring goes on, and the result is printed.
 struct Files {
-    /// `None` once closed.
-    files: Option<LoadFiles>,
+    files: LoadFiles,
     /// Whether a write failed.
     trouble: bool,
     /// Whether rows are among them.
@@ -197,7 +177,7 @@ struct Files {
 
 impl Files {
     fn take(&mut self, event: &LoadEvent<'_>, clock: Clock, progress: &mut Progress) {
-        let Some(files) = &mut self.files else { return };
+        let files = &mut self.files;
         let done = match event {
             LoadEvent::PhaseStarted { .. } => {
                 files.begin(clock.now_ns());
@@ -207,12 +187,9 @@ impl Files {
                 let times = IntervalTimes { service, response: *response, start: *start, length: *length };
                 files.second(second, &times)
             }
-            LoadEvent::PhaseEnded { phase, outcome } if is_measured(phase) => files.phase(&PhaseTimes {
-                name: &phase.name,
-                rows: &outcome.rows,
-                service: &outcome.service,
-                response: outcome.response.as_ref(),
-            }),
+            LoadEvent::PhaseEnded { phase, outcome } if is_measured(phase) => {
+                files.phase(&PhaseRows { name: &phase.name, open: outcome.response.is_some(), rows: &outcome.rows })
+            }
             LoadEvent::PhaseEnded { .. } => Ok(()),
         };
         self.note(done, progress);
@@ -222,11 +199,6 @@ impl Files {
             let (kept, all) = (grouped(outcome.rows.len() as u64), grouped(outcome.requests));
             progress.step(&format!("rows: a fair sample, {kept} of {all} requests (`--rows-max` keeps more)"));
         }
-    }
-
-    fn close(&mut self, progress: &mut Progress) {
-        let done = self.files.take().map_or(Ok(()), LoadFiles::close);
-        self.note(done, progress);
     }
 
     fn note(&mut self, done: Result<()>, progress: &mut Progress) {

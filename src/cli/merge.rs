@@ -46,7 +46,7 @@ fn plan(verb: &Merge) -> Result<Plan> {
 
 fn is_of_comparison(format: Format) -> bool {
     match format {
-        Format::Junit | Format::Jmh | Format::Bencher | Format::BenchmarkAction | Format::Comment(_) => true,
+        Format::Junit | Format::Jmh | Format::Bencher | Format::Comment(_) => true,
         Format::Html | Format::Markdown | Format::Csv | Format::Openmetrics => false,
     }
 }

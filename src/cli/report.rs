@@ -47,22 +47,14 @@ fn show(verb: &Report, archive: &Archive, result: &Document, against: Option<&Do
     pictures(verb, &shown, &mut progress)
 }
 
-/// What goes into folders: pictures, data for gnuplot, single requests.
+/// Writes what goes into folders: pictures and single requests.
 fn pictures(verb: &Report, shown: &Shown<'_>, progress: &mut Progress) -> Result<()> {
-    let evidence = || result::evidence(shown.document, shown.folders);
     if let Some(folder) = &verb.plot {
         create(folder)?;
-        for plot in report::plots(shown.document, &evidence()) {
+        for plot in report::plots(shown.document, &result::evidence(shown.document, shown.folders)) {
             put(&folder.join(format!("{}.svg", plot.name)), plot.svg.as_bytes())?;
         }
         progress.step(&format!("pictures: {}", folder.display()));
-    }
-    if let Some(folder) = &verb.gnuplot {
-        create(folder)?;
-        for (name, text) in report::export::gnuplot(shown.document, &evidence()) {
-            put(&folder.join(name), text.as_bytes())?;
-        }
-        progress.step(&format!("gnuplot: {}", folder.display()));
     }
     if let Some(folder) = &verb.ab {
         create(folder)?;
@@ -70,7 +62,7 @@ fn pictures(verb: &Report, shown: &Shown<'_>, progress: &mut Progress) -> Result
             let requests = archive::requests(&verb.archive, trial)?;
             requests.missing.iter().for_each(|what| progress.warn(&format!("warning: {what}")));
             let name = format!("trial-{:03}-{}.tsv", trial.index + 1, trial.configuration.replace('/', "_"));
-            put(&folder.join(name), requests.gnuplot().as_bytes())?;
+            put(&folder.join(name), requests.ab().as_bytes())?;
         }
         progress.step(&format!("requests: {}", folder.display()));
     }

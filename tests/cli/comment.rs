@@ -51,19 +51,3 @@ fn budgets_alone_speak_where_nothing_is_compared() {
     let called = loadline_in(place.path(), &["report", "main", "--comment-always"]);
     assert_eq!(called.code, 2, "{called}");
 }
-
-#[test]
-fn what_is_better_bigger_stands_beside_what_is_better_smaller() {
-    let place = before_and_after();
-    for (file, bigger) in [("a.json", "a.bigger.json"), ("a", "a.bigger")] {
-        report(&place, &["--benchmark-action", file, "--bencher", "b.json"]);
-        let read = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap();
-        assert!(read(file).contains("\"name\": \"app/rss.loaded\"") && !read(file).contains("rate."), "{}", read(file));
-        assert!(
-            read(bigger).contains("\"name\": \"app/rate.steady\"") && !read(bigger).contains("rss."),
-            "{}",
-            read(bigger)
-        );
-        assert!(read("b.json").contains("\"shop/app\"") && read("b.json").contains("\"metaspace-loaded\""));
-    }
-}

@@ -188,72 +188,57 @@ fn element(start: &BytesStart<'_>) -> Element {
 // ---- JMH ----
 
 /// What JMH 1.37 writes for a benchmark, and nothing else.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct JmhItem {
-    pub(super) jmh_version: String,
-    pub(super) benchmark: String,
-    pub(super) mode: String,
-    pub(super) threads: u64,
-    pub(super) forks: usize,
-    pub(super) jvm: String,
-    pub(super) jvm_args: Vec<String>,
-    pub(super) jdk_version: String,
-    pub(super) vm_name: String,
-    pub(super) vm_version: String,
-    pub(super) warmup_iterations: u32,
-    pub(super) warmup_time: String,
-    pub(super) warmup_batch_size: u32,
-    pub(super) measurement_iterations: u32,
-    pub(super) measurement_time: String,
-    pub(super) measurement_batch_size: u32,
-    pub(super) params: BTreeMap<String, String>,
-    pub(super) primary_metric: JmhScore,
-    pub(super) secondary_metrics: BTreeMap<String, JmhScore>,
-}
-
+const JMH_ITEM: &str = "benchmark forks jdkVersion jmhVersion jvm jvmArgs measurementBatchSize measurementIterations \
+    measurementTime mode params primaryMetric secondaryMetrics threads vmName vmVersion warmupBatchSize \
+    warmupIterations warmupTime";
 /// What it writes for a metric.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct JmhScore {
-    pub(super) score: Value,
-    pub(super) score_error: Value,
-    pub(super) score_confidence: [Value; 2],
-    pub(super) score_percentiles: BTreeMap<String, Value>,
-    pub(super) score_unit: String,
-    pub(super) raw_data: Vec<Vec<Value>>,
+const JMH_SCORE: &str = "rawData score scoreConfidence scoreError scorePercentiles scoreUnit";
+
+fn keys(of: &Value) -> String {
+    let keys: std::collections::BTreeSet<&str> = of.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.into_iter().collect::<Vec<_>>().join(" ")
 }
 
 /// The items, of which a viewer can split the names and draw the numbers.
-pub(super) fn check_jmh(text: &str) -> Vec<JmhItem> {
-    let items: Vec<JmhItem> = serde_json::from_str(text).unwrap();
+pub(super) fn check_jmh(text: &str) -> Vec<Value> {
+    let items: Vec<Value> = serde_json::from_str(text).unwrap();
     for item in &items {
+        assert_eq!(keys(item), JMH_ITEM);
+        let text = |key: &str| item[key].as_str().unwrap();
+        let number = |key: &str| item[key].as_u64().unwrap();
         // A class and a method at least; viewers take the name with its parameters apart at spaces and `=`.
-        assert_eq!(item.benchmark.split('.').count(), 3, "{}", item.benchmark);
-        assert!(item.benchmark.split('.').all(|part| !part.is_empty()));
+        let parts: Vec<&str> = text("benchmark").split('.').collect();
+        assert!(parts.len() == 3 && parts.iter().all(|part| !part.is_empty()), "{parts:?}");
         let splits = |text: &str| text.is_empty() || text.contains([' ', '=', '\n']);
-        assert!(!splits(&item.benchmark) && item.params.values().all(|value| !splits(value)), "{item:?}");
-        assert!(["thrpt", "avgt", "sample", "ss"].contains(&item.mode.as_str()));
-        assert_eq!(item.jmh_version, "1.37");
-        assert!(item.threads >= 1 && item.warmup_batch_size == 1 && item.measurement_batch_size == 1);
-        assert!(item.warmup_iterations <= 1 && item.measurement_iterations == 1);
-        let texts = [&item.jvm, &item.jdk_version, &item.vm_name, &item.warmup_time, &item.measurement_time];
-        assert!(texts.iter().all(|text| text.len() < 20_000) && item.jvm_args.len() < 100);
-        assert!(item.vm_version.starts_with(&item.jdk_version));
-        assert_eq!(item.primary_metric.raw_data.len(), item.forks);
-        check_score(&item.primary_metric);
-        item.secondary_metrics.values().for_each(check_score);
+        let params = item["params"].as_object().unwrap();
+        assert!(!splits(text("benchmark")) && params.values().all(|value| !splits(value.as_str().unwrap())), "{item}");
+        assert!(["thrpt", "avgt", "sample", "ss"].contains(&text("mode")) && text("jmhVersion") == "1.37");
+        assert!(number("threads") >= 1 && number("warmupBatchSize") == 1 && number("measurementBatchSize") == 1);
+        assert!(number("warmupIterations") <= 1 && number("measurementIterations") == 1);
+        let texts = ["jvm", "jdkVersion", "vmName", "warmupTime", "measurementTime"];
+        assert!(texts.into_iter().all(|key| text(key).len() < 20_000));
+        assert!(item["jvmArgs"].as_array().unwrap().iter().all(Value::is_string));
+        assert!(text("vmVersion").starts_with(text("jdkVersion")));
+        let primary = &item["primaryMetric"];
+        assert_eq!(primary["rawData"].as_array().unwrap().len() as u64, number("forks"));
+        check_score(primary);
+        item["secondaryMetrics"].as_object().unwrap().values().for_each(check_score);
     }
     items
 }
 
-fn check_score(of: &JmhScore) {
+fn check_score(of: &Value) {
+    assert_eq!(keys(of), JMH_SCORE);
     let number = |value: &Value| value.is_number() || ["NaN", "+INF", "-INF"].iter().any(|text| value == text);
-    assert!(of.score.is_number() && number(&of.score_error) && of.score_confidence.iter().all(number));
-    let keys = ["0.0", "50.0", "90.0", "95.0", "99.0", "99.9", "99.99", "99.999", "99.9999", "100.0"];
-    assert!(keys.iter().all(|key| of.score_percentiles.get(*key).is_some_and(number)));
-    assert_eq!(of.score_percentiles.len(), keys.len());
-    assert!(!of.score_unit.is_empty() && of.raw_data.iter().flatten().all(Value::is_number));
+    let confidence = of["scoreConfidence"].as_array().unwrap();
+    assert!(of["score"].is_number() && number(&of["scoreError"]));
+    assert!(confidence.len() == 2 && confidence.iter().all(number));
+    let percentiles = of["scorePercentiles"].as_object().unwrap();
+    let names = ["0.0", "50.0", "90.0", "95.0", "99.0", "99.9", "99.99", "99.999", "99.9999", "100.0"];
+    assert!(percentiles.len() == names.len() && names.iter().all(|name| percentiles.get(*name).is_some_and(number)));
+    assert!(of["scoreUnit"].as_str().is_some_and(|unit| !unit.is_empty()));
+    let raw = of["rawData"].as_array().unwrap();
+    assert!(raw.iter().all(|of| matches!(of.as_array().map(Vec::as_slice), Some([Value::Number(_)]))));
 }
 
 // ---- Bencher ----
@@ -299,38 +284,33 @@ fn check_schema(schema: &Value, text: &str) {
     assert_eq!(errors, [] as [&str; 0]);
 }
 
-// ---- github-action-benchmark ----
+// ---- GitHub ----
 
-/// What github-action-benchmark reads of a number.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Charted {
-    pub(super) name: String,
-    pub(super) unit: String,
-    pub(super) value: f64,
-    pub(super) range: Option<String>,
-    pub(super) extra: Option<String>,
+/// Commands that GitHub knows, of which no text ends one or begins another.
+pub(super) fn check_annotations(text: &str) {
+    for line in text.lines() {
+        let (head, message) = line.strip_prefix("::").unwrap().split_once("::").unwrap();
+        let kind = head.split_once(" title=").unwrap().0;
+        assert!(["error", "warning", "notice"].contains(&kind), "{line}");
+        assert!(!message.contains(char::is_control), "{line:?}");
+        let escapes = message.split('%').skip(1).map(|rest| rest.get(..2));
+        assert!(escapes.into_iter().all(|escape| ["25", "0D", "0A"].map(Some).contains(&escape)), "{line}");
+    }
 }
 
-/// The numbers, each under a name of its own.
-pub(super) fn check_benchmark_action(text: &str) -> Vec<Charted> {
-    let string = serde_json::json!({"type": "string", "minLength": 1});
-    let schema = serde_json::json!({
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {
-                "name": string, "unit": string, "value": {"type": "number"}, "range": string, "extra": string,
-            },
-            "required": ["name", "unit", "value"],
-            "additionalProperties": false,
-        },
-    });
-    check_schema(&schema, text);
-    let items: Vec<Charted> = serde_json::from_str(text).unwrap();
-    let names: std::collections::BTreeSet<&str> = items.iter().map(|item| item.name.as_str()).collect();
-    assert_eq!(names.len(), items.len(), "a name is there twice");
-    items
+// ---- CSV ----
+
+/// The rows, each as long as the head. No cell steers a terminal or is a formula to a spreadsheet.
+pub(super) fn check_csv(text: &str) -> Vec<Vec<String>> {
+    let reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+    let rows: Vec<Vec<String>> =
+        reader.into_records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect();
+    assert_eq!((text.matches("\r\n").count(), text.matches('\n').count()), (rows.len(), rows.len()));
+    for cell in rows.iter().flatten() {
+        assert!(!cell.contains(char::is_control), "{cell:?}");
+        assert!(!cell.starts_with(['=', '+', '-', '@']) || cell.parse::<f64>().is_ok(), "{cell}");
+    }
+    rows
 }
 
 // ---- OpenMetrics ----
@@ -398,10 +378,49 @@ fn check_labels(text: &str) {
 
 #[cfg(test)]
 mod laws {
-    use super::super::{BenchmarkActionFile, Unchanged, bencher, benchmark_action, comment, openmetrics, samples};
-    use super::super::{comparisons_csv, csv, github_annotations, github_summary, gnuplot, jmh, junit, markdown};
+    use super::super::{
+        Exposition, Unchanged, bencher, comment, fleet_csv, fleet_openmetrics, history_csv, openmetrics,
+    };
+    use super::super::{comparisons_csv, csv, github_annotations, github_summary, jmh, junit, markdown, otlp, samples};
     use super::*;
+    use crate::record::Document;
+    use crate::report::{find_sample, fleet_sample, history_sample, tune_sample};
     use proptest::prelude::*;
+
+    /// Every export of a result reads back.
+    fn check(document: &Document) {
+        check_markdown(&markdown(document));
+        check_markdown(&github_summary(document));
+        check_comment(&comment(document, Unchanged::Told));
+        let root = check_junit(&junit(document));
+        let cases: usize = root.children.iter().map(|suite| suite.cases().len()).sum();
+        let answers = usize::from(document.find.is_some()) + usize::from(document.tune.is_some());
+        assert_eq!(cases, answers + document.budgets.len() + document.trials.len());
+        let measured = |name: &&str| document.metrics.iter().any(|of| of.configuration == *name);
+        let measured = document.configurations().into_iter().filter(measured).count();
+        assert_eq!(check_jmh(&jmh(document)).len(), measured);
+        assert_eq!(check_bencher(&bencher(document)).len(), measured);
+        assert!(!check_openmetrics(&openmetrics(document)).is_empty());
+        check_annotations(&github_annotations(document));
+        assert!(check_csv(&csv(document)).len() > document.trials.len());
+        assert_eq!(check_csv(&comparisons_csv(document)).len(), 1 + document.comparisons.len());
+    }
+
+    #[test]
+    fn every_export_reads_back_whatever_tries_to_leave_its_place() {
+        check(&samples::hostile());
+        for text in samples::hostile_texts() {
+            check(&find_sample::hostile(&text));
+            check(&tune_sample::hostile(&text));
+            assert_eq!(check_csv(&fleet_csv(&fleet_sample::hostile(&text))).len(), 12);
+            assert_eq!(check_csv(&history_csv(&history_sample::hostile(&text))).len(), 7);
+            check_openmetrics(&fleet_openmetrics(&fleet_sample::hostile(&text)));
+            let watched = samples::watched(&text);
+            check_openmetrics(&super::super::scrape(&watched, &[], Exposition::OpenMetrics));
+            let sent: Value = serde_json::from_str(&otlp(&watched, &[], 1)).unwrap();
+            assert_eq!(sent["resourceMetrics"].as_array().unwrap().len(), 2);
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
@@ -410,27 +429,7 @@ mod laws {
         fn every_export_reads_back_whatever_the_names_are(
             text in "(?s)(\\PC|.|[|`\\\\<>&\"'*_#@$~\\[\\]()!:/=,;%{}\n\r\t -]){0,60}",
         ) {
-            let document = samples::named(&text);
-            check_markdown(&markdown(&document));
-            check_markdown(&github_summary(&document));
-            let cases = check_junit(&junit(&document));
-            prop_assert_eq!(cases.children[0].cases().len(), document.budgets.len());
-            prop_assert!(!check_jmh(&jmh(&document)).is_empty());
-            check_comment(&comment(&document, Unchanged::Told));
-            prop_assert_eq!(check_bencher(&bencher(&document)).len(), 1);
-            for file in [BenchmarkActionFile::Smaller, BenchmarkActionFile::Bigger] {
-                check_benchmark_action(&benchmark_action(&document, file));
-            }
-            prop_assert!(!check_openmetrics(&openmetrics(&document)).is_empty());
-            for line in github_annotations(&document).lines() {
-                prop_assert!(line.starts_with("::error title=") || line.starts_with("::warning title="));
-            }
-            for table in [csv(&document), comparisons_csv(&document)] {
-                let rows = ::csv::ReaderBuilder::new().from_reader(table.as_bytes()).into_records().map(Result::unwrap);
-                prop_assert_eq!(rows.count() + 1, table.matches("\r\n").count());
-            }
-            let files = gnuplot(&document, &[samples::evidence(0, &text)]);
-            prop_assert!(files.iter().all(|(_, text)| !text.contains(|c: char| c.is_control() && c != '\n')));
+            check(&samples::named(&text));
         }
     }
 }

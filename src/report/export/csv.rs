@@ -1,24 +1,27 @@
-//! Tables for spreadsheets and data frames: CSV after RFC 4180, a row for each number, in long form.
+//! Tables for spreadsheets and data frames: CSV after RFC 4180. A result in long form, a row for each number; the
+//! comparisons of a result, a fleet and a history with a row for each of their things.
 //! Cells of foreign text that a spreadsheet would take for a formula get an apostrophe before them.
-
-mod fleet;
-mod history;
-
-pub use fleet::fleet_csv;
-pub use history::history_csv;
 
 use super::super::quantity::plain;
 use super::super::words::name_of;
 use super::inert::visible;
-use crate::record::{ComparisonRecord, Document, LeastRecord, MetricRecord, ProbeVerdict, Trial, Unit, ValueRecord};
+use super::metrics::{Source, TABLE};
+use crate::record::{
+    ComparisonRecord, Document, FleetDocument, HistoryDocument, LeastRecord, MetricHistory, MetricRecord, ProbeVerdict,
+    SeriesRecord, ServiceRecord, Trial, ValueRecord,
+};
+use crate::report::summary::fleet::by_waste;
 use crate::report::summary::tried::reached;
-use crate::scenario::MarkPoint;
 use std::collections::BTreeMap;
 
 const TRIALS_HEAD: &str = "configuration,block,trial,outcome,metric,unit,value,used";
 const COMPARISONS_HEAD: &str = "baseline,candidate,metric,unit,better,primary,verdict,baseline_median,\
     candidate_median,difference,difference_low,difference_high,ratio,ratio_low,ratio_high,confidence,\
     confidence_each,least,least_kind,blocks,blocks_needed";
+const FLEET_HEAD: &str = "service,index,verdict,line_bytes,limit_bytes,declared_bytes,wasted_bytes,last_bytes,\
+    heap_bytes,node,other_cpu,trials,seconds,text";
+const HISTORY_HEAD: &str = "scenario,configuration,metric,unit,point,name,commit,build,started,trials,centre,low,high,\
+    change,change_low,change_high,verdict,conditions_changed";
 
 /// Every metric of every trial, in the order of the trials. A trial that measured nothing has one row without a metric;
 /// one of a search or of a tuning says first what it was for and what it reached, and whether the target held.
@@ -30,76 +33,46 @@ pub fn csv(document: &Document) -> String {
             by_trial.entry((&metric.configuration, value.trial)).or_default().push((metric, value));
         }
     }
-    let mut out = format!("{TRIALS_HEAD}\r\n");
-    for trial in &document.trials {
+    let rows = document.trials.iter().flat_map(|trial| {
         let start =
             [cell(&trial.configuration), trial.block.to_string(), trial.index.to_string(), name_of(trial.outcome)];
-        let start = start.join(",");
         let values = by_trial.get(&(trial.configuration.as_str(), trial.index)).map(Vec::as_slice).unwrap_or_default();
-        let probe = [probe(trial), tuned(trial)].concat();
-        for (name, unit, number, used) in &probe {
-            out.push_str(&format!("{start},{name},{},{},{used}\r\n", name_of(unit), plain(Some(*number))));
+        let of_value = |(metric, value): &(&MetricRecord, &ValueRecord)| {
+            [cell(&metric.metric), name_of(metric.unit), plain(Some(value.value)), value.used.to_string()]
+        };
+        let mut ends = tried(trial);
+        ends.extend(values.iter().map(of_value));
+        if ends.is_empty() {
+            ends.push(Default::default());
         }
-        if values.is_empty() && probe.is_empty() {
-            out.push_str(&format!("{start},,,,\r\n"));
-        }
-        for (metric, value) in values {
-            let (name, unit, number) = (cell(&metric.metric), name_of(metric.unit), plain(Some(value.value)));
-            out.push_str(&format!("{start},{name},{unit},{number},{}\r\n", value.used));
-        }
-    }
-    out
+        ends.into_iter().map(move |end| [start.clone(), end].concat())
+    });
+    written(TRIALS_HEAD, rows)
 }
 
-/// What a trial of a search was for: name, unit and number, and whether the trial counts.
-fn probe(trial: &Trial) -> Vec<(&'static str, Unit, f64, bool)> {
-    let Some(of) = &trial.probe else { return Vec::new() };
-    let used = of.verdict != ProbeVerdict::Discarded;
+/// A trial of a search or a tuning: metric, unit, number, and whether the trial counts.
+fn tried(trial: &Trial) -> Vec<[String; 4]> {
+    let searched = trial.probe.as_ref().map(|of| of.verdict);
+    let tuned = trial.tuned.as_ref().map(|of| of.verdict);
     let reached = reached(trial);
-    let holds = f64::from(u8::from(of.verdict == ProbeVerdict::Holds));
-    let known = [
-        ("find.limit", Unit::Bytes, trial.limit_bytes.map(|bytes| bytes as f64)),
-        ("find.heap", Unit::Bytes, of.heap_bytes.map(|bytes| bytes as f64)),
-        ("find.peak", Unit::Bytes, trial.cgroup.and_then(|cgroup| cgroup.peak_bytes).map(|bytes| bytes as f64)),
-        ("find.asked", Unit::PerSecond, of.rate_per_s),
-        ("find.rate", Unit::PerSecond, reached.rate_per_s),
-        ("find.p99", Unit::Milliseconds, reached.p99_ms),
-        ("find.cpu_per_request", Unit::Milliseconds, reached.cpu_us.map(|us| us / 1e3)),
-        ("find.holds", Unit::Count, Some(holds).filter(|_| used)),
-    ];
-    known.into_iter().filter_map(|(name, unit, number)| Some((name, unit, number?, used))).collect()
-}
-
-/// What a trial of a tuning weighed and reached, in the form of [`probe`].
-fn tuned(trial: &Trial) -> Vec<(&'static str, Unit, f64, bool)> {
-    let Some(of) = &trial.tuned else { return Vec::new() };
-    let used = of.verdict != ProbeVerdict::Discarded;
-    let reached = reached(trial);
-    let weight = |point: MarkPoint| trial.at(point).map(|mark| mark.weight().1 as f64);
-    let holds = f64::from(u8::from(of.verdict == ProbeVerdict::Holds));
-    let known = [
-        ("tune.loaded", Unit::Bytes, weight(MarkPoint::Loaded)),
-        ("tune.rested", Unit::Bytes, weight(MarkPoint::Rested)),
-        ("tune.peak", Unit::Bytes, trial.rss_bytes_peak.map(|bytes| bytes as f64)),
-        ("tune.rate", Unit::PerSecond, reached.rate_per_s),
-        ("tune.p99", Unit::Milliseconds, reached.p99_ms),
-        ("tune.cpu_per_request", Unit::Milliseconds, reached.cpu_us.map(|us| us / 1e3)),
-        ("tune.holds", Unit::Count, Some(holds).filter(|_| used)),
-    ];
-    known.into_iter().filter_map(|(name, unit, number)| Some((name, unit, number?, used))).collect()
+    let cells = TABLE.iter().filter_map(|of| {
+        let (verdict, unit, read) = match of.source {
+            Source::Searched(unit, read) => (searched?, unit, read),
+            Source::Tuned(unit, read) => (tuned?, unit, read),
+            _ => return None,
+        };
+        let used = verdict != ProbeVerdict::Discarded;
+        Some([of.name.to_owned(), unit.to_owned(), plain(Some(read(trial, &reached)?)), used.to_string()])
+    });
+    cells.collect()
 }
 
 /// Each candidate against the baseline, a row for each metric.
 pub fn comparisons_csv(document: &Document) -> String {
-    let mut out = format!("{COMPARISONS_HEAD}\r\n");
-    for comparison in &document.comparisons {
-        out.push_str(&comparison_cells(comparison).join(","));
-        out.push_str("\r\n");
-    }
-    out
+    written(COMPARISONS_HEAD, document.comparisons.iter().map(comparison))
 }
 
-fn comparison_cells(of: &ComparisonRecord) -> Vec<String> {
+fn comparison(of: &ComparisonRecord) -> Vec<String> {
     let (least, least_kind) = match of.least {
         LeastRecord::Absolute(least) => (least, "absolute"),
         LeastRecord::Relative(least) => (least, "relative"),
@@ -112,6 +85,50 @@ fn comparison_cells(of: &ComparisonRecord) -> Vec<String> {
     cells.extend([least_kind.to_owned(), of.blocks.to_string()]);
     cells.push(of.blocks_needed.map(|blocks| blocks.to_string()).unwrap_or_default());
     cells
+}
+
+/// Every service of a fleet: those with too little first, then the most wasted.
+pub fn fleet_csv(document: &FleetDocument) -> String {
+    written(FLEET_HEAD, by_waste(document).into_iter().map(service))
+}
+
+fn service(of: &ServiceRecord) -> Vec<String> {
+    let line = of.line.as_ref();
+    let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
+    let mut cells = vec![cell(&of.name), of.index.to_string(), name_of(of.verdict)];
+    cells.extend([line.map(|line| line.limit_bytes), of.limit_bytes, of.declared_bytes].map(bytes));
+    cells.push(of.wasted_bytes.map(|bytes| bytes.to_string()).unwrap_or_default());
+    cells.extend([of.last_bytes, line.and_then(|line| line.heap_bytes)].map(bytes));
+    cells.extend([cell(&of.node), of.other_cpu.to_string(), of.trials.to_string(), of.seconds.to_string()]);
+    cells.push(cell(&of.text));
+    cells
+}
+
+/// Every metric at every point of a history, with what changed there.
+pub fn history_csv(document: &HistoryDocument) -> String {
+    let metrics = document.series.iter().flat_map(|series| series.metrics.iter().map(move |metric| (series, metric)));
+    let rows = metrics.flat_map(|(series, of)| (0..series.points.len()).map(move |at| point(series, of, at)));
+    written(HISTORY_HEAD, rows)
+}
+
+fn point(series: &SeriesRecord, metric: &MetricHistory, at: usize) -> Vec<String> {
+    let point = &series.points[at];
+    let value = metric.values.get(at).copied().flatten();
+    let change = metric.changes.iter().find(|change| change.point as usize == at);
+    let text = |text: &Option<String>| text.as_deref().map(cell).unwrap_or_default();
+    let mut cells = vec![cell(&series.scenario), cell(&series.configuration), cell(&metric.metric)];
+    cells.extend([name_of(metric.unit), at.to_string(), cell(&point.name), text(&point.commit), text(&point.build)]);
+    cells.extend([cell(&point.started), value.map_or(0, |value| value.trials).to_string()]);
+    cells.extend([value.map(|of| of.centre), value.and_then(|of| of.low), value.and_then(|of| of.high)].map(plain));
+    cells.extend([change.map(|of| of.difference), change.map(|of| of.low), change.map(|of| of.high)].map(plain));
+    cells.push(change.map(|of| name_of(of.verdict)).unwrap_or_default());
+    cells.push(cell(&point.conditions_changed.join("; ")));
+    cells
+}
+
+fn written<Row: AsRef<[String]>>(head: &str, rows: impl Iterator<Item = Row>) -> String {
+    let rows = rows.map(|cells| format!("{}\r\n", cells.as_ref().join(",")));
+    std::iter::once(format!("{head}\r\n")).chain(rows).collect()
 }
 
 /// Foreign text as a cell. The signs that begin a formula are those OWASP names under "CSV Injection".
@@ -127,15 +144,10 @@ fn cell(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::consumers::check_csv;
     use super::super::samples;
     use super::*;
-    use crate::report::{find_sample, tune_sample};
-
-    /// The rows of a CSV file, strictly: every row as long as the head.
-    fn rows(text: &str) -> Vec<Vec<String>> {
-        let mut reader = ::csv::ReaderBuilder::new().has_headers(false).flexible(false).from_reader(text.as_bytes());
-        reader.records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect()
-    }
+    use crate::report::{find_sample, fleet_sample, history_sample, tune_sample};
 
     #[test]
     fn a_row_for_each_number() {
@@ -144,9 +156,19 @@ mod tests {
     }
 
     #[test]
+    fn a_row_for_each_service() {
+        insta::assert_snapshot!(fleet_csv(&fleet_sample::fleet()).replace("\r\n", "\n"));
+    }
+
+    #[test]
+    fn a_row_for_each_metric_at_each_point() {
+        insta::assert_snapshot!(history_csv(&history_sample::history()).replace("\r\n", "\n"));
+    }
+
+    #[test]
     fn every_number_comes_back() {
         let document = samples::compared();
-        let rows = rows(&csv(&document));
+        let rows = check_csv(&csv(&document));
         let numbers: usize = document.metrics.iter().map(|metric| metric.values.len()).sum();
         assert_eq!(rows.len(), 1 + numbers);
         for metric in &document.metrics {
@@ -167,7 +189,7 @@ mod tests {
         let marks = find_sample::found().trials[0].marks.clone();
         (document.trials[1].marks, document.trials[1].rss_bytes_peak) = (marks, Some(130 << 20));
         document.trials[2].tuned.as_mut().unwrap().verdict = ProbeVerdict::Discarded;
-        let rows = rows(&csv(&document));
+        let rows = check_csv(&csv(&document));
         let of = |trial: &str, name: &str| {
             let row = rows.iter().find(|row| row[2] == trial && row[4] == name)?;
             Some((row[6].clone(), row[7].clone()))
@@ -182,7 +204,7 @@ mod tests {
     #[test]
     fn a_search_says_of_each_trial_what_was_asked_and_whether_it_held() {
         let document = find_sample::found();
-        let rows = rows(&csv(&document));
+        let rows = check_csv(&csv(&document));
         for trial in &document.trials {
             let of = |name: &str| {
                 let row = rows.iter().find(|row| row[2] == trial.index.to_string() && row[4] == name);
@@ -198,25 +220,14 @@ mod tests {
 
     #[test]
     fn a_trial_that_failed_has_a_row() {
-        let rows = rows(&csv(&samples::failing()));
+        let rows = check_csv(&csv(&samples::failing()));
         let failed: Vec<_> = rows.iter().filter(|row| row[3] == "subject_failed").collect();
         assert_eq!(failed.len(), 1);
         assert_eq!(failed[0][4..], ["", "", "", ""]);
     }
 
     #[test]
-    fn foreign_text_is_no_formula_and_breaks_no_row() {
-        let document = samples::hostile();
-        for text in [csv(&document), comparisons_csv(&document)] {
-            assert!(!text.contains(['\0', '\u{1b}']));
-            let rows = rows(&text);
-            assert!(rows.len() > 1);
-            for row in &rows[1..] {
-                assert!(!row[0].starts_with(['=', '+', '-', '@', '\t']), "{row:?}");
-            }
-            assert_eq!(text.matches("\r\n").count(), rows.len());
-            assert_eq!(text.matches('\n').count(), rows.len());
-        }
+    fn foreign_text_is_no_formula() {
         assert_eq!(cell("=HYPERLINK(\"x\")"), "\"'=HYPERLINK(\"\"x\"\")\"");
         assert_eq!(cell("-Xss256k"), "'-Xss256k");
         assert_eq!(cell(" a"), "\" a\"");

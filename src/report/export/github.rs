@@ -192,10 +192,6 @@ mod tests {
             assert!(text.starts_with(expect), "{outcome:?}: {text}");
             assert_eq!(text.lines().count(), 1, "{outcome:?}: {text}");
         }
-        for text in samples::hostile_texts() {
-            let text = github_annotations(&find_sample::hostile(&text));
-            assert!(text.lines().all(|line| line.starts_with("::")), "{text}");
-        }
     }
 
     #[test]
@@ -212,26 +208,12 @@ mod tests {
             assert!(text.starts_with(expect), "{outcome:?}: {text}");
             assert_eq!(text.lines().count(), 1, "{outcome:?}: {text}");
         }
-        for text in samples::hostile_texts() {
-            let text = github_annotations(&tune_sample::hostile(&text));
-            assert!(text.lines().all(|line| line.starts_with("::")), "{text}");
-        }
     }
 
     #[test]
-    fn hostile_text_gives_no_command() {
-        let document = samples::hostile();
-        let text = github_annotations(&document);
-        for line in text.lines() {
-            let (head, message) = line.strip_prefix("::").unwrap().split_once("::").unwrap();
-            assert!(["error title=", "warning title="].iter().any(|start| head.starts_with(start)), "{head}");
-            assert!(!message.contains(|c: char| c.is_control()));
-            let escapes = message.match_indices('%').map(|(at, _)| &message[at..at + 3]);
-            assert!(escapes.into_iter().all(|escape| ["%25", "%0D", "%0A"].contains(&escape)));
-        }
+    fn a_line_break_ends_no_command() {
         assert_eq!(data("100%\r\n::x"), "100%25%0D%0A::x");
         assert_eq!(property("a:b,c%"), "a%3Ab%2Cc%25");
-        consumers::check_markdown(&github_summary(&document));
     }
 
     #[test]

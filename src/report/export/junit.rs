@@ -299,9 +299,6 @@ mod tests {
             assert_eq!(verdict, expect, "{outcome:?}");
             assert_eq!(root.attribute("errors"), "0", "{outcome:?}");
         }
-        for text in samples::hostile_texts() {
-            consumers::check_junit(&junit(&find_sample::hostile(&text)));
-        }
     }
 
     #[test]
@@ -318,17 +315,11 @@ mod tests {
             assert_eq!(verdict, expect, "{outcome:?}");
             assert_eq!(root.attribute("errors"), "0", "{outcome:?}");
         }
-        for text in samples::hostile_texts() {
-            consumers::check_junit(&junit(&tune_sample::hostile(&text)));
-        }
     }
 
     #[test]
     fn hostile_text_stays_where_it_belongs() {
-        let document = samples::hostile();
-        let root = consumers::check_junit(&junit(&document));
-        let cases = root.children.iter().map(|suite| suite.cases().len()).sum::<usize>();
-        assert_eq!(cases, document.budgets.len() + document.trials.len());
+        let root = consumers::check_junit(&junit(&samples::hostile()));
         let script = samples::hostile_texts().remove(0);
         let names: Vec<_> = root.children[0].cases().iter().map(|case| case.attribute("name")).collect();
         assert!(names.contains(&format!("{script}: {script}").as_str()), "{names:?}");

@@ -1,20 +1,19 @@
 //! The result document, and that of a fleet, in the formats of others: tables, Markdown, JUnit, JMH, GitHub,
-//! OpenMetrics, gnuplot, Bencher, github-action-benchmark. Pure: a document goes in, text comes out; `docs/exports.md`
-//! shows each. Names and messages in it are foreign text.
+//! OpenMetrics, Bencher. Pure: a document goes in, text comes out; `docs/exports.md` shows each. Names and messages in
+//! it are foreign text.
 
 mod bencher;
-mod benchmark_action;
 mod csv;
 mod github;
-mod gnuplot;
 mod inert;
 mod jmh;
 mod junit;
 mod markdown;
 mod metric_name;
+mod metrics;
 mod openmetrics;
 mod otlp;
-mod scrape;
+mod points;
 
 #[cfg(test)]
 mod consumers;
@@ -26,13 +25,12 @@ mod samples;
 pub(super) use inert::{steers, visible};
 
 pub use bencher::bencher;
-pub use benchmark_action::{BenchmarkActionFile, benchmark_action};
 pub use csv::{comparisons_csv, csv, fleet_csv, history_csv};
 pub use github::{github_annotations, github_summary};
-pub use gnuplot::gnuplot;
 pub use jmh::jmh;
 pub use junit::junit;
 pub use markdown::{Unchanged, comment, fleet_markdown, history_markdown, markdown};
-pub use openmetrics::{fleet_openmetrics, openmetrics};
+pub use openmetrics::{Exposition, fleet_openmetrics, openmetrics, scrape};
 pub use otlp::otlp;
-pub use scrape::{Exposition, scrape};
+#[cfg(test)]
+mod old_check;

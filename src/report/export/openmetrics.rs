@@ -1,218 +1,153 @@
-//! OpenMetrics text (1.0), for a history of builds: medians of each configuration, verdicts of budgets and comparisons.
+//! OpenMetrics text (1.0) and Prometheus' older text (0.0.4): of a result, of a fleet, of what is watched.
 //!
-//! Only gauges, so that Prometheus' older text parsers (the collector of text files, the push gateway) read it too;
-//! they know neither state sets nor info. No samples of single trials: a sum over them would mean nothing.
+//! A result and a fleet have only gauges, so that Prometheus' older parsers (the collector of text files, the push
+//! gateway) read them too; they know neither state sets nor info. Single trials have no samples: a sum over them would
+//! mean nothing. A watched JVM is named by `jvm`, never by its pid, which is in `loadline_jvm_info`.
 //! `loadline_memory_rss_bytes{configuration="serial",mark="loaded"} 52428800`
 
-mod fleet;
-
-pub use fleet::fleet_openmetrics;
-
-use super::super::words::{VERDICTS, name_of};
 use super::inert::visible;
+use super::metrics::{Metric, Source, TABLE};
+use super::points::Points;
 use crate::comparison::split;
 use crate::owner::{self, Owner};
-use crate::record::{BudgetVerdict, Document, MetricRecord, Outcome, Unit};
-use crate::report::summary::tune_answer::objective_gain;
-use serde::Serialize;
+use crate::record::{Document, FleetDocument, MetricRecord, Unit, WatchDocument, WatchEnds};
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 const STATISTICS: [&str; 9] = ["p50", "p75", "p90", "p99", "p999", "p99_9", "p9999", "max", "mean"];
 
-/// A family of samples: its name without `loadline_`, its unit, which ends the name or is empty, its help, its metrics.
-type Family = (&'static str, &'static str, &'static str, Metrics);
-
-/// The metrics whose medians a family has.
-#[derive(Debug, Clone, Copy)]
-enum Metrics {
-    /// Samples that are no medians, or medians of metrics without a family of their own.
-    No,
-    /// One of this name, once in a trial.
-    Once(&'static str),
-    /// One of this name, at each place, which the label says.
-    At(&'static str, &'static str),
-    /// Several, at each place: the label of the place, that of the metric, and the label's value for each.
-    Each(&'static str, &'static str, &'static [(&'static str, &'static str)]),
-    /// Every owner of the account.
-    Owners,
-    /// Every figure of a time.
-    Times,
+/// In which text samples are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exposition {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus' text 0.0.4.
+    Prometheus,
 }
 
-use Metrics::{At, Each, No, Once, Owners, Times};
-
-const KINDS: &[(&str, &str)] = &[("anon", "anon"), ("file", "file")];
-const PARTS: &[(&str, &str)] = &[("heap_used", "used"), ("heap_committed", "committed"), ("heap_live", "live")];
-
-/// All families, in the order of the text.
-const FAMILIES: [Family; 42] = [
-    ("build_info", "", "Version of Loadline and scenario; always 1.", No),
-    ("trials", "", "Trials by how they ended.", No),
-    ("memory_rss_bytes", "bytes", "Resident memory at a mark, shared pages in full.", At("rss", "mark")),
-    (
-        "memory_in_use_bytes",
-        "bytes",
-        "Resident memory at a mark without what malloc retains.",
-        At("rss_in_use", "mark"),
-    ),
-    ("memory_pss_bytes", "bytes", "Resident memory at a mark, shared pages divided.", At("pss", "mark")),
-    ("memory_charge_bytes", "bytes", "What the memory cgroup counts at a mark.", At("charge", "mark")),
-    ("memory_rss_peak_bytes", "bytes", "Highest resident memory of the trial.", Once("rss_peak")),
-    ("memory_resident_bytes", "bytes", "Resident memory at a mark by owner; in each trial they sum to RSS.", Owners),
-    (
-        "memory_rss_kind_bytes",
-        "bytes",
-        "Resident memory at a mark by kind of page: anon or file.",
-        Each("mark", "kind", KINDS),
-    ),
-    ("heap_bytes", "bytes", "The Java heap at a mark; committed is not resident.", Each("mark", "part", PARTS)),
-    ("requests_per_second", "per_second", "Correct answers per second of a phase.", At("rate", "phase")),
-    ("request_time_seconds", "seconds", "Time of correct answers in a phase.", Times),
-    ("requests_failed_ratio", "ratio", "Failed requests of a phase, of all.", At("failed", "phase")),
-    (
-        "cpu_per_1000_requests_seconds",
-        "seconds",
-        "CPU time of the subject per 1,000 correct answers.",
-        At("cpu_per_1000", "phase"),
-    ),
-    (
-        "allocated_per_request_bytes",
-        "bytes",
-        "Allocated in the Java heap per correct answer, without what is allocated at rest.",
-        At("alloc_per_request", "phase"),
-    ),
-    (
-        "allocated_bytes_per_second",
-        "bytes_per_second",
-        "Allocated in the Java heap during a phase.",
-        At("alloc_rate", "phase"),
-    ),
-    ("gc_seconds", "seconds", "Time in collections during a phase.", At("gc_ms", "phase")),
-    ("gc_collections", "", "Collections during a phase.", At("gc_count", "phase")),
-    ("start_up_seconds", "seconds", "From the command to the first sign of readiness.", Once("start_up")),
-    ("metric_bytes", "bytes", "Any other metric that is a size.", No),
-    ("metric_bytes_per_second", "bytes_per_second", "Any other metric that is a size per second.", No),
-    ("metric_per_second", "per_second", "Any other metric that is a rate.", No),
-    ("metric_seconds", "seconds", "Any other metric that is a time.", No),
-    ("metric_ratio", "ratio", "Any other metric that is a share, 0 to 1.", No),
-    ("metric_number", "", "Any other metric that is a number of things.", No),
-    ("figure_ratio", "ratio", "A figure that is a ratio, such as an elasticity.", No),
-    ("figure_bytes", "bytes", "A figure that is bytes for each thing counted.", No),
-    ("comparison_ratio", "ratio", "Candidate over baseline, estimated within blocks.", No),
-    ("comparison_verdict", "", "1 for the verdict on a difference, 0 for the others.", No),
-    ("budget_verdict", "", "1 for the verdict on a budget, 0 for the others.", No),
-    ("budget_value", "", "What was judged, in the unit of the budget.", No),
-    ("budget_bound", "", "What the budget allows, in the unit of the budget.", No),
-    ("tuning_bytes", "bytes", "What tuning makes small, as it is and tuned; medians of the confirmation.", No),
-    ("tuning_cpu_ratio", "ratio", "CPU time of a request tuned, over that as it is; estimated within blocks.", No),
-    ("fleet_entries", "", "Entries of the plan by what became of them; a double one is answered or failed, too.", No),
-    ("fleet_node_seconds", "seconds", "How long the nodes were at work, in sum.", No),
-    ("fleet_to_win_bytes", "bytes", "What limits of production are larger than those to set, in sum.", No),
-    ("fleet_line_bytes", "bytes", "The smallest limit at which the target of a service holds.", No),
-    ("fleet_limit_bytes", "bytes", "The limit to set: the line with its headroom.", No),
-    ("fleet_declared_bytes", "bytes", "The limit that a service has in production.", No),
-    ("fleet_wasted_bytes", "bytes", "The limit of production without the limit to set; negative where too small.", No),
-    ("fleet_verdict", "", "1 for what became of a line, 0 for the others.", No),
-];
-
-type Labels<'a> = Vec<(&'a str, &'a str)>;
-
-/// Samples with their family; one of each set of labels.
-#[derive(Debug, Default)]
-struct Samples {
-    /// Samples behind the name of their family.
-    lines: Vec<(&'static str, String)>,
-    seen: BTreeSet<String>,
-}
-
-impl Samples {
-    /// A value that is no number leaves no sample; of two samples with the same labels the first counts, since a
-    /// scraper refuses both.
-    fn push(&mut self, family: &'static str, labels: &[(&str, &str)], value: Option<f64>) {
-        debug_assert!(FAMILIES.iter().any(|of| of.0 == family), "{family} is no family");
-        let Some(value) = value.filter(|value| value.is_finite()) else { return };
-        let labels: Vec<String> =
-            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", label_value(value))).collect();
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let series = format!("loadline_{family}{labels}");
-        if self.seen.insert(series.clone()) {
-            self.lines.push((family, format!("{series} {value}\n")));
-        }
+impl Exposition {
+    /// By what an `Accept` header asks for, the more wanted of both (RFC 9110, section 12.5.1).
+    pub fn of(accept: &str) -> Self {
+        let wanted = |media_type: &str| {
+            let ranges = accept.split(',').map(|range| range.split(';').map(str::trim));
+            let own = ranges.filter_map(|mut range| {
+                range.next().filter(|name| name.eq_ignore_ascii_case(media_type))?;
+                let weight = range.find_map(|word| word.strip_prefix("q="));
+                Some(weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0)))
+            });
+            own.fold(0.0, f64::max)
+        };
+        let open = wanted("application/openmetrics-text");
+        if open > 0.0 && open >= wanted("text/plain") { Self::OpenMetrics } else { Self::Prometheus }
     }
 
-    /// One sample for each of `all`, 1 where it is the one.
-    fn push_state<V: Copy + PartialEq + Serialize>(
-        &mut self,
-        family: &'static str,
-        labels: &Labels<'_>,
-        all: &[V],
-        is: V,
-    ) {
-        for state in all {
-            let (mut labels, name) = (labels.clone(), name_of(state));
-            labels.push(("verdict", &name));
-            self.push(family, &labels, Some(if *state == is { 1.0 } else { 0.0 }));
+    /// Its media type.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
         }
     }
 }
 
-/// The text, ending with `# EOF`.
+/// The OpenMetrics text of a result.
 pub fn openmetrics(document: &Document) -> String {
-    let mut samples = Samples::default();
-    of_document(&mut samples, document);
-    written(&samples)
+    of_result(Some(document), None)
 }
 
-fn of_document(samples: &mut Samples, document: &Document) {
-    let of = &document.conditions;
-    samples.push("build_info", &[("version", &of.loadline), ("scenario", &of.scenario)], Some(1.0));
-    trials(samples, document);
-    document.metrics.iter().for_each(|metric| median(samples, metric));
-    comparisons(samples, document);
-    budgets(samples, document);
-    tuning(samples, document);
+/// The OpenMetrics text of a fleet: of the services, and of the comparison that nodes made blocks of.
+pub fn fleet_openmetrics(document: &FleetDocument) -> String {
+    of_result(document.comparison.as_deref(), Some(document))
 }
 
-/// All families that have samples, in the order of the table.
-fn written(samples: &Samples) -> String {
-    let mut out = String::new();
-    for (name, unit, help, _) in FAMILIES {
-        let mut lines = samples.lines.iter().filter(|(of, _)| *of == name).peekable();
-        if lines.peek().is_none() {
+fn of_result(document: Option<&Document>, fleet: Option<&FleetDocument>) -> String {
+    let of_plan = fleet.map(|of| (of.plan.loadline.as_str(), of.plan.name.as_str()));
+    let own = document.map(|of| (of.conditions.loadline.as_str(), of.conditions.scenario.as_str()));
+    let metrics = document.iter().flat_map(|of| &of.metrics).filter(|of| of.values.iter().any(|value| value.used));
+    let medians: Vec<_> = metrics.map(|metric| (family(metric), metric)).collect();
+    written(Exposition::OpenMetrics, |of, to| match (of.source, document, fleet) {
+        (Source::Build, ..) => {
+            if let Some((version, scenario)) = own.or(of_plan) {
+                to.at(&[("version", version), ("scenario", scenario)], 1.0);
+            }
+        }
+        (Source::Result(read), Some(document), _) => read(document, to),
+        (Source::Fleet(read), _, Some(fleet)) => read(fleet, to),
+        (Source::Service(read), _, Some(fleet)) => {
+            fleet.services.iter().for_each(|of| to.under("service", &of.name, |to| read(of, to)));
+        }
+        (source, ..) if source.is_median() => {
+            for ((_, labels), metric) in medians.iter().filter(|((name, _), _)| *name == of.name) {
+                let scale = if metric.unit == Unit::Milliseconds { 1e-3 } else { 1.0 };
+                to.under("configuration", &metric.configuration, |to| to.at(labels, metric.median * scale));
+            }
+        }
+        _ => {}
+    })
+}
+
+/// The text of a scrape; `ends` are of JVMs that have gone, too.
+pub fn scrape(document: &WatchDocument, ends: &[WatchEnds], text: Exposition) -> String {
+    written(text, |of, to| match of.source {
+        Source::Watch(read) => read(document, to),
+        Source::Ends(read) => ends.iter().for_each(|of| to.under("jvm", &of.name, |to| read(of, to))),
+        source => document.jvms.iter().for_each(|jvm| to.under("jvm", &jvm.name, |to| source.of_jvm(jvm, to))),
+    })
+}
+
+/// All families that have samples, in the order of the table. A scraper refuses two samples with the same labels: the
+/// first counts.
+fn written(text: Exposition, read: impl Fn(&Metric, &mut Points)) -> String {
+    let (mut out, is_open) = (String::new(), text == Exposition::OpenMetrics);
+    for of in TABLE.iter().filter(|of| !of.name.is_empty()) {
+        let mut points = Points::default();
+        read(of, &mut points);
+        if points.0.is_empty() {
             continue;
         }
-        out.push_str(&format!("# TYPE loadline_{name} gauge\n"));
-        out.extend((!unit.is_empty()).then(|| format!("# UNIT loadline_{name} {unit}\n")));
-        out.push_str(&format!("# HELP loadline_{name} {help}\n"));
-        out.extend(lines.map(|(_, line)| line.as_str()));
-    }
-    out + "# EOF\n"
-}
-
-fn trials(samples: &mut Samples, document: &Document) {
-    for name in document.configurations() {
-        for outcome in [Outcome::Completed, Outcome::SubjectFailed, Outcome::Killed, Outcome::Aborted] {
-            let of = document.trials.iter().filter(|of| of.configuration == name && of.outcome == outcome);
-            let labels = [("configuration", name), ("outcome", &name_of(outcome))];
-            samples.push("trials", &labels, Some(of.count() as f64));
+        let (kind, series) = (if of.counts { "counter" } else { "gauge" }, series(of));
+        // In the older text a family has the name of its samples.
+        let family = if is_open { format!("loadline_{}", of.name) } else { series.clone() };
+        let _ = writeln!(out, "# TYPE {family} {kind}");
+        if let Some(unit) = of.unit().filter(|_| is_open) {
+            let _ = writeln!(out, "# UNIT {family} {unit}");
+        }
+        let _ = writeln!(out, "# HELP {family} {}", of.help);
+        let mut seen = BTreeSet::new();
+        for point in &points.0 {
+            let labels = point.labels.iter().map(|(name, value)| format!("{name}=\"{}\"", label_value(value)));
+            let labels = labels.collect::<Vec<_>>().join(",");
+            if seen.insert(labels.clone()) {
+                let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+                let _ = writeln!(out, "{series}{labels} {}", point.value);
+            }
         }
     }
+    if is_open { out + "# EOF\n" } else { out }
 }
 
-fn median(samples: &mut Samples, metric: &MetricRecord) {
+/// The name of the samples of a metric.
+fn series(of: &Metric) -> String {
+    format!("loadline_{}{}", of.name, if of.counts { "_total" } else { "" })
+}
+
+/// The name of the family of a metric, and labels.
+fn family(metric: &MetricRecord) -> (&'static str, Vec<(&str, &str)>) {
     let (what, place) = split(&metric.metric);
-    let of_metric = |(name, _, _, metrics): &Family| Some((*name, metrics.labels(what, place)?));
-    let own = FAMILIES.iter().find_map(of_metric).filter(|_| !metric.unit.is_of_figures());
-    let (family, own) = own.unwrap_or_else(|| (other(metric.unit), vec![("metric", metric.metric.as_str())]));
-    let labels = [vec![("configuration", metric.configuration.as_str())], own].concat();
-    let scale = if metric.unit == Unit::Milliseconds { 1e-3 } else { 1.0 };
-    let counts = metric.values.iter().any(|value| value.used);
-    samples.push(family, &labels, counts.then_some(metric.median * scale));
+    let own = TABLE.iter().find_map(|of| Some((of.name, of.source.labels(what, place)?)));
+    let own = own.filter(|_| !metric.unit.is_of_figures());
+    own.unwrap_or_else(|| (other(metric.unit), vec![("metric", metric.metric.as_str())]))
 }
 
-impl Metrics {
-    /// The labels of a metric among these; `None` of any other.
-    fn labels<'a>(self, what: &'a str, place: &'a str) -> Option<Labels<'a>> {
+impl Source {
+    fn is_median(self) -> bool {
+        use Source::{At, Each, Once, Others, Owners, Times};
+        matches!(self, Once(_) | At(..) | Each(..) | Owners | Times | Others)
+    }
+
+    /// The labels of a metric among these medians; `None` of any other.
+    fn labels<'a>(self, what: &'a str, place: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
+        use Source::{At, Each, Once, Owners, Times};
         Some(match (self, place) {
             (Once(name), "") if name == what => Vec::new(),
             (_, "") => return None,
@@ -252,53 +187,20 @@ fn is_statistic(what: &str) -> bool {
     STATISTICS.contains(&last)
 }
 
-fn comparisons(samples: &mut Samples, document: &Document) {
-    for of in document.comparisons.iter().filter(|of| of.primary) {
-        let labels: Labels<'_> = vec![("baseline", &of.baseline), ("candidate", &of.candidate), ("metric", &of.metric)];
-        samples.push("comparison_ratio", &labels, of.ratio);
-        samples.push_state("comparison_verdict", &labels, &VERDICTS, of.verdict);
-    }
-}
-
-fn budgets(samples: &mut Samples, document: &Document) {
-    for of in &document.budgets {
-        let labels: Labels<'_> = vec![("configuration", &of.configuration), ("budget", &of.expression)];
-        let verdicts = [BudgetVerdict::Pass, BudgetVerdict::Fail, BudgetVerdict::Undecided];
-        samples.push_state("budget_verdict", &labels, &verdicts, of.verdict);
-        // The unit is that of the budget as it was written: milliseconds stay milliseconds.
-        samples.push("budget_value", &labels, of.value);
-        samples.push("budget_bound", &labels, of.bound);
-    }
-}
-
-/// What was confirmed: the first gain is the objective.
-fn tuning(samples: &mut Samples, document: &Document) {
-    let Some(tune) = &document.tune else { return };
-    let objective = tune.objective.word();
-    if let Some(gain) = objective_gain(tune).filter(|gain| gain.unit == Unit::Bytes) {
-        for (setting, value) in [("as_is", gain.baseline_median), ("tuned", gain.candidate_median)] {
-            samples.push("tuning_bytes", &[("objective", objective), ("setting", setting)], Some(value));
-        }
-    }
-    for gain in &tune.gains {
-        let (what, phase) = split(&gain.metric);
-        if what.starts_with("cpu_per") {
-            samples.push("tuning_cpu_ratio", &[("phase", phase)], gain.ratio);
-        }
-    }
-}
-
 /// After the grammar of OpenMetrics: backslash, quote and newline are escaped. Other control characters are legal there
 /// and trouble everywhere else.
-pub(super) fn label_value(text: &str) -> String {
+fn label_value(text: &str) -> String {
     visible(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{consumers, samples};
+    use super::super::consumers::check_openmetrics;
+    use super::super::otlp;
+    use super::super::samples::{self, watched};
     use super::*;
-    use crate::report::tune_sample;
+    use crate::record::{GrowthWord, WATCH_OWNERS_MAX, WatchAccount, WatchOwner};
+    use crate::report::{fleet_sample, tune_sample};
 
     #[test]
     fn families_have_type_unit_and_help() {
@@ -306,29 +208,18 @@ mod tests {
     }
 
     #[test]
-    fn the_grammar_holds_for_any_text() {
-        for document in [samples::empty(), samples::compared(), samples::failing(), samples::hostile()] {
-            consumers::check_openmetrics(&openmetrics(&document));
-        }
-        assert_eq!(label_value("a\\b\"c\nd"), "a\\\\b\\\"c\\\\nd");
-    }
-
-    #[test]
     fn what_tuning_confirmed_has_its_place() {
-        let found = consumers::check_openmetrics(&openmetrics(&tune_sample::proved()));
+        let found = check_openmetrics(&openmetrics(&tune_sample::proved()));
         let value = |series: &str| found.iter().find(|(name, _)| name == series).map(|(_, value)| *value);
         let tuned = value("loadline_tuning_bytes{objective=\"rss\",setting=\"tuned\"}").unwrap();
         assert!((tuned - 1000.7 * samples::MIB).abs() < 1.0);
         assert_eq!(value("loadline_tuning_cpu_ratio{phase=\"steady\"}"), Some(1.255 / 1.25));
-        for text in samples::hostile_texts() {
-            consumers::check_openmetrics(&openmetrics(&tune_sample::hostile(&text)));
-        }
     }
 
     #[test]
     fn every_metric_has_its_place() {
         let document = samples::compared();
-        let found = consumers::check_openmetrics(&openmetrics(&document));
+        let found = check_openmetrics(&openmetrics(&document));
         let value =
             |series: &str| found.iter().find(|(name, _)| name == series).unwrap_or_else(|| panic!("{series}")).1;
         assert_eq!(value("loadline_memory_rss_bytes{configuration=\"serial\",mark=\"loaded\"}"), 50.0 * samples::MIB);
@@ -365,5 +256,136 @@ mod tests {
         let mut document = samples::compared();
         document.metrics.extend(document.metrics.clone());
         assert_eq!(openmetrics(&document), openmetrics(&samples::compared()));
+    }
+
+    #[test]
+    fn lines_limits_and_verdicts_have_their_places() {
+        let found = check_openmetrics(&fleet_openmetrics(&fleet_sample::fleet()));
+        let value = |series: &str| found.iter().find(|(name, _)| name == series).map(|(_, value)| *value);
+        let mib = |number: f64| Some(number * samples::MIB);
+        assert_eq!(value("loadline_fleet_line_bytes{service=\"export\"}"), mib(300.0));
+        assert_eq!(value("loadline_fleet_limit_bytes{service=\"export\"}"), mib(330.0));
+        assert_eq!(value("loadline_fleet_wasted_bytes{service=\"export\"}"), mib(-74.0));
+        assert_eq!(value("loadline_fleet_line_bytes{service=\"journal\"}"), None);
+        assert_eq!(value("loadline_fleet_verdict{service=\"gateway\",verdict=\"not_held\"}"), Some(1.0));
+        assert_eq!(value("loadline_fleet_verdict{service=\"gateway\",verdict=\"proved\"}"), Some(0.0));
+        assert_eq!(value("loadline_fleet_entries{state=\"missing\"}"), Some(2.0));
+        assert_eq!(value("loadline_fleet_node_seconds"), Some(9_000.0));
+        assert_eq!(value("loadline_build_info{version=\"0.1.0\",scenario=\"shop\"}"), Some(1.0));
+    }
+
+    #[test]
+    fn a_fleet_has_its_comparison() {
+        let document = FleetDocument { comparison: Some(Box::new(samples::compared())), ..fleet_sample::fleet() };
+        let found = check_openmetrics(&fleet_openmetrics(&document));
+        assert!(found.iter().any(|(name, _)| name.starts_with("loadline_comparison_ratio{")));
+    }
+
+    #[test]
+    fn what_is_watched_has_its_place() {
+        let found = check_openmetrics(&scrape(&watched("shop"), &[], Exposition::OpenMetrics));
+        let value = |series: &str| found.iter().find(|(name, _)| name == series).map(|(_, value)| *value);
+        let mib = f64::from(1 << 20);
+        for (series, expected) in [
+            ("loadline_memory_rss_bytes{jvm=\"shop\",kind=\"anon\"}", Some(500.0 * mib)),
+            ("loadline_memory_headroom_bytes{jvm=\"shop\"}", Some(90.0 * mib)),
+            ("loadline_memory_growth_bytes_per_second{jvm=\"shop\",bound=\"estimate\",owner=\"direct\"}", Some(1000.0)),
+            ("loadline_memory_limit_eta_seconds{jvm=\"shop\",bound=\"soonest\"}", Some(7200.0)),
+            ("loadline_memory_limit_eta_seconds{jvm=\"shop\",bound=\"latest\"}", None),
+            ("loadline_growth_verdict{jvm=\"shop\",verdict=\"grows\"}", Some(1.0)),
+            ("loadline_growth_verdict{jvm=\"blind\",verdict=\"cannot_tell\"}", Some(1.0)),
+            ("loadline_gc_pause_seconds_total{jvm=\"shop\"}", Some(1.5)),
+            ("loadline_watch_unreadable{jvm=\"blind\"}", Some(1.0)),
+            ("loadline_memory_rss_bytes{jvm=\"blind\",kind=\"anon\"}", None),
+        ] {
+            assert_eq!(value(series), expected, "{series}");
+        }
+    }
+
+    #[test]
+    fn what_has_gone_still_has_its_ends() {
+        let ends = [WatchEnds { name: "gone".to_owned(), killed: 2, other: 1 }];
+        let found = check_openmetrics(&scrape(&watched("shop"), &ends, Exposition::OpenMetrics));
+        for (how, count) in [("killed", 2.0), ("other", 1.0)] {
+            let series = format!("loadline_jvm_ends_total{{jvm=\"gone\",how=\"{how}\"}}");
+            assert!(found.contains(&(series, count)), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn owners_of_an_account_are_bounded_and_told_with_its_age() {
+        let owners = (0..1000).map(|n| WatchOwner { name: format!("o{n}"), bytes: 1 << 20 }).collect();
+        let mut document = watched("shop");
+        document.jvms[0].account = Some(WatchAccount { age_s: 90.0, owners, ..WatchAccount::default() });
+        let text = scrape(&document, &[], Exposition::OpenMetrics);
+        let found = check_openmetrics(&text);
+        let of = |family: &str| found.iter().filter(|(name, _)| name.starts_with(family)).count();
+        assert_eq!(
+            (of("loadline_memory_resident_bytes{"), of("loadline_memory_counted_bytes{")),
+            (WATCH_OWNERS_MAX, 1)
+        );
+        assert!(found.contains(&("loadline_memory_account_age_seconds{jvm=\"shop\"}".to_owned(), 90.0)), "{text}");
+        let json = otlp(&document, &[], 1);
+        assert_eq!(json.matches("loadline.memory.owner").count(), WATCH_OWNERS_MAX + 1);
+        assert!(
+            !scrape(&watched("shop"), &[], Exposition::OpenMetrics).contains("account"),
+            "no age without an account"
+        );
+    }
+
+    #[test]
+    fn a_hint_is_no_time_to_the_limit_that_an_alert_could_take_for_one() {
+        let mut document = watched("shop");
+        document.jvms[0].growth.verdict = GrowthWord::Warming;
+        assert!(!scrape(&document, &[], Exposition::OpenMetrics).contains("eta"));
+    }
+
+    #[test]
+    fn the_older_text_has_neither_units_nor_an_end() {
+        let text = scrape(&watched("shop"), &[], Exposition::of("text/plain"));
+        assert!(!text.contains("# UNIT") && !text.contains("# EOF"));
+        assert!(text.contains("# TYPE loadline_gc_pause_seconds_total counter\n"), "{text}");
+        for (accept, expected) in [
+            ("application/openmetrics-text;version=1.0.0,*/*;q=0.1", Exposition::OpenMetrics),
+            // Prometheus 2.42 and 3.5.
+            (
+                "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
+                 text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+                Exposition::OpenMetrics,
+            ),
+            (
+                "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=1.0.0;q=0.3",
+                Exposition::OpenMetrics,
+            ),
+            ("text/plain;version=0.0.4, application/openmetrics-text;q=0.5", Exposition::Prometheus),
+            ("application/openmetrics-text;q=0", Exposition::Prometheus),
+            ("*/*", Exposition::Prometheus),
+        ] {
+            assert_eq!(Exposition::of(accept), expected, "{accept}");
+        }
+    }
+
+    #[test]
+    fn alerts_and_dashboard_name_what_is_exported() {
+        let is_watched =
+            |of: &&Metric| matches!(of.source, Source::Watch(_) | Source::Jvm(_) | Source::Now(_) | Source::Ends(_));
+        let exported: BTreeSet<String> = TABLE.iter().filter(is_watched).map(series).collect();
+        for text in [
+            include_str!("../../../monitoring/dashboard.json"),
+            include_str!("../../../monitoring/loadline.rules.yaml"),
+            include_str!("../../../monitoring/loadline.rules.test.yaml"),
+        ] {
+            let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            let names: BTreeSet<&str> = words.filter(|word| word.starts_with("loadline_")).collect();
+            assert!(!names.is_empty());
+            let unknown: Vec<&&str> = names.iter().filter(|name| !exported.contains(**name)).collect();
+            assert!(unknown.is_empty(), "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn a_watch_of_nothing_says_that_it_runs() {
+        let nothing = check_openmetrics(&scrape(&WatchDocument::default(), &[], Exposition::OpenMetrics));
+        assert_eq!(nothing.len(), 6, "{nothing:?}");
     }
 }

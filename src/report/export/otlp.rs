@@ -2,7 +2,9 @@
 //! may fall, so that no receiver cares for temporality. Names are those of OpenTelemetry's conventions for JVMs where
 //! it has them (`jvm.memory.used`), else begin with `loadline.`.
 
-use crate::record::{WATCH_OWNERS_MAX, WatchDocument, WatchedJvm};
+use super::metrics::{Otlp, TABLE};
+use super::points::{Point, Points};
+use crate::record::{WatchDocument, WatchedJvm};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -18,62 +20,47 @@ fn attribute(name: &str, value: &str) -> Value {
     json!({ "key": name, "value": { "stringValue": value } })
 }
 
-/// The conventions' name of a label.
+/// The name of a label: that of OpenTelemetry's conventions where they have it.
 fn convention(label: &str) -> String {
     match label {
         "namespace" => "k8s.namespace.name".to_owned(),
         "pod" => "k8s.pod.name".to_owned(),
         "container" => "k8s.container.name".to_owned(),
         "container_id" => "container.id".to_owned(),
+        "owner" => "loadline.memory.owner".to_owned(),
+        "verdict" => "loadline.growth.verdict".to_owned(),
         other => format!("loadline.{other}"),
     }
 }
 
 fn of_jvm(document: &WatchDocument, jvm: &WatchedJvm, resource: &[(String, String)], at: &str) -> Value {
-    let attributes = of_resource(jvm, resource);
-    let point = |value: u64, names: &[(&str, &str)]| {
-        let attributes: Vec<Value> = names.iter().map(|(name, value)| attribute(name, value)).collect();
-        json!({ "asInt": value.to_string(), "timeUnixNano": at, "attributes": attributes })
-    };
-    let sum = |name: &str, unit: &str, points: Vec<Value>| {
-        // AGGREGATION_TEMPORALITY_CUMULATIVE
-        let sum = json!({ "dataPoints": points, "aggregationTemporality": 2, "isMonotonic": false });
-        (!points_of(&sum).is_empty()).then(|| json!({ "name": name, "unit": unit, "sum": sum }))
-    };
-    let now = &jvm.now;
-    let areas = |heap: Option<u64>, metaspace: Option<u64>| {
-        let of = |bytes: Option<u64>, area: &str, pool: &str| {
-            bytes.map(|bytes| point(bytes, &[("jvm.memory.type", area), ("jvm.memory.pool.name", pool)]))
+    let mut metrics: Vec<(Otlp, Vec<Value>)> = Vec::new();
+    for of in TABLE {
+        let Some(otlp) = of.otlp else { continue };
+        let mut points = Points::default();
+        of.source.of_jvm(jvm, &mut points);
+        let point = |point: &Point| {
+            let labels = point.labels.iter().map(|(name, value)| attribute(&convention(name), value));
+            let attributes: Vec<Value> =
+                otlp.attributes.iter().map(|(name, value)| attribute(name, value)).chain(labels).collect();
+            json!({ "asInt": (point.value as u64).to_string(), "timeUnixNano": at, "attributes": attributes })
         };
-        of(heap, "heap", "heap").into_iter().chain(of(metaspace, "non_heap", "Metaspace")).collect::<Vec<_>>()
+        let values: Vec<Value> = points.0.iter().map(point).collect();
+        match metrics.iter_mut().find(|(known, _)| known.name == otlp.name) {
+            Some((_, known)) => known.extend(values),
+            None => metrics.push((otlp, values)),
+        }
+    }
+    metrics.retain(|(_, values)| !values.is_empty());
+    let sum = |(of, values): (Otlp, Vec<Value>)| {
+        // AGGREGATION_TEMPORALITY_CUMULATIVE
+        let sum = json!({ "dataPoints": values, "aggregationTemporality": 2, "isMonotonic": false });
+        json!({ "name": of.name, "unit": of.unit, "sum": sum })
     };
-    let one = |value: Option<u64>| value.map(|value| point(value, &[])).into_iter().collect::<Vec<_>>();
-    let rss = [now.rss_anon_bytes, now.rss_file_bytes, now.rss_shmem_bytes];
-    let rss = rss.iter().any(Option::is_some).then(|| rss.iter().flatten().sum());
-    let owners = jvm.owners.iter().map(|owner| point(owner.bytes, &[("loadline.memory.owner", &owner.name)]));
-    let weighed = jvm.account.iter().flat_map(|account| &account.owners).take(WATCH_OWNERS_MAX);
-    let weighed = weighed.map(|owner| point(owner.bytes, &[("loadline.memory.owner", &owner.name)]));
-    let metrics: Vec<Value> = [
-        sum("jvm.memory.used", "By", areas(now.heap_used_bytes, now.metaspace_bytes)),
-        sum("jvm.memory.committed", "By", areas(now.heap_committed_bytes, now.metaspace_bytes)),
-        sum("jvm.memory.limit", "By", areas(now.heap_max_bytes, None)),
-        sum("jvm.memory.used_after_last_gc", "By", areas(now.heap_floor_bytes, None)),
-        sum("jvm.thread.count", "{thread}", one(now.threads)),
-        sum("jvm.class.count", "{class}", one(now.classes)),
-        sum("process.memory.usage", "By", one(rss)),
-        sum("loadline.memory.counted", "By", owners.collect()),
-        sum("loadline.memory.resident", "By", weighed.collect()),
-        sum("loadline.memory.account.age", "s", one(jvm.account.as_ref().map(|account| account.age_s as u64))),
-        sum("loadline.memory.unreclaimable", "By", one(now.unreclaimable_bytes)),
-        sum("loadline.memory.limit", "By", one(jvm.limit.as_ref().map(|limit| limit.bytes))),
-        sum("loadline.growth", "1", vec![point(1, &[("loadline.growth.verdict", jvm.growth.verdict.name())])]),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let metrics: Vec<Value> = metrics.into_iter().map(sum).collect();
     let scope = json!({ "name": "loadline", "version": document.loadline });
     json!({
-        "resource": { "attributes": attributes },
+        "resource": { "attributes": attributes(jvm, resource) },
         "scopeMetrics": [{ "scope": scope, "metrics": metrics }],
     })
 }
@@ -81,7 +68,7 @@ fn of_jvm(document: &WatchDocument, jvm: &WatchedJvm, resource: &[(String, Strin
 /// What names a JVM: each key once, as the protocol demands. What is known of the JVM itself comes before what is said
 /// of all, which may be of the pod of Loadline. Receivers tell resources apart by service and instance (Prometheus
 /// makes `job` and `instance` of them, and drops the others): where nobody names the service, it is the JVM.
-fn of_resource(jvm: &WatchedJvm, resource: &[(String, String)]) -> Vec<Value> {
+fn attributes(jvm: &WatchedJvm, resource: &[(String, String)]) -> Vec<Value> {
     let mut texts = vec![("loadline.jvm".to_owned(), jvm.name.clone())];
     texts.extend(jvm.labels.iter().map(|label| (convention(&label.name), label.value.clone())));
     texts.extend(jvm.version.iter().map(|version| ("process.runtime.version".to_owned(), version.clone())));
@@ -97,10 +84,6 @@ fn of_resource(jvm: &WatchedJvm, resource: &[(String, String)]) -> Vec<Value> {
     let mut attributes: Vec<Value> = texts.iter().map(|(key, value)| attribute(key, value)).collect();
     attributes.push(json!({ "key": "process.pid", "value": { "intValue": jvm.pid.to_string() } }));
     attributes
-}
-
-fn points_of(sum: &Value) -> &[Value] {
-    sum["dataPoints"].as_array().map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]
@@ -120,7 +103,7 @@ mod tests {
         let set = [("host.name", "a"), ("k8s.pod.name", "loadline-x"), ("zone", "z"), ("process.pid", "1")];
         let set = set.map(|(key, value)| (key.to_owned(), value.to_owned()));
         let of = |jvm: &WatchedJvm, resource: &[(String, String)]| -> Vec<(String, Value)> {
-            let told = of_resource(jvm, resource);
+            let told = attributes(jvm, resource);
             told.iter().map(|one| (one["key"].as_str().unwrap().to_owned(), one["value"].clone())).collect()
         };
         let value = |told: &[(String, Value)], key: &str| {

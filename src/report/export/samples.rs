@@ -3,9 +3,9 @@
 use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document,
-    DoubtRecord, End, EndCause, Evidence, Finding, FindingRecord, IntervalRecord, Jvm, LeastRecord, Machine, Mark,
-    MetricRecord, Model, OfTrials, Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA, RequestDot, Sample,
-    SpectrumRecord, Timing, Trial, Unit, ValueRecord,
+    DoubtRecord, End, EndCause, Finding, FindingRecord, GrowthRecord, GrowthWord, Jvm, LeastRecord, Machine, Mark,
+    MetricRecord, Model, OfTrials, Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA, Trial, Unit,
+    ValueRecord, WatchDocument, WatchLabel, WatchLimit, WatchOwner, WatchSample, WatchedJvm,
 };
 
 pub(super) const MIB: f64 = crate::units::MIB as f64;
@@ -248,32 +248,41 @@ pub(super) fn named(text: &str) -> Document {
     document
 }
 
-/// What the folder of a trial held for pictures; `name` is the name of its phase.
-pub(super) fn evidence(trial: u32, name: &str) -> Evidence {
-    let sample = |at: u32| Sample {
-        at_s: f64::from(at) / 10.0,
-        rss_bytes: (40 << 20) + u64::from(at) * 100_000,
-        heap_used_bytes: (at > 3).then_some(3 << 20),
-        heap_committed_bytes: Some(6 << 20),
-        gc_ms: Some(f64::from(at)),
-        ok: u64::from(at) * 500,
-        ..Sample::default()
+/// Two JVMs, one that grows and one of which nothing could be read.
+pub(super) fn watched(name: &str) -> WatchDocument {
+    let mib = |mib: u64| Some(mib << 20);
+    let now = WatchSample {
+        rss_anon_bytes: mib(500),
+        rss_file_bytes: mib(30),
+        heap_used_bytes: mib(300),
+        heap_floor_bytes: mib(200),
+        unreclaimable_bytes: mib(510),
+        gc_ms: Some(1_500),
+        oom_kills: Some(0),
+        ..WatchSample::default()
     };
-    let points = vec![(0.0, 1.0), (0.5, 4.0), (0.9, 7.5), (0.99, 9.5), (0.999, 20.0), (1.0, 41.0)];
-    Evidence {
-        trial,
-        timeline: (0..40).map(sample).collect(),
-        intervals: vec![IntervalRecord {
-            phase: name.to_owned(),
-            at_s: 1.0,
-            seconds: 1.0,
-            ok: 5_000,
-            classes: vec![(4.0, 2_500), (10.0, 2_500)],
-        }],
-        spectra: vec![SpectrumRecord { phase: name.to_owned(), time: Timing::Service, points, count: 5_000 }],
-        requests: (0..50).map(|at| RequestDot { at_s: 1.0 + f64::from(at) / 50.0, ms: 4.0, failed: at == 7 }).collect(),
-        missing: Vec::new(),
-    }
+    let growth = GrowthRecord {
+        verdict: GrowthWord::Grows,
+        owner: Some("direct".to_owned()),
+        bytes_per_hour: Some(3_600_000.0),
+        bytes_per_hour_low: Some(3_200_000.0),
+        bytes_per_hour_high: Some(4_000_000.0),
+        limit_in_s: Some(7_200.0),
+        ..GrowthRecord::default()
+    };
+    let one = WatchedJvm {
+        name: name.to_owned(),
+        labels: vec![WatchLabel { name: "pod".to_owned(), value: name.to_owned() }],
+        pid: 7,
+        version: Some(name.to_owned()),
+        now,
+        limit: Some(WatchLimit { bytes: 600 << 20, cgroup: "/shop".to_owned() }),
+        growth,
+        owners: vec![WatchOwner { name: "direct".to_owned(), bytes: 100 << 20 }],
+        ..WatchedJvm::default()
+    };
+    let blind = WatchedJvm { name: "blind".to_owned(), unreadable: vec!["no".to_owned()], ..WatchedJvm::default() };
+    WatchDocument { jvms: vec![one, blind], loadline: "0.1.0".to_owned(), ..WatchDocument::default() }
 }
 
 fn trial(configuration: &str, index: u32) -> Trial {

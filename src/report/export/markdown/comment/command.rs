@@ -1,18 +1,8 @@
 //! The command that repeats a result, without what says where the result goes: who repeats it has other places.
 
 /// Options with a place behind them.
-const PLACES: [&str; 10] = [
-    "--out",
-    "--html",
-    "--markdown",
-    "--csv",
-    "--junit",
-    "--jmh",
-    "--openmetrics",
-    "--bencher",
-    "--benchmark-action",
-    "--comment",
-];
+const PLACES: [&str; 9] =
+    ["--out", "--html", "--markdown", "--csv", "--junit", "--jmh", "--openmetrics", "--bencher", "--comment"];
 /// Options that only change what is shown.
 const SHOWN: [&str; 5] = ["--json", "--github", "--quiet", "--comment-always", "--details"];
 
