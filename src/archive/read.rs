@@ -120,6 +120,8 @@ struct Closed {
 /// Reads the tag, then the rest: serde reads no numbers as keys (`wrong_statuses`) inside an enum that is tagged by a
 /// field.
 fn read_line(text: &str) -> serde_json::Result<IndexRecord> {
+    // Records are read from bytes everywhere: each other source would compile all of their readers once more.
+    let text = text.as_bytes();
     #[derive(Deserialize)]
     struct Tag {
         record: RecordKind,
@@ -131,10 +133,10 @@ fn read_line(text: &str) -> serde_json::Result<IndexRecord> {
         Trial,
         Closed,
     }
-    Ok(match serde_json::from_str::<Tag>(text)?.record {
-        RecordKind::Header => IndexRecord::Header(serde_json::from_str(text)?),
-        RecordKind::Trial => IndexRecord::Trial(serde_json::from_str(text)?),
-        RecordKind::Closed => IndexRecord::Closed(serde_json::from_str(text)?),
+    Ok(match serde_json::from_slice::<Tag>(text)?.record {
+        RecordKind::Header => IndexRecord::Header(serde_json::from_slice(text)?),
+        RecordKind::Trial => IndexRecord::Trial(serde_json::from_slice(text)?),
+        RecordKind::Closed => IndexRecord::Closed(serde_json::from_slice(text)?),
     })
 }
 

@@ -156,7 +156,7 @@ fn parse(bytes: &[u8]) -> Result<RunRead, String> {
         }
         None => return Err("is no result document: it has no `schema`".to_owned()),
     }
-    let document: Document = serde_json::from_value(value).map_err(|cause| format!("is damaged: {cause}"))?;
+    let document: Document = serde_json::from_slice(bytes).map_err(|cause| format!("is damaged: {cause}"))?;
     match document.archives.is_empty() {
         true => {
             let Document { conditions, trials, .. } = document;

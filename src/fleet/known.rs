@@ -49,7 +49,7 @@ impl KnownServices {
             ))
             .hint("`loadline merge --json` prints one"));
         }
-        let document: FleetDocument = serde_json::from_str(text).map_err(neither)?;
+        let document: FleetDocument = serde_json::from_slice(text.as_bytes()).map_err(neither)?;
         Ok(Self(document.services.into_iter().map(of_service).collect()))
     }
 

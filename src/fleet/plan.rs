@@ -70,7 +70,7 @@ impl Plan {
                 .hint("a plan is not edited: change what it is made from, and make it anew"));
         }
         let entry = |(at, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|cause| no_plan(&cause).at(format!("line {}", at + 2)))
+            serde_json::from_slice(line.as_bytes()).map_err(|cause| no_plan(&cause).at(format!("line {}", at + 2)))
         };
         let entries: Vec<PlanEntry> = rest.lines().enumerate().map(entry).collect::<Result<_>>()?;
         match (0..).zip(&entries).find(|(at, entry)| entry.index != *at) {

@@ -105,7 +105,7 @@ impl Home {
             }
             _ => return Ok(Found::Damaged),
         }
-        Ok(serde_json::from_value(value).map_or(Found::Damaged, |result| Found::Result(Box::new(result))))
+        Ok(serde_json::from_slice(&text).map_or(Found::Damaged, |result| Found::Result(Box::new(result))))
     }
 
     /// What archives of this worker's try are called, seen from the folder of the entry.
