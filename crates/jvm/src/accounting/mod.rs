@@ -259,7 +259,7 @@ impl Heaps {
                 }
                 self.walk_next(process, clock);
                 let is_long = held.as_ref().is_some_and(|held| held.lasted() > PAUSE_MAX);
-                if large && stop || is_long || !self.turns.run_on().is_zero() {
+                if large && stop || is_long || !self.run_on().is_zero() {
                     break;
                 }
             }
@@ -268,12 +268,17 @@ impl Heaps {
             if self.is_done() {
                 return (stacks.unwrap_or_default(), pause);
             }
-            clock.sleep((lasted.unwrap_or_default() * RUN_TIMES).max(self.turns.run_on()));
+            clock.sleep((lasted.unwrap_or_default() * RUN_TIMES).max(self.run_on()));
         }
     }
 
     fn is_done(&self) -> bool {
         self.musl.as_ref().map_or(self.turns.next().is_none(), MuslMalloc::is_done)
+    }
+
+    /// For how long the threads should run on before something that broke is walked again.
+    fn run_on(&self) -> Duration {
+        self.musl.as_ref().map_or_else(|| self.turns.run_on(), MuslMalloc::run_on)
     }
 
     /// Whether the next heap is larger than any but the main one can be.

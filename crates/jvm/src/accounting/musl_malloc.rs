@@ -1,5 +1,6 @@
 //! Reads musl's malloc while its threads are held, group by group; `accounting` says when, as for glibc's heaps.
 
+use super::turns::RUN_ON;
 use crate::account::Seen;
 use crate::observe::Unavailable;
 use crate::observe::mallocng::{self, Context, PagesOf, Place, Walk, Walker};
@@ -8,6 +9,7 @@ use crate::observe::memory::ProcessMemory;
 use crate::observe::pagemap::PageMap;
 use crate::observe::procfs::Process;
 use crate::observe::smaps::Smaps;
+use std::time::Duration;
 
 /// The malloc of a process on musl, while it is walked.
 pub(super) struct MuslMalloc {
@@ -52,6 +54,11 @@ impl MuslMalloc {
     /// Whether all groups were walked.
     pub(super) fn is_done(&self) -> bool {
         self.done || self.walker.is_err()
+    }
+
+    /// For how long the threads should run on before the next group.
+    pub(super) fn run_on(&self) -> Duration {
+        if self.walker.as_ref().is_ok_and(Walker::waits) { RUN_ON } else { Duration::ZERO }
     }
 
     /// Walks the next group.

@@ -12,7 +12,7 @@ use std::time::Duration;
 const WALKS_MAX: u32 = 4;
 /// Threads run for so long before a broken heap is walked again, and four times as long each further time: a thread in
 /// the middle of `malloc` needs microseconds to leave it, but may have to wait for a CPU.
-const RUN_ON: Duration = Duration::from_millis(2);
+pub(super) const RUN_ON: Duration = Duration::from_millis(2);
 
 /// The order in which heaps are walked: each once, then those that broke.
 #[derive(Debug)]

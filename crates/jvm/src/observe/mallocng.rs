@@ -38,6 +38,8 @@ const CONTEXT_WORDS: usize = 11;
 const TORN_MIN: u64 = 64;
 /// … and where there are more, they may be no more than one in so many.
 const TORN_SHARE: u64 = 100;
+/// So many groups are walked again, at the most: more of them are another layout.
+const AGAIN_MAX: usize = 64;
 /// Groups that make no sense, but for one, may be no more than one in so many.
 const BROKEN_SHARE: usize = 20;
 
@@ -261,13 +263,26 @@ fn headers_of_alone(memory: &dyn Memory, pages_of: &mut PagesOf, start: u64, end
     pages.into_iter().flat_map(|at| pages_of(at, at.saturating_add(page))).collect()
 }
 
+/// Groups that make no sense are walked once more when the threads have run on: a thread that is stopped inside malloc
+/// leaves a group half made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Round {
+    First,
+    /// The first round has ended, and the second has not begun.
+    Between,
+    Second,
+}
+
 /// A walk under way: groups are taken one by one, so that threads need not be held for long.
 #[derive(Debug)]
 pub struct Walker {
     areas: BTreeSet<u64>,
     /// Metas of groups that are not nested, by the address of the group, the next one last.
     ahead: Vec<Meta>,
-    /// First address behind the last group.
+    /// Groups that made no sense: in the first round to be walked again, in the second broken.
+    refused: Vec<(Meta, BrokenGroup)>,
+    round: Round,
+    /// First address behind the last group of this round.
     end: u64,
     torn: u64,
     found: Walk,
@@ -298,12 +313,20 @@ impl Walker {
         // Of larger pages one holds several areas.
         pages.dedup();
         let found = Walk { areas: pages, ..Walk::default() };
-        Ok(Self { areas, ahead, end: 0, torn: 0, found })
+        Ok(Self { areas, ahead, refused: Vec::new(), round: Round::First, end: 0, torn: 0, found })
+    }
+
+    /// Whether the threads should run on before the next step.
+    pub fn waits(&self) -> bool {
+        self.round == Round::Between
     }
 
     /// Walks the next group, whose memory must not change meanwhile; false where there is none.
     pub fn step(&mut self, memory: &dyn Memory, pages_of: &mut PagesOf) -> bool {
-        let Some(listed) = self.ahead.pop() else { return false };
+        let Some(listed) = self.ahead.pop() else { return self.ends_round() };
+        if self.round == Round::Between {
+            self.round = Round::Second;
+        }
         // A group that has gone since is no longer malloc's; its meta may be another group's.
         let Some(meta) = Meta::read(memory, listed.at).filter(|meta| meta.group == listed.group) else { return true };
         if meta.is_nested() {
@@ -311,9 +334,9 @@ impl Walker {
         }
         let broken = |why| BrokenGroup { start: meta.group, end: meta.end().unwrap_or(meta.group), why };
         let end = match meta.check() {
-            Ok(end) if meta.group >= self.end => end,
-            Ok(_) => return self.refuse(broken("a group inside another")),
-            Err(why) => return self.refuse(broken(why)),
+            Ok(end) if meta.group >= self.end && !self.is_walked(meta.group, end) => end,
+            Ok(_) => return self.refuse(meta, broken("a group inside another")),
+            Err(why) => return self.refuse(meta, broken(why)),
         };
         self.end = end;
         let runs = match meta.is_alone() {
@@ -321,7 +344,7 @@ impl Walker {
             false => whole_pages(memory, meta.group, end).map_or_else(Vec::new, |(first, last)| pages_of(first, last)),
         };
         match group::walk(memory, &runs, &self.areas, &meta, end) {
-            Err(why) => return self.refuse(broken(why)),
+            Err(why) => return self.refuse(meta, broken(why)),
             Ok(walked) => {
                 self.torn = self.torn.saturating_add(walked.torn);
                 self.found.asked += walked.asked;
@@ -339,16 +362,37 @@ impl Walker {
         true
     }
 
-    fn refuse(&mut self, broken: BrokenGroup) -> bool {
-        self.found.broken.push(broken);
+    /// Whether the first round has walked a part of this range; in the first round `end` says so.
+    fn is_walked(&self, start: u64, end: u64) -> bool {
+        let groups = self.found.groups.iter().chain(&self.found.donated).map(|group| (group.start, group.end));
+        let mut all = groups.chain(self.found.mmapped.iter().map(|chunk| (chunk.start, chunk.end)));
+        self.round == Round::Second && all.any(|walked| walked.0 < end && start < walked.1)
+    }
+
+    fn refuse(&mut self, meta: Meta, broken: BrokenGroup) -> bool {
+        self.refused.push((meta, broken));
         true
+    }
+
+    /// Begins the second round where the first refused a few groups; false where the walk has ended.
+    fn ends_round(&mut self) -> bool {
+        let again = self.round == Round::First && (1..=AGAIN_MAX).contains(&self.refused.len());
+        if again {
+            (self.round, self.end) = (Round::Between, 0);
+            self.ahead = std::mem::take(&mut self.refused).into_iter().rev().map(|(meta, _)| meta).collect();
+        }
+        again
     }
 
     /// What was found.
     ///
     /// # Errors
     /// Where so much of it makes no sense that the layout must be another one.
-    pub fn finish(self) -> Result<Walk, &'static str> {
+    pub fn finish(mut self) -> Result<Walk, &'static str> {
+        self.found.broken = self.refused.into_iter().map(|(_, broken)| broken).collect();
+        self.found.groups.sort_by_key(|group| group.start);
+        self.found.donated.sort_by_key(|group| group.start);
+        self.found.mmapped.sort_by_key(|chunk| chunk.start);
         let walked = self.found.groups.len() + self.found.donated.len() + self.found.mmapped.len();
         let torn = self.torn > TORN_MIN && self.torn.saturating_mul(TORN_SHARE) > self.found.asked.count;
         let broken = self.found.broken.len().saturating_sub(1) * BROKEN_SHARE > walked;
