@@ -32,5 +32,3 @@ pub use junit::junit;
 pub use markdown::{Unchanged, comment, fleet_markdown, history_markdown, markdown};
 pub use openmetrics::{Exposition, fleet_openmetrics, openmetrics, scrape};
 pub use otlp::otlp;
-#[cfg(test)]
-mod old_check;
