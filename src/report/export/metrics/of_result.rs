@@ -17,7 +17,7 @@ pub(super) fn trials(of: &Document, to: &mut Points) {
     }
 }
 
-fn compared<'a>(of: &'a Document) -> impl Iterator<Item = (&'a ComparisonRecord, [(&'a str, &'a str); 3])> {
+fn compared(of: &Document) -> impl Iterator<Item = (&ComparisonRecord, [(&str, &str); 3])> {
     let judged = of.comparisons.iter().filter(|of| of.primary);
     judged.map(|of| (of, [("baseline", &*of.baseline), ("candidate", &*of.candidate), ("metric", &*of.metric)]))
 }
