@@ -1,5 +1,5 @@
-//! Processes whose tables lie, beside an honest JVM: `loadline watch` goes on with that one, answers and ends, and needs
-//! no more memory than it is given.
+//! Processes whose tables lie, beside an honest JVM: `loadline watch` goes on with that one, answers and ends, and
+//! needs no more memory than it is given.
 
 use crate::invocation::{Call, newest};
 use crate::native::build;
