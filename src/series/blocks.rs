@@ -1,7 +1,7 @@
 //! Blocks: one fresh trial of each configuration, in an order drawn at random, again and again. What is planned runs
 //! first, then what decides what is undecided, then what the machine disturbed; the scenario bounds each.
 
-use super::{Made, Strategy};
+use super::{Made, NextTrial, Strategy};
 use crate::comparison;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BlockRecord, ComparisonRecord, DifferenceVerdict, LeastRecord, Trial};
@@ -126,7 +126,7 @@ impl<'a> Blocks<'a> {
 }
 
 impl Strategy for Blocks<'_> {
-    fn next(&self, trials: &[Trial]) -> Option<TrialPlan> {
+    fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>> {
         let bounds = self.bounds();
         let turn = self.turn(trials)?;
         let (block, within) = (trials.len() / bounds.configurations, trials.len() % bounds.configurations);
@@ -136,19 +136,19 @@ impl Strategy for Blocks<'_> {
             Turn::Repeats(block, _) => Some(block),
             Turn::Planned | Turn::Unsure => None,
         };
-        Some(TrialPlan {
+        let plan = TrialPlan {
             title: format!("{} ({})", configuration.name, turn.place(block, index, &bounds)),
             index,
             block,
             repeats,
             ..TrialPlan::of(self.scenario, configuration)
-        })
-    }
-
-    fn judge(&self, _before: &[Trial], made: &mut Made) {
-        if !self.scenario.figures.is_empty() {
-            made.trial.figures = comparison::figures(&self.scenario.figures, &made.trial);
-        }
+        };
+        let judge = |made: &mut Made| {
+            if !self.scenario.figures.is_empty() {
+                made.trial.figures = comparison::figures(&self.scenario.figures, &made.trial);
+            }
+        };
+        Some(NextTrial { plan, judge: Box::new(judge) })
     }
 
     /// A trial that fails does not keep the others from running.

@@ -27,13 +27,18 @@ use crate::record::{ClassesRecord, Trial};
 use crate::scenario::TrialPlan;
 use crate::trial::{Event, Sink};
 
+/// A trial that a strategy asks for.
+pub struct NextTrial<'t> {
+    /// All that one trial needs.
+    pub plan: TrialPlan,
+    /// Completes the record of the trial once it was made.
+    pub judge: Box<dyn FnOnce(&mut Made) + 't>,
+}
+
 /// What to find out by trials.
 pub trait Strategy {
     /// The next trial, after these in the order in which they ran; `None` where all is known that can be.
-    fn next(&self, trials: &[Trial]) -> Option<TrialPlan>;
-
-    /// Completes the record of a trial, made after these, with what it says.
-    fn judge(&self, before: &[Trial], made: &mut Made);
+    fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>>;
 
     /// Whether the series goes on after the last of these trials, which this error stopped, if any did. An error that
     /// is not an answer in itself is handed back, to be told at the end.
@@ -91,7 +96,8 @@ pub fn run(
     trials: &mut Vec<Trial>,
 ) -> Result<Vec<Error>> {
     let mut survived = Vec::new();
-    while let Some(plan) = strategy.next(trials) {
+    loop {
+        let Some(NextTrial { plan, judge }) = strategy.next(trials) else { return Ok(survived) };
         if executor.interrupted() {
             return Err(Error::interrupted());
         }
@@ -99,12 +105,11 @@ pub fn run(
         let mut made = executor.conduct(&plan, sink);
         made.trial.folder = sink.folder();
         made.trial.inputs.clone_from(&plan.configuration.inputs);
-        strategy.judge(trials, &mut made);
+        judge(&mut made);
         sink.take(&Event::TrialFinished(&made.trial));
         trials.push(made.trial);
         survived.extend(strategy.after(trials, made.error)?);
     }
-    Ok(survived)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::made_up::{MadeUp, Mishap, Server};
 use super::search::{Search, found};
-use super::{Blocks, Executor, Made, Strategy, run};
+use super::{Blocks, Executor, Made, NextTrial, Strategy, run};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{FailureCause, FindOutcome, FindRecord, Outcome, ProbeStage, ProbeVerdict, Trial};
 use crate::scenario::{Look, Pages, Scenario, TrialPlan, parse};
@@ -451,15 +451,14 @@ fn blocks_run_until_it_is_decided_and_no_longer() {
 fn a_strategy_is_a_few_lines() {
     struct Smallest<'a>(&'a Scenario, Vec<u64>);
     impl Strategy for Smallest<'_> {
-        fn next(&self, trials: &[Trial]) -> Option<TrialPlan> {
+        fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>> {
             let worked = trials.last().is_some_and(|trial| trial.outcome == Outcome::Completed);
             let heap = self.1.get(trials.len()).filter(|_| !worked)?;
             let mut configuration = self.0.configurations[0].clone();
             configuration.jvm.push(format!("-Xmx{}m", heap / MIB));
-            Some(TrialPlan { index: trials.len() as u32, ..TrialPlan::of(self.0, &configuration) })
+            let plan = TrialPlan { index: trials.len() as u32, ..TrialPlan::of(self.0, &configuration) };
+            Some(NextTrial { plan, judge: Box::new(|_| {}) })
         }
-
-        fn judge(&self, _before: &[Trial], _made: &mut Made) {}
 
         fn after(&self, _trials: &[Trial], _error: Option<Error>) -> Result<Option<Error>> {
             Ok(None)

@@ -9,7 +9,7 @@ use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, Trial};
 use crate::scenario::{Budget, Change, Configuration, LoadPlan, Look, Pages, Scenario, TrialPlan};
-use crate::series::{Made, Strategy};
+use crate::series::{Made, NextTrial, Strategy};
 use crate::units::{Bytes, Span};
 use std::time::Duration;
 
@@ -109,32 +109,28 @@ impl<'a> Search<'a> {
 }
 
 impl Strategy for Search<'_> {
-    fn next(&self, trials: &[Trial]) -> Option<TrialPlan> {
-        match next(&self.course, trials) {
-            Move::Try(attempt) => Some(self.plan(&attempt, trials)),
-            Move::End => None,
-        }
-    }
-
-    fn judge(&self, before: &[Trial], made: &mut Made) {
-        let Move::Try(attempt) = next(&self.course, before) else { return };
-        let judged = comparison::judge_target(self.target(attempt.stage), &made.trial, reference(before));
-        let Ruling { verdict, why, missed, cause } =
-            Ruling::of(judged, &made.trial, ruling::discarded(before), made.shared_bytes);
-        made.trial.probe = Some(ProbeRecord {
-            stage: attempt.stage,
-            heap_bytes: attempt.heap,
-            direct_bytes: attempt.direct,
-            rate_per_s: attempt.rate_per_s,
-            pages: attempt.pages,
-            verdict,
-            why,
-            missed,
-            cause,
-            classes: made.classes,
-            read_ahead_bytes: made.read_ahead_bytes,
-            seconds: made.seconds,
-        });
+    fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>> {
+        let Move::Try(attempt) = next(&self.course, trials) else { return None };
+        let judge = move |made: &mut Made| {
+            let judged = comparison::judge_target(self.target(attempt.stage), &made.trial, reference(trials));
+            let Ruling { verdict, why, missed, cause } =
+                Ruling::of(judged, &made.trial, ruling::discarded(trials), made.shared_bytes);
+            made.trial.probe = Some(ProbeRecord {
+                stage: attempt.stage,
+                heap_bytes: attempt.heap,
+                direct_bytes: attempt.direct,
+                rate_per_s: attempt.rate_per_s,
+                pages: attempt.pages,
+                verdict,
+                why,
+                missed,
+                cause,
+                classes: made.classes,
+                read_ahead_bytes: made.read_ahead_bytes,
+                seconds: made.seconds,
+            });
+        };
+        Some(NextTrial { plan: self.plan(&attempt, trials), judge: Box::new(judge) })
     }
 
     fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>> {

@@ -5,18 +5,19 @@
 
 mod conclusion;
 mod course;
+mod fates;
+mod judging;
 mod outcome;
 mod question;
 mod setting;
-mod story;
 mod strategy;
 
 pub use conclusion::found;
-pub use course::{Ask, BASELINE, BLOCKS, Course, Finish};
+pub use course::{BASELINE, Course, Finish, Replayed, TrialRequest, TuneStep};
+pub use fates::{CandidateFate, Fates};
 pub use outcome::{Means, Noise, Observed};
 pub use question::{LINE_AS_IS, LINE_TUNED, check, lines, settle};
-pub use setting::Setting;
-pub use story::{Confirming, Story, Told};
+pub use setting::{Candidate, Setting};
 pub use strategy::Tuner;
 
 #[cfg(test)]

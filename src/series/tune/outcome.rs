@@ -62,6 +62,11 @@ impl Observed {
             seconds,
         })
     }
+
+    /// Whether it is one of the search, by which settings are chosen.
+    pub(super) fn is_of_search(&self) -> bool {
+        !matches!(self.stage, TuneStage::Confirmation | TuneStage::Reference | TuneStage::Training)
+    }
 }
 
 /// Whether a trial of a tuning says anything.

@@ -245,11 +245,8 @@ fn a_tuning_goes_on_where_it_was_cut_off() {
     let (_, trials) = tuned(&mut server, &scenario);
     let tuner = Tuner::new(&scenario).unwrap();
     for (count, plan) in server.plans.iter().enumerate() {
-        assert_eq!(
-            crate::series::Strategy::next(&tuner, &trials[..count]).as_ref(),
-            Some(plan),
-            "after {count} trials"
-        );
+        let next = crate::series::Strategy::next(&tuner, &trials[..count]).unwrap();
+        assert_eq!(next.plan, *plan, "after {count} trials");
         // What is said meanwhile is said without a panic, and proves nothing yet.
         let record = found(&scenario, &trials[..count]).unwrap();
         assert_ne!(record.outcome, TuneOutcome::Proved, "after {count} trials");
