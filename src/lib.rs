@@ -42,9 +42,3 @@ pub mod cli;
 
 #[cfg(test)]
 mod schemas;
-#[cfg(test)]
-mod whole_entries;
-#[cfg(test)]
-mod whole_fleets;
-#[cfg(test)]
-mod whole_runs;

@@ -136,12 +136,17 @@ pub fn machine_now(clock: Clock) -> Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::tests::scenario;
+    use crate::scenario::parse;
+    use std::path::Path;
 
     #[test]
     fn room_is_what_was_given_or_most_of_what_is_free() {
         let of = |configuration: &str, find: &str| {
-            let scenario = scenario(&format!("configurations: {{a: {{{configuration}}}}}\nfind: {{{find}}}"));
+            let text = format!(
+                "name: x\nsubject: {{command: [java]}}\nconfigurations: {{a: {{{configuration}}}}}\nfind: {{{find}}}\n\
+                 load: [steady: {{constant: {{rate: 200, duration: 10s}}, get: /}}]\n"
+            );
+            let scenario = parse(&text, Path::new("/x"), &[17]).unwrap();
             room(&scenario, &scenario.configurations[0], Clock::start()).unwrap()
         };
         assert_eq!(of("limit: 64m", "limit_max: 96m"), 96 << 20);

@@ -111,12 +111,3 @@ pub fn run(
         survived.extend(strategy.after(trials, made.error)?);
     }
 }
-
-#[cfg(test)]
-mod courses;
-#[cfg(test)]
-mod economy;
-#[cfg(test)]
-pub(crate) mod made_up;
-#[cfg(test)]
-mod tests;

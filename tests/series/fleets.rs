@@ -1,19 +1,19 @@
 //! Whole fleets on made-up servers and made-up nodes, which fail, vanish, and do entries twice: from the plan over
 //! searches that the engine itself makes to the document, in whatever order results arrive.
 
-use crate::fleet::{self, Plan, Standing, question};
-use crate::numbers::SplitMix64;
-use crate::record::{
+use crate::made_up::{MadeUp, Mishap, Server, conditions};
+use loadline::fleet::{self, Plan, Standing, question};
+use loadline::numbers::SplitMix64;
+use loadline::record::{
     EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FleetDocument, LineVerdict, Machine, NodeRecord, PlanEntry, Task,
     Trial, Why,
 };
-use crate::result::{self, AllBlocks, Asked, Judgement, NodeBlocks};
-use crate::scenario::{Last, PastLine, Scenario, parse};
-use crate::series::made_up::{MadeUp, Mishap, Server, conditions};
-use crate::series::search::{self, Search};
-use crate::series::{self, Archived, Blocks};
-use crate::trial::{Event, Sink};
-use crate::units::{Bytes, MIB, unix_s, utc};
+use loadline::result::{self, AllBlocks, Asked, Judgement, NodeBlocks};
+use loadline::scenario::{Last, PastLine, Scenario, parse};
+use loadline::series::search::{self, Search};
+use loadline::series::{self, Archived, Blocks};
+use loadline::trial::{Event, Sink};
+use loadline::units::{Bytes, MIB, unix_s, utc};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -338,7 +338,7 @@ fn compared(repeats: u32) -> (Scenario, Vec<Trial>) {
 fn part(scenario: &Scenario, trials: &[Trial], first: u32, count: u32) -> NodeBlocks {
     let own = trials.iter().filter(|trial| (first..first + count).contains(&trial.block));
     let numbered = own.zip(0..).map(|(trial, index)| Trial { index, block: trial.block - first, ..trial.clone() });
-    let archive = crate::archive::Archive {
+    let archive = loadline::archive::Archive {
         conditions: conditions(scenario),
         scenario: scenario.clone(),
         trials: numbered.collect(),
@@ -391,7 +391,7 @@ fn what_a_node_repeats_counts_for_what_it_repeats() {
         many.blocks.iter().map(|of| of.used).collect::<Vec<_>>(),
         one.blocks.iter().map(|of| of.used).collect::<Vec<_>>()
     );
-    let medians = |of: &crate::record::Document| of.metrics.iter().map(|of| of.median).collect::<Vec<_>>();
+    let medians = |of: &loadline::record::Document| of.metrics.iter().map(|of| of.median).collect::<Vec<_>>();
     assert_eq!(medians(&many), medians(&one));
 }
 

@@ -1,17 +1,17 @@
 //! A server that is a function, for tests: what a trial of it yields follows from heap, limit, rate and chance, without
 //! a process and without a clock.
 
-use super::{Executor, Made};
-use crate::doubt::{Doubt, MemoryPool};
-use crate::error::Error;
-use crate::numbers::SplitMix64;
-use crate::record::{
+use loadline::doubt::{Doubt, MemoryPool};
+use loadline::error::Error;
+use loadline::numbers::SplitMix64;
+use loadline::record::{
     AccountRecord, CgroupRecord, ClassesRecord, Conditions, DirectRecord, End, EndCause, Heap, Machine, Mark, Missed,
     Model, Outcome, OwnerRecord, PhaseRecord, Quantiles, SubjectWork, Trial, Unit,
 };
-use crate::scenario::{Look, Pages, PhaseKind, Scenario, TrialPlan};
-use crate::trial::Sink;
-use crate::units::{Bytes, MIB};
+use loadline::scenario::{Look, Pages, PhaseKind, Scenario, TrialPlan};
+use loadline::series::{Executor, Made};
+use loadline::trial::Sink;
+use loadline::units::{Bytes, MIB};
 use std::collections::BTreeMap;
 
 /// Times of a server that is well, and of one that is not, in ms.
@@ -314,7 +314,7 @@ impl Making<'_> {
                 ..PhaseRecord::default()
             }
         };
-        let named = |(phase, work): (&crate::scenario::Phase, &crate::scenario::Work)| PhaseRecord {
+        let named = |(phase, work): (&loadline::scenario::Phase, &loadline::scenario::Work)| PhaseRecord {
             name: phase.name.clone(),
             ..of(work.schedule.rate().map(|rate| rate.max()))
         };

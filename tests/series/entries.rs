@@ -1,20 +1,20 @@
 //! Whole entries on made-up servers: what is done, what is recorded, what stands when several come, and what becomes of
 //! what was cut off.
 
-use crate::clock::Clock;
-use crate::error::{Error, ErrorKind, Result};
-use crate::fleet::{PlaceSeen, Plan, Seen, Started};
-use crate::record::{
+use crate::made_up::{MadeUp, Mishap, Server, conditions};
+use loadline::clock::Clock;
+use loadline::error::{Error, ErrorKind, Result};
+use loadline::fleet::{PlaceSeen, Plan, Seen, Started};
+use loadline::record::{
     EntryOutcome, EntryResult, FindOutcome, FindRecord, Machine, PlanEntry, ProbeStage, Task, Trial, Why,
 };
-use crate::result;
-use crate::scenario::{Last, PastLine, Scenario, parse};
-use crate::series::made_up::{MadeUp, Mishap, Server, conditions};
-use crate::series::search::{self, Search};
-use crate::series::{self, Archived, Prepared};
-use crate::trial::{Event, Sink};
-use crate::units::MIB;
-use crate::work::{self, Asked, Blocks, By, Done, Hands, Searched, Stopped};
+use loadline::result;
+use loadline::scenario::{Last, PastLine, Scenario, parse};
+use loadline::series::search::{self, Search};
+use loadline::series::{self, Archived, Prepared};
+use loadline::trial::{Event, Sink};
+use loadline::units::MIB;
+use loadline::work::{self, Asked, Blocks, By, Done, Hands, Searched, Stopped};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -371,7 +371,7 @@ fn a_node_that_cannot_measure_is_recorded_until_another_can() {
     assert!(aside(&out).is_empty());
     // Images are limited by their tool.
     let mut image = service();
-    image.subject.image = Some(crate::scenario::Image { name: "app:1".to_owned(), heap_options: Vec::new() });
+    image.subject.image = Some(loadline::scenario::Image { name: "app:1".to_owned(), heap_options: Vec::new() });
     image.subject.command.clear();
     let plan = plan(vec![entry(Task::Search { why: Why::First }, None, image)]);
     assert_eq!(self::done(&plan, &unfit()).1.outcome, EntryOutcome::Answered);

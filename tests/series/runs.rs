@@ -1,15 +1,15 @@
 //! Whole runs on made-up servers: from the first trial over the archive to the document and the words on the screen.
 
-use crate::error::{ErrorKind, Result};
-use crate::record::{BudgetVerdict, Document, FindOutcome, Trial};
-use crate::report::{self, Depth};
-use crate::result::{self, Asked, Judgement, Merged, Part};
-use crate::scenario::{Scenario, parse};
-use crate::series::made_up::{MadeUp, Mishap, Server, conditions};
-use crate::series::search::Search;
-use crate::series::{self, Archived, Blocks, Strategy};
-use crate::trial::{Event, Sink};
-use crate::units::MIB;
+use crate::made_up::{MadeUp, Mishap, Server, conditions};
+use loadline::error::{ErrorKind, Result};
+use loadline::record::{BudgetVerdict, Document, FindOutcome, Trial};
+use loadline::report::{self, Depth};
+use loadline::result::{self, Asked, Judgement, Merged, Part};
+use loadline::scenario::{Scenario, parse};
+use loadline::series::search::Search;
+use loadline::series::{self, Archived, Blocks, Strategy};
+use loadline::trial::{Event, Sink};
+use loadline::units::MIB;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -72,7 +72,7 @@ fn a_search_says_the_same_from_its_archive() {
     assert!(result::is_search(&read.trials) && read.scenario == scenario);
     let document = result::of_search(&read.conditions, &read.scenario, &read.trials);
     let line = document.find.as_ref().unwrap().line.as_ref().unwrap();
-    let limit = crate::units::Bytes(line.limit_bytes).to_string();
+    let limit = loadline::units::Bytes(line.limit_bytes).to_string();
     let text = said(&document);
     assert!(text.contains(&format!("load line {limit} with -Xmx{}m", line.heap_bytes.unwrap() / MIB)), "{text}");
     assert!(text.contains("proof held 5 of 5 times"), "{text}");
@@ -156,10 +156,10 @@ fn archives_are_merged_with_the_conditions_of_each() {
     let said: Vec<&str> = document.doubts.iter().map(|doubt| doubt.text.as_str()).collect();
     assert_eq!(said.iter().filter(|text| text.contains("files of")).collect::<Vec<_>>(), [&other_files], "{said:?}");
     let rss = |candidate: &str| {
-        let of = |row: &&crate::record::ComparisonRecord| row.candidate == candidate && row.metric == "rss.loaded";
+        let of = |row: &&loadline::record::ComparisonRecord| row.candidate == candidate && row.metric == "rss.loaded";
         document.comparisons.iter().find(of).map(|row| (row.baseline.clone(), row.verdict)).unwrap()
     };
-    use crate::record::DifferenceVerdict::{Equivalent, Worse};
+    use loadline::record::DifferenceVerdict::{Equivalent, Worse};
     assert_eq!([rss("b/only"), rss("c/only")], [("a/only".to_owned(), Equivalent), ("a/only".to_owned(), Worse)]);
     assert!(Merged::of(Vec::new(), String::new()).is_err());
 }

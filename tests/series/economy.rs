@@ -1,13 +1,13 @@
 //! What a search costs and how well it answers, over hundreds of made-up servers of each kind: how many trials, how far
 //! from the smallest limit, and how often below one that fails.
 
-use super::made_up::{MadeUp, Mishap, Server, heap_by_limit};
-use super::search::{Search, found};
-use super::tests::{scenario, series};
-use crate::numbers::SplitMix64;
-use crate::record::{FindOutcome, ProbeStage, Trial};
-use crate::scenario::Scenario;
-use crate::units::MIB;
+use crate::made_up::{MadeUp, Mishap, Server, heap_by_limit};
+use crate::whole::{scenario, series};
+use loadline::numbers::SplitMix64;
+use loadline::record::{FindOutcome, ProbeStage, Trial};
+use loadline::scenario::Scenario;
+use loadline::series::search::{Search, found};
+use loadline::units::MIB;
 use std::fmt::Write;
 
 const HEAD: &str = "kind               mean   95%  max    heap  minutes    found  within 3%  below     off  excess\n";

@@ -1,20 +1,20 @@
 //! Whole series on made-up servers: from the first trial to the last, with everything that may befall one.
 
-use super::made_up::{MadeUp, Mishap, Server};
-use super::search::{Search, found};
-use super::{Blocks, Executor, Made, NextTrial, Strategy, run};
-use crate::error::{Error, ErrorKind, Result};
-use crate::record::{FailureCause, FindOutcome, FindRecord, Outcome, ProbeStage, ProbeVerdict, Trial};
-use crate::scenario::{Look, Pages, Scenario, TrialPlan, parse};
-use crate::trial::{Event, Sink};
-use crate::units::MIB;
+use crate::made_up::{MadeUp, Mishap, Server};
+use loadline::error::{Error, ErrorKind, Result};
+use loadline::record::{FailureCause, FindOutcome, FindRecord, Outcome, ProbeStage, ProbeVerdict, Trial};
+use loadline::scenario::{Look, Pages, Scenario, TrialPlan, parse};
+use loadline::series::search::{Search, found};
+use loadline::series::{Blocks, Executor, Made, NextTrial, Strategy, run};
+use loadline::trial::{Event, Sink};
+use loadline::units::MIB;
 use std::path::Path;
 
-pub(super) const LIMIT_MAX: u64 = 2048 * MIB;
+pub(crate) const LIMIT_MAX: u64 = 2048 * MIB;
 
 /// Notes what it is told.
 #[derive(Default)]
-pub(super) struct Notes {
+pub(crate) struct Notes {
     started: Vec<String>,
     finished: Vec<Trial>,
 }
@@ -33,7 +33,7 @@ impl Sink for Notes {
     }
 }
 
-pub(super) fn scenario(more: &str) -> Scenario {
+pub(crate) fn scenario(more: &str) -> Scenario {
     let text = format!(
         "name: x\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}'], ready: {{http: /, within: 60s}}}}\n{more}\n\
          load:\n  - warmup: {{same: steady}}\n  - steady: {{constant: {{rate: 200, duration: 10s}}, get: /}}\n  \
@@ -47,7 +47,7 @@ fn searched(find: &str) -> Scenario {
 }
 
 /// A whole series: its trials, what was noted, and how it ended.
-pub(super) fn series(strategy: &dyn Strategy, executor: &mut dyn Executor) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
+pub(crate) fn series(strategy: &dyn Strategy, executor: &mut dyn Executor) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
     let (mut trials, mut notes) = (Vec::new(), Notes::default());
     let ended = run(strategy, executor, &mut notes, &mut trials);
     assert_eq!(notes.finished, trials, "a sink has what the caller has");
@@ -335,7 +335,7 @@ impl Executor for ChangesFlag {
     fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made {
         let mut made = self.made_up.conduct(plan, sink);
         let (asked, in_force) = (self.asked.to_owned(), self.in_force.to_owned());
-        made.trial.doubts.push(crate::doubt::Doubt::FlagChanged { asked, in_force }.into());
+        made.trial.doubts.push(loadline::doubt::Doubt::FlagChanged { asked, in_force }.into());
         made
     }
 }
@@ -360,11 +360,11 @@ fn a_search_minds_its_heap_alone() {
 
 // ---- Blocks ----
 
-pub(super) fn two(more: &str) -> Scenario {
+pub(crate) fn two(more: &str) -> Scenario {
     scenario(&format!("configurations: {{a: {{heap: 64m}}, b: {{heap: 96m}}}}\n{more}"))
 }
 
-pub(super) fn blocks(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
+pub(crate) fn blocks(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
     series(&Blocks::new(scenario, &scenario.compare), made_up)
 }
 

@@ -1,12 +1,12 @@
 //! Whole courses of series on made-up servers, as snapshots: every trial with what it was given, what it was guarded
 //! by and how it was judged, and what was concluded from all. Whatever changes in the rules of a search shows here.
 
-use super::made_up::{MadeUp, Mishap, Server};
-use super::search::{Search, found};
-use super::tests::{LIMIT_MAX, blocks, scenario, series, two};
-use crate::record::{FindRecord, Trial};
-use crate::scenario::{PhaseGuard, Scenario, TrialPlan};
-use crate::units::MIB;
+use crate::made_up::{MadeUp, Mishap, Server};
+use crate::whole::{LIMIT_MAX, blocks, scenario, series, two};
+use loadline::record::{FindRecord, Trial};
+use loadline::scenario::{PhaseGuard, Scenario, TrialPlan};
+use loadline::series::search::{Search, found};
+use loadline::units::MIB;
 use serde_json::Value;
 use std::fmt::Write;
 
