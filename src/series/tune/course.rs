@@ -19,14 +19,14 @@ use std::cmp::Reverse;
 use std::ops::ControlFlow::{self, Break, Continue};
 
 /// Trials of the subject as it is.
-pub const BASELINE: usize = 3;
+pub(super) const BASELINE: usize = 3;
 /// Trials of a setting on which a decision rests.
 const ENOUGH: usize = 2;
 /// Trials of a setting whose CPU time lies nearer to the price than so many of its standard errors.
 const UNDECIDED: usize = 3;
 const NEAR: f64 = 0.7;
 /// Blocks of a confirmation, and twice and four times as many where the interval of CPU time has the price in it.
-pub const BLOCKS: u32 = 5;
+pub(super) const BLOCKS: u32 = 5;
 const LOOKS: [u32; 2] = [BLOCKS, 2 * BLOCKS];
 const BLOCKS_MAX: u32 = 4 * BLOCKS;
 /// Half of the interval of CPU time over all blocks of a confirmation, in standard deviations of one trial: Student's t
@@ -39,37 +39,37 @@ const LARGE_SHARE: f64 = 0.2;
 
 /// The outcomes so far, and the bounds of the search.
 #[derive(Debug)]
-pub struct Course<'o> {
+pub(super) struct Course<'o> {
     /// All remedies; empty until the baseline is there.
-    pub offered: &'o [Offered],
+    pub(super) offered: &'o [Offered],
     /// The outcomes of the trials that count, in the order in which they ran.
-    pub outcomes: Vec<Observed>,
+    pub(super) outcomes: Vec<Observed>,
     /// Whether a first trial finds the constant rates of closed phases.
-    pub needs_reference: bool,
+    pub(super) needs_reference: bool,
     /// The share by which the CPU time of a request may rise.
-    pub price: f64,
+    pub(super) price: f64,
     /// Draws the order within blocks.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// Trials after which the search ends.
-    pub trials_max: usize,
+    pub(super) trials_max: usize,
     /// Seconds for all trials, those of the confirmation among them.
-    pub seconds_max: Option<f64>,
+    pub(super) seconds_max: Option<f64>,
 }
 
 /// A trial to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrialRequest<'o> {
+pub(super) struct TrialRequest<'o> {
     /// The phase that it is for.
-    pub stage: TuneStage,
+    pub(super) stage: TuneStage,
     /// The setting under which it runs; in a training run the one whose archive is made.
-    pub setting: Setting<'o>,
+    pub(super) setting: Setting<'o>,
     /// Its block in a confirmation; 0 elsewhere.
-    pub block: u32,
+    pub(super) block: u32,
 }
 
 /// How a tuning ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finish<'o> {
+pub(super) enum Finish<'o> {
     /// This setting was confirmed, in the last attempt.
     Proved(Setting<'o>),
     /// No setting was confirmed.
@@ -80,7 +80,7 @@ pub enum Finish<'o> {
 
 /// The end of a walk.
 #[derive(Debug)]
-pub enum TuneStep<'o> {
+pub(super) enum TuneStep<'o> {
     /// The next trial.
     Next(TrialRequest<'o>),
     /// The tuning is done.
@@ -89,13 +89,13 @@ pub enum TuneStep<'o> {
 
 /// A walk, with all that was learned on it.
 #[derive(Debug)]
-pub struct Replayed<'o> {
+pub(super) struct Replayed<'o> {
     /// Its end.
-    pub step: TuneStep<'o>,
+    pub(super) step: TuneStep<'o>,
     /// The fates of candidates so far.
-    pub fates: Fates<'o>,
+    pub(super) fates: Fates<'o>,
     /// The noise of the subject as it is, once the baseline is there.
-    pub noise: Option<Noise>,
+    pub(super) noise: Option<Noise>,
 }
 
 /// An answer by the outcomes so far, or `Break` with the trial that would give it.
@@ -110,7 +110,7 @@ enum FirstOutcomes<'c> {
 
 impl<'o> Course<'o> {
     /// Goes through all phases, as far as the outcomes reach.
-    pub fn replay(&self) -> Replayed<'o> {
+    pub(super) fn replay(&self) -> Replayed<'o> {
         let (mut fates, mut noise) = (Fates::default(), None);
         let step = match self.run(&mut fates, &mut noise) {
             Continue(finish) => TuneStep::Done(finish),

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 /// What became of a candidate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CandidateFate {
+pub(super) struct CandidateFate {
     /// What became of it.
-    pub fate: Fate,
+    pub(super) fate: Fate,
     /// The reason, with the numbers.
-    pub why: String,
+    pub(super) why: String,
     /// The bytes that it saved, where it was weighed.
-    pub saved: Option<f64>,
+    pub(super) saved: Option<f64>,
     /// CPU time of a request over that as it is, where it was measured.
-    pub cpu_ratio: Option<f64>,
+    pub(super) cpu_ratio: Option<f64>,
 }
 
 impl CandidateFate {
@@ -43,23 +43,23 @@ impl CandidateFate {
 
 /// The fates of all candidates so far, and the attempts to confirm.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Fates<'o> {
+pub(super) struct Fates<'o> {
     fates: BTreeMap<Candidate<'o>, CandidateFate>,
     savings: BTreeMap<Candidate<'o>, (f64, Option<f64>)>,
     /// Levels that took the place of others.
     replaced: BTreeMap<Candidate<'o>, Candidate<'o>>,
     /// Attempts to confirm, in time order.
-    pub attempts: Vec<ConfirmationRecord>,
+    pub(super) attempts: Vec<ConfirmationRecord>,
 }
 
 impl<'o> Fates<'o> {
     /// The fate of a candidate, if it has one.
-    pub fn get(&self, candidate: Candidate<'o>) -> Option<&CandidateFate> {
+    pub(super) fn get(&self, candidate: Candidate<'o>) -> Option<&CandidateFate> {
         self.fates.get(&candidate)
     }
 
     /// Bytes and CPU ratio of a candidate as a part of the winner, if it was one.
-    pub fn saving(&self, candidate: Candidate<'o>) -> Option<(f64, Option<f64>)> {
+    pub(super) fn saving(&self, candidate: Candidate<'o>) -> Option<(f64, Option<f64>)> {
         self.savings.get(&candidate).copied()
     }
 

@@ -13,11 +13,7 @@ mod setting;
 mod strategy;
 
 pub use conclusion::found;
-pub use course::{BASELINE, Course, Finish, Replayed, TrialRequest, TuneStep};
-pub use fates::{CandidateFate, Fates};
-pub use outcome::{Means, Noise, Observed};
 pub use question::{LINE_AS_IS, LINE_TUNED, check, lines, settle};
-pub use setting::{Candidate, Setting};
 pub use strategy::Tuner;
 
 #[cfg(test)]

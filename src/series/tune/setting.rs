@@ -8,29 +8,29 @@ use std::ops::Deref;
 
 /// A remedy of the table of those offered; candidates are in the order of that table.
 #[derive(Debug, Clone, Copy)]
-pub struct Candidate<'o> {
+pub(super) struct Candidate<'o> {
     row: usize,
     offered: &'o Offered,
 }
 
 impl<'o> Candidate<'o> {
     /// Every row of the table, those that cannot be tried among them.
-    pub fn all(offered: &'o [Offered]) -> impl Iterator<Item = Self> {
+    pub(super) fn all(offered: &'o [Offered]) -> impl Iterator<Item = Self> {
         offered.iter().enumerate().map(|(row, offered)| Self { row, offered })
     }
 
     /// The changes that set it; none where it cannot be tried.
-    pub fn changes(self) -> &'o [Change] {
+    pub(super) fn changes(self) -> &'o [Change] {
         self.offered.offer.as_ref().map_or(&[] as &[Change], |offer| offer.changes.as_slice())
     }
 
     /// The changes of a run that makes the archive it needs; none where it needs none.
-    pub fn training(self) -> &'o [Change] {
+    pub(super) fn training(self) -> &'o [Change] {
         self.offered.offer.as_ref().map_or(&[] as &[Change], |offer| offer.training.as_slice())
     }
 
     /// The most that it can save, in bytes; the user's own remedies have no bound.
-    pub fn gain_bytes_max(self) -> u64 {
+    pub(super) fn gain_bytes_max(self) -> u64 {
         self.offered.offer.as_ref().map_or(0, |offer| offer.gain_bytes_max.unwrap_or(u64::MAX))
     }
 }
@@ -66,11 +66,11 @@ impl Ord for Candidate<'_> {
 /// Candidates that are set at once, in the order of the table, at most one level of each group. The empty setting is
 /// the subject as it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Setting<'o>(Vec<Candidate<'o>>);
+pub(super) struct Setting<'o>(Vec<Candidate<'o>>);
 
 impl<'o> Setting<'o> {
     /// A setting of these candidates.
-    pub fn new(candidates: impl IntoIterator<Item = Candidate<'o>>) -> Self {
+    pub(super) fn new(candidates: impl IntoIterator<Item = Candidate<'o>>) -> Self {
         let mut candidates: Vec<Candidate<'_>> = candidates.into_iter().collect();
         candidates.sort_unstable();
         candidates.dedup();
@@ -78,70 +78,70 @@ impl<'o> Setting<'o> {
     }
 
     /// Its candidates.
-    pub fn candidates(&self) -> impl DoubleEndedIterator<Item = Candidate<'o>> {
+    pub(super) fn candidates(&self) -> impl DoubleEndedIterator<Item = Candidate<'o>> {
         self.0.iter().copied()
     }
 
     /// Whether nothing is set.
-    pub fn is_as_it_is(&self) -> bool {
+    pub(super) fn is_as_it_is(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Its candidate, where it has no other.
-    pub fn only(&self) -> Option<Candidate<'o>> {
+    pub(super) fn only(&self) -> Option<Candidate<'o>> {
         if let [only] = self.0.as_slice() { Some(*only) } else { None }
     }
 
     /// Whether it has this candidate.
-    pub fn has(&self, candidate: Candidate<'_>) -> bool {
+    pub(super) fn has(&self, candidate: Candidate<'_>) -> bool {
         self.0.contains(&candidate)
     }
 
     /// The level of a group that is set, if any is.
-    pub fn level_of(&self, group: Group) -> Option<Candidate<'o>> {
+    pub(super) fn level_of(&self, group: Group) -> Option<Candidate<'o>> {
         self.candidates().find(|candidate| candidate.group == group)
     }
 
     /// The same with this candidate, in place of another level of its group.
-    pub fn with(&self, candidate: Candidate<'o>) -> Self {
+    pub(super) fn with(&self, candidate: Candidate<'o>) -> Self {
         let others = self.candidates().filter(|other| other.group != candidate.group);
         Self::new(others.chain([candidate]))
     }
 
     /// The same without this candidate.
-    pub fn without(&self, candidate: Candidate<'_>) -> Self {
+    pub(super) fn without(&self, candidate: Candidate<'_>) -> Self {
         Self::new(self.candidates().filter(|other| *other != candidate))
     }
 
     /// Two halves of it, of which the first is never empty.
-    pub fn halves(&self) -> (Self, Self) {
+    pub(super) fn halves(&self) -> (Self, Self) {
         let (first, second) = self.0.split_at(self.0.len().div_ceil(2));
         (Self(first.to_vec()), Self(second.to_vec()))
     }
 
     /// All candidates of both.
-    pub fn and(&self, other: &Self) -> Self {
+    pub(super) fn and(&self, other: &Self) -> Self {
         Self::new(self.candidates().chain(other.candidates()))
     }
 
     /// The ids of its candidates.
-    pub fn ids(&self) -> Vec<String> {
+    pub(super) fn ids(&self) -> Vec<String> {
         self.candidates().map(|candidate| candidate.id.clone()).collect()
     }
 
     /// The changes that set it.
-    pub fn changes(&self) -> Vec<Change> {
+    pub(super) fn changes(&self) -> Vec<Change> {
         self.candidates().flat_map(Candidate::changes).cloned().collect()
     }
 
     /// Whether another candidate of it moves pages of an owner that this one moves.
-    pub fn shares_owners(&self, candidate: Candidate<'_>) -> bool {
+    pub(super) fn shares_owners(&self, candidate: Candidate<'_>) -> bool {
         let shares = |other: Candidate<'_>| other.owners.iter().any(|owner| candidate.owners.contains(owner));
         self.candidates().any(|other| other != candidate && shares(other))
     }
 
     /// The owners that its candidates move, each once.
-    pub fn owners(&self) -> Vec<Owner> {
+    pub(super) fn owners(&self) -> Vec<Owner> {
         let mut owners: Vec<Owner> = self.candidates().flat_map(|candidate| candidate.owners.clone()).collect();
         owners.sort_unstable();
         owners.dedup();

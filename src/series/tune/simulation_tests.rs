@@ -1,7 +1,9 @@
 //! Tuning on made-up servers whose truth is known: owners that hold so much, remedies that move them, that overlap,
 //! that harm, that cost, and many that do nothing.
 
-use super::{Candidate, Course, Finish, Observed, Setting, TrialRequest, TuneStep};
+use super::course::{Course, Finish, TrialRequest, TuneStep};
+use super::outcome::Observed;
+use super::setting::{Candidate, Setting};
 use crate::numbers::SplitMix64;
 use crate::owner::Owner;
 use crate::record::{PriceClass, TuneStage};

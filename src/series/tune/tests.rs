@@ -1,6 +1,8 @@
 //! Tunings as a whole, on a server that is a function of its plan: from the first trial to the record.
 
-use super::{BASELINE, Means, Noise, Observed, Tuner, check, found, settle};
+use super::course::BASELINE;
+use super::outcome::{Means, Noise, Observed};
+use super::{Tuner, check, found, settle};
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::numbers::SplitMix64;
