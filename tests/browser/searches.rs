@@ -1,8 +1,7 @@
 //! The page of a search for the load line: its picture, its lines to copy, at any width.
 
-use super::browser::Browser;
+use super::browser::{Browser, complaints};
 use super::fixtures;
-use super::page::complaints;
 use loadline::record::{
     CgroupRecord, ClassesRecord, Document, FailureCause, KneeRecord, Model, Outcome, Pages, PhaseRecord, ProbeRecord,
     ProbeVerdict, Quantiles, SubjectWork, Trial, Unknowns,

@@ -17,15 +17,15 @@ use loadline::units::{Bytes, MIB, unix_s, utc};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const MADE: &str = "2026-11-23T01:00:00Z";
-const SERVICES: u32 = 300;
-const NODES: u32 = 10;
-const LIMIT_MAX: u64 = 2048 * MIB;
+pub(crate) const MADE: &str = "2026-11-23T01:00:00Z";
+pub(crate) const SERVICES: u32 = 300;
+pub(crate) const NODES: u32 = 10;
+pub(crate) const LIMIT_MAX: u64 = 2048 * MIB;
 /// A search on a node takes about as long.
-const SEARCH_S: f64 = 600.0;
+pub(crate) const SEARCH_S: f64 = 600.0;
 
 /// Takes in nothing.
-struct Silence;
+pub(crate) struct Silence;
 
 impl Sink for Silence {
     fn take(&mut self, _: &Event<'_>) {}
@@ -40,7 +40,7 @@ fn scenario(name: &str, more: &str) -> Scenario {
 }
 
 /// Services of which each third is new, each third was known, and each third has too little.
-fn plan(services: u32) -> Plan {
+pub(crate) fn plan(services: u32) -> Plan {
     let entry = |index: u32| {
         let name = format!("service-{index:03}");
         let mut scenario = scenario(
@@ -71,12 +71,19 @@ fn plan(services: u32) -> Plan {
 }
 
 /// The server of a service; each needs something else.
-fn server(index: u32) -> Server {
+pub(crate) fn server(index: u32) -> Server {
     Server { native: (40 + u64::from(index) % 37) * MIB, noise: 0.004, ..Server::default() }
 }
 
 /// What a node hands in: of an answer, all that the search says.
-fn result(plan: &Plan, index: u32, outcome: EntryOutcome, began_s: f64, node: u32, trials: &[Trial]) -> EntryResult {
+pub(crate) fn result(
+    plan: &Plan,
+    index: u32,
+    outcome: EntryOutcome,
+    began_s: f64,
+    node: u32,
+    trials: &[Trial],
+) -> EntryResult {
     let entry = plan.entry(index).unwrap();
     let find = (outcome == EntryOutcome::Answered).then(|| search::found(&entry.scenario, trials)).flatten();
     let found = find.as_ref().and_then(|find| find.line.clone());
@@ -409,29 +416,4 @@ fn files_that_differ_between_nodes_are_said() {
     });
     assert!(said, "{:?}", document.doubts);
     assert_eq!(AllBlocks::of(Vec::new(), 7, "").map(|all| all.trials.len()), None);
-}
-
-/// For `bench/fleet.sh`: a plan and all of its results with their archives, in the folder that LOADLINE_FLEET names.
-#[test]
-#[ignore = "writes 300 archives"]
-fn a_fleet_on_disk() {
-    let place = PathBuf::from(std::env::var_os("LOADLINE_FLEET").expect("LOADLINE_FLEET names a folder"));
-    let plan = plan(SERVICES);
-    std::fs::create_dir_all(&place).unwrap();
-    std::fs::write(place.join("plan.jsonl"), plan.text().unwrap()).unwrap();
-    for entry in &plan.entries {
-        let folder = place.join(format!("results/index-{:06}", entry.index));
-        std::fs::create_dir_all(&folder).unwrap();
-        let (archive, scenario) = (folder.join("search"), &entry.scenario);
-        let mut store = Archived::create(&archive, &conditions(scenario), scenario, Silence).unwrap();
-        let search = Search::new(scenario, LIMIT_MAX).unwrap();
-        let mut made_up = MadeUp { seed: u64::from(entry.index), ..MadeUp::of(server(entry.index)) };
-        series::run(&search, &mut made_up, &mut store, &mut Vec::new()).unwrap();
-        store.close(false).0.unwrap();
-        let trials = result::read(&archive).unwrap().trials;
-        let began = unix_s(MADE).unwrap() as f64 + f64::from(entry.index / NODES) * SEARCH_S;
-        let mut of = result(&plan, entry.index, EntryOutcome::Answered, began, entry.index % NODES, &trials);
-        of.archives.push("search".to_owned());
-        std::fs::write(folder.join("result.json"), serde_json::to_vec_pretty(&of).unwrap()).unwrap();
-    }
 }
