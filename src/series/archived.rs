@@ -37,7 +37,7 @@ impl<S: Sink> Archived<S> {
         Self { writer, files: None, trouble: None, next }
     }
 
-    /// Where the archive lies.
+    /// The folder of the archive.
     pub fn folder(&self) -> &Path {
         self.writer.folder()
     }

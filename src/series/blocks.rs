@@ -13,7 +13,7 @@ pub struct Blocks<'a> {
     scenario: &'a Scenario,
     /// How they are compared, which may be more than the scenario says.
     compare: &'a Compare,
-    /// Of blocks that are a part of a comparison, the first one's place in it.
+    /// The place of the first block in the whole comparison, where these are a part of one.
     first: Option<u32>,
 }
 
@@ -29,7 +29,7 @@ enum Turn {
 }
 
 impl Turn {
-    /// Where in the run a trial stands, in words; `block` and `index` count from 0.
+    /// The place of a trial in the run, in words; `block` and `index` count from 0.
     fn place(&self, block: u32, index: u32, bounds: &Bounds) -> String {
         match self {
             Self::Planned => format!("{} of {}", index + 1, bounds.configurations * bounds.planned as usize),
@@ -53,7 +53,7 @@ struct Bounds {
     repeats: u32,
 }
 
-/// What was run so far.
+/// The blocks so far.
 struct Done<'a> {
     /// Blocks run.
     count: u32,
@@ -94,7 +94,7 @@ impl<'a> Blocks<'a> {
             repeats.map_or(Turn::Unsure, |block| repeat(block, &blocks))
         };
         match before.len() < trials.len() && count >= bounds.planned {
-            // What a block was begun for does not change while it runs.
+            // The reason of a block does not change while it runs.
             true => Some(of_begun()),
             false => next_block(&bounds, &done, || self.is_sure(before)),
         }

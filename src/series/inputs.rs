@@ -42,7 +42,7 @@ fn file(path: &Path) -> io::Result<Vec<u8>> {
     if file.metadata()?.len() > FILE_BYTES_MAX {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    // What grows while it is read has an end, too.
+    // A file that grows while it is read has an end, too.
     let (mut bytes, mut hash, mut chunk) = (file.take(FILE_BYTES_MAX), Context::new(&SHA256), vec![0; CHUNK]);
     loop {
         match bytes.read(&mut chunk)? {
@@ -133,7 +133,7 @@ mod tests {
         let (one, other) = (place(), place());
         assert_ne!(one.path(), other.path());
         assert_eq!(handed(&one), handed(&other));
-        // What no part of the plan names is no input.
+        // A file that no part of the plan names is no input.
         write(&other, "README", "text");
         assert_eq!(handed(&one), handed(&other));
     }

@@ -12,7 +12,7 @@ use crate::subject::{jdk, limit};
 use crate::trial::{self, Sink, Tools};
 use std::path::PathBuf;
 
-/// Of the memory that is free, what a trial without a concern for memory may have.
+/// The share of free memory that a trial without a concern for memory may have.
 const ROOM_SHARE: f64 = 0.75;
 /// File pages charged to others, beyond what every program shares (the C library, locales): such a trial did not pay
 /// for its JDK.
@@ -21,9 +21,9 @@ const FOREIGN_MAX: u64 = 8 << 20;
 /// Makes trials here, one after the other.
 pub struct Local<'a> {
     tools: Tools<'a>,
-    /// Where plans say who pays for file pages.
+    /// Sees to the file pages where plans say who pays for them.
     paging: Option<Paging>,
-    /// Where a private copy of a JDK may lie.
+    /// The folder for a private copy of a JDK.
     archive: PathBuf,
     /// Whether the next trial is to run on a JDK of its own, because others hold pages of the usual one.
     goes_private: bool,

@@ -1,6 +1,6 @@
 //! Many trials: a strategy says which one comes next and what each says, an executor makes them, and a sink is told.
 //!
-//! What comes next follows from the trials so far and from nothing else: so a series that was cut off goes on from its
+//! The next trial follows from the trials so far and from nothing else: so a series that was cut off goes on from its
 //! archive, and can be tested on servers that are made up. To add a way of trying things is to add a strategy.
 
 mod archived;
@@ -35,7 +35,7 @@ pub struct NextTrial<'t> {
     pub judge: Box<dyn FnOnce(&mut Made) + 't>,
 }
 
-/// What to find out by trials.
+/// A question that trials answer.
 pub trait Strategy {
     /// The next trial, after these in the order in which they ran; `None` where all is known that can be.
     fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>>;
@@ -44,11 +44,11 @@ pub trait Strategy {
     /// is not an answer in itself is handed back, to be told at the end.
     ///
     /// # Errors
-    /// What ends the series.
+    /// The error that ends the series.
     fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>>;
 }
 
-/// Whoever makes trials.
+/// The maker of trials.
 pub trait Executor {
     /// Makes a trial from its start to its end.
     fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made;
@@ -64,7 +64,7 @@ pub trait Executor {
 pub struct Made {
     /// All that was measured.
     pub trial: Trial,
-    /// What stopped it before its plan was done.
+    /// The error that stopped it before its plan was done.
     pub error: Option<Error>,
     /// From the preparation of its file pages to the end of its subject.
     pub seconds: f64,
@@ -88,7 +88,7 @@ impl Made {
 /// the order of their trials.
 ///
 /// # Errors
-/// What ended the series early; the trials made until then are in `trials`.
+/// The error that ended the series early; the trials made until then are in `trials`.
 pub fn run(
     strategy: &dyn Strategy,
     executor: &mut dyn Executor,

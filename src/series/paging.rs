@@ -1,4 +1,5 @@
-//! Who pays for file pages before each trial of a search: nobody, so that the subject does, or somebody else.
+//! The charge for file pages before each trial of a search: they are dropped, so that the subject pays, or held by
+//! others.
 
 use crate::clock::Clock;
 use crate::error::Result;
@@ -26,7 +27,7 @@ pub(super) struct Paging {
 }
 
 impl Paging {
-    /// What is known before the first trial: the JDK, and files named in the command.
+    /// The files that are known before the first trial: the JDK, and those named in the command.
     pub(super) fn of(
         scenario: &Scenario,
         configuration: &Configuration,
@@ -154,7 +155,7 @@ mod tests {
     use crate::scenario::parse;
     use std::fs::{create_dir_all, write};
 
-    /// What a subject of this command in `folder` is known to read before its first trial.
+    /// The files that a subject of this command in `folder` is known to read before its first trial.
     fn paging(folder: &Path, command: &str) -> Paging {
         let text = format!(
             "name: x\nsubject: {{command: {command}}}\nconfigurations: {{a: {{}}}}\n\

@@ -1,4 +1,4 @@
-//! What happens once before the first trial: leftovers are removed, what can be built is built, and configurations
+//! The preparation before the first trial: leftovers are removed, what can be built is built, and configurations
 //! that cannot run here are left out where they are optional.
 
 use super::inputs;
@@ -15,14 +15,14 @@ use std::path::Path;
 /// Whether a build step runs although it would only repeat itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rebuild {
-    /// Where something it reads has changed.
+    /// Only a step that reads something that has changed.
     #[default]
     IfChanged,
     /// In any case.
     Always,
 }
 
-/// What preparing needs.
+/// The needs of preparing.
 pub struct Preparing<'a> {
     /// Runs build steps.
     pub spawner: &'a Spawner,
@@ -34,11 +34,11 @@ pub struct Preparing<'a> {
     pub rebuild: Rebuild,
     /// Whether the user wants to stop.
     pub interrupted: &'a dyn Fn() -> bool,
-    /// Who knows hashes of files already.
+    /// The source of hashes of files that are known already.
     pub hashed_by: HashedBy,
 }
 
-/// Who hashed files before, where a configuration has such a hash: they must be the same now.
+/// The author of a hash that a configuration already has: the files must be the same now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HashedBy {
     /// Trials of the archive that is gone on with.
@@ -59,7 +59,7 @@ impl HashedBy {
     }
 }
 
-/// What can run, and what was left out.
+/// The configurations that can run, and those that were left out.
 #[derive(Debug)]
 pub struct Prepared {
     /// With the configurations that can run.
@@ -146,7 +146,7 @@ impl Preparing<'_> {
         }
         let folder = subject.dir.as_deref().unwrap_or(Path::new("."));
         let inputs = Inputs::read(folder, &commands);
-        // What an earlier build could not make, for want of a tool, it may be able to make now.
+        // A tool that an earlier build lacked may be there now.
         let mut codes = prepared.scenario.configurations.iter().filter_map(|configuration| configuration.code.as_ref());
         let built = codes.all(|code| code.exists()) && inputs.as_ref().is_some_and(Inputs::are_built);
         if self.rebuild == Rebuild::IfChanged && built {
@@ -226,13 +226,13 @@ impl Prepared {
     }
 }
 
-/// What `{code}` stands for may be what an optional build did not make.
+/// The error of a configuration whose `{code}` an optional build did not make.
 fn missing_code(configuration: &Configuration) -> Option<Error> {
     let code = configuration.code.as_ref().filter(|code| configuration.optional && !code.exists())?;
     Some(Error::machine(format!("its code {} does not exist", code.display())))
 }
 
-/// What `{artifact}` stands for must be said and be there once everything is built.
+/// Refuses an `{artifact}` that is not named, or not there once everything is built.
 fn check_artifact(subject: &Subject) -> Result<()> {
     subject.check_artifact()?;
     match subject.artifact.as_deref().filter(|file| !file.is_file()) {

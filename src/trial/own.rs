@@ -101,7 +101,7 @@ impl Trialling<'_> {
             }
         }
         self.guard.end();
-        // Who is not weighed need not wait.
+        // Where only the load is measured, no mark is wrong because the subject went on.
         if !unawaited.names.is_empty() && self.plan.look == Look::Full {
             let late_ms = unawaited.late.as_secs_f64() * 1e3;
             self.notes.doubts.push(Doubt::MarkersNotAwaited { marks: unawaited.names, late_ms });

@@ -26,9 +26,9 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// What was used since an earlier moment; collections and allocated bytes where any of them is a JVM. What the one
-    /// that serves used is known only where it is known of both moments. Of the others, who came later counts from its
-    /// start; what one used that has ended since is not known.
+    /// The spending since an earlier moment; collections and allocated bytes where any process is a JVM. The spending
+    /// of the serving process needs both moments. Another process that came later counts from its start, and one that
+    /// has ended since counts for nothing.
     pub(crate) fn since(&self, before: &Self) -> Spending {
         let more = |now: GcTotal, then: GcTotal| GcTotal {
             count: now.count.saturating_sub(then.count),
@@ -42,7 +42,7 @@ impl Used {
         for (process, now) in &self.others {
             let known = before.others.get(process).copied();
             let then = known.unwrap_or_default();
-            // Where the CPU time of one is not known of a moment, that of all is not: it is no nothing.
+            // Unknown CPU time of one process makes that of all unknown: it is not 0.
             let cpu_before = known.map_or(Some(Duration::ZERO), |then| then.cpu);
             let used = now.cpu.zip(cpu_before).map(|(now, then)| now.saturating_sub(then));
             sum.cpu = sum.cpu.zip(used).map(|(cpu, used)| cpu + used);

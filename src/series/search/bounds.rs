@@ -1,11 +1,11 @@
-//! What a search is about, and within which bounds.
+//! The settings of a search: its unknowns and its bounds.
 
 use crate::record::Unknowns;
 
-/// What is searched for, and within which bounds.
+/// The unknowns and the bounds of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Course {
-    /// What varies.
+    /// The unknowns.
     pub unknowns: Unknowns,
     /// The relative step at which to stop.
     pub step: f64,
@@ -27,6 +27,6 @@ pub struct Course {
     pub starts_alone: bool,
     /// Whether the configuration has a ceiling of direct memory.
     pub direct_given: bool,
-    /// Of a large limit, the share that the JVM takes as its heap where it chooses that by the limit.
+    /// The share of a large limit that the JVM takes as its heap where it chooses that by the limit.
     pub ram_share: f64,
 }

@@ -1,4 +1,4 @@
-//! What the trials of a search say together.
+//! The conclusion from all trials of a search.
 
 use super::answers::counted;
 use super::bounds::Course;
@@ -20,7 +20,7 @@ const KNEE_RATIO: f64 = 1.05;
 /// The line itself is the knee where it costs no more than this beyond it.
 const KNEE_GAIN_MIN: f64 = 1.10;
 
-/// What a search for the highest rate has found.
+/// The result of a search for the highest rate.
 fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
     let Step::Found { value, held, proof, below } = rate_step(course, trials)? else { return None };
     let above_per_s = below.map(rate_of);
@@ -40,13 +40,13 @@ fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
     })
 }
 
-/// What these trials say together. `others` and `options` are left empty: they need more than trials.
+/// The conclusion from these trials. `others` and `options` are left empty: they need more than trials.
 pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
     let standing = standing(course, trials);
     let line = line(standing.limit_step, ProbeStage::Limit, &standing, trials);
     let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, ProbeStage::Warm, &standing, trials));
     let outcome = outcome(course, &standing, trials);
-    // Who names a limit to be proved has chosen its headroom already.
+    // A user who names a limit to be proved has chosen its headroom already.
     let headroom = if course.prove.is_some() { 0.0 } else { find.headroom };
     let limit_bytes = line.as_ref().map(|line| limit_to_set(line.limit_bytes, headroom));
     let configuration = trials.first().map(|trial| trial.configuration.clone()).unwrap_or_default();
@@ -96,7 +96,7 @@ fn so_often(held: u32, tried: u32) -> String {
     format!("{held} of {tried} trials{row}")
 }
 
-/// Of the whole trial; in archives that do not have it, from the command to the end of the last phase.
+/// Seconds of the whole trial; in archives that lack it, from the command to the end of the last phase.
 fn length_s(trial: &Trial) -> f64 {
     if let Some(seconds) = trial.probe.as_ref().map(|probe| probe.seconds).filter(|seconds| *seconds > 0.0) {
         return seconds;
@@ -157,8 +157,8 @@ fn line(step: Option<Step>, stage: ProbeStage, standing: &Standing<'_>, trials: 
     })
 }
 
-/// Where more heap buys no more CPU: the smallest heap whose CPU per request is near that of the reference. The limit
-/// grows with it, byte for byte.
+/// The heap beyond which more buys no CPU: the smallest one whose CPU per request is near that of the reference. The
+/// limit grows with it, byte for byte.
 fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
     let heap = line.heap_bytes?;
     let held = |stage| counted(trials, stage).filter(|(_, probe)| probe.verdict == ProbeVerdict::Holds);

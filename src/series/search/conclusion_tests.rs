@@ -1,4 +1,4 @@
-//! What is concluded from trials that are put together by hand: lines, knees, headroom, lengths.
+//! Conclusions from trials that are put together by hand: lines, knees, headroom, lengths.
 
 use super::super::edge;
 use super::*;

@@ -25,7 +25,7 @@ const RATE_SCALE: f64 = 1e12;
 /// Beyond so many times the rate that was given, or below this part of it, none is asked.
 const RATE_FACTOR: f64 = 1000.0;
 
-/// What comes next.
+/// The next move of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Move {
     /// This trial.
@@ -39,7 +39,7 @@ pub enum Move {
 pub struct Attempt {
     /// Which part of the search it is of.
     pub stage: ProbeStage,
-    /// What the answer is for; `None` for the first trial.
+    /// The purpose of the answer; `None` for the first trial.
     pub purpose: Option<Stage>,
     /// The largest heap to give, in bytes; `None` where it is fixed or left to the JVM.
     pub heap: Option<u64>,
@@ -47,7 +47,7 @@ pub struct Attempt {
     pub direct: Option<u64>,
     /// The limit, in bytes.
     pub limit: u64,
-    /// Who is charged for file pages.
+    /// The owner of the charge for file pages.
     pub pages: Pages,
     /// The rate of the measured phase, per second; `None` where it is as planned.
     pub rate_per_s: Option<f64>,
@@ -62,7 +62,7 @@ pub(super) struct Standing<'a> {
     pub(super) heap: Option<u64>,
     /// The direct memory that goes with the heap.
     pub(super) direct: Option<u64>,
-    /// Where each part of the search stands; `None` where it has not begun.
+    /// The step of each part of the search; `None` where it has not begun.
     pub(super) heap_step: Option<Step>,
     /// Whether the next trial of a heap is a start without load.
     pub(super) alone: bool,
@@ -70,7 +70,7 @@ pub(super) struct Standing<'a> {
     pub(super) warm_step: Option<Step>,
 }
 
-/// What comes next, after these trials in the order in which they ran.
+/// The next move, after these trials in the order in which they ran.
 pub fn next(course: &Course, trials: &[Trial]) -> Move {
     if trials.len() as u32 >= course.trials_max {
         return Move::End;
@@ -126,7 +126,7 @@ fn next_rate(course: &Course, trials: &[Trial]) -> Move {
     })
 }
 
-/// Where the search for a rate stands; its values are times between requests.
+/// The step of the search for a rate; its values are times between requests.
 pub(super) fn rate_step(course: &Course, trials: &[Trial]) -> Option<Step> {
     let between = |rate: f64| (RATE_SCALE / rate.max(1e-6)) as u64;
     let start = course.rate_per_s?;
@@ -202,7 +202,7 @@ fn too_small(trials: &[Trial], direct: Option<u64>) -> u64 {
     counted(trials, ProbeStage::Limit).filter(fails).count() as u64
 }
 
-/// Where the limit may be: what the heap's own trial held, where there is one; else what the trial shows in which
+/// Guesses of the limit: the memory of the heap's own trial, where there is one; else that of the trial in which
 /// memory was no concern. The first guess is the best one, the others are those of searches that earlier releases made.
 fn limit_guesses(course: &Course, needs: &Needs, heap: Option<u64>, shown: Option<Needs>) -> Vec<u64> {
     match (shown, course.prove) {

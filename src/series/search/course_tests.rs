@@ -20,7 +20,7 @@ struct Server {
     file: u64,
     /// The part of them that it cannot do without.
     hot: f64,
-    /// What its heap grows to where nothing bounds it.
+    /// The size that its heap grows to where nothing bounds it.
     greed: u64,
     /// Direct memory, part of `native`.
     direct: u64,

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// failure was a mishap.
 const ZONE: i32 = 4;
 
-/// What was asked, and whether it held.
+/// A value that was tried, and whether it held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     /// A value of the grid, in bytes.
@@ -39,14 +39,14 @@ pub struct Patience {
     pub first_stride: i32,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Try this value, in bytes.
     Probe {
         /// The value.
         value: u64,
-        /// What for.
+        /// The purpose.
         stage: Stage,
     },
     /// Found: this value held `held` times in a row; `below`, the next smaller one, failed.
@@ -72,7 +72,7 @@ pub enum Step {
     },
 }
 
-/// What a question is for.
+/// The purpose of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// To find one value that holds and one that fails.
@@ -85,7 +85,7 @@ pub enum Stage {
     Recheck,
 }
 
-/// What is known of one value.
+/// The answers of one value.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     held: u32,
@@ -117,7 +117,7 @@ impl Seen {
     }
 }
 
-/// What to do next, after these answers in the order in which they came.
+/// The next step, after these answers in the order in which they came.
 pub fn next(grid: &Grid, patience: &Patience, answers: &[Answer]) -> Step {
     let seen = seen(grid, answers);
     let floor = floor(&seen);
@@ -218,7 +218,7 @@ fn question(
     }
 }
 
-/// What was asked of a value that was found. The answer that chose it out of several is no proof of it. Each smaller
+/// The answers of a value that was found. The answer that chose it out of several is no proof of it. Each smaller
 /// value that held once was the smallest that held for a while, and failed as a candidate.
 fn proof(grid: &Grid, seen: &BTreeMap<i32, Seen>, found: i32) -> ProofRecord {
     let of = &seen[&found];

@@ -26,7 +26,7 @@ const START_STRIDE: i32 = 4;
 /// How far the search for the heap has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct HeapStanding {
-    /// What comes next, or what was found.
+    /// The next step, or the result.
     pub(super) step: Step,
     /// Whether what comes next is a start without load.
     pub(super) alone: bool,
@@ -36,7 +36,7 @@ pub(super) struct HeapStanding {
     pub(super) unit: u64,
 }
 
-/// Where the search for the heap stands after these trials.
+/// The state of the search for the heap after these trials.
 pub(super) fn heap_standing(course: &Course, trials: &[Trial], needs: &Needs) -> HeapStanding {
     let unit = heap_unit(course, needs);
     let direct = direct(course, trials, needs);

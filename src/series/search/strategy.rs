@@ -74,7 +74,7 @@ impl<'a> Search<'a> {
         plan
     }
 
-    /// What must hold in a trial of this stage: of a start without load, that the subject became ready.
+    /// The target of a trial of this stage; a start without load has none but to become ready.
     fn target(&self, stage: ProbeStage) -> &[Budget] {
         if stage == ProbeStage::HeapStart { &[] } else { &self.scenario.find.target }
     }

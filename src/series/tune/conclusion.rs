@@ -1,4 +1,4 @@
-//! What a tuning has found, by its scenario and its trials alone.
+//! The record of a tuning, by its scenario and its trials alone.
 
 use super::course::{Finish, Replayed, TuneStep};
 use super::outcome::{Means, Noise, Observed, counts, moment};
@@ -22,7 +22,7 @@ const COMPILED_AFTER_S: f64 = 60.0;
 /// An owner that changed by less is not shown, in bytes.
 const OWNER_MIN: f64 = 100.0 * 1024.0;
 
-/// What a tuning has found; `None` where there is no configuration.
+/// The record of a tuning; `None` where there is no configuration.
 pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<TuneRecord> {
     let tuner = Tuner::new(scenario).ok()?;
     let offered = tuner.offered(trials);
@@ -262,7 +262,7 @@ impl Conclusion<'_> {
         }
         let base = groups.iter().find(|of| of[0].remedies.is_empty()).map(|of| Means::of(of)).unwrap_or_default();
         let path: Vec<SettingRecord> = groups.iter().map(|of| self.setting(of, &base)).collect();
-        // Where CPU time is measured, a setting without it has no place among those that have a price.
+        // A setting without CPU time has no place among those that have it.
         let is_priced = path.iter().any(|of| of.cpu_ratio.is_some());
         let costs = |of: &SettingRecord| Some((of.bytes?, if is_priced { of.cpu_ratio? } else { 1.0 }));
         let held: Vec<&SettingRecord> = path.iter().filter(|of| of.holds && of.bytes.is_some()).collect();

@@ -588,9 +588,9 @@ impl<'c, 'o> Phases<'c, 'o> {
         self.fates.attempts.push(ConfirmationRecord { remedies, confirmed: unconfirmed.is_none(), blocks, why });
     }
 
-    /// Candidates that go after an attempt that failed: the one that costs most for what it saves where CPU time was the
-    /// reason, those that save little where the target broke, whose breaker is not known, and else the one that saves
-    /// least. None where the measure of CPU time is the reason, and no candidate.
+    /// Candidates that go after an attempt that failed: the one that costs most for what it saves where CPU time was
+    /// the reason, those that save little where the target broke, whose breaker is not known, and else the one that
+    /// saves least. None where the measure of CPU time is the reason, and no candidate.
     fn suspects(&self, winner: &Setting<'o>, unconfirmed: &Unconfirmed) -> Vec<Candidate<'o>> {
         let saved = |candidate: &Candidate<'o>| self.fates.saved(*candidate);
         let by_saving = |one: &Candidate<'o>, other: &Candidate<'o>| saved(one).total_cmp(&saved(other));

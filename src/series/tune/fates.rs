@@ -1,14 +1,14 @@
-//! What became of each candidate on a walk, in words and numbers, and of each attempt to confirm a setting.
+//! The fate of each candidate on a replay, in words and numbers, and the attempts to confirm a setting.
 
 use super::setting::Candidate;
 use crate::record::{ConfirmationRecord, Fate};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 
-/// What became of a candidate.
+/// The fate of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CandidateFate {
-    /// What became of it.
+    /// Its fate, in a word.
     pub(super) fate: Fate,
     /// The reason, with the numbers.
     pub(super) why: String,

@@ -1,5 +1,5 @@
-//! How outcomes are judged against the subject as it is: what a setting saves, why it is rejected, and what the pairs of
-//! a confirmation prove. Pure arithmetic.
+//! How outcomes are judged against the subject as it is: what a setting saves, why it is rejected, and what the pairs
+//! of a confirmation prove. Pure arithmetic.
 
 use super::fates::{CandidateFate, grew};
 use super::outcome::{Means, Noise, Observed};
@@ -14,7 +14,7 @@ use std::fmt;
 const DEVIATIONS: f64 = 1.5;
 /// An owner that no candidate moves counts where it moved by so many of its standard errors.
 const DEVIATIONS_OTHERS: f64 = 4.0;
-/// Of what the Java heap holds, the share by which two trials may differ for no reason.
+/// The share of the Java heap by which two trials may differ for no reason.
 const HEAP_SHARE: f64 = 0.25;
 /// An owner that grew by less is not looked into, in bytes.
 const GROWN_MIN: f64 = 2.0 * MIB as f64;

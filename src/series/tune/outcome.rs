@@ -1,4 +1,4 @@
-//! What a trial of a tuning says in numbers.
+//! The outcome of a trial of a tuning, in numbers; means and noise of several.
 
 use crate::owner::Owner;
 use crate::record::{Mark, Outcome, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
@@ -6,7 +6,7 @@ use crate::scenario::{MarkPoint, Objective};
 use crate::series::search::cpu_per_request;
 use std::collections::BTreeMap;
 
-/// What a trial says in numbers.
+/// The outcome of a trial, in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Observed {
     /// Which part of the tuning it was for.
@@ -19,13 +19,13 @@ pub(super) struct Observed {
     pub(super) holds: bool,
     /// Whether the subject did not even become ready.
     pub(super) refused: bool,
-    /// What was missed.
+    /// The targets that it missed.
     pub(super) why: Vec<String>,
     /// Whether each change was in force, where that is known.
     pub(super) not_in_force: Vec<String>,
     /// The objective in bytes; `None` where it was not weighed.
     pub(super) bytes: Option<f64>,
-    /// What each owner held at the same moment, in bytes.
+    /// The bytes of each owner at the same moment.
     pub(super) owners: BTreeMap<Owner, f64>,
     /// CPU time of a request in seconds.
     pub(super) cpu_s: Option<f64>,
@@ -34,7 +34,7 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// Of a trial that counts; `None` for one that was discarded, and for one that is none of a tuning.
+    /// The outcome of a trial that counts; `None` for a discarded one, and outside of a tuning.
     pub(super) fn of(trial: &Trial, objective: Objective) -> Option<Self> {
         let TuneTrialRecord { stage, remedies, verdict, why, not_in_force, seconds, .. } = trial.tuned.clone()?;
         if verdict == ProbeVerdict::Discarded {
@@ -93,7 +93,7 @@ fn accounts<'a>(outcomes: &[&'a Observed]) -> Vec<&'a BTreeMap<Owner, f64>> {
     outcomes.iter().map(|of| &of.owners).filter(|owners| !owners.is_empty()).collect()
 }
 
-/// What an owner holds by an account: one that it does not name holds nothing.
+/// The bytes of an owner by an account: an owner that it does not name holds nothing.
 fn held(account: &BTreeMap<Owner, f64>, owner: Owner) -> f64 {
     account.get(&owner).copied().unwrap_or(0.0)
 }
@@ -101,18 +101,18 @@ fn held(account: &BTreeMap<Owner, f64>, owner: Owner) -> f64 {
 /// The means of several outcomes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Means {
-    /// Of the objective; says nothing where `trials` is 0.
+    /// Mean of the objective; says nothing where `trials` is 0.
     pub(super) bytes: f64,
-    /// Of each owner, by the outcomes that have an account; empty where none has.
+    /// Mean of each owner, by the outcomes that have an account; empty where none has.
     pub(super) owners: BTreeMap<Owner, f64>,
-    /// Of the CPU time of a request; `None` where one of them has none.
+    /// Mean CPU time of a request; `None` where one of them has none.
     pub(super) cpu_s: Option<f64>,
     /// How many were weighed, with an account where any of them has one.
     pub(super) trials: usize,
 }
 
 impl Means {
-    /// Of outcomes. One that was not weighed is left out of the means: it does not count as 0.
+    /// The means of outcomes. A trial that was not weighed is left out: it does not count as 0.
     pub(super) fn of(outcomes: &[&Observed]) -> Self {
         let mean = |values: &mut dyn Iterator<Item = f64>| {
             let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
@@ -134,7 +134,7 @@ impl Means {
         }
     }
 
-    /// What these owners hold; all of the objective where none is named, and where no account names any.
+    /// The bytes of these owners; the whole objective where none is named, and where no account names any.
     pub(super) fn held_by(&self, owners: &[Owner]) -> f64 {
         if owners.is_empty() || self.owners.is_empty() {
             return self.bytes;
@@ -154,11 +154,11 @@ impl Means {
 /// How far fresh processes of one setting differ: standard deviations of one trial.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Noise {
-    /// Of the objective, in bytes.
+    /// Deviation of the objective, in bytes.
     pub(super) bytes: f64,
-    /// Of each owner, in bytes.
+    /// Deviation of each owner, in bytes.
     pub(super) owners: BTreeMap<Owner, f64>,
-    /// Of the CPU time of a request, as a share.
+    /// Deviation of the CPU time of a request, as a share.
     pub(super) cpu: f64,
     /// Whether CPU time was measured at all.
     pub(super) has_cpu: bool,
@@ -170,7 +170,7 @@ const OWNER_MIN: f64 = 0.35 * 1024.0 * 1024.0;
 const CPU_MIN: f64 = 0.004;
 
 impl Noise {
-    /// Of outcomes of one setting.
+    /// The noise of outcomes of one setting.
     pub(super) fn of(outcomes: &[&Observed]) -> Self {
         let means = Means::of(outcomes);
         let values =
@@ -186,7 +186,7 @@ impl Noise {
         }
     }
 
-    /// Of the sum of these owners; of the objective where none is named.
+    /// Deviation of the sum of these owners; of the objective where none is named.
     pub(super) fn of_owners(&self, owners: &[Owner]) -> f64 {
         if owners.is_empty() {
             return self.bytes;

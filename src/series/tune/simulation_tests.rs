@@ -18,7 +18,7 @@ const RETAINED_NOISE: f64 = 2.1;
 const CPU_NOISE: f64 = 0.007;
 const PRICE: f64 = 0.02;
 
-/// What a remedy truly does.
+/// The true effect of a remedy.
 #[derive(Debug, Clone, Default)]
 struct Effect {
     /// MiB that it takes away, by owner; negative where it adds.
@@ -133,7 +133,7 @@ impl World {
         self.effects.iter().zip(set).filter_map(|(effect, is_set)| is_set.then_some(effect))
     }
 
-    /// What every owner truly holds, in MiB.
+    /// The true MiB of every owner.
     fn truth(&self, setting: &Setting<'_>) -> BTreeMap<Owner, f64> {
         let mut owners = self.owners.clone();
         for effect in self.effects(setting) {
@@ -213,7 +213,7 @@ impl World {
     }
 }
 
-/// What many worlds say of the method.
+/// The results of the method over many worlds.
 #[derive(Debug, Default)]
 struct Summary {
     trials: f64,

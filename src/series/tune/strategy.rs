@@ -13,7 +13,7 @@ use crate::series::search::{DISCARDED_MAX, Ruling, discarded};
 use crate::series::{Made, NextTrial, Strategy};
 use crate::units::{Bytes, MIB};
 
-/// Of what a closed model reaches, the constant rate that takes its place: the server keeps up, and is far from idle.
+/// The constant rate in the place of a closed model, as a share of its rate: the server keeps up, and is far from idle.
 const RATE_SHARE: f64 = 0.75;
 
 /// Tunes the one configuration of a scenario.
@@ -63,7 +63,7 @@ impl<'a> Tuner<'a> {
         }
     }
 
-    /// What closed phases get a constant rate for.
+    /// The closed phases that get a constant rate.
     fn closed(&self) -> Vec<&str> {
         if self.scenario.tune.closed { Vec::new() } else { self.scenario.load.closed_phases().collect() }
     }
@@ -105,7 +105,7 @@ impl<'a> Tuner<'a> {
         reached.map(|phase| PhaseRate { phase: phase.name.clone(), rate_per_s: rate(phase.achieved_per_s) }).collect()
     }
 
-    /// What cannot be done in the time that is given, once it is known how long a trial takes.
+    /// Refuses a time that is too short for a confirmation, once it is known how long a trial takes.
     fn check_time(&self, trials: &[Trial]) -> Result<()> {
         let Some(minutes) = self.scenario.tune.minutes else { return Ok(()) };
         let counted: Vec<&TuneTrialRecord> =

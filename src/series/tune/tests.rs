@@ -17,10 +17,10 @@ use crate::units::MIB;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What leaves out the second compiler.
+/// The option that leaves out the second compiler.
 const FIRST: &str = "-XX:TieredStopAtLevel=1";
 
-/// What is known of its CPU time.
+/// How its CPU time is measured.
 #[derive(Debug, Clone, Copy)]
 enum Cpu {
     Measured,
@@ -33,7 +33,7 @@ enum Cpu {
 #[derive(Debug, Clone)]
 struct Server {
     live: u64,
-    /// What the heap grows to where nothing bounds it.
+    /// The size that the heap grows to where nothing bounds it.
     greed: u64,
     retained: u64,
     noise: f64,
@@ -239,7 +239,7 @@ fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
     assert_eq!(confirming.count(), 10);
 }
 
-/// What was decided by the first trials is not decided otherwise by later ones.
+/// A decision of the first trials is not changed by later ones.
 #[test]
 fn a_tuning_goes_on_where_it_was_cut_off() {
     let scenario = asked(OPEN, &Tuning::default()).unwrap();
@@ -249,7 +249,7 @@ fn a_tuning_goes_on_where_it_was_cut_off() {
     for (count, plan) in server.plans.iter().enumerate() {
         let next = crate::series::Strategy::next(&tuner, &trials[..count]).unwrap();
         assert_eq!(next.plan, *plan, "after {count} trials");
-        // What is said meanwhile is said without a panic, and proves nothing yet.
+        // The record of an unfinished tuning is made without a panic, and proves nothing yet.
         let record = found(&scenario, &trials[..count]).unwrap();
         assert_ne!(record.outcome, TuneOutcome::Proved, "after {count} trials");
     }
