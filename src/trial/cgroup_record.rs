@@ -1,4 +1,4 @@
-//! What the memory cgroup of a subject counted, as it is recorded: its peak, what cannot be dropped, what was dropped
+//! The record of the memory cgroup of a subject: its peak, what cannot be dropped, what was dropped
 //! and read again, and which file pages somebody else has paid for.
 
 use super::world::RunningSubject;

@@ -17,12 +17,12 @@ use crate::subject::{check_port_free, cpus, free_ports, image, jdk, launch};
 use crate::weigh::Identity;
 use std::path::Path;
 
-/// What a trial yields, however it ended.
+/// The yield of a trial, however it ended.
 #[derive(Debug)]
 pub struct Conducted {
     /// All that was measured before it ended.
     pub trial: Trial,
-    /// What stopped it before its plan was done.
+    /// The error that stopped it before its plan was done.
     pub error: Option<Error>,
 }
 
@@ -81,7 +81,7 @@ fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Si
     carry_out(stage, plan, Prepared { launch, agent, work, shares_cpus, afresh: Some(&afresh) }, trial, sink)
 }
 
-/// What a trial is carried out with.
+/// A trial that is ready to start.
 pub(super) struct Prepared<'a> {
     pub(super) launch: Launch,
     /// The agent that the subject is started with, if it is.
@@ -164,7 +164,7 @@ fn agent_in(folder: &WorkFolder) -> Result<Standing> {
     prepared.map_err(|cause| Error::machine(cause.to_string()).hint("leave `netty: true` out of the scenario"))
 }
 
-/// What a command line is made of beside its plan.
+/// The parts of a command line beside its plan.
 pub(super) struct Given<'a> {
     pub(super) cpus: &'a CpuPlan,
     pub(super) work: Option<&'a Path>,
@@ -244,7 +244,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// What the JVM is and whether it does as it was told, and direct memory on the timeline, where Native Memory
+    /// Describes the JVM and checks its options; and begins direct memory on the timeline, where Native Memory
     /// Tracking knows it. After the first mark, so that asking is not in it; `allocator` is the one that it saw.
     fn identify(&mut self, allocator: Option<String>) {
         let (plan, cpus, doubts) = (self.plan, self.subject_cpus(), &mut *self.notes.doubts);
@@ -261,13 +261,13 @@ impl Trialling<'_> {
         let cores = self.stage.machine.cores;
         doubts.extend(doubts::of_collector(&jvm, &asked, cpus, cores));
         self.notes.trial.jvm = Some(jvm);
-        // Where the JVM's own counters are read from outside, it need not be asked.
+        // A JVM whose own counters are read from outside need not be asked.
         let asks = plan.configuration.nmt == Nmt::Summary && self.scales.inside().direct.is_none();
         let attached = self.scales.attached().filter(|_| asks);
         attached.into_iter().for_each(|attach| self.reports.watch_direct(attach));
     }
 
-    /// What can be told of the JVM without a word to it.
+    /// The description of the JVM as far as it needs no question.
     fn describe(&mut self) {
         let options = self.plan.configuration.jvm_options();
         let complaints = self.subject.output().complaints();

@@ -45,7 +45,7 @@ impl From<load::Interval<'_>> for Interval {
     }
 }
 
-/// What comes from the thread of a load.
+/// A message from the thread of a load.
 pub(super) enum Told {
     /// About a second of it.
     Interval(Box<Interval>),

@@ -1,4 +1,4 @@
-//! What makes a trial hopeless: bounds for each phase, beyond which what is searched for can no longer be. Pure: the
+//! The guard of a trial: bounds for each phase, beyond which the target can no longer hold. Pure: the
 //! conductor tells of each second of the load, and asks.
 
 use super::driving::Interval;
@@ -24,7 +24,7 @@ pub(super) fn ended_early(hopeless: &Missed) -> Error {
 pub(super) struct Guarding {
     /// The phase under way, where it has bounds.
     watch: Option<Watch>,
-    /// What made going on hopeless, once something has.
+    /// The reason why the trial is hopeless, once there is one.
     hopeless: Option<Missed>,
 }
 
@@ -53,7 +53,7 @@ impl Guarding {
         self.hopeless()
     }
 
-    /// What has made going on hopeless.
+    /// The reason why the trial is hopeless.
     pub(super) fn hopeless(&self) -> Option<&Missed> {
         self.hopeless.as_ref()
     }
@@ -80,7 +80,7 @@ struct Watch {
 #[derive(Debug, Clone, Copy, Default)]
 struct Plan {
     seconds: Option<f64>,
-    /// Of a closed model, whose connections have nothing left to send one after the other.
+    /// Requests of a closed model, whose connections run out of work one after the other.
     requests: Option<u64>,
 }
 
@@ -119,7 +119,7 @@ impl Watch {
         }
     }
 
-    /// What makes going on hopeless, if anything does.
+    /// The reason why the trial is hopeless, if there is one.
     fn hopeless(&self, now_ns: u64) -> Option<Missed> {
         self.too_many_failed().or_else(|| self.too_late()).or_else(|| self.too_slow()).or_else(|| self.too_long(now_ns))
     }

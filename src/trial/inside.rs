@@ -1,6 +1,6 @@
-//! What the heap holds, after everything was measured: live objects by class, and a heap dump. Both collect, so nothing
-//! that is weighed may follow them. What grew is told against a JVM that is started for that alone, once the one that
-//! was weighed has ended: a collection before the load would change what the load finds.
+//! The contents of the heap, after everything was measured: live objects by class, and a heap dump. Both collect, so
+//! nothing that is weighed may follow them. What grew is told against a JVM that is started for that alone, once the
+//! one that was weighed has ended: a collection before the load would change what the load finds.
 
 use super::event::{Event, Sink};
 use super::trialling::Trialling;
@@ -16,7 +16,7 @@ use crate::weigh::{DEAF, Sources, live_objects, price_of_dump, price_of_objects}
 /// Makes the command line of a fresh JVM like the one that was weighed, with its folder.
 pub(super) type Afresh<'a> = &'a dyn Fn() -> Result<(Launch, Option<WorkFolder>)>;
 
-/// Where doubts about the end of a trial belong.
+/// The place of doubts about the end of a trial.
 const THE_END: &str = "the end";
 
 impl Trialling<'_> {
@@ -40,7 +40,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// What was found; why it was not is noted as a doubt.
+    /// The result; a failure is noted as a doubt.
     fn noted<T>(&mut self, what: &str, found: std::result::Result<T, String>) -> Option<T> {
         found.map_err(|why| self.notes.doubts.push(failed(what, &why))).ok()
     }

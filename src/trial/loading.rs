@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// What is driven, and how.
+/// The plan of a load: its target, its phases, its conditions.
 #[derive(Debug)]
 pub struct Loading<'a> {
     /// The server.
@@ -30,7 +30,7 @@ pub struct Loading<'a> {
     pub host: String,
     /// How the server is spoken to over TLS, if it is.
     pub tls: Option<Tls>,
-    /// What is done to it, in order.
+    /// The phases, in order.
     pub load: &'a [Phase],
     /// Seeds everything drawn at random.
     pub seed: u64,
@@ -42,7 +42,7 @@ pub struct Loading<'a> {
     pub cpus: Option<Vec<u32>>,
     /// Rows to keep of each measured phase.
     pub rows_max: usize,
-    /// What must hold in each measured phase.
+    /// Conditions of each measured phase.
     pub require: &'a [Condition],
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
@@ -55,7 +55,7 @@ pub enum LoadEvent<'a> {
     PhaseStarted {
         /// The phase.
         phase: &'a Phase,
-        /// What happens in it, in words.
+        /// Its work, in words.
         description: String,
     },
     /// About a second of a phase of work.
@@ -80,7 +80,7 @@ pub enum LoadEvent<'a> {
     },
 }
 
-/// What a load yields, however it ended.
+/// The yield of a load, however it ended.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// In the order they ran.
@@ -91,7 +91,7 @@ pub struct Loaded {
     pub thresholds: Vec<ThresholdRecord>,
     /// Reasons to distrust its numbers.
     pub doubts: Vec<Doubt>,
-    /// What stopped it before its plan was done.
+    /// The error that stopped it before its plan was done.
     pub error: Option<Error>,
 }
 
@@ -100,7 +100,7 @@ pub fn is_measured(phase: &Phase) -> bool {
     phase.kind.works() && !phase.is_warmup()
 }
 
-/// What all phases of a load share.
+/// The state that all phases of a load share.
 struct Course<'a> {
     loading: &'a Loading<'a>,
     control: Arc<Control>,

@@ -64,7 +64,7 @@ pub(super) struct Answers {
     pub(super) service_ms: u64,
     /// Gives up after this long, with this sentence.
     pub(super) gives_up: Option<(Duration, &'static str)>,
-    /// What TLS said, and whether the sentence says the same.
+    /// The error of TLS, and whether the sentence says the same.
     pub(super) tls: Option<(&'static str, bool)>,
     /// From being stopped to the last word; `None`: never.
     pub(super) stops_within: Option<Duration>,
@@ -72,7 +72,7 @@ pub(super) struct Answers {
     pub(super) error: Option<Error>,
 }
 
-/// What becomes of a JVM that is asked.
+/// The reply of a JVM to a question.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Asked {
     Obeys,
@@ -89,14 +89,14 @@ pub(super) struct Drives {
     pub(super) left: usize,
 }
 
-/// What happens in a trial. Times are since the start of the command.
+/// An event of the script. Times are since the start of the command.
 #[derive(Debug, Clone)]
 pub(super) struct Script {
     /// `None`: never.
     pub(super) ready: Option<Duration>,
     pub(super) others: Vec<u32>,
     pub(super) happenings: Vec<(Duration, Happening)>,
-    /// What happens after it is told to go on for the nth time, and how much later.
+    /// Events after it is told to go on for the nth time, and how much later.
     pub(super) on_go: Vec<Vec<(Duration, Happening)>>,
     pub(super) limit: Option<Bytes>,
     /// After TERM; `None` where it has to be killed.
@@ -159,7 +159,7 @@ struct State {
     output: Output,
     launch: Launch,
     cgroup: Cgroup,
-    /// What is still to happen.
+    /// The events still to come.
     due: RefCell<Vec<(Duration, Happening)>>,
     dead: Cell<Option<Exit>>,
     oom_kills: Cell<u64>,
@@ -167,7 +167,7 @@ struct State {
     loaded: Cell<bool>,
     collected_at: Cell<Option<Duration>>,
     goes: Cell<usize>,
-    /// What was asked of the world, in order.
+    /// The calls of the world, in order.
     calls: RefCell<Vec<String>>,
 }
 
@@ -656,12 +656,12 @@ impl RunningDriver for Driver {
     }
 }
 
-/// What became of a trial in a made-up world.
+/// The result of a trial in a made-up world.
 pub(super) struct Made {
     pub(super) conducted: Conducted,
-    /// What was asked of the world, in order.
+    /// The calls of the world, in order.
     pub(super) calls: Vec<String>,
-    /// What the sink was told, but for samples.
+    /// The events that the sink received, but for samples.
     pub(super) events: Vec<String>,
     /// Samples by the phase they were told in; "" outside of one.
     pub(super) samples: Vec<(String, Sample)>,

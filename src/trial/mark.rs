@@ -14,14 +14,14 @@ use std::time::Duration;
 const SETTLED_FOR: Duration = Duration::from_millis(400);
 /// A heap that is still given back after this is weighed as it is.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
-/// What a collection finds unreachable, cleaners free on a thread of their own; the next collection shows it.
+/// Cleaners free on a thread of their own what a collection finds unreachable; the next collection shows it.
 const BETWEEN_COLLECTIONS: Duration = Duration::from_millis(100);
 /// Between two looks at RSS.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Threads come and go; less than this is no change.
 const STILL_BYTES: u64 = 256 << 10;
 
-/// What was done before a mark.
+/// The state of the heap at a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prepared {
     /// Nothing that tells what of the heap is reachable.
@@ -34,7 +34,7 @@ enum Prepared {
     Trimmed,
 }
 
-/// What the JVM is asked to do before a mark.
+/// The order to the JVM before a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Nothing,
@@ -114,7 +114,7 @@ impl Trialling<'_> {
         failed: Vec<String>,
     ) -> Option<String> {
         if self.stage.interrupted() {
-            // What the user has cut short is not the state that was to be weighed.
+            // A phase that the user cut short is not the state that was to be weighed.
             self.doubt_reads(name, failed);
             return None;
         }
@@ -167,7 +167,7 @@ impl Trialling<'_> {
         self.notes.doubts.extend(failed.into_iter().map(doubt));
     }
 
-    /// What a mark needs to be done before it; `None` where it cannot be.
+    /// Prepares the heap for a mark; `None` where that fails.
     fn prepare(&mut self, before: Before, failed: &mut Vec<String>) -> Option<Prepared> {
         let (command, what, times) = match before {
             Before::Nothing => return Some(Prepared::AsItIs),

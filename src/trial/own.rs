@@ -130,7 +130,7 @@ impl Trialling<'_> {
         let counters = counters(marker);
         let begins = index + 1 < own.phases.len();
         let waits = waits(marker);
-        // Who does not wait works while it is weighed: that is part of its phase.
+        // A subject that does not wait works while it is weighed: that is part of its phase.
         let early = (begins && !waits).then(|| self.snapshot());
         let lay = self.stage.clock.now().saturating_sub(marker.at);
         self.mark_at(name, own.collect(), counters.clone());
@@ -188,7 +188,7 @@ impl Trialling<'_> {
             }
             if self.has_died() {
                 let error = self.died_at_work(own, index);
-                // What it counted last is read by now.
+                // Its last counts are read by now.
                 self.next_marker(begun.as_deref_mut());
                 return Err(place(error));
             }

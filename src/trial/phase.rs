@@ -24,7 +24,7 @@ const ROWS_MAX: usize = 5000;
 /// Failed requests kept beside them, so that a few among a million are seen.
 const ROWS_FAILED_MAX: usize = 1000;
 
-/// What came of a phase, before the resources are added to its record.
+/// The result of a phase, before the resources are added to its record.
 pub(super) struct Ran {
     pub(super) record: PhaseRecord,
     /// CPU time of an outside driver.
@@ -34,7 +34,7 @@ pub(super) struct Ran {
     pub(super) doubts: Vec<Doubt>,
     /// Single requests.
     rows: Vec<Row>,
-    /// What TLS said, where nothing else tells it.
+    /// The error of TLS, where nothing else tells it.
     tls: Option<String>,
 }
 
@@ -131,7 +131,7 @@ impl Trialling<'_> {
     /// Has the load engine at work and looks after everything else meanwhile.
     ///
     /// # Errors
-    /// What makes the whole phase impossible.
+    /// The error that makes the whole phase impossible.
     pub(super) fn work(&mut self, name: &str, work: &Work) -> Result<Ran> {
         let subject = &self.plan.subject;
         let plan = Plan {

@@ -22,14 +22,14 @@ use crate::weigh::{Cost, Scales, Sources};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// Where all that is learned of a trial goes.
+/// The notes of a trial: all that is learned of it.
 pub(super) struct Notes<'a> {
     pub(super) trial: &'a mut Trial,
     pub(super) doubts: &'a mut Vec<Doubt>,
     pub(super) sink: &'a mut dyn Sink,
 }
 
-/// What the timeline showed.
+/// The peaks of the timeline.
 #[derive(Debug, Default)]
 pub(super) struct Peaks {
     /// Highest RSS since it was last set to 0.
@@ -46,7 +46,7 @@ pub(super) struct Trialling<'a> {
     pub(super) stage: Stage<'a>,
     pub(super) notes: Notes<'a>,
     pub(super) subject: &'a mut dyn RunningSubject,
-    /// Where it listens.
+    /// Its address.
     pub(super) address: SocketAddr,
     pub(super) scales: Box<dyn Scales>,
     pub(super) reports: Box<dyn Reports>,
@@ -97,7 +97,7 @@ impl<'a> Trialling<'a> {
         Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers, live: None })
     }
 
-    /// What the load has left in the cgroup and in the hands of the subject; noted once.
+    /// The state that the load has left in the cgroup and in the subject; noted once.
     pub(super) fn note_load(&mut self) {
         let (trial, clock) = (&mut *self.notes.trial, &self.stage.clock);
         if trial.cgroup.is_none() {

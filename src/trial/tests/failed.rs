@@ -1,4 +1,4 @@
-//! What is weighed after a phase that failed or was interrupted, and what is not.
+//! Marks after a phase that failed or was interrupted.
 
 use super::super::made_up::{Drives, WEIGHING};
 use super::*;

@@ -1,4 +1,5 @@
-//! What the heap holds at the end: asked for after everything that is weighed; of a fresh JVM, after the other ended.
+//! The contents of the heap at the end: asked for after everything that is weighed; of a fresh JVM, after the other
+//! ended.
 
 use super::super::made_up::Asked;
 use super::*;

@@ -1,4 +1,4 @@
-//! What holds of every trial, whatever happens: it ends in bounded time, ends its subject once, and loses nothing that
+//! Laws of every trial, whatever happens: it ends in bounded time, ends its subject once, and loses nothing that
 //! it had measured before.
 
 use super::super::made_up::Asked;

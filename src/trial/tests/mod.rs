@@ -47,7 +47,7 @@ fn kind(made: &Made) -> Option<ErrorKind> {
     made.conducted.error.as_ref().map(|error| error.kind)
 }
 
-/// What holds of every trial whose subject was started.
+/// Laws of every trial whose subject was started.
 fn check(made: &Made) {
     let count = |what: &str| made.calls.iter().filter(|call| *call == what).count();
     assert_eq!((count("start"), count("end")), (1, 1), "{:?}", made.calls);
@@ -55,7 +55,7 @@ fn check(made: &Made) {
     let trial = &made.conducted.trial;
     assert!(trial.end.is_some());
     assert_eq!(made.conducted.error.is_none(), trial.outcome == Outcome::Completed);
-    // What a sink was told is what the record has.
+    // The sink received the marks that the record has.
     let told = |what: &str| -> Vec<String> {
         made.events.iter().filter_map(|event| event.strip_prefix(what)).map(str::to_owned).collect()
     };

@@ -60,7 +60,7 @@ fn a_phase_that_is_cut_short_says_by_what() {
     assert_eq!(cut_short(&interrupted), [None, Some("it was interrupted")]);
     let died = made(Script::default().with(ms(3000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
     assert_eq!((cut_short(&died), kind(&died)), (vec![None, Some("the subject died")], Some(ErrorKind::Subject)));
-    // Who dies while the load gives up is the reason for it.
+    // A subject that dies while the load gives up is the reason for it.
     let both = made(gives_up.with(ms(1000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
     assert_eq!(cut_short(&both), [Some("the subject died")]);
 }
