@@ -1,4 +1,4 @@
-//! Where a subject answers of which nobody said so: the ports it listens on are read from the kernel, and usual paths
+//! The address of a subject that was not named: the ports it listens on are read from the kernel, and usual paths
 //! are asked there until one is answered with 200.
 
 use super::probe::{self, HttpQuestion};
@@ -19,10 +19,10 @@ const PORTS_MAX: usize = 8;
 const SAID_LINES: usize = 10;
 const GOOD: u16 = 200;
 const GOOD_OF_HEALTH: std::ops::Range<u16> = 200..300;
-/// What a server that is not ready says (RFC 9110, section 15.6.4).
+/// The status of a server that is not ready (RFC 9110, section 15.6.4).
 const NOT_YET: u16 = 503;
 
-/// What is asked, in this order.
+/// The questions, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usual {
     /// Paths of pages.
@@ -33,7 +33,7 @@ pub struct Usual {
     pub told_port: bool,
 }
 
-/// Where a subject answers.
+/// The address at which a subject answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstAnswer {
     /// The port.
@@ -44,7 +44,7 @@ pub struct FirstAnswer {
     pub page: String,
     /// The pages that were asked, itself the last.
     pub asked: Vec<String>,
-    /// What these answered, in words.
+    /// The answers, in words.
     pub answered: String,
     /// The path where it says that it is well, if one was answered with 200.
     pub health: Option<String>,
@@ -164,7 +164,7 @@ impl Look {
         self.first(|answer| answer.is_page).filter(|_| last || !self.is_starting())
     }
 
-    /// Where it says that it is well, where there is no page.
+    /// The page of its health, where there is no other page.
     fn health(&self) -> Option<FirstAnswer> {
         self.first(|_| true)
     }

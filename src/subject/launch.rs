@@ -47,7 +47,7 @@ pub struct Launch {
     pub cpus: Option<Vec<u32>>,
     /// Memory limit.
     pub limit: Option<Bytes>,
-    /// What the program is.
+    /// The kind of the program.
     pub kind: Kind,
     /// Which processes of the subject are weighed.
     pub processes: Processes,
@@ -57,7 +57,7 @@ pub struct Launch {
     pub port: u16,
     /// The block of ports that begins with `port`.
     pub ports: Ports,
-    /// What shows that the subject is ready.
+    /// The sign that the subject is ready.
     pub ready: Ready,
     /// The one status over HTTP that shows readiness, where the load expects it; else any below 400 does.
     pub ready_status: Option<u16>,
@@ -73,7 +73,7 @@ pub struct Launch {
     pub container: Option<Container>,
 }
 
-/// What is decided for one trial only.
+/// The port, folder, CPUs and JDK of one trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place<'a> {
     /// The port; the first of a block.
@@ -192,7 +192,7 @@ impl Launch {
         Ok(Self { container, ..Self::of(subject, configuration, place, argv, options_passed) })
     }
 
-    /// What the guardian is to start, where the subject has a cgroup of ours, or somebody else keeps it.
+    /// The order to the guardian, where the subject has a cgroup of ours, or somebody else keeps it.
     pub(super) fn order(&self, cgroup: Option<&Path>, keeper: Option<&Keeper>) -> Order {
         let mut argv = self.argv.clone();
         let mut cpus = self.cpus.clone();
@@ -229,7 +229,7 @@ pub fn needs_work(subject: &Subject, configuration: &Configuration) -> bool {
     subject.command.iter().chain(env).any(|word| word.contains("{work}"))
 }
 
-/// What the placeholders stand for.
+/// The values of the placeholders.
 struct Values<'a> {
     options: &'a [String],
     port: u16,
@@ -359,7 +359,7 @@ fn pass_options(
     OptionsPassed::ByVariable(name.to_owned())
 }
 
-/// What is set on top of Loadline's own environment.
+/// Variables on top of Loadline's own environment.
 #[derive(Default)]
 struct Environment(Vec<(String, String)>);
 

@@ -56,7 +56,7 @@ struct Probe {
     addresses: Vec<SocketAddr>,
     /// The address that answered.
     answered: Option<SocketAddr>,
-    /// What the last probe saw that showed no readiness, in words.
+    /// The last probe that showed no readiness, in words.
     seen: Option<String>,
     /// Whether that was an answer of HTTP.
     other_status: bool,
@@ -289,7 +289,7 @@ fn of_several(probes: &[Probe]) -> String {
     }
 }
 
-/// What runs, whether it is a JVM, and where it listens instead.
+/// The running program, whether it is a JVM, and the ports that it listens on instead.
 fn describe(running: &Running, probes: &[Probe], error: Error) -> Error {
     let launch = running.launch();
     let processes = running.processes();

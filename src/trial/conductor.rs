@@ -244,7 +244,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// Describes the JVM and checks its options; and begins direct memory on the timeline, where Native Memory
+    /// Describes the JVM, checks its options, and begins direct memory on the timeline, where Native Memory
     /// Tracking knows it. After the first mark, so that asking is not in it; `allocator` is the one that it saw.
     fn identify(&mut self, allocator: Option<String>) {
         let (plan, cpus, doubts) = (self.plan, self.subject_cpus(), &mut *self.notes.doubts);
