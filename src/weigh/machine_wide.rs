@@ -21,7 +21,7 @@ pub struct Candidates {
 pub struct Candidate {
     /// Process id, as seen from here.
     pub pid: u32,
-    /// What it runs, as far as its command line tells.
+    /// Its program, as far as its command line tells.
     pub name: String,
 }
 

@@ -28,10 +28,10 @@ pub struct Weighing {
     pub asking: Asking,
 }
 
-/// What a weighing yields.
+/// A JVM with its account.
 #[derive(Debug)]
 pub struct Weighed {
-    /// What the JVM says of itself.
+    /// The JVM's description of itself.
     pub jvm: Jvm,
     /// Its command line.
     pub command: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Weighed {
     pub doubts: Vec<Doubt>,
 }
 
-/// What a running JVM is asked for after it was weighed, which makes it collect.
+/// Questions after the weighing that make the JVM collect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Collecting {
     /// The live objects by class.
@@ -156,17 +156,17 @@ impl Collecting {
 /// Why nothing is said.
 pub(crate) const DEAF: &str = "the JVM cannot be asked";
 
-/// Of which size a heap is, in words.
+/// The size of a heap, in words.
 fn heap_in_use(used: Option<u64>) -> String {
     used.map_or("a heap of unknown size".to_owned(), |bytes| format!("a heap with {} in use", Bytes(bytes)))
 }
 
-/// What asking for live objects costs the JVM, said before it is asked.
+/// The price of asking for live objects, told before it is asked.
 pub(crate) fn price_of_objects(used: Option<u64>) -> String {
     format!("live objects: a full collection of {} now, while the JVM stands still", heap_in_use(used))
 }
 
-/// What a heap dump costs, said before it is written.
+/// The price of a heap dump, told before it is written.
 pub(crate) fn price_of_dump(used: Option<u64>, path: &Path) -> String {
     let heap = heap_in_use(used);
     let path = path.display();

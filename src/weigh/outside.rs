@@ -29,19 +29,19 @@ pub(crate) struct Outside {
     allocation: Option<Allocation>,
     direct: Option<DirectTimeline>,
     cgroup: Option<MemoryCgroup>,
-    /// What bounds parts of it, by its flags.
+    /// Bounds of parts of it, by its flags.
     pub(crate) ceilings: Ceilings,
-    /// What it says of itself.
+    /// Its description of itself.
     pub(crate) identity: JvmIdentity,
     /// `G1`; `None` where its flags do not tell.
     pub(crate) collector: Option<&'static str>,
     /// Its main class or archive, else the kernel's name of it.
     pub(crate) name: String,
-    /// What cannot be read, and why.
+    /// Sources that cannot be read, with the reasons.
     pub(crate) missing: Vec<Unavailable>,
 }
 
-/// What may not grow further than this; `None` where nothing bounds it, or that is not known.
+/// Bounds of parts of the memory; `None` where nothing bounds it, or that is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ceilings {
     pub(crate) heap: Option<Bytes>,

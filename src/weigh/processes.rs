@@ -28,7 +28,7 @@ const OTHERS_MAX: usize = 200;
 
 /// The processes of a subject.
 pub(crate) struct Processes {
-    /// Where it says that the subject is no JVM, none of them is asked anything.
+    /// The kind of subject: of one that is no JVM no process is asked anything.
     kind: Kind,
     clock: Clock,
     asking: Asking,
@@ -210,7 +210,7 @@ impl Member {
         self.watched.process.pid()
     }
 
-    /// What names a process for good.
+    /// The identity of a process, which no other has.
     fn identity(&self) -> (u32, u64) {
         (self.pid(), self.watched.process.start_ticks())
     }
@@ -219,7 +219,7 @@ impl Member {
         self.identity() == (process.pid, process.started_ticks)
     }
 
-    /// That it ended, where an earlier mark has it: the next one weighs less.
+    /// A doubt that it ended, where an earlier mark has it: the next one weighs less.
     fn ended(&self, at: &str) -> Option<Doubt> {
         let (pid, name, at) = (self.pid(), self.name.clone(), at.to_owned());
         self.weighed.then_some(Doubt::ProcessEnded { pid, name, at })
@@ -259,7 +259,7 @@ impl Member {
         why.map(|why| format!("no `{command}` in the JVM with pid {}: {why}", self.pid()))
     }
 
-    /// What it has used up so far.
+    /// Its spending so far.
     fn used(&mut self) -> Spending {
         let clock = self.watched.clock;
         let sample = self.watched.counters.as_mut().and_then(|counters| counters.sample(&clock).ok());

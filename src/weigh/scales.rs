@@ -1,5 +1,5 @@
-//! What weighs a subject under way: all that a trial asks of its processes. Behind it stands the list of its processes,
-//! or, where a trial is tested, what is made up.
+//! The scales of a subject under way: all that a trial asks of its processes. Behind it stands the list of its
+//! processes, or, where a trial is tested, what is made up.
 
 use super::sampler::Inside;
 use super::used::Used;
@@ -19,7 +19,7 @@ pub(crate) type Living<'a> = &'a dyn Fn() -> Vec<Process>;
 
 /// Weighs a subject, asks it, and counts what it uses. What is said of "the process" is said of the one that serves.
 pub(crate) trait Scales {
-    /// What the JVM says of itself, and doubts about options that are not in force as asked.
+    /// The JVM's description of itself, and doubts about options that are not in force as asked.
     fn identify(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Identity;
 
     /// The same without a word to it.
@@ -38,7 +38,7 @@ pub(crate) trait Scales {
     /// what others do not follow is added to `failed`.
     fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>, failed: &mut Vec<String>) -> Option<Result<(), String>>;
 
-    /// What the heap holds now in bytes, live or not; `None` where the JVM does not say it. Of several processes each
+    /// The bytes in the heap now, live or not; `None` where the JVM does not tell them. Of several processes each
     /// has a heap of its own, which is asked for when it is weighed: then `None` too.
     fn heap_used(&self) -> Option<u64>;
 
@@ -58,12 +58,12 @@ pub(crate) trait Scales {
     /// Its RSS in bytes, at its cheapest; `None` once it has gone.
     fn rss(&self) -> Option<u64>;
 
-    /// What of the JVM another thread may read from outside.
+    /// The sources of the JVM that another thread may read from outside.
     fn inside(&self) -> Inside;
 
     /// For another thread to ask through; `None` where the JVM cannot be asked.
     fn attached(&self) -> Option<Arc<Attach>>;
 
-    /// What asking has cost the process so far.
+    /// The cost of asking so far.
     fn observer(&self) -> Observer;
 }

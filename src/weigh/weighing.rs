@@ -31,7 +31,7 @@ pub(crate) const NO_JVM: &str = "the process is no JVM";
 const UNEXPLAINED_MAX: f64 = 0.005;
 const MOVED_MAX: f64 = 0.005;
 
-/// What state the heap is in.
+/// The state of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// Live objects and garbage.
@@ -63,7 +63,7 @@ pub(crate) struct Weigh {
     pub(crate) regions: bool,
 }
 
-/// What a weighing yields.
+/// The yield of a weighing.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) mark: Mark,
@@ -117,7 +117,7 @@ impl Weigh {
         let stacks = taken.account(self, watched, said, observer, doubts);
         if let Some(account) = &mut taken.mark.account {
             account.told = told;
-            // What is only read adds nothing.
+            // Reading adds nothing.
             let asked_nothing = account.told.as_ref().is_some_and(|told| told.by == ToldBy::Tables);
             account.observer_bytes = account.observer_bytes.or(asked_nothing.then_some(0));
         }
@@ -183,7 +183,7 @@ impl Taken {
         }
     }
 
-    /// What is inside some owners: the segments of the code cache, the pools of threads, and, where their `stacks` are
+    /// The parts of some owners: the segments of the code cache, the pools of threads, and, where their `stacks` are
     /// given, the threads.
     fn inside(&mut self, watched: &mut Watched, mut code: Vec<CodeHeapRecord>, stacks: Option<BTreeMap<u32, u64>>) {
         let account = self.mark.account.as_ref();
@@ -266,7 +266,7 @@ fn code_heaps(said: &Said) -> Vec<CodeHeapRecord> {
     said.code_heaps.iter().map(record).collect()
 }
 
-/// What an account lacks, and what to make of it.
+/// Doubts about the gaps of an account.
 fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: &mut Vec<Doubt>) {
     let account = &accounted.account;
     let seen = &accounted.seen;
@@ -342,7 +342,7 @@ fn broken(errors: &[WalkError]) -> String {
     errors.first().map_or(heaps.clone(), |first| format!("{heaps}: {} at {:#x}", first.why, first.at))
 }
 
-/// What of an environment tunes a C allocator.
+/// The variables of an environment that tune a C allocator.
 fn tuning(environ: &[String]) -> Vec<String> {
     let tunes = |name: &str| OF_GLIBC.contains(&name) || OF_OTHERS.iter().any(|begin| name.starts_with(begin));
     let set = environ.iter().filter(|set| set.split_once('=').is_some_and(|(name, _)| tunes(name)));
@@ -352,7 +352,7 @@ fn tuning(environ: &[String]) -> Vec<String> {
 /// HotSpot trims with glibc only.
 const TRIM_OPTION: &str = "-XX:TrimNativeHeapInterval";
 
-/// What was set for glibc's malloc and does nothing with musl's; said once a trial.
+/// A doubt about variables of glibc's malloc that do nothing with musl's; once a trial.
 fn doubts_of_musl(watched: &Watched, doubts: &mut Vec<Doubt>) {
     let (environ, words) =
         (watched.process.environ().unwrap_or_default(), watched.process.cmdline().unwrap_or_default());
