@@ -9,13 +9,13 @@ mod fleets;
 #[expect(dead_code, reason = "the tests use more of it")]
 mod made_up;
 
-use fleets::{LIMIT_MAX, MADE, NODES, SEARCH_S, SERVICES, Silence};
+use fleets::{MADE, NODES, SEARCH_S, SERVICES};
 use loadline::record::EntryOutcome;
 use loadline::result;
 use loadline::series::search::Search;
 use loadline::series::{self, Archived};
 use loadline::units::unix_s;
-use made_up::{MadeUp, conditions};
+use made_up::{LIMIT_MAX, MadeUp, Silence, conditions};
 use std::path::PathBuf;
 
 fn main() {

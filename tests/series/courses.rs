@@ -1,8 +1,8 @@
 //! Whole courses of series on made-up servers, as snapshots: every trial with what it was given, what it was guarded
 //! by and how it was judged, and what was concluded from all. Whatever changes in the rules of a search shows here.
 
-use crate::made_up::{MadeUp, Mishap, Server};
-use crate::whole::{LIMIT_MAX, blocks, scenario, series, two};
+use crate::made_up::{LIMIT_MAX, MadeUp, Mishap, Server};
+use crate::whole::{blocks, scenario, series, two};
 use loadline::record::{FindRecord, Trial};
 use loadline::scenario::{PhaseGuard, Scenario, TrialPlan};
 use loadline::series::search::{Search, found};

@@ -1,7 +1,7 @@
 //! Whole entries on made-up servers: what is done, what is recorded, what stands when several come, and what becomes of
 //! what was cut off.
 
-use crate::made_up::{MadeUp, Mishap, Server, conditions};
+use crate::made_up::{LIMIT_MAX, MadeUp, Mishap, Server, Silence, conditions, scenario};
 use loadline::clock::Clock;
 use loadline::error::{Error, ErrorKind, Result};
 use loadline::fleet::{PlaceSeen, Plan, Seen, Started};
@@ -9,35 +9,19 @@ use loadline::record::{
     EntryOutcome, EntryResult, FindOutcome, FindRecord, Machine, PlanEntry, ProbeStage, Task, Trial, Why,
 };
 use loadline::result;
-use loadline::scenario::{Last, PastLine, Scenario, parse};
+use loadline::scenario::{Last, PastLine, Scenario};
 use loadline::series::search::{self, Search};
 use loadline::series::{self, Archived, Prepared};
-use loadline::trial::{Event, Sink};
 use loadline::units::MIB;
 use loadline::work::{self, Asked, Blocks, By, Done, Hands, Searched, Stopped};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const LIMIT_MAX: u64 = 2048 * MIB;
 const INPUTS: &str = "0a";
 
-struct Silence;
-
-impl Sink for Silence {
-    fn take(&mut self, _: &Event<'_>) {}
-}
-
-fn scenario(more: &str) -> Scenario {
-    let text = format!(
-        "name: made-up\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}']}}\n{more}\n\
-         load: [{{steady: {{constant: {{rate: 200, duration: 10s}}, get: /}}}}]\n"
-    );
-    parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
 fn service() -> Scenario {
-    scenario("configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']\nfind: {warm: false}")
+    scenario("made-up", "configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']\nfind: {warm: false}")
 }
 
 /// A node on which servers are functions.
@@ -229,7 +213,7 @@ fn a_line_is_searched_and_recorded_as_the_next_plan_wants_it() {
 
 #[test]
 fn a_target_that_never_holds_is_an_answer() {
-    let never = scenario("configurations: {only: {gc: serial}}\ntarget: ['p99<1ms']\nfind: {warm: false}");
+    let never = scenario("made-up", "configurations: {only: {gc: serial}}\ntarget: ['p99<1ms']\nfind: {warm: false}");
     let plan = plan(vec![entry(Task::Search { why: Why::First }, None, never)]);
     let (_out, result) = done(&plan, &Node::default());
     assert_eq!((result.outcome, found(&result).outcome), (EntryOutcome::Answered, FindOutcome::NotHeld));
@@ -282,7 +266,7 @@ fn a_line_that_fails_or_is_too_high_is_searched_anew_in_the_same_entry() {
 }
 
 fn compared(more: &str) -> Scenario {
-    scenario(&format!("configurations: {{small: {{heap: 64m}}, large: {{heap: 128m}}}}\n{more}"))
+    scenario("made-up", &format!("configurations: {{small: {{heap: 64m}}, large: {{heap: 128m}}}}\n{more}"))
 }
 
 #[test]
@@ -314,7 +298,7 @@ fn blocks_are_those_of_the_plan_and_each_part_has_orders_of_its_own() {
 #[test]
 fn a_configuration_that_fails_is_an_answer_unless_all_do() {
     let starved = |small: &str, large: &str| {
-        scenario(&format!("configurations: {{small: {{heap: {small}}}, large: {{heap: {large}}}}}"))
+        scenario("made-up", &format!("configurations: {{small: {{heap: {small}}}, large: {{heap: {large}}}}}"))
     };
     let of = |scenario| plan(vec![entry(Task::Block { first: 0, count: 1 }, None, scenario)]);
     let (_out, result) = done(&of(starved("4m", "64m")), &Node::default());

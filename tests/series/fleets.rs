@@ -1,7 +1,7 @@
 //! Whole fleets on made-up servers and made-up nodes, which fail, vanish, and do entries twice: from the plan over
 //! searches that the engine itself makes to the document, in whatever order results arrive.
 
-use crate::made_up::{MadeUp, Mishap, Server, conditions};
+use crate::made_up::{LIMIT_MAX, MadeUp, Mishap, Server, Silence, conditions, scenario};
 use loadline::fleet::{self, Plan, Standing, question};
 use loadline::numbers::SplitMix64;
 use loadline::record::{
@@ -9,10 +9,9 @@ use loadline::record::{
     Trial, Why,
 };
 use loadline::result::{self, AllBlocks, Asked, Judgement, NodeBlocks};
-use loadline::scenario::{Last, PastLine, Scenario, parse};
+use loadline::scenario::{Last, PastLine, Scenario};
 use loadline::series::search::{self, Search};
 use loadline::series::{self, Archived, Blocks};
-use loadline::trial::{Event, Sink};
 use loadline::units::{Bytes, MIB, unix_s, utc};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,24 +19,8 @@ use std::path::{Path, PathBuf};
 pub(crate) const MADE: &str = "2026-11-23T01:00:00Z";
 pub(crate) const SERVICES: u32 = 300;
 pub(crate) const NODES: u32 = 10;
-pub(crate) const LIMIT_MAX: u64 = 2048 * MIB;
 /// A search on a node takes about as long.
 pub(crate) const SEARCH_S: f64 = 600.0;
-
-/// Takes in nothing.
-pub(crate) struct Silence;
-
-impl Sink for Silence {
-    fn take(&mut self, _: &Event<'_>) {}
-}
-
-fn scenario(name: &str, more: &str) -> Scenario {
-    let text = format!(
-        "name: {name}\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}']}}\n{more}\n\
-         load: [{{steady: {{constant: {{rate: 200, duration: 10s}}, get: /}}}}]\n"
-    );
-    parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
 
 /// Services of which each third is new, each third was known, and each third has too little.
 pub(crate) fn plan(services: u32) -> Plan {

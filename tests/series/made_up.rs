@@ -8,17 +8,36 @@ use loadline::record::{
     AccountRecord, CgroupRecord, ClassesRecord, Conditions, DirectRecord, End, EndCause, Heap, Machine, Mark, Missed,
     Model, Outcome, OwnerRecord, PhaseRecord, Quantiles, SubjectWork, Trial, Unit,
 };
-use loadline::scenario::{Look, Pages, PhaseKind, Scenario, TrialPlan};
+use loadline::scenario::{Look, Pages, PhaseKind, Scenario, TrialPlan, parse};
 use loadline::series::{Executor, Made};
-use loadline::trial::Sink;
+use loadline::trial::{Event, Sink};
 use loadline::units::{Bytes, MIB};
 use std::collections::BTreeMap;
+use std::path::Path;
 
+/// The limit at which memory is no concern.
+pub(crate) const LIMIT_MAX: u64 = 2048 * MIB;
 /// Times of a server that is well, and of one that is not, in ms.
 const P99_WELL: f64 = 8.0;
 const P99_ILL: f64 = 812.0;
 /// How long a phase lasts.
 const PHASE_S: f64 = 10.0;
+
+/// Receives nothing.
+pub(crate) struct Silence;
+
+impl Sink for Silence {
+    fn take(&mut self, _: &Event<'_>) {}
+}
+
+/// A scenario of one steady phase.
+pub(crate) fn scenario(name: &str, more: &str) -> Scenario {
+    let text = format!(
+        "name: {name}\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}']}}\n{more}\n\
+         load: [{{steady: {{constant: {{rate: 200, duration: 10s}}, get: /}}}}]\n"
+    );
+    parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
 
 /// What a server holds and how much it can carry.
 #[derive(Debug, Clone)]

@@ -1,37 +1,21 @@
 //! Whole runs on made-up servers: from the first trial over the archive to the document and the words on the screen.
 
-use crate::made_up::{MadeUp, Mishap, Server, conditions};
+use crate::made_up::{LIMIT_MAX, MadeUp, Mishap, Server, Silence, conditions, scenario};
 use loadline::error::{ErrorKind, Result};
 use loadline::record::{BudgetVerdict, Document, FindOutcome, Trial};
 use loadline::report::{self, Depth};
 use loadline::result::{self, Asked, Judgement, Merged, Part};
-use loadline::scenario::{Scenario, parse};
+use loadline::scenario::Scenario;
 use loadline::series::search::Search;
 use loadline::series::{self, Archived, Blocks, Strategy};
-use loadline::trial::{Event, Sink};
 use loadline::units::MIB;
 use std::path::Path;
 use tempfile::TempDir;
 
 /// Takes in nothing.
-struct Silence;
-
-impl Sink for Silence {
-    fn take(&mut self, _: &Event<'_>) {}
-}
-
-const LIMIT_MAX: u64 = 2048 * MIB;
-
-fn scenario(more: &str) -> Scenario {
-    let text = format!(
-        "name: made-up\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}']}}\n{more}\n\
-         load: [{{steady: {{constant: {{rate: 200, duration: 10s}}, get: /}}}}]\n"
-    );
-    parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
 
 fn searched() -> Scenario {
-    scenario("configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']\nfind: {warm: false}")
+    scenario("made-up", "configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']\nfind: {warm: false}")
 }
 
 /// Runs a strategy into an archive of this name.
@@ -115,7 +99,7 @@ fn a_search_goes_on_in_its_archive_after_any_cut() {
 fn a_budget_is_judged_from_the_first_trial_to_the_exit() {
     let place = tempfile::tempdir().unwrap();
     let more = "configurations: {small: {heap: 64m}, large: {heap: 128m}}\ntrials: 5\nbudgets: ['rss.loaded<=200MiB']";
-    let scenario = scenario(more);
+    let scenario = scenario("made-up", more);
     let judgement = Judgement::of(&scenario, Asked::default()).unwrap();
     let blocks = Blocks::new(&scenario, judgement.compare());
     archived(&place, "a", &scenario, &blocks, &mut MadeUp::of(Server { noise: 0.002, ..Server::default() })).unwrap();
@@ -133,7 +117,7 @@ fn a_budget_is_judged_from_the_first_trial_to_the_exit() {
 #[test]
 fn archives_are_merged_with_the_conditions_of_each() {
     let place = tempfile::tempdir().unwrap();
-    let mut scenario = scenario("configurations: {only: {heap: 64m}}\ntrials: 5");
+    let mut scenario = scenario("made-up", "configurations: {only: {heap: 64m}}\ntrials: 5");
     let parts: Vec<Part> = [("a", 60), ("b", 60), ("c", 90)]
         .into_iter()
         .map(|(name, native)| {

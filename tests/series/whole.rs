@@ -1,6 +1,6 @@
 //! Whole series on made-up servers: from the first trial to the last, with everything that may befall one.
 
-use crate::made_up::{MadeUp, Mishap, Server};
+use crate::made_up::{LIMIT_MAX, MadeUp, Mishap, Server};
 use loadline::error::{Error, ErrorKind, Result};
 use loadline::record::{FailureCause, FindOutcome, FindRecord, Outcome, ProbeStage, ProbeVerdict, Trial};
 use loadline::scenario::{Look, Pages, Scenario, TrialPlan, parse};
@@ -9,8 +9,6 @@ use loadline::series::{Blocks, Executor, Made, NextTrial, Strategy, run};
 use loadline::trial::{Event, Sink};
 use loadline::units::MIB;
 use std::path::Path;
-
-pub(crate) const LIMIT_MAX: u64 = 2048 * MIB;
 
 /// Notes what it is told.
 #[derive(Default)]
