@@ -15,6 +15,7 @@ use crate::record::{ConfirmationRecord, Fate, PriceClass, TuneStage};
 use crate::remedy::{Group, Offered};
 use crate::scenario::Change;
 use crate::units::{Bytes, MIB};
+use FirstOutcomes::{BudgetSpent, Known};
 use std::cmp::Reverse;
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -177,14 +178,14 @@ impl<'o> Course<'o> {
     }
 
     /// The first `count` outcomes of a setting in the search.
-    fn first_outcomes(&self, setting: &Setting<'o>, count: usize, stage: TuneStage) -> Replay<'o, FirstOutcomes<'_>> {
+    fn first(&self, setting: &Setting<'o>, count: usize, stage: TuneStage) -> Replay<'o, FirstOutcomes<'_>> {
         let known: Vec<&Observed> = self.searched(setting).take(count).collect();
         // A setting that failed decides nothing by failing again.
         if known.len() >= count || known.iter().any(|of| !of.holds) {
-            return Continue(FirstOutcomes::Known(known));
+            return Continue(Known(known));
         }
         if self.is_spent() {
-            return Continue(FirstOutcomes::BudgetSpent);
+            return Continue(BudgetSpent);
         }
         self.train(setting)?;
         Break(TrialRequest { stage, setting: setting.clone(), block: 0 })
@@ -248,8 +249,8 @@ enum Raced<'o> {
 }
 
 impl<'c, 'o> Phases<'c, 'o> {
-    fn first_outcomes(&self, setting: &Setting<'o>, count: usize, stage: TuneStage) -> Replay<'o, FirstOutcomes<'c>> {
-        self.course.first_outcomes(setting, count, stage)
+    fn first(&self, setting: &Setting<'o>, count: usize, stage: TuneStage) -> Replay<'o, FirstOutcomes<'c>> {
+        self.course.first(setting, count, stage)
     }
 
     // Bundle: all free remedies at once.
@@ -263,9 +264,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             }
         }
         let sound = self.sound(&all, ENOUGH)?;
-        let FirstOutcomes::Known(outcomes) = self.first_outcomes(&sound, ENOUGH, TuneStage::Bundle)? else {
-            return Continue(sound);
-        };
+        let Known(outcomes) = self.first(&sound, ENOUGH, TuneStage::Bundle)? else { return Continue(sound) };
         Continue(self.savers(&sound, &outcomes))
     }
 
@@ -274,9 +273,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         if set.is_as_it_is() {
             return Continue(set.clone());
         }
-        let FirstOutcomes::Known(outcomes) = self.first_outcomes(set, count, TuneStage::Bundle)? else {
-            return Continue(Setting::default());
-        };
+        let Known(outcomes) = self.first(set, count, TuneStage::Bundle)? else { return Continue(Setting::default()) };
         if let Some(candidate) = not_in_force(set, &outcomes) {
             self.fates.set(candidate, CandidateFate::not_in_force());
             return self.sound(&set.without(candidate), count);
@@ -328,12 +325,8 @@ impl<'c, 'o> Phases<'c, 'o> {
 
     /// The lighter of two sets that do harm together.
     fn lighter(&self, first: Setting<'o>, second: Setting<'o>) -> Replay<'o, Setting<'o>> {
-        let FirstOutcomes::Known(one) = self.first_outcomes(&first, 1, TuneStage::Bundle)? else {
-            return Continue(first);
-        };
-        let FirstOutcomes::Known(other) = self.first_outcomes(&second, 1, TuneStage::Bundle)? else {
-            return Continue(first);
-        };
+        let Known(one) = self.first(&first, 1, TuneStage::Bundle)? else { return Continue(first) };
+        let Known(other) = self.first(&second, 1, TuneStage::Bundle)? else { return Continue(first) };
         Continue(if Means::of(&one).bytes <= Means::of(&other).bytes { first } else { second })
     }
 
@@ -375,16 +368,12 @@ impl<'c, 'o> Phases<'c, 'o> {
 
     /// Whether the winner loses something by a variant without this candidate.
     fn is_missed(&mut self, candidate: Candidate<'o>, winner: &Setting<'o>, variant: &Setting<'o>) -> Replay<'o, bool> {
-        let FirstOutcomes::Known(with) = self.first_outcomes(winner, ENOUGH, TuneStage::LeaveOut)? else {
-            return Continue(true);
-        };
+        let Known(with) = self.first(winner, ENOUGH, TuneStage::LeaveOut)? else { return Continue(true) };
         let with = Means::of(&with);
         let owners = &candidate.owners;
         let mut lost = 0.0;
         for count in 1..=ENOUGH {
-            let FirstOutcomes::Known(outcomes) = self.first_outcomes(variant, count, TuneStage::LeaveOut)? else {
-                return Continue(true);
-            };
+            let Known(outcomes) = self.first(variant, count, TuneStage::LeaveOut)? else { return Continue(true) };
             let without = Means::of(&outcomes);
             lost = self.as_is.saved(&without, &with, owners);
             let error = self.as_is.noise.of_owners(owners) * standard_error(&without, &with);
@@ -444,9 +433,7 @@ impl<'c, 'o> Phases<'c, 'o> {
     /// Makes trials of a candidate beside the winner until one of both is better.
     fn challenge(&mut self, candidate: Candidate<'o>, winner: &Setting<'o>) -> Replay<'o, Raced<'o>> {
         let no_time = || Continue(Raced::Lost(CandidateFate::no_time()));
-        let FirstOutcomes::Known(outcomes) = self.first_outcomes(winner, ENOUGH, TuneStage::Race)? else {
-            return no_time();
-        };
+        let Known(outcomes) = self.first(winner, ENOUGH, TuneStage::Race)? else { return no_time() };
         let incumbent = Means::of(&outcomes);
         let held = incumbent.held_by(&candidate.owners);
         let bound = held.min(candidate.gain_bytes_max() as f64);
@@ -456,9 +443,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         }
         let variant = winner.with(candidate);
         for count in 1..=UNDECIDED {
-            let FirstOutcomes::Known(outcomes) = self.first_outcomes(&variant, count, TuneStage::Race)? else {
-                return no_time();
-            };
+            let Known(outcomes) = self.first(&variant, count, TuneStage::Race)? else { return no_time() };
             match self.compare(candidate, &incumbent, &variant, &outcomes, count) {
                 Contest::Better => break,
                 Contest::Open => {}
@@ -531,9 +516,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         if winner.is_as_it_is() {
             return Continue(None);
         }
-        let FirstOutcomes::Known(outcomes) = self.first_outcomes(winner, ENOUGH + 1, TuneStage::Race)? else {
-            return Continue(None);
-        };
+        let Known(outcomes) = self.first(winner, ENOUGH + 1, TuneStage::Race)? else { return Continue(None) };
         let Some(broken) = outcomes.iter().find(|of| !of.holds) else { return Continue(None) };
         let why = broken.why.join("; ");
         let mut sound = winner.clone();
