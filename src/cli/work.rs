@@ -17,7 +17,7 @@ use crate::report::{Progress, print};
 use crate::scenario::Scenario;
 use crate::series::{self, Archived, Local, Prepared, machine_now};
 use crate::subject::{image, jdk, limit};
-use crate::work::{self, Asked, Blocks, By, Done, Hands, Searched, Stopped};
+use crate::work::{self, Asked, Blocks, By, Done, Runner, Searched, Stopped};
 use std::path::Path;
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ impl Node {
     }
 }
 
-impl Hands for Node {
+impl Runner for Node {
     fn place_before(&self) -> PlaceSeen {
         work::place_before(self.session.clock)
     }

@@ -13,7 +13,7 @@ use loadline::scenario::{Last, PastLine, Scenario};
 use loadline::series::search::{self, Search};
 use loadline::series::{self, Archived, Prepared};
 use loadline::units::MIB;
-use loadline::work::{self, Asked, Blocks, By, Done, Hands, Searched, Stopped};
+use loadline::work::{self, Asked, Blocks, By, Done, Runner, Searched, Stopped};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -68,7 +68,7 @@ impl Node {
     }
 }
 
-impl Hands for Node {
+impl Runner for Node {
     fn place_before(&self) -> PlaceSeen {
         PlaceSeen { cpus: 2, online: 2, throttled: Some(0), ..PlaceSeen::default() }
     }
