@@ -25,7 +25,7 @@ pub(crate) struct Outside {
     process: Process,
     counters: Option<HsPerf>,
     /// When counters that were not found are looked for again.
-    seldom: Seldom,
+    backoff: Backoff,
     allocation: Option<Allocation>,
     direct: Option<DirectTimeline>,
     cgroup: Option<MemoryCgroup>,
@@ -105,7 +105,7 @@ impl Outside {
             age_when_opened,
             process,
             counters,
-            seldom: Seldom::default(),
+            backoff: Backoff::default(),
             allocation,
             direct,
             cgroup,
@@ -142,7 +142,7 @@ impl Outside {
     pub(crate) fn look(&mut self, clock: &Clock) -> Option<Seen> {
         let status = self.process.status(clock).ok()?.value;
         // Its counters are found late where it had just begun, and never where it keeps none.
-        if self.counters.is_none() && self.seldom.is_due() {
+        if self.counters.is_none() && self.backoff.is_due() {
             self.counters = HsPerf::open(&self.process, clock).ok();
         }
         Some(Seen {
@@ -160,18 +160,18 @@ impl Outside {
     }
 }
 
-/// What is tried seldom, because it was in vain before: after one look, two, four, up to [`Seldom::REST_MAX`].
+/// Exponential back-off of a try that failed: it is repeated after one reading, two, four, up to [`Backoff::REST_MAX`].
 #[derive(Debug, Default)]
-struct Seldom {
-    /// Looks until the next try.
+struct Backoff {
+    /// Readings until the next try.
     left: u32,
     rest: u32,
 }
 
-impl Seldom {
+impl Backoff {
     const REST_MAX: u32 = 256;
 
-    /// Whether to try at this look.
+    /// Whether to try at this reading.
     fn is_due(&mut self) -> bool {
         if self.left > 0 {
             self.left -= 1;
@@ -208,10 +208,10 @@ mod tests {
 
     #[test]
     fn counters_that_are_not_there_are_looked_for_ever_more_seldom() {
-        let mut seldom = Seldom::default();
-        let tries: Vec<u32> = (0..40).filter(|_| seldom.is_due()).collect();
+        let mut backoff = Backoff::default();
+        let tries: Vec<u32> = (0..40).filter(|_| backoff.is_due()).collect();
         assert_eq!(tries, [0, 2, 5, 10, 19, 36]);
-        let a_day = (0..8640).filter(|_| seldom.is_due()).count();
+        let a_day = (0..8640).filter(|_| backoff.is_due()).count();
         assert!((30..45).contains(&a_day), "{a_day} tries in a day of looks each ten seconds");
     }
 }
