@@ -2,7 +2,7 @@
 
 use super::description::describe;
 use super::doubts::{self, Beside};
-use super::driving::{Driving, LOOK_EVERY, STOPPED_WITHIN, Told};
+use super::driving::{Driving, LOOK_EVERY, LoadProgress, STOPPED_WITHIN};
 use super::ending;
 use super::reach::Reached;
 use super::usage::{Spent, Usage};
@@ -228,13 +228,13 @@ impl Course<'_> {
     ///
     /// # Errors
     /// `Bug` where it does not come.
-    fn attend(&mut self, phase: &Phase, open: bool, receiver: &Receiver<Told>) -> Result<Result<Outcome>> {
+    fn attend(&mut self, phase: &Phase, open: bool, receiver: &Receiver<LoadProgress>) -> Result<Result<Outcome>> {
         let clock = self.loading.clock;
         let mut give_up_ns = u64::MAX;
         loop {
             match receiver.recv_timeout(LOOK_EVERY) {
-                Ok(Told::Done(outcome)) => return Ok(*outcome),
-                Ok(Told::Interval(interval)) => {
+                Ok(LoadProgress::Done(outcome)) => return Ok(*outcome),
+                Ok(LoadProgress::Interval(interval)) => {
                     let second = record_second(&phase.name, open, &interval, self.origin_ns);
                     (self.emit)(LoadEvent::Second {
                         second: &second,

@@ -1,7 +1,7 @@
 //! A world that is made up, for tests: a script says what happens when, and time passes without waiting.
 
 use super::conductor::{Conducted, Prepared, carry_out, conclude};
-use super::driving::{Interval, Told};
+use super::driving::{Interval, LoadProgress};
 use super::event::{Event, Sink};
 use super::usage::Spent;
 use super::world::{Message, Reports, RunningDriver, RunningSubject, Stage, World};
@@ -529,10 +529,10 @@ impl Reports for Reporter {
         if load.ends <= due {
             let outcome = load.outcome(&self.state.script.answers);
             self.load = None;
-            return Some(Message::Load(Told::Done(Box::new(outcome))));
+            return Some(Message::Load(LoadProgress::Done(Box::new(outcome))));
         }
         load.interval_due += Duration::from_secs(1);
-        Some(Message::Load(Told::Interval(Box::new(load.interval(&self.state.script.answers, due, lives)))))
+        Some(Message::Load(LoadProgress::Interval(Box::new(load.interval(&self.state.script.answers, due, lives)))))
     }
 
     fn begin_load(&mut self, plan: Plan, control: Arc<Control>) {

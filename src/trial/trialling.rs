@@ -1,7 +1,7 @@
 //! A trial under way: who takes part in it, and what its marks and phases share.
 
 use super::cgroup_record;
-use super::driving::Told;
+use super::driving::LoadProgress;
 use super::ending;
 use super::event::{Event, Sink};
 use super::files;
@@ -146,7 +146,7 @@ impl<'a> Trialling<'a> {
     pub(super) fn next_message(&mut self, phase: Option<&str>, within: Duration) -> Option<Result<Outcome>> {
         match self.reports.next(within)? {
             Message::Sample(sample) => self.pass_on(phase, &sample),
-            Message::Load(Told::Interval(interval)) => {
+            Message::Load(LoadProgress::Interval(interval)) => {
                 self.guard.see(&interval);
                 self.notes.sink.take(&Event::Interval {
                     phase: phase.unwrap_or("load"),
@@ -156,7 +156,7 @@ impl<'a> Trialling<'a> {
                     length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
                 });
             }
-            Message::Load(Told::Done(outcome)) => return Some(*outcome),
+            Message::Load(LoadProgress::Done(outcome)) => return Some(*outcome),
         }
         None
     }

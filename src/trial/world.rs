@@ -1,7 +1,7 @@
 //! The traits between a trial and the world: the subject under way, the reports on it, a driver, the machine.
 //! `here` has the world as it is; tests make one up, in which time passes without waiting.
 
-use super::driving::Told;
+use super::driving::LoadProgress;
 use super::usage::Spent;
 use crate::clock::Clock;
 use crate::doubt::Doubt;
@@ -100,7 +100,7 @@ pub(super) enum Message {
     /// From the timeline.
     Sample(Sample),
     /// From the load.
-    Load(Told),
+    Load(LoadProgress),
 }
 
 /// The reports to the conductor of a trial: the timeline and, in a phase of work, the load. The conductor waits for
@@ -109,7 +109,7 @@ pub(super) trait Reports {
     /// The next message; `None` where none came within this time.
     fn next(&mut self, within: Duration) -> Option<Message>;
 
-    /// Begins a load, whose counts go into the samples. Its last message is [`Told::Done`].
+    /// Begins a load, whose counts go into the samples. Its last message is [`LoadProgress::Done`].
     fn begin_load(&mut self, plan: Plan, control: Arc<Control>);
 
     /// Ends it, after its last message.
