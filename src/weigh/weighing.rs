@@ -134,7 +134,7 @@ impl Taken {
         direct.map_err(|why| self.failed.push(format!("direct memory has no row of its own: {why}"))).ok()
     }
 
-    /// What the JVM's tables told, or what it says where they did not tell all; which of both, and why it was asked.
+    /// The state of the VM by its tables, or by its answers where the tables lack something; which of both, and the reason.
     fn read_vm_state(
         &mut self,
         watched: &Watched,
