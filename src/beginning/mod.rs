@@ -13,7 +13,7 @@ pub use draft::{Build, Draft, Start};
 pub use jar::{Jar, is_named_jar};
 pub use place::{Place, way};
 pub use signs::{Dockerfile, Framework, Gradle, Manifest, Pom, Scripts};
-pub use sought::{Goes, Settled, Sought, TypedJar, said};
+pub use sought::{Detected, Detection, JarTarget, TypedJar, describe};
 
 /// Pages that a server is asked for.
 pub fn pages() -> Vec<String> {

@@ -21,18 +21,18 @@ pub struct TypedJar<'a> {
     pub options: &'a Options,
 }
 
-/// Where the load of a jar goes.
+/// The address of a jar's load.
 #[derive(Debug)]
-pub enum Goes<'a> {
-    /// Where somebody said.
-    Told(Box<Scenario>),
-    /// Where its first answer says.
-    Sought(Sought<'a>),
+pub enum JarTarget<'a> {
+    /// It was typed.
+    Known(Box<Scenario>),
+    /// The first answer of the jar tells it.
+    ToDetect(Detection<'a>),
 }
 
-/// A jar of which nobody says where it answers.
+/// A jar whose address was not typed: it is started once, and its first answer tells the address.
 #[derive(Debug)]
-pub struct Sought<'a> {
+pub struct Detection<'a> {
     options: &'a Options,
     name: String,
     /// What it is, in words.
@@ -46,9 +46,9 @@ pub struct Sought<'a> {
     pub usual: Usual,
 }
 
-/// What a first answer settles.
+/// What the first answer tells.
 #[derive(Debug)]
-pub struct Settled {
+pub struct Detected {
     /// The scenario of the jar.
     pub scenario: Scenario,
     /// The options that say the same on a command line; none where they were typed.
@@ -56,11 +56,11 @@ pub struct Settled {
 }
 
 impl<'a> TypedJar<'a> {
-    /// Where its load goes.
+    /// The address of its load.
     ///
     /// # Errors
     /// `Request` where it cannot be started, or it is not known how it is told what was asked.
-    pub fn goes(self) -> Result<Goes<'a>> {
+    pub fn target(self) -> Result<JarTarget<'a>> {
         let jar = Jar::read(&self.seen_from_its_folder())?;
         let command = jar.command(self.arguments);
         let told_port = command.iter().any(|word| word.contains("{port}"));
@@ -68,13 +68,13 @@ impl<'a> TypedJar<'a> {
         match &asked {
             Some(url) if told_port || url.port.is_some() => {
                 let scenario = Scenario::of_command(&command, self.options)?;
-                return Ok(Goes::Told(Box::new(Scenario { name: jar.name(), ..scenario })));
+                return Ok(JarTarget::Known(Box::new(Scenario { name: jar.name(), ..scenario })));
             }
             Some(Url { tls: true, .. }) => return Err(not_told("a free port")),
             None if self.options.load.unix_socket.is_some() => return Err(not_told("a Unix socket")),
             _ => {}
         }
-        Ok(Goes::Sought(Sought {
+        Ok(JarTarget::ToDetect(Detection {
             options: self.options,
             name: jar.name(),
             kind: jar.kind(),
@@ -98,7 +98,7 @@ impl<'a> TypedJar<'a> {
     }
 }
 
-impl Sought<'_> {
+impl Detection<'_> {
     /// What is started once.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Sought<'_> {
     ///
     /// # Errors
     /// `Request` where an option does not fit.
-    pub fn settle(self, found: &FirstAnswer) -> Result<Settled> {
+    pub fn settle(self, found: &FirstAnswer) -> Result<Detected> {
         let port = if found.told_port { "{port}".to_owned() } else { found.port.to_string() };
         let url = format!("http://{}:{port}{}", self.host, found.page);
         let mut scenario = Scenario::loaded_at(&self.command, &url, self.options)?;
@@ -119,14 +119,14 @@ impl Sought<'_> {
         if self.has_page {
             // The options, which win, have `{port}` where the port that was found belongs.
             scenario.subject.port = (!found.told_port).then_some(found.port);
-            return Ok(Settled { scenario, words: Vec::new() });
+            return Ok(Detected { scenario, words: Vec::new() });
         }
         let mut words = vec!["--url".to_owned(), url];
         if let (None, Some(health)) = (&self.options.subject.ready, &found.health) {
             scenario.subject.ready = Ready::Http(health.clone());
             words.extend(["--ready".to_owned(), scenario.subject.ready.to_string()]);
         }
-        Ok(Settled { scenario, words })
+        Ok(Detected { scenario, words })
     }
 }
 
@@ -136,7 +136,7 @@ fn not_told(what: &str) -> Error {
 }
 
 /// ``loaded: GET /hello on port 8080 (first 200 of /, /hello; `--url` chooses another); ready by GET /health``
-pub fn said(found: &FirstAnswer) -> String {
+pub fn describe(found: &FirstAnswer) -> String {
     let port = if found.told_port { String::new() } else { format!(" on port {}", found.port) };
     let why = match found.is_only_health() {
         true => format!("{}; `--url` chooses a page that works", found.answered),
@@ -164,17 +164,17 @@ mod tests {
         }
     }
 
-    fn goes<R>(manifest: &str, options: &Options, then: impl FnOnce(Result<Goes<'_>>) -> R) -> R {
+    fn goes<R>(manifest: &str, options: &Options, then: impl FnOnce(Result<JarTarget<'_>>) -> R) -> R {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.jar");
         std::fs::write(&path, jar(manifest, &[])).unwrap();
-        then(TypedJar { path: &path, arguments: &[], options }.goes())
+        then(TypedJar { path: &path, arguments: &[], options }.target())
     }
 
-    fn sought(manifest: &str, options: &Options, found: &FirstAnswer) -> Settled {
+    fn sought(manifest: &str, options: &Options, found: &FirstAnswer) -> Detected {
         goes(manifest, options, |goes| match goes.unwrap() {
-            Goes::Sought(sought) => sought.settle(found).unwrap(),
-            Goes::Told(told) => panic!("{told:?}"),
+            JarTarget::ToDetect(sought) => sought.settle(found).unwrap(),
+            JarTarget::Known(told) => panic!("{told:?}"),
         })
     }
 
@@ -184,13 +184,13 @@ mod tests {
     #[test]
     fn the_first_answer_settles_the_url_and_what_says_that_it_is_ready() {
         let options = Options::default();
-        let Settled { scenario, words } = sought(PLAIN, &options, &found(false));
+        let Detected { scenario, words } = sought(PLAIN, &options, &found(false));
         assert_eq!(words, ["--url", "http://127.0.0.1:9000/greet", "--ready", "http:/health"]);
         assert_eq!((scenario.name.as_str(), scenario.subject.port), ("app", Some(9000)));
         assert_eq!(scenario.subject.ready, Ready::Http("/health".to_owned()));
-        let Settled { scenario, words } = sought(SPRING, &options, &found(true));
+        let Detected { scenario, words } = sought(SPRING, &options, &found(true));
         assert_eq!((words[1].as_str(), scenario.subject.port), ("http://127.0.0.1:{port}/greet", None));
-        let said = said(&found(false));
+        let said = describe(&found(false));
         let expect = "loaded: GET /greet on port 9000 (first 200 of /, /greet; `--url` chooses another); \
                       ready by GET /health";
         assert_eq!(said, expect);
@@ -200,11 +200,11 @@ mod tests {
     fn a_page_that_was_typed_is_the_only_one_asked() {
         let options = Options { url: Some("http://[::1]:{port}/own".to_owned()), ..Options::default() };
         let usual = goes(PLAIN, &options, |goes| match goes.unwrap() {
-            Goes::Sought(sought) => sought.usual,
-            Goes::Told(told) => panic!("{told:?}"),
+            JarTarget::ToDetect(sought) => sought.usual,
+            JarTarget::Known(told) => panic!("{told:?}"),
         });
         assert_eq!(usual, Usual { pages: vec!["/own".to_owned()], health: Vec::new(), told_port: false });
-        let Settled { scenario, words } = sought(PLAIN, &options, &found(false));
+        let Detected { scenario, words } = sought(PLAIN, &options, &found(false));
         assert_eq!((words, scenario.subject.port, scenario.subject.host.as_str()), (Vec::new(), Some(9000), "::1"));
     }
 
@@ -212,7 +212,7 @@ mod tests {
     fn what_was_said_is_not_sought_and_what_cannot_be_told_is_refused() {
         let of = |url: &str| Options { url: Some(url.to_owned()), ..Options::default() };
         for (manifest, url) in [(PLAIN, "http://127.0.0.1:8080/"), (SPRING, "http://127.0.0.1:{port}/")] {
-            goes(manifest, &of(url), |goes| assert!(matches!(goes.unwrap(), Goes::Told(_)), "{url}"));
+            goes(manifest, &of(url), |goes| assert!(matches!(goes.unwrap(), JarTarget::Known(_)), "{url}"));
         }
         goes(PLAIN, &of("https://127.0.0.1:{port}/"), |goes| {
             assert_eq!(goes.unwrap_err().what, "how the jar is told a free port is not known");
