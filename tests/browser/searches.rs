@@ -8,10 +8,10 @@ use loadline::record::{
 };
 use loadline::report;
 use loadline::scenario::Find;
-use loadline::series::search::{Attempt, Course, Move, conclude, next, rules};
+use loadline::series::search::{Attempt, Move, SearchSpec, conclude, next, rules};
 
 const MIB: u64 = 1 << 20;
-const COURSE: Course = Course {
+const COURSE: SearchSpec = SearchSpec {
     unknowns: Unknowns::HeapAndLimit,
     step: 0.02,
     proofs: 5,

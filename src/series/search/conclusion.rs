@@ -1,9 +1,9 @@
 //! The conclusion from all trials of a search.
 
 use super::answers::counted;
-use super::bounds::Course;
 use super::course::{Standing, rate_of, rate_step, standing};
 use super::edge::Step;
+use super::spec::SearchSpec;
 use crate::numbers::median;
 use crate::record::{
     FindOutcome, FindRecord, KneeRecord, LineRecord, ProbeRecord, ProbeStage, ProbeVerdict, ProofRecord, RateRecord,
@@ -21,7 +21,7 @@ const KNEE_RATIO: f64 = 1.05;
 const KNEE_GAIN_MIN: f64 = 1.10;
 
 /// The result of a search for the highest rate.
-fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
+fn rate(spec: &SearchSpec, trials: &[Trial]) -> Option<RateRecord> {
     let Step::Found { value, held, proof, below } = rate_step(course, trials)? else { return None };
     let above_per_s = below.map(rate_of);
     let near = |one: f64, other: f64| (one / other - 1.0).abs() < course.step / 2.0;
@@ -41,7 +41,7 @@ fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
 }
 
 /// The conclusion from these trials. `others` and `options` are left empty: they need more than trials.
-pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
+pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord {
     let standing = standing(course, trials);
     let line = line(standing.limit_step, ProbeStage::Limit, &standing, trials);
     let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, ProbeStage::Warm, &standing, trials));
@@ -105,7 +105,7 @@ fn length_s(trial: &Trial) -> f64 {
     ends.chain(trial.ready_s).fold(0.0, f64::max)
 }
 
-fn outcome(course: &Course, standing: &Standing<'_>, trials: &[Trial]) -> FindOutcome {
+fn outcome(spec: &SearchSpec, standing: &Standing<'_>, trials: &[Trial]) -> FindOutcome {
     if course.unknowns == Unknowns::Rate {
         return match rate_step(course, trials) {
             Some(Step::Found { .. }) => FindOutcome::Found,
@@ -184,7 +184,7 @@ pub fn cpu_per_request(trial: &Trial) -> Option<f64> {
 }
 
 fn text(
-    course: &Course,
+    spec: &SearchSpec,
     outcome: FindOutcome,
     line: Option<&LineRecord>,
     standing: &Standing<'_>,

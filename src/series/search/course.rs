@@ -3,12 +3,12 @@
 //! from the trials so far.
 
 use super::answers::{answers, counted};
-use super::bounds::Course;
 use super::cause::room;
 use super::edge::{self, Patience, Stage, Step};
 use super::grid::Grid;
 use super::heap::{heap_standing, ran_out_of_direct};
 use super::needs::Needs;
+use super::spec::SearchSpec;
 use crate::record::{FailureCause, Pages, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::units::MIB;
 
@@ -71,7 +71,7 @@ pub(super) struct Standing<'a> {
 }
 
 /// The next move, after these trials in the order in which they ran.
-pub fn next(course: &Course, trials: &[Trial]) -> Move {
+pub fn next(spec: &SearchSpec, trials: &[Trial]) -> Move {
     if trials.len() as u32 >= course.trials_max {
         return Move::End;
     }
@@ -113,7 +113,7 @@ pub fn next(course: &Course, trials: &[Trial]) -> Move {
 }
 
 /// The next rate to try, at the limit that is given.
-fn next_rate(course: &Course, trials: &[Trial]) -> Move {
+fn next_rate(spec: &SearchSpec, trials: &[Trial]) -> Move {
     let Some(Step::Probe { value, stage }) = rate_step(course, trials) else { return Move::End };
     Move::Try(Attempt {
         stage: ProbeStage::Rate,
@@ -127,7 +127,7 @@ fn next_rate(course: &Course, trials: &[Trial]) -> Move {
 }
 
 /// The step of the search for a rate; its values are times between requests.
-pub(super) fn rate_step(course: &Course, trials: &[Trial]) -> Option<Step> {
+pub(super) fn rate_step(spec: &SearchSpec, trials: &[Trial]) -> Option<Step> {
     let between = |rate: f64| (RATE_SCALE / rate.max(1e-6)) as u64;
     let start = course.rate_per_s?;
     let (low, high) = (between(start * RATE_FACTOR), between(start / RATE_FACTOR));
@@ -143,7 +143,7 @@ pub(super) fn rate_of(value: u64) -> f64 {
 }
 
 /// How far the search has come.
-pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a> {
+pub(super) fn standing<'a>(spec: &SearchSpec, trials: &'a [Trial]) -> Standing<'a> {
     let nothing = Standing {
         reference: None,
         heap: None,
@@ -189,7 +189,7 @@ pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a>
     standing
 }
 
-fn patience(course: &Course, proofs: u32) -> Patience {
+fn patience(spec: &SearchSpec, proofs: u32) -> Patience {
     Patience { proofs, answers_max: course.trials_max, first_stride: LIMIT_STRIDE }
 }
 
@@ -204,7 +204,7 @@ fn too_small(trials: &[Trial], direct: Option<u64>) -> u64 {
 
 /// Guesses of the limit: the memory of the heap's own trial, where there is one; else that of the trial in which
 /// memory was no concern. The first guess is the best one, the others are those of searches that earlier releases made.
-fn limit_guesses(course: &Course, needs: &Needs, heap: Option<u64>, shown: Option<Needs>) -> Vec<u64> {
+fn limit_guesses(spec: &SearchSpec, needs: &Needs, heap: Option<u64>, shown: Option<Needs>) -> Vec<u64> {
     match (shown, course.prove) {
         (_, Some(only)) => vec![only],
         (Some(shown), _) => vec![shown.limit_guess(None)],
@@ -217,14 +217,14 @@ fn limit_guesses(course: &Course, needs: &Needs, heap: Option<u64>, shown: Optio
 
 /// Limits are multiples of so many bytes, so that two that are asked are two that are set: as the first trial has seen.
 /// The one limit that is to be proved is asked as it is, and set below.
-fn grain(course: &Course, reference: &Trial) -> u64 {
+fn grain(spec: &SearchSpec, reference: &Trial) -> u64 {
     let cgroup = reference.cgroup.unwrap_or_default();
     cgroup.grain_bytes.filter(|_| course.prove.is_none()).unwrap_or_default().max(cgroup.page())
 }
 
 /// The limits that may be asked, a step apart. They begin with a guess, or with what was asked first where no guess is
 /// that: limits that were asked are always among them.
-fn limit_grid(course: &Course, guesses: &[u64], asked: Option<u64>, grain: u64) -> Grid {
+fn limit_grid(spec: &SearchSpec, guesses: &[u64], asked: Option<u64>, grain: u64) -> Grid {
     let (low, high) = course.prove.map_or((limit_min(course), course.limit_max), |only| (only, only));
     let from = |start: u64| Grid::by_ratio(start, low, high - high % grain, 1.0 + course.step, grain);
     let began = |grid: &Grid| asked.is_none_or(|asked| grid.value(0) == asked);
@@ -233,14 +233,14 @@ fn limit_grid(course: &Course, guesses: &[u64], asked: Option<u64>, grain: u64) 
 }
 
 /// Without file pages to pay for, what is left is the rest. No warm line lies above the cold one.
-fn warm_grid(course: &Course, trials: &[Trial], line: u64, heap: Option<u64>, grain: u64) -> Grid {
+fn warm_grid(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Option<u64>, grain: u64) -> Grid {
     let at_line = counted(trials, ProbeStage::Limit)
         .filter(|(trial, probe)| trial.limit_bytes == Some(line) && probe.heap_bytes == heap);
     let anon = at_line.filter_map(|(trial, _)| trial.cgroup?.anon_peak_bytes).max().unwrap_or(line);
     Grid::by_ratio(anon.min(line), limit_min(course), line, 1.0 + course.step, grain)
 }
 
-fn limit_min(course: &Course) -> u64 {
+fn limit_min(spec: &SearchSpec) -> u64 {
     course.limit_min.unwrap_or(LIMIT_MIN)
 }
 

@@ -3,11 +3,11 @@
 //! starts without load, until the smallest is known that it starts with; only then the load is sent again.
 
 use super::answers::{answers, counted};
-use super::bounds::Course;
 use super::cause::{collects, is_short};
 use super::edge::{self, Answer, Patience, Step};
 use super::grid::Grid;
 use super::needs::Needs;
+use super::spec::SearchSpec;
 use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{FailureCause, ProbeRecord, ProbeStage, ProbeVerdict, Trial};
 use crate::units::MIB;
@@ -37,7 +37,7 @@ pub(super) struct HeapStanding {
 }
 
 /// The state of the search for the heap after these trials.
-pub(super) fn heap_standing(course: &Course, trials: &[Trial], needs: &Needs) -> HeapStanding {
+pub(super) fn heap_standing(spec: &SearchSpec, trials: &[Trial], needs: &Needs) -> HeapStanding {
     let unit = heap_unit(course, needs);
     let direct = direct(course, trials, needs);
     let standing = |step, alone| HeapStanding { step, alone, direct, unit };
@@ -75,7 +75,7 @@ fn starts(trials: &[Trial]) -> Vec<Answer> {
 }
 
 /// A step of the heap is about as large as one of the limit: finer would be lost in it.
-fn heap_unit(course: &Course, needs: &Needs) -> u64 {
+fn heap_unit(spec: &SearchSpec, needs: &Needs) -> u64 {
     let limit = needs.limit_guess(Some(needs.heap_guess())) as f64;
     ((limit * course.step / MIB as f64).floor() as u64).max(1) * MIB
 }
@@ -84,7 +84,7 @@ fn heap_unit(course: &Course, needs: &Needs) -> u64 {
 /// it was told otherwise, so a small heap takes away direct memory, too. Where a collection leaves more direct memory
 /// than that, it has a ceiling of its own from the first heap on, the smallest first. The ceiling rises when a trial
 /// wants it; one that the configuration gives is left alone.
-fn direct(course: &Course, trials: &[Trial], needs: &Needs) -> Option<u64> {
+fn direct(spec: &SearchSpec, trials: &[Trial], needs: &Needs) -> Option<u64> {
     let ceilings = needs.direct_ceilings();
     let lacks = |least: &u64| !course.direct_given && *least > needs.heap_guess();
     let mut given = ceilings.first().copied().filter(lacks);

@@ -1,7 +1,7 @@
 //! The request of a search: its unknowns, its bounds, its target; and the record of its result.
 
 use super::rules::DEFAULT_SHARE;
-use super::{Course, conclude, rules};
+use super::{SearchSpec, conclude, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
 use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
@@ -99,9 +99,9 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
 }
 
 /// The course of a search of this configuration, where memory is no concern at `limit_max` bytes.
-pub(super) fn course(scenario: &Scenario, configuration: &Configuration, limit_max: u64) -> Course {
+pub(super) fn course(scenario: &Scenario, configuration: &Configuration, limit_max: u64) -> SearchSpec {
     let find = &scenario.find;
-    Course {
+    SearchSpec {
         unknowns: unknowns(scenario, configuration),
         step: find.step,
         proofs: find.proofs,

@@ -3,7 +3,7 @@
 use super::guarding;
 use super::question::{course, given};
 use super::ruling::{self, DISCARDED_MAX, Ruling};
-use super::{Attempt, Course, Move, Stage, next};
+use super::{Attempt, Move, SearchSpec, Stage, next};
 use crate::comparison::{self, Judged};
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
@@ -21,7 +21,7 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 pub struct Search<'a> {
     scenario: &'a Scenario,
     configuration: &'a Configuration,
-    course: Course,
+    spec: SearchSpec,
 }
 
 impl<'a> Search<'a> {

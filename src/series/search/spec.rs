@@ -4,7 +4,7 @@ use crate::record::Unknowns;
 
 /// The unknowns and the bounds of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Course {
+pub struct SearchSpec {
     /// The unknowns.
     pub unknowns: Unknowns,
     /// The relative step at which to stop.
