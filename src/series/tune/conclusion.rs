@@ -1,7 +1,7 @@
 //! The record of a tuning, by its scenario and its trials alone.
 
-use super::course::{Finish, Replayed, TuneStep};
 use super::outcome::{Means, Noise, Observed, counts, moment};
+use super::scheduler::{Finish, Replayed, TuneStep};
 use super::setting::{Candidate, Setting};
 use super::strategy::{Tuner, rates};
 use crate::comparison;
@@ -26,9 +26,9 @@ const OWNER_MIN: f64 = 100.0 * 1024.0;
 pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<TuneRecord> {
     let tuner = Tuner::new(scenario).ok()?;
     let offered = tuner.offered(trials);
-    let course = tuner.course(&offered, trials);
-    let replayed = course.replay();
-    Some(Conclusion { scenario, trials, offered: &offered, outcomes: &course.outcomes, replayed }.record())
+    let scheduler = tuner.scheduler(&offered, trials);
+    let replayed = scheduler.replay();
+    Some(Conclusion { scenario, trials, offered: &offered, outcomes: &scheduler.outcomes, replayed }.record())
 }
 
 struct Conclusion<'a> {

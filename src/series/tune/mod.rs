@@ -4,11 +4,11 @@
 //! `docs/tune.md` explains the method and has what simulations say of it.
 
 mod conclusion;
-mod course;
 mod fates;
 mod judging;
 mod outcome;
 mod question;
+mod scheduler;
 mod setting;
 mod strategy;
 

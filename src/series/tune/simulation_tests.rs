@@ -1,8 +1,8 @@
 //! Tuning on made-up servers whose truth is known: owners that hold so much, remedies that move them, that overlap,
 //! that harm, that cost, and many that do nothing.
 
-use super::course::{Course, Finish, TrialRequest, TuneStep};
 use super::outcome::Observed;
+use super::scheduler::{Finish, Scheduler, TrialRequest, TuneStep};
 use super::setting::{Candidate, Setting};
 use crate::numbers::SplitMix64;
 use crate::owner::Owner;
@@ -191,7 +191,7 @@ impl World {
 
     fn tune(&self, seed: u64) -> (Finish<'_>, Vec<Observed>) {
         let random = &mut SplitMix64::new(seed ^ 0x5bd1_e995);
-        let mut course = Course {
+        let mut scheduler = Scheduler {
             offered: &self.offered,
             outcomes: Vec::new(),
             needs_reference: false,
@@ -201,12 +201,12 @@ impl World {
             seconds_max: None,
         };
         loop {
-            match course.replay().step {
-                TuneStep::Done(finish) => return (finish, course.outcomes),
+            match scheduler.replay().step {
+                TuneStep::Done(finish) => return (finish, scheduler.outcomes),
                 TuneStep::Next(request) => {
-                    assert!(course.outcomes.len() < 140, "it goes on and on: {request:?}");
-                    let outcome = self.trial(&request, course.outcomes.len(), random);
-                    course.outcomes.push(outcome);
+                    assert!(scheduler.outcomes.len() < 140, "it goes on and on: {request:?}");
+                    let outcome = self.trial(&request, scheduler.outcomes.len(), random);
+                    scheduler.outcomes.push(outcome);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! A tuning as a strategy: from what comes next to the plan of a trial, and from a trial to what it says.
 
-use super::course::{BASELINE, BLOCKS, Course, TrialRequest, TuneStep};
 use super::outcome::{Observed, counts};
+use super::scheduler::{BASELINE, BLOCKS, Scheduler, TrialRequest, TuneStep};
 use super::setting::Candidate;
 use crate::comparison;
 use crate::doubt::Doubt;
@@ -50,9 +50,9 @@ impl<'a> Tuner<'a> {
         offers(&Facts::of(self.scenario, &completed), &self.scenario.tune, MIB)
     }
 
-    pub(super) fn course<'o>(&self, offered: &'o [Offered], trials: &[Trial]) -> Course<'o> {
+    pub(super) fn scheduler<'o>(&self, offered: &'o [Offered], trials: &[Trial]) -> Scheduler<'o> {
         let tune = &self.scenario.tune;
-        Course {
+        Scheduler {
             offered,
             outcomes: trials.iter().filter_map(|trial| Observed::of(trial, tune.objective)).collect(),
             needs_reference: !self.closed().is_empty(),
@@ -178,7 +178,7 @@ fn not_in_force(changes: &[Change], trial: &Trial) -> Vec<String> {
 impl Strategy for Tuner<'_> {
     fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>> {
         let offered = self.offered(trials);
-        let TuneStep::Next(request) = self.course(&offered, trials).replay().step else { return None };
+        let TuneStep::Next(request) = self.scheduler(&offered, trials).replay().step else { return None };
         if self.dry && !request.setting.is_as_it_is() {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Tunings as a whole, on a server that is a function of its plan: from the first trial to the record.
 
-use super::course::BASELINE;
 use super::outcome::{Means, Noise, Observed};
+use super::scheduler::BASELINE;
 use super::{Tuner, check, found, settle};
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};

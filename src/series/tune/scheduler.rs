@@ -1,6 +1,6 @@
 //! The scheduler of a tuning: from the outcomes so far to the next trial.
 //!
-//! It is a coroutine written as a replay. Each call of [`Course::replay`] goes through all phases from the start and
+//! It is a coroutine written as a replay. Each call of [`Scheduler::replay`] goes through all phases from the start and
 //! answers every question on the way from the outcomes so far. The first question that no outcome answers ends the walk
 //! by [`Break`], with the trial that would answer it.
 //!
@@ -40,7 +40,7 @@ const LARGE_SHARE: f64 = 0.2;
 
 /// The outcomes so far, and the bounds of the search.
 #[derive(Debug)]
-pub(super) struct Course<'o> {
+pub(super) struct Scheduler<'o> {
     /// All remedies; empty until the baseline is there.
     pub(super) offered: &'o [Offered],
     /// The outcomes of the trials that count, in the order in which they ran.
@@ -109,7 +109,7 @@ enum FirstOutcomes<'c> {
     BudgetSpent,
 }
 
-impl<'o> Course<'o> {
+impl<'o> Scheduler<'o> {
     /// Goes through all phases, as far as the outcomes reach.
     pub(super) fn replay(&self) -> Replayed<'o> {
         let (mut fates, mut noise) = (Fates::default(), None);
@@ -129,7 +129,7 @@ impl<'o> Course<'o> {
         if as_is.iter().any(|of| !of.holds) {
             return Continue(Finish::NotHeld);
         }
-        let mut phases = Phases { course: self, as_is: AsItIs::new(&as_is, self.price), fates };
+        let mut phases = Phases { scheduler: self, as_is: AsItIs::new(&as_is, self.price), fates };
         let bundle = phases.bundle()?;
         let fewer = phases.leave_out(bundle)?;
         let winner = phases.race(fewer)?;
@@ -221,7 +221,7 @@ impl<'o> Course<'o> {
 
 /// The phases after the baseline.
 struct Phases<'c, 'o> {
-    course: &'c Course<'o>,
+    scheduler: &'c Scheduler<'o>,
     as_is: AsItIs,
     fates: &'c mut Fates<'o>,
 }
@@ -250,7 +250,7 @@ enum Raced<'o> {
 
 impl<'c, 'o> Phases<'c, 'o> {
     fn first(&self, setting: &Setting<'o>, count: usize, stage: TuneStage) -> Replay<'o, FirstOutcomes<'c>> {
-        self.course.first(setting, count, stage)
+        self.scheduler.first(setting, count, stage)
     }
 
     // Bundle: all free remedies at once.
@@ -258,7 +258,7 @@ impl<'c, 'o> Phases<'c, 'o> {
     /// All free remedies at once, as far as they do no harm and save something.
     fn bundle(&mut self) -> Replay<'o, Setting<'o>> {
         let mut all = Setting::default();
-        for candidate in self.course.candidates().filter(|candidate| candidate.rank > 0) {
+        for candidate in self.scheduler.candidates().filter(|candidate| candidate.rank > 0) {
             if all.level_of(candidate.group).is_none_or(|level| level.rank < candidate.rank) {
                 all = all.with(candidate);
             }
@@ -360,7 +360,7 @@ impl<'c, 'o> Phases<'c, 'o> {
     fn simpler(&self, candidate: Candidate<'o>) -> Vec<Candidate<'o>> {
         let is_lower =
             |level: &Candidate<'_>| level.group == candidate.group && level.rank > 0 && level.rank < candidate.rank;
-        let levels = self.course.candidates().filter(is_lower);
+        let levels = self.scheduler.candidates().filter(is_lower);
         let mut simpler: Vec<_> = levels.filter(|of| of.changes().len() < candidate.changes().len()).collect();
         simpler.sort_by_key(|level| level.changes().len());
         simpler
@@ -391,7 +391,7 @@ impl<'c, 'o> Phases<'c, 'o> {
     /// One candidate more, the most promising first.
     fn race(&mut self, mut winner: Setting<'o>) -> Replay<'o, Setting<'o>> {
         let (heap, mut others): (Vec<_>, Vec<_>) =
-            self.course.candidates().partition(|candidate| candidate.group == Group::Heap);
+            self.scheduler.candidates().partition(|candidate| candidate.group == Group::Heap);
         // Levels of the heap are in the order of their tightness: a tighter one comes only after the looser one won.
         for level in heap {
             let is_passed = winner.level_of(Group::Heap).is_some_and(|set| set > level);
@@ -502,7 +502,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             return not_better(Fate::NoEffect, no_saving(saved, least));
         }
         self.fates.set_saving(candidate, saved, cpu);
-        let beyond_price = cpu.map_or(-1.0, |ratio| ratio - 1.0 - self.course.price);
+        let beyond_price = cpu.map_or(-1.0, |ratio| ratio - 1.0 - self.scheduler.price);
         if count == UNDECIDED && beyond_price > -PROVABLE * self.as_is.noise.cpu {
             let near = if beyond_price > 0.0 { "" } else { ", too near to the price to be proved" };
             return not_better(Fate::TooCostly, saving_at_price(saved, cpu.unwrap_or(1.0)) + near);
@@ -563,7 +563,7 @@ impl<'c, 'o> Phases<'c, 'o> {
 
     fn note_attempt(&mut self, winner: &Setting<'o>, attempt: u32, unconfirmed: Option<&Unconfirmed>) {
         let remedies = winner.ids();
-        let blocks = self.course.outcomes.iter().filter(|of| {
+        let blocks = self.scheduler.outcomes.iter().filter(|of| {
             of.stage == TuneStage::Confirmation && of.block / BLOCKS_MAX == attempt && of.remedies == remedies
         });
         let blocks = blocks.count() as u32;
@@ -596,9 +596,9 @@ impl<'c, 'o> Phases<'c, 'o> {
 
     /// Runs the blocks of an attempt; the reason why they do not confirm the setting, if they do not.
     fn run_blocks(&self, winner: &Setting<'o>, attempt: u32) -> Replay<'o, Option<Unconfirmed>> {
-        let Course { price, seed, .. } = *self.course;
+        let Scheduler { price, seed, .. } = *self.scheduler;
         let mut pairs = ConfirmationPairs { pairs: Vec::new(), price, seed };
-        let most = self.course.blocks_max();
+        let most = self.scheduler.blocks_max();
         for block in (attempt * BLOCKS_MAX..).take(most as usize) {
             if LOOKS.contains(&(pairs.pairs.len() as u32)) && !pairs.may_cost_less(most) {
                 break;
@@ -606,7 +606,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             let settings = [Setting::default(), winner.clone()];
             let mut outcomes = [None, None];
             for which in comparison::order(seed, block, settings.len()) {
-                let outcome = self.course.confirming(&settings[which], block)?;
+                let outcome = self.scheduler.confirming(&settings[which], block)?;
                 if which == 1 && !outcome.holds {
                     return Continue(Some(Unconfirmed::Broke(outcome.why.join("; "))));
                 }
