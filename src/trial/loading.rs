@@ -101,7 +101,7 @@ pub fn is_measured(phase: &Phase) -> bool {
 }
 
 /// The state that all phases of a load share.
-struct Course<'a> {
+struct LoadRun<'a> {
     loading: &'a Loading<'a>,
     control: Arc<Control>,
     origin_ns: u64,
@@ -113,14 +113,14 @@ impl Loading<'_> {
     /// Goes through the plan.
     pub fn run(&self, emit: &mut dyn FnMut(LoadEvent<'_>)) -> Loaded {
         let origin_ns = self.clock.now_ns();
-        let mut course = Course { loading: self, control: Arc::default(), origin_ns, loaded: Loaded::default(), emit };
+        let mut run = LoadRun { loading: self, control: Arc::default(), origin_ns, loaded: Loaded::default(), emit };
         for phase in self.load {
-            if let Err(error) = course.phase(phase) {
-                course.loaded.error = Some(error.at(format!("in phase {}", phase.name)));
+            if let Err(error) = run.phase(phase) {
+                run.loaded.error = Some(error.at(format!("in phase {}", phase.name)));
                 break;
             }
         }
-        course.loaded
+        run.loaded
     }
 
     fn interrupted(&self) -> bool {
@@ -139,7 +139,7 @@ impl Loading<'_> {
     }
 }
 
-impl Course<'_> {
+impl LoadRun<'_> {
     fn phase(&mut self, phase: &Phase) -> Result<()> {
         (self.emit)(LoadEvent::PhaseStarted { phase, description: describe(phase) });
         match &phase.kind {
