@@ -19,7 +19,7 @@ pub use blocks::Blocks;
 pub use extent::{BLOCKS, Extent};
 pub use inputs::Known as KnownFiles;
 pub use local::{Local, machine_now, room};
-pub use preparing::{HashedBy, Prepared, Preparing, Rebuild, check_certificates};
+pub use preparing::{HashedBy, PreparedSeries, Preparing, Rebuild, check_certificates};
 pub use source::source_of;
 
 use crate::error::{Error, Result};

@@ -61,7 +61,7 @@ impl HashedBy {
 
 /// The configurations that can run, and those that were left out.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedSeries {
     /// With the configurations that can run.
     pub scenario: Scenario,
     /// Those that cannot.
@@ -73,11 +73,11 @@ impl Preparing<'_> {
     ///
     /// # Errors
     /// `Subject` where a build fails; `Machine` where no configuration is left; `Interrupted`.
-    pub fn prepare(&self, scenario: &Scenario, sink: &mut dyn Sink) -> Result<Prepared> {
+    pub fn prepare(&self, scenario: &Scenario, sink: &mut dyn Sink) -> Result<PreparedSeries> {
         check_certificates(scenario.subject.tls.as_ref())?;
         sweep(sink);
         self.sweep_steps(sink);
-        let mut prepared = Prepared { scenario: scenario.clone(), left_out: Vec::new() };
+        let mut prepared = PreparedSeries { scenario: scenario.clone(), left_out: Vec::new() };
         prepared.leave_out(sink, |configuration| self.missing_jdk(configuration))?;
         self.build(&mut prepared, sink)?;
         check_artifact(&prepared.scenario.subject)?;
@@ -102,7 +102,7 @@ impl Preparing<'_> {
     /// # Errors
     /// `Subject` where a build fails; `Interrupted`.
     pub fn seal(&self, scenario: &Scenario, known: &mut inputs::Known, sink: &mut dyn Sink) -> Result<Scenario> {
-        let mut prepared = Prepared { scenario: scenario.clone(), left_out: Vec::new() };
+        let mut prepared = PreparedSeries { scenario: scenario.clone(), left_out: Vec::new() };
         self.build(&mut prepared, sink)?;
         check_artifact(&prepared.scenario.subject)?;
         prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
@@ -136,7 +136,7 @@ impl Preparing<'_> {
     }
 
     /// Runs the build steps in their order, unless all of them would only repeat themselves.
-    fn build(&self, prepared: &mut Prepared, sink: &mut dyn Sink) -> Result<()> {
+    fn build(&self, prepared: &mut PreparedSeries, sink: &mut dyn Sink) -> Result<()> {
         let subject = prepared.scenario.subject.clone();
         let own = prepared.scenario.configurations.iter().filter_map(|configuration| configuration.build.clone());
         let steps: Vec<String> = subject.build.iter().cloned().chain(own).collect();
@@ -180,7 +180,7 @@ impl Preparing<'_> {
     }
 }
 
-impl Prepared {
+impl PreparedSeries {
     /// Hashes what the trials will read, once and before the first of them. Where that was hashed before, it must be
     /// the same.
     fn hash_inputs(&mut self, before: HashedBy, known: &mut inputs::Known) -> Result<()> {
@@ -319,7 +319,8 @@ mod tests {
         }
         let text = "name: x\nsubject: {command: [java, -jar, a.jar]}\nconfigurations: {a: {}, b: {}}\n\
                     load: [{steady: {closed: {requests: 1}, get: /}}]\n";
-        let mut prepared = Prepared { scenario: parse(text, Path::new("/x"), &[]).unwrap(), left_out: Vec::new() };
+        let mut prepared =
+            PreparedSeries { scenario: parse(text, Path::new("/x"), &[]).unwrap(), left_out: Vec::new() };
         let mut said = Said(Vec::new());
         let lacks = |name: &'static str| {
             move |of: &Configuration| {
@@ -343,7 +344,7 @@ mod tests {
         std::fs::write(&jar, "one").unwrap();
         let text = "name: x\nsubject: {command: [java, -jar, a.jar], port: 80}\n\
                     load: [{steady: {closed: {requests: 1}, get: /}}]\n";
-        let mut prepared = Prepared { scenario: parse(text, place.path(), &[]).unwrap(), left_out: Vec::new() };
+        let mut prepared = PreparedSeries { scenario: parse(text, place.path(), &[]).unwrap(), left_out: Vec::new() };
         prepared.hash_inputs(HashedBy::Trials, &mut inputs::Known::default()).unwrap();
         let hash = prepared.scenario.configurations[0].inputs.clone();
         assert!(hash.is_some());

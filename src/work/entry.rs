@@ -14,7 +14,7 @@ use crate::record::{
     Why,
 };
 use crate::scenario::{Last, Scenario};
-use crate::series::Prepared;
+use crate::series::PreparedSeries;
 use crate::units::utc;
 use std::path::Path;
 
@@ -58,7 +58,7 @@ pub trait Runner {
     ///
     /// # Errors
     /// `Request` where that is not what the plan was made of; as [`crate::series::Preparing::prepare`].
-    fn prepare(&self, scenario: &Scenario) -> Result<Prepared>;
+    fn prepare(&self, scenario: &Scenario) -> Result<PreparedSeries>;
 
     /// What only the node sees of the service.
     ///
@@ -70,7 +70,7 @@ pub trait Runner {
     fn search(&self, scenario: &Scenario, archive: &Path) -> Searched;
 
     /// Makes blocks of all configurations in a new archive; `first` is the first of them in the whole comparison.
-    fn blocks(&self, prepared: &Prepared, first: u32, archive: &Path) -> Blocks;
+    fn blocks(&self, prepared: &PreparedSeries, first: u32, archive: &Path) -> Blocks;
 
     /// Why no further trial is made, if none is.
     fn stopped(&self) -> Option<Stopped>;
@@ -164,7 +164,7 @@ struct Doing<'a> {
     node: NodeRecord,
     /// Once the place was found fit.
     aside: Option<Aside>,
-    prepared: Prepared,
+    prepared: PreparedSeries,
     seen: Seen,
     task: Task,
     find: Option<FindRecord>,
@@ -200,7 +200,7 @@ impl<'a> Doing<'a> {
             before,
             node,
             aside: None,
-            prepared: Prepared { scenario, left_out: Vec::new() },
+            prepared: PreparedSeries { scenario, left_out: Vec::new() },
             seen: Seen::default(),
             task: entry.task.clone(),
             find: None,

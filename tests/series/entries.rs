@@ -11,7 +11,7 @@ use loadline::record::{
 use loadline::result;
 use loadline::scenario::{Last, PastLine, Scenario};
 use loadline::series::search::{self, Search};
-use loadline::series::{self, Archived, Prepared};
+use loadline::series::{self, Archived, PreparedSeries};
 use loadline::units::MIB;
 use loadline::work::{self, Asked, Blocks, By, Done, Runner, Searched, Stopped};
 use std::cell::RefCell;
@@ -85,11 +85,11 @@ impl Runner for Node {
         self.cannot_limit.clone().map_or(Ok(()), Err)
     }
 
-    fn prepare(&self, scenario: &Scenario) -> Result<Prepared> {
+    fn prepare(&self, scenario: &Scenario) -> Result<PreparedSeries> {
         self.cannot_prepare.clone().map_or(Ok(()), Err)?;
         let mut scenario = scenario.clone();
         scenario.configurations.iter_mut().for_each(|of| of.inputs = Some(INPUTS.to_owned()));
-        Ok(Prepared { scenario, left_out: Vec::new() })
+        Ok(PreparedSeries { scenario, left_out: Vec::new() })
     }
 
     fn seen(&self, _: &Scenario) -> Result<Seen> {
@@ -114,9 +114,9 @@ impl Runner for Node {
         Searched { find: search::found(scenario, &trials), trials, ended: done.map(drop) }
     }
 
-    fn blocks(&self, prepared: &Prepared, first: u32, archive: &Path) -> Blocks {
+    fn blocks(&self, prepared: &PreparedSeries, first: u32, archive: &Path) -> Blocks {
         self.begin(archive, 0);
-        let Prepared { scenario, .. } = prepared;
+        let PreparedSeries { scenario, .. } = prepared;
         let mut trials = Vec::new();
         let mut store = Archived::create(archive, &conditions(scenario), scenario, Silence).unwrap();
         let strategy = series::Blocks::new(scenario, &scenario.compare).of_part(first);
