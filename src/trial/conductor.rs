@@ -78,11 +78,11 @@ fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Si
         Ok((launch, work))
     };
     let shares_cpus = cpu_plan.shared();
-    carry_out(stage, plan, Prepared { launch, agent, work, shares_cpus, afresh: Some(&afresh) }, trial, sink)
+    carry_out(stage, plan, PreparedTrial { launch, agent, work, shares_cpus, afresh: Some(&afresh) }, trial, sink)
 }
 
 /// A trial that is ready to start.
-pub(super) struct Prepared<'a> {
+pub(super) struct PreparedTrial<'a> {
     pub(super) launch: Launch,
     /// The agent that the subject is started with, if it is.
     pub(super) agent: Option<Standing>,
@@ -98,11 +98,11 @@ pub(super) struct Prepared<'a> {
 pub(super) fn carry_out(
     stage: Stage<'_>,
     plan: &TrialPlan,
-    prepared: Prepared<'_>,
+    prepared: PreparedTrial<'_>,
     trial: &mut Trial,
     sink: &mut dyn Sink,
 ) -> Result<()> {
-    let Prepared { launch, agent, work, shares_cpus, afresh } = prepared;
+    let PreparedTrial { launch, agent, work, shares_cpus, afresh } = prepared;
     trial.command.clone_from(&launch.argv);
     trial.image = launch.container.as_ref().map(|container| image_record(container, plan));
     sink.take(&Event::Starting { configuration: &plan.configuration.name, command: &launch.argv });

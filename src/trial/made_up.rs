@@ -1,6 +1,6 @@
 //! A world that is made up, for tests: a script says what happens when, and time passes without waiting.
 
-use super::conductor::{Conducted, Prepared, carry_out, conclude};
+use super::conductor::{Conducted, PreparedTrial, carry_out, conclude};
 use super::driving::{Interval, LoadProgress};
 use super::event::{Event, Sink};
 use super::usage::Spent;
@@ -746,7 +746,7 @@ pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> Made {
     let stage = Stage { world: &world, clock, interrupt: &state.interrupt, machine: &machine, cpus: &[0] };
     let again = launch.clone();
     let afresh = || Ok((again.clone(), None));
-    let prepared = Prepared { launch, agent: None, work: None, shares_cpus: false, afresh: Some(&afresh) };
+    let prepared = PreparedTrial { launch, agent: None, work: None, shares_cpus: false, afresh: Some(&afresh) };
     let conducted = conclude(plan, |trial| carry_out(stage, plan, prepared, trial, &mut notes));
     let calls = state.calls.take();
     Made { conducted, calls, events: notes.events, samples: notes.samples, took: clock.now() }
