@@ -23,7 +23,7 @@ const STILL_BYTES: u64 = 256 << 10;
 
 /// The state of the heap at a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Prepared {
+enum HeapState {
     /// Nothing that tells what of the heap is reachable.
     AsItIs,
     /// A full collection; what the heap held right after it, where the JVM said so. A server is never quite still: by
@@ -65,7 +65,7 @@ impl Trialling<'_> {
     pub(super) fn mark_as_it_is(&mut self, name: &str) {
         let gate = self.reports.gate();
         let _quiet = gate.close();
-        self.weigh(name, Prepared::AsItIs, BTreeMap::new(), Vec::new());
+        self.weigh(name, HeapState::AsItIs, BTreeMap::new(), Vec::new());
     }
 
     /// Weighs the subject if this phase, which has ended, ends in a mark of its name.
@@ -89,7 +89,7 @@ impl Trialling<'_> {
         let _quiet = gate.close();
         let mut failed = Vec::new();
         let collected = collect.and_then(|collect| self.prepare(Before::Collect(collect), &mut failed));
-        self.weigh_as(name, collected.unwrap_or(Prepared::AsItIs), counters, failed);
+        self.weigh_as(name, collected.unwrap_or(HeapState::AsItIs), counters, failed);
     }
 
     /// A mark that is none where what belongs before it cannot be done.
@@ -109,7 +109,7 @@ impl Trialling<'_> {
     fn weigh_as(
         &mut self,
         name: &str,
-        prepared: Prepared,
+        prepared: HeapState,
         counters: BTreeMap<String, f64>,
         failed: Vec<String>,
     ) -> Option<String> {
@@ -124,7 +124,7 @@ impl Trialling<'_> {
     fn weigh(
         &mut self,
         name: &str,
-        prepared: Prepared,
+        prepared: HeapState,
         counters: BTreeMap<String, f64>,
         mut failed: Vec<String>,
     ) -> Option<String> {
@@ -132,9 +132,9 @@ impl Trialling<'_> {
         let trial = &mut *self.notes.trial;
         let after_collected = || trial.marks.last().is_some_and(|mark| mark.name == MarkPoint::Collected.word());
         let live = match prepared {
-            Prepared::AsItIs => false,
-            Prepared::Collected { .. } => true,
-            Prepared::Trimmed => after_collected(),
+            HeapState::AsItIs => false,
+            HeapState::Collected { .. } => true,
+            HeapState::Trimmed => after_collected(),
         };
         let weigh = Weigh {
             moment: if live { Moment::Collected } else { Moment::Running },
@@ -148,7 +148,7 @@ impl Trialling<'_> {
         let mut mark = weighed.mark;
         mark.at_s = at_s;
         mark.counters = counters;
-        if let Prepared::Collected { live_bytes: Some(bytes) } = prepared {
+        if let HeapState::Collected { live_bytes: Some(bytes) } = prepared {
             mark.heap.live_bytes = Some(bytes);
         }
         // Last: what the agent allocates is not in the weight of this mark.
@@ -168,9 +168,9 @@ impl Trialling<'_> {
     }
 
     /// Prepares the heap for a mark; `None` where that fails.
-    fn prepare(&mut self, before: Before, failed: &mut Vec<String>) -> Option<Prepared> {
+    fn prepare(&mut self, before: Before, failed: &mut Vec<String>) -> Option<HeapState> {
         let (command, what, times) = match before {
-            Before::Nothing => return Some(Prepared::AsItIs),
+            Before::Nothing => return Some(HeapState::AsItIs),
             Before::Collect(collect) => ("GC.run", "no full GC", collect.times),
             Before::Trim => ("System.trim_native_heap", "no native trim", 1),
         };
@@ -196,7 +196,7 @@ impl Trialling<'_> {
             Before::Collect(Collect { settle: Some(span), .. }) => self.wait(span.0),
             _ => self.settle(),
         }
-        Some(if collects { Prepared::Collected { live_bytes } } else { Prepared::Trimmed })
+        Some(if collects { HeapState::Collected { live_bytes } } else { HeapState::Trimmed })
     }
 
     /// Lets time pass, unless the user or the subject's death ends it.
