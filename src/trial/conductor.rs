@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::observe::agent::Standing;
 use crate::record::{ImageRecord, Trial};
 use crate::scenario::{Kind, Look, MarkPoint, Netty, Nmt, Phase, PhaseKind, TrialPlan};
-use crate::subject::{Container, CpuPlan, Launch, OptionsPassed, Place, WorkFolder};
+use crate::subject::{Container, CpuPlan, Launch, LaunchPlace, OptionsPassed, WorkFolder};
 use crate::subject::{check_port_free, cpus, free_ports, image, jdk, launch};
 use crate::weigh::Identity;
 use std::path::Path;
@@ -181,7 +181,7 @@ pub(super) fn prepare(plan: &TrialPlan, tools: &Tools<'_>, given: &Given<'_>) ->
         None => free_ports(&subject.host, subject.ports.count)?,
     };
     let image = subject.image.as_ref().map(|image| image::find(&image.name, tools.clock)).transpose()?;
-    let place = Place { port, work: given.work, cpus: given.cpus, jdk: chosen.as_ref(), image: image.as_ref() };
+    let place = LaunchPlace { port, work: given.work, cpus: given.cpus, jdk: chosen.as_ref(), image: image.as_ref() };
     let mut launch = Launch::new(subject, &configuration, &place)?;
     // Loadline pins itself; a subject that is not pinned must not inherit that.
     launch.cpus.get_or_insert_with(|| tools.spawner.cpus.clone());
