@@ -30,7 +30,7 @@ pub(crate) use direct::{DirectMemory, Gate};
 pub(crate) use identity::harmless;
 pub use machine_wide::{Candidate, Candidates};
 pub(crate) use objects::record as live_objects;
-pub use once::{Collecting, Weighed, Weighing, check_jvm};
+pub use once::{AccountOptions, AccountedJvm, Collecting, check_jvm};
 pub(crate) use once::{DEAF, price_of_dump, price_of_objects};
 pub(crate) use outside::{Ceilings, Outside, Seen};
 pub(crate) use processes::Processes;

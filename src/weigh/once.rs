@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// How a running JVM is weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Weighing {
+pub struct AccountOptions {
     /// Whether its threads may be held for some milliseconds, so that nothing moves while it is read.
     pub stop: bool,
     /// Whether the agent is loaded into it afterwards, to list the pools of Netty.
@@ -30,7 +30,7 @@ pub struct Weighing {
 
 /// A JVM with its account.
 #[derive(Debug)]
-pub struct Weighed {
+pub struct AccountedJvm {
     /// The JVM's description of itself.
     pub jvm: Jvm,
     /// Its command line.
@@ -58,13 +58,13 @@ pub struct Collecting {
     pub heap_dump: Option<PathBuf>,
 }
 
-impl Weighing {
+impl AccountOptions {
     /// Weighs the process `pid`, without a collection and without a trim.
     ///
     /// # Errors
-    /// As [`Weighing::take_then`].
-    pub fn take(self, pid: u32, clock: &Clock) -> Result<Weighed> {
-        self.take_then(pid, clock, &Collecting::default(), &mut |_| ())
+    /// As [`AccountOptions::weigh_then`].
+    pub fn weigh(self, pid: u32, clock: &Clock) -> Result<AccountedJvm> {
+        self.weigh_then(pid, clock, &Collecting::default(), &mut |_| ())
     }
 
     /// The same, and then what makes it collect; `announce` is told the price of each before it is asked for.
@@ -72,13 +72,13 @@ impl Weighing {
     /// # Errors
     /// `Request` where `pid` is no JVM, Loadline itself, or gone; `Machine` where the permission is missing; `Subject`
     /// where it ends while it is read.
-    pub fn take_then(
+    pub fn weigh_then(
         self,
         pid: u32,
         clock: &Clock,
         then: &Collecting,
         announce: &mut dyn FnMut(&str),
-    ) -> Result<Weighed> {
+    ) -> Result<AccountedJvm> {
         check_jvm(pid, clock)?;
         let mut doubts = Vec::new();
         let mut watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?.asked(self.asking);
@@ -115,7 +115,7 @@ impl Weighing {
         let in_force = |flags: &Flags| flags.changed().all_spelled();
         jvm.flags = flags.as_ref().map(in_force);
         let flags = flags.map(flags::record);
-        Ok(Weighed { jvm, command, identity, mark, flags, objects, heap_dump, doubts })
+        Ok(AccountedJvm { jvm, command, identity, mark, flags, objects, heap_dump, doubts })
     }
 }
 
