@@ -20,7 +20,9 @@ use crate::scenario::TrialPlan;
 use crate::subject::processes::Process;
 use crate::subject::{Complaint, DriverEnd, DriverLaunch, Ended, Exit, Launch, OptionsPassed, Output, ReadyInfo};
 use crate::units::{Bytes, MIB};
-use crate::weigh::{Cost, Gate, Identity, Inside, Living, Moment, Scales, Sources, Spending, Taken, Used, Weigh};
+use crate::weigh::{
+    Cost, Gate, Identity, Inside, Living, MarkReading, MarkSettings, Moment, Scales, Sources, Spending, Used,
+};
 use hdrhistogram::Histogram;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -395,18 +397,18 @@ impl Scales for Weigher {
         Jvm { pid: PID, ..Jvm::default() }
     }
 
-    fn weigh(&mut self, weigh: Weigh, mark: &str, _: Living<'_>, _: &mut Vec<Doubt>) -> Taken {
+    fn weigh(&mut self, weigh: MarkSettings, mark: &str, _: Living<'_>, _: &mut Vec<Doubt>) -> MarkReading {
         self.0.call(format!("weigh {mark}"));
         self.0.clock.sleep(WEIGHING);
         let rss_bytes = self.0.rss().unwrap_or(0);
         let used_bytes = self.0.script.live_bytes.map(|bytes| bytes + MIB);
         let live_bytes = used_bytes.filter(|_| weigh.moment == Moment::Collected);
         let heap = Heap { used_bytes, live_bytes, ..Heap::default() };
-        Taken {
+        MarkReading {
             mark: Mark { name: mark.to_owned(), rss_bytes, heap, ..Mark::default() },
             allocator: Some("glibc".to_owned()),
             rss_bytes_peak: Some(rss_bytes).filter(|bytes| *bytes > 0),
-            ..Taken::default()
+            ..MarkReading::default()
         }
     }
 

@@ -6,7 +6,7 @@ use super::world::Stage;
 
 use crate::doubt::Doubt;
 use crate::scenario::{Collect, Look, MarkPoint, Nmt, Phase, PhaseMark};
-use crate::weigh::{AskNmt, Moment, Weigh};
+use crate::weigh::{AskNmt, MarkSettings, Moment};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -136,7 +136,7 @@ impl Trialling<'_> {
             HeapState::Collected { .. } => true,
             HeapState::Trimmed => after_collected(),
         };
-        let weigh = Weigh {
+        let weigh = MarkSettings {
             moment: if live { Moment::Collected } else { Moment::Running },
             nmt: if self.plan.configuration.nmt == Nmt::Summary { AskNmt::WithGrowth } else { AskNmt::No },
             stop: true,

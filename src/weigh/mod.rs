@@ -39,6 +39,6 @@ pub(crate) use scales::Scales;
 pub(crate) use used::Used;
 pub(crate) use watched::Identity;
 
-pub(crate) use weighing::{AskNmt, Moment, Weigh};
+pub(crate) use weighing::{AskNmt, MarkSettings, Moment};
 #[cfg(test)]
-pub(crate) use {scales::Living, used::Spending, weighing::Taken};
+pub(crate) use {scales::Living, used::Spending, weighing::MarkReading};

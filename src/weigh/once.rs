@@ -5,7 +5,7 @@ use super::identity::identity;
 use super::objects::record as live_objects;
 use super::unweighable::Unweighable;
 use super::watched::Watched;
-use super::weighing::{AskNmt, Moment, Weigh};
+use super::weighing::{AskNmt, MarkSettings, Moment};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
@@ -87,8 +87,8 @@ impl AccountOptions {
         let mut jvm = watched.describe_from_outside();
         let identity = identity(&mut watched, &command);
         let flags = watched.flags().ok();
-        let weigh = Weigh { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
-        let weighed = weigh.take(&mut watched, "now", &mut observer, &mut doubts);
+        let weigh = MarkSettings { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
+        let weighed = weigh.weigh(&mut watched, "now", &mut observer, &mut doubts);
         if has_ended(&watched) {
             let ended = format!("the process with pid {pid} ended while it was read");
             return Err(Error::subject(ended).hint("give the pid of a JVM that keeps running"));

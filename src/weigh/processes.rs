@@ -6,7 +6,7 @@ use super::scales::{Living, Scales};
 use super::sum::{self, Part};
 use super::used::{Spending, Used};
 use super::watched::{Identity, Watched};
-use super::weighing::{Moment, Taken, Weigh};
+use super::weighing::{MarkReading, MarkSettings, Moment};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::Result;
@@ -107,9 +107,9 @@ impl Scales for Processes {
         self.main.watched.describe_unasked(options, complaints, doubts)
     }
 
-    fn weigh(&mut self, weigh: Weigh, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Taken {
+    fn weigh(&mut self, weigh: MarkSettings, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> MarkReading {
         let main = &mut self.main;
-        let taken = weigh.take(&mut main.watched, mark, &mut main.observer, doubts);
+        let taken = weigh.weigh(&mut main.watched, mark, &mut main.observer, doubts);
         if !self.all {
             return taken;
         }
@@ -226,10 +226,10 @@ impl Member {
     }
 
     /// Weighs a process beside the one that serves; `None` where it ends meanwhile.
-    fn weigh(&mut self, weigh: Weigh, mark: &str, doubts: &mut Vec<Doubt>) -> Option<Part> {
+    fn weigh(&mut self, weigh: MarkSettings, mark: &str, doubts: &mut Vec<Doubt>) -> Option<Part> {
         let moment = if self.collected { weigh.moment } else { Moment::Running };
         let mut found = Vec::new();
-        let taken = Weigh { moment, ..weigh }.take(&mut self.watched, mark, &mut self.observer, &mut found);
+        let taken = MarkSettings { moment, ..weigh }.weigh(&mut self.watched, mark, &mut self.observer, &mut found);
         if !self.watched.lives() || taken.mark.rss_bytes == 0 {
             doubts.extend(self.ended(mark));
             return None;
@@ -239,7 +239,7 @@ impl Member {
         Some(self.part(taken))
     }
 
-    fn part(&self, taken: Taken) -> Part {
+    fn part(&self, taken: MarkReading) -> Part {
         Part { pid: self.pid(), name: self.name.clone(), is_jvm: self.watched.kind == Kind::Jvm, taken }
     }
 

@@ -4,7 +4,7 @@
 use super::sampler::Inside;
 use super::used::Used;
 use super::watched::Identity;
-use super::weighing::{Taken, Weigh};
+use super::weighing::{MarkReading, MarkSettings};
 use crate::doubt::Doubt;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::ClassHistogram;
@@ -26,7 +26,7 @@ pub(crate) trait Scales {
     fn describe_unasked(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Jvm;
 
     /// Weighs the subject: the process and, where all form it, the others with it.
-    fn weigh(&mut self, weigh: Weigh, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Taken;
+    fn weigh(&mut self, weigh: MarkSettings, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> MarkReading;
 
     /// Netty's pools, by the agent that the JVM was started with; `None` where it was started without.
     fn survey(&self) -> Option<Result<NettyPools, String>>;

@@ -2,7 +2,7 @@
 
 use super::loaders::together;
 use super::thread_pools::{self, code_together};
-use super::weighing::Taken;
+use super::weighing::MarkReading;
 use crate::account::{Owner, Reason};
 use crate::doubt::Doubt;
 use crate::record::{
@@ -19,12 +19,12 @@ pub(crate) struct Part {
     pub(crate) pid: u32,
     pub(crate) name: String,
     pub(crate) is_jvm: bool,
-    pub(crate) taken: Taken,
+    pub(crate) taken: MarkReading,
 }
 
 /// The weighing of all together; the first is the one that serves. RSS is the sum too, and counts a page they share
 /// once for each; PSS does not.
-pub(crate) fn sum(mut parts: Vec<Part>) -> Taken {
+pub(crate) fn sum(mut parts: Vec<Part>) -> MarkReading {
     let processes = parts.iter().map(Part::record).collect();
     let failed = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.taken.failed)).collect();
     let accounts: Option<Vec<(u32, AccountRecord)>> =
@@ -62,9 +62,9 @@ pub(crate) fn sum(mut parts: Vec<Part>) -> Taken {
         processes,
         ..Mark::default()
     };
-    let Some(first) = parts.into_iter().next() else { return Taken { mark, failed, ..Taken::default() } };
+    let Some(first) = parts.into_iter().next() else { return MarkReading { mark, failed, ..MarkReading::default() } };
     let Mark { name, at_s, charge_bytes, charge, counters, .. } = first.taken.mark;
-    Taken {
+    MarkReading {
         mark: Mark { name, at_s, charge_bytes, charge, counters, ..mark },
         // The kernel's own marks of single processes were not reached at one moment.
         rss_bytes_peak: Some(rss_bytes),

@@ -53,7 +53,7 @@ pub(crate) enum AskNmt {
 
 /// How a JVM is weighed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Weigh {
+pub(crate) struct MarkSettings {
     pub(crate) moment: Moment,
     /// Whether Native Memory Tracking is asked, and how.
     pub(crate) nmt: AskNmt,
@@ -65,7 +65,7 @@ pub(crate) struct Weigh {
 
 /// The yield of a weighing.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct MarkReading {
     pub(crate) mark: Mark,
     pub(crate) allocator: Option<String>,
     /// By its own account of its heap.
@@ -75,18 +75,18 @@ pub(crate) struct Taken {
     pub(crate) failed: Vec<String>,
 }
 
-impl Weigh {
+impl MarkSettings {
     /// Weighs; what cannot be read is missing and said.
-    pub(crate) fn take(
+    pub(crate) fn weigh(
         self,
         watched: &mut Watched,
         name: &str,
         observer: &mut Observer,
         doubts: &mut Vec<Doubt>,
-    ) -> Taken {
+    ) -> MarkReading {
         let clock = watched.clock;
         let begin_ns = clock.now_ns();
-        let mut taken = Taken::default();
+        let mut taken = MarkReading::default();
         taken.mark.name = name.to_owned();
         taken.read_outside(watched);
         let tables = watched.tables();
@@ -127,7 +127,7 @@ impl Weigh {
     }
 }
 
-impl Taken {
+impl MarkReading {
     /// Direct memory; where the JVM does not tell it, its row is missing and this says which name its tables lack.
     fn direct(&mut self, watched: &Watched) -> Option<DirectRecord> {
         let direct = watched.direct()?;
@@ -205,7 +205,7 @@ impl Taken {
     /// those of `smaps`.
     fn account(
         &mut self,
-        weigh: Weigh,
+        weigh: MarkSettings,
         watched: &Watched,
         said: Said,
         observer: &Observer,
