@@ -21,7 +21,7 @@ use crate::observe::machine::Machine;
 use crate::observe::procfs::Process;
 use crate::record::{WatchLabel, WatchLimit, WhyWeighed};
 use crate::units::Bytes;
-use crate::weigh::{Outside, Seen, harmless};
+use crate::weigh::{Outside, OutsideReading, harmless};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -387,7 +387,7 @@ impl About {
     fn look(&self, handles: &mut ProcHandles) -> Looked {
         let began_ns = self.clock.now_ns();
         let age = handles.outside.age(&self.clock);
-        let Some(seen) = handles.outside.look(&self.clock) else {
+        let Some(seen) = handles.outside.read(&self.clock) else {
             let unseen = || Looked::Unseen("its status cannot be read".to_owned());
             return if handles.outside.has_gone() { Looked::Gone } else { unseen() };
         };
@@ -578,7 +578,7 @@ fn membership(pid: u32) -> Option<Vec<u8>> {
     Some(text)
 }
 
-fn fill(sample: &mut Sample, seen: &Seen, bounds: &Bounds, floor: &mut HeapFloor) {
+fn fill(sample: &mut Sample, seen: &OutsideReading, bounds: &Bounds, floor: &mut HeapFloor) {
     let mut set = |column, value: Option<u64>| {
         if let Some(value) = value {
             sample.set(column, value);

@@ -32,7 +32,7 @@ pub use machine_wide::{Candidate, Candidates};
 pub(crate) use objects::record as live_objects;
 pub use once::{AccountOptions, AccountedJvm, Collecting, check_jvm};
 pub(crate) use once::{DEAF, price_of_dump, price_of_objects};
-pub(crate) use outside::{Ceilings, Outside, Seen};
+pub(crate) use outside::{Ceilings, Outside, OutsideReading};
 pub(crate) use processes::Processes;
 pub(crate) use sampler::{Cost, Inside, Sampler, Sources};
 pub(crate) use scales::Scales;

@@ -49,9 +49,9 @@ pub(crate) struct Ceilings {
     pub(crate) metaspace: Option<Bytes>,
 }
 
-/// What is seen at one look; `None` for what could not be read.
+/// One reading of a JVM from outside; `None` for what could not be read.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct OutsideReading {
     pub(crate) rss_anon: Bytes,
     pub(crate) rss_file: Bytes,
     pub(crate) rss_shmem: Bytes,
@@ -138,14 +138,14 @@ impl Outside {
         self.process.has_gone()
     }
 
-    /// Looks at everything; `None` where the process has gone or says nothing of itself.
-    pub(crate) fn look(&mut self, clock: &Clock) -> Option<Seen> {
+    /// Reads everything; `None` where the process has gone or says nothing of itself.
+    pub(crate) fn read(&mut self, clock: &Clock) -> Option<OutsideReading> {
         let status = self.process.status(clock).ok()?.value;
         // Its counters are found late where it had just begun, and never where it keeps none.
         if self.counters.is_none() && self.backoff.is_due() {
             self.counters = HsPerf::open(&self.process, clock).ok();
         }
-        Some(Seen {
+        Some(OutsideReading {
             rss_anon: status.rss_anon,
             rss_file: status.rss_file,
             rss_shmem: status.rss_shmem,
@@ -183,7 +183,7 @@ impl Backoff {
     }
 }
 
-impl Seen {
+impl OutsideReading {
     /// The smallest limit on its path.
     pub(crate) fn limit(&self) -> Option<&Limit> {
         self.cgroup.as_ref()?.limit.as_ref()
