@@ -1,8 +1,8 @@
 //! The conclusion from all trials of a search.
 
 use super::answers::counted;
-use super::course::{Standing, rate_of, rate_step, standing};
-use super::edge::Step;
+use super::course::{SearchState, rate_of, rate_step, standing};
+use super::edge::EdgeStep;
 use super::spec::SearchSpec;
 use crate::numbers::median;
 use crate::record::{
@@ -22,7 +22,7 @@ const KNEE_GAIN_MIN: f64 = 1.10;
 
 /// The result of a search for the highest rate.
 fn rate(spec: &SearchSpec, trials: &[Trial]) -> Option<RateRecord> {
-    let Step::Found { value, held, proof, below } = rate_step(course, trials)? else { return None };
+    let EdgeStep::Found { value, held, proof, below } = rate_step(course, trials)? else { return None };
     let above_per_s = below.map(rate_of);
     let near = |one: f64, other: f64| (one / other - 1.0).abs() < course.step / 2.0;
     let broken = counted(trials, ProbeStage::Rate).filter(|(_, probe)| {
@@ -105,11 +105,11 @@ fn length_s(trial: &Trial) -> f64 {
     ends.chain(trial.ready_s).fold(0.0, f64::max)
 }
 
-fn outcome(spec: &SearchSpec, standing: &Standing<'_>, trials: &[Trial]) -> FindOutcome {
+fn outcome(spec: &SearchSpec, standing: &SearchState<'_>, trials: &[Trial]) -> FindOutcome {
     if course.unknowns == Unknowns::Rate {
         return match rate_step(course, trials) {
-            Some(Step::Found { .. }) => FindOutcome::Found,
-            Some(Step::Never { .. }) => FindOutcome::Never,
+            Some(EdgeStep::Found { .. }) => FindOutcome::Found,
+            Some(EdgeStep::Never { .. }) => FindOutcome::Never,
             _ => FindOutcome::GivenUp,
         };
     }
@@ -119,16 +119,16 @@ fn outcome(spec: &SearchSpec, standing: &Standing<'_>, trials: &[Trial]) -> Find
     }
     let steps = [standing.heap_step, standing.limit_step];
     match standing.limit_step {
-        Some(Step::Found { below: None, .. }) => FindOutcome::AtLowerBound,
-        Some(Step::Found { .. }) => FindOutcome::Found,
-        _ if steps.iter().flatten().any(|step| matches!(step, Step::Never { .. })) => FindOutcome::Never,
+        Some(EdgeStep::Found { below: None, .. }) => FindOutcome::AtLowerBound,
+        Some(EdgeStep::Found { .. }) => FindOutcome::Found,
+        _ if steps.iter().flatten().any(|step| matches!(step, EdgeStep::Never { .. })) => FindOutcome::Never,
         _ => FindOutcome::GivenUp,
     }
 }
 
 /// The line that a stage has found.
-fn line(step: Option<Step>, stage: ProbeStage, standing: &Standing<'_>, trials: &[Trial]) -> Option<LineRecord> {
-    let Step::Found { value, held, proof, below } = step? else { return None };
+fn line(step: Option<EdgeStep>, stage: ProbeStage, standing: &SearchState<'_>, trials: &[Trial]) -> Option<LineRecord> {
+    let EdgeStep::Found { value, held, proof, below } = step? else { return None };
     let own: Vec<(&Trial, &ProbeRecord)> =
         counted(trials, stage).filter(|(_, probe)| probe.gave(standing.heap, standing.direct)).collect();
     let failed = |(_, probe): &&(&Trial, &ProbeRecord)| probe.verdict == ProbeVerdict::Fails;
@@ -187,7 +187,7 @@ fn text(
     spec: &SearchSpec,
     outcome: FindOutcome,
     line: Option<&LineRecord>,
-    standing: &Standing<'_>,
+    standing: &SearchState<'_>,
     trials: &[Trial],
 ) -> String {
     if let Some(rate) = rate(course, trials) {
@@ -215,7 +215,7 @@ fn text(
             format!("the target does not hold at {limit}: {}", why.unwrap_or_default())
         }
         (FindOutcome::Never, _) => {
-            let what = if matches!(standing.heap_step, Some(Step::Never { .. })) { "heap" } else { "limit" };
+            let what = if matches!(standing.heap_step, Some(EdgeStep::Never { .. })) { "heap" } else { "limit" };
             format!("the target held once, but at no {what} that was to be asked, up to the largest")
         }
         _ => format!("no line after {} trials", trials.len()),

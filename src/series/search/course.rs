@@ -4,7 +4,7 @@
 
 use super::answers::{answers, counted};
 use super::cause::room;
-use super::edge::{self, Patience, Stage, Step};
+use super::edge::{self, EdgeStep, Patience, Stage};
 use super::grid::Grid;
 use super::heap::{heap_standing, ran_out_of_direct};
 use super::needs::Needs;
@@ -55,7 +55,7 @@ pub struct Attempt {
 
 /// How far a search has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Standing<'a> {
+pub(super) struct SearchState<'a> {
     /// The trial in which memory was no concern.
     pub(super) reference: Option<&'a Trial>,
     /// The heap that goes with the limit.
@@ -63,11 +63,11 @@ pub(super) struct Standing<'a> {
     /// The direct memory that goes with the heap.
     pub(super) direct: Option<u64>,
     /// The step of each part of the search; `None` where it has not begun.
-    pub(super) heap_step: Option<Step>,
+    pub(super) heap_step: Option<EdgeStep>,
     /// Whether the next trial of a heap is a start without load.
     pub(super) alone: bool,
-    pub(super) limit_step: Option<Step>,
-    pub(super) warm_step: Option<Step>,
+    pub(super) limit_step: Option<EdgeStep>,
+    pub(super) warm_step: Option<EdgeStep>,
 }
 
 /// The next move, after these trials in the order in which they ran.
@@ -79,8 +79,8 @@ pub fn next(spec: &SearchSpec, trials: &[Trial]) -> Move {
         return next_rate(course, trials);
     }
     let standing = standing(course, trials);
-    let attempt = |stage, step: Option<Step>, pages| match step {
-        Some(Step::Probe { value, stage: purpose }) => {
+    let attempt = |stage, step: Option<EdgeStep>, pages| match step {
+        Some(EdgeStep::Probe { value, stage: purpose }) => {
             let (heap, limit) = match stage {
                 ProbeStage::Heap | ProbeStage::HeapStart => (Some(value), course.limit_max),
                 _ => (standing.heap, value),
@@ -114,7 +114,7 @@ pub fn next(spec: &SearchSpec, trials: &[Trial]) -> Move {
 
 /// The next rate to try, at the limit that is given.
 fn next_rate(spec: &SearchSpec, trials: &[Trial]) -> Move {
-    let Some(Step::Probe { value, stage }) = rate_step(course, trials) else { return Move::End };
+    let Some(EdgeStep::Probe { value, stage }) = rate_step(course, trials) else { return Move::End };
     Move::Try(Attempt {
         stage: ProbeStage::Rate,
         purpose: Some(stage),
@@ -127,7 +127,7 @@ fn next_rate(spec: &SearchSpec, trials: &[Trial]) -> Move {
 }
 
 /// The step of the search for a rate; its values are times between requests.
-pub(super) fn rate_step(spec: &SearchSpec, trials: &[Trial]) -> Option<Step> {
+pub(super) fn rate_step(spec: &SearchSpec, trials: &[Trial]) -> Option<EdgeStep> {
     let between = |rate: f64| (RATE_SCALE / rate.max(1e-6)) as u64;
     let start = course.rate_per_s?;
     let (low, high) = (between(start * RATE_FACTOR), between(start / RATE_FACTOR));
@@ -143,8 +143,8 @@ pub(super) fn rate_of(value: u64) -> f64 {
 }
 
 /// How far the search has come.
-pub(super) fn standing<'a>(spec: &SearchSpec, trials: &'a [Trial]) -> Standing<'a> {
-    let nothing = Standing {
+pub(super) fn standing<'a>(spec: &SearchSpec, trials: &'a [Trial]) -> SearchState<'a> {
+    let nothing = SearchState {
         reference: None,
         heap: None,
         direct: None,
@@ -157,11 +157,11 @@ pub(super) fn standing<'a>(spec: &SearchSpec, trials: &'a [Trial]) -> Standing<'
     let Some((reference, needs)) = reference.and_then(|(trial, _)| Some((trial, Needs::of(trial)?))) else {
         return nothing;
     };
-    let mut standing = Standing { reference: Some(reference), ..nothing };
+    let mut standing = SearchState { reference: Some(reference), ..nothing };
     if course.unknowns == Unknowns::HeapAndLimit {
         let of_heap = heap_standing(course, trials, &needs);
         (standing.heap_step, standing.alone, standing.direct) = (Some(of_heap.step), of_heap.alone, of_heap.direct);
-        let Step::Found { value, .. } = of_heap.step else { return standing };
+        let EdgeStep::Found { value, .. } = of_heap.step else { return standing };
         standing.heap = Some(value + of_heap.unit * too_small(trials, of_heap.direct));
     }
     let (heap, direct) = (standing.heap, standing.direct);
@@ -180,7 +180,7 @@ pub(super) fn standing<'a>(spec: &SearchSpec, trials: &'a [Trial]) -> Standing<'
     let of_limit_room = |trial: &Trial| room(trial, reference, needs.file, course.step);
     let step = edge::next(&grid, &of_limit, &answers(trials, ProbeStage::Limit, of_heap, of_limit_room));
     standing.limit_step = Some(step);
-    let Step::Found { value, .. } = step else { return standing };
+    let EdgeStep::Found { value, .. } = step else { return standing };
     if course.warm && course.prove.is_none() {
         let grid = warm_grid(course, trials, value, heap, grain);
         let patience = patience(course, course.proofs.min(WARM_PROOFS));

@@ -41,7 +41,7 @@ pub struct Patience {
 
 /// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum EdgeStep {
     /// Try this value, in bytes.
     Probe {
         /// The value.
@@ -118,17 +118,17 @@ impl Seen {
 }
 
 /// The next step, after these answers in the order in which they came.
-pub fn next(grid: &Grid, patience: &Patience, answers: &[Answer]) -> Step {
+pub fn next(grid: &Grid, patience: &Patience, answers: &[Answer]) -> EdgeStep {
     let seen = seen(grid, answers);
     let floor = floor(&seen);
     let held = seen.iter().find(|(number, of)| Some(**number) > floor && of.held > 0).map(|(number, _)| *number);
     let step = match (floor, held) {
-        (Some(floor), None) if floor >= grid.high() => return Step::Never { value: grid.value(grid.high()) },
+        (Some(floor), None) if floor >= grid.high() => return EdgeStep::Never { value: grid.value(grid.high()) },
         _ => question(grid, patience, &seen, floor, held),
     };
     match step {
-        Step::Probe { .. } if answers.len() as u32 >= patience.answers_max => {
-            Step::GivenUp { held: held.map(|number| grid.value(number)) }
+        EdgeStep::Probe { .. } if answers.len() as u32 >= patience.answers_max => {
+            EdgeStep::GivenUp { held: held.map(|number| grid.value(number)) }
         }
         step => step,
     }
@@ -165,8 +165,9 @@ fn question(
     seen: &BTreeMap<i32, Seen>,
     floor: Option<i32>,
     held: Option<i32>,
-) -> Step {
-    let probe = |number: i32, stage| Step::Probe { value: grid.value(number.clamp(grid.low(), grid.high())), stage };
+) -> EdgeStep {
+    let probe =
+        |number: i32, stage| EdgeStep::Probe { value: grid.value(number.clamp(grid.low(), grid.high())), stage };
     let doubtful =
         |(number, of): &(&i32, &Seen)| of.is_open() || of.failed == 1 && of.held == 0 && Some(**number) > floor;
     if let Some((number, _)) = seen.iter().find(doubtful) {
@@ -207,7 +208,7 @@ fn question(
             probe(if at_edge { floor + 1 } else { floor + (held - floor) / 2 }, Stage::Bisect)
         }
         (_, Some(held)) => match seen[&held].row {
-            row if row >= patience.proofs.max(1) => Step::Found {
+            row if row >= patience.proofs.max(1) => EdgeStep::Found {
                 value: grid.value(held),
                 held: row,
                 proof: proof(grid, seen, held),

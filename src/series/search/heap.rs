@@ -4,7 +4,7 @@
 
 use super::answers::{answers, counted};
 use super::cause::{collects, is_short};
-use super::edge::{self, Answer, Patience, Step};
+use super::edge::{self, Answer, EdgeStep, Patience};
 use super::grid::Grid;
 use super::needs::Needs;
 use super::spec::SearchSpec;
@@ -27,7 +27,7 @@ const START_STRIDE: i32 = 4;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct HeapStanding {
     /// The next step, or the result.
-    pub(super) step: Step,
+    pub(super) step: EdgeStep,
     /// Whether what comes next is a start without load.
     pub(super) alone: bool,
     /// The direct memory that goes with the heap.
@@ -51,7 +51,7 @@ pub(super) fn heap_standing(spec: &SearchSpec, trials: &[Trial], needs: &Needs) 
     let patience = Patience { first_stride: START_STRIDE, ..patience };
     match edge::next(&grid, &patience, &starts(trials)) {
         // No heap below starts at all: the load is sent to it and to larger ones.
-        Step::Found { value, .. } => {
+        EdgeStep::Found { value, .. } => {
             let grid = Grid::by_amount(value, value, course.limit_max, unit);
             let at_least: Vec<Answer> = loaded.into_iter().filter(|answer| answer.value >= value).collect();
             standing(edge::next(&grid, &patience, &at_least), false)

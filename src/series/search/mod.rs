@@ -21,7 +21,7 @@ mod strategy;
 pub use cause::{cause_of, is_disturbed};
 pub use conclusion::{PROOF_CONFIDENCE, conclude, cpu_per_request, failing_share_max};
 pub use course::{Attempt, Move, next};
-pub use edge::{Answer, Patience, Stage, Step, next as next_on_edge};
+pub use edge::{Answer, EdgeStep, Patience, Stage, next as next_on_edge};
 pub use grid::Grid;
 pub use needs::Needs;
 pub use question::{check, found, settle, usual_target};
