@@ -17,7 +17,7 @@ pub mod tune;
 pub use archived::Archived;
 pub use blocks::Blocks;
 pub use extent::{BLOCKS, Extent};
-pub use inputs::Known as KnownFiles;
+pub use inputs::KnownFiles;
 pub use local::{Local, machine_now, room};
 pub use preparing::{HashedBy, PreparedSeries, Preparing, Rebuild, check_certificates};
 pub use source::source_of;

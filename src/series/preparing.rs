@@ -83,7 +83,7 @@ impl Preparing<'_> {
         check_artifact(&prepared.scenario.subject)?;
         prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
         self.look_at_image(&mut prepared.scenario, sink)?;
-        prepared.hash_inputs(self.hashed_by, &mut inputs::Known::default())?;
+        prepared.hash_inputs(self.hashed_by, &mut inputs::KnownFiles::default())?;
         Ok(prepared)
     }
 
@@ -101,7 +101,7 @@ impl Preparing<'_> {
     ///
     /// # Errors
     /// `Subject` where a build fails; `Interrupted`.
-    pub fn seal(&self, scenario: &Scenario, known: &mut inputs::Known, sink: &mut dyn Sink) -> Result<Scenario> {
+    pub fn seal(&self, scenario: &Scenario, known: &mut inputs::KnownFiles, sink: &mut dyn Sink) -> Result<Scenario> {
         let mut prepared = PreparedSeries { scenario: scenario.clone(), left_out: Vec::new() };
         self.build(&mut prepared, sink)?;
         check_artifact(&prepared.scenario.subject)?;
@@ -183,10 +183,10 @@ impl Preparing<'_> {
 impl PreparedSeries {
     /// Hashes what the trials will read, once and before the first of them. Where that was hashed before, it must be
     /// the same.
-    fn hash_inputs(&mut self, before: HashedBy, known: &mut inputs::Known) -> Result<()> {
+    fn hash_inputs(&mut self, before: HashedBy, known: &mut inputs::KnownFiles) -> Result<()> {
         let scenario = &self.scenario;
         let plans = scenario.configurations.iter().map(|configuration| TrialPlan::of(scenario, configuration));
-        let hashes: Vec<_> = plans.map(|plan| inputs::of(&plan, known)).collect();
+        let hashes: Vec<_> = plans.map(|plan| inputs::hash_of(&plan, known)).collect();
         for (configuration, found) in self.scenario.configurations.iter_mut().zip(hashes) {
             if configuration.inputs.is_some() && configuration.inputs != found {
                 return Err(before.refuse().at(format!("configuration: {}", configuration.name)));
@@ -345,15 +345,15 @@ mod tests {
         let text = "name: x\nsubject: {command: [java, -jar, a.jar], port: 80}\n\
                     load: [{steady: {closed: {requests: 1}, get: /}}]\n";
         let mut prepared = PreparedSeries { scenario: parse(text, place.path(), &[]).unwrap(), left_out: Vec::new() };
-        prepared.hash_inputs(HashedBy::Trials, &mut inputs::Known::default()).unwrap();
+        prepared.hash_inputs(HashedBy::Trials, &mut inputs::KnownFiles::default()).unwrap();
         let hash = prepared.scenario.configurations[0].inputs.clone();
         assert!(hash.is_some());
-        prepared.hash_inputs(HashedBy::Trials, &mut inputs::Known::default()).unwrap();
+        prepared.hash_inputs(HashedBy::Trials, &mut inputs::KnownFiles::default()).unwrap();
         assert_eq!(prepared.scenario.configurations[0].inputs, hash);
         std::fs::write(&jar, "two").unwrap();
-        let error = prepared.hash_inputs(HashedBy::Trials, &mut inputs::Known::default()).unwrap_err();
+        let error = prepared.hash_inputs(HashedBy::Trials, &mut inputs::KnownFiles::default()).unwrap_err();
         assert!(error.what.contains("are not those of the trials so far"), "{error}");
-        let error = prepared.hash_inputs(HashedBy::Plan, &mut inputs::Known::default()).unwrap_err();
+        let error = prepared.hash_inputs(HashedBy::Plan, &mut inputs::KnownFiles::default()).unwrap_err();
         assert!(error.what.contains("are not those of the plan"), "{error}");
     }
 }
