@@ -41,12 +41,12 @@ impl Guarding {
     }
 
     /// Takes the next interval into account.
-    pub(super) fn see(&mut self, interval: &Interval) {
-        self.watch.iter_mut().for_each(|watch| watch.see(interval));
+    pub(super) fn add(&mut self, interval: &Interval) {
+        self.watch.iter_mut().for_each(|watch| watch.add(interval));
     }
 
     /// Looks whether the phase has become hopeless; what makes it so, the first time that anything does.
-    pub(super) fn look(&mut self, now_ns: u64) -> Option<&Missed> {
+    pub(super) fn check(&mut self, now_ns: u64) -> Option<&Missed> {
         if let (None, Some(watch)) = (&self.hopeless, &self.watch) {
             self.hopeless = watch.hopeless(now_ns);
         }
@@ -101,7 +101,7 @@ impl Watch {
     }
 
     /// Takes the next interval into account.
-    fn see(&mut self, interval: &Interval) {
+    fn add(&mut self, interval: &Interval) {
         for (count, late) in self.late.iter_mut().zip(&self.guard.late) {
             let response = interval.response.as_ref().filter(|_| late.time != Time::Service);
             *count += later_than(response.unwrap_or(&interval.service), late.bound_ms);

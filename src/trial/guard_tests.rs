@@ -166,12 +166,12 @@ fn what_made_it_hopeless_first_stays_the_reason() {
     let bounds = PhaseGuard { name: "steady".to_owned(), failed_max: Some(3), ..late(50.0, 0, Time::Usual) };
     let mut guarding = Guarding::default();
     guarding.begin(&Guard { phases: vec![bounds] }, "steady", None, 0);
-    assert_eq!(guarding.look(0), None);
-    guarding.see(&second(0, &[60.0]));
-    let first = guarding.look(SECOND_NS).cloned();
+    assert_eq!(guarding.check(0), None);
+    guarding.add(&second(0, &[60.0]));
+    let first = guarding.check(SECOND_NS).cloned();
     assert_eq!(first.as_ref().map(|missed| missed.metric.as_str()), Some("service.steady"));
-    guarding.see(&Interval { failed: 9, ..second(1, &[]) });
-    assert_eq!(guarding.look(2 * SECOND_NS).cloned(), first);
+    guarding.add(&Interval { failed: 9, ..second(1, &[]) });
+    assert_eq!(guarding.check(2 * SECOND_NS).cloned(), first);
     guarding.end();
     assert_eq!(guarding.hopeless().cloned(), first);
 }

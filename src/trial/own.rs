@@ -192,7 +192,7 @@ impl Trialling<'_> {
                 self.next_marker(begun.as_deref_mut());
                 return Err(place(error));
             }
-            if let Some(missed) = self.guard.look(self.stage.clock.now_ns()) {
+            if let Some(missed) = self.guard.check(self.stage.clock.now_ns()) {
                 return Err(place(guard::ended_early(missed)));
             }
             if self.stage.clock.now() >= until {

@@ -114,7 +114,7 @@ impl<'a> Trialling<'a> {
 
     /// Whether the phase under way has become hopeless.
     pub(super) fn is_hopeless(&mut self) -> bool {
-        self.guard.look(self.stage.clock.now_ns()).is_some()
+        self.guard.check(self.stage.clock.now_ns()).is_some()
     }
 
     /// Why a phase was cut short: the reason behind it, where there is one.
@@ -147,7 +147,7 @@ impl<'a> Trialling<'a> {
         match self.reports.next(within)? {
             Message::Sample(sample) => self.pass_on(phase, &sample),
             Message::Load(LoadProgress::Interval(interval)) => {
-                self.guard.see(&interval);
+                self.guard.add(&interval);
                 self.notes.sink.take(&Event::Interval {
                     phase: phase.unwrap_or("load"),
                     service: &interval.service,
