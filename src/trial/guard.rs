@@ -63,7 +63,7 @@ impl Guarding {
 #[derive(Debug)]
 struct Watch {
     guard: PhaseGuard,
-    plan: Plan,
+    plan: LastRequest,
     /// On the clock: when the phase began.
     began_ns: u64,
     /// Late answers so far, for each bound.
@@ -73,12 +73,12 @@ struct Watch {
     /// Whether there are response times.
     open: bool,
     /// The last intervals in which the plan sent requests, no more than a rate is judged over.
-    recent: VecDeque<Second>,
+    recent: VecDeque<RecentSecond>,
 }
 
 /// When a plan has sent its last request. What comes after is waiting for answers, in which a rate means nothing.
 #[derive(Debug, Clone, Copy, Default)]
-struct Plan {
+struct LastRequest {
     seconds: Option<f64>,
     /// Requests of a closed model, whose connections run out of work one after the other.
     requests: Option<u64>,
@@ -86,7 +86,7 @@ struct Plan {
 
 /// About a second of a load.
 #[derive(Debug, Clone, Copy)]
-struct Second {
+struct RecentSecond {
     start_ns: u64,
     end_ns: u64,
     ok: u64,
@@ -96,7 +96,7 @@ impl Watch {
     /// `None` where the phase has no bounds.
     fn begin(guard: &Guard, phase: &str, work: Option<&Work>, began_ns: u64) -> Option<Self> {
         let guard = guard.phases.iter().find(|guard| guard.name == phase)?.clone();
-        let (late, plan) = (vec![0; guard.late.len()], work.map(Plan::of).unwrap_or_default());
+        let (late, plan) = (vec![0; guard.late.len()], work.map(LastRequest::of).unwrap_or_default());
         Some(Self { guard, plan, began_ns, late, ok: 0, failed: 0, open: false, recent: VecDeque::new() })
     }
 
@@ -113,7 +113,7 @@ impl Watch {
             return self.recent.clear();
         }
         let Interval { start_ns, end_ns, ok, .. } = *interval;
-        self.recent.push_back(Second { start_ns, end_ns, ok });
+        self.recent.push_back(RecentSecond { start_ns, end_ns, ok });
         while self.recent.get(1).is_some_and(|second| seconds_since(second.start_ns, end_ns) >= RATE_OVER_S) {
             self.recent.pop_front();
         }
@@ -164,7 +164,7 @@ impl Watch {
     }
 }
 
-impl Plan {
+impl LastRequest {
     fn of(work: &Work) -> Self {
         let schedule = &work.schedule;
         let carried = u64::from(schedule.connections_max()) * u64::from(work.protocol.streams());
