@@ -87,7 +87,7 @@ pub fn available() -> Vec<u32> {
 }
 
 /// `0-2,5`.
-pub fn shown(cpus: &[u32]) -> String {
+pub fn list(cpus: &[u32]) -> String {
     let runs = cpus.chunk_by(|left, right| left + 1 == *right);
     let shown = runs.filter_map(|run| match run {
         [] => None,

@@ -67,7 +67,7 @@ impl MemoryCgroup {
     /// `Machine` where it has not.
     pub(super) fn adopt(pid: u32, asked: Bytes, keeper: &Keeper, clock: Clock) -> Result<Self> {
         let (word, limit) = (keeper.word(), keeper.limit_set(asked));
-        let own = own_cgroup::of(pid)?;
+        let own = own_cgroup::of_process(pid)?;
         let has_limit = |cgroup: &Cgroup| matches!(cgroup.own_limit(), Ok(Some(_)));
         let cgroup = match keeper {
             Keeper::Container(_) => own,

@@ -16,7 +16,7 @@ const PROCESSES_MAX: usize = 200;
 /// Now, while the subject runs or after it died; `None` where it has no cgroup of its own. `anon_bytes_max` is the
 /// largest anonymous part that was seen before. After a death before readiness the cgroup is gone, and only its limit
 /// and its kills are known.
-pub(super) fn take(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, clock: &Clock) -> Option<CgroupRecord> {
+pub(super) fn read(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, clock: &Clock) -> Option<CgroupRecord> {
     let (own, limit) = running.cgroup()?;
     let grain_bytes = running.limit_grain().map(|grain| grain.0);
     let oom_kills = running.oom_kills();

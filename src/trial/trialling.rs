@@ -101,7 +101,7 @@ impl<'a> Trialling<'a> {
     pub(super) fn note_load(&mut self) {
         let (trial, clock) = (&mut *self.notes.trial, &self.stage.clock);
         if trial.cgroup.is_none() {
-            trial.cgroup = cgroup_record::take(self.subject, self.peaks.anon_bytes_max, clock);
+            trial.cgroup = cgroup_record::read(self.subject, self.peaks.anon_bytes_max, clock);
         }
         if self.plan.list_files && trial.files.is_empty() {
             let pids: Vec<u32> = self.subject.processes().iter().map(|process| process.pid).collect();
