@@ -83,12 +83,12 @@ impl<S: Sink> Archived<S> {
 }
 
 impl<S: Sink> Sink for Archived<S> {
-    fn take(&mut self, event: &Event<'_>) {
-        self.next.take(event);
+    fn receive(&mut self, event: &Event<'_>) {
+        self.next.receive(event);
         let Err(error) = self.write(event) else { return };
         if self.trouble.is_none() {
             let what = format!("the archive is incomplete from here on: {}", error.what);
-            self.next.take(&Event::Warning(&what));
+            self.next.receive(&Event::Warning(&what));
             self.trouble = Some(error);
         }
     }

@@ -101,12 +101,12 @@ pub fn run(
         if executor.interrupted() {
             return Err(Error::interrupted());
         }
-        sink.take(&Event::TrialStarted(&plan));
+        sink.receive(&Event::TrialStarted(&plan));
         let mut made = executor.conduct(&plan, sink);
         made.trial.folder = sink.folder();
         made.trial.inputs.clone_from(&plan.configuration.inputs);
         judge(&mut made);
-        sink.take(&Event::TrialFinished(&made.trial));
+        sink.receive(&Event::TrialFinished(&made.trial));
         trials.push(made.trial);
         survived.extend(strategy.after(trials, made.error)?);
     }

@@ -61,7 +61,7 @@ impl Paging {
     pub(super) fn prepare(&self, pages: Pages, sink: &mut dyn Sink) {
         let files: Vec<PathBuf> = self.files.iter().cloned().collect();
         if let Some(image) = self.image.as_ref().filter(|_| self.learned && files.is_empty()) {
-            sink.take(&Event::Warning(&format!(
+            sink.receive(&Event::Warning(&format!(
                 "where the files of {image} lie is not known (it is no overlay): their pages stay as they are"
             )));
         }
@@ -69,7 +69,7 @@ impl Paging {
             Pages::Cold => {
                 let evicted = file_pages::evict(&files, self.clock);
                 if let Some((file, why)) = evicted.refused.first() {
-                    sink.take(&Event::Warning(&format!("pages of {} may stay in memory: {why}", file.display())));
+                    sink.receive(&Event::Warning(&format!("pages of {} may stay in memory: {why}", file.display())));
                 }
             }
             Pages::Warm => drop(file_pages::read_in(&files)),
@@ -129,7 +129,7 @@ impl Paging {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let Some(jdk) = self.jdk.as_ref().filter(|_| self.private.is_none()) else { return Ok(()) };
-        sink.take(&Event::Note("  others hold file pages of the JDK: the next trials run on a copy of it"));
+        sink.receive(&Event::Note("  others hold file pages of the JDK: the next trials run on a copy of it"));
         let copy = PrivateJdk::copy(jdk, &private_jdk::places(Some(archive)), self.clock, interrupted)?;
         self.files.extend(file_pages::of_jdk(copy.home()));
         self.private = Some(copy);

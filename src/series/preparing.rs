@@ -91,8 +91,8 @@ impl Preparing<'_> {
     fn sweep_steps(&self, sink: &mut dyn Sink) {
         match Job::here().map_or(0, |job| job.sweep(self.clock)) {
             0 => {}
-            1 => sink.take(&Event::Note("ended 1 step of a Loadline that was killed")),
-            n => sink.take(&Event::Note(&format!("ended {n} steps of Loadlines that were killed"))),
+            1 => sink.receive(&Event::Note("ended 1 step of a Loadline that was killed")),
+            n => sink.receive(&Event::Note(&format!("ended {n} steps of Loadlines that were killed"))),
         }
     }
 
@@ -116,13 +116,13 @@ impl Preparing<'_> {
         let found = image::find(&image.name, self.clock)?;
         match found.tool.sweep() {
             0 => {}
-            1 => sink.take(&Event::Note("removed 1 container of a Loadline that was killed")),
-            n => sink.take(&Event::Note(&format!("removed {n} containers of Loadlines that were killed"))),
+            1 => sink.receive(&Event::Note("removed 1 container of a Loadline that was killed")),
+            n => sink.receive(&Event::Note(&format!("removed {n} containers of Loadlines that were killed"))),
         }
         image.heap_options = found.heap_options(&scenario.subject.command);
         if !image.heap_options.is_empty() {
             let (name, options) = (&image.name, image.heap_options.join(" "));
-            sink.take(&Event::Note(&format!(
+            sink.receive(&Event::Note(&format!(
                 "the image {name} sets {options} itself, which wins over other heap options"
             )));
         }
@@ -150,11 +150,11 @@ impl Preparing<'_> {
         let mut codes = prepared.scenario.configurations.iter().filter_map(|configuration| configuration.code.as_ref());
         let built = codes.all(|code| code.exists()) && inputs.as_ref().is_some_and(Inputs::are_built);
         if self.rebuild == Rebuild::IfChanged && built {
-            sink.take(&Event::Note("build: nothing has changed since it ran (--rebuild runs it again)"));
+            sink.receive(&Event::Note("build: nothing has changed since it ran (--rebuild runs it again)"));
             return Ok(());
         }
         let mut run = |command: &str| {
-            sink.take(&Event::Note(&format!("build: {command}")));
+            sink.receive(&Event::Note(&format!("build: {command}")));
             self.spawner.build(command, subject.dir.as_deref(), self.interrupted)
         };
         if let Some(command) = &subject.build {
@@ -171,7 +171,7 @@ impl Preparing<'_> {
         if let (Some(inputs), true) = (inputs, failed.is_empty())
             && let Err(trouble) = inputs.remember(&commands)
         {
-            sink.take(&Event::Warning(&format!("the build will run again next time: {}", trouble.what)));
+            sink.receive(&Event::Warning(&format!("the build will run again next time: {}", trouble.what)));
         }
         prepared.leave_out(sink, |configuration| {
             let at = failed.iter().position(|(name, _)| *name == configuration.name);
@@ -209,7 +209,7 @@ impl PreparedSeries {
                 continue;
             };
             let why = std::iter::once(&error.what).chain(error.said.last()).cloned().collect::<Vec<_>>().join(": ");
-            sink.take(&Event::Note(&format!("{} is left out: {why}", configuration.name)));
+            sink.receive(&Event::Note(&format!("{} is left out: {why}", configuration.name)));
             self.left_out.push(LeftOutRecord { configuration: configuration.name, why });
         }
         self.scenario.configurations = left;
@@ -251,11 +251,11 @@ fn sweep(sink: &mut dyn Sink) {
     let swept = work_folder::sweep();
     match swept.removed {
         0 => {}
-        1 => sink.take(&Event::Note("removed 1 folder of a trial whose Loadline was killed")),
-        n => sink.take(&Event::Note(&format!("removed {n} folders of trials whose Loadline was killed"))),
+        1 => sink.receive(&Event::Note("removed 1 folder of a trial whose Loadline was killed")),
+        n => sink.receive(&Event::Note(&format!("removed {n} folders of trials whose Loadline was killed"))),
     }
     for (folder, why) in swept.left {
-        sink.take(&Event::Warning(&format!("the leftover {} could not be removed: {why}", folder.display())));
+        sink.receive(&Event::Warning(&format!("the leftover {} could not be removed: {why}", folder.display())));
     }
 }
 
@@ -311,7 +311,7 @@ mod tests {
     fn what_is_left_out_is_said_and_all_of_it_is_an_error() {
         struct Said(Vec<String>);
         impl Sink for Said {
-            fn take(&mut self, event: &Event<'_>) {
+            fn receive(&mut self, event: &Event<'_>) {
                 if let Event::Note(text) = event {
                     self.0.push((*text).to_owned());
                 }

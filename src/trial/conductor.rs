@@ -105,7 +105,7 @@ pub(super) fn carry_out(
     let PreparedTrial { launch, agent, work, shares_cpus, afresh } = prepared;
     trial.command.clone_from(&launch.argv);
     trial.image = launch.container.as_ref().map(|container| image_record(container, plan));
-    sink.take(&Event::Starting { configuration: &plan.configuration.name, command: &launch.argv });
+    sink.receive(&Event::Starting { configuration: &plan.configuration.name, command: &launch.argv });
     let log = sink.log();
     let mut running = stage.world.start(&launch, log.as_deref())?;
     let mut found = doubts::of_machine(stage.machine, shares_cpus && plan.load.is_driven());
@@ -114,7 +114,7 @@ pub(super) fn carry_out(
         let within = plan.subject.ready_within.0;
         let ready = running.wait_ready(within, &|| stage.interrupted())?;
         trial.ready_s = Some(ready.took.as_secs_f64());
-        sink.take(&Event::Ready { pid: ready.pid, after: ready.took });
+        sink.receive(&Event::Ready { pid: ready.pid, after: ready.took });
         let notes = Notes { trial: &mut *trial, doubts: &mut found, sink: &mut *sink };
         let mut trialling = Trialling::begin(plan, stage, notes, &mut *running, (&ready, agent))?;
         let done = trialling.go_through();
@@ -135,7 +135,7 @@ pub(super) fn carry_out(
     }
     trial.objects = live.map(|live| inside::objects(stage, plan, (&live, afresh), &mut found, sink));
     found.extend(doubts::of_trial(trial));
-    found.iter().for_each(|doubt| sink.take(&Event::Doubted(doubt)));
+    found.iter().for_each(|doubt| sink.receive(&Event::Doubted(doubt)));
     trial.doubts = found.into_iter().map(Into::into).collect();
     let left = ended.left;
     trial.end = Some(ending::record(ended));

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A receiver of events.
 pub trait Sink {
     /// Takes in what has happened.
-    fn take(&mut self, event: &Event<'_>);
+    fn receive(&mut self, event: &Event<'_>);
 
     /// The file for the output of the subject of the trial under way; `None` where it is not kept.
     fn log(&self) -> Option<PathBuf> {

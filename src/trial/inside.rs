@@ -29,12 +29,12 @@ impl Trialling<'_> {
         }
         let used = self.notes.trial.marks.last().and_then(|mark| mark.heap.used_bytes);
         if plan.objects == Objects::Listed {
-            self.notes.sink.take(&Event::Note(&format!("  {}", price_of_objects(used))));
+            self.notes.sink.receive(&Event::Note(&format!("  {}", price_of_objects(used))));
             let found = self.scales.histogram(self.notes.doubts).unwrap_or_else(|| Err(DEAF.to_owned()));
             self.live = self.noted("no live objects by class", found);
         }
         if let Some(path) = plan.heap_dump.as_ref().filter(|_| plan.index == 0) {
-            self.notes.sink.take(&Event::Note(&format!("  {}", price_of_dump(used, path))));
+            self.notes.sink.receive(&Event::Note(&format!("  {}", price_of_dump(used, path))));
             let dumped = self.scales.dump_heap(path, self.notes.doubts).unwrap_or_else(|| Err(DEAF.to_owned()));
             self.notes.trial.heap_dump = self.noted("no heap dump", dumped);
         }
@@ -59,7 +59,7 @@ pub(super) fn objects(
     sink: &mut dyn Sink,
 ) -> ObjectsRecord {
     let Some(afresh) = afresh.filter(|_| !stage.interrupted()) else { return live_objects(live, None) };
-    sink.take(&Event::Note("  live objects of a fresh JVM: it is started, asked when it is ready, and ended"));
+    sink.receive(&Event::Note("  live objects of a fresh JVM: it is started, asked when it is ready, and ended"));
     match at_start(stage, plan, afresh) {
         Ok(start) => live_objects(live, Some(&start)),
         Err(error) => {

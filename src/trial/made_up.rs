@@ -678,7 +678,7 @@ struct Notes {
 }
 
 impl Sink for Notes {
-    fn take(&mut self, event: &Event<'_>) {
+    fn receive(&mut self, event: &Event<'_>) {
         self.events.push(match event {
             Event::Sample { phase, sample } => {
                 return self.samples.push((phase.unwrap_or_default().to_owned(), **sample));

@@ -155,7 +155,7 @@ impl Trialling<'_> {
         let pools = self.scales.survey();
         mark.netty = pools.and_then(|pools| pools.map_err(|why| failed.push(why)).ok());
         if mark.rss_bytes > 0 {
-            self.notes.sink.take(&Event::Marked(&mark));
+            self.notes.sink.receive(&Event::Marked(&mark));
             trial.marks.push(mark);
         }
         self.doubt_reads(name, failed);

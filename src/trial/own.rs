@@ -76,7 +76,7 @@ impl Trialling<'_> {
     /// `Interrupted`; `Subject` where it died, or a marker did not come or was not the one that was due. What was
     /// measured until then is recorded.
     pub(super) fn own_work(&mut self, phase: &Phase, own: &OwnWork) -> Result<()> {
-        self.notes.sink.take(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
+        self.notes.sink.receive(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
         let mut begun: Option<Begun> = None;
         let mut unawaited = Unawaited::default();
         let mut done = Ok(());
@@ -145,7 +145,7 @@ impl Trialling<'_> {
             return None;
         }
         let description = format!("the subject works until its marker `{}`", own.phases[index + 1]);
-        self.notes.sink.take(&Event::PhaseStarted { name, description });
+        self.notes.sink.receive(&Event::PhaseStarted { name, description });
         self.peaks.rss_bytes_max = 0;
         self.peaks.allocated.clear();
         let before = early.unwrap_or_else(|| self.snapshot());
@@ -286,7 +286,7 @@ impl Trialling<'_> {
         };
         let usage = self.used_in(&mut record, &begun.before, &after);
         record.cut_short = came.as_ref().err().map(|error| self.why_cut_short(error.what.clone()));
-        self.notes.sink.take(&Event::PhaseEnded(&record));
+        self.notes.sink.receive(&Event::PhaseEnded(&record));
         self.doubt_phase(&record, &usage);
         let nothing = record.requests > 0 && record.ok == 0;
         let verdict = match nothing {

@@ -148,7 +148,7 @@ impl<'a> Trialling<'a> {
             Message::Sample(sample) => self.pass_on(phase, &sample),
             Message::Load(LoadProgress::Interval(interval)) => {
                 self.guard.add(&interval);
-                self.notes.sink.take(&Event::Interval {
+                self.notes.sink.receive(&Event::Interval {
                     phase: phase.unwrap_or("load"),
                     service: &interval.service,
                     response: interval.response.as_ref(),
@@ -176,7 +176,7 @@ impl<'a> Trialling<'a> {
         peaks.anon_bytes_max = peaks.anon_bytes_max.max(sample.anon_bytes);
         trial.rss_bytes_peak = trial.rss_bytes_peak.max(Some(sample.rss_bytes));
         peaks.allocated.extend(sample.allocated_bytes.map(|bytes| (bytes, sample.ok)));
-        self.notes.sink.take(&Event::Sample { phase, sample });
+        self.notes.sink.receive(&Event::Sample { phase, sample });
     }
 
     /// Ends the timeline, passes on what is left, and notes what weighing cost. Then nothing is measured any more, and

@@ -15,7 +15,7 @@ use std::path::Path;
 struct Warnings(Vec<String>);
 
 impl Sink for Warnings {
-    fn take(&mut self, event: &Event<'_>) {
+    fn receive(&mut self, event: &Event<'_>) {
         if let Event::Warning(text) = event {
             self.0.push((*text).to_owned());
         }
@@ -34,11 +34,11 @@ fn a_trial_is_kept_with_its_files() {
     let folder = place.path().join("archive");
     let (mut sink, plan) = archived(&folder);
     assert_eq!((sink.folder(), Sink::folder(&sink), sink.log()), (folder.as_path(), None, None));
-    sink.take(&Event::TrialStarted(&plan));
+    sink.receive(&Event::TrialStarted(&plan));
     let name = Sink::folder(&sink).unwrap();
     assert!(name.starts_with("trial-001-a") && sink.log().unwrap().starts_with(folder.join(&name)), "{name}");
-    sink.take(&Event::Sample { phase: None, sample: &Sample { rss_bytes: 7, ..Sample::default() } });
-    sink.take(&Event::TrialFinished(&Trial::new("a", 0, 0)));
+    sink.receive(&Event::Sample { phase: None, sample: &Sample { rss_bytes: 7, ..Sample::default() } });
+    sink.receive(&Event::TrialFinished(&Trial::new("a", 0, 0)));
     assert_eq!(Sink::folder(&sink), None, "the trial is over");
     let (closed, warnings) = sink.close(false);
     closed.unwrap();
@@ -56,10 +56,10 @@ fn a_write_that_fails_is_told_once_and_loses_no_record() {
     let (mut sink, plan) = archived(&folder);
     std::fs::write(folder.join("trial-001-a"), "in the way").unwrap();
     for _ in 0..2 {
-        sink.take(&Event::TrialStarted(&plan));
-        sink.take(&Event::Sample { phase: None, sample: &Sample::default() });
+        sink.receive(&Event::TrialStarted(&plan));
+        sink.receive(&Event::Sample { phase: None, sample: &Sample::default() });
     }
-    sink.take(&Event::TrialFinished(&Trial::new("a", 0, 0)));
+    sink.receive(&Event::TrialFinished(&Trial::new("a", 0, 0)));
     let (closed, warnings) = sink.close(false);
     assert!(closed.unwrap_err().to_string().contains("the archive is incomplete; the result above is whole"));
     let [warning] = warnings.0.as_slice() else { panic!("{:?}", warnings.0) };
@@ -68,8 +68,8 @@ fn a_write_that_fails_is_told_once_and_loses_no_record() {
 }
 
 fn finish(sink: &mut Archived<Warnings>, plan: &TrialPlan, index: u32) {
-    sink.take(&Event::TrialStarted(plan));
-    sink.take(&Event::TrialFinished(&Trial::new("a", 0, index)));
+    sink.receive(&Event::TrialStarted(plan));
+    sink.receive(&Event::TrialFinished(&Trial::new("a", 0, index)));
 }
 
 #[test]

@@ -27,7 +27,7 @@ const PHASE_S: f64 = 10.0;
 pub(crate) struct Silence;
 
 impl Sink for Silence {
-    fn take(&mut self, _: &Event<'_>) {}
+    fn receive(&mut self, _: &Event<'_>) {}
 }
 
 /// A scenario of one steady phase.

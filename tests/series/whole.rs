@@ -18,7 +18,7 @@ pub(crate) struct Notes {
 }
 
 impl Sink for Notes {
-    fn take(&mut self, event: &Event<'_>) {
+    fn receive(&mut self, event: &Event<'_>) {
         match event {
             Event::TrialStarted(plan) => self.started.push(plan.title.clone()),
             Event::TrialFinished(trial) => self.finished.push((*trial).clone()),

@@ -196,7 +196,7 @@ impl Executor for Server {
 struct Nobody;
 
 impl Sink for Nobody {
-    fn take(&mut self, _: &Event<'_>) {}
+    fn receive(&mut self, _: &Event<'_>) {}
 }
 
 fn asked(load: &str, typed: &Tuning) -> Result<Scenario> {
