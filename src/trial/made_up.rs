@@ -76,7 +76,7 @@ pub(super) struct Answers {
 
 /// The reply of a JVM to a question.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum JvmReply {
     Obeys,
     Refuses(&'static str),
     IsDeaf,
@@ -110,7 +110,7 @@ pub(super) struct Script {
     /// For how long RSS falls after a collection, from the second part to none; `u64::MAX` ms: for ever.
     pub(super) settles: Duration,
     pub(super) live_bytes: Option<u64>,
-    pub(super) asked: Asked,
+    pub(super) asked: JvmReply,
     pub(super) collects_not: Option<&'static str>,
     pub(super) survey: Option<std::result::Result<NettyPools, String>>,
     pub(super) answers: Answers,
@@ -130,7 +130,7 @@ impl Default for Script {
             rss: (100 * MIB, 50 * MIB),
             settles: ms(150),
             live_bytes: Some(7 * MIB),
-            asked: Asked::Obeys,
+            asked: JvmReply::Obeys,
             collects_not: None,
             survey: None,
             answers: Answers {
@@ -429,10 +429,10 @@ impl Scales for Weigher {
         self.0.call(command);
         self.0.clock.sleep(ASKING);
         match self.0.script.asked {
-            Asked::IsDeaf => None,
+            JvmReply::IsDeaf => None,
             _ if !self.0.lives() => Some(Err("it has gone".to_owned())),
-            Asked::Refuses(why) => Some(Err(why.to_owned())),
-            Asked::Obeys => {
+            JvmReply::Refuses(why) => Some(Err(why.to_owned())),
+            JvmReply::Obeys => {
                 self.0.collected_at.set(Some(self.0.clock.now()));
                 Some(Ok(()))
             }
@@ -447,10 +447,10 @@ impl Scales for Weigher {
         self.0.call("histogram");
         self.0.clock.sleep(ASKING);
         match self.0.script.asked {
-            Asked::IsDeaf => None,
-            Asked::Refuses(why) => Some(Err(why.to_owned())),
+            JvmReply::IsDeaf => None,
+            JvmReply::Refuses(why) => Some(Err(why.to_owned())),
             // One object more whenever it is asked.
-            Asked::Obeys => {
+            JvmReply::Obeys => {
                 let asked = self.0.calls.borrow().iter().filter(|call| *call == "histogram").count() as u64;
                 let row = ClassRow { name: "[B".to_owned(), instances: asked, bytes: 16 * asked };
                 Some(Ok(ClassHistogram { rows: vec![row] }))
@@ -462,9 +462,9 @@ impl Scales for Weigher {
         self.0.call("dump");
         let record = HeapDumpRecord { path: path.display().to_string(), bytes: 4096, seconds: 0.5 };
         match self.0.script.asked {
-            Asked::IsDeaf => None,
-            Asked::Refuses(why) => Some(Err(why.to_owned())),
-            Asked::Obeys => Some(Ok(record)),
+            JvmReply::IsDeaf => None,
+            JvmReply::Refuses(why) => Some(Err(why.to_owned())),
+            JvmReply::Obeys => Some(Ok(record)),
         }
     }
 
@@ -659,7 +659,7 @@ impl RunningDriver for Driver {
 }
 
 /// The result of a trial in a made-up world.
-pub(super) struct Made {
+pub(super) struct MadeTrial {
     pub(super) conducted: Conducted,
     /// The calls of the world, in order.
     pub(super) calls: Vec<String>,
@@ -696,7 +696,7 @@ impl Sink for Notes {
 }
 
 /// Carries a plan out in a world that follows a script.
-pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> Made {
+pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> MadeTrial {
     let clock = Clock::made_up();
     let nowhere = PathBuf::from("/nowhere/loadline");
     let launch = Launch {
@@ -751,5 +751,5 @@ pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> Made {
     let prepared = PreparedTrial { launch, agent: None, work: None, shares_cpus: false, afresh: Some(&afresh) };
     let conducted = conclude(plan, |trial| carry_out(stage, plan, prepared, trial, &mut notes));
     let calls = state.calls.take();
-    Made { conducted, calls, events: notes.events, samples: notes.samples, took: clock.now() }
+    MadeTrial { conducted, calls, events: notes.events, samples: notes.samples, took: clock.now() }
 }

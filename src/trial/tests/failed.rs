@@ -20,7 +20,7 @@ fn failing() -> Script {
     script
 }
 
-fn failed_in(made: &Made) -> Option<&str> {
+fn failed_in(made: &MadeTrial) -> Option<&str> {
     made.conducted.trial.failed_in.as_ref().map(|failed| failed.phase.as_str())
 }
 

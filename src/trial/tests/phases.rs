@@ -17,16 +17,16 @@ fn answering(change: impl FnOnce(&mut Answers)) -> Script {
     script
 }
 
-fn cut_short(made: &Made) -> Vec<Option<&str>> {
+fn cut_short(made: &MadeTrial) -> Vec<Option<&str>> {
     made.conducted.trial.phases.iter().map(|phase| phase.cut_short.as_deref()).collect()
 }
 
-fn what(made: &Made) -> &str {
+fn what(made: &MadeTrial) -> &str {
     made.conducted.error.as_ref().map_or("", |error| error.what.as_str())
 }
 
 /// All that an error says, for a search in it.
-fn told(made: &Made) -> String {
+fn told(made: &MadeTrial) -> String {
     format!("{:?}", made.conducted.error)
 }
 
@@ -178,7 +178,7 @@ fn the_first_thing_that_made_it_hopeless_is_recorded() {
 
 // ---- Drivers from outside ----
 
-fn driven(drives: Drives) -> Made {
+fn driven(drives: Drives) -> MadeTrial {
     made(Script { drives, ..Script::default() }, &plan(DRIVEN))
 }
 
