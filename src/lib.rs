@@ -13,7 +13,7 @@ pub mod scenario;
 
 pub mod subject;
 
-pub mod beginning;
+pub mod detect;
 
 pub mod doctor;
 pub mod record;

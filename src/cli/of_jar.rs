@@ -1,7 +1,7 @@
 //! A subject of which nobody says where it answers, started once before all trials.
 
 use super::session::Session;
-use crate::beginning::{self, Detected, JarTarget, TypedJar};
+use crate::detect::{self, Detected, JarTarget, TypedJar};
 use crate::error::{Error, Result};
 use crate::report::Progress;
 use crate::scenario::{Scenario, TrialPlan};
@@ -21,7 +21,7 @@ pub(super) fn of_jar(typed: TypedJar<'_>, session: &mut Session) -> Result<Scena
     let mut progress = Progress::new(session.output.quiet);
     progress.step(&format!("starting {} once, to see where it answers ({})", typed.path.display(), sought.kind));
     let found = first_answer(session, &sought.scenario()?, &sought.usual)?;
-    progress.step(&beginning::describe(&found));
+    progress.step(&detect::describe(&found));
     let Detected { scenario, words } = sought.settle(&found)?;
     if !words.is_empty() {
         session.settle(&words);

@@ -134,7 +134,8 @@ impl MarkReading {
         direct.map_err(|why| self.failed.push(format!("direct memory has no row of its own: {why}"))).ok()
     }
 
-    /// The state of the VM by its tables, or by its answers where the tables lack something; which of both, and the reason.
+    /// The state of the VM by its tables, or by its answers where the tables lack something; which of both, and the
+    /// reason.
     fn read_vm_state(
         &mut self,
         watched: &Watched,

@@ -230,7 +230,7 @@ pub(super) mod tests {
     use std::io::Write;
 
     /// A jar with these entries, and a manifest.
-    pub(in crate::beginning) fn jar(manifest: &str, entries: &[&str]) -> Vec<u8> {
+    pub(in crate::detect) fn jar(manifest: &str, entries: &[&str]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut archive = rawzip::ZipArchiveWriter::new(&mut bytes);
         for (name, content) in std::iter::once((MANIFEST, manifest)).chain(entries.iter().map(|name| (*name, "x"))) {
