@@ -46,6 +46,4 @@ printf '\n'
 for measured in watch::watching_tests::a_million_samples observe::jvms::tests::a_find_among_ten_thousand; do
     cargo test --release --lib -- "$measured" --ignored --nocapture 2>/dev/null | grep '^|'
 done
-calibrate() { cargo test --release --lib -- "growth::calibration::$1" --ignored --nocapture 2>/dev/null | grep '^|\|^$'; }
-LOADLINE_LIVES=$lives calibrate the_whole
-if [ -n "${LOADLINE_ARCHIVES:-}" ]; then calibrate real_trials; fi
+LOADLINE_LIVES=$lives cargo bench --package loadline-stats --bench calibration 2>/dev/null | grep '^|\|^$'

@@ -1,7 +1,7 @@
 //! Laws of the verdict: it knows nothing of the future, an offset changes nothing, gaps and odd numbers harm nothing.
 
-use super::lives::{Dice, TUNED, life};
-use super::{DAY, Floors, HOUR, Judgement, Ladder, STEP, Unsure, Verdict};
+use crate::lives::{Dice, TUNED, life};
+use loadline_stats::growth::{DAY, Floors, HOUR, Judgement, Ladder, STEP, Unsure, Verdict};
 use proptest::prelude::*;
 
 const MIB: f64 = 1024.0 * 1024.0;

@@ -2,11 +2,9 @@
 //! `predict_linear` of Prometheus with a gate at 70 % of the limit, Mann-Kendall, and its form for values that depend
 //! on each other (Hamed and Rao 1998). Each judges once an hour; an alarm needs three in a row, `predict_linear` two.
 
-use super::floors::trailing_minima;
-use super::lives::Life;
-use super::window::fitted;
-use super::{DAY, HOUR};
+use crate::lives::Life;
 use loadline_base::numbers::median;
+use loadline_stats::growth::{DAY, HOUR, fitted, trailing_minima};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Cells of a floor, and floors of a window of 24 h.
@@ -14,7 +12,7 @@ const SIZE: usize = 3;
 const COUNT: usize = 48;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rival {
+pub(crate) enum Rival {
     LeastSquares,
     PredictSixHours,
     PredictADay,
@@ -22,7 +20,7 @@ pub(super) enum Rival {
     HamedRao,
 }
 
-pub(super) const RIVALS: [(Rival, &str); 5] = [
+pub(crate) const RIVALS: [(Rival, &str); 5] = [
     (Rival::LeastSquares, "least squares, p < 0.001"),
     (Rival::PredictSixHours, "predict_linear 6 h, > 70 %"),
     (Rival::PredictADay, "predict_linear 24 h, > 70 %"),
@@ -32,7 +30,7 @@ pub(super) const RIVALS: [(Rival, &str); 5] = [
 
 impl Rival {
     /// The cells after which it raises an alarm.
-    pub(super) fn alarms(self, life: &Life) -> Vec<usize> {
+    pub(crate) fn alarms(self, life: &Life) -> Vec<usize> {
         let minima = trailing_minima(&life.floors, SIZE);
         let needed = if matches!(self, Self::PredictSixHours | Self::PredictADay) { 2 } else { 3 };
         let (mut row, mut alarms) = (0, Vec::new());

@@ -2,12 +2,12 @@
 //! top of them. Every life begins with the start of the JVM and a warm-up fill of 0.2 to 1 h, and has 28 days unless
 //! its kind ends sooner; a limit stands 1.15 to 2 times above what it needs without a leak.
 
-use super::{DAY, HOUR};
 use loadline_base::numbers::SplitMix64;
+use loadline_stats::growth::{DAY, HOUR};
 use std::f64::consts::TAU;
 
 /// Kinds on which the constants were chosen.
-pub(super) const TUNED: [&str; 15] = [
+pub(crate) const TUNED: [&str; 15] = [
     "ar",
     "daily",
     "weekly",
@@ -26,7 +26,7 @@ pub(super) const TUNED: [&str; 15] = [
 ];
 /// Kinds that were looked at only to see what goes wrong: fills that begin late, growth that bends but has no ceiling
 /// in sight, wide walks, larger steps, days that differ by a third, high-water marks.
-pub(super) const CHECKED: [&str; 9] = [
+pub(crate) const CHECKED: [&str; 9] = [
     "late_fill_6h",
     "late_fill_24h",
     "late_fill_72h",
@@ -40,11 +40,11 @@ pub(super) const CHECKED: [&str; 9] = [
 
 /// Kinds that were made when all constants stood: a line of days that ends, a logarithm that begins late, a fill of its
 /// start and a later one, nightly and weekly batches.
-pub(super) const UNSEEN: [&str; 4] = ["ramp", "late_log", "two_fills", "batches"];
+pub(crate) const UNSEEN: [&str; 4] = ["ramp", "late_log", "two_fills", "batches"];
 
 /// How a leak grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Leak {
+pub(crate) enum Leak {
     /// By the hour, from the start of the JVM.
     Start,
     /// By the hour, from day seven.
@@ -56,31 +56,31 @@ pub(super) enum Leak {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Life {
+pub(crate) struct Life {
     /// Bytes.
-    pub(super) floors: Vec<f64>,
-    pub(super) collections: Option<Vec<u32>>,
+    pub(crate) floors: Vec<f64>,
+    pub(crate) collections: Option<Vec<u32>>,
     /// What the load is like, 0 to about 1.
-    pub(super) load: Vec<f64>,
-    pub(super) limit: f64,
+    pub(crate) load: Vec<f64>,
+    pub(crate) limit: f64,
     /// The cell in which a leak begins.
-    pub(super) leaks_from: usize,
+    pub(crate) leaks_from: usize,
 }
 
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// What draws the numbers of a life.
-pub(super) struct Dice(SplitMix64);
+pub(crate) struct Dice(SplitMix64);
 
 impl Dice {
-    pub(super) fn of(parts: &[u64]) -> Self {
+    pub(crate) fn of(parts: &[u64]) -> Self {
         Self(parts.iter().fold(SplitMix64::new(0), |random, part| {
             let mut random = random;
             SplitMix64::new(random.next() ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15))
         }))
     }
 
-    pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.0.unit()
     }
 
@@ -162,7 +162,7 @@ impl Dice {
 }
 
 /// A life of a service of this `kind`: what the service is, is drawn with `own`, what befalls this life with `dice`.
-pub(super) fn life(own: &mut Dice, dice: &mut Dice, kind: &str, days: usize) -> Life {
+pub(crate) fn life(own: &mut Dice, dice: &mut Dice, kind: &str, days: usize) -> Life {
     let days = if kind == "restarts" { 1 + dice.0.below(5) as usize } else { days };
     let count = days * DAY;
     let [level, noise] = [own.log_between(300.0, 2048.0), own.log_between(0.5, 20.0)];
@@ -388,7 +388,7 @@ fn settle(life: &mut Life) {
 }
 
 /// A life that leaks so many MiB an hour on top, cut off where it meets its limit.
-pub(super) fn leaking(
+pub(crate) fn leaking(
     (own, dice): (&mut Dice, &mut Dice),
     kind: &str,
     leak: Leak,
@@ -428,7 +428,7 @@ pub(super) fn leaking(
 }
 
 /// 1 GiB of 2 GiB with noise of this autocorrelation and deviation in MiB, and a leak from day five until day ten.
-pub(super) fn flat(dice: &mut Dice, (keeps, deviation): (f64, f64), mib_an_hour: f64) -> Life {
+pub(crate) fn flat(dice: &mut Dice, (keeps, deviation): (f64, f64), mib_an_hour: f64) -> Life {
     let count = 10 * DAY;
     let leaks_from = 5 * DAY;
     let leaked = |at: usize| mib_an_hour * hours(at.saturating_sub(leaks_from));
@@ -438,7 +438,7 @@ pub(super) fn flat(dice: &mut Dice, (keeps, deviation): (f64, f64), mib_an_hour:
 }
 
 /// Classes that leak: a small and quiet thing with a ceiling of its own.
-pub(super) fn classes(dice: &mut Dice, mib_an_hour: f64) -> Life {
+pub(crate) fn classes(dice: &mut Dice, mib_an_hour: f64) -> Life {
     let count = 28 * DAY;
     let [level, noise] = [dice.log_between(60.0, 300.0), dice.log_between(0.02, 0.3)];
     let wander = dice.wander(count, 0.9, noise);
