@@ -112,7 +112,7 @@ fn poll(running: &Running, within: Duration, interrupted: &dyn Fn() -> bool, pro
     let mut pause = PROBE_PAUSE_FIRST;
     loop {
         let over = || interrupted() || running.ended().is_some() || running.clock().now() >= until;
-        if look(running, probes, &over) {
+        if probe_once(running, probes, &over) {
             return Waited::Ready;
         }
         if interrupted() {
@@ -133,8 +133,8 @@ fn poll(running: &Running, within: Duration, interrupted: &dyn Fn() -> bool, pro
     }
 }
 
-/// One look at the ports that have not answered yet; whether the subject is ready now.
-fn look(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) -> bool {
+/// Probes each port that has not answered yet, once; whether the subject is ready now.
+fn probe_once(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) -> bool {
     let launch = running.launch();
     match &launch.ready {
         Ready::Log(_) => return running.output().ready_at().is_some(),
