@@ -122,10 +122,10 @@ fn find() -> Find {
 /// The document of a whole search.
 pub(in crate::report) fn searched(spec: &SearchSpec) -> Document {
     let mut trials: Vec<Trial> = Vec::new();
-    while let Move::Try(attempt) = next(course, &trials) {
+    while let Move::Try(attempt) = next(spec, &trials) {
         trials.push(trial(&attempt, trials.len() as u32));
     }
-    let find = conclude(course, &find(), &trials);
+    let find = conclude(spec, &find(), &trials);
     Document { trials, find: Some(find), ..empty() }
 }
 

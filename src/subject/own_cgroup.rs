@@ -10,7 +10,7 @@ use crate::kernel::text;
 /// # Errors
 /// `Machine` where nothing can be limited.
 pub(super) fn find() -> Result<Cgroup> {
-    of(std::process::id())
+    of_process(std::process::id())
 }
 
 /// The cgroup of a process; where it cannot be seen from here, that at the mount point.

@@ -32,7 +32,7 @@ pub(super) fn read(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, cl
 pub(super) fn complete(trial: &mut Trial, running: &dyn RunningSubject, clock: &Clock) {
     match &mut trial.cgroup {
         Some(record) => record.oom_kills = record.oom_kills.max(running.oom_kills()),
-        None => trial.cgroup = take(running, None, clock),
+        None => trial.cgroup = read(running, None, clock),
     }
 }
 

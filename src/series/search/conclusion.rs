@@ -22,9 +22,9 @@ const KNEE_GAIN_MIN: f64 = 1.10;
 
 /// The result of a search for the highest rate.
 fn rate(spec: &SearchSpec, trials: &[Trial]) -> Option<RateRecord> {
-    let EdgeStep::Found { value, held, proof, below } = rate_step(course, trials)? else { return None };
+    let EdgeStep::Found { value, held, proof, below } = rate_step(spec, trials)? else { return None };
     let above_per_s = below.map(rate_of);
-    let near = |one: f64, other: f64| (one / other - 1.0).abs() < course.step / 2.0;
+    let near = |one: f64, other: f64| (one / other - 1.0).abs() < spec.step / 2.0;
     let broken = counted(trials, ProbeStage::Rate).filter(|(_, probe)| {
         probe.verdict == ProbeVerdict::Fails
             && above_per_s.zip(probe.rate_per_s).is_some_and(|(above, asked)| near(above, asked))
@@ -42,22 +42,22 @@ fn rate(spec: &SearchSpec, trials: &[Trial]) -> Option<RateRecord> {
 
 /// The conclusion from these trials. `others` and `options` are left empty: they need more than trials.
 pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord {
-    let standing = standing(course, trials);
+    let standing = standing(spec, trials);
     let line = line(standing.limit_step, ProbeStage::Limit, &standing, trials);
     let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, ProbeStage::Warm, &standing, trials));
-    let outcome = outcome(course, &standing, trials);
+    let outcome = outcome(spec, &standing, trials);
     // A user who names a limit to be proved has chosen its headroom already.
-    let headroom = if course.prove.is_some() { 0.0 } else { find.headroom };
+    let headroom = if spec.prove.is_some() { 0.0 } else { find.headroom };
     let limit_bytes = line.as_ref().map(|line| limit_to_set(line.limit_bytes, headroom));
     let configuration = trials.first().map(|trial| trial.configuration.clone()).unwrap_or_default();
     FindRecord {
-        text: text(course, outcome, line.as_ref(), &standing, trials),
+        text: text(spec, outcome, line.as_ref(), &standing, trials),
         knee: line.as_ref().and_then(|line| knee(line, trials)),
         configuration,
         target: find.target.iter().map(ToString::to_string).collect(),
-        unknowns: course.unknowns,
-        step: course.step,
-        proofs: course.proofs,
+        unknowns: spec.unknowns,
+        step: spec.step,
+        proofs: spec.proofs,
         outcome,
         reference: standing.reference.map(|trial| trial.index),
         line,
@@ -66,8 +66,8 @@ pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord 
         limit_bytes,
         options: Vec::new(),
         others: Vec::new(),
-        prove_bytes: course.prove,
-        rate: rate(course, trials),
+        prove_bytes: spec.prove,
+        rate: rate(spec, trials),
         trials: trials.len() as u32,
         seconds: trials.iter().map(length_s).sum(),
     }
@@ -106,8 +106,8 @@ fn length_s(trial: &Trial) -> f64 {
 }
 
 fn outcome(spec: &SearchSpec, standing: &SearchState<'_>, trials: &[Trial]) -> FindOutcome {
-    if course.unknowns == Unknowns::Rate {
-        return match rate_step(course, trials) {
+    if spec.unknowns == Unknowns::Rate {
+        return match rate_step(spec, trials) {
             Some(EdgeStep::Found { .. }) => FindOutcome::Found,
             Some(EdgeStep::Never { .. }) => FindOutcome::Never,
             _ => FindOutcome::GivenUp,
@@ -190,8 +190,8 @@ fn text(
     standing: &SearchState<'_>,
     trials: &[Trial],
 ) -> String {
-    if let Some(rate) = rate(course, trials) {
-        let limit = Bytes(course.limit_max);
+    if let Some(rate) = rate(spec, trials) {
+        let limit = Bytes(spec.limit_max);
         let held = format!("{} held at {:.0}/s with {limit}", so_often(rate.held, rate.tried()), rate.rate_per_s);
         return rate.above_per_s.map_or(held.clone(), |above| format!("{held}; at {above:.0}/s it failed"));
     }
@@ -201,7 +201,7 @@ fn text(
             let held = format!("{} held at {}{heap}", so_often(line.held, line.tried()), Bytes(line.limit_bytes));
             match line.below_bytes {
                 Some(below) => format!("{held}; at {} it failed", Bytes(below)),
-                None if course.prove.is_some() => held,
+                None if spec.prove.is_some() => held,
                 None => format!("{held}, the smallest limit that was to be asked"),
             }
         }
@@ -209,8 +209,8 @@ fn text(
             let why = counted(trials, ProbeStage::Reference).last().map(|(_, probe)| probe.why.join("; "));
             format!("the target does not hold even where memory is no concern: {}", why.unwrap_or_default())
         }
-        (FindOutcome::Never, _) if course.prove.is_some() => {
-            let limit = Bytes(course.prove.unwrap_or_default());
+        (FindOutcome::Never, _) if spec.prove.is_some() => {
+            let limit = Bytes(spec.prove.unwrap_or_default());
             let why = counted(trials, ProbeStage::Limit).last().map(|(_, probe)| probe.why.join("; "));
             format!("the target does not hold at {limit}: {}", why.unwrap_or_default())
         }

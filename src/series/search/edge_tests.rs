@@ -243,7 +243,7 @@ proptest! {
 
 /// What is asked in a whole search, as numbers of the grid: `B` to bracket, `S` to bisect, `P` to prove, `R` once more;
 /// `+` held, `-` failed, `!` failed or held with memory short.
-fn course(patience: &Patience, mut holds: impl FnMut(i32, usize) -> (bool, bool)) -> String {
+fn spec(patience: &Patience, mut holds: impl FnMut(i32, usize) -> (bool, bool)) -> String {
     let grid = Grid::by_amount(100, 90, 124, 1);
     let (mut answers, mut text) = (Vec::new(), String::new());
     loop {
@@ -269,13 +269,13 @@ fn courses_of_searches() {
     let patience = Patience { proofs: 3, answers_max: 30, first_stride: 2 };
     let mut text = String::new();
     for edge in -11..=25 {
-        let plain = course(&patience, |number, _| (number >= edge, false));
-        let telling = course(&patience, |number, _| (number >= edge, number < edge + 2));
+        let plain = spec(&patience, |number, _| (number >= edge, false));
+        let telling = spec(&patience, |number, _| (number >= edge, number < edge + 2));
         text.push_str(&format!("edge {edge}\n  plain: {plain}\n  telling: {telling}\n"));
     }
     for slip in 0..10 {
         let of = |edge: i32, strained: bool| {
-            course(&patience, |number, asked| {
+            spec(&patience, |number, asked| {
                 let held = number >= edge && asked != slip;
                 (held, strained && !held)
             })
@@ -290,14 +290,14 @@ fn courses_of_searches() {
     for seed in 1..=12 {
         let mut chances = Chances(SplitMix64::new(seed));
         // Between the numbers 2 and 7 chance decides.
-        let zone = course(&patience, |number, _| (f64::from(number - 2) > 5.0 * chances.next(), false));
+        let zone = spec(&patience, |number, _| (f64::from(number - 2) > 5.0 * chances.next(), false));
         text.push_str(&format!("a random zone, seed {seed}\n  {zone}\n"));
     }
     for answers_max in [0, 1, 4, 7] {
-        let bounded = course(&Patience { answers_max, ..patience }, |number, _| (number >= 5, false));
+        let bounded = spec(&Patience { answers_max, ..patience }, |number, _| (number >= 5, false));
         text.push_str(&format!("at most {answers_max} answers\n  {bounded}\n"));
     }
     let hasty = Patience { proofs: 0, first_stride: 0, ..patience };
-    text.push_str(&format!("no proofs, no stride\n  {}\n", course(&hasty, |number, _| (number >= 5, false))));
+    text.push_str(&format!("no proofs, no stride\n  {}\n", spec(&hasty, |number, _| (number >= 5, false))));
     insta::assert_snapshot!(text);
 }

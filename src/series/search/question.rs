@@ -83,8 +83,8 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let configuration = scenario.configurations.first()?;
     let first = |of: &ProbeRecord| matches!(of.stage, ProbeStage::Reference | ProbeStage::Rate);
     let asked = trials.iter().find(|trial| trial.probe.as_ref().is_some_and(first))?;
-    let course = course(scenario, configuration, asked.limit_bytes?);
-    let mut record = conclude(&course, &scenario.find, trials);
+    let spec = spec(scenario, configuration, asked.limit_bytes?);
+    let mut record = conclude(&spec, &scenario.find, trials);
     let heap = record.line.as_ref().and_then(|line| line.heap_bytes);
     let direct = record.line.as_ref().and_then(|line| line.direct_bytes);
     let given = given(heap, direct).filter_map(|change| change.option());
@@ -99,7 +99,7 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
 }
 
 /// The course of a search of this configuration, where memory is no concern at `limit_max` bytes.
-pub(super) fn course(scenario: &Scenario, configuration: &Configuration, limit_max: u64) -> SearchSpec {
+pub(super) fn spec(scenario: &Scenario, configuration: &Configuration, limit_max: u64) -> SearchSpec {
     let find = &scenario.find;
     SearchSpec {
         unknowns: unknowns(scenario, configuration),

@@ -1,7 +1,7 @@
 //! A search as a strategy: from what comes next to the plan of a trial, and from a trial to what it says.
 
 use super::guarding;
-use super::question::{course, given};
+use super::question::{given, spec};
 use super::ruling::{self, DISCARDED_MAX, Ruling};
 use super::{Attempt, Move, SearchSpec, Stage, next};
 use crate::comparison::{self, Judged};
@@ -31,7 +31,7 @@ impl<'a> Search<'a> {
     /// `Bug` where the scenario has no configuration.
     pub fn new(scenario: &'a Scenario, limit_max: u64) -> Result<Self> {
         let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;
-        Ok(Self { scenario, configuration, course: course(scenario, configuration, limit_max) })
+        Ok(Self { scenario, configuration, spec: spec(scenario, configuration, limit_max) })
     }
 
     /// The limit at which memory was no concern in a search that is gone on with.
@@ -65,7 +65,7 @@ impl<'a> Search<'a> {
                 _ => guarding::ready_within(usual, reference),
             });
         }
-        if let Some((rate, base)) = attempt.rate_per_s.zip(self.course.rate_per_s) {
+        if let Some((rate, base)) = attempt.rate_per_s.zip(self.spec.rate_per_s) {
             plan.load.scale(rate / base);
         }
         if let Some(reference) = reference(trials) {
@@ -110,7 +110,7 @@ impl<'a> Search<'a> {
 
 impl Strategy for Search<'_> {
     fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>> {
-        let Move::Try(attempt) = next(&self.course, trials) else { return None };
+        let Move::Try(attempt) = next(&self.spec, trials) else { return None };
         let judge = move |made: &mut Made| {
             let judged = comparison::judge_target(self.target(attempt.stage), &made.trial, reference(trials));
             let Ruling { verdict, why, missed, cause } =
