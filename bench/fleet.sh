@@ -10,7 +10,7 @@ rounds=${1:-5}
 loadline=${LOADLINE:-$PWD/target/release/loadline}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-LOADLINE_FLEET=$work cargo test --release --lib -- whole_fleets::a_fleet_on_disk --ignored --quiet >"$work/made" 2>&1 ||
+LOADLINE_FLEET=$work cargo bench --quiet --bench fleet >"$work/made" 2>&1 ||
     { cat "$work/made"; exit 1; }
 printf 'machine: %s cores, Linux %s\n' "$(nproc)" "$(uname -r)"
 printf 'command: bench/fleet.sh %s\n' "$rounds"

@@ -13,5 +13,4 @@ if (($#)); then
     LOADLINE_LARGE_ARCHIVE=$(realpath -m "$1")
     export LOADLINE_LARGE_ARCHIVE
 fi
-cargo test --quiet --release --test cli -- --ignored --nocapture large::the_largest_archive | grep -E '^(read|VmHWM)'
-cargo test --quiet --release --test browser -- --ignored --nocapture opening:: | grep -E '^(page|empty)'
+cargo bench --quiet --bench report

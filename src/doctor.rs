@@ -48,7 +48,7 @@ fn fact(label: &str, text: impl Into<String>) -> (String, String) {
 fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     let apart = match cpus::available() {
         available if available.len() < 2 => "one CPU: subject and load share it".to_owned(),
-        available => format!("may use {}: subject and load are kept apart", cpus::shown(&available)),
+        available => format!("may use {}: subject and load are kept apart", cpus::list(&available)),
     };
     let memory = machine.memory.zip(machine.swap);
     let thp = machine.thp.as_deref().unwrap_or("unknown");

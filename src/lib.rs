@@ -13,7 +13,7 @@ pub mod scenario;
 
 pub mod subject;
 
-pub mod beginning;
+pub mod detect;
 
 pub mod doctor;
 pub mod record;
@@ -42,9 +42,3 @@ pub mod cli;
 
 #[cfg(test)]
 mod schemas;
-#[cfg(test)]
-mod whole_entries;
-#[cfg(test)]
-mod whole_fleets;
-#[cfg(test)]
-mod whole_runs;

@@ -19,7 +19,7 @@ use crate::result;
 use crate::scenario::Asking;
 use crate::series;
 use crate::units::{several, utc};
-use crate::weigh::{Candidates, Collecting, Weighed, Weighing};
+use crate::weigh::{AccountOptions, AccountedJvm, Candidates, Collecting};
 use serde::Serialize;
 
 /// Listens to signals, so that a Ctrl-C waits until the JVM's threads run again.
@@ -116,8 +116,8 @@ fn all(verb: &Account, typed: String, clock: Clock, interrupt: &Interrupt) -> Re
     }
 }
 
-fn weighing(verb: &Account) -> Weighing {
-    Weighing { stop: !verb.no_stop, netty: verb.netty, asking: Asking::typed(verb.attach) }
+fn weighing(verb: &Account) -> AccountOptions {
+    AccountOptions { stop: !verb.no_stop, netty: verb.netty, asking: Asking::typed(verb.attach) }
 }
 
 /// Weighs one JVM.
@@ -127,14 +127,14 @@ fn take(verb: &Account, pid: u32, typed: String, clock: Clock, interrupt: &Inter
     let heap_dump = verb.heap_dump.as_deref().map(new_file).transpose()?;
     let then = Collecting { classes: verb.classes, heap_dump };
     let mut talk = Progress::new(verb.quiet);
-    let weighed = weighing(verb).take_then(pid, &clock, &then, &mut |price| talk.step(price))?;
+    let weighed = weighing(verb).weigh_then(pid, &clock, &then, &mut |price| talk.step(price))?;
     if interrupt.seen() {
         return Err(Error::interrupted());
     }
     Ok(document(weighed, typed, taken, machine))
 }
 
-pub(super) fn document(weighed: Weighed, command: String, taken: String, machine: Machine) -> AccountDocument {
+pub(super) fn document(weighed: AccountedJvm, command: String, taken: String, machine: Machine) -> AccountDocument {
     let mut document = AccountDocument {
         schema: ACCOUNT_SCHEMA.to_owned(),
         loadline: env!("CARGO_PKG_VERSION").to_owned(),

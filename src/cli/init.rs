@@ -10,8 +10,8 @@ use super::generate::SCENARIO_SCHEMA;
 use super::of_jar::first_answer;
 use super::run::SUFFIX;
 use super::session::{Interrupt, Session};
-use crate::beginning::{self, Draft, Place};
 use crate::clock::Clock;
+use crate::detect::{self, Draft, Place};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::{self, Progress};
 use crate::scenario::{Scenario, parse, shell_word};
@@ -38,10 +38,10 @@ pub(super) fn init(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
     let base = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
     std::fs::create_dir_all(&base).map_err(|cause| Error::io("create", &base, &cause))?;
     SCHEMA.clone_into(&mut draft.schema);
-    draft.dir = beginning::way(&base, &folder);
+    draft.dir = detect::way(&base, &folder);
     let is_built = draft.build.as_ref().is_none_or(|build| !build.is_needed);
     if !verb.no_start && is_built {
-        let health = jar.as_ref().map_or_else(beginning::health, beginning::Jar::health);
+        let health = jar.as_ref().map_or_else(detect::health, detect::Jar::health);
         start(&mut draft, &base, health, &session, &mut progress)?;
     }
     let text = draft.text();
@@ -79,7 +79,7 @@ fn start(
 ) -> Result<()> {
     let scenario = read(&draft.text(), base, session)?;
     let told_port = draft.port.is_none();
-    let usual = Usual { pages: beginning::pages(), health, told_port };
+    let usual = Usual { pages: detect::pages(), health, told_port };
     progress.step("starting it once, to see where it answers (--no-start leaves that out)");
     match first_answer(session, &scenario, &usual) {
         Ok(found) => draft.settle(found),

@@ -20,7 +20,7 @@ impl Live {
 }
 
 impl Sink for Live {
-    fn take(&mut self, event: &Event<'_>) {
+    fn receive(&mut self, event: &Event<'_>) {
         let progress = &mut self.progress;
         match event {
             Event::Note(words) => progress.step(words),

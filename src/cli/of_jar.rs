@@ -1,7 +1,7 @@
 //! A subject of which nobody says where it answers, started once before all trials.
 
 use super::session::Session;
-use crate::beginning::{self, Goes, Settled, TypedJar};
+use crate::detect::{self, Detected, JarTarget, TypedJar};
 use crate::error::{Error, Result};
 use crate::report::Progress;
 use crate::scenario::{Scenario, TrialPlan};
@@ -14,15 +14,15 @@ use crate::trial;
 /// # Errors
 /// `Request` where it cannot be started; `Subject` where it answers nowhere.
 pub(super) fn of_jar(typed: TypedJar<'_>, session: &mut Session) -> Result<Scenario> {
-    let sought = match typed.goes()? {
-        Goes::Told(scenario) => return Ok(*scenario),
-        Goes::Sought(sought) => sought,
+    let sought = match typed.target()? {
+        JarTarget::Known(scenario) => return Ok(*scenario),
+        JarTarget::ToDetect(sought) => sought,
     };
     let mut progress = Progress::new(session.output.quiet);
     progress.step(&format!("starting {} once, to see where it answers ({})", typed.path.display(), sought.kind));
     let found = first_answer(session, &sought.scenario()?, &sought.usual)?;
-    progress.step(&beginning::said(&found));
-    let Settled { scenario, words } = sought.settle(&found)?;
+    progress.step(&detect::describe(&found));
+    let Detected { scenario, words } = sought.settle(&found)?;
     if !words.is_empty() {
         session.settle(&words);
     }

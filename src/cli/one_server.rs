@@ -7,7 +7,7 @@ use super::of_jar::of_jar;
 use super::run;
 use super::session::Session;
 use crate::archive::Archive;
-use crate::beginning::{TypedJar, is_named_jar};
+use crate::detect::{TypedJar, is_named_jar};
 use crate::error::Result;
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;

@@ -13,7 +13,7 @@ use crate::report::Progress;
 use crate::result::Judgement;
 use crate::scenario::{Scenario, shell_words};
 use crate::series::{
-    self, Archived, Blocks, HashedBy, KnownFiles, Local, Prepared, Preparing, Rebuild, machine_now, source_of,
+    self, Archived, Blocks, HashedBy, KnownFiles, Local, PreparedSeries, Preparing, Rebuild, machine_now, source_of,
 };
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
@@ -191,7 +191,7 @@ impl Session {
     ///
     /// # Errors
     /// Where an export is asked for that cannot be made, and as [`Preparing::prepare`].
-    pub(super) fn prepare(&self, scenario: &Scenario, live: &mut Live) -> Result<Prepared> {
+    pub(super) fn prepare(&self, scenario: &Scenario, live: &mut Live) -> Result<PreparedSeries> {
         self.output.exports.check(self.output.json)?;
         self.preparing(&|| self.interrupt.seen()).prepare(scenario, live)
     }

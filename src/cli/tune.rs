@@ -36,7 +36,7 @@ pub(super) fn tune(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt
     };
     tune::settle(&mut scenario, &verb.tuning)?;
     if scenario.subject.image.is_none() {
-        scenario.tune.allocators = allocators::found();
+        scenario.tune.allocators = allocators::installed();
         check_preloads(&scenario)?;
     }
     begin(&session, scenario, verb.dry_run)

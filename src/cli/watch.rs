@@ -20,7 +20,7 @@ use crate::watch::{
     Attaching, Here, Histories, How, Past, ServerTls, Sweeps, Watching, WhenWeighed, Which, World, add_accounts,
     create_folder, keep_within, post_mortem, web_config,
 };
-use crate::weigh::{Collecting, Weighing, check_jvm};
+use crate::weigh::{AccountOptions, Collecting, check_jvm};
 use std::cell::LazyCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -337,8 +337,8 @@ pub(super) fn weigh_here(words: &[OsString]) -> Code {
 fn weigh(pid: u32, why: WhyWeighed, into: &Path, machine: &Machine, clock: Clock) -> std::result::Result<(), String> {
     let taken = utc(clock.unix_s());
     let asks = why == WhyWeighed::FirstSight;
-    let how = Weighing { stop: !asks, netty: false, asking: Asking::typed(asks) };
-    let weighed = how.take_then(pid, &clock, &Collecting::default(), &mut |_| ()).map_err(|error| error.what)?;
+    let how = AccountOptions { stop: !asks, netty: false, asking: Asking::typed(asks) };
+    let weighed = how.weigh_then(pid, &clock, &Collecting::default(), &mut |_| ()).map_err(|error| error.what)?;
     let unheard = |doubt: &Doubt| match doubt {
         Doubt::AttachMissing { why } => Some(format!("did not answer, so it is left alone: {why}")),
         _ => None,

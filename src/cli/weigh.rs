@@ -6,8 +6,8 @@ use super::exit::Code;
 use super::judging::judgement;
 use super::of_jar::of_jar;
 use super::session::{Interrupt, Session};
-use crate::beginning::TypedJar;
 use crate::clock::Clock;
+use crate::detect::TypedJar;
 use crate::error::{Error, Result};
 use crate::scenario::Scenario;
 

@@ -15,9 +15,9 @@ use crate::fleet::{PlaceSeen, Plan, Seen, Started, Typed};
 use crate::record::{Conditions, EntryOutcome, EntryResult, Machine};
 use crate::report::{Progress, print};
 use crate::scenario::Scenario;
-use crate::series::{self, Archived, Local, Prepared, machine_now};
+use crate::series::{self, Archived, Local, PreparedSeries, machine_now};
 use crate::subject::{image, jdk, limit};
-use crate::work::{self, Asked, Blocks, By, Done, Hands, Searched, Stopped};
+use crate::work::{self, Asked, Blocks, By, Done, Runner, Searched, Stopped};
 use std::path::Path;
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ impl Node {
     }
 }
 
-impl Hands for Node {
+impl Runner for Node {
     fn place_before(&self) -> PlaceSeen {
         work::place_before(self.session.clock)
     }
@@ -119,7 +119,7 @@ impl Hands for Node {
         limit::probe(self.session.clock).map(drop)
     }
 
-    fn prepare(&self, scenario: &Scenario) -> Result<Prepared> {
+    fn prepare(&self, scenario: &Scenario) -> Result<PreparedSeries> {
         self.session.prepare(scenario, &mut self.live())
     }
 
@@ -138,7 +138,7 @@ impl Hands for Node {
         Searched { find, trials, ended }
     }
 
-    fn blocks(&self, prepared: &Prepared, first: u32, archive: &Path) -> Blocks {
+    fn blocks(&self, prepared: &PreparedSeries, first: u32, archive: &Path) -> Blocks {
         let scenario = &prepared.scenario;
         let conditions = Conditions { left_out: prepared.left_out.clone(), ..self.session.conditions(scenario) };
         let mut trials = Vec::new();

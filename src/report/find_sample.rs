@@ -6,7 +6,7 @@ use crate::record::{
     RESULT_SCHEMA, SubjectWork, Trial, Unknowns,
 };
 use crate::scenario::Find;
-use crate::series::search::{Attempt, Course, Move, conclude, next, rules};
+use crate::series::search::{Attempt, Move, SearchSpec, conclude, next, rules};
 use crate::units::MIB;
 
 /// All but heap and files.
@@ -21,7 +21,7 @@ const HEAP: u64 = 64 * MIB;
 const RATE_MAX: f64 = 1234.0;
 
 /// The usual search.
-pub(in crate::report) const COURSE: Course = Course {
+pub(in crate::report) const COURSE: SearchSpec = SearchSpec {
     unknowns: Unknowns::HeapAndLimit,
     step: 0.02,
     proofs: 5,
@@ -51,17 +51,17 @@ pub(in crate::report) fn found() -> Document {
 
 /// The highest rate of a limit.
 pub(in crate::report) fn highest_rate(limit: u64) -> Document {
-    searched(&Course { unknowns: Unknowns::Rate, rate_per_s: Some(200.0), limit_max: limit, ..COURSE })
+    searched(&SearchSpec { unknowns: Unknowns::Rate, rate_per_s: Some(200.0), limit_max: limit, ..COURSE })
 }
 
 /// One limit, proved or refuted.
 pub(in crate::report) fn proved(limit: u64) -> Document {
-    searched(&Course { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE })
+    searched(&SearchSpec { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE })
 }
 
 /// Each way in which a search ends, with its document.
 pub(in crate::report) fn endings() -> Vec<(FindOutcome, Document)> {
-    let mut not_held = searched(&Course { trials_max: 1, ..COURSE });
+    let mut not_held = searched(&SearchSpec { trials_max: 1, ..COURSE });
     let reference = &mut not_held.trials[0];
     if let Some(probe) = &mut reference.probe {
         probe.verdict = ProbeVerdict::Fails;
@@ -84,10 +84,10 @@ pub(in crate::report) fn endings() -> Vec<(FindOutcome, Document)> {
     });
     vec![
         (FindOutcome::Found, found()),
-        (FindOutcome::AtLowerBound, searched(&Course { limit_min: Some(512 * MIB), ..COURSE })),
+        (FindOutcome::AtLowerBound, searched(&SearchSpec { limit_min: Some(512 * MIB), ..COURSE })),
         (FindOutcome::NotHeld, not_held),
         (FindOutcome::Never, never),
-        (FindOutcome::GivenUp, searched(&Course { trials_max: 9, ..COURSE })),
+        (FindOutcome::GivenUp, searched(&SearchSpec { trials_max: 9, ..COURSE })),
     ]
 }
 
@@ -120,12 +120,12 @@ fn find() -> Find {
 }
 
 /// The document of a whole search.
-pub(in crate::report) fn searched(course: &Course) -> Document {
+pub(in crate::report) fn searched(spec: &SearchSpec) -> Document {
     let mut trials: Vec<Trial> = Vec::new();
-    while let Move::Try(attempt) = next(course, &trials) {
+    while let Move::Try(attempt) = next(spec, &trials) {
         trials.push(trial(&attempt, trials.len() as u32));
     }
-    let find = conclude(course, &find(), &trials);
+    let find = conclude(spec, &find(), &trials);
     Document { trials, find: Some(find), ..empty() }
 }
 

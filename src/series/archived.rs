@@ -37,7 +37,7 @@ impl<S: Sink> Archived<S> {
         Self { writer, files: None, trouble: None, next }
     }
 
-    /// Where the archive lies.
+    /// The folder of the archive.
     pub fn folder(&self) -> &Path {
         self.writer.folder()
     }
@@ -83,12 +83,12 @@ impl<S: Sink> Archived<S> {
 }
 
 impl<S: Sink> Sink for Archived<S> {
-    fn take(&mut self, event: &Event<'_>) {
-        self.next.take(event);
+    fn receive(&mut self, event: &Event<'_>) {
+        self.next.receive(event);
         let Err(error) = self.write(event) else { return };
         if self.trouble.is_none() {
             let what = format!("the archive is incomplete from here on: {}", error.what);
-            self.next.take(&Event::Warning(&what));
+            self.next.receive(&Event::Warning(&what));
             self.trouble = Some(error);
         }
     }
@@ -99,127 +99,5 @@ impl<S: Sink> Sink for Archived<S> {
 
     fn folder(&self) -> Option<String> {
         self.files.as_ref().map(|files| files.name().to_owned())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::archive;
-    use crate::record::{Sample, Trial};
-    use crate::series::made_up::conditions;
-    use crate::series::tests::scenario;
-
-    /// Keeps the warnings it is told.
-    #[derive(Default)]
-    struct Warnings(Vec<String>);
-
-    impl Sink for Warnings {
-        fn take(&mut self, event: &Event<'_>) {
-            if let Event::Warning(text) = event {
-                self.0.push((*text).to_owned());
-            }
-        }
-    }
-
-    fn archived(folder: &Path) -> (Archived<Warnings>, TrialPlan) {
-        let scenario = scenario("configurations: {a: {}}");
-        let plan = TrialPlan::of(&scenario, &scenario.configurations[0]);
-        (Archived::create(folder, &conditions(&scenario), &scenario, Warnings::default()).unwrap(), plan)
-    }
-
-    #[test]
-    fn a_trial_is_kept_with_its_files() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = place.path().join("archive");
-        let (mut sink, plan) = archived(&folder);
-        assert_eq!((sink.folder(), Sink::folder(&sink), sink.log()), (folder.as_path(), None, None));
-        sink.take(&Event::TrialStarted(&plan));
-        let name = Sink::folder(&sink).unwrap();
-        assert!(name.starts_with("trial-001-a") && sink.log().unwrap().starts_with(folder.join(&name)), "{name}");
-        sink.take(&Event::Sample { phase: None, sample: &Sample { rss_bytes: 7, ..Sample::default() } });
-        sink.take(&Event::TrialFinished(&Trial::new("a", 0, 0)));
-        assert_eq!(Sink::folder(&sink), None, "the trial is over");
-        let (closed, warnings) = sink.close(false);
-        closed.unwrap();
-        assert_eq!(warnings.0, [""; 0]);
-        let read = archive::read(&folder).unwrap();
-        assert_eq!((read.trials.len(), read.missing.len()), (1, 0));
-        assert!(std::fs::read_dir(folder.join(&name)).unwrap().count() > 0);
-    }
-
-    /// A folder that cannot be made, and all that would have lain in it.
-    #[test]
-    fn a_write_that_fails_is_told_once_and_loses_no_record() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = place.path().join("archive");
-        let (mut sink, plan) = archived(&folder);
-        std::fs::write(folder.join("trial-001-a"), "in the way").unwrap();
-        for _ in 0..2 {
-            sink.take(&Event::TrialStarted(&plan));
-            sink.take(&Event::Sample { phase: None, sample: &Sample::default() });
-        }
-        sink.take(&Event::TrialFinished(&Trial::new("a", 0, 0)));
-        let (closed, warnings) = sink.close(false);
-        assert!(closed.unwrap_err().to_string().contains("the archive is incomplete; the result above is whole"));
-        let [warning] = warnings.0.as_slice() else { panic!("{:?}", warnings.0) };
-        assert!(warning.starts_with("the archive is incomplete from here on: "), "{warning}");
-        assert_eq!(archive::read(&folder).unwrap().trials.len(), 1);
-    }
-
-    fn finish(sink: &mut Archived<Warnings>, plan: &TrialPlan, index: u32) {
-        sink.take(&Event::TrialStarted(plan));
-        sink.take(&Event::TrialFinished(&Trial::new("a", 0, index)));
-    }
-
-    #[test]
-    fn one_archive_has_one_writer_at_a_time() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = place.path().join("archive");
-        let refused = |trials| {
-            let Err(error) = Archived::reopen(&folder, trials, Warnings::default()) else { panic!("{trials}") };
-            assert_eq!(error.kind, crate::error::ErrorKind::Request);
-            error.to_string()
-        };
-        let (mut first, plan) = archived(&folder);
-        finish(&mut first, &plan, 0);
-        let why = refused(1);
-        assert!(why.contains("another Loadline is writing to the archive") && why.contains("/archive"), "{why}");
-        finish(&mut first, &plan, 1);
-        first.close(true).0.unwrap();
-        // The first one added a trial after the second one had read the archive.
-        let why = refused(1);
-        assert!(why.contains("has 2 trials, and had 1 when it was read"), "{why}");
-        let mut again = Archived::reopen(&folder, 2, Warnings::default()).unwrap();
-        finish(&mut again, &plan, 2);
-        let why = refused(3);
-        assert!(why.contains("another Loadline is writing"), "{why}");
-        again.close(false).0.unwrap();
-        let read = archive::read(&folder).unwrap();
-        assert_eq!((read.trials.len(), read.missing.len()), (3, 0));
-    }
-
-    #[test]
-    fn only_an_archive_without_its_first_line_is_begun_again() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = place.path().join("archive");
-        assert!(archive::remove_unbegun(&folder).unwrap(), "there is none");
-        std::fs::create_dir(&folder).unwrap();
-        std::fs::write(folder.join(archive::INDEX), "{\"record\":\"header\",").unwrap();
-        assert!(archive::remove_unbegun(&folder).unwrap());
-        let (mut sink, plan) = archived(&folder);
-        assert!(archive::remove_unbegun(&folder).is_err(), "it is being written");
-        finish(&mut sink, &plan, 0);
-        sink.close(true).0.unwrap();
-        assert!(!archive::remove_unbegun(&folder).unwrap());
-        assert_eq!(archive::read(&folder).unwrap().trials.len(), 1);
-    }
-
-    #[test]
-    fn nothing_is_left_of_what_is_discarded() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = place.path().join("archive");
-        archived(&folder).0.discard();
-        assert!(!folder.exists());
     }
 }

@@ -1,7 +1,7 @@
 //! Blocks: one fresh trial of each configuration, in an order drawn at random, again and again. What is planned runs
 //! first, then what decides what is undecided, then what the machine disturbed; the scenario bounds each.
 
-use super::{Made, Strategy};
+use super::{Made, NextTrial, Strategy};
 use crate::comparison;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BlockRecord, ComparisonRecord, DifferenceVerdict, LeastRecord, Trial};
@@ -13,7 +13,7 @@ pub struct Blocks<'a> {
     scenario: &'a Scenario,
     /// How they are compared, which may be more than the scenario says.
     compare: &'a Compare,
-    /// Of blocks that are a part of a comparison, the first one's place in it.
+    /// The place of the first block in the whole comparison, where these are a part of one.
     first: Option<u32>,
 }
 
@@ -29,7 +29,7 @@ enum Turn {
 }
 
 impl Turn {
-    /// Where in the run a trial stands, in words; `block` and `index` count from 0.
+    /// The place of a trial in the run, in words; `block` and `index` count from 0.
     fn place(&self, block: u32, index: u32, bounds: &Bounds) -> String {
         match self {
             Self::Planned => format!("{} of {}", index + 1, bounds.configurations * bounds.planned as usize),
@@ -53,7 +53,7 @@ struct Bounds {
     repeats: u32,
 }
 
-/// What was run so far.
+/// The blocks so far.
 struct Done<'a> {
     /// Blocks run.
     count: u32,
@@ -94,7 +94,7 @@ impl<'a> Blocks<'a> {
             repeats.map_or(Turn::Unsure, |block| repeat(block, &blocks))
         };
         match before.len() < trials.len() && count >= bounds.planned {
-            // What a block was begun for does not change while it runs.
+            // The reason of a block does not change while it runs.
             true => Some(of_begun()),
             false => next_block(&bounds, &done, || self.is_sure(before)),
         }
@@ -126,7 +126,7 @@ impl<'a> Blocks<'a> {
 }
 
 impl Strategy for Blocks<'_> {
-    fn next(&self, trials: &[Trial]) -> Option<TrialPlan> {
+    fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>> {
         let bounds = self.bounds();
         let turn = self.turn(trials)?;
         let (block, within) = (trials.len() / bounds.configurations, trials.len() % bounds.configurations);
@@ -136,19 +136,19 @@ impl Strategy for Blocks<'_> {
             Turn::Repeats(block, _) => Some(block),
             Turn::Planned | Turn::Unsure => None,
         };
-        Some(TrialPlan {
+        let plan = TrialPlan {
             title: format!("{} ({})", configuration.name, turn.place(block, index, &bounds)),
             index,
             block,
             repeats,
             ..TrialPlan::of(self.scenario, configuration)
-        })
-    }
-
-    fn judge(&self, _before: &[Trial], made: &mut Made) {
-        if !self.scenario.figures.is_empty() {
-            made.trial.figures = comparison::figures(&self.scenario.figures, &made.trial);
-        }
+        };
+        let judge = |made: &mut Made| {
+            if !self.scenario.figures.is_empty() {
+                made.trial.figures = comparison::figures(&self.scenario.figures, &made.trial);
+            }
+        };
+        Some(NextTrial { plan, judge: Box::new(judge) })
     }
 
     /// A trial that fails does not keep the others from running.

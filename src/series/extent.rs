@@ -10,7 +10,7 @@ pub const BLOCKS: u32 = 5;
 const ASK_MINUTES: f64 = 30.0;
 /// More trials than this are asked about, however short they seem.
 const ASK_TRIALS: u64 = 60;
-/// What a trial takes beside its load: start, marks, end; measured on small servers.
+/// Seconds of a trial beside its load: start, marks, end; measured on small servers.
 const TRIAL_SECONDS: f64 = 4.0;
 
 /// How many trials of what there will be, and how long they take at least.
@@ -23,7 +23,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Of the blocks that are planned. Work by requests is as fast as the subject, so it counts for nothing.
+    /// The extent of the planned blocks. Work by requests is as fast as the subject, so it counts for nothing.
     pub fn of(scenario: &Scenario) -> Self {
         let seconds = |kind: &PhaseKind| match kind {
             PhaseKind::Idle(span) => span.as_s(),
@@ -36,7 +36,7 @@ impl Extent {
         Self { configurations, blocks: scenario.trials, trials, minutes: trials as f64 * of_trial / 60.0 }
     }
 
-    /// What it takes at least, in minutes.
+    /// The least that it takes, in minutes.
     pub fn minutes(&self) -> f64 {
         self.minutes
     }

@@ -16,14 +16,14 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 const CHUNK: usize = 64 << 10;
 
 /// Hashes of files and folders: what several configurations name is read once. `None` where it cannot be.
-pub type Known = HashMap<PathBuf, Option<Vec<u8>>>;
+pub type KnownFiles = HashMap<PathBuf, Option<Vec<u8>>>;
 
 /// SHA-256 over the files of a plan that are there, in hexadecimal digits. `None` where one cannot be read, or is too
 /// large for it.
 ///
 /// Files stand in the order of the plan, by their contents alone, since the text of the plan has their names. Each is
 /// hashed by itself first, so that no two lists of files run together to the same bytes.
-pub(super) fn of(plan: &TrialPlan, known: &mut Known) -> Option<String> {
+pub(super) fn hash_of(plan: &TrialPlan, known: &mut KnownFiles) -> Option<String> {
     let code = plan.configuration.code.as_deref();
     let mut whole = Context::new(&SHA256);
     for path in plan.files() {
@@ -42,7 +42,7 @@ fn file(path: &Path) -> io::Result<Vec<u8>> {
     if file.metadata()?.len() > FILE_BYTES_MAX {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    // What grows while it is read has an end, too.
+    // A file that grows while it is read has an end, too.
     let (mut bytes, mut hash, mut chunk) = (file.take(FILE_BYTES_MAX), Context::new(&SHA256), vec![0; CHUNK]);
     loop {
         match bytes.read(&mut chunk)? {
@@ -87,7 +87,7 @@ mod tests {
     use tempfile::TempDir;
 
     fn of(plan: &TrialPlan) -> Option<String> {
-        super::of(plan, &mut Known::default())
+        super::hash_of(plan, &mut KnownFiles::default())
     }
 
     const FILES: [(&str, &str); 6] = [
@@ -133,7 +133,7 @@ mod tests {
         let (one, other) = (place(), place());
         assert_ne!(one.path(), other.path());
         assert_eq!(handed(&one), handed(&other));
-        // What no part of the plan names is no input.
+        // A file that no part of the plan names is no input.
         write(&other, "README", "text");
         assert_eq!(handed(&one), handed(&other));
     }

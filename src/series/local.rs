@@ -12,7 +12,7 @@ use crate::subject::{jdk, limit};
 use crate::trial::{self, Sink, Tools};
 use std::path::PathBuf;
 
-/// Of the memory that is free, what a trial without a concern for memory may have.
+/// The share of free memory that a trial without a concern for memory may have.
 const ROOM_SHARE: f64 = 0.75;
 /// File pages charged to others, beyond what every program shares (the C library, locales): such a trial did not pay
 /// for its JDK.
@@ -21,9 +21,9 @@ const FOREIGN_MAX: u64 = 8 << 20;
 /// Makes trials here, one after the other.
 pub struct Local<'a> {
     tools: Tools<'a>,
-    /// Where plans say who pays for file pages.
+    /// Sees to the file pages where plans say who pays for them.
     paging: Option<Paging>,
-    /// Where a private copy of a JDK may lie.
+    /// The folder for a private copy of a JDK.
     archive: PathBuf,
     /// Whether the next trial is to run on a JDK of its own, because others hold pages of the usual one.
     goes_private: bool,
@@ -136,12 +136,17 @@ pub fn machine_now(clock: Clock) -> Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::tests::scenario;
+    use crate::scenario::parse;
+    use std::path::Path;
 
     #[test]
     fn room_is_what_was_given_or_most_of_what_is_free() {
         let of = |configuration: &str, find: &str| {
-            let scenario = scenario(&format!("configurations: {{a: {{{configuration}}}}}\nfind: {{{find}}}"));
+            let text = format!(
+                "name: x\nsubject: {{command: [java]}}\nconfigurations: {{a: {{{configuration}}}}}\nfind: {{{find}}}\n\
+                 load: [steady: {{constant: {{rate: 200, duration: 10s}}, get: /}}]\n"
+            );
+            let scenario = parse(&text, Path::new("/x"), &[17]).unwrap();
             room(&scenario, &scenario.configurations[0], Clock::start()).unwrap()
         };
         assert_eq!(of("limit: 64m", "limit_max: 96m"), 96 << 20);

@@ -1,6 +1,6 @@
 //! Many trials: a strategy says which one comes next and what each says, an executor makes them, and a sink is told.
 //!
-//! What comes next follows from the trials so far and from nothing else: so a series that was cut off goes on from its
+//! The next trial follows from the trials so far and from nothing else: so a series that was cut off goes on from its
 //! archive, and can be tested on servers that are made up. To add a way of trying things is to add a strategy.
 
 mod archived;
@@ -17,9 +17,9 @@ pub mod tune;
 pub use archived::Archived;
 pub use blocks::Blocks;
 pub use extent::{BLOCKS, Extent};
-pub use inputs::Known as KnownFiles;
+pub use inputs::KnownFiles;
 pub use local::{Local, machine_now, room};
-pub use preparing::{HashedBy, Prepared, Preparing, Rebuild, check_certificates};
+pub use preparing::{HashedBy, PreparedSeries, Preparing, Rebuild, check_certificates};
 pub use source::source_of;
 
 use crate::error::{Error, Result};
@@ -27,23 +27,28 @@ use crate::record::{ClassesRecord, Trial};
 use crate::scenario::TrialPlan;
 use crate::trial::{Event, Sink};
 
-/// What to find out by trials.
+/// A trial that a strategy asks for.
+pub struct NextTrial<'t> {
+    /// All that one trial needs.
+    pub plan: TrialPlan,
+    /// Completes the record of the trial once it was made.
+    pub judge: Box<dyn FnOnce(&mut Made) + 't>,
+}
+
+/// A question that trials answer.
 pub trait Strategy {
     /// The next trial, after these in the order in which they ran; `None` where all is known that can be.
-    fn next(&self, trials: &[Trial]) -> Option<TrialPlan>;
-
-    /// Completes the record of a trial, made after these, with what it says.
-    fn judge(&self, before: &[Trial], made: &mut Made);
+    fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>>;
 
     /// Whether the series goes on after the last of these trials, which this error stopped, if any did. An error that
     /// is not an answer in itself is handed back, to be told at the end.
     ///
     /// # Errors
-    /// What ends the series.
+    /// The error that ends the series.
     fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>>;
 }
 
-/// Whoever makes trials.
+/// The maker of trials.
 pub trait Executor {
     /// Makes a trial from its start to its end.
     fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made;
@@ -59,7 +64,7 @@ pub trait Executor {
 pub struct Made {
     /// All that was measured.
     pub trial: Trial,
-    /// What stopped it before its plan was done.
+    /// The error that stopped it before its plan was done.
     pub error: Option<Error>,
     /// From the preparation of its file pages to the end of its subject.
     pub seconds: f64,
@@ -83,7 +88,7 @@ impl Made {
 /// the order of their trials.
 ///
 /// # Errors
-/// What ended the series early; the trials made until then are in `trials`.
+/// The error that ended the series early; the trials made until then are in `trials`.
 pub fn run(
     strategy: &dyn Strategy,
     executor: &mut dyn Executor,
@@ -91,27 +96,18 @@ pub fn run(
     trials: &mut Vec<Trial>,
 ) -> Result<Vec<Error>> {
     let mut survived = Vec::new();
-    while let Some(plan) = strategy.next(trials) {
+    loop {
+        let Some(NextTrial { plan, judge }) = strategy.next(trials) else { return Ok(survived) };
         if executor.interrupted() {
             return Err(Error::interrupted());
         }
-        sink.take(&Event::TrialStarted(&plan));
+        sink.receive(&Event::TrialStarted(&plan));
         let mut made = executor.conduct(&plan, sink);
         made.trial.folder = sink.folder();
         made.trial.inputs.clone_from(&plan.configuration.inputs);
-        strategy.judge(trials, &mut made);
-        sink.take(&Event::TrialFinished(&made.trial));
+        judge(&mut made);
+        sink.receive(&Event::TrialFinished(&made.trial));
         trials.push(made.trial);
         survived.extend(strategy.after(trials, made.error)?);
     }
-    Ok(survived)
 }
-
-#[cfg(test)]
-mod courses;
-#[cfg(test)]
-mod economy;
-#[cfg(test)]
-pub(crate) mod made_up;
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,5 @@
-//! Who pays for file pages before each trial of a search: nobody, so that the subject does, or somebody else.
+//! The charge for file pages before each trial of a search: they are dropped, so that the subject pays, or held by
+//! others.
 
 use crate::clock::Clock;
 use crate::error::Result;
@@ -26,7 +27,7 @@ pub(super) struct Paging {
 }
 
 impl Paging {
-    /// What is known before the first trial: the JDK, and files named in the command.
+    /// The files that are known before the first trial: the JDK, and those named in the command.
     pub(super) fn of(
         scenario: &Scenario,
         configuration: &Configuration,
@@ -60,7 +61,7 @@ impl Paging {
     pub(super) fn prepare(&self, pages: Pages, sink: &mut dyn Sink) {
         let files: Vec<PathBuf> = self.files.iter().cloned().collect();
         if let Some(image) = self.image.as_ref().filter(|_| self.learned && files.is_empty()) {
-            sink.take(&Event::Warning(&format!(
+            sink.receive(&Event::Warning(&format!(
                 "where the files of {image} lie is not known (it is no overlay): their pages stay as they are"
             )));
         }
@@ -68,7 +69,7 @@ impl Paging {
             Pages::Cold => {
                 let evicted = file_pages::evict(&files, self.clock);
                 if let Some((file, why)) = evicted.refused.first() {
-                    sink.take(&Event::Warning(&format!("pages of {} may stay in memory: {why}", file.display())));
+                    sink.receive(&Event::Warning(&format!("pages of {} may stay in memory: {why}", file.display())));
                 }
             }
             Pages::Warm => drop(file_pages::read_in(&files)),
@@ -128,7 +129,7 @@ impl Paging {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let Some(jdk) = self.jdk.as_ref().filter(|_| self.private.is_none()) else { return Ok(()) };
-        sink.take(&Event::Note("  others hold file pages of the JDK: the next trials run on a copy of it"));
+        sink.receive(&Event::Note("  others hold file pages of the JDK: the next trials run on a copy of it"));
         let copy = PrivateJdk::copy(jdk, &private_jdk::places(Some(archive)), self.clock, interrupted)?;
         self.files.extend(file_pages::of_jdk(copy.home()));
         self.private = Some(copy);
@@ -154,7 +155,7 @@ mod tests {
     use crate::scenario::parse;
     use std::fs::{create_dir_all, write};
 
-    /// What a subject of this command in `folder` is known to read before its first trial.
+    /// The files that a subject of this command in `folder` is known to read before its first trial.
     fn paging(folder: &Path, command: &str) -> Paging {
         let text = format!(
             "name: x\nsubject: {{command: {command}}}\nconfigurations: {{a: {{}}}}\n\

@@ -1,4 +1,4 @@
-//! What happens once before the first trial: leftovers are removed, what can be built is built, and configurations
+//! The preparation before the first trial: leftovers are removed, what can be built is built, and configurations
 //! that cannot run here are left out where they are optional.
 
 use super::inputs;
@@ -15,14 +15,14 @@ use std::path::Path;
 /// Whether a build step runs although it would only repeat itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rebuild {
-    /// Where something it reads has changed.
+    /// Only a step that reads something that has changed.
     #[default]
     IfChanged,
     /// In any case.
     Always,
 }
 
-/// What preparing needs.
+/// The needs of preparing.
 pub struct Preparing<'a> {
     /// Runs build steps.
     pub spawner: &'a Spawner,
@@ -34,11 +34,11 @@ pub struct Preparing<'a> {
     pub rebuild: Rebuild,
     /// Whether the user wants to stop.
     pub interrupted: &'a dyn Fn() -> bool,
-    /// Who knows hashes of files already.
+    /// The source of hashes of files that are known already.
     pub hashed_by: HashedBy,
 }
 
-/// Who hashed files before, where a configuration has such a hash: they must be the same now.
+/// The author of a hash that a configuration already has: the files must be the same now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HashedBy {
     /// Trials of the archive that is gone on with.
@@ -59,9 +59,9 @@ impl HashedBy {
     }
 }
 
-/// What can run, and what was left out.
+/// The configurations that can run, and those that were left out.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedSeries {
     /// With the configurations that can run.
     pub scenario: Scenario,
     /// Those that cannot.
@@ -73,17 +73,17 @@ impl Preparing<'_> {
     ///
     /// # Errors
     /// `Subject` where a build fails; `Machine` where no configuration is left; `Interrupted`.
-    pub fn prepare(&self, scenario: &Scenario, sink: &mut dyn Sink) -> Result<Prepared> {
+    pub fn prepare(&self, scenario: &Scenario, sink: &mut dyn Sink) -> Result<PreparedSeries> {
         check_certificates(scenario.subject.tls.as_ref())?;
         sweep(sink);
         self.sweep_steps(sink);
-        let mut prepared = Prepared { scenario: scenario.clone(), left_out: Vec::new() };
+        let mut prepared = PreparedSeries { scenario: scenario.clone(), left_out: Vec::new() };
         prepared.leave_out(sink, |configuration| self.missing_jdk(configuration))?;
         self.build(&mut prepared, sink)?;
         check_artifact(&prepared.scenario.subject)?;
         prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
         self.look_at_image(&mut prepared.scenario, sink)?;
-        prepared.hash_inputs(self.hashed_by, &mut inputs::Known::default())?;
+        prepared.hash_inputs(self.hashed_by, &mut inputs::KnownFiles::default())?;
         Ok(prepared)
     }
 
@@ -91,8 +91,8 @@ impl Preparing<'_> {
     fn sweep_steps(&self, sink: &mut dyn Sink) {
         match Job::here().map_or(0, |job| job.sweep(self.clock)) {
             0 => {}
-            1 => sink.take(&Event::Note("ended 1 step of a Loadline that was killed")),
-            n => sink.take(&Event::Note(&format!("ended {n} steps of Loadlines that were killed"))),
+            1 => sink.receive(&Event::Note("ended 1 step of a Loadline that was killed")),
+            n => sink.receive(&Event::Note(&format!("ended {n} steps of Loadlines that were killed"))),
         }
     }
 
@@ -101,8 +101,8 @@ impl Preparing<'_> {
     ///
     /// # Errors
     /// `Subject` where a build fails; `Interrupted`.
-    pub fn seal(&self, scenario: &Scenario, known: &mut inputs::Known, sink: &mut dyn Sink) -> Result<Scenario> {
-        let mut prepared = Prepared { scenario: scenario.clone(), left_out: Vec::new() };
+    pub fn seal(&self, scenario: &Scenario, known: &mut inputs::KnownFiles, sink: &mut dyn Sink) -> Result<Scenario> {
+        let mut prepared = PreparedSeries { scenario: scenario.clone(), left_out: Vec::new() };
         self.build(&mut prepared, sink)?;
         check_artifact(&prepared.scenario.subject)?;
         prepared.leave_out(sink, |configuration| Ok(missing_code(configuration)))?;
@@ -116,13 +116,13 @@ impl Preparing<'_> {
         let found = image::find(&image.name, self.clock)?;
         match found.tool.sweep() {
             0 => {}
-            1 => sink.take(&Event::Note("removed 1 container of a Loadline that was killed")),
-            n => sink.take(&Event::Note(&format!("removed {n} containers of Loadlines that were killed"))),
+            1 => sink.receive(&Event::Note("removed 1 container of a Loadline that was killed")),
+            n => sink.receive(&Event::Note(&format!("removed {n} containers of Loadlines that were killed"))),
         }
         image.heap_options = found.heap_options(&scenario.subject.command);
         if !image.heap_options.is_empty() {
             let (name, options) = (&image.name, image.heap_options.join(" "));
-            sink.take(&Event::Note(&format!(
+            sink.receive(&Event::Note(&format!(
                 "the image {name} sets {options} itself, which wins over other heap options"
             )));
         }
@@ -136,7 +136,7 @@ impl Preparing<'_> {
     }
 
     /// Runs the build steps in their order, unless all of them would only repeat themselves.
-    fn build(&self, prepared: &mut Prepared, sink: &mut dyn Sink) -> Result<()> {
+    fn build(&self, prepared: &mut PreparedSeries, sink: &mut dyn Sink) -> Result<()> {
         let subject = prepared.scenario.subject.clone();
         let own = prepared.scenario.configurations.iter().filter_map(|configuration| configuration.build.clone());
         let steps: Vec<String> = subject.build.iter().cloned().chain(own).collect();
@@ -146,15 +146,15 @@ impl Preparing<'_> {
         }
         let folder = subject.dir.as_deref().unwrap_or(Path::new("."));
         let inputs = Inputs::read(folder, &commands);
-        // What an earlier build could not make, for want of a tool, it may be able to make now.
+        // A tool that an earlier build lacked may be there now.
         let mut codes = prepared.scenario.configurations.iter().filter_map(|configuration| configuration.code.as_ref());
         let built = codes.all(|code| code.exists()) && inputs.as_ref().is_some_and(Inputs::are_built);
         if self.rebuild == Rebuild::IfChanged && built {
-            sink.take(&Event::Note("build: nothing has changed since it ran (--rebuild runs it again)"));
+            sink.receive(&Event::Note("build: nothing has changed since it ran (--rebuild runs it again)"));
             return Ok(());
         }
         let mut run = |command: &str| {
-            sink.take(&Event::Note(&format!("build: {command}")));
+            sink.receive(&Event::Note(&format!("build: {command}")));
             self.spawner.build(command, subject.dir.as_deref(), self.interrupted)
         };
         if let Some(command) = &subject.build {
@@ -171,7 +171,7 @@ impl Preparing<'_> {
         if let (Some(inputs), true) = (inputs, failed.is_empty())
             && let Err(trouble) = inputs.remember(&commands)
         {
-            sink.take(&Event::Warning(&format!("the build will run again next time: {}", trouble.what)));
+            sink.receive(&Event::Warning(&format!("the build will run again next time: {}", trouble.what)));
         }
         prepared.leave_out(sink, |configuration| {
             let at = failed.iter().position(|(name, _)| *name == configuration.name);
@@ -180,13 +180,13 @@ impl Preparing<'_> {
     }
 }
 
-impl Prepared {
+impl PreparedSeries {
     /// Hashes what the trials will read, once and before the first of them. Where that was hashed before, it must be
     /// the same.
-    fn hash_inputs(&mut self, before: HashedBy, known: &mut inputs::Known) -> Result<()> {
+    fn hash_inputs(&mut self, before: HashedBy, known: &mut inputs::KnownFiles) -> Result<()> {
         let scenario = &self.scenario;
         let plans = scenario.configurations.iter().map(|configuration| TrialPlan::of(scenario, configuration));
-        let hashes: Vec<_> = plans.map(|plan| inputs::of(&plan, known)).collect();
+        let hashes: Vec<_> = plans.map(|plan| inputs::hash_of(&plan, known)).collect();
         for (configuration, found) in self.scenario.configurations.iter_mut().zip(hashes) {
             if configuration.inputs.is_some() && configuration.inputs != found {
                 return Err(before.refuse().at(format!("configuration: {}", configuration.name)));
@@ -209,7 +209,7 @@ impl Prepared {
                 continue;
             };
             let why = std::iter::once(&error.what).chain(error.said.last()).cloned().collect::<Vec<_>>().join(": ");
-            sink.take(&Event::Note(&format!("{} is left out: {why}", configuration.name)));
+            sink.receive(&Event::Note(&format!("{} is left out: {why}", configuration.name)));
             self.left_out.push(LeftOutRecord { configuration: configuration.name, why });
         }
         self.scenario.configurations = left;
@@ -226,13 +226,13 @@ impl Prepared {
     }
 }
 
-/// What `{code}` stands for may be what an optional build did not make.
+/// The error of a configuration whose `{code}` an optional build did not make.
 fn missing_code(configuration: &Configuration) -> Option<Error> {
     let code = configuration.code.as_ref().filter(|code| configuration.optional && !code.exists())?;
     Some(Error::machine(format!("its code {} does not exist", code.display())))
 }
 
-/// What `{artifact}` stands for must be said and be there once everything is built.
+/// Refuses an `{artifact}` that is not named, or not there once everything is built.
 fn check_artifact(subject: &Subject) -> Result<()> {
     subject.check_artifact()?;
     match subject.artifact.as_deref().filter(|file| !file.is_file()) {
@@ -251,11 +251,11 @@ fn sweep(sink: &mut dyn Sink) {
     let swept = work_folder::sweep();
     match swept.removed {
         0 => {}
-        1 => sink.take(&Event::Note("removed 1 folder of a trial whose Loadline was killed")),
-        n => sink.take(&Event::Note(&format!("removed {n} folders of trials whose Loadline was killed"))),
+        1 => sink.receive(&Event::Note("removed 1 folder of a trial whose Loadline was killed")),
+        n => sink.receive(&Event::Note(&format!("removed {n} folders of trials whose Loadline was killed"))),
     }
     for (folder, why) in swept.left {
-        sink.take(&Event::Warning(&format!("the leftover {} could not be removed: {why}", folder.display())));
+        sink.receive(&Event::Warning(&format!("the leftover {} could not be removed: {why}", folder.display())));
     }
 }
 
@@ -311,7 +311,7 @@ mod tests {
     fn what_is_left_out_is_said_and_all_of_it_is_an_error() {
         struct Said(Vec<String>);
         impl Sink for Said {
-            fn take(&mut self, event: &Event<'_>) {
+            fn receive(&mut self, event: &Event<'_>) {
                 if let Event::Note(text) = event {
                     self.0.push((*text).to_owned());
                 }
@@ -319,7 +319,8 @@ mod tests {
         }
         let text = "name: x\nsubject: {command: [java, -jar, a.jar]}\nconfigurations: {a: {}, b: {}}\n\
                     load: [{steady: {closed: {requests: 1}, get: /}}]\n";
-        let mut prepared = Prepared { scenario: parse(text, Path::new("/x"), &[]).unwrap(), left_out: Vec::new() };
+        let mut prepared =
+            PreparedSeries { scenario: parse(text, Path::new("/x"), &[]).unwrap(), left_out: Vec::new() };
         let mut said = Said(Vec::new());
         let lacks = |name: &'static str| {
             move |of: &Configuration| {
@@ -343,16 +344,16 @@ mod tests {
         std::fs::write(&jar, "one").unwrap();
         let text = "name: x\nsubject: {command: [java, -jar, a.jar], port: 80}\n\
                     load: [{steady: {closed: {requests: 1}, get: /}}]\n";
-        let mut prepared = Prepared { scenario: parse(text, place.path(), &[]).unwrap(), left_out: Vec::new() };
-        prepared.hash_inputs(HashedBy::Trials, &mut inputs::Known::default()).unwrap();
+        let mut prepared = PreparedSeries { scenario: parse(text, place.path(), &[]).unwrap(), left_out: Vec::new() };
+        prepared.hash_inputs(HashedBy::Trials, &mut inputs::KnownFiles::default()).unwrap();
         let hash = prepared.scenario.configurations[0].inputs.clone();
         assert!(hash.is_some());
-        prepared.hash_inputs(HashedBy::Trials, &mut inputs::Known::default()).unwrap();
+        prepared.hash_inputs(HashedBy::Trials, &mut inputs::KnownFiles::default()).unwrap();
         assert_eq!(prepared.scenario.configurations[0].inputs, hash);
         std::fs::write(&jar, "two").unwrap();
-        let error = prepared.hash_inputs(HashedBy::Trials, &mut inputs::Known::default()).unwrap_err();
+        let error = prepared.hash_inputs(HashedBy::Trials, &mut inputs::KnownFiles::default()).unwrap_err();
         assert!(error.what.contains("are not those of the trials so far"), "{error}");
-        let error = prepared.hash_inputs(HashedBy::Plan, &mut inputs::Known::default()).unwrap_err();
+        let error = prepared.hash_inputs(HashedBy::Plan, &mut inputs::KnownFiles::default()).unwrap_err();
         assert!(error.what.contains("are not those of the plan"), "{error}");
     }
 }

@@ -9,7 +9,8 @@ use crate::bounded;
 use crate::record::SourceRecord;
 use std::path::{Component, Path, PathBuf};
 
-/// Where CI says which commit it builds: GitHub, GitLab, Jenkins, Azure, Buildkite, CircleCI, Bitbucket, Travis, Drone.
+/// Variables in which CI names the commit that it builds: GitHub, GitLab, Jenkins, Azure, Buildkite, CircleCI,
+/// Bitbucket, Travis, Drone.
 const COMMITS: [&str; 9] = [
     "GITHUB_SHA",
     "CI_COMMIT_SHA",
@@ -21,7 +22,7 @@ const COMMITS: [&str; 9] = [
     "TRAVIS_COMMIT",
     "DRONE_COMMIT_SHA",
 ];
-/// Where the same say which build it is. Jenkins and TeamCity share a name; Azure's is a number like the others'.
+/// Variables in which the same name the build. Jenkins and TeamCity share a name; Azure's is a number like the others'.
 const BUILDS: [&str; 9] = [
     "GITHUB_RUN_NUMBER",
     "CI_PIPELINE_IID",
@@ -42,7 +43,7 @@ const PACKED_BYTES_MAX: u64 = 70 << 20;
 /// A reference may name another one; git follows five.
 const REFERENCES_MAX: usize = 5;
 
-/// What is known of the source, with what was typed; `None` where nothing is.
+/// The source, by the options that were typed and by CI and git; `None` where none of them names it.
 pub fn source_of(commit: Option<&str>, build: Option<&str>) -> Option<SourceRecord> {
     let folder = std::env::current_dir().ok();
     let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
@@ -82,7 +83,7 @@ fn head(folder: &Path) -> Option<String> {
     is_commit(&text).then_some(text)
 }
 
-/// What git keeps of the work tree whose uppermost folder this is.
+/// Commit and state of the work tree whose uppermost folder this is.
 fn git_folder(folder: &Path) -> Option<PathBuf> {
     let at = folder.join(".git");
     if at.is_dir() {
@@ -93,7 +94,7 @@ fn git_folder(folder: &Path) -> Option<PathBuf> {
     place.join("HEAD").is_file().then_some(place)
 }
 
-/// What a reference says: in the work tree's own folder, in the one that all share, or packed.
+/// The commit of a reference: in the work tree's own folder, in the one that all share, or packed.
 fn referenced(own: &Path, common: &Path, reference: &str) -> Option<String> {
     let is_below = Path::new(reference).components().all(|part| matches!(part, Component::Normal(_)));
     if !is_below || !reference.starts_with("refs/") {
@@ -119,7 +120,7 @@ fn line(path: &Path) -> Option<String> {
     text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
-/// What a file holds, where it is one, is text and has no more than these. A pipe of its name is not opened.
+/// The text of a plain file of no more than these bytes. A pipe of its name is not opened.
 fn text(path: &Path, bytes_max: u64) -> Option<String> {
     bounded::text(path, bytes_max).ok()
 }

@@ -12,7 +12,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where a build puts what it makes; nothing in it is an input.
+/// The output folder of a build; nothing in it is an input.
 const OUTPUT: &str = "target";
 /// The stamp, in there, so that whoever removes the output removes it too.
 const STAMP: &str = ".loadline-build";
@@ -27,7 +27,7 @@ const FILES_MAX: usize = 20_000;
 /// Room for as many lines.
 const STAMP_BYTES_MAX: u64 = 8 << 20;
 
-/// What a build would read now.
+/// The inputs of a build now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inputs {
     folder: PathBuf,
@@ -121,7 +121,7 @@ fn collect(folder: &Path, below: &Path, files: &mut BTreeMap<PathBuf, (u64, i128
             if name.to_string_lossy().ends_with(NO_INPUT_ENDS) {
                 continue;
             }
-            // Of a link what it leads to counts; a folder behind one is not entered, for it may lead in a circle.
+            // A link counts as its target; a folder behind one is not entered, for it may lead in a circle.
             let Ok(found) = fs::metadata(entry.path()) else { continue };
             if found.is_file() {
                 let changed_ns = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());

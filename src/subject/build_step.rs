@@ -14,7 +14,7 @@ const BUILD_WITHIN: Duration = Duration::from_secs(600);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Lines of its output shown when it failed: compilers put the cause well above the last line.
 const SAID_LINES: usize = 20;
-/// What a shell says of a command it did not find.
+/// The exit code of a shell for a command that is missing.
 const NOT_FOUND: i32 = 127;
 
 impl Spawner {

@@ -2,7 +2,7 @@
 
 use super::protocol::Exit;
 
-/// What a line complains of.
+/// The complaint of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ComplaintKind {
     /// The JVM did not start with its options.
@@ -26,7 +26,7 @@ pub enum ComplaintKind {
 /// A line and what it complains of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
-    /// What of.
+    /// The kind of complaint.
     pub kind: ComplaintKind,
     /// The line itself.
     pub line: String,
@@ -72,7 +72,7 @@ impl Complaint {
     }
 }
 
-/// What to do about a subject that ended, from what it said and how it ended.
+/// The hint for a subject that ended, from its output and its end.
 pub(super) fn hint(complaints: &[Complaint], exit: Option<Exit>) -> Option<String> {
     let worst = complaints.iter().map(|complaint| complaint.kind).min();
     let text = match (worst, exit) {

@@ -80,7 +80,7 @@ impl Contained {
         self.first.as_ref()?.now()
     }
 
-    /// Who keeps it.
+    /// Its keeper.
     pub(super) fn keeper(&self) -> &Keeper {
         &self.keeper
     }

@@ -1,4 +1,4 @@
-//! Where the files of a container lie outside of it: below the layers that its root is stacked of.
+//! The files of a container as seen from outside: below the layers that its root is stacked of.
 //!
 //! Options of a root by overlayfs (kernel `Documentation/filesystems/overlayfs.rst`), as podman 4.3 and docker 20.10
 //! make it: `rw,lowerdir=/a/l/HF3Q:/a/l/57BY,upperdir=/a/909/diff,workdir=/a/909/w`

@@ -41,7 +41,7 @@ impl Tool {
         }
     }
 
-    /// Where the tool is installed.
+    /// The path of the tool.
     fn program(self) -> Option<PathBuf> {
         program::on_path(self.word(), &std::env::var_os("PATH")?)
     }
@@ -99,7 +99,7 @@ impl FoundTool {
     /// Name and version of the tool, such as `podman 4.3.1`, where it answers, with its daemon if it needs one.
     ///
     /// # Errors
-    /// What the tool says instead.
+    /// The answer of the tool instead.
     pub fn probe(&self) -> Result<String, String> {
         let listed = self.ask(&["ps", "--quiet"]);
         if !listed.is_good() {

@@ -61,7 +61,7 @@ fn listed(cpus: &Cpus) -> Option<Vec<u32>> {
 fn check_available(wanted: &Cpus, option: &str, available: &[u32]) -> Result<()> {
     let Cpus::Only(cpus) = wanted else { return Ok(()) };
     let Some(missing) = cpus.iter().find(|cpu| !available.contains(cpu)) else { return Ok(()) };
-    let shown = shown(available);
+    let shown = list(available);
     Err(Error::request(format!("CPU {missing} is not available: Loadline may use {shown}"))
         .hint(format!("choose among {shown}, or `{option} all`")))
 }
@@ -71,7 +71,7 @@ fn check_available(wanted: &Cpus, option: &str, available: &[u32]) -> Result<()>
 /// # Errors
 /// `Machine` when the kernel refuses.
 pub fn pin_this_thread(cpus: &[u32]) -> Result<()> {
-    bind(cpus).map_err(|cause| Error::machine(format!("cannot run on CPUs {}: {cause}", shown(cpus))))
+    bind(cpus).map_err(|cause| Error::machine(format!("cannot run on CPUs {}: {cause}", list(cpus))))
 }
 
 pub(super) fn bind(cpus: &[u32]) -> rustix::io::Result<()> {
@@ -87,7 +87,7 @@ pub fn available() -> Vec<u32> {
 }
 
 /// `0-2,5`.
-pub fn shown(cpus: &[u32]) -> String {
+pub fn list(cpus: &[u32]) -> String {
     let runs = cpus.chunk_by(|left, right| left + 1 == *right);
     let shown = runs.filter_map(|run| match run {
         [] => None,
@@ -105,7 +105,7 @@ mod tests {
     fn subject_and_load_are_kept_apart() {
         let check = |subject: &str, load: &str, available: &[u32], expect: Option<(&str, &str)>| {
             let plan = CpuPlan::new(&subject.parse().unwrap(), &load.parse().unwrap(), available).ok();
-            let text = |cpus: Option<Vec<u32>>| cpus.map_or("all".to_owned(), |cpus| shown(&cpus));
+            let text = |cpus: Option<Vec<u32>>| cpus.map_or("all".to_owned(), |cpus| list(&cpus));
             let plan = plan.map(|plan| (text(plan.subject), text(plan.load)));
             let expect = expect.map(|(subject, load)| (subject.to_owned(), load.to_owned()));
             assert_eq!(plan, expect, "{subject} {load}");

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a load tool says at its end takes a few KiB; what it says before that, such as a line for each failed request,
+/// The summary of a load tool takes a few KiB; its lines before that, such as a line for each failed request,
 /// has no bound, and is kept whole in the log only.
 const TAIL_BYTES: usize = 1 << 20;
 /// The size of a pipe: one read empties it.
@@ -28,7 +28,7 @@ pub struct DriverLaunch {
     pub dir: Option<PathBuf>,
     /// CPUs it may run on.
     pub cpus: Vec<u32>,
-    /// Where all it prints goes, up to 64 MiB.
+    /// The file for all that it prints, up to 64 MiB.
     pub log: Option<PathBuf>,
 }
 

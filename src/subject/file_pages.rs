@@ -27,14 +27,14 @@ pub(super) const FILES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 16;
 /// File systems that have no other place for a page than memory (`linux/magic.h`): tmpfs, ramfs.
 const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
-/// What [`probe`] writes: more than one page, so that dropping is seen at both ends.
+/// The bytes that [`probe`] writes: more than one page, so that dropping is seen at both ends.
 const PROBE_BYTES: usize = 256 << 10;
 /// Parts of a JDK that a JVM reads from. In JDK 8 they lie below `jre`.
 const READ_BY_JVM: [&str; 6] = ["bin/java", "lib", "conf", "release", "jre/bin/java", "jre/lib"];
 /// Parts of a JDK that no JVM reads: material for building images, sources, examples, texts, headers.
 pub(super) const NEVER_READ: [&str; 8] = ["jmods", "src.zip", "demo", "sample", "man", "legal", "docs", "include"];
 
-/// What became of the pages of some files.
+/// The fate of the pages of some files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Evicted {
     /// Files whose pages the kernel was asked to drop. It keeps, without a word, those that a process has mapped.
@@ -112,7 +112,7 @@ pub fn read_in(files: &[PathBuf]) -> u64 {
     files.iter().map(|path| read_one(path, &mut buffer)).sum()
 }
 
-/// What cannot be read has no pages that a subject of the same user could have in memory either.
+/// A file that cannot be read has no pages that a subject of the same user could have in memory.
 fn read_one(path: &Path, buffer: &mut [u8]) -> u64 {
     let Ok(Some(file)) = open_regular(path) else { return 0 };
     // A file that grows while it is read, such as a log, has no end.

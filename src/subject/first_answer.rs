@@ -1,4 +1,4 @@
-//! Where a subject answers of which nobody said so: the ports it listens on are read from the kernel, and usual paths
+//! The address of a subject that was not named: the ports it listens on are read from the kernel, and usual paths
 //! are asked there until one is answered with 200.
 
 use super::probe::{self, HttpQuestion};
@@ -19,10 +19,10 @@ const PORTS_MAX: usize = 8;
 const SAID_LINES: usize = 10;
 const GOOD: u16 = 200;
 const GOOD_OF_HEALTH: std::ops::Range<u16> = 200..300;
-/// What a server that is not ready says (RFC 9110, section 15.6.4).
+/// The status of a server that is not ready (RFC 9110, section 15.6.4).
 const NOT_YET: u16 = 503;
 
-/// What is asked, in this order.
+/// The questions, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usual {
     /// Paths of pages.
@@ -33,7 +33,7 @@ pub struct Usual {
     pub told_port: bool,
 }
 
-/// Where a subject answers.
+/// The address at which a subject answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstAnswer {
     /// The port.
@@ -44,7 +44,7 @@ pub struct FirstAnswer {
     pub page: String,
     /// The pages that were asked, itself the last.
     pub asked: Vec<String>,
-    /// What these answered, in words.
+    /// The answers, in words.
     pub answered: String,
     /// The path where it says that it is well, if one was answered with 200.
     pub health: Option<String>,
@@ -74,9 +74,9 @@ impl Answer {
     }
 }
 
-/// All answers of one look.
+/// The answers of all ports to one round of questions.
 #[derive(Default)]
-struct Look(Vec<Answer>);
+struct PortAnswers(Vec<Answer>);
 
 impl Running {
     /// Waits until a usual path is answered with 200, at most for `within` from the start.
@@ -95,22 +95,22 @@ impl Running {
             let over = || interrupted() || self.ended().is_some() || self.clock().now() >= until;
             let settled = |now| answered_at.is_some_and(|at| now >= at + SETTLES_WITHIN);
             let last = settled(self.clock().now());
-            let look = look(self, usual, last, &over);
-            if let Some(found) = look.page(last) {
+            let answers = ask_ports(self, usual, last, &over);
+            if let Some(found) = answers.page(last) {
                 return Ok(self.found(found, usual));
             }
             ready::check_alive(self, interrupted)?;
             let now = self.clock().now();
-            if now >= until || (last && look.answers() && !look.is_starting()) {
-                return match look.health() {
+            if now >= until || (last && answers.answers() && !answers.is_starting()) {
+                return match answers.health() {
                     Some(found) => Ok(self.found(found, usual)),
-                    None => Err(no_answer(self, within, &look)),
+                    None => Err(no_answer(self, within, &answers)),
                 };
             }
-            if look.answers() {
+            if answers.answers() {
                 answered_at.get_or_insert(now);
             }
-            let pause = if look.answers() { LOOK_AGAIN_EVERY } else { LOOK_EVERY };
+            let pause = if answers.answers() { LOOK_AGAIN_EVERY } else { LOOK_EVERY };
             self.wait_exit(pause.min(until - now));
         }
     }
@@ -124,7 +124,7 @@ impl Running {
 }
 
 /// Asks all paths of all ports once, up to the first page.
-fn look(running: &Running, usual: &Usual, last: bool, over: &dyn Fn() -> bool) -> Look {
+fn ask_ports(running: &Running, usual: &Usual, last: bool, over: &dyn Fn() -> bool) -> PortAnswers {
     let launch = running.launch();
     let mut ports = sockets::ports(&running.processes());
     if ports.contains(&launch.port) {
@@ -132,39 +132,39 @@ fn look(running: &Running, usual: &Usual, last: bool, over: &dyn Fn() -> bool) -
     } else if usual.told_port && !last && !ports.is_empty() {
         // The port that it was told may be opened last; that it is no HTTP yet is not known of the others.
         let waiting = |port: &u16| Answer { port: *port, path: String::new(), status: Ok(NOT_YET), is_page: false };
-        return Look(ports.first().map(waiting).into_iter().collect());
+        return PortAnswers(ports.first().map(waiting).into_iter().collect());
     }
-    let mut look = Look::default();
+    let mut answers = PortAnswers::default();
     let paths = || usual.health.iter().map(|path| (path, false)).chain(usual.pages.iter().map(|path| (path, true)));
     for port in ports.into_iter().take(PORTS_MAX) {
         let addresses = sockets::resolve(&launch.host, port).unwrap_or_default();
         let Some(address) = addresses.first() else { continue };
         for (path, is_page) in paths() {
             if over() {
-                return look;
+                return answers;
             }
             let question = HttpQuestion { host: &launch.host, path, status: None };
             let status = probe::status_of(*address, question, running.clock(), over);
             let (is_silent, is_good) = (status.is_err(), is_page && status == Ok(GOOD));
-            look.0.push(Answer { port, path: path.clone(), status, is_page });
+            answers.0.push(Answer { port, path: path.clone(), status, is_page });
             match () {
                 // A port that speaks something else speaks it on every path.
                 () if is_silent => break,
-                () if is_good => return look,
+                () if is_good => return answers,
                 () => {}
             }
         }
     }
-    look
+    answers
 }
 
-impl Look {
+impl PortAnswers {
     /// The page, unless its server says that it is not ready yet and may still become so.
     fn page(&self, last: bool) -> Option<FirstAnswer> {
         self.first(|answer| answer.is_page).filter(|_| last || !self.is_starting())
     }
 
-    /// Where it says that it is well, where there is no page.
+    /// The page of its health, where there is no other page.
     fn health(&self) -> Option<FirstAnswer> {
         self.first(|_| true)
     }
@@ -224,14 +224,14 @@ fn by_status<'a>(answers: impl Iterator<Item = &'a Answer>) -> String {
     shown.collect::<Vec<_>>().join("; ")
 }
 
-fn no_answer(running: &Running, within: Duration, look: &Look) -> Error {
+fn no_answer(running: &Running, within: Duration, answers: &PortAnswers) -> Error {
     let launch = running.launch();
     let ports = sockets::ports(&running.processes());
-    let error = match (look.answers(), ports.first()) {
+    let error = match (answers.answers(), ports.first()) {
         (true, _) => Error::subject("no usual path is answered with 200").hint(format!(
             "name one that does work: `--url 'http://{}:{}/PATH'`",
             launch.host,
-            match look.port() {
+            match answers.port() {
                 Some(port) if port != launch.port => port.to_string(),
                 _ => "{port}".to_owned(),
             }
@@ -244,7 +244,7 @@ fn no_answer(running: &Running, within: Duration, look: &Look) -> Error {
         (false, None) => Error::subject(format!("the subject listens on no port within {} s", within.as_secs_f64()))
             .hint("give it more time (`--ready-within 120s`), or say where the load goes (`--url`)"),
     };
-    let error = look.lines(&launch.host).into_iter().fold(error, Error::at);
+    let error = answers.lines(&launch.host).into_iter().fold(error, Error::at);
     error.at(format!("command: {}", launch.shown())).said(running.output().tail_texts(SAID_LINES))
 }
 
@@ -252,33 +252,34 @@ fn no_answer(running: &Running, within: Duration, look: &Look) -> Error {
 mod tests {
     use super::*;
 
-    fn look(answers: &[(u16, &str, Option<u16>)]) -> Look {
+    fn answered(answers: &[(u16, &str, Option<u16>)]) -> PortAnswers {
         let answer = |&(port, path, status): &(u16, &str, Option<u16>)| Answer {
             port,
             path: path.to_owned(),
             status: status.ok_or_else(|| "not HTTP: `x`".to_owned()),
             is_page: !path.contains("health"),
         };
-        Look(answers.iter().map(answer).collect())
+        PortAnswers(answers.iter().map(answer).collect())
     }
 
     #[test]
     fn a_page_goes_before_health_and_health_is_kept() {
-        let found = look(&[(80, "/health", Some(200)), (80, "/", Some(404)), (80, "/hello", Some(200))]).page(false);
+        let found =
+            answered(&[(80, "/health", Some(200)), (80, "/", Some(404)), (80, "/hello", Some(200))]).page(false);
         let found = found.unwrap();
         assert_eq!((found.page.as_str(), found.health.as_deref()), ("/hello", Some("/health")));
         assert_eq!(found.asked, ["/", "/hello"]);
-        let only = look(&[(80, "/health", Some(200)), (80, "/", Some(302))]);
+        let only = answered(&[(80, "/health", Some(200)), (80, "/", Some(302))]);
         assert_eq!(only.page(true), None);
         let only = only.health().unwrap();
         assert_eq!((only.page.as_str(), only.answered.as_str()), ("/health", "302 on /"));
-        let silent = look(&[(80, "/health", Some(204)), (80, "/", Some(204))]);
+        let silent = answered(&[(80, "/health", Some(204)), (80, "/", Some(204))]);
         assert_eq!((silent.page(true), silent.health().unwrap().page.as_str()), (None, "/health"));
     }
 
     #[test]
     fn who_says_not_yet_is_waited_for_and_taken_in_the_end() {
-        let starting = look(&[(80, "/health", Some(503)), (80, "/", Some(200))]);
+        let starting = answered(&[(80, "/health", Some(503)), (80, "/", Some(200))]);
         assert_eq!(starting.page(false), None);
         assert_eq!(starting.page(true).unwrap().health, None);
     }
@@ -287,11 +288,11 @@ mod tests {
     fn what_was_answered_is_told_by_port_and_status() {
         let answers = [(80, "/", Some(404)), (80, "/a", Some(401)), (80, "/b", Some(404)), (90, "/", None)];
         assert_eq!(
-            look(&answers).lines("h"),
+            answered(&answers).lines("h"),
             ["http://h:80: 404 on /, /b; 401 on /a", "http://h:90: not HTTP: `x` on /"]
         );
-        assert!(look(&answers).answers() && !look(&answers[3..]).answers());
+        assert!(answered(&answers).answers() && !answered(&answers[3..]).answers());
         let behind = [(70, "/", None), (80, "/", Some(404))];
-        assert_eq!((look(&behind).port(), look(&behind[..1]).port()), (Some(80), None));
+        assert_eq!((answered(&behind).port(), answered(&behind[..1]).port()), (Some(80), None));
     }
 }

@@ -24,7 +24,7 @@ use std::time::Duration;
 const START_WITHIN: Duration = Duration::from_secs(30);
 /// The guardian itself gives up killing after 10 s and then removes a cgroup; after this it is killed.
 const GUARDIAN_EXIT_WITHIN: Duration = Duration::from_secs(20);
-/// Where it removes a container before and after, each within 10 s.
+/// The time for a guardian that removes a container before and after, each within 10 s.
 const REMOVAL_WITHIN: Duration = Duration::from_secs(20);
 /// How long strays of a killed guardian may take to die.
 const STRAYS_WITHIN: Duration = Duration::from_secs(10);
@@ -110,7 +110,7 @@ pub(super) struct Guarded {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What is known of the command.
+/// The state of the command, as far as it is known.
 #[derive(Debug, Default)]
 struct Known {
     state: Mutex<CommandState>,
@@ -204,7 +204,7 @@ impl Drop for Guarded {
 struct Watcher {
     child: Child,
     known: Arc<Known>,
-    /// What the guardian would have done for the container of the subject.
+    /// The removal of the subject's container, in the place of the guardian.
     removal: Option<Removal>,
     clock: Clock,
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// A process in an uninterruptible sleep (a full disk queue, NFS) can take seconds to die.
 const KILL_WITHIN: Duration = Duration::from_secs(10);
-/// What the guardian calls itself: a `pkill -9 loadline` must leave someone who cleans up.
+/// The name of the guardian's process: a `pkill -9 loadline` must leave someone who cleans up.
 pub(super) const NAME: &str = "ll-guardian";
 
 /// Runs the guardian or the launcher when the first argument asks for one; else `None`.

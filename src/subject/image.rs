@@ -25,11 +25,11 @@ pub struct FoundImage {
     pub name: String,
     /// The identity of the image: the digest of its contents.
     pub id: String,
-    /// What the image sets in the environment of its processes.
+    /// The variables that the image sets for its processes.
     pub env: Vec<(String, String)>,
     /// The beginning of its command line, which arguments do not replace.
     pub entrypoint: Vec<String>,
-    /// What follows where no arguments are given.
+    /// Its arguments where none are given.
     pub command: Vec<String>,
     /// The lowest port of TCP that it says it listens on.
     pub port: Option<u16>,
@@ -48,7 +48,7 @@ impl FoundImage {
         words.chain(values).filter(of_heap).map(str::to_owned).collect()
     }
 
-    /// What it sets `JAVA_TOOL_OPTIONS` to; empty where it does not.
+    /// Its value of `JAVA_TOOL_OPTIONS`; empty where it has none.
     pub fn tool_options(&self) -> &str {
         let set = self.env.iter().rev().find(|(known, _)| known == TOOL_OPTIONS);
         set.map(|(_, value)| value.as_str()).unwrap_or_default()
@@ -95,7 +95,7 @@ fn missing(name: &str, working: Option<Tool>, refusals: Vec<String>) -> Error {
     refusals.into_iter().fold(Error::machine(what), Error::at).hint(hint)
 }
 
-/// What an inspection says, as far as it is needed.
+/// The result of an inspection, as far as it is needed.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Inspected {

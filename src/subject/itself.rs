@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// What Rust prints before it ends a process that gets no memory.
+/// The message of Rust before it ends a process that gets no memory.
 const NO_MEMORY: &str = "memory allocation of";
 
 /// Runs this program with these arguments to its end, or kills it after `within`.

@@ -32,7 +32,7 @@ pub struct FoundJdk {
     pub version: String,
     /// Feature release: 8, 17, 25.
     pub release: u32,
-    /// Who built the JDK; empty when `release` does not say.
+    /// The vendor of the JDK; empty when `release` does not name it.
     pub vendor: String,
     /// Whether there is a `javac`: a JDK, not a runtime only.
     pub has_javac: bool,
@@ -44,7 +44,7 @@ impl std::fmt::Display for FoundJdk {
     }
 }
 
-/// Where to look.
+/// The folders to look in.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     /// `JAVA_HOME`.

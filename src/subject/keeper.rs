@@ -1,4 +1,4 @@
-//! Who keeps a subject that need not descend from us: a container tool, or Slurm. Each names what it keeps, tells its
+//! Keepers of subjects that need not descend from us: container tools, and Slurm. Each names what it keeps, tells its
 //! first process and removes it; what is done with that is in `contained`.
 
 use super::container_tool;
@@ -66,7 +66,7 @@ impl Keeper {
         matches!(self, Self::Step(_))
     }
 
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Container(_) => "container",
@@ -82,12 +82,12 @@ impl Keeper {
         }
     }
 
-    /// What limits are multiples of, where that is more than a page.
+    /// The unit of limits in bytes, where that is more than a page.
     pub(super) fn limit_grain(&self) -> Option<Bytes> {
         matches!(self, Self::Step(_)).then_some(slurm_step::GRAIN)
     }
 
-    /// What to do where the limit is not the one that was asked for.
+    /// The hint where the limit is not the one that was asked for.
     pub(super) fn limit_hint(&self) -> &'static str {
         match self {
             Self::Container(_) => "its tool cannot set limits here; `podman info` or `docker info` says why",
@@ -98,7 +98,7 @@ impl Keeper {
         }
     }
 
-    /// What to do where what it keeps may use swap.
+    /// The hint where its subject may use swap.
     pub(super) fn swap_hint(&self) -> &'static str {
         match self {
             Self::Container(_) => "turn swap off (`swapoff -a`): what a limit takes away would only become slow",
@@ -120,7 +120,7 @@ impl Keeper {
         }
     }
 
-    /// What is known of what it keeps, for an error.
+    /// A description of its subject, for an error.
     pub(super) fn at(&self) -> String {
         match self {
             Self::Container(container) => format!("image: {}", container.image.name),

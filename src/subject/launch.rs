@@ -47,7 +47,7 @@ pub struct Launch {
     pub cpus: Option<Vec<u32>>,
     /// Memory limit.
     pub limit: Option<Bytes>,
-    /// What the program is.
+    /// The kind of the program.
     pub kind: Kind,
     /// Which processes of the subject are weighed.
     pub processes: Processes,
@@ -57,7 +57,7 @@ pub struct Launch {
     pub port: u16,
     /// The block of ports that begins with `port`.
     pub ports: Ports,
-    /// What shows that the subject is ready.
+    /// The sign that the subject is ready.
     pub ready: Ready,
     /// The one status over HTTP that shows readiness, where the load expects it; else any below 400 does.
     pub ready_status: Option<u16>,
@@ -73,9 +73,9 @@ pub struct Launch {
     pub container: Option<Container>,
 }
 
-/// What is decided for one trial only.
+/// The port, folder, CPUs and JDK of one trial.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place<'a> {
+pub struct LaunchPlace<'a> {
     /// The port; the first of a block.
     pub port: u16,
     /// The folder that `{work}` stands for, where [`needs_work`] asks for one.
@@ -90,7 +90,7 @@ pub struct Place<'a> {
 
 impl Launch {
     /// The command line of one configuration of the subject.
-    pub fn new(subject: &Subject, configuration: &Configuration, place: &Place) -> Result<Self> {
+    pub fn new(subject: &Subject, configuration: &Configuration, place: &LaunchPlace) -> Result<Self> {
         if let Some(image) = place.image {
             return Self::in_container(subject, configuration, place, image);
         }
@@ -127,7 +127,7 @@ impl Launch {
     fn of(
         subject: &Subject,
         configuration: &Configuration,
-        place: &Place,
+        place: &LaunchPlace,
         argv: Vec<String>,
         options_passed: OptionsPassed,
     ) -> Self {
@@ -156,7 +156,7 @@ impl Launch {
     fn in_container(
         subject: &Subject,
         configuration: &Configuration,
-        place: &Place,
+        place: &LaunchPlace,
         image: &FoundImage,
     ) -> Result<Self> {
         check_words(&subject.command)?;
@@ -192,7 +192,7 @@ impl Launch {
         Ok(Self { container, ..Self::of(subject, configuration, place, argv, options_passed) })
     }
 
-    /// What the guardian is to start, where the subject has a cgroup of ours, or somebody else keeps it.
+    /// The order to the guardian, where the subject has a cgroup of ours, or somebody else keeps it.
     pub(super) fn order(&self, cgroup: Option<&Path>, keeper: Option<&Keeper>) -> Order {
         let mut argv = self.argv.clone();
         let mut cpus = self.cpus.clone();
@@ -229,7 +229,7 @@ pub fn needs_work(subject: &Subject, configuration: &Configuration) -> bool {
     subject.command.iter().chain(env).any(|word| word.contains("{work}"))
 }
 
-/// What the placeholders stand for.
+/// The values of the placeholders.
 struct Values<'a> {
     options: &'a [String],
     port: u16,
@@ -359,7 +359,7 @@ fn pass_options(
     OptionsPassed::ByVariable(name.to_owned())
 }
 
-/// What is set on top of Loadline's own environment.
+/// Variables on top of Loadline's own environment.
 #[derive(Default)]
 struct Environment(Vec<(String, String)>);
 
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn code_and_libraries_are_found_from_the_folder_of_the_subject() {
         let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
-        let place = Place { port: 1, work: None, cpus: &cpus, jdk: None, image: None };
+        let place = LaunchPlace { port: 1, work: None, cpus: &cpus, jdk: None, image: None };
         let launched = |dir: Option<&str>, preload: &str| {
             let subject = Subject { dir: dir.map(PathBuf::from), ..subject(&["java", "-cp", "{code}", "-Dx={code}"]) };
             let code = Some(PathBuf::from("x/app.jar"));
@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn an_artifact_is_found_from_there_too_within_words_and_variables() {
         let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
-        let place = Place { port: 1, work: None, cpus: &cpus, jdk: None, image: None };
+        let place = LaunchPlace { port: 1, work: None, cpus: &cpus, jdk: None, image: None };
         let command = ["java", "-jar", "{artifact}", "-Dx={artifact}"];
         let subject = Subject {
             dir: Some(PathBuf::from("x")),
@@ -476,7 +476,7 @@ mod tests {
         Launch::new(
             &subject(command),
             &configuration(),
-            &Place { port: 1234, work: Some(Path::new("/w")), cpus: &cpus, jdk, image: None },
+            &LaunchPlace { port: 1234, work: Some(Path::new("/w")), cpus: &cpus, jdk, image: None },
         )
     }
 
@@ -546,7 +546,7 @@ mod tests {
     fn an_image_gets_the_options_by_the_variable_that_every_jvm_reads() {
         let image = super::super::image::sample(&["java"], &["1"], &[(TOOL_OPTIONS, "-Dold=1")]);
         let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
-        let place = Place { port: 1234, work: None, cpus: &cpus, jdk: None, image: Some(&image) };
+        let place = LaunchPlace { port: 1234, work: None, cpus: &cpus, jdk: None, image: Some(&image) };
         let launch = Launch::new(&subject(&["{port}"]), &configuration(), &place).unwrap();
         assert_eq!(launch.options_passed, OptionsPassed::ByVariable(TOOL_OPTIONS.to_owned()));
         let shown = launch.shown();

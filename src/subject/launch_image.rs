@@ -14,7 +14,7 @@ pub(super) const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 /// The container that a subject runs in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Container {
-    /// What it is made of, and who runs it.
+    /// Its image, and the tool that runs it.
     pub image: FoundImage,
     /// The name, which no other container has.
     pub name: String,
@@ -50,7 +50,7 @@ impl Container {
     }
 }
 
-/// What a container is to have.
+/// The resources of a container.
 #[derive(Debug)]
 pub(super) struct ContainerOptions<'a> {
     pub limit: Option<Bytes>,

@@ -25,7 +25,7 @@ const REMOVE_WITHIN: Duration = Duration::from_secs(5);
 const KILL_WITHIN: Duration = Duration::from_secs(5);
 /// Between two tries to remove.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// What [`probe`] sets: any value of a page or more would do.
+/// The limit that [`probe`] sets: any value of a page or more would do.
 const PROBE_LIMIT: Bytes = Bytes::mib(64);
 
 /// One try in one place; says why not.
@@ -36,7 +36,7 @@ type Attempt<T> = std::result::Result<T, String>;
 pub struct MemoryCgroup {
     /// The cgroup by its folder.
     pub cgroup: Cgroup,
-    /// What the kernel enforces: the limit asked for, rounded down to pages.
+    /// The limit that the kernel enforces: the one asked for, rounded down to pages.
     pub limit: Bytes,
     /// Whether somebody else made it, such as a container tool, and removes it.
     adopted: bool,
@@ -67,7 +67,7 @@ impl MemoryCgroup {
     /// `Machine` where it has not.
     pub(super) fn adopt(pid: u32, asked: Bytes, keeper: &Keeper, clock: Clock) -> Result<Self> {
         let (word, limit) = (keeper.word(), keeper.limit_set(asked));
-        let own = own_cgroup::of(pid)?;
+        let own = own_cgroup::of_process(pid)?;
         let has_limit = |cgroup: &Cgroup| matches!(cgroup.own_limit(), Ok(Some(_)));
         let cgroup = match keeper {
             Keeper::Container(_) => own,
@@ -171,7 +171,7 @@ fn make(parent: &Cgroup, limit: Bytes, clock: Clock) -> Attempt<MemoryCgroup> {
 fn set_v1(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
     let set = write_and_verify(&cgroup.join(CgroupVersion::V1.limit_file()), limit)?;
     let with_swap = cgroup.join("memory.memsw.limit_in_bytes");
-    // Where there is none to be used, this limit would only hide how often the other one is met: it is asked first,
+    // Without swap to be used this limit would only hide how often the other one is met: it is asked first,
     // and newer kernels do not count its refusals.
     if has_swap() && with_swap.exists() {
         write_and_verify(&with_swap, limit)?;
@@ -210,7 +210,7 @@ fn may_swap(cgroup: &Cgroup, limit: Bytes) -> bool {
     }
 }
 
-/// What the kernel makes of a limit: it counts in pages.
+/// A limit as the kernel keeps it, in pages.
 fn whole_pages(limit: Bytes) -> Bytes {
     Bytes(limit.0 - limit.0 % page_size().0)
 }
@@ -290,7 +290,7 @@ fn sweep(parent: &Path, clock: Clock) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let (name, folder) = (entry.file_name(), entry.path());
         if name.to_str().is_some_and(is_home_left_behind) {
-            // That Loadline need not have started the processes in it, so they stay, and with them the cgroup.
+            // Another program may have started the processes in it, so they stay, and with them the cgroup.
             let _ = fs::remove_dir(&folder);
         } else if name.to_str().is_some_and(is_left_behind) && kill_members(&folder, clock) {
             remove(&folder, clock);

@@ -31,14 +31,14 @@ const SAYS: &str = "Memory Limit is: ";
 const LOOKS_FOR_NONE: [&str; 4] =
     ["required controllers", "Required cgroup", "No relevant cgroup controllers", "Container Support not enabled"];
 
-/// What a JVM said of the limit that was set.
+/// The limit as a JVM sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitSeen {
     /// The very limit.
     Seen,
     /// Another limit.
     Other(Bytes),
-    /// That there is no limit.
+    /// It sees no limit.
     Unseen,
     /// Nothing that is known here: the JVM is old, has no support for containers, or uses other words.
     NotSaid,
@@ -74,7 +74,7 @@ impl Spawner {
     }
 }
 
-/// What these lines of the log say of a limit. A JVM asks several times, also for cgroups above its own.
+/// The limit by these lines of the log. A JVM asks several times, also for cgroups above its own.
 fn compare(lines: &[String], limit: Bytes) -> LimitSeen {
     let said: Vec<&str> = lines.iter().filter_map(|line| Some(line.split_once(SAYS)?.1.trim())).collect();
     let read: Vec<u64> = said.iter().filter_map(|text| text.parse().ok()).collect();
@@ -101,7 +101,7 @@ mod tests {
             assert_eq!(compare(&lines, Bytes::mib(64)), expect, "{lines:?}");
         };
         check(&["Memory Limit is: 67108864", "Memory Soft Limit is: 9223372036854771712"], LimitSeen::Seen);
-        // Of a limit above it only the smaller one counts, and that is asked for first.
+        // A limit above it counts only where it is smaller, and then it is asked for first.
         check(&["Memory Limit is: 9223372036854771712", "Hierarchical Memory Limit is: 67108864"], LimitSeen::Seen);
         check(&["Memory Limit is: 33554432"], LimitSeen::Other(Bytes::mib(32)));
         check(&["Memory Limit is: max"], LimitSeen::Unseen);

@@ -9,9 +9,9 @@ use rustix::fs::{Access, access};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What Kubernetes gives every container of a pod, whatever its manifest says of services.
+/// A variable that Kubernetes gives every container of a pod, whatever its manifest says of services.
 const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
-/// Where Docker listens unless it was told otherwise.
+/// The usual socket of Docker.
 const DOCKER_SOCKET: &str = "/var/run/docker.sock";
 
 /// A way to a limit that is open here.
@@ -36,7 +36,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// What to do.
+    /// The hint.
     pub fn text(self) -> &'static str {
         match self {
             Self::UserScope => "in a scope of your own: `systemd-run --user --scope -p Delegate=yes loadline …`",
@@ -78,11 +78,11 @@ pub(super) fn hint() -> String {
     }
 }
 
-/// What decides which ways there are.
+/// The facts of a machine that decide which ways there are.
 #[derive(Debug)]
 struct Surroundings {
     uid: u32,
-    /// Where the memory controller is.
+    /// The hierarchy of cgroups that has the memory controller.
     memory: Option<Hierarchy>,
     /// `PATH`.
     path: OsString,

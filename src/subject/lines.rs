@@ -2,7 +2,7 @@
 
 /// Longer lines are cut; the rest of the line is dropped.
 const LINE_BYTES_MAX: usize = 4096;
-/// What stands for the rest.
+/// The sign for the rest.
 const CUT: &[u8] = "…".as_bytes();
 
 /// A line that is not yet complete.

@@ -1,4 +1,4 @@
-//! What a subject tells Loadline on its output: phase markers and counters.
+//! The markers of a subject on its output: phases and counters.
 //!
 //! `loadline: phase=steady users=25` and `loadline: ops=1200 s=1.5 fail=0`; a further pattern can be given for subjects
 //! that print markers of their own.
@@ -6,7 +6,7 @@
 use regex_lite::Regex;
 use std::time::Duration;
 
-/// What a line meant for Loadline begins with; something such as a log's time stamp may stand before it.
+/// The prefix of a line for Loadline; something such as a log's time stamp may stand before it.
 const PREFIX: &str = "loadline: ";
 /// Values kept of one line.
 const VALUES_MAX: usize = 64;

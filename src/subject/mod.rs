@@ -61,7 +61,7 @@ pub use first_answer::{FirstAnswer, Usual};
 pub use guarded::Spawner;
 pub use image::FoundImage;
 pub use jdk::FoundJdk;
-pub use launch::{Launch, OptionsPassed, Place};
+pub use launch::{Launch, LaunchPlace, OptionsPassed};
 pub use launch_image::Container;
 pub use limit::MemoryCgroup;
 pub use limit_seen::LimitSeen;

@@ -51,7 +51,7 @@ impl Watch {
     }
 }
 
-/// What was read so far. Cheap to copy: all copies see the same.
+/// The output so far. Cheap to copy: all copies see the same.
 #[derive(Debug, Clone)]
 pub struct Output {
     shared: Arc<SharedOutput>,
@@ -137,7 +137,7 @@ impl Output {
         self.lock().markers.iter().find(|marker| marker.phase.as_deref() == Some(name)).map(|marker| marker.at)
     }
 
-    /// What was complained of: the first 50 lines.
+    /// Complaints: the first 50 lines.
     pub fn complaints(&self) -> Vec<Complaint> {
         self.lock().complaints.clone()
     }
@@ -175,7 +175,7 @@ pub(super) fn readable(text: &[u8]) -> String {
     shown
 }
 
-/// What follows a sequence that chooses colours: `ESC[1;92m`, as loggers write it.
+/// The rest of a sequence that chooses colours: `ESC[1;92m`, as loggers write it.
 fn after_colour(c: char, rest: &str) -> Option<&str> {
     let parameters = rest.strip_prefix('[').filter(|_| c == '\u{1b}')?;
     parameters.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').strip_prefix('m')

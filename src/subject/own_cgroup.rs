@@ -10,11 +10,11 @@ use crate::kernel::text;
 /// # Errors
 /// `Machine` where nothing can be limited.
 pub(super) fn find() -> Result<Cgroup> {
-    of(std::process::id())
+    of_process(std::process::id())
 }
 
 /// The cgroup of a process; where it cannot be seen from here, that at the mount point.
-pub(super) fn of(pid: u32) -> Result<Cgroup> {
+pub(super) fn of_process(pid: u32) -> Result<Cgroup> {
     let hierarchy = Hierarchy::find().map_err(|cause| Error::io("read", "/proc/self/mountinfo", &cause))?;
     let hierarchy = hierarchy.ok_or_else(|| {
         Error::machine("no memory cgroup is mounted, so no memory limit can be set")

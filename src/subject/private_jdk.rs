@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What must be left of a disk after the copy: archives are written beside it.
+/// Bytes that must be left of a disk after the copy: archives are written beside it.
 const LEFT_FREE: Bytes = Bytes::mib(64);
 /// A file takes whole blocks.
 const BLOCK: u64 = 4096;
@@ -71,8 +71,8 @@ impl PrivateJdk {
     }
 }
 
-/// Where a copy may go, the best first: where the next start looks for leftovers, then beside the archive, where there
-/// is one.
+/// Folders for a copy, the best first: the one in which the next start looks for leftovers, then beside the archive,
+/// where there is one.
 pub fn places(archive: Option<&Path>) -> Vec<PathBuf> {
     let absolute = |path: &Path| std::path::absolute(path).ok();
     let beside = archive.and_then(absolute).and_then(|archive| archive.parent().map(Path::to_path_buf));

@@ -14,10 +14,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// The rest of the answer is read so that the subject does not log a broken connection, up to this.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
-/// What is shown of an answer that is not HTTP.
+/// The bytes that are shown of an answer that is not HTTP.
 const SHOWN_BYTES: usize = 40;
 
-/// What one question showed.
+/// The result of one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProbeAnswer {
     /// The subject is ready.
@@ -36,7 +36,7 @@ pub(super) fn tcp(address: SocketAddr) -> ProbeAnswer {
     }
 }
 
-/// What is asked for over HTTP.
+/// A question over HTTP.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HttpQuestion<'a> {
     /// For the header `Host`.

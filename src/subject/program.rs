@@ -15,7 +15,7 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 /// The description of an image or a container takes some 10 KiB.
 const PRINTED_BYTES_MAX: u64 = 4 << 20;
 
-/// What a program printed, and how it ended.
+/// The output of a program, and its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Printed {
     /// `None` where the program was killed, by Loadline or by another.

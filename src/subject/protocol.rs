@@ -1,4 +1,4 @@
-//! What Loadline, its guardian and the launcher say to each other, one line each, over socket pairs.
+//! The messages between Loadline, its guardian and the launcher, one line each, over socket pairs.
 //!
 //! Loadline sends the guardian one [`Order`] and then nothing: the end of the stream is the order to kill. The guardian
 //! answers with [`Report`]s. The launcher says nothing when all went well, else one [`Refusal`].
@@ -17,7 +17,7 @@ pub(super) const GUARDIAN_VARIABLE: &str = "LOADLINE_GUARDIAN";
 /// Longest line either side accepts: ten times the largest environment seen.
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
-/// What the guardian is to start.
+/// The order to start a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
     /// Program and arguments; at least one.
@@ -57,7 +57,7 @@ pub(super) enum StartStep {
 /// Why the command did not start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Refusal {
-    /// What was being done.
+    /// The work that failed.
     pub step: StartStep,
     /// The system's error number, where there is one.
     pub errno: Option<i32>,
@@ -113,7 +113,7 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-/// What the guardian tells Loadline.
+/// A report of the guardian to Loadline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {

@@ -56,7 +56,7 @@ struct Probe {
     addresses: Vec<SocketAddr>,
     /// The address that answered.
     answered: Option<SocketAddr>,
-    /// What the last probe saw that showed no readiness, in words.
+    /// The last probe that showed no readiness, in words.
     seen: Option<String>,
     /// Whether that was an answer of HTTP.
     other_status: bool,
@@ -112,7 +112,7 @@ fn poll(running: &Running, within: Duration, interrupted: &dyn Fn() -> bool, pro
     let mut pause = PROBE_PAUSE_FIRST;
     loop {
         let over = || interrupted() || running.ended().is_some() || running.clock().now() >= until;
-        if look(running, probes, &over) {
+        if probe_once(running, probes, &over) {
             return Waited::Ready;
         }
         if interrupted() {
@@ -133,8 +133,8 @@ fn poll(running: &Running, within: Duration, interrupted: &dyn Fn() -> bool, pro
     }
 }
 
-/// One look at the ports that have not answered yet; whether the subject is ready now.
-fn look(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) -> bool {
+/// Probes each port that has not answered yet, once; whether the subject is ready now.
+fn probe_once(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) -> bool {
     let launch = running.launch();
     match &launch.ready {
         Ready::Log(_) => return running.output().ready_at().is_some(),
@@ -289,7 +289,7 @@ fn of_several(probes: &[Probe]) -> String {
     }
 }
 
-/// What runs, whether it is a JVM, and where it listens instead.
+/// The running program, whether it is a JVM, and the ports that it listens on instead.
 fn describe(running: &Running, probes: &[Probe], error: Error) -> Error {
     let launch = running.launch();
     let processes = running.processes();

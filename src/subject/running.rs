@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// Between two looks whether everything ended.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// What started a container or a step tells its end within two seconds of it.
+/// The client of a container or a step tells its end within two seconds of it.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(5);
 /// Lines of the output kept with the end.
 const TAIL_LINES: usize = 200;
@@ -51,7 +51,7 @@ pub struct Running {
 /// How a subject ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// Of the command; `None` when it could not be learned.
+    /// The exit of the command; `None` when it could not be learned.
     pub exit: Option<Exit>,
     /// Why.
     pub cause: EndCause,
@@ -147,7 +147,7 @@ impl Running {
         Ok(())
     }
 
-    /// What the subject printed.
+    /// The output of the subject.
     pub fn output(&self) -> &Output {
         &self.output
     }
@@ -162,7 +162,7 @@ impl Running {
         self.cgroup.as_ref()
     }
 
-    /// What its limit is a multiple of, where that is more than a page.
+    /// The unit of its limit in bytes, where that is more than a page.
     pub fn limit_grain(&self) -> Option<Bytes> {
         self.contained.as_ref()?.keeper().limit_grain()
     }
@@ -237,7 +237,7 @@ impl Running {
         self.asked_to_end = true;
         let obeyed = self.ask_to_end(within);
         if obeyed && self.contained.as_ref().is_some_and(|contained| contained.keeper().adopts()) {
-            // What it printed last comes by way of srun.
+            // Its last output comes by way of srun.
             self.guarded.wait_exit(LAST_WORDS_WITHIN);
         }
         let left = self.close();

@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What Slurm counts memory in.
+/// The unit in which Slurm counts memory.
 pub(super) const GRAIN: Bytes = Bytes::mib(1);
 /// slurmctld answers in some 40 ms; one that schedules for a large cluster can take seconds.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
-/// What a task is called until it becomes its command.
+/// The name of a task until it becomes its command.
 const BEFORE_EXEC: &str = "slurmstepd";
 /// The columns that are asked of `squeue --steps`: id, name, nodes.
 const COLUMNS: &str = "--format=%i|%j|%N";
@@ -78,7 +78,7 @@ pub(super) struct Step {
     name: String,
 }
 
-/// What a step is to have.
+/// The resources of a step.
 #[derive(Debug)]
 pub(super) struct StepOptions<'a> {
     pub limit: Bytes,
@@ -130,7 +130,8 @@ impl Step {
     }
 }
 
-/// What Slurm sets where this limit is asked for: whole MiB, and never none, which would be all that the node has.
+/// The limit that Slurm sets where this one is asked for: whole MiB, and never none, which would be all that the node
+/// has.
 pub(super) fn limit_set(limit: Bytes) -> Bytes {
     Bytes((limit.0 / MIB).max(1) * MIB)
 }
@@ -167,7 +168,7 @@ fn parse_steps(text: &str, node: &str) -> Vec<(String, String)> {
         let (name, nodes) = rest.rsplit_once('|')?;
         (nodes == node && id.contains('.')).then(|| (id.to_owned(), name.to_owned()))
     };
-    // Of a line that was cut, n12 could look like n1.
+    // In a line that was cut, n12 could look like n1.
     text.split_inclusive('\n').filter(|line| line.ends_with('\n')).filter_map(parse).collect()
 }
 

@@ -1,5 +1,5 @@
-//! What a subject reads: a pipe by which it is told to go on, for those that wait at their markers. All others get an
-//! empty stdin, as servers do.
+//! The standard input of a subject: a pipe by which it is told to go on, for those that wait at their markers. All
+//! others get an empty stdin, as servers do.
 //!
 //! The end that is read goes to the guardian as its standard output, which it does not use otherwise, and from there to
 //! the launcher: standard streams are the only descriptors that outlive an exec without further ado.
@@ -8,7 +8,7 @@ use crate::error::{Error, Result, plain};
 use std::io::{PipeReader, PipeWriter, Write};
 use std::os::fd::AsFd;
 
-/// What it is told.
+/// The line that lets it go on.
 const GO: &[u8] = b"go\n";
 
 /// The end that is written. Dropping it ends the subject's stdin.

@@ -58,7 +58,7 @@ impl WorkFolder {
             .hint(format!("remove what begins with {PREFIX} there")))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -92,12 +92,12 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
         Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
         Err(cause) => return Err(cause.into()),
     }
-    // Whoever had the lock before may have removed the folder.
+    // The holder of the lock before may have removed the folder.
     let (ours, now) = (folder.metadata()?, std::fs::symlink_metadata(path));
     Ok(now.is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino())).then_some(folder))
 }
 
-/// What became of leftovers.
+/// The fate of leftovers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Swept {
     /// Folders that were removed.
@@ -106,7 +106,7 @@ pub struct Swept {
     pub left: Vec<(PathBuf, String)>,
 }
 
-/// Where such folders are usually made: the temporary folder, then the one for what is large.
+/// The usual folders for such folders: the temporary folder, then the one for what is large.
 pub(super) fn usual_parents() -> Vec<PathBuf> {
     let mut parents = vec![std::env::temp_dir(), PathBuf::from(LARGE)];
     parents.dedup();

@@ -1,4 +1,4 @@
-//! What the memory cgroup of a subject counted, as it is recorded: its peak, what cannot be dropped, what was dropped
+//! The record of the memory cgroup of a subject: its peak, what cannot be dropped, what was dropped
 //! and read again, and which file pages somebody else has paid for.
 
 use super::world::RunningSubject;
@@ -16,7 +16,7 @@ const PROCESSES_MAX: usize = 200;
 /// Now, while the subject runs or after it died; `None` where it has no cgroup of its own. `anon_bytes_max` is the
 /// largest anonymous part that was seen before. After a death before readiness the cgroup is gone, and only its limit
 /// and its kills are known.
-pub(super) fn take(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, clock: &Clock) -> Option<CgroupRecord> {
+pub(super) fn read(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, clock: &Clock) -> Option<CgroupRecord> {
     let (own, limit) = running.cgroup()?;
     let grain_bytes = running.limit_grain().map(|grain| grain.0);
     let oom_kills = running.oom_kills();
@@ -32,7 +32,7 @@ pub(super) fn take(running: &dyn RunningSubject, anon_bytes_max: Option<u64>, cl
 pub(super) fn complete(trial: &mut Trial, running: &dyn RunningSubject, clock: &Clock) {
     match &mut trial.cgroup {
         Some(record) => record.oom_kills = record.oom_kills.max(running.oom_kills()),
-        None => trial.cgroup = take(running, None, clock),
+        None => trial.cgroup = read(running, None, clock),
     }
 }
 

@@ -12,17 +12,17 @@ use crate::error::{Error, Result};
 use crate::observe::agent::Standing;
 use crate::record::{ImageRecord, Trial};
 use crate::scenario::{Kind, Look, MarkPoint, Netty, Nmt, Phase, PhaseKind, TrialPlan};
-use crate::subject::{Container, CpuPlan, Launch, OptionsPassed, Place, WorkFolder};
+use crate::subject::{Container, CpuPlan, Launch, LaunchPlace, OptionsPassed, WorkFolder};
 use crate::subject::{check_port_free, cpus, free_ports, image, jdk, launch};
 use crate::weigh::Identity;
 use std::path::Path;
 
-/// What a trial yields, however it ended.
+/// The yield of a trial, however it ended.
 #[derive(Debug)]
 pub struct Conducted {
     /// All that was measured before it ended.
     pub trial: Trial,
-    /// What stopped it before its plan was done.
+    /// The error that stopped it before its plan was done.
     pub error: Option<Error>,
 }
 
@@ -78,11 +78,11 @@ fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Si
         Ok((launch, work))
     };
     let shares_cpus = cpu_plan.shared();
-    carry_out(stage, plan, Prepared { launch, agent, work, shares_cpus, afresh: Some(&afresh) }, trial, sink)
+    carry_out(stage, plan, PreparedTrial { launch, agent, work, shares_cpus, afresh: Some(&afresh) }, trial, sink)
 }
 
-/// What a trial is carried out with.
-pub(super) struct Prepared<'a> {
+/// A trial that is ready to start.
+pub(super) struct PreparedTrial<'a> {
     pub(super) launch: Launch,
     /// The agent that the subject is started with, if it is.
     pub(super) agent: Option<Standing>,
@@ -98,14 +98,14 @@ pub(super) struct Prepared<'a> {
 pub(super) fn carry_out(
     stage: Stage<'_>,
     plan: &TrialPlan,
-    prepared: Prepared<'_>,
+    prepared: PreparedTrial<'_>,
     trial: &mut Trial,
     sink: &mut dyn Sink,
 ) -> Result<()> {
-    let Prepared { launch, agent, work, shares_cpus, afresh } = prepared;
+    let PreparedTrial { launch, agent, work, shares_cpus, afresh } = prepared;
     trial.command.clone_from(&launch.argv);
     trial.image = launch.container.as_ref().map(|container| image_record(container, plan));
-    sink.take(&Event::Starting { configuration: &plan.configuration.name, command: &launch.argv });
+    sink.receive(&Event::Starting { configuration: &plan.configuration.name, command: &launch.argv });
     let log = sink.log();
     let mut running = stage.world.start(&launch, log.as_deref())?;
     let mut found = doubts::of_machine(stage.machine, shares_cpus && plan.load.is_driven());
@@ -114,7 +114,7 @@ pub(super) fn carry_out(
         let within = plan.subject.ready_within.0;
         let ready = running.wait_ready(within, &|| stage.interrupted())?;
         trial.ready_s = Some(ready.took.as_secs_f64());
-        sink.take(&Event::Ready { pid: ready.pid, after: ready.took });
+        sink.receive(&Event::Ready { pid: ready.pid, after: ready.took });
         let notes = Notes { trial: &mut *trial, doubts: &mut found, sink: &mut *sink };
         let mut trialling = Trialling::begin(plan, stage, notes, &mut *running, (&ready, agent))?;
         let done = trialling.go_through();
@@ -135,7 +135,7 @@ pub(super) fn carry_out(
     }
     trial.objects = live.map(|live| inside::objects(stage, plan, (&live, afresh), &mut found, sink));
     found.extend(doubts::of_trial(trial));
-    found.iter().for_each(|doubt| sink.take(&Event::Doubted(doubt)));
+    found.iter().for_each(|doubt| sink.receive(&Event::Doubted(doubt)));
     trial.doubts = found.into_iter().map(Into::into).collect();
     let left = ended.left;
     trial.end = Some(ending::record(ended));
@@ -164,7 +164,7 @@ fn agent_in(folder: &WorkFolder) -> Result<Standing> {
     prepared.map_err(|cause| Error::machine(cause.to_string()).hint("leave `netty: true` out of the scenario"))
 }
 
-/// What a command line is made of beside its plan.
+/// The parts of a command line beside its plan.
 pub(super) struct Given<'a> {
     pub(super) cpus: &'a CpuPlan,
     pub(super) work: Option<&'a Path>,
@@ -181,7 +181,7 @@ pub(super) fn prepare(plan: &TrialPlan, tools: &Tools<'_>, given: &Given<'_>) ->
         None => free_ports(&subject.host, subject.ports.count)?,
     };
     let image = subject.image.as_ref().map(|image| image::find(&image.name, tools.clock)).transpose()?;
-    let place = Place { port, work: given.work, cpus: given.cpus, jdk: chosen.as_ref(), image: image.as_ref() };
+    let place = LaunchPlace { port, work: given.work, cpus: given.cpus, jdk: chosen.as_ref(), image: image.as_ref() };
     let mut launch = Launch::new(subject, &configuration, &place)?;
     // Loadline pins itself; a subject that is not pinned must not inherit that.
     launch.cpus.get_or_insert_with(|| tools.spawner.cpus.clone());
@@ -244,7 +244,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// What the JVM is and whether it does as it was told, and direct memory on the timeline, where Native Memory
+    /// Describes the JVM, checks its options, and begins direct memory on the timeline, where Native Memory
     /// Tracking knows it. After the first mark, so that asking is not in it; `allocator` is the one that it saw.
     fn identify(&mut self, allocator: Option<String>) {
         let (plan, cpus, doubts) = (self.plan, self.subject_cpus(), &mut *self.notes.doubts);
@@ -261,13 +261,13 @@ impl Trialling<'_> {
         let cores = self.stage.machine.cores;
         doubts.extend(doubts::of_collector(&jvm, &asked, cpus, cores));
         self.notes.trial.jvm = Some(jvm);
-        // Where the JVM's own counters are read from outside, it need not be asked.
+        // A JVM whose own counters are read from outside need not be asked.
         let asks = plan.configuration.nmt == Nmt::Summary && self.scales.inside().direct.is_none();
         let attached = self.scales.attached().filter(|_| asks);
         attached.into_iter().for_each(|attach| self.reports.watch_direct(attach));
     }
 
-    /// What can be told of the JVM without a word to it.
+    /// The description of the JVM as far as it needs no question.
     fn describe(&mut self) {
         let options = self.plan.configuration.jvm_options();
         let complaints = self.subject.output().complaints();

@@ -17,12 +17,12 @@ const PLATEAU_MS: std::ops::Range<f64> = 38.0..46.0;
 
 /// A rate this far below the offered one is no rounding: of the last second's requests some always lie beyond the end.
 const ACHIEVED_SHARE_MIN: f64 = 0.99;
-/// What wake-ups and a shared core explain stays below it; a fast server answers within as much.
+/// Lags that wake-ups and a shared core explain stay below it; a fast server answers within as much.
 const LAG_MS_MAX: f64 = 1.0;
 /// Beyond it, the kernel looks long for a free port and connects begin to fail.
 const PORTS_SHARE_MAX: f64 = 0.80;
 
-/// What else runs on this machine by intention while a phase runs.
+/// Other programs that run by intention while a phase runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
     /// The subject, whose CPU time is known, on so many CPUs.
@@ -38,8 +38,8 @@ const WARM_SHARE: f64 = 0.01;
 /// Fewer answers in a half say nothing of each.
 const WARM_ANSWERS_MIN: u64 = 1000;
 
-/// What requests of one kind allocated in the first half of a phase, beside the second. `seen` are allocated bytes and
-/// correct answers, about once a second.
+/// The bytes that requests of one kind allocated in the first half of a phase, beside the second. `seen` are allocated
+/// bytes and correct answers, about once a second.
 pub(super) fn not_warm(phase: &PhaseRecord, seen: &[(u64, u64)]) -> Option<Doubt> {
     let [first, .., last] = *seen else { return None };
     let middle = seen[seen.len() / 2];
@@ -101,7 +101,7 @@ fn lag(phase: &PhaseRecord) -> Option<Doubt> {
 
 /// The local ports at the end of a phase.
 ///
-/// Where a port is free again after a second, it is the connects of a second that use them up; else all that are in
+/// Connects of one second use up the ports where a port is free again after a second; else all that are in
 /// TIME_WAIT, of this phase and of whatever else connects on this machine.
 pub(super) fn of_ports(phase: &PhaseRecord, ports: &Ports, loopback: bool) -> Option<Doubt> {
     let connections = phase.connections?;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Lines of a driver's output shown when it failed.
 const SAID_LINES: usize = 10;
-/// What shells say of a command they did not find, and of one that is no program.
+/// Exit codes of shells for a command that is missing, and for one that is no program.
 const NOT_FOUND: i32 = 127;
 const NOT_EXECUTABLE: i32 = 126;
 /// By this code k6 says that thresholds of the script were crossed; the test itself went well.
@@ -81,7 +81,7 @@ impl Trialling<'_> {
         Ok(ran)
     }
 
-    /// Where the subject listens, without a path.
+    /// The address of the subject, without a path.
     fn url(&self) -> String {
         let subject = &self.plan.subject;
         let scheme = if subject.tls.is_some() { "https" } else { "http" };
@@ -154,7 +154,7 @@ fn record(reported: Option<&Reported>, took: Duration) -> PhaseRecord {
     record
 }
 
-/// Where all of them were told.
+/// The place where all of them were reported.
 fn quantiles(times: &Times) -> Option<Quantiles> {
     Some(Quantiles {
         p50: times.p50?,

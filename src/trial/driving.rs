@@ -45,8 +45,8 @@ impl From<load::Interval<'_>> for Interval {
     }
 }
 
-/// What comes from the thread of a load.
-pub(super) enum Told {
+/// A message from the thread of a load.
+pub(super) enum LoadProgress {
     /// About a second of it.
     Interval(Box<Interval>),
     /// It is over.
@@ -65,13 +65,14 @@ pub(super) struct Driving {
 }
 
 impl Driving {
-    /// Starts the load on a thread. The last word of `tell` is [`Told::Done`], whatever happens.
-    pub(super) fn start(self, mut tell: impl FnMut(Told) + Send + 'static) -> JoinHandle<()> {
+    /// Starts the load on a thread. The last word of `tell` is [`LoadProgress::Done`], whatever happens.
+    pub(super) fn start(self, mut tell: impl FnMut(LoadProgress) + Send + 'static) -> JoinHandle<()> {
         std::thread::spawn(move || {
-            let mut tell_interval = |interval: load::Interval<'_>| tell(Told::Interval(Box::new(interval.into())));
+            let mut tell_interval =
+                |interval: load::Interval<'_>| tell(LoadProgress::Interval(Box::new(interval.into())));
             let outcome = catch_unwind(AssertUnwindSafe(|| self.drive(&mut tell_interval)));
             let outcome = outcome.unwrap_or_else(|_| Err(Error::bug("the load engine panicked")));
-            tell(Told::Done(Box::new(outcome)));
+            tell(LoadProgress::Done(Box::new(outcome)));
         })
     }
 

@@ -17,7 +17,7 @@ const KEPT_LINES: usize = 20;
 const EXIT_TOLD_WITHIN: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// What to do about a subject that ends before it was weighed.
+/// The hint for a subject that ends before it was weighed.
 pub(super) const LET_IT_WAIT: &str =
     "let it wait at its last marker: print `wait=1` with it and read a line from the standard input";
 

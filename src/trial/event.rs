@@ -1,4 +1,4 @@
-//! What happens in a series of trials, as it happens. Progress, log and archive are sinks of this one stream.
+//! The events of a series of trials, as they happen. Progress, log and archive are sinks of this one stream.
 
 use crate::doubt::Doubt;
 use crate::record::{Mark, PhaseRecord, Row, Sample, Trial};
@@ -7,12 +7,12 @@ use hdrhistogram::Histogram;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Whoever is told what happens.
+/// A receiver of events.
 pub trait Sink {
     /// Takes in what has happened.
-    fn take(&mut self, event: &Event<'_>);
+    fn receive(&mut self, event: &Event<'_>);
 
-    /// Where the output of the subject of the trial under way is kept; `None` where it is not.
+    /// The file for the output of the subject of the trial under way; `None` where it is not kept.
     fn log(&self) -> Option<PathBuf> {
         None
     }
@@ -50,7 +50,7 @@ pub enum Event<'a> {
     PhaseStarted {
         /// Name of the phase.
         name: &'a str,
-        /// What happens in it, in words.
+        /// Its work, in words.
         description: String,
     },
     /// About a second of a phase of work.

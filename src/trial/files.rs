@@ -28,7 +28,7 @@ pub(super) fn held_in(pids: &[u32], layers: &[PathBuf], clock: &Clock) -> Vec<St
     found.into_iter().take(FILES_MAX).collect()
 }
 
-/// What the processes themselves call the files that they hold.
+/// Names of the files that processes hold, as the processes see them.
 fn named(pids: &[u32], clock: &Clock) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for process in pids.iter().filter_map(|pid| Process::open(*pid).ok()) {

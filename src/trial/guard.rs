@@ -1,4 +1,4 @@
-//! What makes a trial hopeless: bounds for each phase, beyond which what is searched for can no longer be. Pure: the
+//! The guard of a trial: bounds for each phase, beyond which the target can no longer hold. Pure: the
 //! conductor tells of each second of the load, and asks.
 
 use super::driving::Interval;
@@ -24,7 +24,7 @@ pub(super) fn ended_early(hopeless: &Missed) -> Error {
 pub(super) struct Guarding {
     /// The phase under way, where it has bounds.
     watch: Option<Watch>,
-    /// What made going on hopeless, once something has.
+    /// The reason why the trial is hopeless, once there is one.
     hopeless: Option<Missed>,
 }
 
@@ -41,19 +41,19 @@ impl Guarding {
     }
 
     /// Takes the next interval into account.
-    pub(super) fn see(&mut self, interval: &Interval) {
-        self.watch.iter_mut().for_each(|watch| watch.see(interval));
+    pub(super) fn add(&mut self, interval: &Interval) {
+        self.watch.iter_mut().for_each(|watch| watch.add(interval));
     }
 
     /// Looks whether the phase has become hopeless; what makes it so, the first time that anything does.
-    pub(super) fn look(&mut self, now_ns: u64) -> Option<&Missed> {
+    pub(super) fn check(&mut self, now_ns: u64) -> Option<&Missed> {
         if let (None, Some(watch)) = (&self.hopeless, &self.watch) {
             self.hopeless = watch.hopeless(now_ns);
         }
         self.hopeless()
     }
 
-    /// What has made going on hopeless.
+    /// The reason why the trial is hopeless.
     pub(super) fn hopeless(&self) -> Option<&Missed> {
         self.hopeless.as_ref()
     }
@@ -63,7 +63,7 @@ impl Guarding {
 #[derive(Debug)]
 struct Watch {
     guard: PhaseGuard,
-    plan: Plan,
+    plan: LastRequest,
     /// On the clock: when the phase began.
     began_ns: u64,
     /// Late answers so far, for each bound.
@@ -73,20 +73,20 @@ struct Watch {
     /// Whether there are response times.
     open: bool,
     /// The last intervals in which the plan sent requests, no more than a rate is judged over.
-    recent: VecDeque<Second>,
+    recent: VecDeque<RecentSecond>,
 }
 
 /// When a plan has sent its last request. What comes after is waiting for answers, in which a rate means nothing.
 #[derive(Debug, Clone, Copy, Default)]
-struct Plan {
+struct LastRequest {
     seconds: Option<f64>,
-    /// Of a closed model, whose connections have nothing left to send one after the other.
+    /// Requests of a closed model, whose connections run out of work one after the other.
     requests: Option<u64>,
 }
 
 /// About a second of a load.
 #[derive(Debug, Clone, Copy)]
-struct Second {
+struct RecentSecond {
     start_ns: u64,
     end_ns: u64,
     ok: u64,
@@ -96,12 +96,12 @@ impl Watch {
     /// `None` where the phase has no bounds.
     fn begin(guard: &Guard, phase: &str, work: Option<&Work>, began_ns: u64) -> Option<Self> {
         let guard = guard.phases.iter().find(|guard| guard.name == phase)?.clone();
-        let (late, plan) = (vec![0; guard.late.len()], work.map(Plan::of).unwrap_or_default());
+        let (late, plan) = (vec![0; guard.late.len()], work.map(LastRequest::of).unwrap_or_default());
         Some(Self { guard, plan, began_ns, late, ok: 0, failed: 0, open: false, recent: VecDeque::new() })
     }
 
     /// Takes the next interval into account.
-    fn see(&mut self, interval: &Interval) {
+    fn add(&mut self, interval: &Interval) {
         for (count, late) in self.late.iter_mut().zip(&self.guard.late) {
             let response = interval.response.as_ref().filter(|_| late.time != Time::Service);
             *count += later_than(response.unwrap_or(&interval.service), late.bound_ms);
@@ -113,13 +113,13 @@ impl Watch {
             return self.recent.clear();
         }
         let Interval { start_ns, end_ns, ok, .. } = *interval;
-        self.recent.push_back(Second { start_ns, end_ns, ok });
+        self.recent.push_back(RecentSecond { start_ns, end_ns, ok });
         while self.recent.get(1).is_some_and(|second| seconds_since(second.start_ns, end_ns) >= RATE_OVER_S) {
             self.recent.pop_front();
         }
     }
 
-    /// What makes going on hopeless, if anything does.
+    /// The reason why the trial is hopeless, if there is one.
     fn hopeless(&self, now_ns: u64) -> Option<Missed> {
         self.too_many_failed().or_else(|| self.too_late()).or_else(|| self.too_slow()).or_else(|| self.too_long(now_ns))
     }
@@ -164,7 +164,7 @@ impl Watch {
     }
 }
 
-impl Plan {
+impl LastRequest {
     fn of(work: &Work) -> Self {
         let schedule = &work.schedule;
         let carried = u64::from(schedule.connections_max()) * u64::from(work.protocol.streams());

@@ -58,7 +58,7 @@ fn open(until: Until) -> Work {
 fn after(watch: &mut Watch, seconds: impl IntoIterator<Item = Interval>) -> Option<String> {
     let mut end_ns = 0;
     for second in seconds {
-        watch.see(&second);
+        watch.add(&second);
         end_ns = second.end_ns;
     }
     watch.hopeless(end_ns).map(|missed| missed.text)
@@ -152,7 +152,7 @@ fn an_open_plan_is_held_to_what_it_sends() {
 fn a_phase_may_last_no_longer_than_it_is_given() {
     let guard = PhaseGuard { seconds_max: Some(2.5), ..PhaseGuard::default() };
     let mut watch = watch(guard, None);
-    watch.see(&second(0, &[1.0, 2.0]));
+    watch.add(&second(0, &[1.0, 2.0]));
     assert_eq!(watch.hopeless(5 * SECOND_NS / 2), None);
     let missed = watch.hopeless(5 * SECOND_NS / 2 + 1).unwrap();
     assert_eq!((missed.metric.as_str(), missed.unit, missed.bound), ("rate.steady", Unit::Seconds, 2.5));
@@ -166,12 +166,12 @@ fn what_made_it_hopeless_first_stays_the_reason() {
     let bounds = PhaseGuard { name: "steady".to_owned(), failed_max: Some(3), ..late(50.0, 0, Time::Usual) };
     let mut guarding = Guarding::default();
     guarding.begin(&Guard { phases: vec![bounds] }, "steady", None, 0);
-    assert_eq!(guarding.look(0), None);
-    guarding.see(&second(0, &[60.0]));
-    let first = guarding.look(SECOND_NS).cloned();
+    assert_eq!(guarding.check(0), None);
+    guarding.add(&second(0, &[60.0]));
+    let first = guarding.check(SECOND_NS).cloned();
     assert_eq!(first.as_ref().map(|missed| missed.metric.as_str()), Some("service.steady"));
-    guarding.see(&Interval { failed: 9, ..second(1, &[]) });
-    assert_eq!(guarding.look(2 * SECOND_NS).cloned(), first);
+    guarding.add(&Interval { failed: 9, ..second(1, &[]) });
+    assert_eq!(guarding.check(2 * SECOND_NS).cloned(), first);
     guarding.end();
     assert_eq!(guarding.hopeless().cloned(), first);
 }
@@ -185,7 +185,7 @@ proptest! {
         for (nth, times) in seconds.iter().enumerate() {
             // No time lies in the same step of the histogram as the bound.
             let times: Vec<f64> = times.iter().map(|ms| *ms as f64 + 0.5).collect();
-            watch.see(&second(nth as u64, &times));
+            watch.add(&second(nth as u64, &times));
             prop_assert!(watch.recent.len() <= 4);
         }
         let all = seconds.iter().flatten();

@@ -1,6 +1,6 @@
-//! What the heap holds, after everything was measured: live objects by class, and a heap dump. Both collect, so nothing
-//! that is weighed may follow them. What grew is told against a JVM that is started for that alone, once the one that
-//! was weighed has ended: a collection before the load would change what the load finds.
+//! The contents of the heap, after everything was measured: live objects by class, and a heap dump. Both collect, so
+//! nothing that is weighed may follow them. What grew is told against a JVM that is started for that alone, once the
+//! one that was weighed has ended: a collection before the load would change what the load finds.
 
 use super::event::{Event, Sink};
 use super::trialling::Trialling;
@@ -16,7 +16,7 @@ use crate::weigh::{DEAF, Sources, live_objects, price_of_dump, price_of_objects}
 /// Makes the command line of a fresh JVM like the one that was weighed, with its folder.
 pub(super) type Afresh<'a> = &'a dyn Fn() -> Result<(Launch, Option<WorkFolder>)>;
 
-/// Where doubts about the end of a trial belong.
+/// The place of doubts about the end of a trial.
 const THE_END: &str = "the end";
 
 impl Trialling<'_> {
@@ -29,18 +29,18 @@ impl Trialling<'_> {
         }
         let used = self.notes.trial.marks.last().and_then(|mark| mark.heap.used_bytes);
         if plan.objects == Objects::Listed {
-            self.notes.sink.take(&Event::Note(&format!("  {}", price_of_objects(used))));
+            self.notes.sink.receive(&Event::Note(&format!("  {}", price_of_objects(used))));
             let found = self.scales.histogram(self.notes.doubts).unwrap_or_else(|| Err(DEAF.to_owned()));
             self.live = self.noted("no live objects by class", found);
         }
         if let Some(path) = plan.heap_dump.as_ref().filter(|_| plan.index == 0) {
-            self.notes.sink.take(&Event::Note(&format!("  {}", price_of_dump(used, path))));
+            self.notes.sink.receive(&Event::Note(&format!("  {}", price_of_dump(used, path))));
             let dumped = self.scales.dump_heap(path, self.notes.doubts).unwrap_or_else(|| Err(DEAF.to_owned()));
             self.notes.trial.heap_dump = self.noted("no heap dump", dumped);
         }
     }
 
-    /// What was found; why it was not is noted as a doubt.
+    /// The result; a failure is noted as a doubt.
     fn noted<T>(&mut self, what: &str, found: std::result::Result<T, String>) -> Option<T> {
         found.map_err(|why| self.notes.doubts.push(failed(what, &why))).ok()
     }
@@ -59,7 +59,7 @@ pub(super) fn objects(
     sink: &mut dyn Sink,
 ) -> ObjectsRecord {
     let Some(afresh) = afresh.filter(|_| !stage.interrupted()) else { return live_objects(live, None) };
-    sink.take(&Event::Note("  live objects of a fresh JVM: it is started, asked when it is ready, and ended"));
+    sink.receive(&Event::Note("  live objects of a fresh JVM: it is started, asked when it is ready, and ended"));
     match at_start(stage, plan, afresh) {
         Ok(start) => live_objects(live, Some(&start)),
         Err(error) => {

@@ -2,7 +2,7 @@
 
 use super::description::describe;
 use super::doubts::{self, Beside};
-use super::driving::{Driving, LOOK_EVERY, STOPPED_WITHIN, Told};
+use super::driving::{Driving, LOOK_EVERY, LoadProgress, STOPPED_WITHIN};
 use super::ending;
 use super::reach::Reached;
 use super::usage::{Spent, Usage};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// What is driven, and how.
+/// The plan of a load: its target, its phases, its conditions.
 #[derive(Debug)]
 pub struct Loading<'a> {
     /// The server.
@@ -30,7 +30,7 @@ pub struct Loading<'a> {
     pub host: String,
     /// How the server is spoken to over TLS, if it is.
     pub tls: Option<Tls>,
-    /// What is done to it, in order.
+    /// The phases, in order.
     pub load: &'a [Phase],
     /// Seeds everything drawn at random.
     pub seed: u64,
@@ -42,7 +42,7 @@ pub struct Loading<'a> {
     pub cpus: Option<Vec<u32>>,
     /// Rows to keep of each measured phase.
     pub rows_max: usize,
-    /// What must hold in each measured phase.
+    /// Conditions of each measured phase.
     pub require: &'a [Condition],
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
@@ -55,7 +55,7 @@ pub enum LoadEvent<'a> {
     PhaseStarted {
         /// The phase.
         phase: &'a Phase,
-        /// What happens in it, in words.
+        /// Its work, in words.
         description: String,
     },
     /// About a second of a phase of work.
@@ -80,7 +80,7 @@ pub enum LoadEvent<'a> {
     },
 }
 
-/// What a load yields, however it ended.
+/// The yield of a load, however it ended.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// In the order they ran.
@@ -91,7 +91,7 @@ pub struct Loaded {
     pub thresholds: Vec<ThresholdRecord>,
     /// Reasons to distrust its numbers.
     pub doubts: Vec<Doubt>,
-    /// What stopped it before its plan was done.
+    /// The error that stopped it before its plan was done.
     pub error: Option<Error>,
 }
 
@@ -100,8 +100,8 @@ pub fn is_measured(phase: &Phase) -> bool {
     phase.kind.works() && !phase.is_warmup()
 }
 
-/// What all phases of a load share.
-struct Course<'a> {
+/// The state that all phases of a load share.
+struct LoadRun<'a> {
     loading: &'a Loading<'a>,
     control: Arc<Control>,
     origin_ns: u64,
@@ -113,14 +113,14 @@ impl Loading<'_> {
     /// Goes through the plan.
     pub fn run(&self, emit: &mut dyn FnMut(LoadEvent<'_>)) -> Loaded {
         let origin_ns = self.clock.now_ns();
-        let mut course = Course { loading: self, control: Arc::default(), origin_ns, loaded: Loaded::default(), emit };
+        let mut run = LoadRun { loading: self, control: Arc::default(), origin_ns, loaded: Loaded::default(), emit };
         for phase in self.load {
-            if let Err(error) = course.phase(phase) {
-                course.loaded.error = Some(error.at(format!("in phase {}", phase.name)));
+            if let Err(error) = run.phase(phase) {
+                run.loaded.error = Some(error.at(format!("in phase {}", phase.name)));
                 break;
             }
         }
-        course.loaded
+        run.loaded
     }
 
     fn interrupted(&self) -> bool {
@@ -139,7 +139,7 @@ impl Loading<'_> {
     }
 }
 
-impl Course<'_> {
+impl LoadRun<'_> {
     fn phase(&mut self, phase: &Phase) -> Result<()> {
         (self.emit)(LoadEvent::PhaseStarted { phase, description: describe(phase) });
         match &phase.kind {
@@ -228,13 +228,13 @@ impl Course<'_> {
     ///
     /// # Errors
     /// `Bug` where it does not come.
-    fn attend(&mut self, phase: &Phase, open: bool, receiver: &Receiver<Told>) -> Result<Result<Outcome>> {
+    fn attend(&mut self, phase: &Phase, open: bool, receiver: &Receiver<LoadProgress>) -> Result<Result<Outcome>> {
         let clock = self.loading.clock;
         let mut give_up_ns = u64::MAX;
         loop {
             match receiver.recv_timeout(LOOK_EVERY) {
-                Ok(Told::Done(outcome)) => return Ok(*outcome),
-                Ok(Told::Interval(interval)) => {
+                Ok(LoadProgress::Done(outcome)) => return Ok(*outcome),
+                Ok(LoadProgress::Interval(interval)) => {
                     let second = record_second(&phase.name, open, &interval, self.origin_ns);
                     (self.emit)(LoadEvent::Second {
                         second: &second,

@@ -1,7 +1,7 @@
 //! A world that is made up, for tests: a script says what happens when, and time passes without waiting.
 
-use super::conductor::{Conducted, Prepared, carry_out, conclude};
-use super::driving::{Interval, Told};
+use super::conductor::{Conducted, PreparedTrial, carry_out, conclude};
+use super::driving::{Interval, LoadProgress};
 use super::event::{Event, Sink};
 use super::usage::Spent;
 use super::world::{Message, Reports, RunningDriver, RunningSubject, Stage, World};
@@ -20,7 +20,9 @@ use crate::scenario::TrialPlan;
 use crate::subject::processes::Process;
 use crate::subject::{Complaint, DriverEnd, DriverLaunch, Ended, Exit, Launch, OptionsPassed, Output, ReadyInfo};
 use crate::units::{Bytes, MIB};
-use crate::weigh::{Cost, Gate, Identity, Inside, Living, Moment, Scales, Sources, Spending, Taken, Used, Weigh};
+use crate::weigh::{
+    Cost, Gate, Identity, Inside, Living, MarkReading, MarkSettings, Moment, Scales, Sources, Spending, Used,
+};
 use hdrhistogram::Histogram;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -64,7 +66,7 @@ pub(super) struct Answers {
     pub(super) service_ms: u64,
     /// Gives up after this long, with this sentence.
     pub(super) gives_up: Option<(Duration, &'static str)>,
-    /// What TLS said, and whether the sentence says the same.
+    /// The error of TLS, and whether the sentence says the same.
     pub(super) tls: Option<(&'static str, bool)>,
     /// From being stopped to the last word; `None`: never.
     pub(super) stops_within: Option<Duration>,
@@ -72,9 +74,9 @@ pub(super) struct Answers {
     pub(super) error: Option<Error>,
 }
 
-/// What becomes of a JVM that is asked.
+/// The reply of a JVM to a question.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum JvmReply {
     Obeys,
     Refuses(&'static str),
     IsDeaf,
@@ -89,14 +91,14 @@ pub(super) struct Drives {
     pub(super) left: usize,
 }
 
-/// What happens in a trial. Times are since the start of the command.
+/// An event of the script. Times are since the start of the command.
 #[derive(Debug, Clone)]
 pub(super) struct Script {
     /// `None`: never.
     pub(super) ready: Option<Duration>,
     pub(super) others: Vec<u32>,
     pub(super) happenings: Vec<(Duration, Happening)>,
-    /// What happens after it is told to go on for the nth time, and how much later.
+    /// Events after it is told to go on for the nth time, and how much later.
     pub(super) on_go: Vec<Vec<(Duration, Happening)>>,
     pub(super) limit: Option<Bytes>,
     /// After TERM; `None` where it has to be killed.
@@ -108,7 +110,7 @@ pub(super) struct Script {
     /// For how long RSS falls after a collection, from the second part to none; `u64::MAX` ms: for ever.
     pub(super) settles: Duration,
     pub(super) live_bytes: Option<u64>,
-    pub(super) asked: Asked,
+    pub(super) asked: JvmReply,
     pub(super) collects_not: Option<&'static str>,
     pub(super) survey: Option<std::result::Result<NettyPools, String>>,
     pub(super) answers: Answers,
@@ -128,7 +130,7 @@ impl Default for Script {
             rss: (100 * MIB, 50 * MIB),
             settles: ms(150),
             live_bytes: Some(7 * MIB),
-            asked: Asked::Obeys,
+            asked: JvmReply::Obeys,
             collects_not: None,
             survey: None,
             answers: Answers {
@@ -159,7 +161,7 @@ struct State {
     output: Output,
     launch: Launch,
     cgroup: Cgroup,
-    /// What is still to happen.
+    /// The events still to come.
     due: RefCell<Vec<(Duration, Happening)>>,
     dead: Cell<Option<Exit>>,
     oom_kills: Cell<u64>,
@@ -167,7 +169,7 @@ struct State {
     loaded: Cell<bool>,
     collected_at: Cell<Option<Duration>>,
     goes: Cell<usize>,
-    /// What was asked of the world, in order.
+    /// The calls of the world, in order.
     calls: RefCell<Vec<String>>,
 }
 
@@ -395,18 +397,18 @@ impl Scales for Weigher {
         Jvm { pid: PID, ..Jvm::default() }
     }
 
-    fn weigh(&mut self, weigh: Weigh, mark: &str, _: Living<'_>, _: &mut Vec<Doubt>) -> Taken {
+    fn weigh(&mut self, weigh: MarkSettings, mark: &str, _: Living<'_>, _: &mut Vec<Doubt>) -> MarkReading {
         self.0.call(format!("weigh {mark}"));
         self.0.clock.sleep(WEIGHING);
         let rss_bytes = self.0.rss().unwrap_or(0);
         let used_bytes = self.0.script.live_bytes.map(|bytes| bytes + MIB);
         let live_bytes = used_bytes.filter(|_| weigh.moment == Moment::Collected);
         let heap = Heap { used_bytes, live_bytes, ..Heap::default() };
-        Taken {
+        MarkReading {
             mark: Mark { name: mark.to_owned(), rss_bytes, heap, ..Mark::default() },
             allocator: Some("glibc".to_owned()),
             rss_bytes_peak: Some(rss_bytes).filter(|bytes| *bytes > 0),
-            ..Taken::default()
+            ..MarkReading::default()
         }
     }
 
@@ -427,10 +429,10 @@ impl Scales for Weigher {
         self.0.call(command);
         self.0.clock.sleep(ASKING);
         match self.0.script.asked {
-            Asked::IsDeaf => None,
+            JvmReply::IsDeaf => None,
             _ if !self.0.lives() => Some(Err("it has gone".to_owned())),
-            Asked::Refuses(why) => Some(Err(why.to_owned())),
-            Asked::Obeys => {
+            JvmReply::Refuses(why) => Some(Err(why.to_owned())),
+            JvmReply::Obeys => {
                 self.0.collected_at.set(Some(self.0.clock.now()));
                 Some(Ok(()))
             }
@@ -445,10 +447,10 @@ impl Scales for Weigher {
         self.0.call("histogram");
         self.0.clock.sleep(ASKING);
         match self.0.script.asked {
-            Asked::IsDeaf => None,
-            Asked::Refuses(why) => Some(Err(why.to_owned())),
+            JvmReply::IsDeaf => None,
+            JvmReply::Refuses(why) => Some(Err(why.to_owned())),
             // One object more whenever it is asked.
-            Asked::Obeys => {
+            JvmReply::Obeys => {
                 let asked = self.0.calls.borrow().iter().filter(|call| *call == "histogram").count() as u64;
                 let row = ClassRow { name: "[B".to_owned(), instances: asked, bytes: 16 * asked };
                 Some(Ok(ClassHistogram { rows: vec![row] }))
@@ -460,9 +462,9 @@ impl Scales for Weigher {
         self.0.call("dump");
         let record = HeapDumpRecord { path: path.display().to_string(), bytes: 4096, seconds: 0.5 };
         match self.0.script.asked {
-            Asked::IsDeaf => None,
-            Asked::Refuses(why) => Some(Err(why.to_owned())),
-            Asked::Obeys => Some(Ok(record)),
+            JvmReply::IsDeaf => None,
+            JvmReply::Refuses(why) => Some(Err(why.to_owned())),
+            JvmReply::Obeys => Some(Ok(record)),
         }
     }
 
@@ -529,10 +531,10 @@ impl Reports for Reporter {
         if load.ends <= due {
             let outcome = load.outcome(&self.state.script.answers);
             self.load = None;
-            return Some(Message::Load(Told::Done(Box::new(outcome))));
+            return Some(Message::Load(LoadProgress::Done(Box::new(outcome))));
         }
         load.interval_due += Duration::from_secs(1);
-        Some(Message::Load(Told::Interval(Box::new(load.interval(&self.state.script.answers, due, lives)))))
+        Some(Message::Load(LoadProgress::Interval(Box::new(load.interval(&self.state.script.answers, due, lives)))))
     }
 
     fn begin_load(&mut self, plan: Plan, control: Arc<Control>) {
@@ -656,12 +658,12 @@ impl RunningDriver for Driver {
     }
 }
 
-/// What became of a trial in a made-up world.
-pub(super) struct Made {
+/// The result of a trial in a made-up world.
+pub(super) struct MadeTrial {
     pub(super) conducted: Conducted,
-    /// What was asked of the world, in order.
+    /// The calls of the world, in order.
     pub(super) calls: Vec<String>,
-    /// What the sink was told, but for samples.
+    /// The events that the sink received, but for samples.
     pub(super) events: Vec<String>,
     /// Samples by the phase they were told in; "" outside of one.
     pub(super) samples: Vec<(String, Sample)>,
@@ -676,7 +678,7 @@ struct Notes {
 }
 
 impl Sink for Notes {
-    fn take(&mut self, event: &Event<'_>) {
+    fn receive(&mut self, event: &Event<'_>) {
         self.events.push(match event {
             Event::Sample { phase, sample } => {
                 return self.samples.push((phase.unwrap_or_default().to_owned(), **sample));
@@ -694,7 +696,7 @@ impl Sink for Notes {
 }
 
 /// Carries a plan out in a world that follows a script.
-pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> Made {
+pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> MadeTrial {
     let clock = Clock::made_up();
     let nowhere = PathBuf::from("/nowhere/loadline");
     let launch = Launch {
@@ -746,8 +748,8 @@ pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> Made {
     let stage = Stage { world: &world, clock, interrupt: &state.interrupt, machine: &machine, cpus: &[0] };
     let again = launch.clone();
     let afresh = || Ok((again.clone(), None));
-    let prepared = Prepared { launch, agent: None, work: None, shares_cpus: false, afresh: Some(&afresh) };
+    let prepared = PreparedTrial { launch, agent: None, work: None, shares_cpus: false, afresh: Some(&afresh) };
     let conducted = conclude(plan, |trial| carry_out(stage, plan, prepared, trial, &mut notes));
     let calls = state.calls.take();
-    Made { conducted, calls, events: notes.events, samples: notes.samples, took: clock.now() }
+    MadeTrial { conducted, calls, events: notes.events, samples: notes.samples, took: clock.now() }
 }

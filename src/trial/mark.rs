@@ -6,7 +6,7 @@ use super::world::Stage;
 
 use crate::doubt::Doubt;
 use crate::scenario::{Collect, Look, MarkPoint, Nmt, Phase, PhaseMark};
-use crate::weigh::{AskNmt, Moment, Weigh};
+use crate::weigh::{AskNmt, MarkSettings, Moment};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use std::time::Duration;
 const SETTLED_FOR: Duration = Duration::from_millis(400);
 /// A heap that is still given back after this is weighed as it is.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
-/// What a collection finds unreachable, cleaners free on a thread of their own; the next collection shows it.
+/// Cleaners free on a thread of their own what a collection finds unreachable; the next collection shows it.
 const BETWEEN_COLLECTIONS: Duration = Duration::from_millis(100);
 /// Between two looks at RSS.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Threads come and go; less than this is no change.
 const STILL_BYTES: u64 = 256 << 10;
 
-/// What was done before a mark.
+/// The state of the heap at a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Prepared {
+enum HeapState {
     /// Nothing that tells what of the heap is reachable.
     AsItIs,
     /// A full collection; what the heap held right after it, where the JVM said so. A server is never quite still: by
@@ -34,7 +34,7 @@ enum Prepared {
     Trimmed,
 }
 
-/// What the JVM is asked to do before a mark.
+/// The order to the JVM before a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Nothing,
@@ -65,7 +65,7 @@ impl Trialling<'_> {
     pub(super) fn mark_as_it_is(&mut self, name: &str) {
         let gate = self.reports.gate();
         let _quiet = gate.close();
-        self.weigh(name, Prepared::AsItIs, BTreeMap::new(), Vec::new());
+        self.weigh(name, HeapState::AsItIs, BTreeMap::new(), Vec::new());
     }
 
     /// Weighs the subject if this phase, which has ended, ends in a mark of its name.
@@ -89,7 +89,7 @@ impl Trialling<'_> {
         let _quiet = gate.close();
         let mut failed = Vec::new();
         let collected = collect.and_then(|collect| self.prepare(Before::Collect(collect), &mut failed));
-        self.weigh_as(name, collected.unwrap_or(Prepared::AsItIs), counters, failed);
+        self.weigh_as(name, collected.unwrap_or(HeapState::AsItIs), counters, failed);
     }
 
     /// A mark that is none where what belongs before it cannot be done.
@@ -109,12 +109,12 @@ impl Trialling<'_> {
     fn weigh_as(
         &mut self,
         name: &str,
-        prepared: Prepared,
+        prepared: HeapState,
         counters: BTreeMap<String, f64>,
         failed: Vec<String>,
     ) -> Option<String> {
         if self.stage.interrupted() {
-            // What the user has cut short is not the state that was to be weighed.
+            // A phase that the user cut short is not the state that was to be weighed.
             self.doubt_reads(name, failed);
             return None;
         }
@@ -124,7 +124,7 @@ impl Trialling<'_> {
     fn weigh(
         &mut self,
         name: &str,
-        prepared: Prepared,
+        prepared: HeapState,
         counters: BTreeMap<String, f64>,
         mut failed: Vec<String>,
     ) -> Option<String> {
@@ -132,11 +132,11 @@ impl Trialling<'_> {
         let trial = &mut *self.notes.trial;
         let after_collected = || trial.marks.last().is_some_and(|mark| mark.name == MarkPoint::Collected.word());
         let live = match prepared {
-            Prepared::AsItIs => false,
-            Prepared::Collected { .. } => true,
-            Prepared::Trimmed => after_collected(),
+            HeapState::AsItIs => false,
+            HeapState::Collected { .. } => true,
+            HeapState::Trimmed => after_collected(),
         };
-        let weigh = Weigh {
+        let weigh = MarkSettings {
             moment: if live { Moment::Collected } else { Moment::Running },
             nmt: if self.plan.configuration.nmt == Nmt::Summary { AskNmt::WithGrowth } else { AskNmt::No },
             stop: true,
@@ -148,14 +148,14 @@ impl Trialling<'_> {
         let mut mark = weighed.mark;
         mark.at_s = at_s;
         mark.counters = counters;
-        if let Prepared::Collected { live_bytes: Some(bytes) } = prepared {
+        if let HeapState::Collected { live_bytes: Some(bytes) } = prepared {
             mark.heap.live_bytes = Some(bytes);
         }
         // Last: what the agent allocates is not in the weight of this mark.
         let pools = self.scales.survey();
         mark.netty = pools.and_then(|pools| pools.map_err(|why| failed.push(why)).ok());
         if mark.rss_bytes > 0 {
-            self.notes.sink.take(&Event::Marked(&mark));
+            self.notes.sink.receive(&Event::Marked(&mark));
             trial.marks.push(mark);
         }
         self.doubt_reads(name, failed);
@@ -167,10 +167,10 @@ impl Trialling<'_> {
         self.notes.doubts.extend(failed.into_iter().map(doubt));
     }
 
-    /// What a mark needs to be done before it; `None` where it cannot be.
-    fn prepare(&mut self, before: Before, failed: &mut Vec<String>) -> Option<Prepared> {
+    /// Prepares the heap for a mark; `None` where that fails.
+    fn prepare(&mut self, before: Before, failed: &mut Vec<String>) -> Option<HeapState> {
         let (command, what, times) = match before {
-            Before::Nothing => return Some(Prepared::AsItIs),
+            Before::Nothing => return Some(HeapState::AsItIs),
             Before::Collect(collect) => ("GC.run", "no full GC", collect.times),
             Before::Trim => ("System.trim_native_heap", "no native trim", 1),
         };
@@ -196,7 +196,7 @@ impl Trialling<'_> {
             Before::Collect(Collect { settle: Some(span), .. }) => self.wait(span.0),
             _ => self.settle(),
         }
-        Some(if collects { Prepared::Collected { live_bytes } } else { Prepared::Trimmed })
+        Some(if collects { HeapState::Collected { live_bytes } } else { HeapState::Trimmed })
     }
 
     /// Lets time pass, unless the user or the subject's death ends it.

@@ -1,4 +1,4 @@
-//! What the subject prints for Loadline, taken line after line.
+//! The markers that the subject prints for Loadline, line after line.
 
 use crate::subject::{Marker, Output};
 use std::collections::BTreeMap;

@@ -76,7 +76,7 @@ impl Trialling<'_> {
     /// `Interrupted`; `Subject` where it died, or a marker did not come or was not the one that was due. What was
     /// measured until then is recorded.
     pub(super) fn own_work(&mut self, phase: &Phase, own: &OwnWork) -> Result<()> {
-        self.notes.sink.take(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
+        self.notes.sink.receive(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
         let mut begun: Option<Begun> = None;
         let mut unawaited = Unawaited::default();
         let mut done = Ok(());
@@ -101,7 +101,7 @@ impl Trialling<'_> {
             }
         }
         self.guard.end();
-        // Who is not weighed need not wait.
+        // Where only the load is measured, no mark is wrong because the subject went on.
         if !unawaited.names.is_empty() && self.plan.look == Look::Full {
             let late_ms = unawaited.late.as_secs_f64() * 1e3;
             self.notes.doubts.push(Doubt::MarkersNotAwaited { marks: unawaited.names, late_ms });
@@ -130,7 +130,7 @@ impl Trialling<'_> {
         let counters = counters(marker);
         let begins = index + 1 < own.phases.len();
         let waits = waits(marker);
-        // Who does not wait works while it is weighed: that is part of its phase.
+        // A subject that does not wait works while it is weighed: that is part of its phase.
         let early = (begins && !waits).then(|| self.snapshot());
         let lay = self.stage.clock.now().saturating_sub(marker.at);
         self.mark_at(name, own.collect(), counters.clone());
@@ -145,7 +145,7 @@ impl Trialling<'_> {
             return None;
         }
         let description = format!("the subject works until its marker `{}`", own.phases[index + 1]);
-        self.notes.sink.take(&Event::PhaseStarted { name, description });
+        self.notes.sink.receive(&Event::PhaseStarted { name, description });
         self.peaks.rss_bytes_max = 0;
         self.peaks.allocated.clear();
         let before = early.unwrap_or_else(|| self.snapshot());
@@ -188,11 +188,11 @@ impl Trialling<'_> {
             }
             if self.has_died() {
                 let error = self.died_at_work(own, index);
-                // What it counted last is read by now.
+                // Its last counts are read by now.
                 self.next_marker(begun.as_deref_mut());
                 return Err(place(error));
             }
-            if let Some(missed) = self.guard.look(self.stage.clock.now_ns()) {
+            if let Some(missed) = self.guard.check(self.stage.clock.now_ns()) {
                 return Err(place(guard::ended_early(missed)));
             }
             if self.stage.clock.now() >= until {
@@ -286,7 +286,7 @@ impl Trialling<'_> {
         };
         let usage = self.used_in(&mut record, &begun.before, &after);
         record.cut_short = came.as_ref().err().map(|error| self.why_cut_short(error.what.clone()));
-        self.notes.sink.take(&Event::PhaseEnded(&record));
+        self.notes.sink.receive(&Event::PhaseEnded(&record));
         self.doubt_phase(&record, &usage);
         let nothing = record.requests > 0 && record.ok == 0;
         let verdict = match nothing {

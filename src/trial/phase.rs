@@ -24,7 +24,7 @@ const ROWS_MAX: usize = 5000;
 /// Failed requests kept beside them, so that a few among a million are seen.
 const ROWS_FAILED_MAX: usize = 1000;
 
-/// What came of a phase, before the resources are added to its record.
+/// The result of a phase, before the resources are added to its record.
 pub(super) struct Ran {
     pub(super) record: PhaseRecord,
     /// CPU time of an outside driver.
@@ -34,7 +34,7 @@ pub(super) struct Ran {
     pub(super) doubts: Vec<Doubt>,
     /// Single requests.
     rows: Vec<Row>,
-    /// What TLS said, where nothing else tells it.
+    /// The error of TLS, where nothing else tells it.
     tls: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl Trialling<'_> {
     ) -> Result<()> {
         // Samples of the mark before are none of this phase.
         self.pass_on_all(None);
-        self.notes.sink.take(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
+        self.notes.sink.receive(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
         self.peaks.rss_bytes_max = 0;
         self.peaks.allocated.clear();
         let before = self.snapshot();
@@ -75,11 +75,11 @@ impl Trialling<'_> {
         }
         record.cut_short = record.cut_short.map(|told| self.why_cut_short(told));
         let usage = self.used_in(&mut record, &before, &after);
-        self.notes.sink.take(&Event::PhaseEnded(&record));
+        self.notes.sink.receive(&Event::PhaseEnded(&record));
         // After the last reading of the phase, so that writing them is in none of its figures.
         if !ran.rows.is_empty() {
             let origin_ns = self.origin_ns();
-            self.notes.sink.take(&Event::Requests { phase: &record, rows: &ran.rows, origin_ns });
+            self.notes.sink.receive(&Event::Requests { phase: &record, rows: &ran.rows, origin_ns });
         }
         if phase.kind.works() {
             self.notes.doubts.extend(doubts::not_warm(&record, &self.peaks.allocated));
@@ -131,7 +131,7 @@ impl Trialling<'_> {
     /// Has the load engine at work and looks after everything else meanwhile.
     ///
     /// # Errors
-    /// What makes the whole phase impossible.
+    /// The error that makes the whole phase impossible.
     pub(super) fn work(&mut self, name: &str, work: &Work) -> Result<Ran> {
         let subject = &self.plan.subject;
         let plan = Plan {

@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A server that took a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
-    /// Where it listens.
+    /// Its address.
     pub address: Address,
     /// Whether it runs on this machine, so that its CPU time is part of this machine's.
     pub here: bool,

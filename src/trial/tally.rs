@@ -1,4 +1,4 @@
-//! What a subject counts of its own work: `loadline: ops=1200 s=1.5 fail=0 name=put`. Several lines add up.
+//! Counts of a subject of its own work: `loadline: ops=1200 s=1.5 fail=0 name=put`. Several lines add up.
 
 use crate::record::{Failures, Model, PhaseRecord, RequestRecord};
 use crate::subject::Marker;

@@ -1,11 +1,11 @@
-//! What a trial is carried out with, whatever its plan.
+//! The tools of a trial, whatever its plan.
 
 use crate::clock::Clock;
 use crate::record::Machine;
 use crate::subject::{FoundJdk, Spawner};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What all trials of a series share.
+/// The tools that all trials of a series share.
 #[derive(Debug, Clone, Copy)]
 pub struct Tools<'a> {
     /// Time.

@@ -1,7 +1,7 @@
 //! A trial under way: who takes part in it, and what its marks and phases share.
 
 use super::cgroup_record;
-use super::driving::Told;
+use super::driving::LoadProgress;
 use super::ending;
 use super::event::{Event, Sink};
 use super::files;
@@ -22,14 +22,14 @@ use crate::weigh::{Cost, Scales, Sources};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// Where all that is learned of a trial goes.
+/// The notes of a trial: all that is learned of it.
 pub(super) struct Notes<'a> {
     pub(super) trial: &'a mut Trial,
     pub(super) doubts: &'a mut Vec<Doubt>,
     pub(super) sink: &'a mut dyn Sink,
 }
 
-/// What the timeline showed.
+/// The peaks of the timeline.
 #[derive(Debug, Default)]
 pub(super) struct Peaks {
     /// Highest RSS since it was last set to 0.
@@ -46,7 +46,7 @@ pub(super) struct Trialling<'a> {
     pub(super) stage: Stage<'a>,
     pub(super) notes: Notes<'a>,
     pub(super) subject: &'a mut dyn RunningSubject,
-    /// Where it listens.
+    /// Its address.
     pub(super) address: SocketAddr,
     pub(super) scales: Box<dyn Scales>,
     pub(super) reports: Box<dyn Reports>,
@@ -97,11 +97,11 @@ impl<'a> Trialling<'a> {
         Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers, live: None })
     }
 
-    /// What the load has left in the cgroup and in the hands of the subject; noted once.
+    /// The state that the load has left in the cgroup and in the subject; noted once.
     pub(super) fn note_load(&mut self) {
         let (trial, clock) = (&mut *self.notes.trial, &self.stage.clock);
         if trial.cgroup.is_none() {
-            trial.cgroup = cgroup_record::take(self.subject, self.peaks.anon_bytes_max, clock);
+            trial.cgroup = cgroup_record::read(self.subject, self.peaks.anon_bytes_max, clock);
         }
         if self.plan.list_files && trial.files.is_empty() {
             let pids: Vec<u32> = self.subject.processes().iter().map(|process| process.pid).collect();
@@ -114,7 +114,7 @@ impl<'a> Trialling<'a> {
 
     /// Whether the phase under way has become hopeless.
     pub(super) fn is_hopeless(&mut self) -> bool {
-        self.guard.look(self.stage.clock.now_ns()).is_some()
+        self.guard.check(self.stage.clock.now_ns()).is_some()
     }
 
     /// Why a phase was cut short: the reason behind it, where there is one.
@@ -146,9 +146,9 @@ impl<'a> Trialling<'a> {
     pub(super) fn next_message(&mut self, phase: Option<&str>, within: Duration) -> Option<Result<Outcome>> {
         match self.reports.next(within)? {
             Message::Sample(sample) => self.pass_on(phase, &sample),
-            Message::Load(Told::Interval(interval)) => {
-                self.guard.see(&interval);
-                self.notes.sink.take(&Event::Interval {
+            Message::Load(LoadProgress::Interval(interval)) => {
+                self.guard.add(&interval);
+                self.notes.sink.receive(&Event::Interval {
                     phase: phase.unwrap_or("load"),
                     service: &interval.service,
                     response: interval.response.as_ref(),
@@ -156,7 +156,7 @@ impl<'a> Trialling<'a> {
                     length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
                 });
             }
-            Message::Load(Told::Done(outcome)) => return Some(*outcome),
+            Message::Load(LoadProgress::Done(outcome)) => return Some(*outcome),
         }
         None
     }
@@ -176,7 +176,7 @@ impl<'a> Trialling<'a> {
         peaks.anon_bytes_max = peaks.anon_bytes_max.max(sample.anon_bytes);
         trial.rss_bytes_peak = trial.rss_bytes_peak.max(Some(sample.rss_bytes));
         peaks.allocated.extend(sample.allocated_bytes.map(|bytes| (bytes, sample.ok)));
-        self.notes.sink.take(&Event::Sample { phase, sample });
+        self.notes.sink.receive(&Event::Sample { phase, sample });
     }
 
     /// Ends the timeline, passes on what is left, and notes what weighing cost. Then nothing is measured any more, and

@@ -1,4 +1,4 @@
-//! What a machine had used up at a moment, and what was used between two of them.
+//! The CPU time of a machine at a moment, and between two moments.
 
 use crate::clock::Clock;
 use crate::kernel::machine::{CpuTimes, Pressure};
@@ -19,7 +19,7 @@ pub(super) struct Usage {
     pub(super) elapsed: Duration,
 }
 
-/// What all programs of this machine had used up at a moment.
+/// The CPU time of all programs of this machine at a moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Spent {
     pub(super) at_ns: u64,
@@ -39,7 +39,7 @@ impl Spent {
         }
     }
 
-    /// What was used from an earlier moment to this one; of `ours`, Loadline's part.
+    /// The CPU time from an earlier moment to this one; `ours` is Loadline's part.
     pub(super) fn since(&self, before: &Self) -> Usage {
         let pressure = self.memory_pressure.zip(before.memory_pressure);
         Usage {

@@ -1,7 +1,7 @@
-//! What stands between a trial and the world: the subject under way, whoever reports of it, a driver, the machine.
+//! The traits between a trial and the world: the subject under way, the reports on it, a driver, the machine.
 //! `here` has the world as it is; tests make one up, in which time passes without waiting.
 
-use super::driving::Told;
+use super::driving::LoadProgress;
 use super::usage::Spent;
 use crate::clock::Clock;
 use crate::doubt::Doubt;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Where a trial is carried out.
+/// The world in which a trial is carried out.
 #[derive(Clone, Copy)]
 pub(super) struct Stage<'a> {
     pub(super) world: &'a dyn World,
@@ -64,7 +64,7 @@ pub(super) trait World {
     /// Where it cannot be started at all.
     fn start_driver(&self, launch: &DriverLaunch) -> Result<Box<dyn RunningDriver>>;
 
-    /// What all programs have used up so far.
+    /// The CPU time of all programs so far.
     fn spent(&self) -> Spent;
 
     /// The local ports now.
@@ -82,7 +82,7 @@ pub(super) trait RunningSubject {
     fn go(&mut self);
     /// Its memory cgroup with its limit, if it has one of its own.
     fn cgroup(&self) -> Option<(&Cgroup, Bytes)>;
-    /// What limits are set in multiples of, where that is more than a page.
+    /// The unit of limits in bytes, where that is more than a page.
     fn limit_grain(&self) -> Option<Bytes> {
         None
     }
@@ -95,21 +95,21 @@ pub(super) trait RunningSubject {
     fn end(self: Box<Self>, within: Duration) -> Ended;
 }
 
-/// What arrives while a trial is under way.
+/// A report that arrives while a trial is under way.
 pub(super) enum Message {
     /// From the timeline.
     Sample(Sample),
     /// From the load.
-    Load(Told),
+    Load(LoadProgress),
 }
 
-/// Whoever reports to the conductor of a trial: the timeline and, in a phase of work, the load. The conductor waits for
+/// The reports to the conductor of a trial: the timeline and, in a phase of work, the load. The conductor waits for
 /// their messages only, so it is here that the time of a trial passes.
 pub(super) trait Reports {
     /// The next message; `None` where none came within this time.
     fn next(&mut self, within: Duration) -> Option<Message>;
 
-    /// Begins a load, whose counts go into the samples. Its last message is [`Told::Done`].
+    /// Begins a load, whose counts go into the samples. Its last message is [`LoadProgress::Done`].
     fn begin_load(&mut self, plan: Plan, control: Arc<Control>);
 
     /// Ends it, after its last message.
@@ -118,7 +118,7 @@ pub(super) trait Reports {
     /// Puts direct memory on the timeline, asking by this way from now on.
     fn watch_direct(&mut self, attach: Arc<Attach>);
 
-    /// What keeps these questions off, for a mark.
+    /// The gate that keeps these questions off, for a mark.
     fn gate(&self) -> Gate;
 
     /// Ends the timeline and says what it cost. Messages that were sent before may still be taken.

@@ -21,7 +21,7 @@ use crate::observe::machine::Machine;
 use crate::observe::procfs::Process;
 use crate::record::{WatchLabel, WatchLimit, WhyWeighed};
 use crate::units::Bytes;
-use crate::weigh::{Outside, Seen};
+use crate::weigh::{Outside, OutsideReading};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,14 +118,14 @@ enum Task {
 /// What came of it.
 enum Done {
     Mapped(Mapped),
-    Opened(Option<Box<(Eyes, Found)>>),
+    Opened(Option<Box<(ProcHandles, Found)>>),
     Stranger(Vec<u8>),
     Looked { looked: Looked, took: Duration },
 }
 
 /// A JVM that is open. Whoever looks at it holds the lock, and keeps it for good where it is stuck.
 struct Known {
-    eyes: Arc<Mutex<Eyes>>,
+    handles: Arc<Mutex<ProcHandles>>,
     /// What the last look took: those that take the least are looked at first.
     cost: Duration,
     late: Late,
@@ -158,7 +158,7 @@ impl Late {
 }
 
 /// The sources of one JVM, and what is remembered from look to look.
-struct Eyes {
+struct ProcHandles {
     outside: Outside,
     floor: HeapFloor,
     /// Kills in its cgroup up to the last look.
@@ -292,9 +292,10 @@ impl Here {
                 self.looked.push((id, Looked::Unseen("Loadline fails on it".to_owned())));
             }
             (Task::Open(id), Some(Done::Opened(Some(opened)))) => {
-                let (eyes, found) = *opened;
+                let (handles, found) = *opened;
                 self.opening.remove(&id);
-                let known = Known { eyes: Arc::new(Mutex::new(eyes)), cost: Duration::ZERO, late: Late::default() };
+                let known =
+                    Known { handles: Arc::new(Mutex::new(handles)), cost: Duration::ZERO, late: Late::default() };
                 self.open.insert(id, known);
                 self.opened.push((id, Opened::Found(Box::new(found))));
             }
@@ -351,8 +352,8 @@ impl About {
             return Done::Opened(None);
         }
         let found = self.found(id, &outside);
-        let eyes = Eyes { outside, floor: HeapFloor::default(), oom_kills: Kills::default() };
-        Done::Opened(Some(Box::new((eyes, found))))
+        let handles = ProcHandles { outside, floor: HeapFloor::default(), oom_kills: Kills::default() };
+        Done::Opened(Some(Box::new((handles, found))))
     }
 
     fn found(&self, id: Id, outside: &Outside) -> Found {
@@ -380,22 +381,22 @@ impl About {
         Found { kept, labels: name.labels.into_iter().map(label).collect(), unreadable }
     }
 
-    fn look(&self, eyes: &mut Eyes) -> Looked {
+    fn look(&self, handles: &mut ProcHandles) -> Looked {
         let began_ns = self.clock.now_ns();
-        let age = eyes.outside.age(&self.clock);
-        let Some(seen) = eyes.outside.look(&self.clock) else {
+        let age = handles.outside.age(&self.clock);
+        let Some(seen) = handles.outside.read(&self.clock) else {
             let unseen = || Looked::Unseen("its status cannot be read".to_owned());
-            return if eyes.outside.has_gone() { Looked::Gone } else { unseen() };
+            return if handles.outside.has_gone() { Looked::Gone } else { unseen() };
         };
-        eyes.oom_kills.saw(seen.cgroup.as_ref().map(|cgroup| cgroup.events.oom_kills), self.clock.now());
+        handles.oom_kills.saw(seen.cgroup.as_ref().map(|cgroup| cgroup.events.oom_kills), self.clock.now());
         let mut sample = Sample::at(age.as_millis() as u64);
         let limit = seen.limit().filter(|limit| limit.bytes < self.memory);
         let limit = limit.map_or(WatchLimit { bytes: self.memory.0, cgroup: String::new() }, |limit| WatchLimit {
             bytes: limit.bytes.0,
             cgroup: limit.folder.display().to_string(),
         });
-        let bounds = Bounds::of(Bytes(limit.bytes), &eyes.outside.ceilings);
-        fill(&mut sample, &seen, &bounds, &mut eyes.floor);
+        let bounds = Bounds::of(Bytes(limit.bytes), &handles.outside.ceilings);
+        fill(&mut sample, &seen, &bounds, &mut handles.floor);
         Looked::Seen(Look { sample, bounds, limit, took_ns: self.clock.now_ns().saturating_sub(began_ns) })
     }
 }
@@ -466,10 +467,10 @@ impl World for Here {
         for (_, id) in due {
             let Some(known) = self.open.get_mut(&id) else { continue };
             known.late.out = true;
-            let (eyes, about, clock) = (Arc::clone(&known.eyes), Arc::clone(&self.about), self.clock);
+            let (handles, about, clock) = (Arc::clone(&known.handles), Arc::clone(&self.about), self.clock);
             self.crew.give(Task::Look(id), move || {
                 let began = clock.now();
-                let looked = about.look(&mut eyes.lock().unwrap_or_else(PoisonError::into_inner));
+                let looked = about.look(&mut handles.lock().unwrap_or_else(PoisonError::into_inner));
                 Done::Looked { looked, took: clock.now().saturating_sub(began) }
             });
         }
@@ -488,9 +489,9 @@ impl World for Here {
     fn close(&mut self, id: Id) -> Option<KilledBy> {
         let known = self.open.remove(&id)?;
         // Whoever is stuck in it has it for good.
-        let eyes = known.eyes.try_lock().ok()?;
-        let now = eyes.outside.cgroup().and_then(|cgroup| cgroup.cgroup().oom_kills());
-        let counted = eyes.oom_kills.may_be_its_own(now, self.clock.now());
+        let handles = known.handles.try_lock().ok()?;
+        let now = handles.outside.cgroup().and_then(|cgroup| cgroup.cgroup().oom_kills());
+        let counted = handles.oom_kills.may_be_its_own(now, self.clock.now());
         match self.kernel_log.as_mut().and_then(|log| log.killed(id.pid).ok()?) {
             // The log also has kills of earlier processes of this pid.
             Some(kill) if counted || now.is_none() => {
@@ -503,7 +504,7 @@ impl World for Here {
                 Some(KilledBy { cgroup, anon_bytes, source: "kernel log".to_owned() })
             }
             _ if counted => {
-                let limit = eyes.outside.cgroup().and_then(|cgroup| cgroup.cgroup().limit());
+                let limit = handles.outside.cgroup().and_then(|cgroup| cgroup.cgroup().limit());
                 let cgroup = limit.map(|limit| limit.folder.display().to_string());
                 Some(KilledBy { cgroup, anon_bytes: None, source: "memory events".to_owned() })
             }
@@ -574,7 +575,7 @@ fn membership(pid: u32) -> Option<Vec<u8>> {
     Some(text)
 }
 
-fn fill(sample: &mut Sample, seen: &Seen, bounds: &Bounds, floor: &mut HeapFloor) {
+fn fill(sample: &mut Sample, seen: &OutsideReading, bounds: &Bounds, floor: &mut HeapFloor) {
     let mut set = |column, value: Option<u64>| {
         if let Some(value) = value {
             sample.set(column, value);
@@ -682,8 +683,8 @@ mod tests {
         here.open(&BTreeSet::from(ids));
         assert_eq!(here.open.len(), 2);
         // As if its counters lay on a file system that does not answer: whoever looks waits.
-        let eyes = Arc::clone(&here.open[&stuck_id].eyes);
-        let hangs = eyes.lock().unwrap();
+        let handles = Arc::clone(&here.open[&stuck_id].handles);
+        let hangs = handles.lock().unwrap();
         for turn in 0..3 {
             let began = here.clock.now();
             let looked: BTreeMap<Id, Looked> = here.look(&ids).into_iter().collect();
@@ -699,7 +700,7 @@ mod tests {
             assert!(clock.now() < Duration::from_secs(60), "it answers again");
             clock.sleep(Duration::from_millis(1));
         }
-        let hangs = eyes.lock().unwrap();
+        let hangs = handles.lock().unwrap();
         here.look(&ids);
         assert_eq!(here.close(stuck_id), None);
         drop(hangs);

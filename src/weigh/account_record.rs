@@ -87,7 +87,7 @@ fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {
     record
 }
 
-/// What there is to say of musl's malloc, which has no arenas.
+/// The record of musl's malloc, which has no arenas.
 fn musl(walk: &mallocng::Walk, accounted: &Accounted) -> MallocRecord {
     let (live, free) = (walk.live(), walk.free());
     let record = mmapped(accounted);
@@ -106,7 +106,7 @@ fn musl(walk: &mallocng::Walk, accounted: &Accounted) -> MallocRecord {
     }
 }
 
-/// What the kernel may take of the mappings that hold groups.
+/// The bytes that the kernel may take of the mappings that hold groups.
 fn lazy_free(walk: &mallocng::Walk, smaps: &Smaps) -> u64 {
     let holds_group = |mapping: &Mapping| {
         let first = walk.groups.partition_point(|group| group.end <= mapping.start);

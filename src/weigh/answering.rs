@@ -1,4 +1,4 @@
-//! What being asked has made resident in a JVM, told apart from what the JVM does of its own accord meanwhile (a
+//! The memory that answering has made resident in a JVM, apart from that of the JVM's own work meanwhile (a
 //! compiler at work takes a MiB in the time of a question) by whose page faults made it so.
 //!
 //! Three threads of HotSpot answer (JDK 11–25): `Signal Dispatcher` takes the SIGQUIT and starts `Attach Listener`,
@@ -19,7 +19,7 @@ use std::cell::Cell;
 const ANSWERING: [&str; 2] = ["Signal Dispatch", "Attach Listener"];
 /// The one that collects too, with some collectors: only what it does during a question is counted.
 const VM_THREAD: &str = "VM Thread";
-/// What answering runs: HotSpot and the C library (`libc.so.6`, `libc-2.31.so`, `ld-musl-x86_64.so.1`).
+/// The libraries that answer: HotSpot and the C library (`libc.so.6`, `libc-2.31.so`, `ld-musl-x86_64.so.1`).
 const LIBRARIES: [&str; 4] = ["libjvm.so", "libc.so", "libc-2.", "ld-musl-"];
 
 /// Counts from before the first question on.
@@ -84,7 +84,7 @@ impl Answering {
         grown
     }
 
-    /// What was added so far at most, in bytes.
+    /// The most that was added so far, in bytes.
     pub(crate) fn bytes(&mut self, process: &Process, clock: &Clock) -> u64 {
         let grown = self.count_libraries(process, clock);
         let more = |thread: &ThreadFaults| {

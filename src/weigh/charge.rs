@@ -1,9 +1,9 @@
-//! What a cgroup charges, as it is recorded.
+//! The record of the charge of a cgroup.
 
 use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
 use crate::record::ChargeRecord;
 
-/// What a cgroup counts, by kind.
+/// The charge of a cgroup, by kind.
 pub(crate) fn charge_record(memory: &CgroupMemory, cgroup: &MemoryCgroup) -> ChargeRecord {
     let own = cgroup.cgroup();
     let above = memory.limit.as_ref().filter(|limit| limit.folder != own.folder);

@@ -97,7 +97,7 @@ impl DirectMemory {
         Self { stop, gate, thread: Some(thread) }
     }
 
-    /// What keeps it quiet.
+    /// The gate that keeps it quiet.
     pub(crate) fn gate(&self) -> Gate {
         self.gate.clone()
     }

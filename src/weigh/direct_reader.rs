@@ -26,7 +26,7 @@ const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 pub(crate) struct DirectReader(Arc<Mutex<DirectCounters>>);
 
 impl DirectReader {
-    /// Of the JVM whose objects are read so.
+    /// A reader for the JVM whose objects are these.
     pub(crate) fn of(objects: Objects) -> Self {
         Self(Arc::new(Mutex::new(DirectCounters::of(objects))))
     }
@@ -73,7 +73,7 @@ impl DirectTimeline {
         if now_ns >= self.look_due_ns {
             self.look_due_ns = now_ns + self.look_after_ns;
             self.look_after_ns *= 2;
-            // What the JVM has just loaded is in its memory: only the first look needs to know what else is mapped.
+            // New classes are in the memory of the JVM: only the first reading needs to know its other mappings.
             let maps =
                 if counters.have_looked() { Vec::new() } else { maps::read_of_tables(process, clock).ok()?.value };
             let _ = counters.look(&Untouched::open(process, &maps).ok()?.within(READS_MAX));

@@ -6,7 +6,7 @@ use crate::kernel::process::age;
 use crate::record::IdentityRecord;
 use crate::units::{steers, utc};
 
-/// What a name may have; the whole command line is in the document.
+/// The most characters of a name; the whole command line is in the document.
 const NAME_CHARS_MAX: usize = 120;
 /// Options of the launcher whose value is the next word (man java, JDK 11–25).
 const WITH_VALUE: [&str; 15] = [
@@ -42,12 +42,12 @@ pub(super) fn identity(watched: &mut Watched, arguments: &[String]) -> IdentityR
     }
 }
 
-/// What a process runs, by its arguments where the launcher has them, else by its counters (`own`, the main class or
-/// archive with its arguments), else by the kernel's name of it.
+/// The program of a process, by its arguments where the launcher has them, else by its counters (`own`, the main class
+/// or archive with its arguments), else by the kernel's name of it.
 pub(super) fn name(arguments: &[String], own: Option<&str>, comm: &str) -> String {
     let own = own.and_then(|command| command.split_whitespace().next());
     let found = of_arguments(arguments).or(own).filter(|name| !name.is_empty()).unwrap_or(comm);
-    // Of a module and its main class the class, of an archive its file.
+    // The main class of a module, the file of an archive.
     let short = found.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(found);
     harmless(short, NAME_CHARS_MAX)
 }

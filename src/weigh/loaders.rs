@@ -76,7 +76,7 @@ pub(super) fn together<'a>(parts: impl Iterator<Item = &'a LoadersRecord>) -> Lo
         }
     }
     let listed = folded(types.into_values().collect());
-    // What its parts left out is in their sums.
+    // Rows that its parts left out are in their sums.
     LoadersRecord { types_left_out: listed.types_left_out + sum.types_left_out, types: listed.types, ..sum }
 }
 

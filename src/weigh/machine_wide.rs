@@ -1,7 +1,7 @@
 //! All JVMs of the machine, one after another: what `loadline account --all` does.
 
 use super::identity;
-use super::once::{Weighed, Weighing};
+use super::once::{AccountOptions, AccountedJvm};
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::jvms::{self, Found};
@@ -21,7 +21,7 @@ pub struct Candidates {
 pub struct Candidate {
     /// Process id, as seen from here.
     pub pid: u32,
-    /// What it runs, as far as its command line tells.
+    /// Its program, as far as its command line tells.
     pub name: String,
 }
 
@@ -47,8 +47,8 @@ impl Candidate {
     ///
     /// # Errors
     /// A bug of Loadline; whatever keeps this one JVM from being read is no error, since others can be.
-    pub fn weigh(&self, weighing: Weighing, clock: &Clock) -> Result<Result<Weighed, UnreadRecord>> {
-        let cause = match weighing.take(self.pid, clock) {
+    pub fn weigh(&self, weighing: AccountOptions, clock: &Clock) -> Result<Result<AccountedJvm, UnreadRecord>> {
+        let cause = match weighing.weigh(self.pid, clock) {
             Ok(weighed) => return Ok(Ok(weighed)),
             Err(error) if error.kind == ErrorKind::Bug => return Err(error),
             Err(error) => error,

@@ -30,15 +30,15 @@ pub(crate) use direct::{DirectMemory, Gate};
 pub(crate) use identity::harmless;
 pub use machine_wide::{Candidate, Candidates};
 pub(crate) use objects::record as live_objects;
-pub use once::{Collecting, Weighed, Weighing, check_jvm};
+pub use once::{AccountOptions, AccountedJvm, Collecting, check_jvm};
 pub(crate) use once::{DEAF, price_of_dump, price_of_objects};
-pub(crate) use outside::{Ceilings, Outside, Seen};
+pub(crate) use outside::{Ceilings, Outside, OutsideReading};
 pub(crate) use processes::Processes;
 pub(crate) use sampler::{Cost, Inside, Sampler, Sources};
 pub(crate) use scales::Scales;
 pub(crate) use used::Used;
 pub(crate) use watched::Identity;
 
-pub(crate) use weighing::{AskNmt, Moment, Weigh};
+pub(crate) use weighing::{AskNmt, MarkSettings, Moment};
 #[cfg(test)]
-pub(crate) use {scales::Living, used::Spending, weighing::Taken};
+pub(crate) use {scales::Living, used::Spending, weighing::MarkReading};

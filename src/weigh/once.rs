@@ -5,7 +5,7 @@ use super::identity::identity;
 use super::objects::record as live_objects;
 use super::unweighable::Unweighable;
 use super::watched::Watched;
-use super::weighing::{AskNmt, Moment, Weigh};
+use super::weighing::{AskNmt, MarkSettings, Moment};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// How a running JVM is weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Weighing {
+pub struct AccountOptions {
     /// Whether its threads may be held for some milliseconds, so that nothing moves while it is read.
     pub stop: bool,
     /// Whether the agent is loaded into it afterwards, to list the pools of Netty.
@@ -28,10 +28,10 @@ pub struct Weighing {
     pub asking: Asking,
 }
 
-/// What a weighing yields.
+/// A JVM with its account.
 #[derive(Debug)]
-pub struct Weighed {
-    /// What the JVM says of itself.
+pub struct AccountedJvm {
+    /// The JVM's description of itself.
     pub jvm: Jvm,
     /// Its command line.
     pub command: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Weighed {
     pub doubts: Vec<Doubt>,
 }
 
-/// What a running JVM is asked for after it was weighed, which makes it collect.
+/// Questions after the weighing that make the JVM collect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Collecting {
     /// The live objects by class.
@@ -58,13 +58,13 @@ pub struct Collecting {
     pub heap_dump: Option<PathBuf>,
 }
 
-impl Weighing {
+impl AccountOptions {
     /// Weighs the process `pid`, without a collection and without a trim.
     ///
     /// # Errors
-    /// As [`Weighing::take_then`].
-    pub fn take(self, pid: u32, clock: &Clock) -> Result<Weighed> {
-        self.take_then(pid, clock, &Collecting::default(), &mut |_| ())
+    /// As [`AccountOptions::weigh_then`].
+    pub fn weigh(self, pid: u32, clock: &Clock) -> Result<AccountedJvm> {
+        self.weigh_then(pid, clock, &Collecting::default(), &mut |_| ())
     }
 
     /// The same, and then what makes it collect; `announce` is told the price of each before it is asked for.
@@ -72,13 +72,13 @@ impl Weighing {
     /// # Errors
     /// `Request` where `pid` is no JVM, Loadline itself, or gone; `Machine` where the permission is missing; `Subject`
     /// where it ends while it is read.
-    pub fn take_then(
+    pub fn weigh_then(
         self,
         pid: u32,
         clock: &Clock,
         then: &Collecting,
         announce: &mut dyn FnMut(&str),
-    ) -> Result<Weighed> {
+    ) -> Result<AccountedJvm> {
         check_jvm(pid, clock)?;
         let mut doubts = Vec::new();
         let mut watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?.asked(self.asking);
@@ -87,8 +87,8 @@ impl Weighing {
         let mut jvm = watched.describe_from_outside();
         let identity = identity(&mut watched, &command);
         let flags = watched.flags().ok();
-        let weigh = Weigh { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
-        let weighed = weigh.take(&mut watched, "now", &mut observer, &mut doubts);
+        let weigh = MarkSettings { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
+        let weighed = weigh.weigh(&mut watched, "now", &mut observer, &mut doubts);
         if has_ended(&watched) {
             let ended = format!("the process with pid {pid} ended while it was read");
             return Err(Error::subject(ended).hint("give the pid of a JVM that keeps running"));
@@ -115,7 +115,7 @@ impl Weighing {
         let in_force = |flags: &Flags| flags.changed().all_spelled();
         jvm.flags = flags.as_ref().map(in_force);
         let flags = flags.map(flags::record);
-        Ok(Weighed { jvm, command, identity, mark, flags, objects, heap_dump, doubts })
+        Ok(AccountedJvm { jvm, command, identity, mark, flags, objects, heap_dump, doubts })
     }
 }
 
@@ -156,17 +156,17 @@ impl Collecting {
 /// Why nothing is said.
 pub(crate) const DEAF: &str = "the JVM cannot be asked";
 
-/// Of which size a heap is, in words.
+/// The size of a heap, in words.
 fn heap_in_use(used: Option<u64>) -> String {
     used.map_or("a heap of unknown size".to_owned(), |bytes| format!("a heap with {} in use", Bytes(bytes)))
 }
 
-/// What asking for live objects costs the JVM, said before it is asked.
+/// The price of asking for live objects, told before it is asked.
 pub(crate) fn price_of_objects(used: Option<u64>) -> String {
     format!("live objects: a full collection of {} now, while the JVM stands still", heap_in_use(used))
 }
 
-/// What a heap dump costs, said before it is written.
+/// The price of a heap dump, told before it is written.
 pub(crate) fn price_of_dump(used: Option<u64>, path: &Path) -> String {
     let heap = heap_in_use(used);
     let path = path.display();

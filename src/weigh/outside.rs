@@ -28,11 +28,11 @@ pub(crate) struct Outside {
     process: Process,
     counters: Option<HsPerf>,
     /// When counters that were not found are looked for again.
-    seldom: Seldom,
+    backoff: Backoff,
     allocation: Option<Allocation>,
     direct: Option<DirectTimeline>,
     cgroup: Option<MemoryCgroup>,
-    /// What bounds parts of it, by its flags.
+    /// Bounds of parts of it, by its flags.
     pub(crate) ceilings: Ceilings,
     /// How what it runs begins, and its version, as it says.
     pub(crate) command: Option<String>,
@@ -41,11 +41,11 @@ pub(crate) struct Outside {
     pub(crate) collector: Option<&'static str>,
     /// Its main class or archive, else the kernel's name of it.
     pub(crate) name: String,
-    /// What cannot be read, and why.
+    /// Sources that cannot be read, with the reasons.
     pub(crate) missing: Vec<Unavailable>,
 }
 
-/// What may not grow further than this; `None` where nothing bounds it, or that is not known.
+/// Bounds of parts of the memory; `None` where nothing bounds it, or that is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ceilings {
     pub(crate) heap: Option<Bytes>,
@@ -53,9 +53,9 @@ pub(crate) struct Ceilings {
     pub(crate) metaspace: Option<Bytes>,
 }
 
-/// What is seen at one look; `None` for what could not be read.
+/// One reading of a JVM from outside; `None` for what could not be read.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct OutsideReading {
     pub(crate) rss_anon: Bytes,
     pub(crate) rss_file: Bytes,
     pub(crate) rss_shmem: Bytes,
@@ -109,7 +109,7 @@ impl Outside {
             age_when_opened,
             process,
             counters,
-            seldom: Seldom::default(),
+            backoff: Backoff::default(),
             allocation,
             direct,
             cgroup,
@@ -143,14 +143,14 @@ impl Outside {
         self.process.has_gone()
     }
 
-    /// Looks at everything; `None` where the process has gone or says nothing of itself.
-    pub(crate) fn look(&mut self, clock: &Clock) -> Option<Seen> {
+    /// Reads everything; `None` where the process has gone or says nothing of itself.
+    pub(crate) fn read(&mut self, clock: &Clock) -> Option<OutsideReading> {
         let status = self.process.status(clock).ok()?.value;
         // Its counters are found late where it had just begun, and never where it keeps none.
-        if self.counters.is_none() && self.seldom.is_due() {
+        if self.counters.is_none() && self.backoff.is_due() {
             self.counters = HsPerf::open(&self.process, clock).ok();
         }
-        Some(Seen {
+        Some(OutsideReading {
             rss_anon: status.rss_anon,
             rss_file: status.rss_file,
             rss_shmem: status.rss_shmem,
@@ -165,18 +165,18 @@ impl Outside {
     }
 }
 
-/// What is tried seldom, because it was in vain before: after one look, two, four, up to [`Seldom::REST_MAX`].
+/// Exponential back-off of a try that failed: it is repeated after one reading, two, four, up to [`Backoff::REST_MAX`].
 #[derive(Debug, Default)]
-struct Seldom {
-    /// Looks until the next try.
+struct Backoff {
+    /// Readings until the next try.
     left: u32,
     rest: u32,
 }
 
-impl Seldom {
+impl Backoff {
     const REST_MAX: u32 = 256;
 
-    /// Whether to try at this look.
+    /// Whether to try at this reading.
     fn is_due(&mut self) -> bool {
         if self.left > 0 {
             self.left -= 1;
@@ -188,7 +188,7 @@ impl Seldom {
     }
 }
 
-impl Seen {
+impl OutsideReading {
     /// The smallest limit on its path.
     pub(crate) fn limit(&self) -> Option<&Limit> {
         self.cgroup.as_ref()?.limit.as_ref()
@@ -213,10 +213,10 @@ mod tests {
 
     #[test]
     fn counters_that_are_not_there_are_looked_for_ever_more_seldom() {
-        let mut seldom = Seldom::default();
-        let tries: Vec<u32> = (0..40).filter(|_| seldom.is_due()).collect();
+        let mut backoff = Backoff::default();
+        let tries: Vec<u32> = (0..40).filter(|_| backoff.is_due()).collect();
         assert_eq!(tries, [0, 2, 5, 10, 19, 36]);
-        let a_day = (0..8640).filter(|_| seldom.is_due()).count();
+        let a_day = (0..8640).filter(|_| backoff.is_due()).count();
         assert!((30..45).contains(&a_day), "{a_day} tries in a day of looks each ten seconds");
     }
 }

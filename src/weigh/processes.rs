@@ -6,7 +6,7 @@ use super::scales::{Living, Scales};
 use super::sum::{self, Part};
 use super::used::{Spending, Used};
 use super::watched::{Identity, Watched};
-use super::weighing::{Moment, Taken, Weigh};
+use super::weighing::{MarkReading, MarkSettings, Moment};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::Result;
@@ -28,7 +28,7 @@ const OTHERS_MAX: usize = 200;
 
 /// The processes of a subject.
 pub(crate) struct Processes {
-    /// Where it says that the subject is no JVM, none of them is asked anything.
+    /// The kind of subject: of one that is no JVM no process is asked anything.
     kind: Kind,
     clock: Clock,
     asking: Asking,
@@ -107,9 +107,9 @@ impl Scales for Processes {
         self.main.watched.describe_unasked(options, complaints, doubts)
     }
 
-    fn weigh(&mut self, weigh: Weigh, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Taken {
+    fn weigh(&mut self, weigh: MarkSettings, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> MarkReading {
         let main = &mut self.main;
-        let taken = weigh.take(&mut main.watched, mark, &mut main.observer, doubts);
+        let taken = weigh.weigh(&mut main.watched, mark, &mut main.observer, doubts);
         if !self.all {
             return taken;
         }
@@ -210,7 +210,7 @@ impl Member {
         self.watched.process.pid()
     }
 
-    /// What names a process for good.
+    /// The identity of a process, which no other has.
     fn identity(&self) -> (u32, u64) {
         (self.pid(), self.watched.process.start_ticks())
     }
@@ -219,17 +219,17 @@ impl Member {
         self.identity() == (process.pid, process.started_ticks)
     }
 
-    /// That it ended, where an earlier mark has it: the next one weighs less.
+    /// A doubt that it ended, where an earlier mark has it: the next one weighs less.
     fn ended(&self, at: &str) -> Option<Doubt> {
         let (pid, name, at) = (self.pid(), self.name.clone(), at.to_owned());
         self.weighed.then_some(Doubt::ProcessEnded { pid, name, at })
     }
 
     /// Weighs a process beside the one that serves; `None` where it ends meanwhile.
-    fn weigh(&mut self, weigh: Weigh, mark: &str, doubts: &mut Vec<Doubt>) -> Option<Part> {
+    fn weigh(&mut self, weigh: MarkSettings, mark: &str, doubts: &mut Vec<Doubt>) -> Option<Part> {
         let moment = if self.collected { weigh.moment } else { Moment::Running };
         let mut found = Vec::new();
-        let taken = Weigh { moment, ..weigh }.take(&mut self.watched, mark, &mut self.observer, &mut found);
+        let taken = MarkSettings { moment, ..weigh }.weigh(&mut self.watched, mark, &mut self.observer, &mut found);
         if !self.watched.lives() || taken.mark.rss_bytes == 0 {
             doubts.extend(self.ended(mark));
             return None;
@@ -239,7 +239,7 @@ impl Member {
         Some(self.part(taken))
     }
 
-    fn part(&self, taken: Taken) -> Part {
+    fn part(&self, taken: MarkReading) -> Part {
         Part { pid: self.pid(), name: self.name.clone(), is_jvm: self.watched.kind == Kind::Jvm, taken }
     }
 
@@ -259,7 +259,7 @@ impl Member {
         why.map(|why| format!("no `{command}` in the JVM with pid {}: {why}", self.pid()))
     }
 
-    /// What it has used up so far.
+    /// Its spending so far.
     fn used(&mut self) -> Spending {
         let clock = self.watched.clock;
         let sample = self.watched.counters.as_mut().and_then(|counters| counters.sample(&clock).ok());

@@ -33,14 +33,14 @@ struct Shared {
     direct: Arc<Latest>,
 }
 
-/// What sampling cost Loadline.
+/// The cost of sampling to Loadline.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cost {
     pub(crate) samples: u64,
     pub(crate) ns: u64,
 }
 
-/// What the sampler reads; its own handles, so that it shares nothing with the marks.
+/// The sources of the sampler; its own handles, so that it shares nothing with the marks.
 pub(crate) struct Sources {
     pub(crate) pid: u32,
     pub(crate) kind: Kind,
@@ -54,10 +54,10 @@ pub(crate) struct Sources {
     pub(crate) clock: Clock,
 }
 
-/// What is read of the JVM that serves by its own tables.
+/// Readings of the serving JVM by its own tables.
 #[derive(Debug, Default)]
 pub(crate) struct Inside {
-    /// Where it counts what it allocates; `None` where that is not known.
+    /// Its counters of allocation; `None` where they are not known.
     pub(crate) threads: Option<Threads>,
     /// Its direct memory; `None` where it cannot be read.
     pub(crate) direct: Option<DirectReader>,
@@ -86,7 +86,7 @@ impl Sampler {
         *self.shared.load.lock().unwrap_or_else(PoisonError::into_inner) = load;
     }
 
-    /// Where answers about direct memory go.
+    /// The place of answers about direct memory.
     pub(crate) fn direct(&self) -> Arc<Latest> {
         Arc::clone(&self.shared.direct)
     }

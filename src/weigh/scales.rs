@@ -1,10 +1,10 @@
-//! What weighs a subject under way: all that a trial asks of its processes. Behind it stands the list of its processes,
-//! or, where a trial is tested, what is made up.
+//! The scales of a subject under way: all that a trial asks of its processes. Behind it stands the list of its
+//! processes, or, where a trial is tested, what is made up.
 
 use super::sampler::Inside;
 use super::used::Used;
 use super::watched::Identity;
-use super::weighing::{Taken, Weigh};
+use super::weighing::{MarkReading, MarkSettings};
 use crate::doubt::Doubt;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::ClassHistogram;
@@ -19,14 +19,14 @@ pub(crate) type Living<'a> = &'a dyn Fn() -> Vec<Process>;
 
 /// Weighs a subject, asks it, and counts what it uses. What is said of "the process" is said of the one that serves.
 pub(crate) trait Scales {
-    /// What the JVM says of itself, and doubts about options that are not in force as asked.
+    /// The JVM's description of itself, and doubts about options that are not in force as asked.
     fn identify(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Identity;
 
     /// The same without a word to it.
     fn describe_unasked(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Jvm;
 
     /// Weighs the subject: the process and, where all form it, the others with it.
-    fn weigh(&mut self, weigh: Weigh, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Taken;
+    fn weigh(&mut self, weigh: MarkSettings, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> MarkReading;
 
     /// Netty's pools, by the agent that the JVM was started with; `None` where it was started without.
     fn survey(&self) -> Option<Result<NettyPools, String>>;
@@ -38,7 +38,7 @@ pub(crate) trait Scales {
     /// what others do not follow is added to `failed`.
     fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>, failed: &mut Vec<String>) -> Option<Result<(), String>>;
 
-    /// What the heap holds now in bytes, live or not; `None` where the JVM does not say it. Of several processes each
+    /// The bytes in the heap now, live or not; `None` where the JVM does not tell them. Of several processes each
     /// has a heap of its own, which is asked for when it is weighed: then `None` too.
     fn heap_used(&self) -> Option<u64>;
 
@@ -58,12 +58,12 @@ pub(crate) trait Scales {
     /// Its RSS in bytes, at its cheapest; `None` once it has gone.
     fn rss(&self) -> Option<u64>;
 
-    /// What of the JVM another thread may read from outside.
+    /// The sources of the JVM that another thread may read from outside.
     fn inside(&self) -> Inside;
 
     /// For another thread to ask through; `None` where the JVM cannot be asked.
     fn attached(&self) -> Option<Arc<Attach>>;
 
-    /// What asking has cost the process so far.
+    /// The cost of asking so far.
     fn observer(&self) -> Observer;
 }

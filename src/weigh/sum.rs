@@ -2,7 +2,7 @@
 
 use super::loaders::together;
 use super::thread_pools::{self, code_together};
-use super::weighing::Taken;
+use super::weighing::MarkReading;
 use crate::account::{Owner, Reason};
 use crate::doubt::Doubt;
 use crate::record::{
@@ -19,19 +19,19 @@ pub(crate) struct Part {
     pub(crate) pid: u32,
     pub(crate) name: String,
     pub(crate) is_jvm: bool,
-    pub(crate) taken: Taken,
+    pub(crate) taken: MarkReading,
 }
 
 /// The weighing of all together; the first is the one that serves. RSS is the sum too, and counts a page they share
 /// once for each; PSS does not.
-pub(crate) fn sum(mut parts: Vec<Part>) -> Taken {
+pub(crate) fn sum(mut parts: Vec<Part>) -> MarkReading {
     let processes = parts.iter().map(Part::record).collect();
     let failed = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.taken.failed)).collect();
     let accounts: Option<Vec<(u32, AccountRecord)>> =
         parts.iter_mut().map(|part| Some((part.pid, part.taken.mark.account.take()?))).collect();
     let marks = || parts.iter().map(|part| &part.taken.mark);
     let all = |of: fn(&Mark) -> Option<u64>| marks().map(of).sum::<Option<u64>>();
-    // What is no JVM has no Java heap, so its absence is no gap.
+    // A process that is no JVM has no Java heap, so its absence is no gap.
     let jvms = || parts.iter().filter(|part| part.is_jvm).map(|part| &part.taken.mark);
     let heap = |of: fn(&Heap) -> Option<u64>| {
         if jvms().next().is_none() { None } else { jvms().map(|mark| of(&mark.heap)).sum::<Option<u64>>() }
@@ -62,9 +62,9 @@ pub(crate) fn sum(mut parts: Vec<Part>) -> Taken {
         processes,
         ..Mark::default()
     };
-    let Some(first) = parts.into_iter().next() else { return Taken { mark, failed, ..Taken::default() } };
+    let Some(first) = parts.into_iter().next() else { return MarkReading { mark, failed, ..MarkReading::default() } };
     let Mark { name, at_s, charge_bytes, charge, counters, .. } = first.taken.mark;
-    Taken {
+    MarkReading {
         mark: Mark { name, at_s, charge_bytes, charge, counters, ..mark },
         // The kernel's own marks of single processes were not reached at one moment.
         rss_bytes_peak: Some(rss_bytes),
@@ -74,7 +74,7 @@ pub(crate) fn sum(mut parts: Vec<Part>) -> Taken {
     }
 }
 
-/// That RSS and PSS are sums, wherever they differ.
+/// A doubt that RSS and PSS are sums, where they differ.
 pub(crate) fn doubt(mark: &Mark) -> Option<Doubt> {
     let (processes, rss_bytes, pss_bytes) = (mark.processes.len() as u64, mark.rss_bytes, mark.pss_bytes?);
     (processes > 1 && pss_bytes < rss_bytes).then_some(Doubt::SharedCountedOften { processes, rss_bytes, pss_bytes })
@@ -169,7 +169,7 @@ fn merge(parts: Vec<(u32, AccountRecord)>) -> AccountRecord {
         merged.took_ms += account.took_ms;
         merged.pause_ms = known(merged.pause_ms, account.pause_ms, f64::max);
         merged.observer_bytes = known(merged.observer_bytes, account.observer_bytes, i64::saturating_add);
-        // Of several JVMs the one that was asked has to be known.
+        // Among several JVMs the one that was asked has to be known.
         merged.told = match (merged.told.take(), account.told) {
             (Some(one), Some(other)) if one.by == ToldBy::Tables => Some(other),
             (one, other) => one.or(other),
@@ -209,7 +209,8 @@ fn add_detail(to: &mut DetailRecord, more: &DetailRecord) {
     to.allocated_bytes = known(to.allocated_bytes, more.allocated_bytes, u64::saturating_add);
 }
 
-/// What comes back from all is known only where it is known of each; what has no Java heap returns none.
+/// The memory that would come back from all is known only where it is known of each; a process without a Java heap
+/// returns none.
 fn would_return<'a>(parts: impl Iterator<Item = &'a WouldReturn> + Clone) -> WouldReturn {
     let with_heap = parts.clone().filter(|part| part.gc_reason != Reason::NoJvm.name());
     let (gc_bytes, gc_why) = match with_heap.clone().count() {
@@ -233,7 +234,7 @@ fn total<'a>(mut parts: impl Iterator<Item = (Option<u64>, &'a str)> + Clone) ->
     }
 }
 
-/// Of those whose heaps were walked; an account of which some were not has its `malloc.unsplit`.
+/// The sum over accounts whose heaps were walked; one with heaps that were not has its `malloc.unsplit`.
 fn malloc<'a>(parts: impl Iterator<Item = &'a MallocRecord>) -> Option<MallocRecord> {
     parts.cloned().reduce(|mut sum, part| {
         if !sum.allocator.split(", ").any(|known| known == part.allocator) {
@@ -247,7 +248,7 @@ fn malloc<'a>(parts: impl Iterator<Item = &'a MallocRecord>) -> Option<MallocRec
         sum.mmapped_chunks += part.mmapped_chunks;
         sum.tagged |= part.tagged;
         sum.walk_errors += part.walk_errors;
-        // What only one kind of allocator tells is the sum over the processes that have it.
+        // A number of one kind of allocator is the sum over the processes that have it.
         let add = |sum: &mut Option<u64>, more: Option<u64>| *sum = known(*sum, more, u64::saturating_add);
         add(&mut sum.groups, part.groups);
         add(&mut sum.live_chunks, part.live_chunks);

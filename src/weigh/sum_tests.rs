@@ -52,7 +52,7 @@ fn part(pid: u32, account: Option<AccountRecord>) -> Part {
         took_ms: 3.0,
         ..Mark::default()
     };
-    let taken = Taken { mark, failed: vec![format!("of {pid}")], ..Taken::default() };
+    let taken = MarkReading { mark, failed: vec![format!("of {pid}")], ..MarkReading::default() };
     Part { pid, name: format!("p{pid}"), is_jvm: true, taken }
 }
 
@@ -68,7 +68,7 @@ fn native(pid: u32) -> Part {
     account.would_return.gc_why = NO_JVM.to_owned();
     let part = part(pid, Some(account));
     let mark = Mark { heap: Heap::default(), ..part.taken.mark };
-    Part { is_jvm: false, taken: Taken { mark, ..part.taken }, ..part }
+    Part { is_jvm: false, taken: MarkReading { mark, ..part.taken }, ..part }
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn shared_pages_are_doubted_only_where_there_are_several_processes() {
 fn direct_memory_of_all_jvms_is_summed_and_known_only_where_it_is_of_each() {
     let with = |pid, direct| {
         let part = jvm(pid);
-        Part { taken: Taken { mark: Mark { direct, ..part.taken.mark }, ..part.taken }, ..part }
+        Part { taken: MarkReading { mark: Mark { direct, ..part.taken.mark }, ..part.taken }, ..part }
     };
     let direct = |reserved_bytes, netty_bytes| DirectRecord {
         reserved_bytes,

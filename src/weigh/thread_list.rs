@@ -6,8 +6,8 @@ use crate::record::ThreadRecord;
 use loadline_jvm::accounting::Accounted;
 use std::collections::BTreeMap;
 
-/// What is resident of the stack of each thread, by its id as seen from here. A thread is missing that ran when it was
-/// looked at, and one whose stack the kernel shows in one mapping with another's, as it may with musl.
+/// The resident bytes of the stack of each thread, by its id as seen from here. A thread is missing that ran when it
+/// was looked at, and one whose stack the kernel shows in one mapping with another's, as it may with musl.
 pub(super) fn stacks(accounted: &Accounted) -> BTreeMap<u32, u64> {
     let maps = &accounted.seen.smaps.mappings;
     let mut found: BTreeMap<usize, Vec<u32>> = BTreeMap::new();

@@ -14,14 +14,14 @@ const LOOK_EVERY_NS: u64 = 1_000_000_000;
 /// More than any subject has.
 const MEMBERS_MAX: usize = 200;
 
-/// Where they are and what they may be asked.
+/// The root of the processes, and the kind of the subject.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Below {
     /// All its descendants form the subject.
     pub(crate) guardian: u32,
     /// The one that serves, which is read apart.
     pub(crate) main: u32,
-    /// Of the subject.
+    /// The kind of the subject.
     pub(crate) kind: Kind,
 }
 
@@ -81,7 +81,7 @@ impl TreeSamples {
             let known = |member: &Member| {
                 member.process.pid() == found.pid && member.process.start_ticks() == found.started_ticks
             };
-            // What has not been a JVM may have become one.
+            // A process that was no JVM may have become one.
             if found.pid == self.below.main || self.members.len() >= MEMBERS_MAX {
                 continue;
             }

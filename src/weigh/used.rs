@@ -1,34 +1,34 @@
-//! What the processes of a subject use up: CPU time, collections and allocated bytes between two moments.
+//! The spending of the processes of a subject: CPU time, collections and allocated bytes between two moments.
 
 use crate::observe::hsperfdata::GcTotal;
 use loadline_jvm::accounting::AllocatedSoFar;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What one process has used up, as far as it is known.
+/// The spending of one process, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Spending {
     /// CPU time.
     pub(crate) cpu: Option<Duration>,
     /// Collections.
     pub(crate) gc: Option<GcTotal>,
-    /// What was allocated in its Java heap.
+    /// The bytes allocated in its Java heap.
     pub(crate) allocated: Option<AllocatedSoFar>,
 }
 
-/// What the processes of a subject had used up at a moment.
+/// The spending of the processes of a subject until a moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Used {
-    /// Of the one that serves.
+    /// The serving process.
     pub(crate) main: Spending,
-    /// Of the others, by pid and the moment of their start.
+    /// The others, by pid and the moment of their start.
     pub(crate) others: BTreeMap<(u32, u64), Spending>,
 }
 
 impl Used {
-    /// What was used since an earlier moment; collections and allocated bytes where any of them is a JVM. What the one
-    /// that serves used is known only where it is known of both moments. Of the others, who came later counts from its
-    /// start; what one used that has ended since is not known.
+    /// The spending since an earlier moment; collections and allocated bytes where any process is a JVM. The spending
+    /// of the serving process needs both moments. Another process that came later counts from its start, and one that
+    /// has ended since counts for nothing.
     pub(crate) fn since(&self, before: &Self) -> Spending {
         let more = |now: GcTotal, then: GcTotal| GcTotal {
             count: now.count.saturating_sub(then.count),
@@ -42,7 +42,7 @@ impl Used {
         for (process, now) in &self.others {
             let known = before.others.get(process).copied();
             let then = known.unwrap_or_default();
-            // Where the CPU time of one is not known of a moment, that of all is not: it is no nothing.
+            // Unknown CPU time of one process makes that of all unknown: it is not 0.
             let cpu_before = known.map_or(Some(Duration::ZERO), |then| then.cpu);
             let used = now.cpu.zip(cpu_before).map(|(now, then)| now.saturating_sub(then));
             sum.cpu = sum.cpu.zip(used).map(|(cpu, used)| cpu + used);
@@ -52,7 +52,7 @@ impl Used {
             }
             if let Some(now) = now.allocated {
                 let bytes = now.bytes.saturating_sub(then.allocated.map_or(0, |then| then.bytes));
-                // Of two ways to count the sum is as good as the worse one.
+                // A sum of two ways to count is as good as the worse one.
                 sum.allocated = sum.allocated.map_or(Some(AllocatedSoFar { bytes, ..now }), |sum| {
                     Some(AllocatedSoFar { bytes: sum.bytes + bytes, by: sum.by.max(now.by) })
                 });

@@ -43,7 +43,7 @@ pub(crate) struct Watched {
     pub(crate) clock: Clock,
     pub(crate) process: Process,
     pub(crate) counters: Option<HsPerf>,
-    /// What the JVM's own tables tell of allocation; `None` where they do not.
+    /// Allocation by the JVM's own tables; `None` where they lack it.
     pub(crate) allocation: Option<Allocation>,
     /// Its direct memory; `None` where it is not read from outside.
     pub(crate) direct: Option<DirectReader>,
@@ -56,7 +56,7 @@ pub(crate) struct Watched {
     tables: Option<JvmTables>,
     /// When it is asked what its tables tell, too.
     pub(crate) asking: Asking,
-    /// What being asked has cost it; `None` as for `attach`.
+    /// The cost of answering; `None` as for `attach`.
     answering: Option<Answering>,
     /// The agent that the JVM was started with, if it was.
     pub(crate) agent: Option<Standing>,
@@ -66,7 +66,7 @@ pub(crate) struct Watched {
     pub(crate) baseline: bool,
     /// Why a full collection is more than this JVM does when asked for one, once that is known.
     pub(crate) collects_not: Option<&'static str>,
-    /// What bounds the heap when it shrinks, once that is known.
+    /// The bounds of the heap when it shrinks, once they are known.
     pub(crate) sizing: Sizing,
 }
 
@@ -206,7 +206,7 @@ impl Watched {
         self.ask(command)
     }
 
-    /// What was allocated in its heap so far, from outside, or else as the JVM tells it where it was attached already.
+    /// The bytes allocated in its heap so far, from outside, or else as the JVM tells it where it was attached already.
     pub(crate) fn allocated(&mut self) -> Option<AllocatedSoFar> {
         match &mut self.allocation {
             Some(allocation) => allocation.so_far(),
@@ -214,8 +214,8 @@ impl Watched {
         }
     }
 
-    /// What each thread has allocated in its heap, by its id in the JVM's own pid namespace; none where that cannot be
-    /// read.
+    /// The bytes that each thread has allocated in its heap, by its id in the JVM's own pid namespace; none where that
+    /// cannot be read.
     pub(crate) fn allocated_by_thread(&mut self) -> BTreeMap<u32, u64> {
         self.allocation.as_mut().map(Allocation::by_thread).unwrap_or_default()
     }
@@ -260,13 +260,13 @@ impl Watched {
         self.attach.clone()
     }
 
-    /// What being asked has added to its RSS so far, at most.
+    /// The most that answering has added to its RSS so far.
     pub(crate) fn added_by_asking(&mut self) -> Option<i64> {
         let bytes = self.answering.as_mut()?.bytes(&self.process, &self.clock);
         i64::try_from(bytes).ok()
     }
 
-    /// What its cgroup counts, by kind.
+    /// The charge of its cgroup, by kind.
     pub(crate) fn charge(&self) -> Option<ChargeRecord> {
         let cgroup = self.cgroup.as_ref()?;
         Some(charge_record(&cgroup.read(&self.clock).ok()?.value, cgroup))
@@ -277,7 +277,7 @@ impl Watched {
         self.process.is_alive()
     }
 
-    /// What its counters say of it, without asking it.
+    /// Its description by its counters, without asking it.
     pub(crate) fn describe_from_outside(&mut self) -> Jvm {
         let own = self.counters.as_mut().and_then(|counters| counters.counters(&self.clock).ok());
         let own = own.map(|reading| reading.value.identity()).unwrap_or_default();
@@ -308,7 +308,7 @@ impl Watched {
         heap_changed(options, own.vm_args.as_deref()?)
     }
 
-    /// What the JVM says of itself, and doubts about options that are not in force as asked.
+    /// The JVM's description of itself, and doubts about options that are not in force as asked.
     pub(crate) fn identify(
         &mut self,
         options: &[String],
@@ -368,7 +368,7 @@ fn sizing_of_arguments(arguments: &str) -> Sizing {
     sizing
 }
 
-/// What the JVM says of itself.
+/// The JVM's description of itself.
 pub(crate) struct Identity {
     pub(crate) jvm: Jvm,
     pub(crate) flags: Option<Flags>,

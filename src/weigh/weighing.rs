@@ -31,7 +31,7 @@ pub(crate) const NO_JVM: &str = "the process is no JVM";
 const UNEXPLAINED_MAX: f64 = 0.005;
 const MOVED_MAX: f64 = 0.005;
 
-/// What state the heap is in.
+/// The state of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// Live objects and garbage.
@@ -53,7 +53,7 @@ pub(crate) enum AskNmt {
 
 /// How a JVM is weighed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Weigh {
+pub(crate) struct MarkSettings {
     pub(crate) moment: Moment,
     /// Whether Native Memory Tracking is asked, and how.
     pub(crate) nmt: AskNmt,
@@ -63,9 +63,9 @@ pub(crate) struct Weigh {
     pub(crate) regions: bool,
 }
 
-/// What a weighing yields.
+/// The yield of a weighing.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct MarkReading {
     pub(crate) mark: Mark,
     pub(crate) allocator: Option<String>,
     /// By its own account of its heap.
@@ -75,18 +75,18 @@ pub(crate) struct Taken {
     pub(crate) failed: Vec<String>,
 }
 
-impl Weigh {
+impl MarkSettings {
     /// Weighs; what cannot be read is missing and said.
-    pub(crate) fn take(
+    pub(crate) fn weigh(
         self,
         watched: &mut Watched,
         name: &str,
         observer: &mut Observer,
         doubts: &mut Vec<Doubt>,
-    ) -> Taken {
+    ) -> MarkReading {
         let clock = watched.clock;
         let begin_ns = clock.now_ns();
-        let mut taken = Taken::default();
+        let mut taken = MarkReading::default();
         taken.mark.name = name.to_owned();
         taken.read_outside(watched);
         let tables = watched.tables();
@@ -117,7 +117,7 @@ impl Weigh {
         let stacks = taken.account(self, watched, said, observer, doubts);
         if let Some(account) = &mut taken.mark.account {
             account.told = told;
-            // What is only read adds nothing.
+            // Reading adds nothing.
             let asked_nothing = account.told.as_ref().is_some_and(|told| told.by == ToldBy::Tables);
             account.observer_bytes = account.observer_bytes.or(asked_nothing.then_some(0));
         }
@@ -127,14 +127,15 @@ impl Weigh {
     }
 }
 
-impl Taken {
+impl MarkReading {
     /// Direct memory; where the JVM does not tell it, its row is missing and this says which name its tables lack.
     fn direct(&mut self, watched: &Watched) -> Option<DirectRecord> {
         let direct = watched.direct()?;
         direct.map_err(|why| self.failed.push(format!("direct memory has no row of its own: {why}"))).ok()
     }
 
-    /// What the JVM's tables told, or what it says where they did not tell all; which of both, and why it was asked.
+    /// The state of the VM by its tables, or by its answers where the tables lack something; which of both, and the
+    /// reason.
     fn read_vm_state(
         &mut self,
         watched: &Watched,
@@ -183,7 +184,7 @@ impl Taken {
         }
     }
 
-    /// What is inside some owners: the segments of the code cache, the pools of threads, and, where their `stacks` are
+    /// The parts of some owners: the segments of the code cache, the pools of threads, and, where their `stacks` are
     /// given, the threads.
     fn inside(&mut self, watched: &mut Watched, mut code: Vec<CodeHeapRecord>, stacks: Option<BTreeMap<u32, u64>>) {
         let account = self.mark.account.as_ref();
@@ -205,7 +206,7 @@ impl Taken {
     /// those of `smaps`.
     fn account(
         &mut self,
-        weigh: Weigh,
+        weigh: MarkSettings,
         watched: &Watched,
         said: Said,
         observer: &Observer,
@@ -266,7 +267,7 @@ fn code_heaps(said: &Said) -> Vec<CodeHeapRecord> {
     said.code_heaps.iter().map(record).collect()
 }
 
-/// What an account lacks, and what to make of it.
+/// Doubts about the gaps of an account.
 fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: &mut Vec<Doubt>) {
     let account = &accounted.account;
     let seen = &accounted.seen;
@@ -342,7 +343,7 @@ fn broken(errors: &[WalkError]) -> String {
     errors.first().map_or(heaps.clone(), |first| format!("{heaps}: {} at {:#x}", first.why, first.at))
 }
 
-/// What of an environment tunes a C allocator.
+/// The variables of an environment that tune a C allocator.
 fn tuning(environ: &[String]) -> Vec<String> {
     let tunes = |name: &str| OF_GLIBC.contains(&name) || OF_OTHERS.iter().any(|begin| name.starts_with(begin));
     let set = environ.iter().filter(|set| set.split_once('=').is_some_and(|(name, _)| tunes(name)));
@@ -352,7 +353,7 @@ fn tuning(environ: &[String]) -> Vec<String> {
 /// HotSpot trims with glibc only.
 const TRIM_OPTION: &str = "-XX:TrimNativeHeapInterval";
 
-/// What was set for glibc's malloc and does nothing with musl's; said once a trial.
+/// A doubt about variables of glibc's malloc that do nothing with musl's; once a trial.
 fn doubts_of_musl(watched: &Watched, doubts: &mut Vec<Doubt>) {
     let (environ, words) =
         (watched.process.environ().unwrap_or_default(), watched.process.cmdline().unwrap_or_default());

@@ -14,7 +14,7 @@ use crate::record::{
     Why,
 };
 use crate::scenario::{Last, Scenario};
-use crate::series::Prepared;
+use crate::series::PreparedSeries;
 use crate::units::utc;
 use std::path::Path;
 
@@ -37,8 +37,8 @@ pub struct Asked<'a> {
     pub started: &'a Started,
 }
 
-/// Whoever makes trials, and looks at the place.
-pub trait Hands {
+/// Makes the trials of an entry, and looks at the place where it runs.
+pub trait Runner {
     /// What is seen of the place before anything runs.
     fn place_before(&self) -> PlaceSeen;
 
@@ -58,7 +58,7 @@ pub trait Hands {
     ///
     /// # Errors
     /// `Request` where that is not what the plan was made of; as [`crate::series::Preparing::prepare`].
-    fn prepare(&self, scenario: &Scenario) -> Result<Prepared>;
+    fn prepare(&self, scenario: &Scenario) -> Result<PreparedSeries>;
 
     /// What only the node sees of the service.
     ///
@@ -70,7 +70,7 @@ pub trait Hands {
     fn search(&self, scenario: &Scenario, archive: &Path) -> Searched;
 
     /// Makes blocks of all configurations in a new archive; `first` is the first of them in the whole comparison.
-    fn blocks(&self, prepared: &Prepared, first: u32, archive: &Path) -> Blocks;
+    fn blocks(&self, prepared: &PreparedSeries, first: u32, archive: &Path) -> Blocks;
 
     /// Why no further trial is made, if none is.
     fn stopped(&self) -> Option<Stopped>;
@@ -133,7 +133,7 @@ pub enum By {
 /// # Errors
 /// `Request` where the plan, its files or the folder of results are not what they should be, and nothing is recorded;
 /// `Subject` and `Machine` after they were recorded; `Interrupted`, after which it can be begun again.
-pub fn work(asked: &Asked<'_>, hands: &dyn Hands, clock: Clock) -> Result<Done> {
+pub fn work(asked: &Asked<'_>, runner: &dyn Runner, clock: Clock) -> Result<Done> {
     let entry = asked.plan.entry(asked.started.index)?;
     let home = Home::new(asked.out, &asked.plan.header.hash, entry.index);
     if let Some(result) = home.standing()?
@@ -145,10 +145,10 @@ pub fn work(asked: &Asked<'_>, hands: &dyn Hands, clock: Clock) -> Result<Done> 
     let minutes_max = asked.plan.entries.iter().map(|entry| entry.minutes).fold(0.0, f64::max);
     match aside::sweep(asked.out, &boot, minutes_max, clock) {
         0 => {}
-        1 => hands.say("removed 1 folder of a worker that was killed"),
-        n => hands.say(&format!("removed {n} folders of workers that were killed")),
+        1 => runner.say("removed 1 folder of a worker that was killed"),
+        n => runner.say(&format!("removed {n} folders of workers that were killed")),
     }
-    let mut doing = Doing::new(asked, entry, hands, clock)?;
+    let mut doing = Doing::new(asked, entry, runner, clock)?;
     let ended = doing.carry_out(&boot);
     doing.finish(&home, ended)
 }
@@ -157,14 +157,14 @@ pub fn work(asked: &Asked<'_>, hands: &dyn Hands, clock: Clock) -> Result<Done> 
 struct Doing<'a> {
     asked: &'a Asked<'a>,
     entry: &'a PlanEntry,
-    hands: &'a dyn Hands,
+    runner: &'a dyn Runner,
     clock: Clock,
     began_ns: u64,
     before: PlaceSeen,
     node: NodeRecord,
     /// Once the place was found fit.
     aside: Option<Aside>,
-    prepared: Prepared,
+    prepared: PreparedSeries,
     seen: Seen,
     task: Task,
     find: Option<FindRecord>,
@@ -172,7 +172,7 @@ struct Doing<'a> {
 }
 
 impl<'a> Doing<'a> {
-    fn new(asked: &'a Asked<'a>, entry: &'a PlanEntry, hands: &'a dyn Hands, clock: Clock) -> Result<Self> {
+    fn new(asked: &'a Asked<'a>, entry: &'a PlanEntry, runner: &'a dyn Runner, clock: Clock) -> Result<Self> {
         let mut scenario = entry.scenario.clone().put_into(asked.folder);
         match &entry.task {
             Task::Block { count, .. } => (scenario.trials, scenario.compare.until_sure) = (*count, None),
@@ -184,23 +184,23 @@ impl<'a> Doing<'a> {
         }
         scenario.validate()?;
         let began_ns = clock.now_ns();
-        let before = hands.place_before();
+        let before = runner.place_before();
         let node = NodeRecord {
             name: asked.started.node.clone(),
             cpus: before.cpus,
-            machine: hands.machine(),
+            machine: runner.machine(),
             restarts: asked.started.restarts,
         };
         Ok(Self {
             asked,
             entry,
-            hands,
+            runner,
             clock,
             began_ns,
             before,
             node,
             aside: None,
-            prepared: Prepared { scenario, left_out: Vec::new() },
+            prepared: PreparedSeries { scenario, left_out: Vec::new() },
             seen: Seen::default(),
             task: entry.task.clone(),
             find: None,
@@ -214,17 +214,17 @@ impl<'a> Doing<'a> {
         let has_limit = scenario.configurations.iter().any(|configuration| configuration.limit.is_some());
         // The limit of an image is set by its tool.
         if (has_limit || !is_block) && scenario.subject.image.is_none() {
-            self.hands.can_limit()?;
+            self.runner.can_limit()?;
         }
-        self.prepared = self.hands.prepare(scenario)?;
+        self.prepared = self.runner.prepare(scenario)?;
         if !is_block {
-            self.seen = self.hands.seen(&self.prepared.scenario)?;
+            self.seen = self.runner.seen(&self.prepared.scenario)?;
         }
         // All blocks are of one node, and of one sitting.
         let others = if is_block { Leftovers::Remove } else { Leftovers::GoOn };
         let aside = Aside::begin(self.asked.out, &self.claim(boot), &self.node.name, others, self.clock)?;
         if aside.is_resumed() {
-            self.hands.say("going on with what an earlier worker of this entry left");
+            self.runner.say("going on with what an earlier worker of this entry left");
         }
         self.aside = Some(aside);
         match self.task {
@@ -253,7 +253,7 @@ impl<'a> Doing<'a> {
     fn searched(&mut self, name: &str, scenario: &Scenario) -> Result<Searched> {
         let aside = self.aside.as_ref().ok_or_else(|| Error::bug("a search before there is a folder for it"))?;
         self.archives.push(Home::archive(aside, name));
-        Ok(self.hands.search(scenario, &aside.path().join(name)))
+        Ok(self.runner.search(scenario, &aside.path().join(name)))
     }
 
     fn search(&mut self) -> Result<()> {
@@ -264,7 +264,7 @@ impl<'a> Doing<'a> {
     }
 
     fn search_anew(&mut self, why: Why, said: &str) -> Result<()> {
-        self.hands.say(&format!("searching anew: {said}"));
+        self.runner.say(&format!("searching anew: {said}"));
         self.task = Task::Search { why };
         self.search()
     }
@@ -298,7 +298,7 @@ impl<'a> Doing<'a> {
     fn below(&mut self, scenario: &Scenario, last: &Last, proof: &FindRecord) -> Result<()> {
         self.find = Some(proved(proof, last, scenario.find.headroom, None));
         let Some(below) = proof_below(scenario, last, page_size().0) else { return Ok(()) };
-        self.hands.say("the line holds; the step below it");
+        self.runner.say("the line holds; the step below it");
         let tried = self.searched(BELOW, &below)?;
         let found = tried.find.as_ref();
         match tried.ended {
@@ -317,7 +317,7 @@ impl<'a> Doing<'a> {
     fn blocks(&mut self, first: u32) -> Result<()> {
         let aside = self.aside.as_ref().ok_or_else(|| Error::bug("blocks before there is a folder for them"))?;
         self.archives.push(Home::archive(aside, BLOCKS));
-        let made = self.hands.blocks(&self.prepared, first, &aside.path().join(BLOCKS));
+        let made = self.runner.blocks(&self.prepared, first, &aside.path().join(BLOCKS));
         let is_measured = made.trials.iter().any(|trial| trial.outcome == Outcome::Completed);
         match made.ended?.into_iter().next() {
             // A configuration that fails is an answer, where others do not.
@@ -327,7 +327,7 @@ impl<'a> Doing<'a> {
     }
 
     fn is_time_up(&self) -> bool {
-        self.hands.stopped() == Some(Stopped::TimeUp)
+        self.runner.stopped() == Some(Stopped::TimeUp)
     }
 
     /// Records what came of it, and hands on what the engine has to know.
@@ -382,7 +382,7 @@ impl<'a> Doing<'a> {
         };
         let line = self.find.as_ref().and_then(|find| last_of(find, &self.task, self.entry.last.as_ref(), &known));
         let why = error.map(|error| [std::slice::from_ref(&error.what), &*error.context, &*error.said].concat());
-        let doubts = place_doubts(&self.before, &self.hands.place_after());
+        let doubts = place_doubts(&self.before, &self.runner.place_after());
         EntryResult {
             schema: FLEET_ENTRY_SCHEMA.to_owned(),
             loadline: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,6 +1,5 @@
 //! A headless Chromium with a folder of its own: bounded in time, ended by its process id, gone with its test.
 
-use crate::page::complaints;
 use loadline::report::Plot;
 use loadline_test_support::skip;
 use std::fs;
@@ -211,4 +210,15 @@ impl Screenshot {
         let near = |seen: &&[u8; 3]| seen.iter().zip(colour).all(|(seen, wanted)| seen.abs_diff(wanted) <= most);
         self.colours.iter().filter(near).count()
     }
+}
+
+/// Lines of the browser's log that are about the page: what its console says and what a policy refused.
+pub(crate) fn complaints(log: &str) -> Vec<&str> {
+    let about = |line: &&str| {
+        ["CONSOLE", "Refused to", "Content Security Policy", "http://", "https://"]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    // What the browser says of itself and of the machine names its own source files.
+    log.lines().filter(about).filter(|line| !line.contains("dbus") && !line.contains("google")).collect()
 }

@@ -1,7 +1,7 @@
 //! The page of a history in a browser: on a phone and in the dark as on a screen, whatever its names are.
 
-use crate::browser::Browser;
-use crate::page::{complaints, fits};
+use crate::browser::{Browser, complaints};
+use crate::page::fits;
 use loadline::record::{
     Better, ChangeRecord, DifferenceVerdict, HISTORY_SCHEMA, HistoryBy, HistoryDocument, HistoryOrder, MetricHistory,
     OwnerMove, PointRecord, PointValue, SeriesRecord, Unit,

@@ -10,7 +10,6 @@ mod browser;
 mod devtools;
 mod fixtures;
 mod histories;
-mod opening;
 mod others;
 mod page;
 mod plots;

@@ -1,6 +1,6 @@
 //! The page: its size, and how it fares in the browser.
 
-use super::browser::{Browser, Screenshot};
+use super::browser::{Browser, Screenshot, complaints};
 use super::fixtures::{self, FEW, LARGE, SMALL, hostile_texts};
 use loadline::report;
 
@@ -188,15 +188,4 @@ fn hostile_text_is_only_text() {
     }
     let (picture, _): (Screenshot, _) = browser.screenshot(400, 4000);
     assert!(picture.count([0xff, 0xff, 0xff]) * 2 > picture.pixels());
-}
-
-/// Lines of the browser's log that are about the page: what its console says and what a policy refused.
-pub(crate) fn complaints(log: &str) -> Vec<&str> {
-    let about = |line: &&str| {
-        ["CONSOLE", "Refused to", "Content Security Policy", "http://", "https://"]
-            .iter()
-            .any(|word| line.contains(word))
-    };
-    // What the browser says of itself and of the machine names its own source files.
-    log.lines().filter(about).filter(|line| !line.contains("dbus") && !line.contains("google")).collect()
 }

@@ -3,7 +3,7 @@
 use super::browser::Browser;
 use super::devtools::DevTools;
 use super::fixtures::{self, FEW, LARGE};
-use super::{others, page, searches, tunings};
+use super::{browser, others, page, searches, tunings};
 use loadline::record::Trial;
 use loadline::report;
 use serde_json::Value;
@@ -68,7 +68,7 @@ fn every_kind_of_page_can_be_read_at_any_width() {
                 let complaints = told(&window.evaluate(include_str!("reading.js")));
                 assert_eq!(complaints, [""; 0], "{kind} at {width} pixels");
                 assert_ne!(window.evaluate("document.title"), "owned", "{kind}");
-                assert_eq!(page::complaints(&browser.log()), [""; 0], "{kind}");
+                assert_eq!(browser::complaints(&browser.log()), [""; 0], "{kind}");
             }
         }
     }

@@ -1,18 +1,17 @@
 //! The page of a search for the load line: its picture, its lines to copy, at any width.
 
-use super::browser::Browser;
+use super::browser::{Browser, complaints};
 use super::fixtures;
-use super::page::complaints;
 use loadline::record::{
     CgroupRecord, ClassesRecord, Document, FailureCause, KneeRecord, Model, Outcome, Pages, PhaseRecord, ProbeRecord,
     ProbeVerdict, Quantiles, SubjectWork, Trial, Unknowns,
 };
 use loadline::report;
 use loadline::scenario::Find;
-use loadline::series::search::{Attempt, Course, Move, conclude, next, rules};
+use loadline::series::search::{Attempt, Move, SearchSpec, conclude, next, rules};
 
 const MIB: u64 = 1 << 20;
-const COURSE: Course = Course {
+const COURSE: SearchSpec = SearchSpec {
     unknowns: Unknowns::HeapAndLimit,
     step: 0.02,
     proofs: 5,

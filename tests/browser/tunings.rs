@@ -1,8 +1,7 @@
 //! The page of a tuning: its pictures, its tables, its lines to copy, at any width.
 
-use super::browser::Browser;
+use super::browser::{Browser, complaints};
 use super::fixtures;
-use super::page::complaints;
 use loadline::record::{Document, TuneRecord};
 use loadline::report;
 use serde_json::{Value, json};

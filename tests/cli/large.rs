@@ -1,7 +1,6 @@
 //! An archive as large as the largest that shall be read fast: 10 trials of 10 minutes at 10 Hz, a million requests.
-//! Made up by the program's own writer; `bench/report.sh` measures with it.
+//! Made up by the program's own writer; `benches/report.rs` measures with it.
 
-use crate::called::folder;
 use loadline::archive::{self, IntervalTimes, Writer};
 use loadline::record::{Evidence, Model, PhaseRecord, Quantiles, Row, Sample, Trial};
 use std::path::Path;
@@ -13,13 +12,11 @@ const ROWS_MAX: usize = 5000;
 
 /// How large.
 #[derive(Debug, Clone, Copy)]
-struct Size {
-    trials: u32,
-    seconds: u64,
-    per_second: u64,
+pub(crate) struct Size {
+    pub(crate) trials: u32,
+    pub(crate) seconds: u64,
+    pub(crate) per_second: u64,
 }
-
-const LARGE: Size = Size { trials: 10, seconds: 600, per_second: 167 };
 
 /// Numbers that look like chance and are the same each time (Knuth's MMIX).
 struct Numbers(u64);
@@ -39,8 +36,8 @@ impl Numbers {
 }
 
 /// Writes it into a folder.
-fn make(place: &Path, size: Size) {
-    let like = archive::read(&folder().join("archives/two")).unwrap();
+pub(crate) fn make(place: &Path, size: Size) {
+    let like = archive::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/archives/two"))).unwrap();
     let mut writer = Writer::create(place, &like.conditions, &like.scenario).unwrap();
     for index in 0..size.trials {
         let template = &like.trials[index as usize % like.trials.len()];
@@ -137,13 +134,13 @@ fn sample(n: u64, per_sample: u64, numbers: &mut Numbers) -> Sample {
     }
 }
 
-fn read(place: &Path) -> Vec<Evidence> {
+pub(crate) fn read(place: &Path) -> Vec<Evidence> {
     let archive = archive::read(place).unwrap();
     archive::evidence(place, &archive.trials)
 }
 
 /// What a report is promised of it.
-fn check(found: &[Evidence], size: Size) {
+pub(crate) fn check(found: &[Evidence], size: Size) {
     assert_eq!(found.len(), size.trials as usize);
     for trial in found {
         assert_eq!(trial.missing, [] as [&str; 0]);
@@ -162,26 +159,4 @@ fn a_made_up_archive_is_read_whole() {
     let size = Size { trials: 2, seconds: 40, per_second: 50 };
     make(&place.path().join("x"), size);
     check(&read(&place.path().join("x")), size);
-}
-
-/// `bench/report.sh` names the folder, which stays, and reads the line.
-#[test]
-#[ignore = "a measurement: bench/report.sh runs it"]
-fn the_largest_archive() {
-    let kept = std::env::var_os("LOADLINE_LARGE_ARCHIVE");
-    let place = tempfile::tempdir().unwrap();
-    let folder = kept.map_or_else(|| place.path().join("large"), std::path::PathBuf::from);
-    if !folder.join("archive.jsonl").exists() {
-        make(&folder, LARGE);
-    }
-    let clock = loadline::clock::Clock::start();
-    for _ in 0..5 {
-        let before = clock.now();
-        let found = read(&folder);
-        let took_ms = (clock.now() - before).as_secs_f64() * 1e3;
-        check(&found, LARGE);
-        println!("read {} trials in {took_ms:.0} ms", found.len());
-    }
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or(""));
 }

@@ -101,7 +101,7 @@ impl<'a> Asked<'a> {
 struct Nobody;
 
 impl Sink for Nobody {
-    fn take(&mut self, _event: &Event<'_>) {}
+    fn receive(&mut self, _event: &Event<'_>) {}
 }
 
 /// Nothing here depends on it.

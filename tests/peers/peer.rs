@@ -4,7 +4,7 @@ use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use loadline::load::{Address, Target};
 use loadline::scenario::{Configuration, Cpus, Kind, Ports, Processes, Ready, Subject};
-use loadline::subject::{CpuPlan, Launch, Place, Running, Spawner, free_port};
+use loadline::subject::{CpuPlan, Launch, LaunchPlace, Running, Spawner, free_port};
 use loadline::units::Span;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ fn try_start(command: &[String], port: u16) -> Result<Running, String> {
         end_within: Span::seconds(1),
     };
     let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[]).unwrap();
-    let place = Place { port, work: None, cpus: &cpus, jdk: None, image: None };
+    let place = LaunchPlace { port, work: None, cpus: &cpus, jdk: None, image: None };
     let launch = Launch::new(&subject, &Configuration::default(), &place).unwrap();
     let spawner = Spawner::with_program(env!("CARGO_BIN_EXE_loadline"), clock);
     let running = spawner.start(&launch, None).map_err(|error| error.to_string())?;

@@ -4,7 +4,7 @@ pub(crate) use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use loadline::scenario::{Configuration, Cpus, Kind, Ports, Processes, Ready, Subject};
 use loadline::subject::processes::Process;
-use loadline::subject::{CpuPlan, Launch, Place, Running, Spawner};
+use loadline::subject::{CpuPlan, Launch, LaunchPlace, Running, Spawner};
 use loadline::units::{Bytes, Span};
 use std::path::Path;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) fn subject(command: &[&str], ready: Ready) -> Subject {
 pub(crate) fn launch_of(subject: &Subject, configuration: &Configuration) -> Launch {
     let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[]).unwrap();
     let port = loadline::subject::free_port(&subject.host).unwrap();
-    Launch::new(subject, configuration, &Place { port, work: None, cpus: &cpus, jdk: None, image: None }).unwrap()
+    Launch::new(subject, configuration, &LaunchPlace { port, work: None, cpus: &cpus, jdk: None, image: None }).unwrap()
 }
 
 pub(crate) fn launch(command: &[&str]) -> Launch {

@@ -1,4 +1,4 @@
-//! What the trials of a stage say of the values that they asked.
+//! The answers of the trials of a stage: values, and whether they held.
 
 use super::cause::is_short;
 use super::edge::Answer;

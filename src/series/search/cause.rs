@@ -9,7 +9,7 @@ const GC_SHARE: f64 = 0.25;
 const GC_SHARE_ASKED: f64 = 0.10;
 /// Pages dropped and read again, per second: a healthy server under its limit drops some at its start and then few.
 const REFAULTS_PER_S: f64 = 500.0;
-/// Of the pages of its files, so many are read again by a server that holds, as a share, most of them while it starts:
+/// The share of its file pages that a server which holds reads again, most of them while it starts:
 /// all of them a step above the edge, and some up to about 6 % above it. Measured on a fast disk: 33 % at 1.4 % above
 /// the edge, 15 % at 5.6 %, 1.2 % at 11 %; on another server 140 % at the line, 12 % at 4 % above it, 1.7 % at 8 %.
 const REREAD_ALL: f64 = 1.0;
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(cause_of(&nothing, &[]), FailureCause::Other, "no time, no rate");
     }
 
-    /// Of files of 10,000 pages, at a limit of 100 MiB.
+    /// A trial with files of 10,000 pages, at a limit of 100 MiB.
     #[test]
     fn room_follows_from_the_pages_that_were_read_again_and_those_that_are_left() {
         let of = |file_refaults: u64, major_faults: u64, left_mib: u64| {

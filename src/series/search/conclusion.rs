@@ -1,9 +1,9 @@
-//! What the trials of a search say together.
+//! The conclusion from all trials of a search.
 
 use super::answers::counted;
-use super::bounds::Course;
-use super::course::{Standing, rate_of, rate_step, standing};
-use super::edge::Step;
+use super::course::{SearchState, rate_of, rate_step, standing};
+use super::edge::EdgeStep;
+use super::spec::SearchSpec;
 use crate::numbers::median;
 use crate::record::{
     FindOutcome, FindRecord, KneeRecord, LineRecord, ProbeRecord, ProbeStage, ProbeVerdict, ProofRecord, RateRecord,
@@ -20,11 +20,11 @@ const KNEE_RATIO: f64 = 1.05;
 /// The line itself is the knee where it costs no more than this beyond it.
 const KNEE_GAIN_MIN: f64 = 1.10;
 
-/// What a search for the highest rate has found.
-fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
-    let Step::Found { value, held, proof, below } = rate_step(course, trials)? else { return None };
+/// The result of a search for the highest rate.
+fn rate(spec: &SearchSpec, trials: &[Trial]) -> Option<RateRecord> {
+    let EdgeStep::Found { value, held, proof, below } = rate_step(spec, trials)? else { return None };
     let above_per_s = below.map(rate_of);
-    let near = |one: f64, other: f64| (one / other - 1.0).abs() < course.step / 2.0;
+    let near = |one: f64, other: f64| (one / other - 1.0).abs() < spec.step / 2.0;
     let broken = counted(trials, ProbeStage::Rate).filter(|(_, probe)| {
         probe.verdict == ProbeVerdict::Fails
             && above_per_s.zip(probe.rate_per_s).is_some_and(|(above, asked)| near(above, asked))
@@ -40,24 +40,24 @@ fn rate(course: &Course, trials: &[Trial]) -> Option<RateRecord> {
     })
 }
 
-/// What these trials say together. `others` and `options` are left empty: they need more than trials.
-pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
-    let standing = standing(course, trials);
+/// The conclusion from these trials. `others` and `options` are left empty: they need more than trials.
+pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord {
+    let standing = standing(spec, trials);
     let line = line(standing.limit_step, ProbeStage::Limit, &standing, trials);
     let warm = line.as_ref().and_then(|_| self::line(standing.warm_step, ProbeStage::Warm, &standing, trials));
-    let outcome = outcome(course, &standing, trials);
-    // Who names a limit to be proved has chosen its headroom already.
-    let headroom = if course.prove.is_some() { 0.0 } else { find.headroom };
+    let outcome = outcome(spec, &standing, trials);
+    // A user who names a limit to be proved has chosen its headroom already.
+    let headroom = if spec.prove.is_some() { 0.0 } else { find.headroom };
     let limit_bytes = line.as_ref().map(|line| limit_to_set(line.limit_bytes, headroom));
     let configuration = trials.first().map(|trial| trial.configuration.clone()).unwrap_or_default();
     FindRecord {
-        text: text(course, outcome, line.as_ref(), &standing, trials),
+        text: text(spec, outcome, line.as_ref(), &standing, trials),
         knee: line.as_ref().and_then(|line| knee(line, trials)),
         configuration,
         target: find.target.iter().map(ToString::to_string).collect(),
-        unknowns: course.unknowns,
-        step: course.step,
-        proofs: course.proofs,
+        unknowns: spec.unknowns,
+        step: spec.step,
+        proofs: spec.proofs,
         outcome,
         reference: standing.reference.map(|trial| trial.index),
         line,
@@ -66,8 +66,8 @@ pub fn conclude(course: &Course, find: &Find, trials: &[Trial]) -> FindRecord {
         limit_bytes,
         options: Vec::new(),
         others: Vec::new(),
-        prove_bytes: course.prove,
-        rate: rate(course, trials),
+        prove_bytes: spec.prove,
+        rate: rate(spec, trials),
         trials: trials.len() as u32,
         seconds: trials.iter().map(length_s).sum(),
     }
@@ -96,7 +96,7 @@ fn so_often(held: u32, tried: u32) -> String {
     format!("{held} of {tried} trials{row}")
 }
 
-/// Of the whole trial; in archives that do not have it, from the command to the end of the last phase.
+/// Seconds of the whole trial; in archives that lack it, from the command to the end of the last phase.
 fn length_s(trial: &Trial) -> f64 {
     if let Some(seconds) = trial.probe.as_ref().map(|probe| probe.seconds).filter(|seconds| *seconds > 0.0) {
         return seconds;
@@ -105,11 +105,11 @@ fn length_s(trial: &Trial) -> f64 {
     ends.chain(trial.ready_s).fold(0.0, f64::max)
 }
 
-fn outcome(course: &Course, standing: &Standing<'_>, trials: &[Trial]) -> FindOutcome {
-    if course.unknowns == Unknowns::Rate {
-        return match rate_step(course, trials) {
-            Some(Step::Found { .. }) => FindOutcome::Found,
-            Some(Step::Never { .. }) => FindOutcome::Never,
+fn outcome(spec: &SearchSpec, standing: &SearchState<'_>, trials: &[Trial]) -> FindOutcome {
+    if spec.unknowns == Unknowns::Rate {
+        return match rate_step(spec, trials) {
+            Some(EdgeStep::Found { .. }) => FindOutcome::Found,
+            Some(EdgeStep::Never { .. }) => FindOutcome::Never,
             _ => FindOutcome::GivenUp,
         };
     }
@@ -119,16 +119,16 @@ fn outcome(course: &Course, standing: &Standing<'_>, trials: &[Trial]) -> FindOu
     }
     let steps = [standing.heap_step, standing.limit_step];
     match standing.limit_step {
-        Some(Step::Found { below: None, .. }) => FindOutcome::AtLowerBound,
-        Some(Step::Found { .. }) => FindOutcome::Found,
-        _ if steps.iter().flatten().any(|step| matches!(step, Step::Never { .. })) => FindOutcome::Never,
+        Some(EdgeStep::Found { below: None, .. }) => FindOutcome::AtLowerBound,
+        Some(EdgeStep::Found { .. }) => FindOutcome::Found,
+        _ if steps.iter().flatten().any(|step| matches!(step, EdgeStep::Never { .. })) => FindOutcome::Never,
         _ => FindOutcome::GivenUp,
     }
 }
 
 /// The line that a stage has found.
-fn line(step: Option<Step>, stage: ProbeStage, standing: &Standing<'_>, trials: &[Trial]) -> Option<LineRecord> {
-    let Step::Found { value, held, proof, below } = step? else { return None };
+fn line(step: Option<EdgeStep>, stage: ProbeStage, standing: &SearchState<'_>, trials: &[Trial]) -> Option<LineRecord> {
+    let EdgeStep::Found { value, held, proof, below } = step? else { return None };
     let own: Vec<(&Trial, &ProbeRecord)> =
         counted(trials, stage).filter(|(_, probe)| probe.gave(standing.heap, standing.direct)).collect();
     let failed = |(_, probe): &&(&Trial, &ProbeRecord)| probe.verdict == ProbeVerdict::Fails;
@@ -157,8 +157,8 @@ fn line(step: Option<Step>, stage: ProbeStage, standing: &Standing<'_>, trials: 
     })
 }
 
-/// Where more heap buys no more CPU: the smallest heap whose CPU per request is near that of the reference. The limit
-/// grows with it, byte for byte.
+/// The heap beyond which more buys no CPU: the smallest one whose CPU per request is near that of the reference. The
+/// limit grows with it, byte for byte.
 fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
     let heap = line.heap_bytes?;
     let held = |stage| counted(trials, stage).filter(|(_, probe)| probe.verdict == ProbeVerdict::Holds);
@@ -184,14 +184,14 @@ pub fn cpu_per_request(trial: &Trial) -> Option<f64> {
 }
 
 fn text(
-    course: &Course,
+    spec: &SearchSpec,
     outcome: FindOutcome,
     line: Option<&LineRecord>,
-    standing: &Standing<'_>,
+    standing: &SearchState<'_>,
     trials: &[Trial],
 ) -> String {
-    if let Some(rate) = rate(course, trials) {
-        let limit = Bytes(course.limit_max);
+    if let Some(rate) = rate(spec, trials) {
+        let limit = Bytes(spec.limit_max);
         let held = format!("{} held at {:.0}/s with {limit}", so_often(rate.held, rate.tried()), rate.rate_per_s);
         return rate.above_per_s.map_or(held.clone(), |above| format!("{held}; at {above:.0}/s it failed"));
     }
@@ -201,7 +201,7 @@ fn text(
             let held = format!("{} held at {}{heap}", so_often(line.held, line.tried()), Bytes(line.limit_bytes));
             match line.below_bytes {
                 Some(below) => format!("{held}; at {} it failed", Bytes(below)),
-                None if course.prove.is_some() => held,
+                None if spec.prove.is_some() => held,
                 None => format!("{held}, the smallest limit that was to be asked"),
             }
         }
@@ -209,13 +209,13 @@ fn text(
             let why = counted(trials, ProbeStage::Reference).last().map(|(_, probe)| probe.why.join("; "));
             format!("the target does not hold even where memory is no concern: {}", why.unwrap_or_default())
         }
-        (FindOutcome::Never, _) if course.prove.is_some() => {
-            let limit = Bytes(course.prove.unwrap_or_default());
+        (FindOutcome::Never, _) if spec.prove.is_some() => {
+            let limit = Bytes(spec.prove.unwrap_or_default());
             let why = counted(trials, ProbeStage::Limit).last().map(|(_, probe)| probe.why.join("; "));
             format!("the target does not hold at {limit}: {}", why.unwrap_or_default())
         }
         (FindOutcome::Never, _) => {
-            let what = if matches!(standing.heap_step, Some(Step::Never { .. })) { "heap" } else { "limit" };
+            let what = if matches!(standing.heap_step, Some(EdgeStep::Never { .. })) { "heap" } else { "limit" };
             format!("the target held once, but at no {what} that was to be asked, up to the largest")
         }
         _ => format!("no line after {} trials", trials.len()),

@@ -1,4 +1,4 @@
-//! What is concluded from trials that are put together by hand: lines, knees, headroom, lengths.
+//! Conclusions from trials that are put together by hand: lines, knees, headroom, lengths.
 
 use super::super::edge;
 use super::*;
@@ -44,9 +44,9 @@ fn probe(stage: ProbeStage, limit: u64, heap: Option<u64>, verdict: ProbeVerdict
     }
 }
 
-fn standing(heap: Option<u64>) -> Standing<'static> {
+fn standing(heap: Option<u64>) -> SearchState<'static> {
     let heap = heap.map(|heap| heap * MIB);
-    Standing {
+    SearchState {
         reference: None,
         heap,
         direct: Some(7),
@@ -63,7 +63,7 @@ const FAILS: ProbeVerdict = ProbeVerdict::Fails;
 /// A line at 100 MiB with a heap of 30, from these trials.
 fn line_of(trials: &[Trial], below: Option<u64>) -> LineRecord {
     let proof = ProofRecord { tried: 5, choosing: 1, candidates: 1 };
-    let found = Step::Found { value: 100 * MIB, held: 5, proof, below: below.map(|below| below * MIB) };
+    let found = EdgeStep::Found { value: 100 * MIB, held: 5, proof, below: below.map(|below| below * MIB) };
     line(Some(found), ProbeStage::Limit, &standing(Some(30)), trials).unwrap()
 }
 
@@ -99,7 +99,7 @@ fn an_edge_is_as_wide_as_failures_lie_above_what_held() {
     );
     assert_eq!(line_of(&[at(100, HOLDS), at(99, FAILS)], Some(98)).edge_width, 0.0);
     assert_eq!(line_of(&[at(100, HOLDS)], Some(98)).edge_width, 0.0);
-    let nothing = Step::Never { value: 1 };
+    let nothing = EdgeStep::Never { value: 1 };
     assert_eq!(line(Some(nothing), ProbeStage::Limit, &standing(None), &[]), None);
 }
 
@@ -139,14 +139,14 @@ fn the_bound_holds_in_nineteen_searches_of_twenty() {
             let mut answers = Vec::new();
             let end = loop {
                 match edge::next(&grid, &patience, &answers) {
-                    Step::Probe { value, .. } => {
+                    EdgeStep::Probe { value, .. } => {
                         let held = random.unit() >= flat;
                         answers.push(edge::Answer { value, held, strained: false, room: None });
                     }
                     end => break end,
                 }
             };
-            if let Step::Found { held, proof, .. } = end {
+            if let EdgeStep::Found { held, proof, .. } = end {
                 found += 1;
                 wrong += u64::from(failing_share_max(held, proof) < flat);
             }

@@ -3,12 +3,12 @@
 //! from the trials so far.
 
 use super::answers::{answers, counted};
-use super::bounds::Course;
 use super::cause::room;
-use super::edge::{self, Patience, Stage, Step};
+use super::edge::{self, EdgeStep, Patience, Stage};
 use super::grid::Grid;
 use super::heap::{heap_standing, ran_out_of_direct};
 use super::needs::Needs;
+use super::spec::SearchSpec;
 use crate::record::{FailureCause, Pages, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::units::MIB;
 
@@ -25,7 +25,7 @@ const RATE_SCALE: f64 = 1e12;
 /// Beyond so many times the rate that was given, or below this part of it, none is asked.
 const RATE_FACTOR: f64 = 1000.0;
 
-/// What comes next.
+/// The next move of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Move {
     /// This trial.
@@ -39,7 +39,7 @@ pub enum Move {
 pub struct Attempt {
     /// Which part of the search it is of.
     pub stage: ProbeStage,
-    /// What the answer is for; `None` for the first trial.
+    /// The purpose of the answer; `None` for the first trial.
     pub purpose: Option<Stage>,
     /// The largest heap to give, in bytes; `None` where it is fixed or left to the JVM.
     pub heap: Option<u64>,
@@ -47,7 +47,7 @@ pub struct Attempt {
     pub direct: Option<u64>,
     /// The limit, in bytes.
     pub limit: u64,
-    /// Who is charged for file pages.
+    /// The owner of the charge for file pages.
     pub pages: Pages,
     /// The rate of the measured phase, per second; `None` where it is as planned.
     pub rate_per_s: Option<f64>,
@@ -55,34 +55,34 @@ pub struct Attempt {
 
 /// How far a search has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Standing<'a> {
+pub(super) struct SearchState<'a> {
     /// The trial in which memory was no concern.
     pub(super) reference: Option<&'a Trial>,
     /// The heap that goes with the limit.
     pub(super) heap: Option<u64>,
     /// The direct memory that goes with the heap.
     pub(super) direct: Option<u64>,
-    /// Where each part of the search stands; `None` where it has not begun.
-    pub(super) heap_step: Option<Step>,
+    /// The step of each part of the search; `None` where it has not begun.
+    pub(super) heap_step: Option<EdgeStep>,
     /// Whether the next trial of a heap is a start without load.
     pub(super) alone: bool,
-    pub(super) limit_step: Option<Step>,
-    pub(super) warm_step: Option<Step>,
+    pub(super) limit_step: Option<EdgeStep>,
+    pub(super) warm_step: Option<EdgeStep>,
 }
 
-/// What comes next, after these trials in the order in which they ran.
-pub fn next(course: &Course, trials: &[Trial]) -> Move {
-    if trials.len() as u32 >= course.trials_max {
+/// The next move, after these trials in the order in which they ran.
+pub fn next(spec: &SearchSpec, trials: &[Trial]) -> Move {
+    if trials.len() as u32 >= spec.trials_max {
         return Move::End;
     }
-    if course.unknowns == Unknowns::Rate {
-        return next_rate(course, trials);
+    if spec.unknowns == Unknowns::Rate {
+        return next_rate(spec, trials);
     }
-    let standing = standing(course, trials);
-    let attempt = |stage, step: Option<Step>, pages| match step {
-        Some(Step::Probe { value, stage: purpose }) => {
+    let standing = standing(spec, trials);
+    let attempt = |stage, step: Option<EdgeStep>, pages| match step {
+        Some(EdgeStep::Probe { value, stage: purpose }) => {
             let (heap, limit) = match stage {
-                ProbeStage::Heap | ProbeStage::HeapStart => (Some(value), course.limit_max),
+                ProbeStage::Heap | ProbeStage::HeapStart => (Some(value), spec.limit_max),
                 _ => (standing.heap, value),
             };
             Some(Attempt {
@@ -99,7 +99,7 @@ pub fn next(course: &Course, trials: &[Trial]) -> Move {
     };
     if standing.reference.is_none() {
         let asked = counted(trials, ProbeStage::Reference).next().is_some();
-        let (stage, limit) = (ProbeStage::Reference, course.limit_max);
+        let (stage, limit) = (ProbeStage::Reference, spec.limit_max);
         let pages = Pages::Cold;
         let reference = Attempt { stage, purpose: None, heap: None, direct: None, limit, pages, rate_per_s: None };
         return if asked { Move::End } else { Move::Try(reference) };
@@ -113,26 +113,26 @@ pub fn next(course: &Course, trials: &[Trial]) -> Move {
 }
 
 /// The next rate to try, at the limit that is given.
-fn next_rate(course: &Course, trials: &[Trial]) -> Move {
-    let Some(Step::Probe { value, stage }) = rate_step(course, trials) else { return Move::End };
+fn next_rate(spec: &SearchSpec, trials: &[Trial]) -> Move {
+    let Some(EdgeStep::Probe { value, stage }) = rate_step(spec, trials) else { return Move::End };
     Move::Try(Attempt {
         stage: ProbeStage::Rate,
         purpose: Some(stage),
         heap: None,
         direct: None,
-        limit: course.limit_max,
+        limit: spec.limit_max,
         pages: Pages::Cold,
         rate_per_s: Some(RATE_SCALE / value as f64),
     })
 }
 
-/// Where the search for a rate stands; its values are times between requests.
-pub(super) fn rate_step(course: &Course, trials: &[Trial]) -> Option<Step> {
+/// The step of the search for a rate; its values are times between requests.
+pub(super) fn rate_step(spec: &SearchSpec, trials: &[Trial]) -> Option<EdgeStep> {
     let between = |rate: f64| (RATE_SCALE / rate.max(1e-6)) as u64;
-    let start = course.rate_per_s?;
+    let start = spec.rate_per_s?;
     let (low, high) = (between(start * RATE_FACTOR), between(start / RATE_FACTOR));
-    let grid = Grid::by_ratio(between(start), low, high, 1.0 + course.step, 1);
-    let patience = patience(course, course.proofs);
+    let grid = Grid::by_ratio(between(start), low, high, 1.0 + spec.step, 1);
+    let patience = patience(spec, spec.proofs);
     let answers = answers(trials, ProbeStage::Rate, |_, probe| probe.rate_per_s.map(between), |_| None);
     Some(edge::next(&grid, &patience, &answers))
 }
@@ -143,8 +143,8 @@ pub(super) fn rate_of(value: u64) -> f64 {
 }
 
 /// How far the search has come.
-pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a> {
-    let nothing = Standing {
+pub(super) fn standing<'a>(spec: &SearchSpec, trials: &'a [Trial]) -> SearchState<'a> {
+    let nothing = SearchState {
         reference: None,
         heap: None,
         direct: None,
@@ -157,11 +157,11 @@ pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a>
     let Some((reference, needs)) = reference.and_then(|(trial, _)| Some((trial, Needs::of(trial)?))) else {
         return nothing;
     };
-    let mut standing = Standing { reference: Some(reference), ..nothing };
-    if course.unknowns == Unknowns::HeapAndLimit {
-        let of_heap = heap_standing(course, trials, &needs);
+    let mut standing = SearchState { reference: Some(reference), ..nothing };
+    if spec.unknowns == Unknowns::HeapAndLimit {
+        let of_heap = heap_standing(spec, trials, &needs);
         (standing.heap_step, standing.alone, standing.direct) = (Some(of_heap.step), of_heap.alone, of_heap.direct);
-        let Step::Found { value, .. } = of_heap.step else { return standing };
+        let EdgeStep::Found { value, .. } = of_heap.step else { return standing };
         standing.heap = Some(value + of_heap.unit * too_small(trials, of_heap.direct));
     }
     let (heap, direct) = (standing.heap, standing.direct);
@@ -173,24 +173,24 @@ pub(super) fn standing<'a>(course: &Course, trials: &'a [Trial]) -> Standing<'a>
         let of = trial.probe.as_ref().filter(|probe| probe.stage == ProbeStage::Limit);
         of_heap(trial, of?)
     });
-    let grain = grain(course, reference);
-    let grid = limit_grid(course, &limit_guesses(course, &needs, heap, shown), asked, grain);
+    let grain = grain(spec, reference);
+    let grid = limit_grid(spec, &limit_guesses(spec, &needs, heap, shown), asked, grain);
     let first_stride = if shown.is_some() { SHOWN_STRIDE } else { LIMIT_STRIDE };
-    let of_limit = Patience { first_stride, ..patience(course, course.proofs) };
-    let of_limit_room = |trial: &Trial| room(trial, reference, needs.file, course.step);
+    let of_limit = Patience { first_stride, ..patience(spec, spec.proofs) };
+    let of_limit_room = |trial: &Trial| room(trial, reference, needs.file, spec.step);
     let step = edge::next(&grid, &of_limit, &answers(trials, ProbeStage::Limit, of_heap, of_limit_room));
     standing.limit_step = Some(step);
-    let Step::Found { value, .. } = step else { return standing };
-    if course.warm && course.prove.is_none() {
-        let grid = warm_grid(course, trials, value, heap, grain);
-        let patience = patience(course, course.proofs.min(WARM_PROOFS));
+    let EdgeStep::Found { value, .. } = step else { return standing };
+    if spec.warm && spec.prove.is_none() {
+        let grid = warm_grid(spec, trials, value, heap, grain);
+        let patience = patience(spec, spec.proofs.min(WARM_PROOFS));
         standing.warm_step = Some(edge::next(&grid, &patience, &answers(trials, ProbeStage::Warm, of_heap, |_| None)));
     }
     standing
 }
 
-fn patience(course: &Course, proofs: u32) -> Patience {
-    Patience { proofs, answers_max: course.trials_max, first_stride: LIMIT_STRIDE }
+fn patience(spec: &SearchSpec, proofs: u32) -> Patience {
+    Patience { proofs, answers_max: spec.trials_max, first_stride: LIMIT_STRIDE }
 }
 
 /// How often a limit failed because the heap was too small, with this direct memory: the next larger one is tried then.
@@ -202,14 +202,14 @@ fn too_small(trials: &[Trial], direct: Option<u64>) -> u64 {
     counted(trials, ProbeStage::Limit).filter(fails).count() as u64
 }
 
-/// Where the limit may be: what the heap's own trial held, where there is one; else what the trial shows in which
+/// Guesses of the limit: the memory of the heap's own trial, where there is one; else that of the trial in which
 /// memory was no concern. The first guess is the best one, the others are those of searches that earlier releases made.
-fn limit_guesses(course: &Course, needs: &Needs, heap: Option<u64>, shown: Option<Needs>) -> Vec<u64> {
-    match (shown, course.prove) {
+fn limit_guesses(spec: &SearchSpec, needs: &Needs, heap: Option<u64>, shown: Option<Needs>) -> Vec<u64> {
+    match (shown, spec.prove) {
         (_, Some(only)) => vec![only],
         (Some(shown), _) => vec![shown.limit_guess(None)],
-        (None, _) if course.unknowns == Unknowns::AsIs => {
-            vec![needs.limit_guess_as_is(course.ram_share), needs.limit_guess(None)]
+        (None, _) if spec.unknowns == Unknowns::AsIs => {
+            vec![needs.limit_guess_as_is(spec.ram_share), needs.limit_guess(None)]
         }
         (None, _) => vec![needs.limit_guess(heap)],
     }
@@ -217,31 +217,31 @@ fn limit_guesses(course: &Course, needs: &Needs, heap: Option<u64>, shown: Optio
 
 /// Limits are multiples of so many bytes, so that two that are asked are two that are set: as the first trial has seen.
 /// The one limit that is to be proved is asked as it is, and set below.
-fn grain(course: &Course, reference: &Trial) -> u64 {
+fn grain(spec: &SearchSpec, reference: &Trial) -> u64 {
     let cgroup = reference.cgroup.unwrap_or_default();
-    cgroup.grain_bytes.filter(|_| course.prove.is_none()).unwrap_or_default().max(cgroup.page())
+    cgroup.grain_bytes.filter(|_| spec.prove.is_none()).unwrap_or_default().max(cgroup.page())
 }
 
 /// The limits that may be asked, a step apart. They begin with a guess, or with what was asked first where no guess is
 /// that: limits that were asked are always among them.
-fn limit_grid(course: &Course, guesses: &[u64], asked: Option<u64>, grain: u64) -> Grid {
-    let (low, high) = course.prove.map_or((limit_min(course), course.limit_max), |only| (only, only));
-    let from = |start: u64| Grid::by_ratio(start, low, high - high % grain, 1.0 + course.step, grain);
+fn limit_grid(spec: &SearchSpec, guesses: &[u64], asked: Option<u64>, grain: u64) -> Grid {
+    let (low, high) = spec.prove.map_or((limit_min(spec), spec.limit_max), |only| (only, only));
+    let from = |start: u64| Grid::by_ratio(start, low, high - high % grain, 1.0 + spec.step, grain);
     let began = |grid: &Grid| asked.is_none_or(|asked| grid.value(0) == asked);
     let fallback = asked.or(guesses.first().copied()).unwrap_or(high);
     guesses.iter().map(|guess| from(*guess)).find(began).unwrap_or_else(|| from(fallback))
 }
 
 /// Without file pages to pay for, what is left is the rest. No warm line lies above the cold one.
-fn warm_grid(course: &Course, trials: &[Trial], line: u64, heap: Option<u64>, grain: u64) -> Grid {
+fn warm_grid(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Option<u64>, grain: u64) -> Grid {
     let at_line = counted(trials, ProbeStage::Limit)
         .filter(|(trial, probe)| trial.limit_bytes == Some(line) && probe.heap_bytes == heap);
     let anon = at_line.filter_map(|(trial, _)| trial.cgroup?.anon_peak_bytes).max().unwrap_or(line);
-    Grid::by_ratio(anon.min(line), limit_min(course), line, 1.0 + course.step, grain)
+    Grid::by_ratio(anon.min(line), limit_min(spec), line, 1.0 + spec.step, grain)
 }
 
-fn limit_min(course: &Course) -> u64 {
-    course.limit_min.unwrap_or(LIMIT_MIN)
+fn limit_min(spec: &SearchSpec) -> u64 {
+    spec.limit_min.unwrap_or(LIMIT_MIN)
 }
 
 #[cfg(test)]

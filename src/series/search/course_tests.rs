@@ -20,7 +20,7 @@ struct Server {
     file: u64,
     /// The part of them that it cannot do without.
     hot: f64,
-    /// What its heap grows to where nothing bounds it.
+    /// The size that its heap grows to where nothing bounds it.
     greed: u64,
     /// Direct memory, part of `native`.
     direct: u64,
@@ -89,7 +89,7 @@ impl Server {
     }
 }
 
-const COURSE: Course = Course {
+const COURSE: SearchSpec = SearchSpec {
     unknowns: Unknowns::HeapAndLimit,
     step: 0.02,
     proofs: 5,
@@ -104,9 +104,9 @@ const COURSE: Course = Course {
     ram_share: 0.25,
 };
 
-fn search(course: &Course, server: &Server) -> Vec<Trial> {
+fn search(spec: &SearchSpec, server: &Server) -> Vec<Trial> {
     let mut trials = Vec::new();
-    while let Move::Try(attempt) = next(course, &trials) {
+    while let Move::Try(attempt) = next(spec, &trials) {
         assert!(trials.len() < 60, "it never ends");
         trials.push(server.trial(&attempt));
     }
@@ -134,10 +134,10 @@ fn heap_and_limit_are_found_with_few_trials() {
 #[test]
 fn a_heap_that_is_given_is_not_searched() {
     let of = Server { greed: 64 * MIB, ..server() };
-    let course = Course { unknowns: Unknowns::Limit, ..COURSE };
-    let trials = search(&course, &of);
+    let spec = SearchSpec { unknowns: Unknowns::Limit, ..COURSE };
+    let trials = search(&spec, &of);
     assert!(trials.iter().all(|trial| trial.probe.as_ref().unwrap().heap_bytes.is_none()));
-    let line = conclude(&course, &Find::default(), &trials).line.unwrap();
+    let line = conclude(&spec, &Find::default(), &trials).line.unwrap();
     let truth = of.native + of.greed + (of.file as f64 * of.hot) as u64;
     assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?}");
     assert!(trials.len() <= 12, "{}", trials.len());
@@ -154,8 +154,8 @@ fn a_small_heap_takes_no_direct_memory_away() {
 
 #[test]
 fn a_warm_host_needs_less() {
-    let course = Course { warm: true, ..COURSE };
-    let record = conclude(&course, &Find::default(), &search(&course, &server()));
+    let spec = SearchSpec { warm: true, ..COURSE };
+    let record = conclude(&spec, &Find::default(), &search(&spec, &server()));
     let (cold, warm) = (record.line.unwrap(), record.warm.unwrap());
     assert!(warm.limit_bytes < cold.limit_bytes && warm.limit_bytes >= 60 * MIB + cold.heap_bytes.unwrap());
     assert_eq!(warm.held, 2);
@@ -172,8 +172,8 @@ fn a_server_that_does_not_even_hold_without_a_limit_is_asked_once() {
 
 #[test]
 fn the_lower_bound_is_said_to_be_one() {
-    let course = Course { limit_min: Some(512 * MIB), ..COURSE };
-    let record = conclude(&course, &Find::default(), &search(&course, &server()));
+    let spec = SearchSpec { limit_min: Some(512 * MIB), ..COURSE };
+    let record = conclude(&spec, &Find::default(), &search(&spec, &server()));
     assert_eq!(record.outcome, crate::record::FindOutcome::AtLowerBound);
     assert_eq!(record.line.unwrap().below_bytes, None);
 }
@@ -183,9 +183,9 @@ fn one_limit_is_proved_or_refuted() {
     let of = Server { greed: 64 * MIB, ..server() };
     let truth = of.native + of.greed + (of.file as f64 * of.hot) as u64;
     let outcome = |limit| {
-        let course = Course { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE };
-        let trials = search(&course, &of);
-        (trials.len(), conclude(&course, &Find::default(), &trials).outcome)
+        let spec = SearchSpec { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE };
+        let trials = search(&spec, &of);
+        (trials.len(), conclude(&spec, &Find::default(), &trials).outcome)
     };
     assert_eq!(outcome(truth + MIB), (6, crate::record::FindOutcome::AtLowerBound));
     assert_eq!(outcome(truth - MIB), (2, crate::record::FindOutcome::Never));
@@ -194,14 +194,14 @@ fn one_limit_is_proved_or_refuted() {
 #[test]
 fn the_highest_rate_of_a_limit_is_found() {
     let of = Server { greed: 64 * MIB, ..server() };
-    let course = Course { unknowns: Unknowns::Rate, rate_per_s: Some(200.0), limit_max: 256 * MIB, ..COURSE };
-    let trials = search(&course, &of);
-    let rate = conclude(&course, &Find::default(), &trials).rate.unwrap();
+    let spec = SearchSpec { unknowns: Unknowns::Rate, rate_per_s: Some(200.0), limit_max: 256 * MIB, ..COURSE };
+    let trials = search(&spec, &of);
+    let rate = conclude(&spec, &Find::default(), &trials).rate.unwrap();
     assert!(rate.rate_per_s <= RATE_MAX && rate.rate_per_s >= RATE_MAX / 1.021, "{rate:?}");
     assert!(rate.above_per_s.unwrap() > RATE_MAX && rate.held == 5 && trials.len() <= 20, "{rate:?} {}", trials.len());
     // With a limit that is too small, no rate holds.
-    let course = Course { limit_max: 64 * MIB, ..course };
-    let found = conclude(&course, &Find::default(), &search(&course, &of));
+    let spec = SearchSpec { limit_max: 64 * MIB, ..spec };
+    let found = conclude(&spec, &Find::default(), &search(&spec, &of));
     assert_eq!((found.outcome, found.rate), (crate::record::FindOutcome::Never, None));
 }
 
@@ -226,9 +226,9 @@ proptest! {
             greed: (live * 5 / 4 + 1) * garbage * MIB,
             direct: 0,
         };
-        let course = Course { limit_max: 8192 * MIB, ..COURSE };
-        let trials = search(&course, &of);
-        let line = conclude(&course, &Find::default(), &trials).line.unwrap();
+        let spec = SearchSpec { limit_max: 8192 * MIB, ..COURSE };
+        let trials = search(&spec, &of);
+        let line = conclude(&spec, &Find::default(), &trials).line.unwrap();
         let heap = line.heap_bytes.unwrap();
         let truth = of.native + heap.min(of.greed) + (of.file as f64 * of.hot) as u64;
         prop_assert!(heap >= of.heap_min() && line.limit_bytes >= truth);

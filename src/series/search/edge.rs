@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// failure was a mishap.
 const ZONE: i32 = 4;
 
-/// What was asked, and whether it held.
+/// A value that was tried, and whether it held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     /// A value of the grid, in bytes.
@@ -39,14 +39,14 @@ pub struct Patience {
     pub first_stride: i32,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum EdgeStep {
     /// Try this value, in bytes.
     Probe {
         /// The value.
         value: u64,
-        /// What for.
+        /// The purpose.
         stage: Stage,
     },
     /// Found: this value held `held` times in a row; `below`, the next smaller one, failed.
@@ -72,7 +72,7 @@ pub enum Step {
     },
 }
 
-/// What a question is for.
+/// The purpose of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// To find one value that holds and one that fails.
@@ -85,7 +85,7 @@ pub enum Stage {
     Recheck,
 }
 
-/// What is known of one value.
+/// The answers of one value.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     held: u32,
@@ -117,18 +117,18 @@ impl Seen {
     }
 }
 
-/// What to do next, after these answers in the order in which they came.
-pub fn next(grid: &Grid, patience: &Patience, answers: &[Answer]) -> Step {
+/// The next step, after these answers in the order in which they came.
+pub fn next(grid: &Grid, patience: &Patience, answers: &[Answer]) -> EdgeStep {
     let seen = seen(grid, answers);
     let floor = floor(&seen);
     let held = seen.iter().find(|(number, of)| Some(**number) > floor && of.held > 0).map(|(number, _)| *number);
     let step = match (floor, held) {
-        (Some(floor), None) if floor >= grid.high() => return Step::Never { value: grid.value(grid.high()) },
+        (Some(floor), None) if floor >= grid.high() => return EdgeStep::Never { value: grid.value(grid.high()) },
         _ => question(grid, patience, &seen, floor, held),
     };
     match step {
-        Step::Probe { .. } if answers.len() as u32 >= patience.answers_max => {
-            Step::GivenUp { held: held.map(|number| grid.value(number)) }
+        EdgeStep::Probe { .. } if answers.len() as u32 >= patience.answers_max => {
+            EdgeStep::GivenUp { held: held.map(|number| grid.value(number)) }
         }
         step => step,
     }
@@ -165,8 +165,9 @@ fn question(
     seen: &BTreeMap<i32, Seen>,
     floor: Option<i32>,
     held: Option<i32>,
-) -> Step {
-    let probe = |number: i32, stage| Step::Probe { value: grid.value(number.clamp(grid.low(), grid.high())), stage };
+) -> EdgeStep {
+    let probe =
+        |number: i32, stage| EdgeStep::Probe { value: grid.value(number.clamp(grid.low(), grid.high())), stage };
     let doubtful =
         |(number, of): &(&i32, &Seen)| of.is_open() || of.failed == 1 && of.held == 0 && Some(**number) > floor;
     if let Some((number, _)) = seen.iter().find(doubtful) {
@@ -207,7 +208,7 @@ fn question(
             probe(if at_edge { floor + 1 } else { floor + (held - floor) / 2 }, Stage::Bisect)
         }
         (_, Some(held)) => match seen[&held].row {
-            row if row >= patience.proofs.max(1) => Step::Found {
+            row if row >= patience.proofs.max(1) => EdgeStep::Found {
                 value: grid.value(held),
                 held: row,
                 proof: proof(grid, seen, held),
@@ -218,7 +219,7 @@ fn question(
     }
 }
 
-/// What was asked of a value that was found. The answer that chose it out of several is no proof of it. Each smaller
+/// The answers of a value that was found. The answer that chose it out of several is no proof of it. Each smaller
 /// value that held once was the smallest that held for a while, and failed as a candidate.
 fn proof(grid: &Grid, seen: &BTreeMap<i32, Seen>, found: i32) -> ProofRecord {
     let of = &seen[&found];

@@ -21,11 +21,11 @@ fn grid(guess_mib: f64) -> Grid {
 }
 
 /// Searches to the end; a function may look at how many were asked before.
-fn search(grid: &Grid, mut holds: impl FnMut(f64, usize) -> bool) -> (Step, Vec<Answer>) {
+fn search(grid: &Grid, mut holds: impl FnMut(f64, usize) -> bool) -> (EdgeStep, Vec<Answer>) {
     let mut answers = Vec::new();
     loop {
         match next(grid, &PATIENCE, &answers) {
-            Step::Probe { value, .. } => {
+            EdgeStep::Probe { value, .. } => {
                 let held = holds(value as f64 / MIB, answers.len());
                 answers.push(Answer { value, held, strained: false, room: None });
             }
@@ -36,11 +36,11 @@ fn search(grid: &Grid, mut holds: impl FnMut(f64, usize) -> bool) -> (Step, Vec<
 }
 
 /// The same, of a server that shows when memory is short: in each failure, and up to 4 % above the edge.
-fn search_of_a_telling_one(grid: &Grid, edge: f64, mut holds: impl FnMut(f64) -> bool) -> (Step, Vec<Answer>) {
+fn search_of_a_telling_one(grid: &Grid, edge: f64, mut holds: impl FnMut(f64) -> bool) -> (EdgeStep, Vec<Answer>) {
     let mut answers = Vec::new();
     loop {
         match next(grid, &PATIENCE, &answers) {
-            Step::Probe { value, .. } => {
+            EdgeStep::Probe { value, .. } => {
                 let mib = value as f64 / MIB;
                 let held = holds(mib);
                 let room = (held && mib < edge * 1.04).then_some(1);
@@ -52,8 +52,8 @@ fn search_of_a_telling_one(grid: &Grid, edge: f64, mut holds: impl FnMut(f64) ->
     }
 }
 
-fn found_mib(step: Step) -> f64 {
-    let Step::Found { value, held, below, .. } = step else { panic!("{step:?}") };
+fn found_mib(step: EdgeStep) -> f64 {
+    let EdgeStep::Found { value, held, below, .. } = step else { panic!("{step:?}") };
     assert!(held >= 5 && below.is_none_or(|below| below < value));
     value as f64 / MIB
 }
@@ -74,10 +74,10 @@ fn a_step_is_found_within_a_step_of_the_grid() {
 #[test]
 fn what_never_holds_and_what_always_holds_ends_at_a_bound() {
     let (step, answers) = search(&grid(100.0), |_, _| false);
-    assert!(matches!(step, Step::Never { value } if value > 1000 << 20), "{step:?}");
+    assert!(matches!(step, EdgeStep::Never { value } if value > 1000 << 20), "{step:?}");
     assert!(answers.len() < 10, "{answers:?}");
     let (step, answers) = search(&grid(100.0), |_, _| true);
-    let Step::Found { value, below: None, .. } = step else { panic!("{step:?}") };
+    let EdgeStep::Found { value, below: None, .. } = step else { panic!("{step:?}") };
     assert!(value < 17 << 20 && answers.len() < 15, "{answers:?}");
 }
 
@@ -112,7 +112,7 @@ fn a_search_goes_on_where_it_was_left() {
     let (end, answers) = search(&grid(120.0), |mib, _| mib >= 97.0);
     for known in 0..=answers.len() {
         match next(&grid(120.0), &PATIENCE, &answers[..known]) {
-            Step::Probe { value, .. } => assert_eq!(Some(value), answers.get(known).map(|answer| answer.value)),
+            EdgeStep::Probe { value, .. } => assert_eq!(Some(value), answers.get(known).map(|answer| answer.value)),
             step => assert_eq!((step, known), (end, answers.len())),
         }
     }
@@ -178,10 +178,10 @@ fn what_failed_for_want_of_memory_is_refuted_at_once() {
             room: None,
         })
         .into();
-    assert!(matches!(next(&grid, &PATIENCE, &answers), Step::Probe { stage: Stage::Prove, .. }));
+    assert!(matches!(next(&grid, &PATIENCE, &answers), EdgeStep::Probe { stage: Stage::Prove, .. }));
     // Without a trace of it, the failure is asked about again.
     let silent: Vec<Answer> = answers.iter().map(|answer| Answer { strained: false, ..*answer }).collect();
-    assert!(matches!(next(&grid, &PATIENCE, &silent), Step::Probe { stage: Stage::Recheck, .. }));
+    assert!(matches!(next(&grid, &PATIENCE, &silent), EdgeStep::Probe { stage: Stage::Recheck, .. }));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_mishap_counts_among_what_was_tried() {
     let mut answers = vec![answer(-4, true), answer(-5, false), answer(-5, false), answer(1, false)];
     answers.extend((0..5).map(|_| answer(1, true)));
     answers.extend((0..5).map(|_| answer(-4, true)));
-    let Step::Found { value, held, proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
+    let EdgeStep::Found { value, held, proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
     assert_eq!((value, held), (grid.value(-4), 6));
     assert_eq!(proof, ProofRecord { tried: 6, choosing: 1, candidates: 1 });
     // The value that is found failed once itself, between values whose failures stand.
@@ -201,13 +201,13 @@ fn a_mishap_counts_among_what_was_tried() {
     answers.extend((0..2).map(|_| answer(-4, false)));
     answers.extend((-3..=0).flat_map(|number| [answer(number, false), answer(number, false)]));
     answers.extend((0..3).map(|_| answer(1, true)));
-    let Step::Found { value, held, proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
+    let EdgeStep::Found { value, held, proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
     assert_eq!((value, held), (grid.value(1), 5));
     assert_eq!(proof, ProofRecord { tried: 6, choosing: 1, candidates: 2 }, "five of six, after -4 was refuted");
     // One limit was given: no answer chose it.
     let grid = Grid::by_amount(100, 100, 100, 1);
     let answers: Vec<Answer> = (0..5).map(|_| answer(0, true)).map(|of| Answer { value: 100, ..of }).collect();
-    let Step::Found { proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
+    let EdgeStep::Found { proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
     assert_eq!(proof, ProofRecord { tried: 5, choosing: 0, candidates: 1 });
 }
 
@@ -219,7 +219,7 @@ proptest! {
         let (step, answers) = search(&grid, |_, _| chances.next() < chance);
         let bounds = grid.value(grid.low())..=grid.value(grid.high());
         prop_assert!(answers.iter().all(|answer| bounds.contains(&answer.value)));
-        if let Step::Found { value, held, .. } = step {
+        if let EdgeStep::Found { value, held, .. } = step {
             let last: Vec<bool> =
                 answers.iter().rev().filter(|answer| answer.value == value).map(|answer| answer.held).collect();
             prop_assert!(last.iter().take(held as usize).all(|held| *held) && last.len() >= 5);
@@ -243,15 +243,15 @@ proptest! {
 
 /// What is asked in a whole search, as numbers of the grid: `B` to bracket, `S` to bisect, `P` to prove, `R` once more;
 /// `+` held, `-` failed, `!` failed or held with memory short.
-fn course(patience: &Patience, mut holds: impl FnMut(i32, usize) -> (bool, bool)) -> String {
+fn spec(patience: &Patience, mut holds: impl FnMut(i32, usize) -> (bool, bool)) -> String {
     let grid = Grid::by_amount(100, 90, 124, 1);
     let (mut answers, mut text) = (Vec::new(), String::new());
     loop {
         let (value, letter) = match next(&grid, patience, &answers) {
-            Step::Probe { value, stage: Stage::Bracket } => (value, 'B'),
-            Step::Probe { value, stage: Stage::Bisect } => (value, 'S'),
-            Step::Probe { value, stage: Stage::Prove } => (value, 'P'),
-            Step::Probe { value, stage: Stage::Recheck } => (value, 'R'),
+            EdgeStep::Probe { value, stage: Stage::Bracket } => (value, 'B'),
+            EdgeStep::Probe { value, stage: Stage::Bisect } => (value, 'S'),
+            EdgeStep::Probe { value, stage: Stage::Prove } => (value, 'P'),
+            EdgeStep::Probe { value, stage: Stage::Recheck } => (value, 'R'),
             step => return format!("{text}=> {step:?}"),
         };
         let number = grid.number(value);
@@ -269,13 +269,13 @@ fn courses_of_searches() {
     let patience = Patience { proofs: 3, answers_max: 30, first_stride: 2 };
     let mut text = String::new();
     for edge in -11..=25 {
-        let plain = course(&patience, |number, _| (number >= edge, false));
-        let telling = course(&patience, |number, _| (number >= edge, number < edge + 2));
+        let plain = spec(&patience, |number, _| (number >= edge, false));
+        let telling = spec(&patience, |number, _| (number >= edge, number < edge + 2));
         text.push_str(&format!("edge {edge}\n  plain: {plain}\n  telling: {telling}\n"));
     }
     for slip in 0..10 {
         let of = |edge: i32, strained: bool| {
-            course(&patience, |number, asked| {
+            spec(&patience, |number, asked| {
                 let held = number >= edge && asked != slip;
                 (held, strained && !held)
             })
@@ -290,14 +290,14 @@ fn courses_of_searches() {
     for seed in 1..=12 {
         let mut chances = Chances(SplitMix64::new(seed));
         // Between the numbers 2 and 7 chance decides.
-        let zone = course(&patience, |number, _| (f64::from(number - 2) > 5.0 * chances.next(), false));
+        let zone = spec(&patience, |number, _| (f64::from(number - 2) > 5.0 * chances.next(), false));
         text.push_str(&format!("a random zone, seed {seed}\n  {zone}\n"));
     }
     for answers_max in [0, 1, 4, 7] {
-        let bounded = course(&Patience { answers_max, ..patience }, |number, _| (number >= 5, false));
+        let bounded = spec(&Patience { answers_max, ..patience }, |number, _| (number >= 5, false));
         text.push_str(&format!("at most {answers_max} answers\n  {bounded}\n"));
     }
     let hasty = Patience { proofs: 0, first_stride: 0, ..patience };
-    text.push_str(&format!("no proofs, no stride\n  {}\n", course(&hasty, |number, _| (number >= 5, false))));
+    text.push_str(&format!("no proofs, no stride\n  {}\n", spec(&hasty, |number, _| (number >= 5, false))));
     insta::assert_snapshot!(text);
 }

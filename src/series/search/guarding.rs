@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// So many times as long as where memory was no concern: no target is met after that.
 const LONGER: f64 = 4.0;
-/// What is added, so that short phases have time to stumble.
+/// Added to each bound, so that short phases have time to stumble.
 const LONGER_S: f64 = 5.0;
 /// The share of the offered rate below which an open model is not given time to recover.
 const OPEN_RATE_SHARE: f64 = 0.5;
@@ -24,7 +24,7 @@ const START_MIN: Duration = Duration::from_secs(10);
 const START_ALONE_LONGER: f64 = 3.0;
 const START_ALONE_MIN: Duration = Duration::from_secs(5);
 
-/// What ends a trial with this load early.
+/// The guard that ends a trial with this load early.
 pub(super) fn guard(load: &LoadPlan, target: &[Budget], reference: &Trial) -> Guard {
     let phases = load.iter().filter(|phase| phase.kind.works());
     let same = |name: &str| reference.phases.iter().find(|phase| phase.name == name);

@@ -3,11 +3,11 @@
 //! starts without load, until the smallest is known that it starts with; only then the load is sent again.
 
 use super::answers::{answers, counted};
-use super::bounds::Course;
 use super::cause::{collects, is_short};
-use super::edge::{self, Answer, Patience, Step};
+use super::edge::{self, Answer, EdgeStep, Patience};
 use super::grid::Grid;
 use super::needs::Needs;
+use super::spec::SearchSpec;
 use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{FailureCause, ProbeRecord, ProbeStage, ProbeVerdict, Trial};
 use crate::units::MIB;
@@ -26,8 +26,8 @@ const START_STRIDE: i32 = 4;
 /// How far the search for the heap has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct HeapStanding {
-    /// What comes next, or what was found.
-    pub(super) step: Step,
+    /// The next step, or the result.
+    pub(super) step: EdgeStep,
     /// Whether what comes next is a start without load.
     pub(super) alone: bool,
     /// The direct memory that goes with the heap.
@@ -36,23 +36,23 @@ pub(super) struct HeapStanding {
     pub(super) unit: u64,
 }
 
-/// Where the search for the heap stands after these trials.
-pub(super) fn heap_standing(course: &Course, trials: &[Trial], needs: &Needs) -> HeapStanding {
-    let unit = heap_unit(course, needs);
-    let direct = direct(course, trials, needs);
+/// The state of the search for the heap after these trials.
+pub(super) fn heap_standing(spec: &SearchSpec, trials: &[Trial], needs: &Needs) -> HeapStanding {
+    let unit = heap_unit(spec, needs);
+    let direct = direct(spec, trials, needs);
     let standing = |step, alone| HeapStanding { step, alone, direct, unit };
-    let grid = Grid::by_amount(needs.heap_guess(), HEAP_MIN, course.limit_max, unit);
+    let grid = Grid::by_amount(needs.heap_guess(), HEAP_MIN, spec.limit_max, unit);
     let patience = Patience { proofs: HEAP_PROOFS, answers_max: HEAP_ANSWERS_MAX, first_stride: HEAP_STRIDE };
     let of_direct = |_: &Trial, probe: &ProbeRecord| probe.heap_bytes.filter(|_| probe.direct_bytes == direct);
     let loaded = answers(trials, ProbeStage::Heap, of_direct, |_| None);
-    if !course.starts_alone || !counted(trials, ProbeStage::Heap).any(|(trial, _)| trial.ready_s.is_none()) {
+    if !spec.starts_alone || !counted(trials, ProbeStage::Heap).any(|(trial, _)| trial.ready_s.is_none()) {
         return standing(edge::next(&grid, &patience, &loaded), false);
     }
     let patience = Patience { first_stride: START_STRIDE, ..patience };
     match edge::next(&grid, &patience, &starts(trials)) {
         // No heap below starts at all: the load is sent to it and to larger ones.
-        Step::Found { value, .. } => {
-            let grid = Grid::by_amount(value, value, course.limit_max, unit);
+        EdgeStep::Found { value, .. } => {
+            let grid = Grid::by_amount(value, value, spec.limit_max, unit);
             let at_least: Vec<Answer> = loaded.into_iter().filter(|answer| answer.value >= value).collect();
             standing(edge::next(&grid, &patience, &at_least), false)
         }
@@ -75,25 +75,25 @@ fn starts(trials: &[Trial]) -> Vec<Answer> {
 }
 
 /// A step of the heap is about as large as one of the limit: finer would be lost in it.
-fn heap_unit(course: &Course, needs: &Needs) -> u64 {
+fn heap_unit(spec: &SearchSpec, needs: &Needs) -> u64 {
     let limit = needs.limit_guess(Some(needs.heap_guess())) as f64;
-    ((limit * course.step / MIB as f64).floor() as u64).max(1) * MIB
+    ((limit * spec.step / MIB as f64).floor() as u64).max(1) * MIB
 }
 
 /// The direct memory to give beside the heap; `None` leaves it to the JVM. HotSpot allows as much of it as heap unless
 /// it was told otherwise, so a small heap takes away direct memory, too. Where a collection leaves more direct memory
 /// than that, it has a ceiling of its own from the first heap on, the smallest first. The ceiling rises when a trial
 /// wants it; one that the configuration gives is left alone.
-fn direct(course: &Course, trials: &[Trial], needs: &Needs) -> Option<u64> {
+fn direct(spec: &SearchSpec, trials: &[Trial], needs: &Needs) -> Option<u64> {
     let ceilings = needs.direct_ceilings();
-    let lacks = |least: &u64| !course.direct_given && *least > needs.heap_guess();
+    let lacks = |least: &u64| !spec.direct_given && *least > needs.heap_guess();
     let mut given = ceilings.first().copied().filter(lacks);
     let of_heap = |probe: &ProbeRecord| matches!(probe.stage, ProbeStage::Heap | ProbeStage::Limit);
     let counts = |probe: &ProbeRecord| of_heap(probe) && probe.verdict != ProbeVerdict::Discarded;
     for trial in trials {
         let Some(probe) = trial.probe.as_ref().filter(|probe| counts(probe)) else { continue };
         given = probe.direct_bytes;
-        if !course.direct_given && wants_direct(trial, probe, ceilings.last().copied()) {
+        if !spec.direct_given && wants_direct(trial, probe, ceilings.last().copied()) {
             let was = given.or(probe.heap_bytes).unwrap_or(0);
             let all = [needs.direct_max()];
             given = ceilings.iter().chain(&all).copied().find(|ceiling| *ceiling > was).or(given);

@@ -1,21 +1,21 @@
-//! What a trial needed, by what it held: from it, the first guess of heap and limit.
+//! The needs of a trial by its memory: from them, the first guess of heap and limit.
 
 use super::rules::{for_heap, heap_by};
 use crate::owner::is_heap;
 use crate::record::Trial;
 use crate::units::MIB;
 
-/// Of the file pages that are mapped, so many are needed to go on with where little is read ahead: the rest is dropped
+/// The share of mapped file pages that is needed to go on where little is read ahead: the rest is dropped
 /// and read again.
 const FILE_SHARE_MIN: f64 = 0.3;
 /// Each doubling of what is read ahead takes so many more: each page read again brings others, which push out others.
 const FILE_SHARE_PER_DOUBLING: f64 = 0.15;
-/// What Linux reads ahead unless it was told otherwise, in bytes.
+/// The usual read-ahead of Linux, in bytes.
 const READ_AHEAD_USUAL: f64 = 131_072.0;
-/// Where it is not known how far is read ahead.
+/// The read-ahead that is taken where it is unknown.
 const FILE_SHARE_UNKNOWN: f64 = 0.6;
 
-/// What is added to the direct memory that a collection leaves, for what requests hold meanwhile: a quarter, and
+/// Added to the direct memory that a collection leaves, for the requests under way: a quarter, and
 /// 4 MiB.
 const DIRECT_ROOM: f64 = 1.25;
 const DIRECT_ROOM_MIB: u64 = 4;
@@ -29,7 +29,7 @@ const HEAP_GROWN: u64 = 2;
 /// Each halves at least what is left to the limit at which such a heap fits.
 const APPROACHES: u32 = 8;
 
-/// What a trial held at most, in bytes.
+/// The most that a trial held, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Needs {
     /// Reachable after a full collection.
@@ -49,7 +49,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Of a trial in a cgroup of its own; `None` where it was not weighed at all.
+    /// The needs of a trial in a cgroup of its own; `None` where it was not weighed at all.
     pub fn of(trial: &Trial) -> Option<Self> {
         let cgroup = trial.cgroup?;
         let last = trial.marks.iter().rev().find(|mark| mark.name == "loaded").or(trial.marks.last());
@@ -67,7 +67,7 @@ impl Needs {
         Some(Self { live, heap, anon, file, file_share: file_share(read_ahead), direct_live, direct_most })
     }
 
-    /// Where to begin with the heap: what is live, and 1 to 2 MiB to make garbage in.
+    /// The first guess of the heap: the live set, and 1 to 2 MiB to make garbage in.
     pub fn heap_guess(&self) -> u64 {
         let live = self.live.unwrap_or(self.heap / 2);
         (live.div_ceil(MIB) + 1) * MIB
@@ -98,7 +98,7 @@ impl Needs {
         }
     }
 
-    /// Where to begin with the limit where the JVM chooses the heap by it, and takes this share of a large one: what is
+    /// The first guess of the limit where the JVM chooses the heap by it, and takes this share of a large one: what is
     /// live with as much again, for a heap that may grow is not full of what is live, and no limit by which the JVM
     /// would choose too small a heap.
     pub fn limit_guess_as_is(&self, share: f64) -> u64 {
@@ -109,7 +109,7 @@ impl Needs {
         (0..APPROACHES).fold(self.limit_guess(Some(heap)).max(least), nearer)
     }
 
-    /// Where to begin with the limit, with a heap of this size in place of the one it had.
+    /// The first guess of the limit, with a heap of this size in place of the one it had.
     pub fn limit_guess(&self, heap: Option<u64>) -> u64 {
         let anon = match heap {
             Some(heap) => self.anon.saturating_sub(self.heap) + heap,

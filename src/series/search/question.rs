@@ -1,7 +1,7 @@
-//! What a search is asked: what varies, within which bounds, to which target; and what it has found.
+//! The request of a search: its unknowns, its bounds, its target; and the record of its result.
 
 use super::rules::DEFAULT_SHARE;
-use super::{Course, conclude, rules};
+use super::{SearchSpec, conclude, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
 use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
@@ -17,7 +17,7 @@ const HEAP_BY_LIMIT: [&str; 3] = [RAM_PERCENTAGE, RAM_FRACTION, "-XX:MaxRAM="];
 /// The option by which a user has bounded direct memory.
 const DIRECT_GIVEN: &str = "-XX:MaxDirectMemorySize=";
 
-/// What is usual for the load: nearly all that is offered, and nothing wrong. A closed model varies by itself.
+/// The usual target of a load: nearly all that is offered, and nothing wrong. A closed model varies by itself.
 ///
 /// # Errors
 /// `Bug` where it cannot be parsed.
@@ -78,13 +78,13 @@ pub fn check(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// What a search has found, by its scenario and its trials alone.
+/// The record of a search, by its scenario and its trials alone.
 pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let configuration = scenario.configurations.first()?;
     let first = |of: &ProbeRecord| matches!(of.stage, ProbeStage::Reference | ProbeStage::Rate);
     let asked = trials.iter().find(|trial| trial.probe.as_ref().is_some_and(first))?;
-    let course = course(scenario, configuration, asked.limit_bytes?);
-    let mut record = conclude(&course, &scenario.find, trials);
+    let spec = spec(scenario, configuration, asked.limit_bytes?);
+    let mut record = conclude(&spec, &scenario.find, trials);
     let heap = record.line.as_ref().and_then(|line| line.heap_bytes);
     let direct = record.line.as_ref().and_then(|line| line.direct_bytes);
     let given = given(heap, direct).filter_map(|change| change.option());
@@ -99,9 +99,9 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
 }
 
 /// The course of a search of this configuration, where memory is no concern at `limit_max` bytes.
-pub(super) fn course(scenario: &Scenario, configuration: &Configuration, limit_max: u64) -> Course {
+pub(super) fn spec(scenario: &Scenario, configuration: &Configuration, limit_max: u64) -> SearchSpec {
     let find = &scenario.find;
-    Course {
+    SearchSpec {
         unknowns: unknowns(scenario, configuration),
         step: find.step,
         proofs: find.proofs,
@@ -125,7 +125,7 @@ fn starts_alone(scenario: &Scenario) -> bool {
     load.is_driven() && !load.has_own_work() && is_usual
 }
 
-/// Of a large limit, what the JVM takes as its heap: as the last option that is about it says.
+/// The share of a large limit that the JVM takes as its heap, by the last option that sets it.
 fn ram_share(scenario: &Scenario, configuration: &Configuration) -> f64 {
     let share = |word: &str| {
         let percent = word.strip_prefix(RAM_PERCENTAGE).and_then(|percent| percent.parse::<f64>().ok());
@@ -136,7 +136,7 @@ fn ram_share(scenario: &Scenario, configuration: &Configuration) -> f64 {
     shares.last().unwrap_or(DEFAULT_SHARE)
 }
 
-/// What a JVM is told, word by word, wherever it is said.
+/// All options of a JVM, word by word, from the command line, the image and the environment.
 fn words<'a>(scenario: &'a Scenario, configuration: &'a Configuration) -> impl Iterator<Item = &'a str> {
     let of_image = scenario.subject.image.iter().flat_map(|image| &image.heap_options);
     let values = scenario.subject.env.iter().chain(&configuration.env).flat_map(|(_, value)| value.split(' '));
@@ -144,7 +144,7 @@ fn words<'a>(scenario: &'a Scenario, configuration: &'a Configuration) -> impl I
     said.chain(values).chain(configuration.jvm.iter().map(String::as_str))
 }
 
-/// What varies: the heap only where there is one and nobody has chosen it.
+/// The unknowns: the heap only where there is one and the user has not chosen it.
 pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Unknowns {
     let begins = |beginnings: &[&str]| {
         words(scenario, configuration).any(|word| beginnings.iter().any(|beginning| word.starts_with(beginning)))
@@ -158,7 +158,7 @@ pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Un
     }
 }
 
-/// What the search itself gives a configuration.
+/// The changes that the search itself makes to a configuration.
 pub(super) fn given(heap: Option<u64>, direct: Option<u64>) -> impl Iterator<Item = Change> {
     let heap = heap.map(|heap| Change::HeapMax(Bytes(heap)));
     heap.into_iter().chain(direct.map(|direct| Change::DirectMax(Bytes(direct))))

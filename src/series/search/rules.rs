@@ -1,4 +1,4 @@
-//! What rules of thumb would have asked for: the JVM's own defaults and the formula of the buildpacks.
+//! The limits of rules of thumb: the JVM's own defaults and the formula of the buildpacks.
 
 use crate::record::{ClassesRecord, RuleRecord};
 use crate::units::{Bytes, MIB};
@@ -17,10 +17,10 @@ const SMALL_HEAP_SHARE: f64 = 0.50;
 const SMALL_MEMORY: u64 = 250 * MIB;
 /// `MaxRAMPercentage` by default.
 pub(super) const DEFAULT_SHARE: f64 = 0.25;
-/// What people set it to.
+/// The share that people usually set.
 const MOST_SHARE: f64 = 0.75;
 
-/// What each rule would need as a limit, so that the server gets the heap that was found to be enough, and no less than
+/// The limit by each rule, so that the server gets the heap that was found to be enough, and no less than
 /// the line.
 pub fn rules(heap: u64, line: u64, classes: Option<ClassesRecord>) -> Vec<RuleRecord> {
     let by_share = |name: &str, share: f64| RuleRecord {

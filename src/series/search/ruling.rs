@@ -1,4 +1,4 @@
-//! What a trial of a search counts for: that its target held, that it failed, or nothing. Pure.
+//! The ruling on a trial of a search: its target held, it failed, or it is discarded. Pure.
 
 use super::cause::{cause_of, is_disturbed};
 use crate::comparison::Judged;
@@ -12,11 +12,11 @@ pub(in crate::series) const DISCARDED_MAX: usize = 3;
 /// A cgroup whose charge came so near to its limit was full: the kernel frees some pages ahead.
 const FULL_SHARE: f64 = 0.98;
 
-/// What a trial counts for, and why.
+/// The verdict on a trial, with its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::series) struct Ruling {
     pub(in crate::series) verdict: ProbeVerdict,
-    /// What was missed, with the numbers; or why the trial is discarded.
+    /// The missed targets, with the numbers; or the reason why the trial is discarded.
     pub(in crate::series) why: Vec<String>,
     /// The numbers that were missed.
     pub(in crate::series) missed: Vec<Missed>,
@@ -39,7 +39,7 @@ impl Ruling {
             (Judged::Held, None) => {
                 return Self { verdict: ProbeVerdict::Holds, why: Vec::new(), missed: Vec::new(), cause: None };
             }
-            // What was not measured says nothing of the limit.
+            // A target that was not measured says nothing of the limit.
             (Judged::Unmeasured(why), _) => return Self::discard(vec![why]),
             (Judged::Ended(why), _) => (vec![why], trial.hopeless.clone().into_iter().collect()),
             (Judged::Missed(missed), _) => (missed.iter().map(|of| of.text.clone()).collect(), missed),
@@ -81,7 +81,7 @@ pub(in crate::series) fn discarded(trials: &[Trial]) -> usize {
     trials.iter().rev().take_while(is_discarded).count()
 }
 
-/// What was missed, and how many pages had to be read again where that is why.
+/// The missed targets, and the pages that had to be read again where that is the reason.
 fn with_refaults(mut why: Vec<String>, cause: FailureCause, trial: &Trial) -> Vec<String> {
     let pages = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults).max(1);
     if cause == FailureCause::FilePages {
@@ -151,7 +151,7 @@ mod tests {
         check(None, peak(20), true);
         check(None, peak(12), false);
         check(None, CgroupRecord::default(), false);
-        // What serves fills its cgroup with file pages, too.
+        // A server fills its cgroup with file pages, too.
         check(Some(1.0), peak(20), false);
     }
 }

@@ -1,15 +1,15 @@
 //! A search as a strategy: from what comes next to the plan of a trial, and from a trial to what it says.
 
 use super::guarding;
-use super::question::{course, given};
+use super::question::{given, spec};
 use super::ruling::{self, DISCARDED_MAX, Ruling};
-use super::{Attempt, Course, Move, Stage, next};
+use super::{Attempt, Move, SearchSpec, Stage, next};
 use crate::comparison::{self, Judged};
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, Trial};
 use crate::scenario::{Budget, Change, Configuration, LoadPlan, Look, Pages, Scenario, TrialPlan};
-use crate::series::{Made, Strategy};
+use crate::series::{Made, NextTrial, Strategy};
 use crate::units::{Bytes, Span};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 pub struct Search<'a> {
     scenario: &'a Scenario,
     configuration: &'a Configuration,
-    course: Course,
+    spec: SearchSpec,
 }
 
 impl<'a> Search<'a> {
@@ -31,7 +31,7 @@ impl<'a> Search<'a> {
     /// `Bug` where the scenario has no configuration.
     pub fn new(scenario: &'a Scenario, limit_max: u64) -> Result<Self> {
         let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;
-        Ok(Self { scenario, configuration, course: course(scenario, configuration, limit_max) })
+        Ok(Self { scenario, configuration, spec: spec(scenario, configuration, limit_max) })
     }
 
     /// The limit at which memory was no concern in a search that is gone on with.
@@ -65,7 +65,7 @@ impl<'a> Search<'a> {
                 _ => guarding::ready_within(usual, reference),
             });
         }
-        if let Some((rate, base)) = attempt.rate_per_s.zip(self.course.rate_per_s) {
+        if let Some((rate, base)) = attempt.rate_per_s.zip(self.spec.rate_per_s) {
             plan.load.scale(rate / base);
         }
         if let Some(reference) = reference(trials) {
@@ -74,7 +74,7 @@ impl<'a> Search<'a> {
         plan
     }
 
-    /// What must hold in a trial of this stage: of a start without load, that the subject became ready.
+    /// The target of a trial of this stage; a start without load has none but to become ready.
     fn target(&self, stage: ProbeStage) -> &[Budget] {
         if stage == ProbeStage::HeapStart { &[] } else { &self.scenario.find.target }
     }
@@ -109,32 +109,28 @@ impl<'a> Search<'a> {
 }
 
 impl Strategy for Search<'_> {
-    fn next(&self, trials: &[Trial]) -> Option<TrialPlan> {
-        match next(&self.course, trials) {
-            Move::Try(attempt) => Some(self.plan(&attempt, trials)),
-            Move::End => None,
-        }
-    }
-
-    fn judge(&self, before: &[Trial], made: &mut Made) {
-        let Move::Try(attempt) = next(&self.course, before) else { return };
-        let judged = comparison::judge_target(self.target(attempt.stage), &made.trial, reference(before));
-        let Ruling { verdict, why, missed, cause } =
-            Ruling::of(judged, &made.trial, ruling::discarded(before), made.shared_bytes);
-        made.trial.probe = Some(ProbeRecord {
-            stage: attempt.stage,
-            heap_bytes: attempt.heap,
-            direct_bytes: attempt.direct,
-            rate_per_s: attempt.rate_per_s,
-            pages: attempt.pages,
-            verdict,
-            why,
-            missed,
-            cause,
-            classes: made.classes,
-            read_ahead_bytes: made.read_ahead_bytes,
-            seconds: made.seconds,
-        });
+    fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>> {
+        let Move::Try(attempt) = next(&self.spec, trials) else { return None };
+        let judge = move |made: &mut Made| {
+            let judged = comparison::judge_target(self.target(attempt.stage), &made.trial, reference(trials));
+            let Ruling { verdict, why, missed, cause } =
+                Ruling::of(judged, &made.trial, ruling::discarded(trials), made.shared_bytes);
+            made.trial.probe = Some(ProbeRecord {
+                stage: attempt.stage,
+                heap_bytes: attempt.heap,
+                direct_bytes: attempt.direct,
+                rate_per_s: attempt.rate_per_s,
+                pages: attempt.pages,
+                verdict,
+                why,
+                missed,
+                cause,
+                classes: made.classes,
+                read_ahead_bytes: made.read_ahead_bytes,
+                seconds: made.seconds,
+            });
+        };
+        Some(NextTrial { plan: self.plan(&attempt, trials), judge: Box::new(judge) })
     }
 
     fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>> {

@@ -1,15 +1,14 @@
-//! What a tuning has found, by its scenario and its trials alone.
+//! The record of a tuning, by its scenario and its trials alone.
 
-use super::course::{Course, Finish};
 use super::outcome::{Means, Noise, Observed, counts, moment};
-use super::setting::Setting;
-use super::story::Story;
-use super::strategy::{Known, Next, Tuner};
+use super::scheduler::{Finish, Replayed, TuneStep};
+use super::setting::{Candidate, Setting};
+use super::strategy::{Tuner, rates};
 use crate::comparison;
 use crate::owner::{Owner, place};
 use crate::record::{
-    Better, ComparisonRecord, ConfirmationRecord, Fate, MetricRecord, NoiseRecord, OwnerBytes, OwnerGain, RemedyRecord,
-    SettingRecord, Trial, TuneOutcome, TuneRecord, TuneStage, Unit, ValueRecord,
+    Better, ComparisonRecord, Fate, MetricRecord, NoiseRecord, OwnerBytes, OwnerGain, RemedyRecord, SettingRecord,
+    Trial, TuneOutcome, TuneRecord, TuneStage, Unit, ValueRecord,
 };
 use crate::remedy::{Group, Offered};
 use crate::scenario::{Change, Compare, Scenario};
@@ -23,59 +22,52 @@ const COMPILED_AFTER_S: f64 = 60.0;
 /// An owner that changed by less is not shown, in bytes.
 const OWNER_MIN: f64 = 100.0 * 1024.0;
 
-/// What a tuning has found; `None` where there is no configuration.
+/// The record of a tuning; `None` where there is no configuration.
 pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<TuneRecord> {
     let tuner = Tuner::new(scenario).ok()?;
-    let known = tuner.known(trials);
-    let course = tuner.course(&known);
-    let mut story = Story::default();
-    let next = tuner.next_of(&known, &mut story);
-    let finish = match &next {
-        Next::End(finish) => Some(finish),
-        Next::Trial(_) => None,
-    };
-    let telling = Telling { scenario, trials, known: &known, course, story };
-    Some(telling.record(finish))
+    let offered = tuner.offered(trials);
+    let scheduler = tuner.scheduler(&offered, trials);
+    let replayed = scheduler.replay();
+    Some(Conclusion { scenario, trials, offered: &offered, outcomes: &scheduler.outcomes, replayed }.record())
 }
 
-struct Telling<'a> {
+struct Conclusion<'a> {
     scenario: &'a Scenario,
     trials: &'a [Trial],
-    known: &'a Known,
-    course: Course<'a>,
-    story: Story,
+    offered: &'a [Offered],
+    outcomes: &'a [Observed],
+    replayed: Replayed<'a>,
 }
 
-impl Telling<'_> {
-    fn record(&self, finish: Option<&Finish>) -> TuneRecord {
+impl Conclusion<'_> {
+    fn record(&self) -> TuneRecord {
         let tune = &self.scenario.tune;
-        let base = self.course.baseline().ok();
-        let outcome = self.outcome(finish);
-        let winner = match finish {
-            Some(Finish::Proved(winner)) => winner.clone(),
+        let outcome = self.outcome();
+        let winner = match &self.replayed.step {
+            TuneStep::Done(Finish::Proved(winner)) => winner.clone(),
             _ => Setting::default(),
         };
-        let changes = winner.changes(&self.known.offered);
+        let changes = winner.changes();
         let gains = self.gains(&winner);
         let (path, front) = self.path();
-        let noise = base.as_ref().map(|of| Noise::of(of));
+        let noise = self.replayed.noise.as_ref();
         TuneRecord {
             outcome,
             text: self.text(outcome, &changes, &gains),
             objective: tune.objective,
             price: tune.price,
             target: self.scenario.find.target.iter().map(ToString::to_string).collect(),
-            rates: self.known.rates.clone(),
+            rates: rates(self.trials),
             as_is: path.iter().find(|of| of.remedies.is_empty()).cloned(),
             answer: changes.iter().flat_map(Change::typed).collect(),
             changes,
             owners: self.owners(&winner),
-            confirmations: self.confirmations(),
+            confirmations: self.replayed.fates.attempts.clone(),
             remedies: self.remedies(outcome, &winner),
             path,
             front,
             lines: None,
-            doubts: self.doubts(noise.as_ref(), &gains, &winner),
+            doubts: self.doubts(noise, &gains, &winner),
             gains,
             noise: noise.map(|of| NoiseRecord { bytes: of.bytes, cpu: of.has_cpu.then_some(of.cpu) }),
             trials: self.trials.len() as u32,
@@ -83,13 +75,13 @@ impl Telling<'_> {
         }
     }
 
-    fn outcome(&self, finish: Option<&Finish>) -> TuneOutcome {
-        match finish {
-            Some(Finish::Proved(_)) => TuneOutcome::Proved,
-            Some(Finish::Nothing) => TuneOutcome::NothingProved,
-            Some(Finish::NotHeld) => TuneOutcome::NotHeld,
-            None if !self.known.offered.is_empty() && !self.is_begun() => TuneOutcome::Planned,
-            None => TuneOutcome::GivenUp,
+    fn outcome(&self) -> TuneOutcome {
+        match &self.replayed.step {
+            TuneStep::Done(Finish::Proved(_)) => TuneOutcome::Proved,
+            TuneStep::Done(Finish::Nothing) => TuneOutcome::NothingProved,
+            TuneStep::Done(Finish::NotHeld) => TuneOutcome::NotHeld,
+            TuneStep::Next(_) if !self.offered.is_empty() && !self.is_begun() => TuneOutcome::Planned,
+            TuneStep::Next(_) => TuneOutcome::GivenUp,
         }
     }
 
@@ -111,12 +103,12 @@ impl Telling<'_> {
                 let saved = saved.map_or_else(String::new, |saved| format!(": it saves {saved}"));
                 format!("set {}{saved}", set.join(" "))
             }
-            TuneOutcome::NothingProved if self.story.attempts.is_empty() => {
+            TuneOutcome::NothingProved if self.replayed.fates.attempts.is_empty() => {
                 "nothing proved: no remedy saved what could be told".to_owned()
             }
             TuneOutcome::NothingProved => "nothing proved: what the search found was not confirmed".to_owned(),
             TuneOutcome::NotHeld => {
-                let why = self.course.outcomes.iter().find(|of| !of.holds).map(|of| of.why.join("; "));
+                let why = self.outcomes.iter().find(|of| !of.holds).map(|of| of.why.join("; "));
                 format!("the target does not hold as it is: {}", why.unwrap_or_default())
             }
             TuneOutcome::Planned => "nothing was tried yet".to_owned(),
@@ -125,8 +117,8 @@ impl Telling<'_> {
     }
 
     /// The trials of the attempt that confirmed, as it is and with the winner.
-    fn confirming(&self, winner: &Setting) -> Vec<&Trial> {
-        let ids = winner.ids(&self.known.offered);
+    fn confirming(&self, winner: &Setting<'_>) -> Vec<&Trial> {
+        let ids = winner.ids();
         let own = |trial: &&Trial| {
             trial
                 .tuned
@@ -142,7 +134,7 @@ impl Telling<'_> {
     }
 
     /// The winner against as it is, by the confirmation alone: the objective first.
-    fn gains(&self, winner: &Setting) -> Vec<ComparisonRecord> {
+    fn gains(&self, winner: &Setting<'_>) -> Vec<ComparisonRecord> {
         if winner.is_as_it_is() {
             return Vec::new();
         }
@@ -198,7 +190,7 @@ impl Telling<'_> {
         metrics
     }
 
-    fn owners(&self, winner: &Setting) -> Vec<OwnerGain> {
+    fn owners(&self, winner: &Setting<'_>) -> Vec<OwnerGain> {
         let trials = if winner.is_as_it_is() { Vec::new() } else { self.confirming(winner) };
         let held = |owner: Owner, tuned: bool| {
             let own =
@@ -218,62 +210,49 @@ impl Telling<'_> {
         gains
     }
 
-    fn confirmations(&self) -> Vec<ConfirmationRecord> {
-        let of = |attempt: &super::Confirming| ConfirmationRecord {
-            remedies: attempt.remedies.clone(),
-            confirmed: attempt.why.is_none(),
-            blocks: attempt.blocks,
-            why: attempt.why.clone().unwrap_or_default(),
-        };
-        self.story.attempts.iter().map(of).collect()
-    }
-
     /// Every remedy and what became of it.
-    fn remedies(&self, outcome: TuneOutcome, winner: &Setting) -> Vec<RemedyRecord> {
-        let of = |(place, offered): (usize, &Offered)| {
-            let weighed = self.story.weighing(place);
-            let (mut saved_bytes, mut cpu_ratio) = (weighed.map(|of| of.0), weighed.and_then(|of| of.1));
-            let (fate, why) = match (&offered.offer, self.story.of(place)) {
+    fn remedies(&self, outcome: TuneOutcome, winner: &Setting<'_>) -> Vec<RemedyRecord> {
+        let fates = &self.replayed.fates;
+        let of = |candidate: Candidate<'_>| {
+            let saving = fates.saving(candidate);
+            let (mut saved_bytes, mut cpu_ratio) = (saving.map(|of| of.0), saving.and_then(|of| of.1));
+            let (fate, why) = match (&candidate.offer, fates.get(candidate)) {
                 (Err(reason), _) => (Fate::NotTried, reason.to_string()),
-                _ if winner.places().contains(&place) => (Fate::Kept, String::new()),
-                (_, Some(told)) => {
-                    (saved_bytes, cpu_ratio) = (told.saved, told.cpu_ratio);
-                    (told.fate, told.why.clone())
+                _ if winner.has(candidate) => (Fate::Kept, String::new()),
+                (_, Some(of)) => {
+                    (saved_bytes, cpu_ratio) = (of.saved, of.cpu_ratio);
+                    (of.fate, of.why.clone())
                 }
                 _ if outcome == TuneOutcome::Planned => (Fate::Planned, String::new()),
-                _ if outcome == TuneOutcome::GivenUp && self.was_tried(&offered.id) => {
+                _ if outcome == TuneOutcome::GivenUp && self.was_tried(&candidate.id) => {
                     (Fate::NotConfirmed, "it was tried, and the tuning ended before it was confirmed".to_owned())
                 }
                 _ if outcome == TuneOutcome::GivenUp => (Fate::NotTried, "it ended before".to_owned()),
                 _ if outcome == TuneOutcome::NotHeld => {
                     (Fate::NotTried, "the target does not hold as it is".to_owned())
                 }
-                _ if offered.rank > 0 => (Fate::NotTried, "another level of it was tried".to_owned()),
+                _ if candidate.rank > 0 => (Fate::NotTried, "another level of it was tried".to_owned()),
                 _ => (Fate::NotTried, "a looser level of it did not win".to_owned()),
             };
             RemedyRecord {
-                id: offered.id.clone(),
-                what: offered.what.clone(),
-                options: offered.offer.iter().flat_map(|offer| offer.changes.iter().flat_map(Change::typed)).collect(),
-                price: offered.price,
-                gain_bytes_max: offered.offer.as_ref().ok().and_then(|offer| offer.gain_bytes_max),
+                id: candidate.id.clone(),
+                what: candidate.what.clone(),
+                options: candidate.changes().iter().flat_map(Change::typed).collect(),
+                price: candidate.price,
+                gain_bytes_max: candidate.offer.as_ref().ok().and_then(|offer| offer.gain_bytes_max),
                 fate,
                 why,
                 saved_bytes,
                 cpu_ratio,
             }
         };
-        self.known.offered.iter().enumerate().map(of).collect()
+        Candidate::all(self.offered).map(of).collect()
     }
 
     /// Every setting that was searched, in the order of first trial, and those of which none is better in both memory
     /// and CPU time.
     fn path(&self) -> (Vec<SettingRecord>, Vec<SettingRecord>) {
-        let searched = self
-            .course
-            .outcomes
-            .iter()
-            .filter(|of| !matches!(of.stage, TuneStage::Confirmation | TuneStage::Reference | TuneStage::Training));
+        let searched = self.outcomes.iter().filter(|of| of.is_of_search());
         let mut groups: Vec<Vec<&Observed>> = Vec::new();
         for outcome in searched {
             match groups.iter_mut().find(|of| of[0].remedies == outcome.remedies) {
@@ -283,7 +262,7 @@ impl Telling<'_> {
         }
         let base = groups.iter().find(|of| of[0].remedies.is_empty()).map(|of| Means::of(of)).unwrap_or_default();
         let path: Vec<SettingRecord> = groups.iter().map(|of| self.setting(of, &base)).collect();
-        // Where CPU time is measured, a setting without it has no place among those that have a price.
+        // A setting without CPU time has no place among those that have it.
         let is_priced = path.iter().any(|of| of.cpu_ratio.is_some());
         let costs = |of: &SettingRecord| Some((of.bytes?, if is_priced { of.cpu_ratio? } else { 1.0 }));
         let held: Vec<&SettingRecord> = path.iter().filter(|of| of.holds && of.bytes.is_some()).collect();
@@ -302,8 +281,7 @@ impl Telling<'_> {
     fn setting(&self, outcomes: &[&Observed], base: &Means) -> SettingRecord {
         let first = outcomes[0];
         let means = Means::of(outcomes);
-        let places = self.known.offered.iter().enumerate().filter(|(_, of)| first.remedies.contains(&of.id));
-        let setting = Setting::of(places.map(|(place, _)| place));
+        let setting = Setting::new(Candidate::all(self.offered).filter(|of| first.remedies.contains(&of.id)));
         let weighed = outcomes.iter().any(|of| of.bytes.is_some());
         let mut owners: Vec<OwnerBytes> = means
             .owners
@@ -313,7 +291,7 @@ impl Telling<'_> {
         owners.sort_by_key(|of| place(&of.owner));
         SettingRecord {
             remedies: first.remedies.clone(),
-            options: setting.changes(&self.known.offered).iter().flat_map(Change::typed).collect(),
+            options: setting.changes().iter().flat_map(Change::typed).collect(),
             stage: first.stage,
             trials: outcomes.len() as u32,
             holds: outcomes.iter().all(|of| of.holds),
@@ -325,9 +303,8 @@ impl Telling<'_> {
     }
 
     /// In the first minutes of a JVM the work of its second compiler hides what its code would save later.
-    fn hidden_price(&self, winner: &Setting) -> Option<String> {
-        let compiler = |place: &usize| self.known.offered[*place].group == Group::Compiler;
-        winner.places().iter().find(|place| compiler(place))?;
+    fn hidden_price(&self, winner: &Setting<'_>) -> Option<String> {
+        winner.level_of(Group::Compiler)?;
         let loaded = |trial: &Trial| trial.phases.iter().map(|phase| phase.seconds).sum::<f64>();
         let longest = self.trials.iter().map(loaded).reduce(f64::max)?;
         (longest < COMPILED_AFTER_S).then(|| {
@@ -339,7 +316,7 @@ impl Telling<'_> {
         })
     }
 
-    fn doubts(&self, noise: Option<&Noise>, gains: &[ComparisonRecord], winner: &Setting) -> Vec<String> {
+    fn doubts(&self, noise: Option<&Noise>, gains: &[ComparisonRecord], winner: &Setting<'_>) -> Vec<String> {
         let mut doubts = Vec::new();
         doubts.extend(self.hidden_price(winner));
         let price = self.scenario.tune.price;

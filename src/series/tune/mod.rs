@@ -4,19 +4,16 @@
 //! `docs/tune.md` explains the method and has what simulations say of it.
 
 mod conclusion;
-mod course;
+mod fates;
+mod judging;
 mod outcome;
 mod question;
+mod scheduler;
 mod setting;
-mod story;
 mod strategy;
 
 pub use conclusion::found;
-pub use course::{Ask, BASELINE, BLOCKS, Course, Finish};
-pub use outcome::{Means, Noise, Observed};
 pub use question::{LINE_AS_IS, LINE_TUNED, check, lines, settle};
-pub use setting::Setting;
-pub use story::{Confirming, Story, Told};
 pub use strategy::Tuner;
 
 #[cfg(test)]

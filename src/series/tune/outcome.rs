@@ -1,4 +1,4 @@
-//! What a trial of a tuning says in numbers.
+//! The outcome of a trial of a tuning, in numbers; means and noise of several.
 
 use crate::owner::Owner;
 use crate::record::{Mark, Outcome, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
@@ -6,36 +6,36 @@ use crate::scenario::{MarkPoint, Objective};
 use crate::series::search::cpu_per_request;
 use std::collections::BTreeMap;
 
-/// What a trial says in numbers.
+/// The outcome of a trial, in numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Observed {
+pub(super) struct Observed {
     /// Which part of the tuning it was for.
-    pub stage: TuneStage,
+    pub(super) stage: TuneStage,
     /// Ids of the remedies that were set.
-    pub remedies: Vec<String>,
+    pub(super) remedies: Vec<String>,
     /// The block of a confirmation, counted over all attempts.
-    pub block: u32,
+    pub(super) block: u32,
     /// Whether the target held.
-    pub holds: bool,
+    pub(super) holds: bool,
     /// Whether the subject did not even become ready.
-    pub refused: bool,
-    /// What was missed.
-    pub why: Vec<String>,
+    pub(super) refused: bool,
+    /// The targets that it missed.
+    pub(super) why: Vec<String>,
     /// Whether each change was in force, where that is known.
-    pub not_in_force: Vec<String>,
+    pub(super) not_in_force: Vec<String>,
     /// The objective in bytes; `None` where it was not weighed.
-    pub bytes: Option<f64>,
-    /// What each owner held at the same moment, in bytes.
-    pub owners: BTreeMap<Owner, f64>,
+    pub(super) bytes: Option<f64>,
+    /// The bytes of each owner at the same moment.
+    pub(super) owners: BTreeMap<Owner, f64>,
     /// CPU time of a request in seconds.
-    pub cpu_s: Option<f64>,
+    pub(super) cpu_s: Option<f64>,
     /// How long the trial took.
-    pub seconds: f64,
+    pub(super) seconds: f64,
 }
 
 impl Observed {
-    /// Of a trial that counts; `None` for one that was discarded, and for one that is none of a tuning.
-    pub fn of(trial: &Trial, objective: Objective) -> Option<Self> {
+    /// The outcome of a trial that counts; `None` for a discarded one, and outside of a tuning.
+    pub(super) fn of(trial: &Trial, objective: Objective) -> Option<Self> {
         let TuneTrialRecord { stage, remedies, verdict, why, not_in_force, seconds, .. } = trial.tuned.clone()?;
         if verdict == ProbeVerdict::Discarded {
             return None;
@@ -61,6 +61,11 @@ impl Observed {
             cpu_s: cpu_per_request(trial),
             seconds,
         })
+    }
+
+    /// Whether it is one of the search, by which settings are chosen.
+    pub(super) fn is_of_search(&self) -> bool {
+        !matches!(self.stage, TuneStage::Confirmation | TuneStage::Reference | TuneStage::Training)
     }
 }
 
@@ -88,27 +93,27 @@ fn accounts<'a>(outcomes: &[&'a Observed]) -> Vec<&'a BTreeMap<Owner, f64>> {
     outcomes.iter().map(|of| &of.owners).filter(|owners| !owners.is_empty()).collect()
 }
 
-/// What an owner holds by an account: one that it does not name holds nothing.
+/// The bytes of an owner by an account: an owner that it does not name holds nothing.
 fn held(account: &BTreeMap<Owner, f64>, owner: Owner) -> f64 {
     account.get(&owner).copied().unwrap_or(0.0)
 }
 
 /// The means of several outcomes.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Means {
-    /// Of the objective; says nothing where `trials` is 0.
-    pub bytes: f64,
-    /// Of each owner, by the outcomes that have an account; empty where none has.
-    pub owners: BTreeMap<Owner, f64>,
-    /// Of the CPU time of a request; `None` where one of them has none.
-    pub cpu_s: Option<f64>,
+pub(super) struct Means {
+    /// Mean of the objective; says nothing where `trials` is 0.
+    pub(super) bytes: f64,
+    /// Mean of each owner, by the outcomes that have an account; empty where none has.
+    pub(super) owners: BTreeMap<Owner, f64>,
+    /// Mean CPU time of a request; `None` where one of them has none.
+    pub(super) cpu_s: Option<f64>,
     /// How many were weighed, with an account where any of them has one.
-    pub trials: usize,
+    pub(super) trials: usize,
 }
 
 impl Means {
-    /// Of outcomes. One that was not weighed is left out of the means: it does not count as 0.
-    pub fn of(outcomes: &[&Observed]) -> Self {
+    /// The means of outcomes. A trial that was not weighed is left out: it does not count as 0.
+    pub(super) fn of(outcomes: &[&Observed]) -> Self {
         let mean = |values: &mut dyn Iterator<Item = f64>| {
             let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
             if count > 0.0 { sum / count } else { 0.0 }
@@ -129,8 +134,8 @@ impl Means {
         }
     }
 
-    /// What these owners hold; all of the objective where none is named, and where no account names any.
-    pub fn held_by(&self, owners: &[Owner]) -> f64 {
+    /// The bytes of these owners; the whole objective where none is named, and where no account names any.
+    pub(super) fn held_by(&self, owners: &[Owner]) -> f64 {
         if owners.is_empty() || self.owners.is_empty() {
             return self.bytes;
         }
@@ -138,7 +143,7 @@ impl Means {
     }
 
     /// CPU time of a request over that of others; 1 where either is not known.
-    pub fn cpu_ratio(&self, others: &Self) -> f64 {
+    pub(super) fn cpu_ratio(&self, others: &Self) -> f64 {
         match (self.cpu_s, others.cpu_s) {
             (Some(own), Some(other)) if other > 0.0 => own / other,
             _ => 1.0,
@@ -148,15 +153,15 @@ impl Means {
 
 /// How far fresh processes of one setting differ: standard deviations of one trial.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Noise {
-    /// Of the objective, in bytes.
-    pub bytes: f64,
-    /// Of each owner, in bytes.
-    pub owners: BTreeMap<Owner, f64>,
-    /// Of the CPU time of a request, as a share.
-    pub cpu: f64,
+pub(super) struct Noise {
+    /// Deviation of the objective, in bytes.
+    pub(super) bytes: f64,
+    /// Deviation of each owner, in bytes.
+    pub(super) owners: BTreeMap<Owner, f64>,
+    /// Deviation of the CPU time of a request, as a share.
+    pub(super) cpu: f64,
     /// Whether CPU time was measured at all.
-    pub has_cpu: bool,
+    pub(super) has_cpu: bool,
 }
 
 /// A standard deviation of three values may be small by luck: none is believed below this.
@@ -165,8 +170,8 @@ const OWNER_MIN: f64 = 0.35 * 1024.0 * 1024.0;
 const CPU_MIN: f64 = 0.004;
 
 impl Noise {
-    /// Of outcomes of one setting.
-    pub fn of(outcomes: &[&Observed]) -> Self {
+    /// The noise of outcomes of one setting.
+    pub(super) fn of(outcomes: &[&Observed]) -> Self {
         let means = Means::of(outcomes);
         let values =
             |read: &dyn Fn(&Observed) -> Option<f64>| outcomes.iter().filter_map(|of| read(of)).collect::<Vec<f64>>();
@@ -181,8 +186,8 @@ impl Noise {
         }
     }
 
-    /// Of the sum of these owners; of the objective where none is named.
-    pub fn of_owners(&self, owners: &[Owner]) -> f64 {
+    /// Deviation of the sum of these owners; of the objective where none is named.
+    pub(super) fn of_owners(&self, owners: &[Owner]) -> f64 {
         if owners.is_empty() {
             return self.bytes;
         }

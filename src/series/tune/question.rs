@@ -1,4 +1,4 @@
-//! What a tuning is asked: of what, to which target; and whose smallest limits are searched after it.
+//! The request of a tuning: its configuration, its target, its candidates, and the limits that are searched after it.
 
 use super::strategy::Tuner;
 use crate::comparison;

@@ -1,7 +1,9 @@
 //! Tuning on made-up servers whose truth is known: owners that hold so much, remedies that move them, that overlap,
 //! that harm, that cost, and many that do nothing.
 
-use super::{Ask, Course, Finish, Observed, Setting, Story};
+use super::outcome::Observed;
+use super::scheduler::{Finish, Scheduler, TrialRequest, TuneStep};
+use super::setting::{Candidate, Setting};
 use crate::numbers::SplitMix64;
 use crate::owner::Owner;
 use crate::record::{PriceClass, TuneStage};
@@ -16,7 +18,7 @@ const RETAINED_NOISE: f64 = 2.1;
 const CPU_NOISE: f64 = 0.007;
 const PRICE: f64 = 0.02;
 
-/// What a remedy truly does.
+/// The true effect of a remedy.
 #[derive(Debug, Clone, Default)]
 struct Effect {
     /// MiB that it takes away, by owner; negative where it adds.
@@ -126,12 +128,13 @@ impl World {
         self.effects.push(effect);
     }
 
-    fn effects(&self, setting: &Setting) -> impl Iterator<Item = &Effect> {
-        setting.places().iter().map(|place| &self.effects[*place])
+    fn effects(&self, setting: &Setting<'_>) -> impl Iterator<Item = &Effect> {
+        let set: Vec<bool> = Candidate::all(&self.offered).map(|candidate| setting.has(candidate)).collect();
+        self.effects.iter().zip(set).filter_map(|(effect, is_set)| is_set.then_some(effect))
     }
 
-    /// What every owner truly holds, in MiB.
-    fn truth(&self, setting: &Setting) -> BTreeMap<Owner, f64> {
+    /// The true MiB of every owner.
+    fn truth(&self, setting: &Setting<'_>) -> BTreeMap<Owner, f64> {
         let mut owners = self.owners.clone();
         for effect in self.effects(setting) {
             for (owner, saves) in &effect.saves {
@@ -142,32 +145,32 @@ impl World {
         owners
     }
 
-    fn cpu(&self, setting: &Setting) -> f64 {
+    fn cpu(&self, setting: &Setting<'_>) -> f64 {
         1.0 + self.effects(setting).map(|effect| effect.cpu).sum::<f64>()
     }
 
-    fn breaks(&self, setting: &Setting) -> f64 {
+    fn breaks(&self, setting: &Setting<'_>) -> f64 {
         self.effects(setting).map(|effect| effect.breaks).fold(0.0, f64::max)
     }
 
-    fn trial(&self, ask: &Ask, number: usize, random: &mut SplitMix64) -> Observed {
-        let mut owners = self.truth(&ask.setting);
+    fn trial(&self, request: &TrialRequest<'_>, number: usize, random: &mut SplitMix64) -> Observed {
+        let mut owners = self.truth(&request.setting);
         for (owner, mib) in &mut owners {
             let noise = if *owner == Owner::MallocRetained { RETAINED_NOISE } else { OWNER_NOISE };
             *mib = (*mib + noise * random.normal()).max(0.0) * MIB;
         }
-        let holds = random.unit() >= self.breaks(&ask.setting);
+        let holds = random.unit() >= self.breaks(&request.setting);
         Observed {
-            stage: ask.stage,
-            remedies: ask.setting.ids(&self.offered),
-            block: ask.block,
+            stage: request.stage,
+            remedies: request.setting.ids(),
+            block: request.block,
             holds,
             refused: false,
             why: if holds { Vec::new() } else { vec![format!("p99 was 812 ms in trial {number}")] },
             not_in_force: Vec::new(),
             bytes: Some(owners.values().sum()),
             owners,
-            cpu_s: Some(0.001 * self.cpu(&ask.setting) * (1.0 + self.cpu_noise * random.normal())),
+            cpu_s: Some(0.001 * self.cpu(&request.setting) * (1.0 + self.cpu_noise * random.normal())),
             seconds: 30.0,
         }
     }
@@ -175,9 +178,9 @@ impl World {
     /// The least that any setting holds at no more than the price.
     fn best(&self) -> f64 {
         let mut settings = vec![Setting::default()];
-        let does_something = |place: &usize| !self.offered[*place].id.starts_with("idle");
-        for place in (0..self.offered.len()).filter(does_something) {
-            let more: Vec<Setting> = settings.iter().map(|setting| setting.with(place, &self.offered)).collect();
+        let does_something = |candidate: &Candidate<'_>| !candidate.id.starts_with("idle");
+        for candidate in Candidate::all(&self.offered).filter(does_something) {
+            let more: Vec<Setting<'_>> = settings.iter().map(|setting| setting.with(candidate)).collect();
             settings.extend(more);
             settings.sort_unstable();
             settings.dedup();
@@ -186,31 +189,31 @@ impl World {
         allowed.map(|setting| self.truth(setting).values().sum::<f64>()).fold(f64::INFINITY, f64::min)
     }
 
-    fn tune(&self, seed: u64) -> (Finish, Vec<Observed>) {
+    fn tune(&self, seed: u64) -> (Finish<'_>, Vec<Observed>) {
         let random = &mut SplitMix64::new(seed ^ 0x5bd1_e995);
-        let mut outcomes = Vec::new();
+        let mut scheduler = Scheduler {
+            offered: &self.offered,
+            outcomes: Vec::new(),
+            needs_reference: false,
+            price: PRICE,
+            seed,
+            trials_max: 40,
+            seconds_max: None,
+        };
         loop {
-            let course = Course {
-                offered: &self.offered,
-                outcomes: &outcomes,
-                price: PRICE,
-                seed,
-                trials_max: 40,
-                seconds_max: None,
-            };
-            match course.go(&mut Story::default()) {
-                Ok(finish) => return (finish, outcomes),
-                Err(ask) => {
-                    assert!(outcomes.len() < 140, "it goes on and on: {ask:?}");
-                    let outcome = self.trial(&ask, outcomes.len(), random);
-                    outcomes.push(outcome);
+            match scheduler.replay().step {
+                TuneStep::Done(finish) => return (finish, scheduler.outcomes),
+                TuneStep::Next(request) => {
+                    assert!(scheduler.outcomes.len() < 140, "it goes on and on: {request:?}");
+                    let outcome = self.trial(&request, scheduler.outcomes.len(), random);
+                    scheduler.outcomes.push(outcome);
                 }
             }
         }
     }
 }
 
-/// What many worlds say of the method.
+/// The results of the method over many worlds.
 #[derive(Debug, Default)]
 struct Summary {
     trials: f64,

@@ -1,9 +1,8 @@
 //! A tuning as a strategy: from what comes next to the plan of a trial, and from a trial to what it says.
 
-use super::course::{Ask, BASELINE, BLOCKS, Course, Finish};
 use super::outcome::{Observed, counts};
-use super::setting::Setting;
-use super::story::Story;
+use super::scheduler::{BASELINE, BLOCKS, Scheduler, TrialRequest, TuneStep};
+use super::setting::Candidate;
 use crate::comparison;
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
@@ -11,10 +10,10 @@ use crate::record::{Outcome, PhaseRate, ProbeVerdict, Trial, TuneStage, TuneTria
 use crate::remedy::{Facts, Offered, offers};
 use crate::scenario::{Change, Configuration, MarkPoint, Scenario, TrialPlan};
 use crate::series::search::{DISCARDED_MAX, Ruling, discarded};
-use crate::series::{Made, Strategy};
+use crate::series::{Made, NextTrial, Strategy};
 use crate::units::{Bytes, MIB};
 
-/// Of what a closed model reaches, the constant rate that takes its place: the server keeps up, and is far from idle.
+/// The constant rate in the place of a closed model, as a share of its rate: the server keeps up, and is far from idle.
 const RATE_SHARE: f64 = 0.75;
 
 /// Tunes the one configuration of a scenario.
@@ -24,21 +23,6 @@ pub struct Tuner<'a> {
     configuration: &'a Configuration,
     /// Whether it ends before anything is tried.
     dry: bool,
-}
-
-/// What trials said so far, as a course needs it.
-pub(super) struct Known {
-    /// All remedies; empty until the baseline is there.
-    pub(super) offered: Vec<Offered>,
-    pub(super) outcomes: Vec<Observed>,
-    /// Constant rates in the place of closed phases.
-    pub(super) rates: Vec<PhaseRate>,
-}
-
-/// What comes next.
-pub(super) enum Next {
-    Trial(Ask),
-    End(Finish),
 }
 
 impl<'a> Tuner<'a> {
@@ -56,31 +40,22 @@ impl<'a> Tuner<'a> {
         Self { dry: true, ..self }
     }
 
-    pub(super) fn known(&self, trials: &[Trial]) -> Known {
-        let tune = &self.scenario.tune;
-        let outcomes = trials.iter().filter_map(|trial| Observed::of(trial, tune.objective)).collect();
-        let of_stage = |stage: TuneStage| {
-            let own = move |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.stage == stage);
-            trials.iter().filter(|trial| counts(trial)).filter(own)
-        };
-        let baseline: Vec<&Trial> = of_stage(TuneStage::Baseline).collect();
-        let offered = match baseline.len() >= BASELINE {
-            true => {
-                let completed: Vec<&Trial> =
-                    baseline.into_iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
-                offers(&Facts::of(self.scenario, &completed), tune, MIB)
-            }
-            false => Vec::new(),
-        };
-        let reference = of_stage(TuneStage::Reference).next().and_then(|trial| trial.tuned.as_ref());
-        Known { offered, outcomes, rates: reference.map(|of| of.rates.clone()).unwrap_or_default() }
+    /// All remedies for the subject of these trials; none until the baseline is there.
+    pub(super) fn offered(&self, trials: &[Trial]) -> Vec<Offered> {
+        let baseline: Vec<&Trial> = of_stage(trials, TuneStage::Baseline).collect();
+        if baseline.len() < BASELINE {
+            return Vec::new();
+        }
+        let completed: Vec<&Trial> = baseline.into_iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
+        offers(&Facts::of(self.scenario, &completed), &self.scenario.tune, MIB)
     }
 
-    pub(super) fn course<'k>(&self, known: &'k Known) -> Course<'k> {
+    pub(super) fn scheduler<'o>(&self, offered: &'o [Offered], trials: &[Trial]) -> Scheduler<'o> {
         let tune = &self.scenario.tune;
-        Course {
-            offered: &known.offered,
-            outcomes: &known.outcomes,
+        Scheduler {
+            offered,
+            outcomes: trials.iter().filter_map(|trial| Observed::of(trial, tune.objective)).collect(),
+            needs_reference: !self.closed().is_empty(),
             price: tune.price,
             seed: self.scenario.seed,
             trials_max: tune.trials_max as usize,
@@ -88,59 +63,41 @@ impl<'a> Tuner<'a> {
         }
     }
 
-    /// What closed phases get a constant rate for.
+    /// The closed phases that get a constant rate.
     fn closed(&self) -> Vec<&str> {
         if self.scenario.tune.closed { Vec::new() } else { self.scenario.load.closed_phases().collect() }
     }
 
-    pub(super) fn next_of(&self, known: &Known, story: &mut Story) -> Next {
-        let reference = known.outcomes.iter().find(|of| of.stage == TuneStage::Reference);
-        if !self.closed().is_empty() {
-            match reference {
-                None => {
-                    let stage = TuneStage::Reference;
-                    return Next::Trial(Ask { stage, setting: Setting::default(), block: 0 });
-                }
-                Some(of) if !of.holds => return Next::End(Finish::NotHeld),
-                Some(_) => {}
-            }
-        }
-        match self.course(known).go(story) {
-            Ok(finish) => Next::End(finish),
-            Err(ask) => Next::Trial(ask),
-        }
-    }
-
-    fn plan(&self, ask: &Ask, known: &Known, index: usize) -> TrialPlan {
-        let ids = ask.setting.ids(&known.offered);
-        let is_measured = !matches!(ask.stage, TuneStage::Training | TuneStage::Reference);
-        let is_baseline = ask.stage == TuneStage::Baseline;
+    fn plan(&self, request: &TrialRequest<'_>, rates: &[PhaseRate], index: usize) -> TrialPlan {
+        let (stage, ids) = (request.stage, request.setting.ids());
+        let is_measured = !matches!(stage, TuneStage::Training | TuneStage::Reference);
+        let is_baseline = stage == TuneStage::Baseline;
         let wanted = |mark: &MarkPoint| match mark {
             MarkPoint::Loaded | MarkPoint::Rested => true,
             MarkPoint::Start | MarkPoint::Warm | MarkPoint::Collected => is_baseline,
             MarkPoint::Trimmed => false,
         };
         let mut plan = TrialPlan {
-            title: title(ask.stage, &ids, index),
+            title: title(stage, &ids, index),
             index: index as u32,
-            block: ask.block,
+            block: request.block,
             ..TrialPlan::of(self.scenario, self.configuration)
         };
         plan.marks = self.scenario.marks_possible().into_iter().filter(wanted).filter(|_| is_measured).collect();
-        let changes = match ask.stage {
-            TuneStage::Training => training(&ask.setting, &known.offered),
-            _ => ask.setting.changes(&known.offered),
+        let changes: Vec<Change> = match stage {
+            TuneStage::Training => request.setting.candidates().flat_map(Candidate::training).cloned().collect(),
+            _ => request.setting.changes(),
         };
         changes.into_iter().for_each(|change| change.apply(&mut plan.configuration));
         if !ids.is_empty() {
             plan.configuration.name = format!("{}+{}", self.configuration.name, ids.join("+"));
         }
-        known.rates.iter().for_each(|of| plan.load.open(&of.phase, of.rate_per_s));
+        rates.iter().for_each(|of| plan.load.open(&of.phase, of.rate_per_s));
         plan
     }
 
-    /// The rates at which closed phases of a trial are driven from here on.
-    fn rates(&self, trial: &Trial) -> Vec<PhaseRate> {
+    /// The rates at which closed phases are driven after this trial.
+    fn rates_after(&self, trial: &Trial) -> Vec<PhaseRate> {
         let closed = self.closed();
         let phases = trial.phases.iter().filter(|phase| closed.contains(&phase.name.as_str()));
         let reached = phases.filter(|phase| phase.achieved_per_s > 0.0);
@@ -148,16 +105,17 @@ impl<'a> Tuner<'a> {
         reached.map(|phase| PhaseRate { phase: phase.name.clone(), rate_per_s: rate(phase.achieved_per_s) }).collect()
     }
 
-    /// What cannot be done in the time that is given, once it is known how long a trial takes.
+    /// Refuses a time that is too short for a confirmation, once it is known how long a trial takes.
     fn check_time(&self, trials: &[Trial]) -> Result<()> {
         let Some(minutes) = self.scenario.tune.minutes else { return Ok(()) };
-        let known = self.known(trials);
-        let baseline = known.outcomes.iter().filter(|of| of.stage == TuneStage::Baseline).count();
-        if baseline != BASELINE || known.outcomes.last().is_some_and(|of| of.stage != TuneStage::Baseline) {
+        let counted: Vec<&TuneTrialRecord> =
+            trials.iter().filter(|trial| counts(trial)).filter_map(|trial| trial.tuned.as_ref()).collect();
+        let baseline = counted.iter().filter(|of| of.stage == TuneStage::Baseline).count();
+        if baseline != BASELINE || counted.last().is_none_or(|of| of.stage != TuneStage::Baseline) {
             return Ok(());
         }
-        let spent: f64 = known.outcomes.iter().map(|of| of.seconds).sum();
-        let each = spent / known.outcomes.len().max(1) as f64;
+        let spent: f64 = counted.iter().map(|of| of.seconds).sum();
+        let each = spent / counted.len().max(1) as f64;
         let needed = (spent + each * f64::from(2 * BLOCKS + 2)) / 60.0;
         if needed <= minutes {
             return Ok(());
@@ -170,10 +128,16 @@ impl<'a> Tuner<'a> {
     }
 }
 
-/// The changes of a run that only makes an archive.
-fn training(setting: &Setting, offered: &[Offered]) -> Vec<Change> {
-    let offers = setting.places().iter().filter_map(|place| offered[*place].offer.as_ref().ok());
-    offers.flat_map(|offer| offer.training.clone()).collect()
+/// Trials of a stage that count.
+fn of_stage(trials: &[Trial], stage: TuneStage) -> impl Iterator<Item = &Trial> {
+    let own = move |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.stage == stage);
+    trials.iter().filter(|trial| counts(trial)).filter(own)
+}
+
+/// Constant rates in the place of closed phases; empty until the reference trial is there.
+pub(super) fn rates(trials: &[Trial]) -> Vec<PhaseRate> {
+    let reference = of_stage(trials, TuneStage::Reference).next().and_then(|trial| trial.tuned.as_ref());
+    reference.map(|of| of.rates.clone()).unwrap_or_default()
 }
 
 /// The trial in which closed rates were reached.
@@ -212,39 +176,31 @@ fn not_in_force(changes: &[Change], trial: &Trial) -> Vec<String> {
 }
 
 impl Strategy for Tuner<'_> {
-    fn next(&self, trials: &[Trial]) -> Option<TrialPlan> {
-        let known = self.known(trials);
-        match self.next_of(&known, &mut Story::default()) {
-            Next::Trial(ask) if self.dry && !ask.setting.is_as_it_is() => None,
-            Next::Trial(ask) => Some(self.plan(&ask, &known, trials.len())),
-            Next::End(_) => None,
+    fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>> {
+        let offered = self.offered(trials);
+        let TuneStep::Next(request) = self.scheduler(&offered, trials).replay().step else { return None };
+        if self.dry && !request.setting.is_as_it_is() {
+            return None;
         }
-    }
-
-    fn judge(&self, before: &[Trial], made: &mut Made) {
-        let known = self.known(before);
-        let Next::Trial(ask) = self.next_of(&known, &mut Story::default()) else { return };
-        let target = &self.scenario.find.target;
-        let Ruling { verdict, why, missed, .. } = Ruling::of(
-            comparison::judge_target(target, &made.trial, reference(before)),
-            &made.trial,
-            discarded(before),
-            None,
-        );
-        let rates = match ask.stage {
-            TuneStage::Reference => self.rates(&made.trial),
-            _ => known.rates.clone(),
+        let rates = rates(trials);
+        let plan = self.plan(&request, &rates, trials.len());
+        let (stage, remedies, changes) = (request.stage, request.setting.ids(), request.setting.changes());
+        let judge = move |made: &mut Made| {
+            let target = comparison::judge_target(&self.scenario.find.target, &made.trial, reference(trials));
+            let Ruling { verdict, why, missed, .. } = Ruling::of(target, &made.trial, discarded(trials), None);
+            let is_reference = stage == TuneStage::Reference;
+            made.trial.tuned = Some(TuneTrialRecord {
+                stage,
+                remedies,
+                rates: if is_reference { self.rates_after(&made.trial) } else { rates },
+                verdict,
+                why,
+                missed,
+                not_in_force: not_in_force(&changes, &made.trial),
+                seconds: made.seconds,
+            });
         };
-        made.trial.tuned = Some(TuneTrialRecord {
-            stage: ask.stage,
-            remedies: ask.setting.ids(&known.offered),
-            rates,
-            verdict,
-            why,
-            missed,
-            not_in_force: not_in_force(&ask.setting.changes(&known.offered), &made.trial),
-            seconds: made.seconds,
-        });
+        Some(NextTrial { plan, judge: Box::new(judge) })
     }
 
     fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>> {

@@ -1,6 +1,8 @@
 //! Tunings as a whole, on a server that is a function of its plan: from the first trial to the record.
 
-use super::{BASELINE, Means, Noise, Observed, Tuner, check, found, settle};
+use super::outcome::{Means, Noise, Observed};
+use super::scheduler::BASELINE;
+use super::{Tuner, check, found, settle};
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::numbers::SplitMix64;
@@ -15,10 +17,10 @@ use crate::units::MIB;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What leaves out the second compiler.
+/// The option that leaves out the second compiler.
 const FIRST: &str = "-XX:TieredStopAtLevel=1";
 
-/// What is known of its CPU time.
+/// How its CPU time is measured.
 #[derive(Debug, Clone, Copy)]
 enum Cpu {
     Measured,
@@ -31,7 +33,7 @@ enum Cpu {
 #[derive(Debug, Clone)]
 struct Server {
     live: u64,
-    /// What the heap grows to where nothing bounds it.
+    /// The size that the heap grows to where nothing bounds it.
     greed: u64,
     retained: u64,
     noise: f64,
@@ -194,7 +196,7 @@ impl Executor for Server {
 struct Nobody;
 
 impl Sink for Nobody {
-    fn take(&mut self, _: &Event<'_>) {}
+    fn receive(&mut self, _: &Event<'_>) {}
 }
 
 fn asked(load: &str, typed: &Tuning) -> Result<Scenario> {
@@ -237,7 +239,7 @@ fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
     assert_eq!(confirming.count(), 10);
 }
 
-/// What was decided by the first trials is not decided otherwise by later ones.
+/// A decision of the first trials is not changed by later ones.
 #[test]
 fn a_tuning_goes_on_where_it_was_cut_off() {
     let scenario = asked(OPEN, &Tuning::default()).unwrap();
@@ -245,12 +247,9 @@ fn a_tuning_goes_on_where_it_was_cut_off() {
     let (_, trials) = tuned(&mut server, &scenario);
     let tuner = Tuner::new(&scenario).unwrap();
     for (count, plan) in server.plans.iter().enumerate() {
-        assert_eq!(
-            crate::series::Strategy::next(&tuner, &trials[..count]).as_ref(),
-            Some(plan),
-            "after {count} trials"
-        );
-        // What is said meanwhile is said without a panic, and proves nothing yet.
+        let next = crate::series::Strategy::next(&tuner, &trials[..count]).unwrap();
+        assert_eq!(next.plan, *plan, "after {count} trials");
+        // The record of an unfinished tuning is made without a panic, and proves nothing yet.
         let record = found(&scenario, &trials[..count]).unwrap();
         assert_ne!(record.outcome, TuneOutcome::Proved, "after {count} trials");
     }

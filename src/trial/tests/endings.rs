@@ -5,13 +5,13 @@ use crate::record::EndCause;
 use crate::subject::Exit;
 use crate::units::Bytes;
 
-fn ended(script: Script) -> (Made, EndCause) {
+fn ended(script: Script) -> (MadeTrial, EndCause) {
     let made = made(script, &TrialPlan { marks: vec![MarkPoint::Loaded], ..plan(LOAD) });
     let cause = made.conducted.trial.end.as_ref().unwrap().cause;
     (made, cause)
 }
 
-fn text(made: &Made) -> &str {
+fn text(made: &MadeTrial) -> &str {
     made.conducted.trial.end.as_ref().map_or("", |end| &end.text)
 }
 

@@ -1,4 +1,4 @@
-//! What is weighed after a phase that failed or was interrupted, and what is not.
+//! Marks after a phase that failed or was interrupted.
 
 use super::super::made_up::{Drives, WEIGHING};
 use super::*;
@@ -20,7 +20,7 @@ fn failing() -> Script {
     script
 }
 
-fn failed_in(made: &Made) -> Option<&str> {
+fn failed_in(made: &MadeTrial) -> Option<&str> {
     made.conducted.trial.failed_in.as_ref().map(|failed| failed.phase.as_str())
 }
 

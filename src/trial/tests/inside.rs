@@ -1,6 +1,7 @@
-//! What the heap holds at the end: asked for after everything that is weighed; of a fresh JVM, after the other ended.
+//! The contents of the heap at the end: asked for after everything that is weighed; of a fresh JVM, after the other
+//! ended.
 
-use super::super::made_up::Asked;
+use super::super::made_up::JvmReply;
 use super::*;
 use crate::scenario::Objects;
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ fn nothing_that_is_weighed_follows_a_collection_for_objects() {
     assert_eq!(trial.heap_dump.as_ref().unwrap().path, "/x/a.hprof");
     assert_eq!(trial.outcome, Outcome::Completed);
     let without = carry_out_in(Script::default(), &TrialPlan { marks: MarkPoint::ALL.to_vec(), ..plan(LOAD) });
-    let shown = |made: &Made| format!("{:?} {:?}", made.conducted.trial.marks, made.conducted.trial.phases);
+    let shown = |made: &MadeTrial| format!("{:?} {:?}", made.conducted.trial.marks, made.conducted.trial.phases);
     assert_eq!(shown(&made), shown(&without), "no figure is disturbed");
 }
 
@@ -40,8 +41,8 @@ fn only_the_first_trial_dumps_and_a_search_looks_from_outside() {
 #[test]
 fn what_is_refused_is_a_doubt_and_the_trial_stands() {
     for script in [
-        Script { asked: Asked::Refuses("no"), ..Script::default() },
-        Script { asked: Asked::IsDeaf, ..Script::default() },
+        Script { asked: JvmReply::Refuses("no"), ..Script::default() },
+        Script { asked: JvmReply::IsDeaf, ..Script::default() },
     ] {
         let plan = TrialPlan { marks: vec![MarkPoint::Start], ..asking() };
         let made = carry_out_in(script, &plan);

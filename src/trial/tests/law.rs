@@ -1,7 +1,7 @@
-//! What holds of every trial, whatever happens: it ends in bounded time, ends its subject once, and loses nothing that
+//! Laws of every trial, whatever happens: it ends in bounded time, ends its subject once, and loses nothing that
 //! it had measured before.
 
-use super::super::made_up::Asked;
+use super::super::made_up::JvmReply;
 use super::*;
 use crate::error::Error;
 use crate::subject::Exit;
@@ -50,7 +50,7 @@ prop_compose! {
         ends_within in proptest::option::of((0..2000u64).prop_map(ms)),
         left in prop_oneof![9 => Just(0usize), 1 => Just(1)],
         settles in prop_oneof![Just(ms(1)), Just(ms(900)), Just(ms(1 << 30))],
-        asked in prop_oneof![Just(Asked::Obeys), Just(Asked::Refuses("no")), Just(Asked::IsDeaf)],
+        asked in prop_oneof![Just(JvmReply::Obeys), Just(JvmReply::Refuses("no")), Just(JvmReply::IsDeaf)],
         (ok, failed) in (0..50u64, 0..3u64),
         (error, stuck) in (proptest::bool::weighted(0.1), proptest::bool::weighted(0.2)),
         ends in proptest::option::of((0..5000u64).prop_map(ms)),

@@ -1,6 +1,6 @@
 //! Marks: what is asked before them, what that means for them, and how long it may take.
 
-use super::super::made_up::{Asked, WEIGHING};
+use super::super::made_up::{JvmReply, WEIGHING};
 use super::*;
 use crate::record::{Mark, NettyPools};
 use crate::scenario::Collect;
@@ -11,11 +11,11 @@ fn at_the_end(collect: Collect) -> TrialPlan {
     TrialPlan { marks: vec![MarkPoint::Collected, MarkPoint::Trimmed], collect, ..plan(LOAD) }
 }
 
-fn mark<'a>(made: &'a Made, name: &str) -> &'a Mark {
+fn mark<'a>(made: &'a MadeTrial, name: &str) -> &'a Mark {
     made.conducted.trial.mark(name).unwrap_or_else(|| panic!("{:?}", marks(made)))
 }
 
-fn failed_reads(made: &Made) -> Vec<(String, String)> {
+fn failed_reads(made: &MadeTrial) -> Vec<(String, String)> {
     let of = |doubt: &Doubt| match doubt {
         Doubt::ReadFailed { mark, why } => Some((mark.clone(), why.clone())),
         _ => None,
@@ -71,9 +71,9 @@ fn a_collection_that_is_refused_or_would_be_none_is_no_mark() {
     let both = |gc: &str, trim: &str| {
         [("collected", gc), ("trimmed", trim)].map(|(mark, why)| (mark.to_owned(), why.to_owned())).to_vec()
     };
-    let refuses = Script { asked: Asked::Refuses("no"), ..Script::default() };
+    let refuses = Script { asked: JvmReply::Refuses("no"), ..Script::default() };
     assert_eq!(why(refuses), both("no full GC: no", "no native trim: no"));
-    let deaf = Script { asked: Asked::IsDeaf, ..Script::default() };
+    let deaf = Script { asked: JvmReply::IsDeaf, ..Script::default() };
     let cannot = "because the JVM cannot be asked for one";
     assert_eq!(why(deaf), both(&format!("no full GC, {cannot}"), &format!("no native trim, {cannot}")));
     let epsilon = Script { collects_not: Some("Epsilon collects nothing"), ..Script::default() };

@@ -9,7 +9,7 @@ mod marks;
 mod own;
 mod phases;
 
-use super::made_up::{Happening, Made, PID, Script, carry_out_in, ms};
+use super::made_up::{Happening, MadeTrial, PID, Script, carry_out_in, ms};
 use crate::doubt::Doubt;
 use crate::error::ErrorKind;
 use crate::record::Outcome;
@@ -30,32 +30,32 @@ fn plan(load: &str) -> TrialPlan {
     TrialPlan::of(&scenario, &scenario.configurations[0])
 }
 
-fn marks(made: &Made) -> Vec<&str> {
+fn marks(made: &MadeTrial) -> Vec<&str> {
     made.conducted.trial.marks.iter().map(|mark| mark.name.as_str()).collect()
 }
 
-fn phases(made: &Made) -> Vec<&str> {
+fn phases(made: &MadeTrial) -> Vec<&str> {
     made.conducted.trial.phases.iter().map(|phase| phase.name.as_str()).collect()
 }
 
 /// The doubt of this kind.
-fn doubt(made: &Made, is: impl Fn(&Doubt) -> bool) -> Option<&Doubt> {
+fn doubt(made: &MadeTrial, is: impl Fn(&Doubt) -> bool) -> Option<&Doubt> {
     made.conducted.trial.doubts.iter().map(|doubt| &doubt.doubt).find(|doubt| is(doubt))
 }
 
-fn kind(made: &Made) -> Option<ErrorKind> {
+fn kind(made: &MadeTrial) -> Option<ErrorKind> {
     made.conducted.error.as_ref().map(|error| error.kind)
 }
 
-/// What holds of every trial whose subject was started.
-fn check(made: &Made) {
+/// Laws of every trial whose subject was started.
+fn check(made: &MadeTrial) {
     let count = |what: &str| made.calls.iter().filter(|call| *call == what).count();
     assert_eq!((count("start"), count("end")), (1, 1), "{:?}", made.calls);
     assert!(count("timeline ended") <= 1, "{:?}", made.calls);
     let trial = &made.conducted.trial;
     assert!(trial.end.is_some());
     assert_eq!(made.conducted.error.is_none(), trial.outcome == Outcome::Completed);
-    // What a sink was told is what the record has.
+    // The sink received the marks that the record has.
     let told = |what: &str| -> Vec<String> {
         made.events.iter().filter_map(|event| event.strip_prefix(what)).map(str::to_owned).collect()
     };
@@ -67,7 +67,7 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn made(script: Script, plan: &TrialPlan) -> Made {
+fn made(script: Script, plan: &TrialPlan) -> MadeTrial {
     let made = carry_out_in(script, plan);
     check(&made);
     made

@@ -20,12 +20,12 @@ fn waiting() -> Script {
         .with(ms(800), Happening::Prints(WAITS[0]))
 }
 
-fn not_awaited(made: &Made) -> Option<Vec<String>> {
+fn not_awaited(made: &MadeTrial) -> Option<Vec<String>> {
     let found = doubt(made, |doubt| matches!(doubt, Doubt::MarkersNotAwaited { .. }));
     found.map(|doubt| if let Doubt::MarkersNotAwaited { marks, .. } = doubt { marks.clone() } else { Vec::new() })
 }
 
-fn what(made: &Made) -> &str {
+fn what(made: &MadeTrial) -> &str {
     made.conducted.error.as_ref().map_or("", |error| error.what.as_str())
 }
 

@@ -17,16 +17,16 @@ fn answering(change: impl FnOnce(&mut Answers)) -> Script {
     script
 }
 
-fn cut_short(made: &Made) -> Vec<Option<&str>> {
+fn cut_short(made: &MadeTrial) -> Vec<Option<&str>> {
     made.conducted.trial.phases.iter().map(|phase| phase.cut_short.as_deref()).collect()
 }
 
-fn what(made: &Made) -> &str {
+fn what(made: &MadeTrial) -> &str {
     made.conducted.error.as_ref().map_or("", |error| error.what.as_str())
 }
 
 /// All that an error says, for a search in it.
-fn told(made: &Made) -> String {
+fn told(made: &MadeTrial) -> String {
     format!("{:?}", made.conducted.error)
 }
 
@@ -60,7 +60,7 @@ fn a_phase_that_is_cut_short_says_by_what() {
     assert_eq!(cut_short(&interrupted), [None, Some("it was interrupted")]);
     let died = made(Script::default().with(ms(3000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
     assert_eq!((cut_short(&died), kind(&died)), (vec![None, Some("the subject died")], Some(ErrorKind::Subject)));
-    // Who dies while the load gives up is the reason for it.
+    // A subject that dies while the load gives up is the reason for it.
     let both = made(gives_up.with(ms(1000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
     assert_eq!(cut_short(&both), [Some("the subject died")]);
 }
@@ -178,7 +178,7 @@ fn the_first_thing_that_made_it_hopeless_is_recorded() {
 
 // ---- Drivers from outside ----
 
-fn driven(drives: Drives) -> Made {
+fn driven(drives: Drives) -> MadeTrial {
     made(Script { drives, ..Script::default() }, &plan(DRIVEN))
 }
 

@@ -89,9 +89,10 @@ pub struct Pids {
     pub hidden: Vec<u32>,
 }
 
-/// Looks at a process that is no JVM before it counts as old, and turns between two looks at an old one.
-const LOOKS_YOUNG: u32 = 4;
-const TURNS_OLD: u32 = 20;
+/// Looks at a process that is no JVM before it counts as old.
+pub const LOOKS_YOUNG: u32 = 4;
+/// Turns between two looks at an old process that is no JVM.
+pub const TURNS_OLD: u32 = 20;
 
 impl Finder {
     /// Which processes have to be looked at now; what a look says is handed to [`Self::saw`].
@@ -148,7 +149,11 @@ impl Finder {
         Pids { pids: self.known.keys().copied().collect(), hidden: self.hidden.keys().copied().collect() }
     }
 
-    fn find_below(&mut self, proc: &Path) -> io::Result<Pids> {
+    /// Looks at all processes of a folder such as `/proc` that are due.
+    ///
+    /// # Errors
+    /// Where the processes cannot be listed.
+    pub fn find_below(&mut self, proc: &Path) -> io::Result<Pids> {
         for candidate in self.begin_below(proc)? {
             self.saw(candidate, mapped(&proc.join(candidate.pid.to_string())));
         }
@@ -346,29 +351,6 @@ mod tests {
         finder.saw(Candidate { pid: 711, inode: 1 }, unread(&Errno::MFILE.into()));
         assert_eq!(finder.pids().pids, [711]);
         assert_eq!(unread(&Errno::SRCH.into()), Mapped::Other);
-    }
-
-    /// What a find costs among ten thousand processes of 40 mappings each, for `bench/watch.sh`.
-    #[test]
-    #[ignore = "a measurement; bench/watch.sh runs it"]
-    fn a_find_among_ten_thousand_processes() {
-        let proc = Proc::new();
-        let maps = "7f2f7e800000-7f2f7eae3000 r-xp 00400000 fe:00 315638   /usr/lib/libc.so.6\n".repeat(40);
-        for pid in 1..=10_000 {
-            let folder = proc.0.path().join(pid.to_string());
-            fs::create_dir(&folder).unwrap();
-            fs::write(folder.join("maps"), &maps).unwrap();
-        }
-        let (clock, mut finder) = (loadline_base::clock::Clock::start(), Finder::default());
-        let mut took = || {
-            let began = clock.now();
-            finder.find_below(proc.0.path()).unwrap();
-            (clock.now() - began).as_secs_f64() * 1e3
-        };
-        let young = took();
-        (1..LOOKS_YOUNG).for_each(|_| _ = took());
-        let old = (0..TURNS_OLD).map(|_| took()).fold(0.0, f64::max);
-        println!("| a find among 10,000 processes: {young:.1} ms the first four times, then {old:.1} ms at most |");
     }
 
     #[test]

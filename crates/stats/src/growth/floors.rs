@@ -23,7 +23,7 @@ const SEASONED: usize = 3 * DAY + DAY / 2;
 const DAYS: usize = 7;
 
 /// The least of each cell and the `size - 1` before it; infinite where none of them was seen.
-pub(super) fn trailing_minima(values: &[f64], size: usize) -> Vec<f64> {
+pub fn trailing_minima(values: &[f64], size: usize) -> Vec<f64> {
     let mut rising: VecDeque<usize> = VecDeque::with_capacity(size + 1);
     (0..values.len())
         .map(|at| {

@@ -11,27 +11,19 @@
 //! Times are counted in cells, of ten minutes each where samples are taken every ten seconds; who samples faster has
 //! shorter cells, and all windows with them.
 
-#[cfg(test)]
-mod calibration;
 mod floors;
 mod judgement;
 mod ladder;
-#[cfg(test)]
-mod laws_tests;
-#[cfg(test)]
-mod lives;
 mod precedent;
 mod projection;
-#[cfg(test)]
-mod rivals;
 mod window;
 
-pub use floors::Floors;
+pub use floors::{Floors, trailing_minima};
 pub use judgement::{Growth, Hint, Judgement, Unsure, Verdict};
 pub use ladder::{Judge, Ladder};
 pub use precedent::Precedent;
 pub use projection::Projection;
-pub use window::median_slope;
+pub use window::{fitted, median_slope};
 
 /// Cells of an hour, as it is in life: a cell is ten minutes.
 pub const HOUR: usize = 6;

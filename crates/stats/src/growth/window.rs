@@ -118,7 +118,7 @@ impl Fill {
 const LEAST: f64 = 1e-6;
 
 /// The least-squares slope, and its standard error.
-pub(super) fn fitted(floors: &[f64]) -> (f64, f64) {
+pub fn fitted(floors: &[f64]) -> (f64, f64) {
     let count = floors.len() as f64;
     let middle = (count - 1.0) / 2.0;
     let mean = floors.iter().sum::<f64>() / count;

@@ -1,0 +1,26 @@
+//! How one begins: what a jar, a build or a Dockerfile says of the server in it (`signs`), the command that starts a
+//! jar (`jar`), what a folder has (`place`), what a server is asked of which nobody says where it answers and what its
+//! answer settles (`sought`), and the text of a first scenario (`draft`). Files are read here; starting, asking and
+//! writing are left to others.
+
+mod draft;
+mod jar;
+mod place;
+mod signs;
+mod sought;
+
+pub use draft::{Build, Draft, Start};
+pub use jar::{Jar, is_named_jar};
+pub use place::{Place, way};
+pub use signs::{Dockerfile, Framework, Gradle, Manifest, Pom, Scripts};
+pub use sought::{Detected, Detection, JarTarget, TypedJar, describe};
+
+/// Pages that a server is asked for.
+pub fn pages() -> Vec<String> {
+    signs::PAGES.iter().map(|page| (*page).to_owned()).collect()
+}
+
+/// Where a server of which nothing is known is asked whether it is well.
+pub fn health() -> Vec<String> {
+    signs::health_of(None).iter().map(|path| (*path).to_owned()).collect()
+}

@@ -1,0 +1,221 @@
+//! A jar that was named instead of a command: where its load goes. Where nobody says so it is started once before all
+//! trials: what it is asked then, and what its first answer settles.
+
+use super::jar::Jar;
+use super::pages;
+use crate::error::{Error, Result};
+use crate::scenario::{Options, Ready, Scenario, Url, bracketed};
+use crate::subject::{FirstAnswer, Usual};
+use std::path::{Path, PathBuf};
+
+const HOST: &str = "127.0.0.1";
+
+/// A jar as it was typed.
+#[derive(Debug, Clone, Copy)]
+pub struct TypedJar<'a> {
+    /// Where it lies.
+    pub path: &'a Path,
+    /// Its own arguments.
+    pub arguments: &'a [String],
+    /// What else was typed.
+    pub options: &'a Options,
+}
+
+/// The address of a jar's load.
+#[derive(Debug)]
+pub enum JarTarget<'a> {
+    /// It was typed.
+    Known(Box<Scenario>),
+    /// The first answer of the jar tells it.
+    ToDetect(Detection<'a>),
+}
+
+/// A jar whose address was not typed: it is started once, and its first answer tells the address.
+#[derive(Debug)]
+pub struct Detection<'a> {
+    options: &'a Options,
+    name: String,
+    /// What it is, in words.
+    pub kind: String,
+    command: Vec<String>,
+    /// As in a URL.
+    host: String,
+    /// Whether the page was typed.
+    has_page: bool,
+    /// What it is asked.
+    pub usual: Usual,
+}
+
+/// What the first answer tells.
+#[derive(Debug)]
+pub struct Detected {
+    /// The scenario of the jar.
+    pub scenario: Scenario,
+    /// The options that say the same on a command line; none where they were typed.
+    pub words: Vec<String>,
+}
+
+impl<'a> TypedJar<'a> {
+    /// The address of its load.
+    ///
+    /// # Errors
+    /// `Request` where it cannot be started, or it is not known how it is told what was asked.
+    pub fn target(self) -> Result<JarTarget<'a>> {
+        let jar = Jar::read(&self.seen_from_its_folder())?;
+        let command = jar.command(self.arguments);
+        let told_port = command.iter().any(|word| word.contains("{port}"));
+        let asked = self.options.url.as_deref().map(Url::parse).transpose()?;
+        match &asked {
+            Some(url) if told_port || url.port.is_some() => {
+                let scenario = Scenario::of_command(&command, self.options)?;
+                return Ok(JarTarget::Known(Box::new(Scenario { name: jar.name(), ..scenario })));
+            }
+            Some(Url { tls: true, .. }) => return Err(not_told("a free port")),
+            None if self.options.load.unix_socket.is_some() => return Err(not_told("a Unix socket")),
+            _ => {}
+        }
+        Ok(JarTarget::ToDetect(Detection {
+            options: self.options,
+            name: jar.name(),
+            kind: jar.kind(),
+            command,
+            host: bracketed(asked.as_ref().map_or(HOST, |url| url.host.as_str())),
+            has_page: asked.is_some(),
+            usual: Usual {
+                pages: asked.as_ref().map_or_else(pages, |url| vec![url.path.clone()]),
+                health: if asked.is_some() { Vec::new() } else { jar.health() },
+                told_port,
+            },
+        }))
+    }
+
+    /// The jar as the command will see it, which may run in another folder.
+    fn seen_from_its_folder(&self) -> PathBuf {
+        match self.options.subject.dir {
+            Some(_) => std::path::absolute(self.path).unwrap_or_else(|_| self.path.to_owned()),
+            None => self.path.to_owned(),
+        }
+    }
+}
+
+impl Detection<'_> {
+    /// What is started once.
+    ///
+    /// # Errors
+    /// `Request` where an option does not fit.
+    pub fn scenario(&self) -> Result<Scenario> {
+        Scenario::loaded_at(&self.command, &format!("http://{}:{{port}}", self.host), self.options)
+    }
+
+    /// What an answer settles.
+    ///
+    /// # Errors
+    /// `Request` where an option does not fit.
+    pub fn settle(self, found: &FirstAnswer) -> Result<Detected> {
+        let port = if found.told_port { "{port}".to_owned() } else { found.port.to_string() };
+        let url = format!("http://{}:{port}{}", self.host, found.page);
+        let mut scenario = Scenario::loaded_at(&self.command, &url, self.options)?;
+        scenario.name = self.name;
+        if self.has_page {
+            // The options, which win, have `{port}` where the port that was found belongs.
+            scenario.subject.port = (!found.told_port).then_some(found.port);
+            return Ok(Detected { scenario, words: Vec::new() });
+        }
+        let mut words = vec!["--url".to_owned(), url];
+        if let (None, Some(health)) = (&self.options.subject.ready, &found.health) {
+            scenario.subject.ready = Ready::Http(health.clone());
+            words.extend(["--ready".to_owned(), scenario.subject.ready.to_string()]);
+        }
+        Ok(Detected { scenario, words })
+    }
+}
+
+fn not_told(what: &str) -> Error {
+    Error::request(format!("how the jar is told {what} is not known"))
+        .hint("put it into its arguments, after `--`, and give `--url`; `{port}` stands for a free port there")
+}
+
+/// ``loaded: GET /hello on port 8080 (first 200 of /, /hello; `--url` chooses another); ready by GET /health``
+pub fn describe(found: &FirstAnswer) -> String {
+    let port = if found.told_port { String::new() } else { format!(" on port {}", found.port) };
+    let why = match found.is_only_health() {
+        true => format!("{}; `--url` chooses a page that works", found.answered),
+        false => format!("first 200 of {}; `--url` chooses another", found.asked.join(", ")),
+    };
+    let ready = found.health.as_ref().map_or_else(String::new, |health| format!("; ready by GET {health}"));
+    format!("loaded: GET {}{port} ({why}){ready}", found.page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::jar::tests::jar;
+    use super::*;
+    use std::time::Duration;
+
+    fn found(told_port: bool) -> FirstAnswer {
+        FirstAnswer {
+            port: 9000,
+            told_port,
+            page: "/greet".to_owned(),
+            asked: vec!["/".to_owned(), "/greet".to_owned()],
+            answered: "404 on /; 200 on /greet".to_owned(),
+            health: Some("/health".to_owned()),
+            took: Duration::ZERO,
+        }
+    }
+
+    fn goes<R>(manifest: &str, options: &Options, then: impl FnOnce(Result<JarTarget<'_>>) -> R) -> R {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.jar");
+        std::fs::write(&path, jar(manifest, &[])).unwrap();
+        then(TypedJar { path: &path, arguments: &[], options }.target())
+    }
+
+    fn sought(manifest: &str, options: &Options, found: &FirstAnswer) -> Detected {
+        goes(manifest, options, |goes| match goes.unwrap() {
+            JarTarget::ToDetect(sought) => sought.settle(found).unwrap(),
+            JarTarget::Known(told) => panic!("{told:?}"),
+        })
+    }
+
+    const PLAIN: &str = "Main-Class: a.B\n";
+    const SPRING: &str = "Main-Class: x.JarLauncher\nSpring-Boot-Version: 3.4.1\n";
+
+    #[test]
+    fn the_first_answer_settles_the_url_and_what_says_that_it_is_ready() {
+        let options = Options::default();
+        let Detected { scenario, words } = sought(PLAIN, &options, &found(false));
+        assert_eq!(words, ["--url", "http://127.0.0.1:9000/greet", "--ready", "http:/health"]);
+        assert_eq!((scenario.name.as_str(), scenario.subject.port), ("app", Some(9000)));
+        assert_eq!(scenario.subject.ready, Ready::Http("/health".to_owned()));
+        let Detected { scenario, words } = sought(SPRING, &options, &found(true));
+        assert_eq!((words[1].as_str(), scenario.subject.port), ("http://127.0.0.1:{port}/greet", None));
+        let said = describe(&found(false));
+        let expect = "loaded: GET /greet on port 9000 (first 200 of /, /greet; `--url` chooses another); \
+                      ready by GET /health";
+        assert_eq!(said, expect);
+    }
+
+    #[test]
+    fn a_page_that_was_typed_is_the_only_one_asked() {
+        let options = Options { url: Some("http://[::1]:{port}/own".to_owned()), ..Options::default() };
+        let usual = goes(PLAIN, &options, |goes| match goes.unwrap() {
+            JarTarget::ToDetect(sought) => sought.usual,
+            JarTarget::Known(told) => panic!("{told:?}"),
+        });
+        assert_eq!(usual, Usual { pages: vec!["/own".to_owned()], health: Vec::new(), told_port: false });
+        let Detected { scenario, words } = sought(PLAIN, &options, &found(false));
+        assert_eq!((words, scenario.subject.port, scenario.subject.host.as_str()), (Vec::new(), Some(9000), "::1"));
+    }
+
+    #[test]
+    fn what_was_said_is_not_sought_and_what_cannot_be_told_is_refused() {
+        let of = |url: &str| Options { url: Some(url.to_owned()), ..Options::default() };
+        for (manifest, url) in [(PLAIN, "http://127.0.0.1:8080/"), (SPRING, "http://127.0.0.1:{port}/")] {
+            goes(manifest, &of(url), |goes| assert!(matches!(goes.unwrap(), JarTarget::Known(_)), "{url}"));
+        }
+        goes(PLAIN, &of("https://127.0.0.1:{port}/"), |goes| {
+            assert_eq!(goes.unwrap_err().what, "how the jar is told a free port is not known");
+        });
+    }
+}

@@ -1,0 +1,106 @@
+//! The fate of each candidate on a replay, in words and numbers, and the attempts to confirm a setting.
+
+use super::setting::Candidate;
+use crate::record::{ConfirmationRecord, Fate};
+use crate::units::Bytes;
+use std::collections::BTreeMap;
+
+/// The fate of a candidate.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CandidateFate {
+    /// Its fate, in a word.
+    pub(super) fate: Fate,
+    /// The reason, with the numbers.
+    pub(super) why: String,
+    /// The bytes that it saved, where it was weighed.
+    pub(super) saved: Option<f64>,
+    /// CPU time of a request over that as it is, where it was measured.
+    pub(super) cpu_ratio: Option<f64>,
+}
+
+impl CandidateFate {
+    /// A fate without numbers.
+    pub(super) fn unmeasured(fate: Fate, why: impl Into<String>) -> Self {
+        Self { fate, why: why.into(), saved: None, cpu_ratio: None }
+    }
+
+    pub(super) fn measured(fate: Fate, why: String, saved: f64, cpu_ratio: Option<f64>) -> Self {
+        Self { fate, why, saved: Some(saved), cpu_ratio }
+    }
+
+    pub(super) fn no_time() -> Self {
+        Self::unmeasured(Fate::NotTried, "there was no time left for it")
+    }
+
+    pub(super) fn not_in_force() -> Self {
+        Self::unmeasured(Fate::NotInForce, "it was set, and the process does not have it")
+    }
+
+    pub(super) fn not_confirmed() -> Self {
+        Self::unmeasured(Fate::NotConfirmed, "the set with it was not confirmed")
+    }
+}
+
+/// The fates of all candidates so far, and the attempts to confirm.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Fates<'o> {
+    fates: BTreeMap<Candidate<'o>, CandidateFate>,
+    savings: BTreeMap<Candidate<'o>, (f64, Option<f64>)>,
+    /// Levels that took the place of others.
+    replaced: BTreeMap<Candidate<'o>, Candidate<'o>>,
+    /// Attempts to confirm, in time order.
+    pub(super) attempts: Vec<ConfirmationRecord>,
+}
+
+impl<'o> Fates<'o> {
+    /// The fate of a candidate, if it has one.
+    pub(super) fn get(&self, candidate: Candidate<'o>) -> Option<&CandidateFate> {
+        self.fates.get(&candidate)
+    }
+
+    /// Bytes and CPU ratio of a candidate as a part of the winner, if it was one.
+    pub(super) fn saving(&self, candidate: Candidate<'o>) -> Option<(f64, Option<f64>)> {
+        self.savings.get(&candidate).copied()
+    }
+
+    /// The bytes that a candidate saved so far; 0 where that is not known.
+    pub(super) fn saved(&self, candidate: Candidate<'o>) -> f64 {
+        self.saving(candidate).map_or(0.0, |(bytes, _)| bytes)
+    }
+
+    pub(super) fn set(&mut self, candidate: Candidate<'o>, fate: CandidateFate) {
+        _ = self.fates.insert(candidate, fate);
+    }
+
+    pub(super) fn set_saving(&mut self, candidate: Candidate<'o>, bytes: f64, cpu_ratio: Option<f64>) {
+        _ = self.savings.insert(candidate, (bytes, cpu_ratio));
+    }
+
+    /// Notes that a level took the place of another.
+    pub(super) fn replace(&mut self, before: Candidate<'o>, by: Candidate<'o>) {
+        _ = self.replaced.insert(by, before);
+    }
+
+    /// Takes a replacement back: the level before it, which then has no fate yet.
+    pub(super) fn restore(&mut self, by: Candidate<'o>) -> Option<Candidate<'o>> {
+        let before = self.replaced.remove(&by)?;
+        self.fates.remove(&before);
+        Some(before)
+    }
+}
+
+/// A saving too small to be told from noise.
+pub(super) fn no_saving(saved: f64, least: f64) -> String {
+    let saved = if saved < 0.0 { "nothing".to_owned() } else { Bytes(saved as u64).to_string() };
+    format!("it saved {saved}, where {} is the least that can be told", Bytes(least as u64))
+}
+
+/// A saving with its price in CPU time.
+pub(super) fn saving_at_price(saved: f64, ratio: f64) -> String {
+    let saved = Bytes(saved.max(0.0) as u64);
+    format!("it saves {saved} at {:+.1} % of the CPU time of a request", (ratio - 1.0) * 100.0)
+}
+
+pub(super) fn grew(bytes: f64) -> String {
+    format!("memory grew by {}", Bytes(bytes as u64))
+}

@@ -1,0 +1,239 @@
+//! How outcomes are judged against the subject as it is: what a setting saves, why it is rejected, and what the pairs
+//! of a confirmation prove. Pure arithmetic.
+
+use super::fates::{CandidateFate, grew};
+use super::outcome::{Means, Noise, Observed};
+use super::setting::{Candidate, Setting};
+use crate::comparison;
+use crate::owner::{Owner, is_heap};
+use crate::record::Fate;
+use crate::units::{Bytes, MIB};
+use std::fmt;
+
+/// A difference of so many of its standard errors is one.
+const DEVIATIONS: f64 = 1.5;
+/// An owner that no candidate moves counts where it moved by so many of its standard errors.
+const DEVIATIONS_OTHERS: f64 = 4.0;
+/// The share of the Java heap by which two trials may differ for no reason.
+const HEAP_SHARE: f64 = 0.25;
+/// An owner that grew by less is not looked into, in bytes.
+const GROWN_MIN: f64 = 2.0 * MIB as f64;
+/// The interval of more blocks, as a share of what it is: of twice as many, and of four times as many. Where the price
+/// would lie within that, too, they are not made.
+const NARROWER: [f64; 2] = [0.6, 0.35];
+/// All intervals of a look hold together with this probability, for the objective and for CPU time. Of each only one
+/// end decides, so a look is wrong in half of what is left. That has room for three looks at CPU time (Pocock 1977).
+const CONFIDENCE: f64 = 0.95;
+
+/// The subject as it is, and how far its trials differ.
+pub(super) struct AsItIs {
+    means: Means,
+    pub(super) noise: Noise,
+    /// The share by which the CPU time of a request may rise.
+    price: f64,
+}
+
+/// Why a setting is not gone on with.
+pub(super) enum Rejection {
+    /// The subject did not start.
+    Refused(String),
+    /// The target did not hold.
+    Missed(String),
+    /// CPU time of a request over that as it is.
+    Costs(f64),
+    /// Memory grew, by so many bytes.
+    Grew(f64),
+    /// Its memory was not measured, or that of the baseline was not.
+    Unweighed,
+}
+
+impl AsItIs {
+    pub(super) fn new(as_is: &[&Observed], price: f64) -> Self {
+        Self { means: Means::of(as_is), noise: Noise::of(as_is), price }
+    }
+
+    /// Whether its memory is known owner by owner.
+    pub(super) fn has_owners(&self) -> bool {
+        !self.means.owners.is_empty()
+    }
+
+    /// How much less memory there is in `to`: of these owners, and of others that moved beyond doubt. Where no owner is
+    /// named, the difference of the objective.
+    pub(super) fn saved(&self, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
+        if owners.is_empty() || from.owners.is_empty() || to.owners.is_empty() {
+            return from.bytes - to.bytes;
+        }
+        let error = standard_error(from, to);
+        let moved = |owner: Owner| from.held_by(&[owner]) - to.held_by(&[owner]);
+        let others = Owner::ALL.into_iter().filter(|owner| !owners.contains(owner)).map(|owner| (owner, moved(owner)));
+        let beyond = others.filter(|(owner, bytes)| {
+            // How far the heap is filled is a matter of the moment.
+            let moment = if is_heap(owner.name()) { HEAP_SHARE * from.held_by(&[*owner]) } else { 0.0 };
+            bytes.abs() > (DEVIATIONS_OTHERS * self.noise.of_owners(&[*owner]) * error).max(MIB as f64).max(moment)
+        });
+        owners.iter().map(|owner| moved(*owner)).sum::<f64>() + beyond.map(|(_, bytes)| bytes).sum::<f64>()
+    }
+
+    /// The least saving of these owners that can be told from noise.
+    pub(super) fn least(&self, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
+        (DEVIATIONS * self.noise.of_owners(owners) * standard_error(from, to)).max(MIB as f64)
+    }
+
+    /// How much less the owners of a candidate hold than as it is, and the least of that which can be told.
+    pub(super) fn saved_by(&self, candidate: Candidate<'_>, means: &Means) -> (f64, f64) {
+        let owners = &candidate.owners;
+        (self.means.held_by(owners) - means.held_by(owners), self.least(&self.means, means, owners))
+    }
+
+    /// Standard error of the CPU time of a request, as a share.
+    pub(super) fn cpu_error(&self, means: &Means) -> f64 {
+        self.noise.cpu * standard_error(&self.means, means)
+    }
+
+    /// CPU time of a request over that as it is, where both are known of trials that were weighed.
+    pub(super) fn cpu_ratio(&self, means: &Means, outcomes: &[&Observed]) -> Option<f64> {
+        let is_known = is_weighed(outcomes) && means.cpu_s.is_some() && self.means.cpu_s.is_some();
+        is_known.then(|| means.cpu_ratio(&self.means))
+    }
+
+    /// Why a setting with these outcomes is not gone on with, if it is not.
+    pub(super) fn rejection(&self, setting: &Setting<'_>, outcomes: &[&Observed]) -> Option<Rejection> {
+        if let Some(failed) = outcomes.iter().find(|of| !of.holds) {
+            let why = failed.why.join("; ");
+            return Some(if failed.refused { Rejection::Refused(why) } else { Rejection::Missed(why) });
+        }
+        let means = Means::of(outcomes);
+        if means.trials == 0 || self.means.trials == 0 {
+            return Some(Rejection::Unweighed);
+        }
+        let ratio = means.cpu_ratio(&self.means);
+        // Only a price that is exceeded beyond doubt rejects.
+        if ratio > 1.0 + self.price + self.cpu_error(&means) {
+            return Some(Rejection::Costs(ratio));
+        }
+        let owners = setting.owners();
+        let saved = self.saved(&self.means, &means, &owners);
+        if saved < -self.least(&self.means, &means, &owners) {
+            return Some(Rejection::Grew(-saved));
+        }
+        // Among several a single owner that grows is the doing of one of them, whatever the others save.
+        let grown = self.grown(&means).filter(|_| setting.only().is_none());
+        grown.map(Rejection::Grew)
+    }
+
+    /// By how much the owner grew that grew most, where that is beyond doubt.
+    fn grown(&self, means: &Means) -> Option<f64> {
+        if means.owners.is_empty() || !self.has_owners() {
+            return None;
+        }
+        let error = standard_error(&self.means, means);
+        let grown = Owner::ALL.into_iter().map(|owner| (owner, means.held_by(&[owner]) - self.means.held_by(&[owner])));
+        let beyond = grown.filter(|(owner, bytes)| {
+            *bytes > (DEVIATIONS_OTHERS * self.noise.of_owners(&[*owner]) * error).max(GROWN_MIN)
+        });
+        beyond.map(|(_, bytes)| bytes).reduce(f64::max)
+    }
+
+    /// The fate of a candidate whose setting was rejected.
+    pub(super) fn fate(
+        &self,
+        candidate: Candidate<'_>,
+        rejection: &Rejection,
+        outcomes: &[&Observed],
+    ) -> CandidateFate {
+        let means = Means::of(outcomes);
+        let saved = self.saved(&self.means, &means, &candidate.owners);
+        let (fate, why) = match rejection {
+            Rejection::Refused(why) => (Fate::Refused, format!("the subject did not start with it: {why}")),
+            Rejection::Missed(why) => (Fate::Harmful, format!("the target broke: {why}")),
+            Rejection::Costs(ratio) => {
+                (Fate::TooCostly, format!("CPU time of a request {:+.1} %", (ratio - 1.0) * 100.0))
+            }
+            Rejection::Grew(bytes) => (Fate::Harmful, grew(*bytes)),
+            Rejection::Unweighed => {
+                (Fate::NoEffect, "its memory was not measured, so no saving can be told".to_owned())
+            }
+        };
+        let saved = Some(saved).filter(|_| is_weighed(outcomes));
+        CandidateFate { fate, why, saved, cpu_ratio: self.cpu_ratio(&means, outcomes) }
+    }
+}
+
+fn is_weighed(outcomes: &[&Observed]) -> bool {
+    !outcomes.is_empty() && outcomes.iter().all(|of| of.bytes.is_some())
+}
+
+/// The standard error of the difference of two means, in standard deviations of one trial.
+pub(super) fn standard_error(one: &Means, other: &Means) -> f64 {
+    let of = |trials: usize| 1.0 / trials.max(1) as f64;
+    (of(one.trials) + of(other.trials)).sqrt()
+}
+
+/// ConfirmationPairs of trials of one block each: as it is, and with the winner.
+pub(super) struct ConfirmationPairs<'c> {
+    pub(super) pairs: Vec<(&'c Observed, &'c Observed)>,
+    pub(super) price: f64,
+    pub(super) seed: u64,
+}
+
+impl ConfirmationPairs<'_> {
+    /// Why the pairs do not prove that the winner is better at no more than the price; `None` where they do.
+    pub(super) fn unproved(&self) -> Option<Unconfirmed> {
+        let of = |values: &[f64]| comparison::of_pairs(values, self.seed, CONFIDENCE, 2);
+        let saved: Vec<f64> = self.pairs.iter().filter_map(|(as_is, with)| Some(as_is.bytes? - with.bytes?)).collect();
+        let ratio = |(as_is, with): &(&Observed, &Observed)| Some(with.cpu_s? / as_is.cpu_s.filter(|cpu| *cpu > 0.0)?);
+        let ratios: Vec<f64> = self.pairs.iter().filter_map(ratio).collect();
+        let Some((centre, Some((low, _)))) = of(&saved) else { return Some(Unconfirmed::Unweighed) };
+        if low <= 0.0 || centre < MIB as f64 {
+            return Some(Unconfirmed::Saves { centre, low });
+        }
+        let Some((ratio, Some((low, high)))) = of(&ratios) else { return Some(Unconfirmed::CpuUnmeasured) };
+        let price = self.price;
+        // Below the price is proved by the upper end alone: a mean below it may be luck.
+        (high > 1.0 + price).then_some(Unconfirmed::Costs { ratio, low, high, price })
+    }
+
+    /// Whether the pairs prove a saving, and leave open on which side of the price their CPU time is, where more of
+    /// them, up to `blocks_max`, may tell.
+    pub(super) fn may_cost_less(&self, blocks_max: u32) -> bool {
+        let Some(Unconfirmed::Costs { ratio, low, high, price }) = self.unproved() else { return false };
+        let narrower = NARROWER[usize::from(self.pairs.len() as u32 * 4 <= blocks_max)];
+        low <= 1.0 + price && ratio + narrower * (high - ratio) <= 1.0 + price
+    }
+}
+
+/// Why a setting is not confirmed.
+pub(super) enum Unconfirmed {
+    /// The target broke.
+    Broke(String),
+    /// Its saving in bytes, and the end of its interval, prove nothing.
+    Saves { centre: f64, low: f64 },
+    /// CPU time of a request, over that as it is, with its interval, whose upper end is above the price.
+    Costs { ratio: f64, low: f64, high: f64, price: f64 },
+    /// Too few trials were weighed.
+    Unweighed,
+    /// CPU time was measured in too few trials.
+    CpuUnmeasured,
+}
+
+impl fmt::Display for Unconfirmed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let signed = |bytes: f64| format!("{}{}", if bytes < 0.0 { "-" } else { "" }, Bytes(bytes.abs() as u64));
+        match self {
+            Self::Broke(why) => write!(f, "the target broke: {why}"),
+            Self::Saves { centre, low } => {
+                write!(f, "it saved {}, and {} is not ruled out", signed(*centre), signed(*low))
+            }
+            Self::Costs { ratio, low, high, price } => {
+                let [ratio, low, high] = [ratio, low, high].map(|ratio| (ratio - 1.0) * 100.0);
+                let price = price * 100.0;
+                write!(f, "CPU time of a request {ratio:+.1} %, and {price:.1} % is the price")?;
+                if low <= price { write!(f, ": up to {high:+.1} % is not ruled out") } else { Ok(()) }
+            }
+            Self::Unweighed => write!(f, "too few trials were weighed"),
+            Self::CpuUnmeasured => {
+                write!(f, "the CPU time of a request was measured in too few trials, so its price is unproved")
+            }
+        }
+    }
+}

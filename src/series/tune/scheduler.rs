@@ -1,0 +1,627 @@
+//! The scheduler of a tuning: from the outcomes so far to the next trial.
+//!
+//! It is a coroutine written as a replay. Each call of [`Scheduler::replay`] goes through all phases from the start and
+//! answers every question on the way from the outcomes so far. The first question that no outcome answers ends the walk
+//! by [`Break`], with the trial that would answer it.
+//!
+//! Every decision rests on the first outcomes of a setting, so that later ones change none that was made.
+
+use super::fates::{CandidateFate, Fates, grew, no_saving, saving_at_price};
+use super::judging::{AsItIs, ConfirmationPairs, Rejection, Unconfirmed, standard_error};
+use super::outcome::{Means, Noise, Observed};
+use super::setting::{Candidate, Setting};
+use crate::comparison;
+use crate::record::{ConfirmationRecord, Fate, PriceClass, TuneStage};
+use crate::remedy::{Group, Offered};
+use crate::scenario::Change;
+use crate::units::{Bytes, MIB};
+use FirstOutcomes::{BudgetSpent, Known};
+use std::cmp::Reverse;
+use std::ops::ControlFlow::{self, Break, Continue};
+
+/// Trials of the subject as it is.
+pub(super) const BASELINE: usize = 3;
+/// Trials of a setting on which a decision rests.
+const ENOUGH: usize = 2;
+/// Trials of a setting whose CPU time lies nearer to the price than so many of its standard errors.
+const UNDECIDED: usize = 3;
+const NEAR: f64 = 0.7;
+/// Blocks of a confirmation, and twice and four times as many where the interval of CPU time has the price in it.
+pub(super) const BLOCKS: u32 = 5;
+const LOOKS: [u32; 2] = [BLOCKS, 2 * BLOCKS];
+const BLOCKS_MAX: u32 = 4 * BLOCKS;
+/// Half of the interval of CPU time over all blocks of a confirmation, in standard deviations of one trial: Student's t
+/// of 98.75 % and 19 degrees of freedom, times √(2 / 20). What lies nearer to the price is not proved by them.
+const PROVABLE: f64 = 0.77;
+/// Attempts to confirm.
+const ATTEMPTS: u32 = 2;
+/// After the target broke in a confirmation, a candidate stays that saves this share of all that is saved.
+const LARGE_SHARE: f64 = 0.2;
+
+/// The outcomes so far, and the bounds of the search.
+#[derive(Debug)]
+pub(super) struct Scheduler<'o> {
+    /// All remedies; empty until the baseline is there.
+    pub(super) offered: &'o [Offered],
+    /// The outcomes of the trials that count, in the order in which they ran.
+    pub(super) outcomes: Vec<Observed>,
+    /// Whether a first trial finds the constant rates of closed phases.
+    pub(super) needs_reference: bool,
+    /// The share by which the CPU time of a request may rise.
+    pub(super) price: f64,
+    /// Draws the order within blocks.
+    pub(super) seed: u64,
+    /// Trials after which the search ends.
+    pub(super) trials_max: usize,
+    /// Seconds for all trials, those of the confirmation among them.
+    pub(super) seconds_max: Option<f64>,
+}
+
+/// A trial to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TrialRequest<'o> {
+    /// The phase that it is for.
+    pub(super) stage: TuneStage,
+    /// The setting under which it runs; in a training run the one whose archive is made.
+    pub(super) setting: Setting<'o>,
+    /// Its block in a confirmation; 0 elsewhere.
+    pub(super) block: u32,
+}
+
+/// How a tuning ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Finish<'o> {
+    /// This setting was confirmed, in the last attempt.
+    Proved(Setting<'o>),
+    /// No setting was confirmed.
+    Nothing,
+    /// The target does not hold as it is.
+    NotHeld,
+}
+
+/// The end of a walk.
+#[derive(Debug)]
+pub(super) enum TuneStep<'o> {
+    /// The next trial.
+    Next(TrialRequest<'o>),
+    /// The tuning is done.
+    Done(Finish<'o>),
+}
+
+/// A walk, with all that was learned on it.
+#[derive(Debug)]
+pub(super) struct Replayed<'o> {
+    /// Its end.
+    pub(super) step: TuneStep<'o>,
+    /// The fates of candidates so far.
+    pub(super) fates: Fates<'o>,
+    /// The noise of the subject as it is, once the baseline is there.
+    pub(super) noise: Option<Noise>,
+}
+
+/// An answer by the outcomes so far, or `Break` with the trial that would give it.
+type Replay<'o, T> = ControlFlow<TrialRequest<'o>, T>;
+
+/// The first outcomes of a setting.
+enum FirstOutcomes<'c> {
+    Known(Vec<&'c Observed>),
+    /// There are too few, and no trial is left for the search.
+    BudgetSpent,
+}
+
+impl<'o> Scheduler<'o> {
+    /// Goes through all phases, as far as the outcomes reach.
+    pub(super) fn replay(&self) -> Replayed<'o> {
+        let (mut fates, mut noise) = (Fates::default(), None);
+        let step = match self.run(&mut fates, &mut noise) {
+            Continue(finish) => TuneStep::Done(finish),
+            Break(request) => TuneStep::Next(request),
+        };
+        Replayed { step, fates, noise }
+    }
+
+    fn run(&self, fates: &mut Fates<'o>, noise: &mut Option<Noise>) -> Replay<'o, Finish<'o>> {
+        if self.needs_reference && !self.reference()?.holds {
+            return Continue(Finish::NotHeld);
+        }
+        let as_is = self.baseline()?;
+        *noise = Some(Noise::of(&as_is));
+        if as_is.iter().any(|of| !of.holds) {
+            return Continue(Finish::NotHeld);
+        }
+        let mut phases = Phases { scheduler: self, as_is: AsItIs::new(&as_is, self.price), fates };
+        let bundle = phases.bundle()?;
+        let fewer = phases.leave_out(bundle)?;
+        let winner = phases.race(fewer)?;
+        phases.confirm(winner)
+    }
+
+    /// The trial that finds what closed phases reach.
+    fn reference(&self) -> Replay<'o, &Observed> {
+        match self.outcomes.iter().find(|of| of.stage == TuneStage::Reference) {
+            Some(outcome) => Continue(outcome),
+            None => Break(TrialRequest { stage: TuneStage::Reference, setting: Setting::default(), block: 0 }),
+        }
+    }
+
+    /// The first trials as it is.
+    fn baseline(&self) -> Replay<'o, Vec<&Observed>> {
+        let as_is = Setting::default();
+        let known: Vec<&Observed> = self.searched(&as_is).take(BASELINE).collect();
+        let failed = known.iter().filter(|of| !of.holds).count();
+        match known.len() >= BASELINE || failed >= ENOUGH {
+            true => Continue(known),
+            false => Break(TrialRequest { stage: TuneStage::Baseline, setting: as_is, block: 0 }),
+        }
+    }
+
+    /// The remedies that can be tried.
+    fn candidates(&self) -> impl Iterator<Item = Candidate<'o>> + use<'o> {
+        Candidate::all(self.offered).filter(|candidate| candidate.offer.is_ok())
+    }
+
+    /// Outcomes of a setting, those of confirmations apart.
+    fn searched(&self, setting: &Setting<'_>) -> impl Iterator<Item = &Observed> {
+        let ids = setting.ids();
+        self.outcomes.iter().filter(move |of| of.is_of_search() && of.remedies == ids)
+    }
+
+    /// The outcome of a setting in a block of a confirmation.
+    fn confirming(&self, setting: &Setting<'o>, block: u32) -> Replay<'o, &Observed> {
+        let ids = setting.ids();
+        let own = |of: &&Observed| of.stage == TuneStage::Confirmation && of.block == block && of.remedies == ids;
+        if let Some(outcome) = self.outcomes.iter().find(own) {
+            return Continue(outcome);
+        }
+        self.train(setting)?;
+        Break(TrialRequest { stage: TuneStage::Confirmation, setting: setting.clone(), block })
+    }
+
+    /// The first `count` outcomes of a setting in the search.
+    fn first(&self, setting: &Setting<'o>, count: usize, stage: TuneStage) -> Replay<'o, FirstOutcomes<'_>> {
+        let known: Vec<&Observed> = self.searched(setting).take(count).collect();
+        // A setting that failed decides nothing by failing again.
+        if known.len() >= count || known.iter().any(|of| !of.holds) {
+            return Continue(Known(known));
+        }
+        if self.is_spent() {
+            return Continue(BudgetSpent);
+        }
+        self.train(setting)?;
+        Break(TrialRequest { stage, setting: setting.clone(), block: 0 })
+    }
+
+    /// Sees to it that archives of classes are made before the trials that use them.
+    fn train(&self, setting: &Setting<'o>) -> Replay<'o, ()> {
+        let is_trained = |candidate: &Candidate<'_>| {
+            self.outcomes.iter().any(|of| of.stage == TuneStage::Training && of.remedies.contains(&candidate.id))
+        };
+        let mut needing = setting.candidates().filter(|candidate| !candidate.training().is_empty());
+        match needing.find(|candidate| !is_trained(candidate)) {
+            Some(untrained) => {
+                Break(TrialRequest { stage: TuneStage::Training, setting: Setting::new([untrained]), block: 0 })
+            }
+            None => Continue(()),
+        }
+    }
+
+    /// Whether the search has to end: the confirmation needs the trials that are left.
+    fn is_spent(&self) -> bool {
+        let searched = self.outcomes.iter().filter(|of| of.is_of_search());
+        let (count, seconds) = searched.fold((0usize, 0.0), |(count, seconds), of| (count + 1, seconds + of.seconds));
+        let confirming = f64::from(2 * BLOCKS + 1) * seconds / (count.max(1) as f64);
+        count >= self.trials_max || self.seconds_max.is_some_and(|most| seconds + confirming > most)
+    }
+
+    /// Blocks of an attempt at most: a bound of time leaves room for one look more than the first.
+    fn blocks_max(&self) -> u32 {
+        if self.seconds_max.is_some() { LOOKS[1] } else { BLOCKS_MAX }
+    }
+}
+
+/// The phases after the baseline.
+struct Phases<'c, 'o> {
+    scheduler: &'c Scheduler<'o>,
+    as_is: AsItIs,
+    fates: &'c mut Fates<'o>,
+}
+
+/// A candidate beside the winner, after some trials of both.
+enum Contest {
+    /// It is better.
+    Better,
+    /// It is worse, or no better.
+    NotBetter(CandidateFate),
+    /// They cannot run together.
+    Rejected(Rejection),
+    /// One more trial tells.
+    Open,
+}
+
+/// The winner after a candidate was tried beside it.
+enum Raced<'o> {
+    /// The candidate is in it.
+    Won(Setting<'o>),
+    /// The candidate is not.
+    Lost(CandidateFate),
+    /// The winner breaks the target by itself; this part of it is left.
+    WinnerBroke(Setting<'o>),
+}
+
+impl<'c, 'o> Phases<'c, 'o> {
+    fn first(&self, setting: &Setting<'o>, count: usize, stage: TuneStage) -> Replay<'o, FirstOutcomes<'c>> {
+        self.scheduler.first(setting, count, stage)
+    }
+
+    // Bundle: all free remedies at once.
+
+    /// All free remedies at once, as far as they do no harm and save something.
+    fn bundle(&mut self) -> Replay<'o, Setting<'o>> {
+        let mut all = Setting::default();
+        for candidate in self.scheduler.candidates().filter(|candidate| candidate.rank > 0) {
+            if all.level_of(candidate.group).is_none_or(|level| level.rank < candidate.rank) {
+                all = all.with(candidate);
+            }
+        }
+        let sound = self.sound(&all, ENOUGH)?;
+        let Known(outcomes) = self.first(&sound, ENOUGH, TuneStage::Bundle)? else { return Continue(sound) };
+        Continue(self.savers(&sound, &outcomes))
+    }
+
+    /// The part of a set that does no harm, found by halving a set that does.
+    fn sound(&mut self, set: &Setting<'o>, count: usize) -> Replay<'o, Setting<'o>> {
+        if set.is_as_it_is() {
+            return Continue(set.clone());
+        }
+        let Known(outcomes) = self.first(set, count, TuneStage::Bundle)? else { return Continue(Setting::default()) };
+        if let Some(candidate) = not_in_force(set, &outcomes) {
+            self.fates.set(candidate, CandidateFate::not_in_force());
+            return self.sound(&set.without(candidate), count);
+        }
+        let Some(rejection) = self.as_is.rejection(set, &outcomes) else { return Continue(set.clone()) };
+        if let Some(only) = set.only() {
+            self.fates.set(only, self.as_is.fate(only, &rejection, &outcomes));
+            return Continue(Setting::default());
+        }
+        // Whatever the reason, a candidate that saved nothing need not be there.
+        let savers = self.savers(set, &outcomes);
+        if savers != *set {
+            return self.sound(&savers, 1);
+        }
+        let (first, second) = set.halves();
+        let (first, second) = (self.sound(&first, 1)?, self.sound(&second, 1)?);
+        let both = first.and(&second);
+        if both == *set {
+            // Each half alone does no harm. The candidates of the other half may come back one by one.
+            return self.lighter(first, second);
+        }
+        self.sound(&both, 1)
+    }
+
+    /// The candidates of a set that saved something of their own, or share their owners with others. The saving of a
+    /// candidate is that of its owners; pages that moved elsewhere are the doing of others.
+    fn savers(&mut self, set: &Setting<'o>, outcomes: &[&Observed]) -> Setting<'o> {
+        let has_owners = self.as_is.has_owners() && outcomes.iter().all(|of| !of.owners.is_empty());
+        if set.is_as_it_is() || !has_owners {
+            return set.clone();
+        }
+        let means = Means::of(outcomes);
+        let mut kept = set.clone();
+        for candidate in set.candidates() {
+            let (saved, least) = self.as_is.saved_by(candidate, &means);
+            self.fates.set_saving(candidate, saved, None);
+            if candidate.owners.is_empty() || saved >= least || set.shares_owners(candidate) {
+                continue;
+            }
+            let (fate, why) = match saved < -least {
+                true => (Fate::Harmful, format!("what it should lower grew by {}", Bytes(-saved as u64))),
+                false => (Fate::NoEffect, no_saving(saved, least)),
+            };
+            self.fates.set(candidate, CandidateFate::measured(fate, why, saved, None));
+            kept = kept.without(candidate);
+        }
+        kept
+    }
+
+    /// The lighter of two sets that do harm together.
+    fn lighter(&self, first: Setting<'o>, second: Setting<'o>) -> Replay<'o, Setting<'o>> {
+        let Known(one) = self.first(&first, 1, TuneStage::Bundle)? else { return Continue(first) };
+        let Known(other) = self.first(&second, 1, TuneStage::Bundle)? else { return Continue(first) };
+        Continue(if Means::of(&one).bytes <= Means::of(&other).bytes { first } else { second })
+    }
+
+    // Leave out: candidates without which the winner saves as much.
+
+    /// Drops candidates that share an owner with others, and levels that a simpler one equals.
+    fn leave_out(&mut self, mut winner: Setting<'o>) -> Replay<'o, Setting<'o>> {
+        for candidate in winner.clone().candidates() {
+            for simpler in self.simpler(candidate) {
+                let variant = winner.with(simpler);
+                if !self.is_missed(candidate, &winner, &variant)? {
+                    self.fates.set_saving(simpler, self.fates.saved(candidate), None);
+                    winner = variant;
+                    break;
+                }
+            }
+        }
+        let mut sharing: Vec<Candidate<'o>> = winner.candidates().filter(|of| winner.shares_owners(*of)).collect();
+        sharing.sort_by_key(|candidate| candidate.gain_bytes_max());
+        for candidate in sharing {
+            let variant = winner.without(candidate);
+            let is_shared = winner.shares_owners(candidate) && !variant.is_as_it_is();
+            if is_shared && !self.is_missed(candidate, &winner, &variant)? {
+                winner = variant;
+            }
+        }
+        Continue(winner)
+    }
+
+    /// Levels of the same group that change less, the simplest first.
+    fn simpler(&self, candidate: Candidate<'o>) -> Vec<Candidate<'o>> {
+        let is_lower =
+            |level: &Candidate<'_>| level.group == candidate.group && level.rank > 0 && level.rank < candidate.rank;
+        let levels = self.scheduler.candidates().filter(is_lower);
+        let mut simpler: Vec<_> = levels.filter(|of| of.changes().len() < candidate.changes().len()).collect();
+        simpler.sort_by_key(|level| level.changes().len());
+        simpler
+    }
+
+    /// Whether the winner loses something by a variant without this candidate.
+    fn is_missed(&mut self, candidate: Candidate<'o>, winner: &Setting<'o>, variant: &Setting<'o>) -> Replay<'o, bool> {
+        let Known(with) = self.first(winner, ENOUGH, TuneStage::LeaveOut)? else { return Continue(true) };
+        let with = Means::of(&with);
+        let owners = &candidate.owners;
+        let mut lost = 0.0;
+        for count in 1..=ENOUGH {
+            let Known(outcomes) = self.first(variant, count, TuneStage::LeaveOut)? else { return Continue(true) };
+            let without = Means::of(&outcomes);
+            lost = self.as_is.saved(&without, &with, owners);
+            let error = self.as_is.noise.of_owners(owners) * standard_error(&without, &with);
+            if self.as_is.rejection(variant, &outcomes).is_some() || lost > error.max(MIB as f64) {
+                return Continue(true);
+            }
+        }
+        let why = format!("without it there is {} more, which is nothing", Bytes(lost.max(0.0) as u64));
+        self.fates.set(candidate, CandidateFate::measured(Fate::NotMissed, why, lost, None));
+        Continue(false)
+    }
+
+    // Race: one candidate more, as long as it wins.
+
+    /// One candidate more, the most promising first.
+    fn race(&mut self, mut winner: Setting<'o>) -> Replay<'o, Setting<'o>> {
+        let (heap, mut others): (Vec<_>, Vec<_>) =
+            self.scheduler.candidates().partition(|candidate| candidate.group == Group::Heap);
+        // Levels of the heap are in the order of their tightness: a tighter one comes only after the looser one won.
+        for level in heap {
+            let is_passed = winner.level_of(Group::Heap).is_some_and(|set| set > level);
+            if !is_passed && !self.race_with(level, &mut winner)? {
+                break;
+            }
+        }
+        others.sort_by_key(|candidate| Reverse(candidate.gain_bytes_max()));
+        for candidate in others {
+            self.race_with(candidate, &mut winner)?;
+        }
+        Continue(winner)
+    }
+
+    /// Tries a candidate beside the winner, unless its fate is known; tells whether the winner has it then.
+    fn race_with(&mut self, candidate: Candidate<'o>, winner: &mut Setting<'o>) -> Replay<'o, bool> {
+        if winner.has(candidate) {
+            return Continue(true);
+        }
+        if self.fates.get(candidate).is_some() {
+            return Continue(false);
+        }
+        let mut raced = self.challenge(candidate, winner)?;
+        if let Raced::WinnerBroke(sound) = raced {
+            *winner = sound;
+            raced = self.challenge(candidate, winner)?;
+        }
+        match raced {
+            Raced::Won(better) => {
+                *winner = better;
+                return Continue(true);
+            }
+            Raced::Lost(fate) => self.fates.set(candidate, fate),
+            Raced::WinnerBroke(_) => {}
+        }
+        Continue(false)
+    }
+
+    /// Makes trials of a candidate beside the winner until one of both is better.
+    fn challenge(&mut self, candidate: Candidate<'o>, winner: &Setting<'o>) -> Replay<'o, Raced<'o>> {
+        let no_time = || Continue(Raced::Lost(CandidateFate::no_time()));
+        let Known(outcomes) = self.first(winner, ENOUGH, TuneStage::Race)? else { return no_time() };
+        let incumbent = Means::of(&outcomes);
+        let held = incumbent.held_by(&candidate.owners);
+        let bound = held.min(candidate.gain_bytes_max() as f64);
+        if bound < MIB as f64 || held < candidate.share_min * incumbent.bytes {
+            let why = format!("beside the others there is {} left that it could save", Bytes(bound.max(0.0) as u64));
+            return Continue(Raced::Lost(CandidateFate::unmeasured(Fate::NotTried, why)));
+        }
+        let variant = winner.with(candidate);
+        for count in 1..=UNDECIDED {
+            let Known(outcomes) = self.first(&variant, count, TuneStage::Race)? else { return no_time() };
+            match self.compare(candidate, &incumbent, &variant, &outcomes, count) {
+                Contest::Better => break,
+                Contest::Open => {}
+                Contest::NotBetter(fate) => return Continue(Raced::Lost(fate)),
+                Contest::Rejected(rejection) => {
+                    // The winner may be what breaks the target, now and then.
+                    if matches!(rejection, Rejection::Missed(_))
+                        && let Some(sound) = self.without_breakers(winner)?
+                    {
+                        return Continue(Raced::WinnerBroke(sound));
+                    }
+                    return Continue(Raced::Lost(self.as_is.fate(candidate, &rejection, &outcomes)));
+                }
+            }
+        }
+        for level in winner.candidates().filter(|level| !variant.has(*level)) {
+            self.fates.replace(level, candidate);
+            let why = format!("`{}` saves more", candidate.id);
+            self.fates.set(level, CandidateFate::measured(Fate::NotMissed, why, self.fates.saved(level), None));
+        }
+        Continue(Raced::Won(variant))
+    }
+
+    /// Compares a variant with the winner that it would take the place of, by its first `count` outcomes.
+    fn compare(
+        &mut self,
+        candidate: Candidate<'o>,
+        incumbent: &Means,
+        variant: &Setting<'o>,
+        outcomes: &[&Observed],
+        count: usize,
+    ) -> Contest {
+        if not_in_force(&Setting::new([candidate]), outcomes).is_some() {
+            return Contest::NotBetter(CandidateFate::not_in_force());
+        }
+        let means = Means::of(outcomes);
+        let saved = self.as_is.saved(incumbent, &means, &candidate.owners);
+        let least = self.as_is.least(incumbent, &means, &candidate.owners);
+        let cpu = self.as_is.cpu_ratio(&means, outcomes);
+        let not_better = |fate, why| Contest::NotBetter(CandidateFate::measured(fate, why, saved, cpu));
+        match self.as_is.rejection(variant, outcomes) {
+            // Memory is judged against the incumbent, not against as it is.
+            None | Some(Rejection::Grew(_)) => {}
+            Some(Rejection::Costs(ratio)) if saved >= least => {
+                return not_better(Fate::TooCostly, saving_at_price(saved, ratio));
+            }
+            Some(Rejection::Costs(_)) => return not_better(Fate::NoEffect, no_saving(saved, least)),
+            Some(rejection) => return Contest::Rejected(rejection),
+        }
+        if saved < -least {
+            return not_better(Fate::Harmful, grew(-saved));
+        }
+        // The first trial drops a candidate that cannot win, the later ones also one that did not.
+        let hope = if count >= ENOUGH { 0.0 } else { least };
+        if saved + hope < least.max(MIB as f64) || saved < 0.0 {
+            return not_better(Fate::NoEffect, no_saving(saved, least));
+        }
+        self.fates.set_saving(candidate, saved, cpu);
+        let beyond_price = cpu.map_or(-1.0, |ratio| ratio - 1.0 - self.scheduler.price);
+        if count == UNDECIDED && beyond_price > -PROVABLE * self.as_is.noise.cpu {
+            let near = if beyond_price > 0.0 { "" } else { ", too near to the price to be proved" };
+            return not_better(Fate::TooCostly, saving_at_price(saved, cpu.unwrap_or(1.0)) + near);
+        }
+        let is_clear = beyond_price < -NEAR * self.as_is.cpu_error(&means);
+        if count >= ENOUGH && is_clear { Contest::Better } else { Contest::Open }
+    }
+
+    /// The part of the winner that is left where one more trial shows that it breaks the target by itself.
+    fn without_breakers(&mut self, winner: &Setting<'o>) -> Replay<'o, Option<Setting<'o>>> {
+        if winner.is_as_it_is() {
+            return Continue(None);
+        }
+        let Known(outcomes) = self.first(winner, ENOUGH + 1, TuneStage::Race)? else { return Continue(None) };
+        let Some(broken) = outcomes.iter().find(|of| !of.holds) else { return Continue(None) };
+        let why = broken.why.join("; ");
+        let mut sound = winner.clone();
+        for candidate in self.suspects(winner, &Unconfirmed::Broke(why.clone())) {
+            let why = format!("the target broke in a set with it: {why}");
+            self.fates.set(candidate, CandidateFate::unmeasured(Fate::Harmful, why));
+            sound = sound.without(candidate);
+        }
+        Continue(Some(sound))
+    }
+
+    // Confirm: the winner against as it is, in fresh blocks that the search has not seen.
+
+    /// Confirms the winner, or what is left of it after an attempt that failed.
+    fn confirm(&mut self, mut winner: Setting<'o>) -> Replay<'o, Finish<'o>> {
+        for attempt in 0..ATTEMPTS {
+            if winner.is_as_it_is() {
+                break;
+            }
+            let unconfirmed = self.run_blocks(&winner, attempt)?;
+            self.note_attempt(&winner, attempt, unconfirmed.as_ref());
+            let Some(unconfirmed) = unconfirmed else { return Continue(Finish::Proved(winner)) };
+            if attempt + 1 == ATTEMPTS {
+                break;
+            }
+            let suspects = self.suspects(&winner, &unconfirmed);
+            if suspects.is_empty() {
+                // Another set would be as unproved: a second attempt would be a second chance for luck.
+                break;
+            }
+            for candidate in suspects {
+                self.fates.set(candidate, CandidateFate::not_confirmed());
+                winner = match self.fates.restore(candidate) {
+                    Some(before) => winner.with(before),
+                    None => winner.without(candidate),
+                };
+            }
+        }
+        for candidate in winner.candidates() {
+            self.fates.set(candidate, CandidateFate::not_confirmed());
+        }
+        Continue(Finish::Nothing)
+    }
+
+    fn note_attempt(&mut self, winner: &Setting<'o>, attempt: u32, unconfirmed: Option<&Unconfirmed>) {
+        let remedies = winner.ids();
+        let blocks = self.scheduler.outcomes.iter().filter(|of| {
+            of.stage == TuneStage::Confirmation && of.block / BLOCKS_MAX == attempt && of.remedies == remedies
+        });
+        let blocks = blocks.count() as u32;
+        let why = unconfirmed.map_or_else(String::new, ToString::to_string);
+        self.fates.attempts.push(ConfirmationRecord { remedies, confirmed: unconfirmed.is_none(), blocks, why });
+    }
+
+    /// Candidates that go after an attempt that failed: the one that costs most for what it saves where CPU time was
+    /// the reason, those that save little where the target broke, whose breaker is not known, and else the one that
+    /// saves least. None where the measure of CPU time is the reason, and no candidate.
+    fn suspects(&self, winner: &Setting<'o>, unconfirmed: &Unconfirmed) -> Vec<Candidate<'o>> {
+        let saved = |candidate: &Candidate<'o>| self.fates.saved(*candidate);
+        let by_saving = |one: &Candidate<'o>, other: &Candidate<'o>| saved(one).total_cmp(&saved(other));
+        let least = winner.candidates().min_by(by_saving);
+        match unconfirmed {
+            Unconfirmed::Broke(_) => {
+                let all: f64 = winner.candidates().map(|candidate| saved(&candidate).max(0.0)).sum();
+                let small: Vec<_> = winner.candidates().filter(|of| saved(of) < LARGE_SHARE * all).collect();
+                if small.is_empty() { least.into_iter().collect() } else { small }
+            }
+            Unconfirmed::Costs { low, price, .. } => {
+                let costs = winner.candidates().filter(|candidate| candidate.price != PriceClass::Free);
+                let least = least.filter(|_| *low > 1.0 + price);
+                costs.min_by(by_saving).or(least).into_iter().collect()
+            }
+            Unconfirmed::Saves { .. } | Unconfirmed::Unweighed => least.into_iter().collect(),
+            Unconfirmed::CpuUnmeasured => Vec::new(),
+        }
+    }
+
+    /// Runs the blocks of an attempt; the reason why they do not confirm the setting, if they do not.
+    fn run_blocks(&self, winner: &Setting<'o>, attempt: u32) -> Replay<'o, Option<Unconfirmed>> {
+        let Scheduler { price, seed, .. } = *self.scheduler;
+        let mut pairs = ConfirmationPairs { pairs: Vec::new(), price, seed };
+        let most = self.scheduler.blocks_max();
+        for block in (attempt * BLOCKS_MAX..).take(most as usize) {
+            if LOOKS.contains(&(pairs.pairs.len() as u32)) && !pairs.may_cost_less(most) {
+                break;
+            }
+            let settings = [Setting::default(), winner.clone()];
+            let mut outcomes = [None, None];
+            for which in comparison::order(seed, block, settings.len()) {
+                let outcome = self.scheduler.confirming(&settings[which], block)?;
+                if which == 1 && !outcome.holds {
+                    return Continue(Some(Unconfirmed::Broke(outcome.why.join("; "))));
+                }
+                outcomes[which] = Some(outcome);
+            }
+            if let [Some(as_is), Some(with)] = outcomes {
+                pairs.pairs.push((as_is, with));
+            }
+        }
+        Continue(pairs.unproved())
+    }
+}
+
+/// A candidate that was set, and whose changes the process does not have.
+fn not_in_force<'o>(set: &Setting<'o>, outcomes: &[&Observed]) -> Option<Candidate<'o>> {
+    let lacks = |word: &String| outcomes.iter().any(|of| of.not_in_force.contains(word));
+    set.candidates().find(|candidate| candidate.changes().iter().flat_map(Change::typed).any(|word| lacks(&word)))
+}
