@@ -20,7 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("scenario", &["units", "error", "load"]),
     ("subject", &["bounded", "clock", "error", "units", "scenario", "kernel"]),
     ("detect", &["bounded", "error", "scenario", "subject"]),
-    ("record", &["units", "doubt", "scenario", "subject", "observe", "load"]),
+    ("record", &["growth", "units", "doubt", "scenario", "subject", "observe", "load"]),
     ("remedy", &["numbers", "owner", "units", "scenario", "record"]),
     ("archive", &["bounded", "error", "units", "kernel", "scenario", "record"]),
     ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),

@@ -322,7 +322,9 @@ mod tests {
             let Some("md") = path.extension().and_then(|end| end.to_str()) else { continue };
             let text = std::fs::read_to_string(&path).unwrap().replace("\\\n", " ");
             for (at, _) in text.match_indices("loadline ") {
-                let mut words = text[at..].split(['`', '\n', '|', '#']).next().unwrap().split_whitespace().skip(1);
+                let command = text[at..].split(['`', '\n', '|', '#']).next().unwrap();
+                // The options of a command within the command are its own.
+                let mut words = command.split("$(").next().unwrap().split_whitespace().skip(1);
                 let Some(verb) = words.next().and_then(|verb| program.find_subcommand(verb)) else { continue };
                 for word in words.take_while(|word| *word != "--").filter_map(|word| word.strip_prefix("--")) {
                     let option = word.split(['=', ',', ')', ']', ';']).next().unwrap();

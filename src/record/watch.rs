@@ -1,6 +1,7 @@
 //! What is known of JVMs that are watched: plain values, and the document of `loadline watch --once --json`.
 
 use super::Machine;
+pub use crate::growth::Verdict as GrowthWord;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -178,22 +179,6 @@ pub struct GrowthRecord {
     pub unsure: String,
     /// Whether nearly all is used and the rest is gone within the hour at the pace of the last minutes.
     pub near_limit: bool,
-}
-
-/// What a thing does over time, in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum GrowthWord {
-    /// Nothing that would matter within seven days.
-    Steady,
-    /// It rises and may still come to rest.
-    Warming,
-    /// It grows without bound, as far as can be told, and the limit is within reach.
-    Grows,
-    /// Neither can be told.
-    #[default]
-    CannotTell,
 }
 
 /// One thing that is judged by itself.
@@ -449,16 +434,4 @@ pub struct WatchChange {
     pub before_bytes: u64,
     /// At the end.
     pub after_bytes: u64,
-}
-
-impl GrowthWord {
-    /// As written in documents and labels.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Steady => "steady",
-            Self::Warming => "warming",
-            Self::Grows => "grows",
-            Self::CannotTell => "cannot_tell",
-        }
-    }
 }

@@ -6,7 +6,7 @@ use super::column::Column;
 use super::history::{Past, Tier};
 use super::sample::{Sample, unreclaimable};
 use super::shown::THREAD_BYTES;
-use crate::growth::{Floors, Judgement, Ladder, Precedent, Unsure, Verdict};
+use crate::growth::{Floors, Judgement, Ladder, Precedent, Unsure};
 use crate::record::{GrowthRecord, GrowthWord, ThingRecord};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
@@ -210,13 +210,7 @@ fn collections(dense: &[Option<&Cell>]) -> Vec<u32> {
 fn told(judgement: &Judgement, cell_s: f64) -> GrowthRecord {
     // Slopes are those of cells of ten minutes; shorter ones are so much faster.
     let faster = SECONDS_OF_HOUR / (crate::growth::HOUR as f64 * cell_s);
-    let verdict = match judgement.verdict {
-        Verdict::Steady => GrowthWord::Steady,
-        Verdict::Warming => GrowthWord::Warming,
-        Verdict::Grows => GrowthWord::Grows,
-        Verdict::CannotTell => GrowthWord::CannotTell,
-    };
-    let mut record = GrowthRecord { verdict, ..GrowthRecord::default() };
+    let mut record = GrowthRecord { verdict: judgement.verdict, ..GrowthRecord::default() };
     if let Some(hint) = judgement.hint {
         record.bytes_per_hour = Some(hint.slope * faster);
         record.window_s = Some(hint.window as f64 * cell_s);

@@ -1,18 +1,34 @@
 //! What is said of growth.
 
 use super::Projection;
+use serde::{Deserialize, Serialize};
 
-/// The word for what one thing does over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What a thing does over time, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "GrowthWord")]
 pub enum Verdict {
     /// Nothing that would matter within seven days.
     Steady,
-    /// It rises, and may still come to rest: it is young, it bends, or the limit is far.
+    /// It rises and may still come to rest.
     Warming,
     /// It grows without bound, as far as can be told, and the limit is within reach.
     Grows,
     /// Neither can be told.
+    #[default]
     CannotTell,
+}
+
+impl Verdict {
+    /// As written in documents and labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::Warming => "warming",
+            Self::Grows => "grows",
+            Self::CannotTell => "cannot_tell",
+        }
+    }
 }
 
 /// Growth that three judgements in a row saw, or that one sees.
