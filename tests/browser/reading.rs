@@ -3,7 +3,7 @@
 use super::browser::Browser;
 use super::devtools::DevTools;
 use super::fixtures::{self, FEW, LARGE};
-use super::{browser, others, page, searches, tunings};
+use super::{browser, others, searches, tunings};
 use loadline::record::Trial;
 use loadline::report;
 use serde_json::Value;

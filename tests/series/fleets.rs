@@ -8,10 +8,10 @@ use loadline::record::{
     EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FleetDocument, LineVerdict, Machine, NodeRecord, PlanEntry, Task,
     Trial, Why,
 };
-use loadline::result::{self, AllBlocks, Asked, Judgement, NodeBlocks};
+use loadline::result::{AllBlocks, Asked, Judgement, NodeBlocks};
 use loadline::scenario::{Last, PastLine, Scenario};
 use loadline::series::search::{self, Search};
-use loadline::series::{self, Archived, Blocks};
+use loadline::series::{self, Blocks};
 use loadline::units::{Bytes, MIB, unix_s, utc};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

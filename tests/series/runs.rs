@@ -9,10 +9,7 @@ use loadline::scenario::Scenario;
 use loadline::series::search::Search;
 use loadline::series::{self, Archived, Blocks, Strategy};
 use loadline::units::MIB;
-use std::path::Path;
 use tempfile::TempDir;
-
-/// Takes in nothing.
 
 fn searched() -> Scenario {
     scenario("made-up", "configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']\nfind: {warm: false}")

@@ -1,11 +1,9 @@
 //! How often the ladder cries wolf, and how soon it finds a leak, on made-up lives: a small run. `benches/calibration`
 //! has the whole, and the rivals.
 
-use crate::lives::{CHECKED, Dice, Leak, Life, TUNED, UNSEEN, leaking, life};
+use crate::lives::{Dice, Leak, Life, TUNED, leaking, life};
 use loadline_stats::growth::{DAY, Floors, HOUR, Ladder, Precedent, STEP, Verdict};
 use std::collections::BTreeMap;
-
-const SEED: u64 = 1;
 
 pub(crate) fn floors(life: &Life) -> Floors<'_> {
     Floors { values: &life.floors, age: 0, collections: life.collections.as_deref() }
@@ -174,26 +172,4 @@ impl Told {
             left: middle(leaks.iter().filter_map(|leak| leak.left).collect()),
         }
     }
-}
-
-#[test]
-fn lives_without_a_leak_are_not_called_one() {
-    // Some three, two and one years; the whole calibration has the rates. The first of the unseen ones is a straight
-    // line that ends: before its end it is a leak for anyone.
-    for (kinds, most) in [(&TUNED[..], 0), (&CHECKED[..], 1), (&UNSEEN[1..], 0)] {
-        let rates = false_alarms(SEED, kinds, 3, History::None);
-        let (count, years) = rates.sums();
-        println!("{count} false alarms in {years:.1} JVM-years");
-        assert!(count <= most, "{rates:?}");
-    }
-}
-
-#[test]
-fn leaks_are_found_before_the_limit() {
-    let alone = Told::of(&leaks(SEED, Leak::Middle, 10.0, 2, History::None));
-    println!("{alone:?}");
-    assert!(alone.found >= 75.0 && alone.left >= 10.0);
-    let with = Told::of(&leaks(SEED, Leak::Middle, 10.0, 2, History::LifeBefore));
-    println!("with the life before: {with:?}");
-    assert!(with.found >= alone.found && with.after <= alone.after);
 }

@@ -1,6 +1,34 @@
 //! The verdict on growth, on lives that are made up: its laws, and a small run of its calibration.
 
+#[expect(dead_code, reason = "the whole calibration prints more of it")]
 mod calibration;
 mod laws;
 #[expect(dead_code, reason = "the whole calibration has more of them")]
 mod lives;
+
+use calibration::{History, Told, false_alarms, leaks};
+use lives::{CHECKED, Leak, TUNED, UNSEEN};
+
+const SEED: u64 = 1;
+
+#[test]
+fn lives_without_a_leak_are_not_called_one() {
+    // Some three, two and one years; the whole calibration has the rates. The first of the unseen ones is a straight
+    // line that ends: before its end it is a leak for anyone.
+    for (kinds, most) in [(&TUNED[..], 0), (&CHECKED[..], 1), (&UNSEEN[1..], 0)] {
+        let rates = false_alarms(SEED, kinds, 3, History::None);
+        let (count, years) = rates.sums();
+        println!("{count} false alarms in {years:.1} JVM-years");
+        assert!(count <= most, "{rates:?}");
+    }
+}
+
+#[test]
+fn leaks_are_found_before_the_limit() {
+    let alone = Told::of(&leaks(SEED, Leak::Middle, 10.0, 2, History::None));
+    println!("{alone:?}");
+    assert!(alone.found >= 75.0 && alone.left >= 10.0);
+    let with = Told::of(&leaks(SEED, Leak::Middle, 10.0, 2, History::LifeBefore));
+    println!("with the life before: {with:?}");
+    assert!(with.found >= alone.found && with.after <= alone.after);
+}
