@@ -33,7 +33,9 @@ fn summary(records: &str) -> String {
         let shown = tests.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
         let more = if tests.len() > NAMES_MAX { ", …" } else { "" };
         let what = if tests.len() == 1 { "1 test".to_owned() } else { format!("{} tests", tests.len()) };
-        text += &format!("skipped in {what}, because {why} (fails with {variable}): {shown}{more}\n");
+        // A value makes the test run; a name alone makes what is missing a failure.
+        let verb = if variable.contains('=') { "runs" } else { "fails" };
+        text += &format!("skipped in {what}, because {why} ({verb} with {variable}): {shown}{more}\n");
     }
     text
 }

@@ -2,7 +2,7 @@
 //! history of what was weighed on the way names the commit and the owner.
 
 use crate::invocation::{jdk, newest};
-use loadline_test_support::skip;
+use loadline_test_support::{long_tests_run, skip};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -98,6 +98,9 @@ impl Repository<'_> {
 /// Some six commits are weighed, five short trials each.
 #[test]
 fn git_bisect_finds_what_was_planted_and_the_history_names_its_owner() {
+    if !long_tests_run() {
+        return;
+    }
     let Some(release) = newest().pop() else { return };
     if !jdk(release).unwrap().home.join("bin/javac").exists() {
         return skip("LOADLINE_TOOLS", "there is no javac");

@@ -5,6 +5,7 @@ use crate::deaths::{assert_no_cgroup, limits_work};
 use crate::invocation::{Call, Ran, newest, small};
 use crate::standing::Plan;
 use loadline::record::{FailureCause, FindOutcome, FindRecord, Outcome, ProbeStage, ProbeVerdict, Trial, Unknowns};
+use loadline_test_support::long_tests_run;
 use std::path::Path;
 
 const MIB: u64 = 1 << 20;
@@ -30,7 +31,7 @@ fn probe(trial: &Trial) -> (ProbeStage, ProbeVerdict) {
 
 #[test]
 fn heap_and_limit_of_a_known_appetite_are_found() {
-    if !limits_work() {
+    if !long_tests_run() || !limits_work() {
         return;
     }
     for release in newest() {
@@ -131,7 +132,7 @@ fn what_cannot_be_searched_is_refused_before_anything_starts() {
 
 #[test]
 fn a_search_that_was_interrupted_goes_on() {
-    if !limits_work() {
+    if !long_tests_run() || !limits_work() {
         return;
     }
     for release in newest() {

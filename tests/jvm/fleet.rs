@@ -8,6 +8,7 @@ use crate::slurm::Cluster;
 use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for};
 use loadline::record::{EntryOutcome, EntryResult, FleetDocument, LineVerdict, Task};
+use loadline_test_support::long_tests_run;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -99,7 +100,7 @@ fn until_idle(cluster: &Cluster, shared: &Shared) {
 
 #[test]
 fn three_nodes_give_the_table_of_a_fleet() {
-    if !limits_work() {
+    if !long_tests_run() || !limits_work() {
         return;
     }
     let Some(cluster) = Cluster::start() else { return };
@@ -146,7 +147,7 @@ fn three_nodes_give_the_table_of_a_fleet() {
 
 #[test]
 fn an_entry_that_begins_twice_has_one_answer() {
-    if !limits_work() {
+    if !long_tests_run() || !limits_work() {
         return;
     }
     let Some(mut cluster) = Cluster::start() else { return };

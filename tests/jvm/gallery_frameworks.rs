@@ -5,7 +5,7 @@
 use crate::gallery::{MIB, folder, has_maven, run, trial};
 use crate::invocation::{mark, phase};
 use loadline::record::{BudgetVerdict, Document, Outcome};
-use loadline_test_support::skip;
+use loadline_test_support::{long_tests_run, skip};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
@@ -38,6 +38,9 @@ fn is_asked_for() -> bool {
 
 #[test]
 fn most_of_a_spring_boot_service_lies_outside_its_heap() {
+    if !long_tests_run() {
+        return;
+    }
     if !has_maven() {
         return;
     }

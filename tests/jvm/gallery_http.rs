@@ -6,7 +6,7 @@ use crate::invocation::{Permit, doubts, mark, newest, phase, release};
 use crate::test_subjects::test_subjects;
 use loadline::doubt::Doubt;
 use loadline::record::{BudgetVerdict, Document, Outcome};
-use loadline_test_support::skip;
+use loadline_test_support::{long_tests_run, skip};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -39,6 +39,9 @@ fn has_jlhttp() -> bool {
 
 #[test]
 fn three_tiny_servers_answer_everything_in_six_mebibytes() {
+    if !long_tests_run() {
+        return;
+    }
     let _folder = TINY_HTTP.lock().unwrap_or_else(PoisonError::into_inner);
     if !builds("tiny-http") || !has_jlhttp() {
         return;

@@ -5,6 +5,7 @@ use crate::gallery::{MIB, has_maven, run, trial};
 use crate::invocation::{doubts, mark, phase, release};
 use loadline::doubt::Doubt;
 use loadline::record::{Document, FigureRecord, Outcome, Trial};
+use loadline_test_support::long_tests_run;
 use std::sync::{Mutex, PoisonError};
 
 /// Two builds of one folder at a time would read each other's half-written classes.
@@ -51,6 +52,9 @@ fn classes_that_are_gone_come_back_as_their_jdk_gives_them_back() {
 
 #[test]
 fn what_malloc_would_keep_of_them_is_replayed() {
+    if !long_tests_run() {
+        return;
+    }
     let _folder = CLASS_CHURN.lock().unwrap_or_else(PoisonError::into_inner);
     let call = run("class-churn", "metaspace-replay-quick");
     let document = call.with("--only arena").with("--only glibc").with("--only glibc-trim").run().expect(0);
@@ -69,6 +73,9 @@ fn what_malloc_would_keep_of_them_is_replayed() {
 
 #[test]
 fn uploads_leave_more_in_a_pool_than_a_stream_needs() {
+    if !long_tests_run() {
+        return;
+    }
     if !has_maven() {
         return;
     }

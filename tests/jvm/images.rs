@@ -7,7 +7,7 @@ use crate::test_subjects::test_subjects;
 use loadline::clock::Clock;
 use loadline::record::{EndCause, FindOutcome, TuneOutcome, Unknowns};
 use loadline::subject::FoundTool;
-use loadline_test_support::skip;
+use loadline_test_support::{long_tests_run, skip};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -188,7 +188,7 @@ fn an_image_is_searched_weighed_killed_and_removed() {
 /// more depends on the machine.
 #[test]
 fn an_image_is_tuned() {
-    if !limits_work() {
+    if !long_tests_run() || !limits_work() {
         return;
     }
     let Some(image) = Image::make() else { return };

@@ -5,7 +5,7 @@ use crate::slurm::{Cluster, VARIABLE, has_cgroups};
 use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for};
 use loadline::record::{Document, EndCause, FindOutcome};
-use loadline_test_support::skip;
+use loadline_test_support::{long_tests_run, skip};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -139,6 +139,9 @@ fn what_slurm_refuses_is_told(job: &Job) {
 
 #[test]
 fn who_may_make_no_cgroup_has_limits_by_steps() {
+    if !long_tests_run() {
+        return;
+    }
     for release in small() {
         let Some(job) = Job::start(jdk(release).unwrap().java) else { return };
         assert!(Path::new(&job.java).is_absolute());

@@ -3,6 +3,7 @@
 
 use crate::invocation::{Call, Ran, newest};
 use loadline::record::{Fate, RemedyRecord, TuneOutcome, TuneRecord, TuneStage};
+use loadline_test_support::long_tests_run;
 
 const MIB: f64 = 1_048_576.0;
 /// What nothing is to be tried of.
@@ -42,6 +43,9 @@ fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
 
 #[test]
 fn what_cures_is_proved_and_what_does_not_is_told() {
+    if !long_tests_run() {
+        return;
+    }
     for release in newest() {
         let tried = ["-Dhelps=true", "-Dhurts=40", "-Dbreaks=2500", "-XX:+NoSuchFlagAtAll"];
         let call = tried.iter().fold(tune(release), |call, option| call.with(&format!("--try {option}")));

@@ -9,7 +9,7 @@ use loadline::record::{EndKind, GrowthWord, PostMortem, WatchDocument, WatchedJv
 use loadline::subject::MemoryCgroup;
 use loadline::subject::limit::probe;
 use loadline::units::Bytes;
-use loadline_test_support::skip;
+use loadline_test_support::{long_tests_run, skip};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -75,6 +75,9 @@ fn document(ran: &Ran) -> WatchDocument {
 
 #[test]
 fn what_leaks_is_named_and_what_does_not_is_not() {
+    if !long_tests_run() {
+        return;
+    }
     for release in newest() {
         let leaking = Leaking::start(
             release,

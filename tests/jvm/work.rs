@@ -7,6 +7,7 @@ use loadline::fleet::Plan;
 use loadline::record::{EntryOutcome, EntryResult, FindOutcome, PlanEntry, Task, Why};
 use loadline::scenario::{Last, Scenario, parse};
 use loadline::units::Bytes;
+use loadline_test_support::long_tests_run;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -99,7 +100,7 @@ fn a_search_that_is_interrupted_goes_on() {
 /// machine is.
 #[test]
 fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {
-    if !limits_work() {
+    if !long_tests_run() || !limits_work() {
         return;
     }
     for release in newest().into_iter().take(1) {

@@ -2,6 +2,7 @@
 //! somebody planted.
 
 use crate::build::{VERSION, maven, root};
+use loadline_test_support::long_tests_run;
 
 /// What is short enough for a test, behind the heap of the document.
 const LOAD: &str = "--heap,64m,--gc,serial,-n,300,-c,2,--rest,0";
@@ -28,6 +29,9 @@ fn the_document_has_ten_lines_of_this_version() {
 
 #[test]
 fn eight_mebibytes_planted_in_a_spring_boot_jar_break_its_budget() {
+    if !long_tests_run() {
+        return;
+    }
     let Some(maven) = maven() else { return };
     let project = maven.project("boot", "boot");
     // An owner that is still to the byte, so that no noise of the machine decides.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Where the records go instead of beside the tests: for runners that start the last target by themselves.
 const RECORDS: &str = "LOADLINE_SKIPPED";
+/// Which tests run that take minutes.
+const LONG: &str = "LOADLINE_LONG";
 /// Files of records begin with it; the rest of their names tells one run from another.
 pub const RECORDS_BEGIN: &str = "skipped-";
 
@@ -26,6 +28,19 @@ pub fn record(variable: &str, why: &str) {
     file.and_then(|mut file| file.write_all(line.as_bytes())).expect("a record of what was skipped");
     // `println!` would be kept back with the output of a test that passes.
     let _ = writeln!(std::io::stderr(), "skipped, because {why}: {}", thread.name().unwrap_or("a test"));
+}
+
+/// Whether this test, which takes most of a minute or more, runs. `LOADLINE_LONG` has the beginnings of the names of such
+/// tests that run, separated by commas, or `all`, as each night. A test that does not run is told as skipped.
+pub fn long_tests_run() -> bool {
+    let asked = std::env::var(LONG).unwrap_or_default();
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or_default();
+    let runs = asked == "all" || asked.split(',').any(|begin| !begin.is_empty() && name.starts_with(begin));
+    if !runs {
+        record(&format!("{LONG}=all"), "it takes a minute, and runs each night");
+    }
+    runs
 }
 
 /// The records of this run: of all that one `cargo test` starts.
