@@ -4,8 +4,10 @@ use super::fleet::{SEARCH_EVERY, WITHIN};
 use super::load_options::LoadOptions;
 #[cfg(test)]
 use super::schema;
-use super::written::{Named, Scalar};
-use super::{Budget, Fleet, Last, Options, Rate, Scenario, Service, SubjectOptions};
+#[cfg(test)]
+use super::written::Scalar;
+use super::written::{Named, parsed, texts};
+use super::{Budget, Fleet, Last, Rate, Scenario, ScenarioOptions, Service, SubjectSettings};
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span, unix_s};
 use serde::Deserialize;
@@ -53,8 +55,7 @@ pub(super) struct FleetFile {
 #[serde(deny_unknown_fields, default)]
 struct DefaultsFile {
     /// What must hold in every trial, of services whose scenario has no target of its own.
-    #[cfg_attr(test, schemars(with = "Vec<Budget>"))]
-    target: Vec<String>,
+    target: Vec<Budget>,
     /// How long the search of a service may take on its node.
     #[cfg_attr(test, schemars(extend("default" = "15m")))]
     within: Option<Span>,
@@ -67,7 +68,8 @@ struct DefaultsFile {
     url: Option<String>,
     /// Requests per second, of services without a scenario; as fast as they are answered where left out.
     #[cfg_attr(test, schemars(with = "Option<schema::Rate>"))]
-    rate: Option<Scalar>,
+    #[serde(deserialize_with = "parsed")]
+    rate: Option<Rate>,
     /// How long they are loaded, of services without a scenario.
     #[cfg_attr(test, schemars(extend("default" = "10s")))]
     duration: Option<Span>,
@@ -87,17 +89,19 @@ struct ServiceFile {
     #[cfg_attr(test, schemars(extend("minLength" = 1)))]
     image: Option<String>,
     /// Program and arguments, run in the folder of this file; `{port}` stands for a free port.
-    command: Vec<Scalar>,
+    #[cfg_attr(test, schemars(with = "Vec<Scalar>"))]
+    #[serde(deserialize_with = "texts")]
+    command: Vec<String>,
     /// Where the load goes.
     url: Option<String>,
     /// Requests per second.
     #[cfg_attr(test, schemars(with = "Option<schema::Rate>"))]
-    rate: Option<Scalar>,
+    #[serde(deserialize_with = "parsed")]
+    rate: Option<Rate>,
     /// How long it is loaded.
     duration: Option<Span>,
     /// What must hold in every trial, instead of what the scenario or the defaults say.
-    #[cfg_attr(test, schemars(with = "Vec<Budget>"))]
-    target: Vec<String>,
+    target: Vec<Budget>,
     /// How long its search may take on its node.
     within: Option<Span>,
     /// The limit that it has in production; that of the scenario's configuration where left out.
@@ -134,14 +138,10 @@ impl ServiceFile {
             Some(file) => self.of_file(&base.join(file), read)?,
             None => self.of_command(name, defaults, base)?,
         };
-        let target = match () {
-            () if !self.target.is_empty() => &self.target,
-            () if scenario.find.target.is_empty() => &defaults.target,
-            () => &Vec::new(),
-        };
-        if !target.is_empty() {
-            let parsed = target.iter().map(|text| text.parse::<Budget>().map_err(Error::request));
-            scenario.find.target = parsed.collect::<Result<_>>()?;
+        if !self.target.is_empty() {
+            scenario.find.target = self.target;
+        } else if scenario.find.target.is_empty() {
+            scenario.find.target.clone_from(&defaults.target);
         }
         scenario.seed = defaults.seed.unwrap_or(scenario.seed);
         let last = self.last.map(LastFile::resolve).transpose()?;
@@ -174,30 +174,26 @@ impl ServiceFile {
         if self.only.is_some() {
             return Err(Error::request("`only` would have no effect: there is no scenario to choose from"));
         }
-        let command: Vec<String> = self.command.iter().map(Scalar::to_text).collect();
         let url = self.url.as_ref().or(defaults.url.as_ref()).cloned();
-        if url.is_none() && !command.iter().any(|word| word.contains("{port}")) {
+        if url.is_none() && !self.command.iter().any(|word| word.contains("{port}")) {
             return Err(Error::request("where does the load go?")
                 .hint("give `url: http://127.0.0.1:8080/path`, or `{port}` in the command for a free port"));
         }
-        let rate = self.rate.as_ref().or(defaults.rate.as_ref()).map(constant_rate).transpose()?;
+        let rate = self.rate.or(defaults.rate);
+        if rate.is_some_and(|rate| !matches!(rate, Rate::Constant(_))) {
+            return Err(Error::request("a rate that changes is no load to search a line with")
+                .hint("write it as `200`, or describe the load in a scenario file"));
+        }
         let load = LoadOptions { rate, duration: self.duration.or(defaults.duration), ..LoadOptions::default() };
-        let subject = SubjectOptions { image: self.image.clone(), ..SubjectOptions::default() };
-        let mut scenario = Scenario::of_command(&command, &Options { url, load, subject, ..Options::default() })?;
+        let subject = SubjectSettings { image: self.image.clone(), ..SubjectSettings::default() };
+        let options = ScenarioOptions { url, load, subject, ..ScenarioOptions::default() };
+        let mut scenario = Scenario::of_command(&self.command, &options)?;
         // Nobody asked for it, and it says nothing of a limit.
         scenario.load.drop_last_rest();
         scenario.marks = scenario.marks_usual();
         scenario.subject.dir = self.image.is_none().then(|| base.to_owned());
         scenario.name = name.to_owned();
         Ok(scenario)
-    }
-}
-
-fn constant_rate(written: &Scalar) -> Result<Rate> {
-    match written.to_text().parse().map_err(Error::request)? {
-        rate @ Rate::Constant(_) => Ok(rate),
-        _ => Err(Error::request("a rate that changes is no load to search a line with")
-            .hint("write it as `200`, or describe the load in a scenario file")),
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
 /// More full collections in a row free nothing that ten did not.
 const COLLECTIONS_MAX: u32 = 10;
@@ -122,6 +123,19 @@ impl PhaseMark {
     /// Whether there is none.
     pub fn is_none(&self) -> bool {
         *self == Self::None
+    }
+}
+
+impl FromStr for PhaseMark {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "false" => Ok(Self::None),
+            "true" => Ok(Self::AsItIs),
+            "collected" => Ok(Self::Collected),
+            word => Err(format!("`mark` is `true` or `collected`, not `{word}`")),
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 use super::compare::Amount;
 use super::file::File;
 use super::fleet_file::FleetFile;
-use super::load_file::{ExpectFile, ExpectMore, PhaseFile};
+use super::load_file::{ExpectFile, PhaseFile};
+use super::load_options::ExpectSettings;
 use super::written::{Named, Scalar};
 use super::{Budget, Gc, MarkPoint};
 use crate::units::Bytes;
@@ -122,7 +123,7 @@ written_as! {
     MarkOfPhase, "mark_of_phase", |of| {"enum": [true, false, "collected"]};
     Budget, "budget", |of| {"type": "string", "pattern": r"^[^<>=\s]+\s*(<=|>=|==|<|>).+$"};
     ExpectFile, "expect", |of| {
-        "anyOf": [{"type": "integer", "minimum": 100, "maximum": 999}, (of.subschema_for::<ExpectMore>())]
+        "anyOf": [{"type": "integer", "minimum": 100, "maximum": 999}, (of.subschema_for::<ExpectSettings>())]
     };
     OnePhase, "one_phase", |of| {
         "description": "One phase: its name and what happens in it.",
