@@ -1,18 +1,13 @@
 //! How configurations are compared: against which, by which metrics, and what difference matters.
 
-#[cfg(test)]
-use super::schema;
-#[cfg(test)]
-use super::written::Named;
-use super::written::{named, parsed};
+use super::written::{Named, named, parsed};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
 /// What a comparison is asked to tell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Compare {
     /// Name of the configuration that the others are compared with; the first one where it names none.
     pub baseline: Option<String>,
@@ -73,8 +68,8 @@ impl Compare {
 }
 
 /// How configurations are compared, as written.
-#[derive(Debug, Clone, Default, Deserialize, clap::Args)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "CompareFile"))]
+#[derive(Debug, Clone, Default, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "CompareFile")]
 #[command(next_help_heading = "Comparing")]
 #[serde(deny_unknown_fields, default)]
 pub struct CompareSettings {
@@ -83,7 +78,7 @@ pub struct CompareSettings {
     pub baseline: Option<String>,
     /// Trials of each configuration, one in each block; the same as `trials`.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 1000))]
     pub trials: Option<u32>,
     /// The metrics to judge, such as `rss.loaded` or `p99`; the usual ones where left out.
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
@@ -91,22 +86,22 @@ pub struct CompareSettings {
     pub metrics: Vec<String>,
     /// The least difference that matters, by metric or family: `{rss: 1MiB, rate: 2%}`.
     #[arg(long, value_name = "METRIC=AMOUNT", value_parser = least, help = LEAST)]
-    #[cfg_attr(test, schemars(with = "Option<Named<Amount>>"))]
+    #[schemars(with = "Option<Named<Amount>>")]
     #[serde(deserialize_with = "named")]
     pub least: Vec<(String, Amount)>,
     /// Of all intervals of the judged metrics together: `95%` or `0.95`.
     #[arg(long, value_name = "SHARE", help = "Of all intervals of the judged metrics together [default: 95%]")]
-    #[cfg_attr(test, schemars(with = "Option<schema::Confidence>", extend("default" = "95%")))]
+    #[schemars(extend("default" = "95%"))]
     #[serde(deserialize_with = "parsed")]
     pub confidence: Option<Confidence>,
     /// How many blocks may be repeated because the machine disturbed them.
     // As an option it belongs to those verbs alone that run blocks: see `Running`.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("maximum" = 1000, "default" = 0)))]
+    #[schemars(extend("maximum" = 1000, "default" = 0))]
     pub repeats: Option<u32>,
     /// Run blocks until every judged metric is decided, at most this many.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("minimum" = 5, "maximum" = 1000)))]
+    #[schemars(extend("minimum" = 5, "maximum" = 1000))]
     pub until_sure: Option<u32>,
 }
 

@@ -1,10 +1,7 @@
 //! One way to run the subject: heap, collector, JDK, environment, limit, CPUs.
 
-#[cfg(test)]
 use super::schema;
-#[cfg(test)]
-use super::written::{Named, Scalar};
-use super::written::{parsed, texts, texts_by_name};
+use super::written::{Named, Scalar, parsed, texts, texts_by_name};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// One way to run the subject.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 pub struct Configuration {
     /// Unique within the scenario.
     pub name: String,
@@ -62,8 +58,8 @@ pub struct Configuration {
 }
 
 /// One way to run the subject.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ConfigurationFile"))]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "ConfigurationFile")]
 #[command(next_help_heading = "Subject")]
 #[serde(deny_unknown_fields, default)]
 pub struct ConfigurationSettings {
@@ -72,7 +68,7 @@ pub struct ConfigurationSettings {
     pub heap: Option<Bytes>,
     /// The collector.
     #[arg(long, value_name = "GC", help = "Collector: serial, g1, parallel, z, shenandoah, epsilon")]
-    #[cfg_attr(test, schemars(with = "Option<schema::Collector>"))]
+    #[schemars(with = "Option<schema::Collector>")]
     #[serde(deserialize_with = "parsed")]
     pub gc: Option<Gc>,
     /// Further JVM options, as typed.
@@ -80,12 +76,12 @@ pub struct ConfigurationSettings {
     pub jvm: Vec<String>,
     /// The JDK; the one the command itself finds, where left out.
     #[arg(long, value_name = "JDK", help = "JDK by release (`17`) or folder")]
-    #[cfg_attr(test, schemars(with = "Option<schema::Jdk>"))]
+    #[schemars(with = "Option<schema::Jdk>")]
     #[serde(deserialize_with = "parsed")]
     pub jdk: Option<Jdk>,
     /// Environment on top of the subject's.
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment, help = "Environment variable; may be repeated")]
-    #[cfg_attr(test, schemars(with = "Option<Named<Scalar>>"))]
+    #[schemars(with = "Option<Named<Scalar>>")]
     #[serde(deserialize_with = "texts_by_name")]
     pub env: Vec<(String, String)>,
     /// A library that the loader puts before all others (`LD_PRELOAD`): a path from the folder of this file, or a name
@@ -101,17 +97,17 @@ pub struct ConfigurationSettings {
     pub limit: Option<Bytes>,
     /// Arguments appended to the command, or put at `{args}`.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(with = "Vec<Scalar>"))]
+    #[schemars(with = "Vec<Scalar>")]
     #[serde(deserialize_with = "texts")]
     pub args: Vec<String>,
     /// CPUs of the subject.
     #[arg(long, value_name = "CPUS", help = "CPUs of the subject: a list (`0-2,5`), `all`, or `apart` from the load")]
-    #[cfg_attr(test, schemars(with = "Option<schema::Cpus>"))]
+    #[schemars(with = "Option<schema::Cpus>")]
     #[serde(deserialize_with = "parsed")]
     pub cpus: Option<Cpus>,
     /// Native Memory Tracking; it costs memory, so RSS and speed are weighed without it.
     #[arg(long, value_name = "LEVEL", help = "Native Memory Tracking: off or summary")]
-    #[cfg_attr(test, schemars(with = "Option<Nmt>", extend("default" = "off")))]
+    #[schemars(with = "Option<Nmt>", extend("default" = "off"))]
     #[serde(deserialize_with = "parsed")]
     pub nmt: Option<Nmt>,
     /// Whether it is left out, and that said, where its JDK, its build or its code is missing; else that ends the run.
@@ -209,8 +205,7 @@ impl Configuration {
 }
 
 /// Whether the pools of Netty are listed at each mark, by an agent that the JVM is started with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Netty {
     /// No agent.
@@ -228,8 +223,7 @@ impl Netty {
 }
 
 /// Whether the live objects are listed by class after everything was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Objects {
     /// The heap is left alone.
@@ -251,8 +245,7 @@ impl Objects {
 }
 
 /// A garbage collector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Gc {
     /// Serial.
@@ -313,8 +306,7 @@ impl FromStr for Gc {
 }
 
 /// Which JDK runs the subject.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Jdk {
     /// The newest one found of this feature release, e.g. 17.
@@ -345,8 +337,7 @@ impl fmt::Display for Jdk {
 }
 
 /// Which CPUs a process may run on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cpus {
     /// Subject and load apart where there are two or more, else everything shared.
@@ -398,8 +389,7 @@ impl fmt::Display for Cpus {
 }
 
 /// Native Memory Tracking in the subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Nmt {
     /// Not asked for: it costs memory, so speed and RSS are weighed without it.

@@ -25,34 +25,33 @@ pub fn parse(text: &str, base: &Path, found: &[u32]) -> Result<Scenario> {
 }
 
 /// A scenario as it is written.
-#[derive(Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("not" = schema::both(&["configurations", "matrix"]))))]
+#[derive(Default, Deserialize, schemars::JsonSchema)]
+#[schemars(extend("not" = schema::both(&["configurations", "matrix"])))]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
     /// Names the archive.
-    #[cfg_attr(test, schemars(with = "Scalar"))]
+    #[schemars(with = "Scalar")]
     pub(super) name: String,
     /// The program weighed, and how it is started, found ready and ended.
     pub(super) subject: SubjectSettings,
     /// The ways to run it, by name, in the order they run.
-    #[cfg_attr(test, schemars(extend("minProperties" = 1, "propertyNames" = schema::file_names())))]
+    #[schemars(extend("minProperties" = 1, "propertyNames" = schema::file_names()))]
     pub(super) configurations: Option<Named<ConfigurationSettings>>,
     /// Every combination of the values given; an alternative to `configurations`.
     matrix: Option<Matrix>,
     /// What is done to the subject, in order; at least one phase of work. A phase named `warmup` comes before the mark
     /// `warm`.
-    #[cfg_attr(test, schemars(with = "Vec<schema::OnePhase>", extend("minItems" = 1)))]
+    #[schemars(with = "Vec<schema::OnePhase>", extend("minItems" = 1))]
     load: Vec<Named<PhaseFile>>,
     /// When to weigh; where left out, all moments that the load plan has, without `trimmed`, which needs JDK 17 or
     /// newer with glibc.
-    #[cfg_attr(test, schemars(with = "Option<Vec<schema::MarkWord>>"))]
+    #[schemars(with = "Option<Vec<schema::MarkWord>>")]
     marks: Option<Vec<String>>,
     /// What is done before the mark `collected`, and before a phase's own mark of that kind.
     #[serde(default)]
     collect: CollectFile,
     /// Trials of each configuration, a fresh JVM each.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 1)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 1))]
     trials: Option<u32>,
     /// How the configurations are compared.
     #[serde(default)]
@@ -72,23 +71,23 @@ pub(super) struct File {
     tune: TuneSettings,
     /// What is derived from the marks of each trial: metrics like all others.
     #[serde(default)]
-    #[cfg_attr(test, schemars(extend("maxItems" = 32)))]
+    #[schemars(extend("maxItems" = 32))]
     figures: Vec<FigureFile>,
     /// Seeds everything drawn at random.
-    #[cfg_attr(test, schemars(extend("default" = 1)))]
+    #[schemars(extend("default" = 1))]
     seed: Option<u64>,
     /// Timeline samples per second.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100, "default" = 10)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100, "default" = 10))]
     sample_hz: Option<u32>,
     /// Ask the JVM by its attach socket for what is read from outside where it can be.
-    #[cfg_attr(test, schemars(extend("default" = false)))]
+    #[schemars(extend("default" = false))]
     attach: Option<bool>,
     /// List the live objects by class at the end of each trial, by a full GC that nothing measured sees, and what grew
     /// since the start, for which the server is started once more afterwards, without load. Not of a `native` subject.
-    #[cfg_attr(test, schemars(extend("default" = false)))]
+    #[schemars(extend("default" = false))]
     classes: Option<bool>,
     /// CPUs of the load engine and the rest of Loadline.
-    #[cfg_attr(test, schemars(with = "Option<schema::Cpus>"))]
+    #[schemars(with = "Option<schema::Cpus>")]
     #[serde(default, deserialize_with = "parsed")]
     load_cpus: Option<Cpus>,
 }
@@ -152,12 +151,11 @@ impl File {
 }
 
 /// What is done before a collected mark, as written.
-#[derive(Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, Default, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct CollectFile {
     /// Full collections, one after the other.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 10, "default" = 1)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 10, "default" = 1))]
     times: Option<u32>,
     /// How long the weighing waits after the last; where left out, until RSS stands still.
     settle: Option<Span>,

@@ -2,7 +2,6 @@
 
 use super::budget::Budget;
 use super::compare::Share;
-#[cfg(test)]
 use super::schema;
 use super::validate::{memory, within};
 use super::written::parsed;
@@ -11,8 +10,7 @@ use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// How the load line is searched.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Find {
     /// What must hold; what is usual for the load where it names nothing.
@@ -40,9 +38,8 @@ pub struct Find {
 }
 
 /// How the load line is searched, as written.
-#[derive(Debug, Clone, Default, Deserialize, clap::Args)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "FindFile", extend("not" = schema::rate_and_proof())))]
+#[derive(Debug, Clone, Default, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "FindFile", extend("not" = schema::rate_and_proof()))]
 #[command(next_help_heading = "Searching")]
 #[serde(deny_unknown_fields, default)]
 pub struct FindSettings {
@@ -57,16 +54,16 @@ pub struct FindSettings {
     pub as_is: bool,
     /// The relative step at which the search stops, from 0.1 % to 50 %.
     #[arg(long, value_name = "SHARE", help = "The relative step at which the search stops [default: 2%]")]
-    #[cfg_attr(test, schemars(with = "Option<schema::Step>", extend("default" = "2%")))]
+    #[schemars(with = "Option<schema::Step>", extend("default" = "2%"))]
     #[serde(deserialize_with = "parsed")]
     pub step: Option<Share>,
     /// Trials in a row that must hold at the line.
     #[arg(long, value_name = "N", help = "Trials in a row that must hold [default: 5]")]
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 5)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 5))]
     pub proofs: Option<u32>,
     /// What is added to the line in the answer, by choice and not by measurement; at most ten times the line.
     #[arg(long, value_name = "SHARE", help = "What is added to the line in the answer [default: 10%]")]
-    #[cfg_attr(test, schemars(with = "Option<schema::Headroom>", extend("default" = "10%")))]
+    #[schemars(with = "Option<schema::Headroom>", extend("default" = "10%"))]
     #[serde(deserialize_with = "parsed")]
     pub headroom: Option<Share>,
     /// The smallest limit to ask.
@@ -84,7 +81,7 @@ pub struct FindSettings {
     /// Trials after which the search ends, whatever is known by then.
     #[arg(long, value_name = "N")]
     #[arg(help = "Trials after which the search ends, whatever is known by then [default: 60]")]
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 60)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 60))]
     pub trials_max: Option<u32>,
     /// Whether the line of a host that has the file pages in memory already is searched, too.
     #[arg(long, conflicts_with = "no_warm")]

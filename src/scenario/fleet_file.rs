@@ -1,12 +1,10 @@
 //! The fleet file: YAML text → [`Fleet`]. Scenario files that it names are read by whoever calls.
 
 use super::fleet::{SEARCH_EVERY, WITHIN};
+use super::load_file::PerSecond;
 use super::load_options::LoadOptions;
-#[cfg(test)]
 use super::schema;
-#[cfg(test)]
-use super::written::Scalar;
-use super::written::{Named, parsed, texts};
+use super::written::{Named, Scalar, parsed, texts};
 use super::{Budget, Fleet, Last, Rate, Scenario, ScenarioOptions, Service, SubjectSettings};
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span, unix_s};
@@ -34,51 +32,48 @@ pub fn parse_fleet(text: &str, base: &Path, read: &mut dyn FnMut(&Path) -> Resul
 }
 
 /// A fleet as it is written.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FleetFile {
     /// Names the plan.
-    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
+    #[schemars(extend("minLength" = 1))]
     name: String,
     /// What holds for every service that says nothing else.
     #[serde(default)]
     defaults: DefaultsFile,
     /// The services, by name: at least one.
-    #[cfg_attr(test, schemars(extend("minProperties" = 1, "propertyNames" = schema::file_names())))]
+    #[schemars(extend("minProperties" = 1, "propertyNames" = schema::file_names()))]
     services: Named<ServiceFile>,
 }
 
 /// What holds for every service that says nothing else.
-#[derive(Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, Default, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct DefaultsFile {
     /// What must hold in every trial, of services whose scenario has no target of its own.
     target: Vec<Budget>,
     /// How long the search of a service may take on its node.
-    #[cfg_attr(test, schemars(extend("default" = "15m")))]
+    #[schemars(extend("default" = "15m"))]
     within: Option<Span>,
     /// After this, a line that was proved each night is searched anew.
-    #[cfg_attr(test, schemars(extend("default" = "7d")))]
+    #[schemars(extend("default" = "7d"))]
     search_every: Option<Span>,
     /// Seeds everything drawn at random; what the scenario says where left out.
     seed: Option<u64>,
     /// Where the load goes, of services without a scenario.
     url: Option<String>,
     /// Requests per second, of services without a scenario; as fast as they are answered where left out.
-    #[cfg_attr(test, schemars(with = "Option<schema::Rate>"))]
+    #[schemars(with = "Option<PerSecond>")]
     #[serde(deserialize_with = "parsed")]
     rate: Option<Rate>,
     /// How long they are loaded, of services without a scenario.
-    #[cfg_attr(test, schemars(extend("default" = "10s")))]
+    #[schemars(extend("default" = "10s"))]
     duration: Option<Span>,
 }
 
 /// One service: a scenario file, an image or a command.
-#[derive(Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("anyOf" = schema::each(&["scenario", "image", "command"]))))]
+#[derive(Deserialize, Default, schemars::JsonSchema)]
+#[schemars(extend("anyOf" = schema::each(&["scenario", "image", "command"])))]
 #[serde(deny_unknown_fields, default)]
 struct ServiceFile {
     /// Its scenario file, relative to this file; or a folder with one of its name.
@@ -86,16 +81,16 @@ struct ServiceFile {
     /// Which configuration of the scenario, where it has several.
     only: Option<String>,
     /// The container image that starts it; `command` is then what follows its entrypoint.
-    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
+    #[schemars(extend("minLength" = 1))]
     image: Option<String>,
     /// Program and arguments, run in the folder of this file; `{port}` stands for a free port.
-    #[cfg_attr(test, schemars(with = "Vec<Scalar>"))]
+    #[schemars(with = "Vec<Scalar>")]
     #[serde(deserialize_with = "texts")]
     command: Vec<String>,
     /// Where the load goes.
     url: Option<String>,
     /// Requests per second.
-    #[cfg_attr(test, schemars(with = "Option<schema::Rate>"))]
+    #[schemars(with = "Option<PerSecond>")]
     #[serde(deserialize_with = "parsed")]
     rate: Option<Rate>,
     /// How long it is loaded.
@@ -111,8 +106,7 @@ struct ServiceFile {
 }
 
 /// A line that was known before.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LastFile {
     /// The limit that held.
@@ -122,7 +116,7 @@ struct LastFile {
     /// The direct memory that goes with it.
     direct: Option<Bytes>,
     /// When it was found: `2026-11-20`, or a moment such as `2026-11-20T04:36:21Z`.
-    #[cfg_attr(test, schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}")))]
+    #[schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}"))]
     at: Option<String>,
 }
 

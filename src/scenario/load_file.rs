@@ -52,7 +52,7 @@ macro_rules! keys {
             /// What is sent after the head; neither with GET nor with HEAD.
             body: BodySettings,
             /// Whether the body waits for `100 Continue`, for a second at most.
-            #[cfg_attr(test, schemars(extend("default" = false)))]
+            #[schemars(extend("default" = false))]
             expect_continue: bool,
             /// The one status that is a correct answer, or more that must hold; any status of 200 to 299 where left
             /// out.
@@ -61,8 +61,7 @@ macro_rules! keys {
     };
     (@all $(#[$about:meta])* $name:ident { $($(#[$of:meta])* $key:ident: $type:ty,)* }) => {
         $(#[$about])*
-        #[derive(Deserialize)]
-        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        #[derive(Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub(super) struct $name {
             $($(#[$of])* $key: Option<$type>,)*
@@ -98,15 +97,14 @@ macro_rules! keys {
 }
 
 /// The path of a request.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(inline, extend("pattern" = "^/[^\\r\\n]*$")))]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[schemars(inline, extend("pattern" = "^/[^\\r\\n]*$"))]
 struct RequestPath(String);
 
 keys! {
     /// Exactly one of the models (`closed`, `constant`, `poisson`, `ramp`, `staircase`, `schedule`), `idle` (rest),
     /// `driver` (another program), `phases` (the subject itself), `same` (the work of another phase).
-    #[cfg_attr(test, schemars(extend("oneOf" = schema::kinds_of_phases())))]
+    #[schemars(extend("oneOf" = schema::kinds_of_phases()))]
     PhaseFile {
         /// Repeats the work of the phase of this name, so that a warm-up is equal work.
         same: String,
@@ -115,23 +113,23 @@ keys! {
         /// A line for `sh -c` that drives the load instead of the engine, run in the folder of the scenario file on the
         /// CPUs of the load. `{url}` (such as `http://127.0.0.1:8080`, without a path), `{host}` and `{port}` are where
         /// the subject listens.
-        #[cfg_attr(test, schemars(extend("pattern" = "\\S")))]
+        #[schemars(extend("pattern" = "\\S"))]
         driver: String,
         /// How long the driver may take (10m where it is not given), or the subject to its next marker (5m).
         within: Span,
         /// The subject works by itself. It prints the marker `loadline: phase=NAME` for each of these names, in this
         /// order; it is weighed at each, and each but the last begins a phase of the trial.
-        #[cfg_attr(test, schemars(extend("minItems" = 1, "uniqueItems" = true)))]
+        #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
         phases: Vec<Scalar>,
         /// A further form of marker: a regular expression whose first group is the name.
         pattern: String,
         /// Full collections at each marker, before the subject is weighed.
-        #[cfg_attr(test, schemars(extend("maximum" = 10, "default" = 0)))]
+        #[schemars(extend("maximum" = 10, "default" = 0))]
         collect: u32,
         /// How long the weighing waits after them; where left out, until RSS stands still.
         settle: Span,
         /// Whether the phase ends in a mark of its name: `true`, or `collected` for one after full collections.
-        #[cfg_attr(test, schemars(with = "Option<schema::MarkOfPhase>", extend("default" = false)))]
+        #[schemars(with = "Option<schema::MarkOfPhase>", extend("default" = false))]
         #[serde(default, deserialize_with = "parsed")]
         mark: PhaseMark,
         /// Closed model: each connection sends its next request after the answer to the last.
@@ -147,17 +145,17 @@ keys! {
         /// Open model: requests start when a file says.
         schedule: ScheduleFile,
         /// Further header fields.
-        #[cfg_attr(test, schemars(extend("propertyNames" = serde_json::json!({"minLength": 1}))))]
+        #[schemars(extend("propertyNames" = serde_json::json!({"minLength": 1})))]
         headers: Named<Scalar>,
         /// Several requests, drawn at random by weight; `headers` and `expect` of the phase hold for those without
         /// their own.
-        #[cfg_attr(test, schemars(extend("minItems" = 1)))]
+        #[schemars(extend("minItems" = 1))]
         requests: Vec<RequestFile>,
         /// Whether a connection carries more than one request.
-        #[cfg_attr(test, schemars(extend("default" = true)))]
+        #[schemars(extend("default" = true))]
         keep_alive: bool,
         /// How long one request may take.
-        #[cfg_attr(test, schemars(extend("default" = "10s")))]
+        #[schemars(extend("default" = "10s"))]
         timeout: Span,
         /// How long after the planned end answers are waited for; as long as `timeout` where left out.
         drain: Span,
@@ -174,119 +172,109 @@ keys! {
 
 keys! {
     /// One of several requests.
-    #[cfg_attr(test, schemars(extend("oneOf" = schema::each(&schema::METHODS), "not" = schema::bodiless())))]
+    #[schemars(extend("oneOf" = schema::each(&schema::METHODS), "not" = schema::bodiless()))]
     RequestFile {
         /// How often it is drawn, relative to the others.
-        #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000000, "default" = 1)))]
+        #[schemars(extend("minimum" = 1, "maximum" = 1000000, "default" = 1))]
         weight: u32,
         /// Further header fields, after those of the phase.
-        #[cfg_attr(test, schemars(extend("propertyNames" = serde_json::json!({"minLength": 1}))))]
+        #[schemars(extend("propertyNames" = serde_json::json!({"minLength": 1})))]
         headers: Named<Scalar>,
     }
 }
 
 /// How many connections, and exactly one end.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("oneOf" = schema::each(&["requests", "duration"]))))]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[schemars(extend("oneOf" = schema::each(&["requests", "duration"])))]
 #[serde(deny_unknown_fields)]
 struct ClosedFile {
     /// Connections kept busy.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     connections: Option<u32>,
     /// Ends after so many requests: `50000`, `50k`, `1.5M`.
     requests: Option<Count>,
     /// Ends after so long.
     duration: Option<Span>,
     /// How long a connection waits between an answer and its next request.
-    #[cfg_attr(test, schemars(extend("default" = "0s")))]
+    #[schemars(extend("default" = "0s"))]
     think: Option<Span>,
 }
 
 /// A rate, and exactly one end.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("oneOf" = schema::each(&["requests", "duration"]))))]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[schemars(extend("oneOf" = schema::each(&["requests", "duration"])))]
 #[serde(deny_unknown_fields)]
 struct ConstantFile {
     /// Requests per second.
-    #[cfg_attr(test, schemars(with = "schema::Rate"))]
     rate: PerSecond,
     /// Ends after so many requests: `50000`, `50k`, `1.5M`.
     requests: Option<Count>,
     /// Ends after so long.
     duration: Option<Span>,
     /// Connections that carry the requests, to begin with.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     connections: Option<u32>,
     /// As many may be opened while requests wait; the pool does not grow where left out.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000))]
     connections_max: Option<u32>,
 }
 
 /// A rate that rises or falls evenly.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RampFile {
     /// Rate at the beginning.
-    #[cfg_attr(test, schemars(with = "schema::Rate"))]
     from: PerSecond,
     /// Rate at the end.
-    #[cfg_attr(test, schemars(with = "schema::Rate"))]
     to: PerSecond,
     /// How long it takes.
     duration: Span,
     /// Whether requests start at random within the rate.
-    #[cfg_attr(test, schemars(extend("default" = false)))]
+    #[schemars(extend("default" = false))]
     poisson: Option<bool>,
     /// Connections that carry the requests, to begin with.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     connections: Option<u32>,
     /// As many may be opened while requests wait; the pool does not grow where left out.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000))]
     connections_max: Option<u32>,
 }
 
 /// A rate that rises or falls in steps of equal length and height.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StaircaseFile {
     /// Rate at the beginning.
-    #[cfg_attr(test, schemars(with = "schema::Rate"))]
     from: PerSecond,
     /// Rate at the end.
-    #[cfg_attr(test, schemars(with = "schema::Rate"))]
     to: PerSecond,
     /// Number of steps, the first and the last included.
-    #[cfg_attr(test, schemars(extend("minimum" = 2, "maximum" = 10000)))]
+    #[schemars(extend("minimum" = 2, "maximum" = 10000))]
     steps: u32,
     /// How long it takes.
     duration: Span,
     /// Whether requests start at random within the rate.
-    #[cfg_attr(test, schemars(extend("default" = false)))]
+    #[schemars(extend("default" = false))]
     poisson: Option<bool>,
     /// Connections that carry the requests, to begin with.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     connections: Option<u32>,
     /// As many may be opened while requests wait; the pool does not grow where left out.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000))]
     connections_max: Option<u32>,
 }
 
 /// Starts that stand in a file.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ScheduleFile {
     /// A start on each line, in seconds since the beginning of the phase, ascending; relative to the scenario file.
     file: PathBuf,
     /// Connections that carry the requests, to begin with.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     connections: Option<u32>,
     /// As many may be opened while requests wait; the pool does not grow where left out.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000))]
     connections_max: Option<u32>,
 }
 
@@ -299,14 +287,13 @@ pub(super) enum ExpectFile {
 }
 
 /// `true`, or with the number of streams.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(untagged, expecting = "`true`, or a map such as `{streams: 10}`")]
 enum Http2File {
     Switch(bool),
     Streams {
         /// Requests at a time on a connection.
-        #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000)))]
+        #[schemars(extend("minimum" = 1, "maximum" = 1000))]
         streams: u32,
     },
 }
@@ -538,7 +525,7 @@ fn until(key: &str, requests: Option<Count>, duration: Option<Span>) -> Result<U
 }
 
 /// A single rate.
-struct PerSecond(f64);
+pub(super) struct PerSecond(f64);
 
 impl<'de> Deserialize<'de> for PerSecond {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {

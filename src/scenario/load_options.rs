@@ -1,10 +1,7 @@
 //! What may be typed about a load: the same words for every verb that has one.
 
-#[cfg(test)]
 use super::schema;
-#[cfg(test)]
-use super::written::{Named, Scalar};
-use super::written::{parsed, texts_or_none_by_name};
+use super::written::{Named, Scalar, parsed, texts_or_none_by_name};
 use super::{Body, Checks, Condition, Cpus, Method, Rate, Tls};
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span, parse_count};
@@ -102,10 +99,10 @@ pub struct LoadOptions {
 }
 
 /// Exactly one of `size`, `file`, `text`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Args)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "BodyFile"))]
-#[cfg_attr(test, schemars(extend("oneOf" = schema::each(&["size", "file", "text"]))))]
-#[cfg_attr(test, schemars(extend("dependentRequired" = schema::needs("fill", "size"))))]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Args, schemars::JsonSchema)]
+#[schemars(rename = "BodyFile")]
+#[schemars(extend("oneOf" = schema::each(&["size", "file", "text"])))]
+#[schemars(extend("dependentRequired" = schema::needs("fill", "size")))]
 #[serde(deny_unknown_fields, default)]
 pub struct BodySettings {
     /// The contents of this file, relative to the scenario file.
@@ -118,7 +115,7 @@ pub struct BodySettings {
     pub size: Option<Bytes>,
     /// This text. `{seq}` and `{rand LOW HIGH}` stand for numbers.
     #[arg(id = "body_text", long = "body-text", value_name = "TEXT", allow_hyphen_values = true, help = BODY_TEXT)]
-    #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
+    #[schemars(with = "Option<Scalar>")]
     #[serde(deserialize_with = "parsed")]
     pub text: Option<String>,
     /// What a body of a `size` consists of.
@@ -130,7 +127,7 @@ pub struct BodySettings {
         hide_possible_values = true
     )]
     #[arg(help = "What a body of a size consists of: random or zero [default: random]")]
-    #[cfg_attr(test, schemars(extend("default" = "random")))]
+    #[schemars(extend("default" = "random"))]
     pub fill: Option<Fill>,
 }
 
@@ -154,14 +151,14 @@ impl BodySettings {
 }
 
 /// What a correct answer has; all that are given must hold.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Args)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ExpectMore"))]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Args, schemars::JsonSchema)]
+#[schemars(rename = "ExpectMore")]
 #[serde(deny_unknown_fields, default)]
 pub struct ExpectSettings {
     /// The one status; any of 200 to 299 where left out.
     #[arg(id = "expect_status", long = "expect-status", value_name = "STATUS")]
     #[arg(help = "The one status that is a correct answer [default: any of 200-299]")]
-    #[cfg_attr(test, schemars(extend("minimum" = 100, "maximum" = 999)))]
+    #[schemars(extend("minimum" = 100, "maximum" = 999))]
     pub status: Option<u16>,
     /// Exactly so much body.
     #[arg(id = "expect_length", long = "expect-length", value_name = "SIZE")]
@@ -170,13 +167,13 @@ pub struct ExpectSettings {
     /// Headers that are there; with a value, exactly that value.
     #[arg(id = "expect_header", long = "expect-header", value_name = "NAME[:VALUE]", value_parser = expected_header)]
     #[arg(help = "A correct answer has this header, with a value exactly that one; may be repeated")]
-    #[cfg_attr(test, schemars(with = "Option<Named<Option<Scalar>>>"))]
+    #[schemars(with = "Option<Named<Option<Scalar>>>")]
     #[serde(deserialize_with = "texts_or_none_by_name")]
     pub headers: Vec<(String, Option<String>)>,
     /// Text that the body contains.
     #[arg(id = "expect_body", long = "expect-body", value_name = "TEXT", allow_hyphen_values = true)]
     #[arg(help = "The body of a correct answer contains this text")]
-    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
+    #[schemars(extend("minLength" = 1))]
     pub body: Option<String>,
 }
 
@@ -190,9 +187,8 @@ impl ExpectSettings {
 }
 
 /// How the certificate of a server is checked, and what is shown to it.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Args)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "TlsHow", extend("dependentRequired" = schema::needs("key", "cert"))))]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Args, schemars::JsonSchema)]
+#[schemars(rename = "TlsHow", extend("dependentRequired" = schema::needs("key", "cert")))]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsSettings {
     /// Certificates (PEM) that are trusted beside those of the machine; relative to the scenario file.
@@ -224,8 +220,7 @@ impl TlsSettings {
 }
 
 /// What a body of a size consists of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fill {
     /// Printable pseudo-random text.

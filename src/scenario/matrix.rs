@@ -1,12 +1,9 @@
 //! A matrix of configurations: every combination of its axes, less what is excluded.
 
-#[cfg(test)]
-use super::Nmt;
-#[cfg(test)]
 use super::schema;
 use super::short_name::short_names;
 use super::written::{Named, Scalar, nearest, pairs};
-use super::{Configuration, ConfigurationSettings};
+use super::{Configuration, ConfigurationSettings, Nmt};
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 use serde::Deserialize;
@@ -14,24 +11,23 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// The axes as written; an empty axis leaves its value to the JVM.
-#[derive(Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Matrix {
     /// Collectors.
-    #[cfg_attr(test, schemars(with = "Vec<schema::Collector>"))]
+    #[schemars(with = "Vec<schema::Collector>")]
     gc: Vec<Scalar>,
     /// Heap sizes.
-    #[cfg_attr(test, schemars(with = "Vec<Bytes>"))]
+    #[schemars(with = "Vec<Bytes>")]
     heap: Vec<Scalar>,
     /// JDKs; `found` stands for every one of release 17 or newer on this machine.
-    #[cfg_attr(test, schemars(with = "Vec<schema::JdkOrFound>"))]
+    #[schemars(with = "Vec<schema::JdkOrFound>")]
     jdk: Vec<Scalar>,
     /// Memory limits.
-    #[cfg_attr(test, schemars(with = "Vec<Bytes>"))]
+    #[schemars(with = "Vec<Bytes>")]
     limit: Vec<Scalar>,
     /// Levels of Native Memory Tracking.
-    #[cfg_attr(test, schemars(with = "Vec<Nmt>"))]
+    #[schemars(with = "Vec<Nmt>")]
     nmt: Vec<Scalar>,
     /// Sets of JVM options, by name.
     jvm: Option<Named<Vec<String>>>,
@@ -44,7 +40,7 @@ pub(super) struct Matrix {
     /// What `{code}` stands for, by name.
     code: Option<Named<PathBuf>>,
     /// Combinations to leave out: all that match every value given.
-    #[cfg_attr(test, schemars(with = "Vec<schema::Combination>"))]
+    #[schemars(with = "Vec<schema::Combination>")]
     exclude: Vec<Named<Scalar>>,
     /// Whether configurations whose JDK or code is missing are left out, and that said.
     optional: bool,

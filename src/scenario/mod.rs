@@ -24,7 +24,6 @@ mod moved;
 mod options;
 mod own;
 mod phase;
-#[cfg(test)]
 pub(crate) mod schema;
 mod short_name;
 mod subject;
@@ -74,8 +73,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Everything one run is asked to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scenario {
     /// Names the archive.
     pub name: String,
@@ -148,8 +146,7 @@ impl Scenario {
 }
 
 /// The program weighed and how it is started, found ready and ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Subject {
     /// Run once in `dir` by `sh -c` before the first trial.
     pub build: Option<String>,
@@ -194,8 +191,7 @@ pub struct Subject {
 }
 
 /// What shows that the subject is ready.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
     /// An HTTP answer to GET of this path, with a status below 400 or the one that the load expects there.
@@ -240,8 +236,7 @@ impl fmt::Display for Ready {
 }
 
 /// A moment of a trial at which the subject is weighed. Ordered as they happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkPoint {
     /// Ready, nothing sent but the readiness probe.

@@ -1,11 +1,13 @@
 //! What the types of a scenario file, and of a fleet's, do not tell of what may be written: several spellings of one
 //! value, and keys that belong together. For `docs/scenario.schema.json` and `docs/fleet.schema.json`, which editors
-//! read; only the tests know this file.
+//! read.
 
-use super::compare::Amount;
+use super::compare::{Amount, Confidence};
+#[cfg(test)]
 use super::file::File;
+#[cfg(test)]
 use super::fleet_file::FleetFile;
-use super::load_file::{ExpectFile, PhaseFile};
+use super::load_file::{ExpectFile, PerSecond, PhaseFile};
 use super::load_options::ExpectSettings;
 use super::written::{Named, Scalar};
 use super::{Budget, Gc, MarkPoint};
@@ -16,15 +18,18 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 
 /// The schema of a whole scenario.
+#[cfg(test)]
 pub(crate) fn scenario() -> Schema {
     whole::<File>()
 }
 
 /// The schema of a fleet file.
+#[cfg(test)]
 pub(crate) fn fleet() -> Schema {
     whole::<FleetFile>()
 }
 
+#[cfg(test)]
 fn whole<T: JsonSchema>() -> Schema {
     schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>()
 }
@@ -45,14 +50,10 @@ pub(super) struct Jdk;
 pub(super) struct JdkOrFound;
 /// CPUs.
 pub(super) struct Cpus;
-/// A rate.
-pub(super) struct Rate;
 /// The relative step of a search.
 pub(super) struct Step;
 /// What is added to the line.
 pub(super) struct Headroom;
-/// A share of trials in which all intervals hold.
-pub(super) struct Confidence;
 /// The word of a usual mark.
 pub(super) struct MarkWord;
 /// The name of any mark.
@@ -66,7 +67,7 @@ pub(super) struct Combination;
 
 written_as! {
     Scalar, "text", |of| {"description": "A text or a number.", "type": TEXT};
-    Rate, "rate", |of| {
+    PerSecond, "rate", |of| {
         "description": "Requests per second: `500`, `1.5k`, `500/s`, `30/m`, `100/h`.",
         "anyOf": [
             {"type": "number", "minimum": 0, "maximum": 10_000_000},

@@ -1,19 +1,15 @@
 //! The program weighed, as a file and a command line say it.
 
 use super::load_options::TlsSettings;
-#[cfg(test)]
 use super::schema;
-#[cfg(test)]
-use super::written::{Named, Scalar};
-use super::written::{texts, texts_by_name};
+use super::written::{Named, Scalar, texts, texts_by_name};
 use super::*;
 use crate::error::{Error, Result};
 use std::path::Path;
 
 /// The program weighed.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "SubjectFile", extend("anyOf" = schema::started())))]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "SubjectFile", extend("anyOf" = schema::started()))]
 #[command(next_help_heading = "Subject")]
 #[serde(deny_unknown_fields, default)]
 pub struct SubjectSettings {
@@ -24,17 +20,17 @@ pub struct SubjectSettings {
     /// What the program is. A `native` one is no JVM: it is weighed by what the kernel says of it and what glibc's
     /// heaps hold, and asked nothing.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("default" = "jvm")))]
+    #[schemars(extend("default" = "jvm"))]
     pub kind: Kind,
     /// Which of its processes are weighed: the `one` that serves, or `all` below the command as one subject, whose
     /// weight is PSS.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("default" = "one")))]
+    #[schemars(extend("default" = "one"))]
     pub processes: Processes,
     /// The container image that starts the server, run by podman or docker and never fetched. `command` is then what
     /// follows its entrypoint, instead of its own command; `dir` is only where `build` runs.
     #[arg(long, value_name = "IMAGE", help = IMAGE)]
-    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
+    #[schemars(extend("minLength" = 1))]
     pub image: Option<String>,
     /// What `{artifact}` in the command stands for: the file that a build tool made
     #[arg(long, value_name = "FILE")]
@@ -45,7 +41,7 @@ pub struct SubjectSettings {
     /// arguments, `{code}` for its code, `{work}` for an empty folder of this trial alone, `{artifact}` for the file
     /// that `--artifact` names, as a build tool does.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(with = "Vec<Scalar>"))]
+    #[schemars(with = "Vec<Scalar>")]
     #[serde(deserialize_with = "texts")]
     pub command: Vec<String>,
     /// What every configuration gets; a file says it of each.
@@ -57,16 +53,16 @@ pub struct SubjectSettings {
     pub dir: Option<PathBuf>,
     /// Environment for all configurations.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(with = "Option<Named<Scalar>>"))]
+    #[schemars(with = "Option<Named<Scalar>>")]
     #[serde(deserialize_with = "texts_by_name")]
     pub env: Vec<(String, String)>,
     /// Where it listens.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("default" = "127.0.0.1")))]
+    #[schemars(extend("default" = "127.0.0.1"))]
     pub host: Option<String>,
     /// A fixed port; a free one is chosen where left out.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 65535)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 65535))]
     pub port: Option<u16>,
     /// How it is spoken to over TLS: `true`, or how its certificate is checked.
     #[arg(skip)]
@@ -83,7 +79,7 @@ pub struct SubjectSettings {
     pub ready: ReadySettings,
     /// How long it may take to end after TERM before it is killed.
     #[arg(long, value_name = "TIME", help = "How long it may take to end after TERM [default: 10s]")]
-    #[cfg_attr(test, schemars(extend("default" = "10s")))]
+    #[schemars(extend("default" = "10s"))]
     pub end_within: Option<Span>,
     /// Whether the buffer pools of Netty are listed at each mark, by an agent that the JVM is started with
     /// (`-javaagent`); for all configurations that do not say otherwise.
@@ -95,8 +91,7 @@ const IMAGE: &str =
     "Container image that starts the server, run by podman or docker; what follows `--` are its arguments";
 
 /// `true`, or how the certificate is checked.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(untagged, expecting = "`true`, or a map such as `{ca: ca.pem}` or `{insecure: true}`")]
 pub enum TlsFile {
     /// Whether it is TLS.
@@ -122,10 +117,9 @@ impl TlsFile {
 }
 
 /// At most one sign of readiness.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "ReadyFile"))]
-#[cfg_attr(test, schemars(extend("not" = schema::two_of(&["http", "tcp", "log", "phase"]))))]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "ReadyFile")]
+#[schemars(extend("not" = schema::two_of(&["http", "tcp", "log", "phase"])))]
 #[serde(deny_unknown_fields, default)]
 pub struct ReadySettings {
     /// What shows that it is ready: `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`
@@ -135,31 +129,31 @@ pub struct ReadySettings {
     pub sign: Option<Ready>,
     /// GET of this path is answered with a status below 400.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^ \\r\\n]*$")))]
+    #[schemars(extend("pattern" = "^/[^ \\r\\n]*$"))]
     http: Option<String>,
     /// The port accepts a connection.
     #[arg(skip)]
     tcp: Option<bool>,
     /// A line of its output matches this regular expression.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
+    #[schemars(extend("minLength" = 1))]
     log: Option<String>,
     /// It prints the marker `loadline: phase=NAME`.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
+    #[schemars(extend("minLength" = 1))]
     phase: Option<String>,
     /// How many consecutive ports the subject has, `{port}` being the first; each must answer.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100, "default" = 1)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100, "default" = 1))]
     ports: Option<u16>,
     /// Whether one of these ports suffices; the load goes to the one that answered.
     #[arg(skip)]
-    #[cfg_attr(test, schemars(extend("default" = false)))]
+    #[schemars(extend("default" = false))]
     any: Option<bool>,
     /// How long that may take.
     #[arg(id = "ready_within", long = "ready-within", value_name = "TIME")]
     #[arg(help = "How long that may take [default: 60s]")]
-    #[cfg_attr(test, schemars(extend("default" = "60s")))]
+    #[schemars(extend("default" = "60s"))]
     pub within: Option<Span>,
 }
 

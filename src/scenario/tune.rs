@@ -3,7 +3,6 @@
 use super::Change;
 use super::budget::Budget;
 use super::compare::Share;
-#[cfg(test)]
 use super::schema;
 use super::validate::within;
 use super::written::{each_parsed, parsed};
@@ -13,8 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What tuning makes small.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Objective {
     /// The larger of RSS after the load and RSS after the rest.
     #[default]
@@ -68,8 +66,7 @@ impl FromStr for Objective {
 }
 
 /// A remedy that a user names.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Try {
     /// As it was typed.
     pub text: String,
@@ -106,8 +103,7 @@ impl FromStr for Try {
 }
 
 /// How tuning goes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Tune {
     /// What is made small.
@@ -150,8 +146,8 @@ impl Default for Tune {
 }
 
 /// How a scenario is tuned.
-#[derive(Debug, Clone, Default, Deserialize, clap::Args)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "TuneFile"))]
+#[derive(Debug, Clone, Default, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "TuneFile")]
 #[command(next_help_heading = "Tuning")]
 #[serde(deny_unknown_fields, default)]
 pub struct TuneSettings {
@@ -163,17 +159,17 @@ pub struct TuneSettings {
     /// What is made small: the larger of RSS after the load and after the rest, one of them, the peak, or what a limit
     /// cannot take back.
     #[arg(long, value_name = "WHAT", help = OBJECTIVE)]
-    #[cfg_attr(test, schemars(with = "Option<Objective>", extend("default" = "rss")))]
+    #[schemars(with = "Option<Objective>", extend("default" = "rss"))]
     pub objective: Option<Objective>,
     /// What the CPU time of a request may rise by.
     #[arg(long, value_name = "SHARE", help = "What the CPU time of a request may rise by [default: 2%]")]
-    #[cfg_attr(test, schemars(with = "Option<schema::Step>", extend("default" = "2%")))]
+    #[schemars(with = "Option<schema::Step>", extend("default" = "2%"))]
     #[serde(deserialize_with = "parsed")]
     pub price: Option<Share>,
     /// Remedies beside those that are known: a JVM option, `env.NAME=VALUE` or `args.WORD`.
     #[arg(long = "try", value_name = "CHANGE", allow_hyphen_values = true)]
     #[arg(help = "A remedy of your own: a JVM option, `env.NAME=VALUE`, `args.WORD`; may be repeated")]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    #[schemars(with = "Vec<String>")]
     #[serde(rename = "try", deserialize_with = "each_parsed")]
     pub tries: Vec<Try>,
     /// Ids of remedies that are not tried, or how they begin.
@@ -181,11 +177,11 @@ pub struct TuneSettings {
     pub skip: Vec<String>,
     /// Minutes that tuning may take; the least promising remedies are left out for it.
     #[arg(long, value_name = "N", help = MINUTES)]
-    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub minutes: Option<f64>,
     /// Trials after which the search for the winner ends.
     #[arg(long, value_name = "N", help = TRIALS_MAX)]
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 40)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 40))]
     pub trials_max: Option<u32>,
     /// Keeps closed phases closed, instead of a constant rate taken from the first trial.
     #[arg(long, help = "Keep a closed model closed, instead of a constant rate taken from its first trial")]
