@@ -251,6 +251,17 @@ impl<'de> Deserialize<'de> for Amount {
     }
 }
 
+loadline_base::written_as! {
+    Amount, "amount", |of| {
+        "description": "An amount with its unit: `1MiB`, `2%`, `5ms`; a number is a count or a rate per second.",
+        "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": "^[0-9]"}]
+    };
+    Confidence, "confidence", |of| {
+        "description": "`95%` or `0.95`.",
+        "anyOf": [{"type": "string"}, {"type": "number", "minimum": 0.5, "maximum": 0.9999}]
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

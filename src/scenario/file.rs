@@ -1,7 +1,7 @@
 //! The scenario file: YAML text → [`Scenario`]. Unknown keys are errors that show the line and the nearest valid key.
 
 use super::derived::FigureFile;
-use super::load_file::{PhaseFile, resolve_load};
+use super::load_file::{OnePhase, PhaseFile, resolve_load};
 use super::matrix::Matrix;
 use super::written::{Named, Scalar, parsed};
 use super::*;
@@ -41,7 +41,7 @@ pub(super) struct File {
     matrix: Option<Matrix>,
     /// What is done to the subject, in order; at least one phase of work. A phase named `warmup` comes before the mark
     /// `warm`.
-    #[schemars(with = "Vec<schema::OnePhase>", extend("minItems" = 1))]
+    #[schemars(with = "Vec<OnePhase>", extend("minItems" = 1))]
     load: Vec<Named<PhaseFile>>,
     /// When to weigh; where left out, all moments that the load plan has, without `trimmed`, which needs JDK 17 or
     /// newer with glibc.

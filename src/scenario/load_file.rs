@@ -298,6 +298,31 @@ enum Http2File {
     },
 }
 
+/// A phase with its name.
+pub(super) struct OnePhase;
+
+loadline_base::written_as! {
+    PerSecond, "rate", |of| {
+        "description": "Requests per second: `500`, `1.5k`, `500/s`, `30/m`, `100/h`.",
+        "anyOf": [
+            {"type": "number", "minimum": 0, "maximum": 10_000_000},
+            {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+)[kK]?(/(s|m|min|h))? *$"}
+        ],
+        "examples": [500, "1.5k", "30/m"]
+    };
+    ExpectFile, "expect", |of| {
+        "anyOf": [{"type": "integer", "minimum": 100, "maximum": 999}, (of.subschema_for::<ExpectSettings>())]
+    };
+    OnePhase, "one_phase", |of| {
+        "description": "One phase: its name and what happens in it.",
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "propertyNames": (schema::file_names()),
+        "additionalProperties": (of.subschema_for::<PhaseFile>())
+    };
+}
+
 /// Resolves the phases; `same: NAME` repeats the work of another phase, so that a warm-up is equal work.
 pub(super) fn resolve_load(phases: Vec<Named<PhaseFile>>, base: &Path) -> Result<Vec<Phase>> {
     let mut resolved: Vec<Resolved> = Vec::new();

@@ -24,7 +24,7 @@ mod moved;
 mod options;
 mod own;
 mod phase;
-pub(crate) mod schema;
+mod schema;
 mod short_name;
 mod subject;
 mod trial_plan;
@@ -318,6 +318,13 @@ pub fn shell_word(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The schemas of the files that are written by hand: of a scenario, and of a fleet.
+#[cfg(test)]
+pub(crate) fn schemas_of_files() -> [schemars::Schema; 2] {
+    let generator = || schemars::generate::SchemaSettings::draft2020_12().into_generator();
+    [generator().into_root_schema_for::<file::File>(), generator().into_root_schema_for::<fleet_file::FleetFile>()]
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 
 use crate::error::Error;
 use crate::units::clipped;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::Error as _;
+use std::borrow::Cow;
 use std::str::FromStr;
 
 /// A map that keeps the order of the file.
@@ -27,6 +29,24 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
             }
         }
         from.deserialize_map(Visitor(std::marker::PhantomData))
+    }
+}
+
+loadline_base::written_as! {
+    Scalar, "text", |of| {"description": "A text or a number.", "type": ["string", "number", "boolean"]};
+}
+
+impl<T: JsonSchema> JsonSchema for Named<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("named_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "additionalProperties": (generator.subschema_for::<T>())})
     }
 }
 
