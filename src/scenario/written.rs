@@ -64,13 +64,6 @@ impl Scalar {
     pub(super) fn text(self) -> String {
         match self {
             Self::Text(text) => text,
-            other => other.to_text(),
-        }
-    }
-
-    pub(super) fn to_text(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
             Self::Whole(n) => n.to_string(),
             Self::Fraction(n) => n.to_string(),
             Self::Switch(b) => b.to_string(),
