@@ -24,10 +24,10 @@ pub struct TypedJar<'a> {
 /// The address of a jar's load.
 #[derive(Debug)]
 pub enum JarTarget {
-    /// Where somebody said.
-    Told(Box<Scenario>),
-    /// Where its first answer says.
-    Detection(Box<Detection>),
+    /// It was typed.
+    Known(Box<Scenario>),
+    /// The first answer of the jar tells it.
+    ToDetect(Box<Detection>),
 }
 
 /// A jar whose address was not typed: it is started once, and its first answer tells the address.
