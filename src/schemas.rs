@@ -10,7 +10,7 @@ use crate::record::{
     AccountDocument, AccountsDocument, ChangesDocument, Document, EntryResult, FleetDocument, HistoryDocument,
     LoadDocument, PlanEntry, PlanHeader, PostMortem, WatchDocument,
 };
-use crate::scenario::{TrialPlan, schema};
+use crate::scenario::{TrialPlan, schemas_of_files};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -261,6 +261,7 @@ fn measure(name: &str, property: &mut Value) {
 #[test]
 fn the_published_schemas_are_those_of_the_types() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let [scenario, fleet] = schemas_of_files();
     let schemas = [
         ("results", printed::<Document>("Result document of Loadline", RESULTS)),
         ("account", printed::<AccountDocument>("Account of a running JVM", ACCOUNT)),
@@ -274,8 +275,8 @@ fn the_published_schemas_are_those_of_the_types() {
         ("fleet-entry", printed::<EntryResult>("Answer to an entry of a plan", FLEET_ENTRY)),
         ("plan", printed::<TrialPlan>("Plan of a trial", PLAN)),
         ("fleet-plan", printed::<PlanLine>("Plan of a fleet", FLEET_PLAN)),
-        ("fleet", written(schema::fleet(), "Fleet of Loadline", FLEET)),
-        ("scenario", written(schema::scenario(), "Scenario of Loadline", SCENARIO)),
+        ("fleet", written(fleet, "Fleet of Loadline", FLEET)),
+        ("scenario", written(scenario, "Scenario of Loadline", SCENARIO)),
     ];
     for (name, schema) in schemas {
         let path = folder.join(format!("{name}.schema.json"));

@@ -1,6 +1,6 @@
 //! What was typed. Validates words and does nothing else; `scenario` gives those that change what is run their meaning.
 
-use super::args_compare::{Compare, Comparing, Exports, Judging, View};
+use super::args_compare::{Compare, Exports, Judging, View};
 use super::args_find::Find;
 use super::args_history::History;
 use super::args_init::Init;
@@ -12,7 +12,7 @@ use super::args_watch::Watch;
 use super::args_work::Work;
 use crate::report::Detail;
 use crate::result::Column;
-use crate::scenario::{self, Inside, Marking};
+use crate::scenario::{CompareSettings, Inside, Marking, ScenarioOptions};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -96,7 +96,7 @@ pub(super) enum Verb {
 #[derive(Debug, Parser)]
 pub(super) struct Weigh {
     #[command(flatten)]
-    pub(super) options: Options,
+    pub(super) options: RunOptions,
     #[command(flatten)]
     pub(super) marking: Marking,
     #[command(flatten)]
@@ -125,7 +125,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(super) only: Vec<String>,
     #[command(flatten)]
-    pub(super) options: Options,
+    pub(super) options: RunOptions,
     #[command(flatten)]
     pub(super) marking: Marking,
     #[command(flatten)]
@@ -231,7 +231,7 @@ pub(super) struct Report {
     #[command(flatten)]
     pub(super) exports: Exports,
     #[command(flatten)]
-    pub(super) comparing: Comparing,
+    pub(super) comparing: CompareSettings,
     #[command(flatten)]
     pub(super) judging: Judging,
 }
@@ -239,9 +239,9 @@ pub(super) struct Report {
 /// Everything that changes what is run, and where its result goes.
 #[derive(Debug, Parser)]
 #[group(skip)]
-pub(super) struct Options {
+pub(super) struct RunOptions {
     #[command(flatten)]
-    pub(super) asked: scenario::Options,
+    pub(super) asked: ScenarioOptions,
     #[command(flatten)]
     pub(super) output: Output,
 }

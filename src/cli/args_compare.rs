@@ -1,7 +1,7 @@
 //! What was typed about comparing, judging and showing: the verb `compare`, budgets, and the files a result goes to.
 
-use super::args::Options;
-use crate::scenario::{Amount, Budget, Marking, parse_confidence};
+use super::args::RunOptions;
+use crate::scenario::{Budget, CompareSettings, Marking, Running};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 
@@ -23,11 +23,11 @@ pub(super) struct Compare {
     #[arg(long, short)]
     pub(super) yes: bool,
     #[command(flatten)]
-    pub(super) comparing: Comparing,
+    pub(super) comparing: CompareSettings,
     #[command(flatten)]
     pub(super) running: Running,
     #[command(flatten)]
-    pub(super) options: Options,
+    pub(super) options: RunOptions,
     #[command(flatten)]
     pub(super) marking: Marking,
     #[command(flatten)]
@@ -42,33 +42,6 @@ Examples:
   loadline compare app.loadline.yaml
   loadline compare --vary gc=serial,g1 --vary jdk=17,25 --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline compare before/ after/ --html difference.html";
-
-/// How configurations are compared; changes what a scenario says.
-#[derive(Debug, Parser)]
-#[command(next_help_heading = "Comparing")]
-pub(super) struct Comparing {
-    /// Metrics to judge, such as `rss.loaded,p99` [default: a handful]
-    #[arg(long, value_name = "METRIC", value_delimiter = ',')]
-    pub(super) metric: Vec<String>,
-    /// The least difference of a metric that matters [default: 1MiB of memory, 2% of all else]; may be repeated
-    #[arg(long, value_name = "METRIC=AMOUNT", value_parser = least)]
-    pub(super) least: Vec<(String, Amount)>,
-    /// Of all intervals of the judged metrics together [default: 95%]
-    #[arg(long, value_name = "SHARE", value_parser = confidence)]
-    pub(super) confidence: Option<f64>,
-}
-
-/// How many blocks are run.
-#[derive(Debug, PartialEq, Parser)]
-#[command(next_help_heading = "Comparing")]
-pub(super) struct Running {
-    /// Run blocks until every judged metric is decided, at most N [without a number: 30]
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "30")]
-    pub(super) until_sure: Option<u32>,
-    /// Repeat blocks that the machine disturbed, at most N [default: 0]
-    #[arg(long, value_name = "N")]
-    pub(super) repeats: Option<u32>,
-}
 
 /// What a result is judged by.
 #[derive(Debug, Clone, Default, Parser)]
@@ -159,15 +132,4 @@ fn variation(text: &str) -> Result<(String, Vec<String>), String> {
         true => Ok((axis.trim().to_owned(), values)),
         false => Err(refuse()),
     }
-}
-
-fn least(text: &str) -> Result<(String, Amount), String> {
-    match text.split_once('=') {
-        Some((metric, amount)) if !metric.is_empty() => Ok((metric.to_owned(), amount.parse()?)),
-        _ => Err(format!("`{text}` is no least difference; write it as `rss=1MiB` or `p99=5%`")),
-    }
-}
-
-fn confidence(text: &str) -> Result<f64, String> {
-    parse_confidence(text).map_err(|error| error.what)
 }

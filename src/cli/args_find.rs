@@ -1,7 +1,7 @@
 //! What was typed about searching: the verb `find`.
 
-use super::args::Options;
-use crate::scenario::Searching;
+use super::args::RunOptions;
+use crate::scenario::FindSettings;
 use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, Parser};
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ pub(super) struct Find {
     #[arg(long, value_name = "NAME")]
     pub(super) only: Vec<String>,
     #[command(flatten)]
-    pub(super) searching: Searching,
+    pub(super) searching: FindSettings,
     /// Go on with the search of this archive, as it was asked
     #[arg(long, help_heading = "Searching", value_name = "ARCHIVE")]
     #[arg(conflicts_with_all = ["scenario", "command", "only"])]
     pub(super) resume: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) options: Options,
+    pub(super) options: RunOptions,
     /// The server, where there is no scenario: a `java` command line, or arguments of the image. `{port}` stands for a
     /// free port
     #[arg(last = true, value_name = "COMMAND")]
@@ -40,20 +40,30 @@ Examples:
 
 /// Options of other verbs that would be without effect on a search: an error says what a search has instead.
 pub(super) fn refused() -> [Arg; 6] {
-    let of = refusing;
     let target = "a search asks for a `--target`; budgets are for `weigh`, `run` and `compare`";
-    [
-        of("budget", "BUDGET", target),
-        of("baseline", "NAME | ARCHIVE", "a search has no baseline; `compare` has one"),
-        of("undecided", "HOW", target),
-        of("strict", "", target).num_args(0).default_missing_value(""),
-        of("trials", "N", "a search makes the trials it needs: see `--proofs` and `--trials-max`"),
-        of("marks", "MARKS", "a search weighs once; `weigh`, `run` and `compare` do at marks"),
-    ]
+    let trials = "a search makes the trials it needs: see `--proofs` and `--trials-max`";
+    let marks = "a search weighs once; `weigh`, `run` and `compare` do at marks";
+    refusing(target, "a search has no baseline; `compare` has one", trials, marks)
 }
 
-/// An option that is not there, and what to use instead.
-pub(super) fn refusing(name: &'static str, value: &'static str, instead: &'static str) -> Arg {
-    let refusing = UnknownArgumentValueParser::suggest(instead);
-    Arg::new(name).long(name).value_name(value).hide(true).value_parser(refusing)
+/// Options that are not there, and what to use instead of each.
+pub(super) fn refusing(
+    target: &'static str,
+    baseline: &'static str,
+    trials: &'static str,
+    marks: &'static str,
+) -> [Arg; 6] {
+    let options = [
+        ("budget", "BUDGET", target),
+        ("baseline", "NAME | ARCHIVE", baseline),
+        ("undecided", "HOW", target),
+        ("strict", "", target),
+        ("trials", "N", trials),
+        ("marks", "MARKS", marks),
+    ];
+    options.map(|(name, value, instead)| {
+        let refusing = UnknownArgumentValueParser::suggest(instead);
+        let arg = Arg::new(name).long(name).value_name(value).hide(true).value_parser(refusing);
+        if value.is_empty() { arg.num_args(0).default_missing_value("") } else { arg }
+    })
 }

@@ -1,7 +1,7 @@
 //! What was typed about histories: the verb `history`.
 
-use super::args_compare::Comparing;
 use crate::record::HistoryBy;
+use crate::scenario::CompareSettings;
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(super) struct History {
     #[arg(value_name = "DIR", required = true)]
     pub(super) places: Vec<PathBuf>,
     #[command(flatten)]
-    pub(super) comparing: Comparing,
+    pub(super) comparing: CompareSettings,
     /// What makes a point [default: commit where every archive says its own, else build, else date]
     #[arg(long, value_name = "WHAT")]
     pub(super) by: Option<By>,

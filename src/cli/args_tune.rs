@@ -1,8 +1,8 @@
 //! What was typed about tuning: the verb `tune`.
 
-use super::args::Options;
+use super::args::RunOptions;
 use super::args_find::refusing;
-use crate::scenario::Tuning;
+use crate::scenario::TuneSettings;
 use clap::{Arg, Parser};
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub(super) struct Tune {
     #[arg(long, value_name = "NAME")]
     pub(super) only: Vec<String>,
     #[command(flatten)]
-    pub(super) tuning: Tuning,
+    pub(super) tuning: TuneSettings,
     /// Weigh it as it is, print what would be tried and what not, with the reasons, and stop
     #[arg(long, help_heading = "Tuning")]
     pub(super) dry_run: bool,
@@ -29,7 +29,7 @@ pub(super) struct Tune {
     #[arg(conflicts_with_all = ["scenario", "command", "only"])]
     pub(super) resume: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) options: Options,
+    pub(super) options: RunOptions,
     /// The server, where there is no scenario: a `java` command line, or arguments of the image. `{port}` stands for a
     /// free port
     #[arg(last = true, value_name = "COMMAND")]
@@ -47,16 +47,7 @@ Examples:
 /// Options of other verbs that would be without effect on a tuning: an error says what it has instead.
 pub(super) fn refused() -> [Arg; 6] {
     let target = "tuning asks for a `--target`; budgets are for `weigh`, `run` and `compare`";
-    [
-        refusing("budget", "BUDGET", target),
-        refusing("baseline", "NAME | ARCHIVE", "the baseline of a tuning is the server as it is"),
-        refusing("undecided", "HOW", target),
-        refusing("strict", "", target).num_args(0).default_missing_value(""),
-        refusing("trials", "N", "tuning makes the trials it needs: see `--trials-max` and `--minutes`"),
-        refusing(
-            "marks",
-            "MARKS",
-            "tuning weighs at the marks it needs; `weigh`, `run` and `compare` at those asked for",
-        ),
-    ]
+    let trials = "tuning makes the trials it needs: see `--trials-max` and `--minutes`";
+    let marks = "tuning weighs at the marks it needs; `weigh`, `run` and `compare` at those asked for";
+    refusing(target, "the baseline of a tuning is the server as it is", trials, marks)
 }

@@ -1,50 +1,38 @@
 //! `loadline compare`: configurations side by side, in blocks of fresh JVMs, or as two archives recorded them.
 
 use super::args::Source;
-use super::args_compare::{Compare as Verb, Running};
+use super::args_compare::Compare as Verb;
 use super::exit::Code;
 use super::exports::Shown;
 use super::judging::{code, judgement};
-use super::of_jar::of_jar;
-use super::run;
-use super::session::{Interrupt, Session};
+use super::one_server::Typed;
+use super::session::{CommandLine, Interrupt, Session};
 use crate::clock::Clock;
-use crate::detect::{TypedJar, is_named_jar};
 use crate::error::{Error, Result};
 use crate::report::Progress;
 use crate::result::{self, Merged, Part};
-use crate::scenario::{self, MarkPoint, Marking, Scenario, vary};
+use crate::scenario::{CompareSettings, MarkPoint, Marking, Running, Scenario, ScenarioOptions, vary};
 use crate::series::{BLOCKS, Extent};
 use clap::Parser;
 use std::io::{BufRead, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-pub(super) fn compare(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
-    let only_image = verb.what.is_empty() && verb.options.asked.subject.image.is_some();
-    match (verb.what.as_slice(), verb.command.is_empty() && !only_image) {
-        ([first, second], true) => archives(&verb, first, second, typed),
-        ([path], _) if is_named_jar(path) => {
-            let mut session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-            let typed = TypedJar { path, arguments: &verb.command, options: &verb.options.asked };
-            let asked = of_jar(typed, &mut session)?;
-            side_by_side(&verb, asked, &session)
-        }
+pub(super) fn compare(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+    let what = || {
+        Error::request("compare what?")
+            .hint("give a scenario, two archives, or `--vary gc=serial,g1` and a jar, or a command after `--`")
+    };
+    match (verb.what.as_slice(), verb.command.is_empty() && verb.options.asked.subject.image.is_none()) {
+        ([first, second], true) => archives(&verb, first, second, typed.to_string()),
         ([archive], true) if archive.is_dir() => Err(Error::request(format!("{} is a folder", archive.display()))
             .hint("give a second archive to compare it with; `loadline report ARCHIVE` shows one alone")),
-        ([scenario], true) => {
-            let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-            let session = session.rebuilding(verb.options.asked.subject.rebuild);
-            let mut asked = run::load(scenario, &session.releases())?;
-            asked.change(&verb.options.asked)?;
-            side_by_side(&verb, asked, &session)
+        ([] | [_], _) => {
+            let mut session = Session::of(&verb.options, typed, clock, interrupt);
+            let (scenario, command) = (verb.what.first().map(PathBuf::as_path), verb.command.as_slice());
+            let asked = Typed { scenario, only: &[], options: &verb.options, command }.asked(&mut session)?;
+            side_by_side(&verb, asked.ok_or_else(what)?.scenario, &session)
         }
-        ([], false) => {
-            let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-            let asked = Scenario::of_command(&verb.command, &verb.options.asked)?;
-            side_by_side(&verb, asked, &session)
-        }
-        _ => Err(Error::request("compare what?")
-            .hint("give a scenario, two archives, or `--vary gc=serial,g1` and a jar, or a command after `--`")),
+        _ => Err(what()),
     }
 }
 
@@ -57,8 +45,7 @@ fn side_by_side(verb: &Verb, mut scenario: Scenario, session: &Session) -> Resul
         scenario.trials = BLOCKS;
     }
     let Running { until_sure, repeats } = verb.running;
-    scenario.compare.until_sure = until_sure.or(scenario.compare.until_sure);
-    scenario.compare.repeats = repeats.unwrap_or(scenario.compare.repeats);
+    scenario.compare.apply(CompareSettings { until_sure, repeats, ..CompareSettings::default() });
     scenario.validate()?;
     if scenario.configurations.len() < 2 {
         return Err(Error::request("there is one configuration, and nothing to compare it with")
@@ -97,7 +84,7 @@ fn refuse_options(verb: &Verb) -> Result<()> {
     #[derive(Parser)]
     struct Untyped {
         #[command(flatten)]
-        asked: scenario::Options,
+        asked: ScenarioOptions,
         #[command(flatten)]
         marking: Marking,
         #[command(flatten)]

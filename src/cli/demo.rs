@@ -4,7 +4,7 @@ use super::args::Demo;
 use super::args_compare::Judging;
 use super::exit::Code;
 use super::judging::judgement;
-use super::session::{Interrupt, Session};
+use super::session::{CommandLine, Interrupt, Session};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::report::Progress;
@@ -27,7 +27,7 @@ Now your own server. Three commands to try:
   loadline init
 ";
 
-pub(super) fn demo(verb: Demo, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+pub(super) fn demo(verb: Demo, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let quiet = verb.output.quiet || verb.output.json;
     let folder = with_jar()?;
     let session = Session::new(verb.output, typed, clock, interrupt);

@@ -4,40 +4,34 @@ use super::args_find::Find as Verb;
 use super::exit::Code;
 use super::live::Live;
 use super::one_server::{Asked, Reopened, Typed};
-use super::session::{Interrupt, Session, is_interrupted};
+use super::session::{CommandLine, Interrupt, Session, is_interrupted};
 use crate::archive;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, FindOutcome, FindRecord, Trial};
 use crate::result;
-use crate::scenario::{Scenario, Searching};
+use crate::scenario::{FindSettings, Scenario};
 use crate::series::search::{self, Search};
 use crate::series::{self, Archived, Local};
 use std::path::Path;
 
 /// Finds the load line.
-pub(super) fn find(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
-    let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-    let mut session = session.rebuilding(verb.options.asked.subject.rebuild);
+pub(super) fn find(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+    let mut session = Session::of(&verb.options, typed, clock, interrupt);
     if let Some(archive) = &verb.resume {
         return resume(&session, archive);
     }
     let Verb { scenario, only, options, command, .. } = &verb;
-    let mut scenario = match (Typed { scenario: scenario.as_deref(), only, options, command }).asked(&mut session)? {
-        Some(Asked::OfFile(asked)) => asked,
-        Some(Asked::OfCommand(mut asked)) => {
-            if options.asked.trial.rest.is_none() {
-                // Nobody asked for it, and it says nothing of a limit.
-                asked.load.drop_last_rest();
-            }
-            asked
-        }
-        None => {
-            return Err(Error::request("find the load line of what?")
-                .hint("give a scenario, or `--rate`, `--target` and a jar, or a command after `--`"));
-        }
+    let asked = Typed { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
+    let Some(Asked { mut scenario, is_of_file }) = asked else {
+        return Err(Error::request("find the load line of what?")
+            .hint("give a scenario, or `--rate`, `--target` and a jar, or a command after `--`"));
     };
-    search::settle(&mut scenario, &verb.searching)?;
+    if !is_of_file && options.asked.trial.rest.is_none() {
+        // Nobody asked for it, and it says nothing of a limit.
+        scenario.load.drop_last_rest();
+    }
+    search::settle(&mut scenario, verb.searching)?;
     begin(&session, scenario)
 }
 
@@ -105,7 +99,7 @@ pub(super) struct Line {
 pub(super) fn line(session: &Session, scenario: &Scenario, folder: &Path) -> Line {
     let (mut scenario, mut trials) = (scenario.clone(), Vec::new());
     let mut search = || {
-        search::settle(&mut scenario, &Searching::default())?;
+        search::settle(&mut scenario, FindSettings::default())?;
         let (conditions, mut store) = open(session, &scenario, folder, &mut trials)?;
         let searched = Searched { conditions, scenario: scenario.clone() };
         let done = make(session, &searched, &mut trials, &mut store);

@@ -26,12 +26,10 @@ pub(super) fn history(verb: &Verb) -> Result<Code> {
     let printed = verb.json.as_deref().is_some_and(is_stdout);
     exports.check(printed)?;
     let mut history = History::of(HistoryAsked {
-        metrics: verb.comparing.metric.clone(),
+        comparing: verb.comparing.clone(),
         only: verb.only.clone(),
         by: verb.by.map(Into::into),
         commits: verb.commits.as_deref().map_or(Ok(Commits::default()), commits)?,
-        least: verb.comparing.least.clone(),
-        confidence: verb.comparing.confidence,
     });
     let files = run_files(&verb.places)?;
     if files.is_empty() {

@@ -9,7 +9,7 @@ use super::exit::Code;
 use super::generate::SCENARIO_SCHEMA;
 use super::of_jar::first_answer;
 use super::run::SUFFIX;
-use super::session::{Interrupt, Session};
+use super::session::{CommandLine, Interrupt, Session};
 use crate::clock::Clock;
 use crate::detect::{self, Draft, Place};
 use crate::error::{Error, ErrorKind, Result};
@@ -24,7 +24,7 @@ use std::path::Path;
 const SCHEMA: &str = ".loadline/scenario.schema.json";
 const TOOL_USUAL: &str = "docker";
 
-pub(super) fn init(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+pub(super) fn init(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let Verb { quiet, .. } = verb;
     let output = Output { quiet, ..Output::default() };
     let session = Session::new(output, typed, clock, interrupt);

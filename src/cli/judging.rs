@@ -1,31 +1,29 @@
 //! What was typed about judging a result, as it is asked, and the exit code that answers it.
 
-use super::args_compare::{Comparing, Judging, Undecided};
+use super::args_compare::{Judging, Undecided};
 use super::exit::Code;
 use crate::error::Result;
 use crate::record::Document;
 use crate::report::Progress;
 use crate::result::{Asked, Bisected, Judgement};
-use crate::scenario::Scenario;
+use crate::scenario::{CompareSettings, Scenario};
 
 /// How the result of a scenario is judged, with what was typed.
 ///
 /// # Errors
 /// As [`Judgement::of`].
-pub(super) fn judgement(scenario: &Scenario, comparing: Option<&Comparing>, judging: &Judging) -> Result<Judgement> {
+pub(super) fn judgement(
+    scenario: &Scenario,
+    comparing: Option<&CompareSettings>,
+    judging: &Judging,
+) -> Result<Judgement> {
     let asked = Asked {
+        comparing: comparing.cloned().unwrap_or_default(),
         budgets: judging.budget.clone(),
         baseline: judging.baseline.clone(),
         undecided_breaks: judging.undecided == Undecided::Fail,
         strict: judging.strict,
         bisect: judging.bisect,
-        ..Asked::default()
-    };
-    let asked = match comparing {
-        None => asked,
-        Some(typed) => {
-            Asked { metrics: typed.metric.clone(), least: typed.least.clone(), confidence: typed.confidence, ..asked }
-        }
     };
     Judgement::of(scenario, asked)
 }

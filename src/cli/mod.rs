@@ -46,7 +46,7 @@ use crate::error::{Error, Result};
 use args::{Args, Verb};
 use clap::{Command, CommandFactory, FromArgMatches};
 use exit::Code;
-use session::Interrupt;
+use session::{CommandLine, Interrupt};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -68,7 +68,7 @@ fn call(arguments: &[OsString]) -> Code {
         report_panics();
         return watch::weigh_here(rest);
     }
-    let typed = typed(arguments);
+    let typed = CommandLine::of(arguments);
     let args = parser().try_get_matches_from(arguments).and_then(|typed| Args::from_arg_matches(&typed));
     let args = match args {
         Ok(args) => args,
@@ -113,13 +113,7 @@ fn report_panics() {
     }));
 }
 
-/// The command line as it repeats the run: the program by its name, not by its place.
-fn typed(arguments: &[OsString]) -> String {
-    let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    format!("loadline {}", crate::scenario::shell_words(&words))
-}
-
-fn dispatch(args: Args, typed: String) -> Result<Code> {
+fn dispatch(args: Args, typed: CommandLine) -> Result<Code> {
     let clock = Clock::start();
     let Some(verb) = args.verb else {
         // clap asks for one of the two.
@@ -134,11 +128,11 @@ fn dispatch(args: Args, typed: String) -> Result<Code> {
         Verb::Tune(verb) => tune::tune(*verb, typed, clock, Interrupt::listen()?),
         Verb::Plan(verb) => plan::plan(*verb, typed, clock, Interrupt::listen()?),
         Verb::Work(verb) => work::work(*verb, typed, clock),
-        Verb::Load(verb) => load::load(&verb, typed, clock, &Interrupt::listen()?),
+        Verb::Load(verb) => load::load(&verb, typed.to_string(), clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(*verb, typed, clock, Interrupt::listen()?),
-        Verb::Watch(verb) => watch::watch(*verb, typed, clock),
-        Verb::Account(verb) => account::account(&verb, typed, clock),
-        Verb::Merge(verb) => merge::merge(&verb, &typed, clock),
+        Verb::Watch(verb) => watch::watch(*verb, typed.to_string(), clock),
+        Verb::Account(verb) => account::account(&verb, typed.to_string(), clock),
+        Verb::Merge(verb) => merge::merge(&verb, &typed.to_string(), clock),
         Verb::Report(verb) => report::report(&verb),
         Verb::History(verb) => history::history(&verb),
         Verb::Doctor(verb) => doctor::doctor(&verb, clock),

@@ -20,12 +20,10 @@ pub(super) fn of_jar(typed: TypedJar<'_>, session: &mut Session) -> Result<Scena
     };
     let mut progress = Progress::new(session.output.quiet);
     progress.step(&format!("starting {} once, to see where it answers ({})", typed.path.display(), sought.kind));
-    let found = first_answer(session, &sought.scenario()?, &sought.usual)?;
+    let found = first_answer(session, &sought.scenario, &sought.usual)?;
     progress.step(&detect::describe(&found));
     let Detected { scenario, words } = sought.settle(&found)?;
-    if !words.is_empty() {
-        session.settle(&words);
-    }
+    session.typed.insert(words);
     Ok(scenario)
 }
 

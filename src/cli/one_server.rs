@@ -1,7 +1,7 @@
-//! What the verbs share that look for something of one server, `find` and `tune`: what is asked, and how an archive is
-//! gone on with.
+//! What the verbs share that ask something of one server, `compare`, `find` and `tune`: what is asked, and how an
+//! archive is gone on with.
 
-use super::args::Options;
+use super::args::RunOptions;
 use super::live::Live;
 use super::of_jar::of_jar;
 use super::run;
@@ -18,14 +18,15 @@ use std::path::Path;
 pub(super) struct Typed<'a> {
     pub(super) scenario: Option<&'a Path>,
     pub(super) only: &'a [String],
-    pub(super) options: &'a Options,
+    pub(super) options: &'a RunOptions,
     pub(super) command: &'a [String],
 }
 
-/// The scenario of a file, or of a jar, a command or an image.
-pub(super) enum Asked {
-    OfFile(Scenario),
-    OfCommand(Scenario),
+/// What is asked of a server.
+pub(super) struct Asked {
+    pub(super) scenario: Scenario,
+    /// Whether a file says it, and not a command line.
+    pub(super) is_of_file: bool,
 }
 
 impl Typed<'_> {
@@ -38,16 +39,16 @@ impl Typed<'_> {
         let is_image = self.scenario.is_none() && asked.subject.image.is_some();
         if let Some(path) = self.scenario.filter(|path| is_named_jar(path)) {
             let typed = TypedJar { path, arguments: self.command, options: asked };
-            return of_jar(typed, session).map(|scenario| Some(Asked::OfCommand(scenario)));
+            return of_jar(typed, session).map(|scenario| Some(Asked { scenario, is_of_file: false }));
         }
         Ok(match (self.scenario, !self.command.is_empty() || is_image) {
             (Some(file), false) => {
                 let mut scenario = run::load(file, &session.releases())?;
                 scenario.select(self.only)?;
                 scenario.change(asked)?;
-                Some(Asked::OfFile(scenario))
+                Some(Asked { scenario, is_of_file: true })
             }
-            (None, true) => Some(Asked::OfCommand(Scenario::of_command(self.command, asked)?)),
+            (None, true) => Some(Asked { scenario: Scenario::of_command(self.command, asked)?, is_of_file: false }),
             _ => None,
         })
     }

@@ -7,7 +7,7 @@ use super::exit::Code;
 use super::judging::judgement;
 use super::live::Live;
 use super::run;
-use super::session::{ISO_8601, Interrupt, Session, utc};
+use super::session::{CommandLine, ISO_8601, Interrupt, Session, utc};
 use crate::archive::PLAN_BYTES_MAX;
 use crate::bounded;
 use crate::clock::Clock;
@@ -16,7 +16,7 @@ use crate::fleet::{self, Estimate, KnownServices, Layout, Night, Plan, Searched,
 use crate::record::PlanEntry;
 use crate::report;
 use crate::result::Judgement;
-use crate::scenario::{Fleet, SEARCH_EVERY, Scenario, Searching, Service, parse_fleet};
+use crate::scenario::{FindSettings, Fleet, SEARCH_EVERY, Scenario, Service, parse_fleet};
 use crate::series::{BLOCKS, Extent, KnownFiles, search};
 use crate::subject::names;
 use crate::units::{Span, several};
@@ -30,7 +30,7 @@ const HASH_SHOWN: usize = 12;
 /// Of the load of a comparison, what its blocks may take: starts and ends, and work by requests, which nobody knows.
 const PATIENCE: f64 = 3.0;
 
-pub(super) fn plan(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+pub(super) fn plan(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     let output = Output { quiet: verb.quiet, ..Output::default() };
     let session = Session::new(output, typed, clock, interrupt).rebuilding(verb.rebuild);
     let mut live = session.live();
@@ -198,7 +198,7 @@ fn of_fleet(mut fleet: Fleet, verb: &Verb, session: &Session, place: &Target, li
     for mut service in fleet.services {
         let at = |error: Error| error.at(format!("service: {}", service.name));
         let mut scenario = service.scenario.put_into(&here);
-        search::settle(&mut scenario, &Searching::default()).map_err(at)?;
+        search::settle(&mut scenario, FindSettings::default()).map_err(at)?;
         service.scenario = session.seal(&scenario, &mut files, live).map_err(at)?;
         if let Some(minutes) = verb.minutes {
             service.within = Span(Duration::from_secs_f64(minutes * 60.0));

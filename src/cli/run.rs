@@ -4,7 +4,7 @@ use super::args::Run;
 use super::dumps::new_dump;
 use super::exit::Code;
 use super::judging::judgement;
-use super::session::{Interrupt, Session};
+use super::session::{CommandLine, Interrupt, Session};
 use crate::bounded;
 use crate::clock::Clock;
 use crate::detect::is_named_jar;
@@ -15,9 +15,8 @@ use std::path::{Path, PathBuf};
 /// What the name of a scenario file ends in.
 pub(super) const SUFFIX: &str = ".loadline.yaml";
 
-pub(super) fn run(verb: Run, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
-    let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-    let session = session.rebuilding(verb.options.asked.subject.rebuild);
+pub(super) fn run(verb: Run, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+    let session = Session::of(&verb.options, typed, clock, interrupt);
     let file = if verb.quick { quick(&verb.scenario) } else { verb.scenario.clone() };
     let mut scenario = load(&file, &session.releases())?;
     scenario.select(&verb.only)?;

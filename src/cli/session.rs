@@ -1,7 +1,7 @@
 //! What all verbs share that make trials: the conditions before them, the summary at their end; and for those that run
 //! blocks of them, the run itself.
 
-use super::args::{Output, Source};
+use super::args::{Output, RunOptions, Source};
 use super::exit::Code;
 use super::exports::Shown;
 use super::judging::code;
@@ -19,6 +19,8 @@ use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
 use crate::trial::{self, Tools};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,12 +84,36 @@ fn sets(signal: i32, flag: &Arc<AtomicBool>) -> Result<()> {
     set.map(drop).map_err(|cause| Error::machine(format!("cannot listen to signals: {cause}")))
 }
 
+/// The words of the command line that repeats the run: the program by its name, not by its place.
+#[derive(Debug, Clone)]
+pub(super) struct CommandLine(Vec<String>);
+
+impl CommandLine {
+    /// The command line as it was typed.
+    pub(super) fn of(arguments: &[OsString]) -> Self {
+        let typed = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+        Self(std::iter::once("loadline".to_owned()).chain(typed).collect())
+    }
+
+    /// Puts words behind the verb.
+    pub(super) fn insert(&mut self, words: Vec<String>) {
+        let behind = self.0.len().min(2);
+        self.0.splice(behind..behind, words);
+    }
+}
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shell_words(&self.0))
+    }
+}
+
 /// What a run needs besides its scenario.
 pub(super) struct Session {
     pub(super) clock: Clock,
     interrupt: Interrupt,
     pub(super) output: Output,
-    typed: String,
+    pub(super) typed: CommandLine,
     jdks: Vec<FoundJdk>,
     spawner: Spawner,
     rebuild: Rebuild,
@@ -96,23 +122,20 @@ pub(super) struct Session {
 
 impl Session {
     /// `typed` is the command line that repeats the run.
-    pub(super) fn new(output: Output, typed: String, clock: Clock, interrupt: Interrupt) -> Self {
+    pub(super) fn new(output: Output, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Self {
         let (jdks, spawner) = (jdk::discover(&Places::usual(), clock), Spawner::new(clock));
         let (rebuild, hashed_by) = (Rebuild::IfChanged, HashedBy::Trials);
         Self { clock, interrupt, output, typed, jdks, spawner, rebuild, hashed_by }
     }
 
+    /// The session of a verb that makes trials of a server.
+    pub(super) fn of(options: &RunOptions, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Self {
+        Self::new(options.output.clone(), typed, clock, interrupt).rebuilding(options.asked.subject.rebuild)
+    }
+
     /// The same, but build steps run although they would only repeat themselves, where that was asked.
     pub(super) fn rebuilding(self, always: bool) -> Self {
         Self { rebuild: if always { Rebuild::Always } else { Rebuild::IfChanged }, ..self }
-    }
-
-    /// The command line that repeats the run begins with these words, behind its verb.
-    pub(super) fn settle(&mut self, words: &[String]) {
-        let mut parts = self.typed.splitn(3, ' ');
-        let verb = parts.by_ref().take(2).collect::<Vec<_>>().join(" ");
-        let rest = parts.next().unwrap_or_default();
-        self.typed = format!("{verb} {} {rest}", shell_words(words));
     }
 
     /// The same, but hashes of files are those of a plan.
@@ -143,19 +166,18 @@ impl Session {
     ///
     /// # Errors
     /// What stopped the run, or the first trial that failed; what was measured is printed and kept before.
-    pub(super) fn run(&self, scenario: &Scenario, judgement: &Judgement) -> Result<Code> {
-        scenario.validate()?;
-        judgement.check_metrics(scenario, &scenario.marks)?;
-        Judgement::check_figures(scenario)?;
+    pub(super) fn run(&self, asked: &Scenario, judgement: &Judgement) -> Result<Code> {
+        asked.validate()?;
+        judgement.check_metrics(asked, &asked.marks)?;
+        Judgement::check_figures(asked)?;
         let mut live = self.live();
-        let prepared = self.prepare(scenario, &mut live)?;
-        let scenario = &prepared.scenario;
-        let (judgement, said) = judgement.of_those_left(scenario);
+        let Prepared { scenario, left_out } = self.prepare(asked, &mut live)?;
+        let (judgement, said) = judgement.of_those_left(&scenario);
         said.iter().for_each(|said| live.progress.step(said));
-        let conditions = Conditions { left_out: prepared.left_out, ..self.conditions(scenario) };
-        let mut store = Archived::create(&self.folder(scenario), &conditions, scenario, live)?;
+        let conditions = Conditions { left_out, ..self.conditions(&scenario) };
+        let mut store = Archived::create(&self.folder(&scenario), &conditions, &scenario, live)?;
         let mut trials = Vec::new();
-        let blocks = Blocks::new(scenario, judgement.compare());
+        let blocks = Blocks::new(&scenario, judgement.compare());
         let mut local = Local::new(self.tools(&conditions.machine));
         let done = series::run(&blocks, &mut local, &mut store, &mut trials);
         if let Err(error) = &done
@@ -167,7 +189,7 @@ impl Session {
             return done.map(|_| Code::Yes);
         }
         let result = judgement.document(&conditions, &trials);
-        let against = self.against(&judgement, &result, scenario, store.folder());
+        let against = self.against(&judgement, &result, &scenario, store.folder());
         let mut finished = self.finish(store, is_interrupted(&done), &result, against.as_ref())?;
         summed_up(done?, trials.len(), &mut finished.progress)?;
         finished.kept?;
@@ -241,7 +263,7 @@ impl Session {
             started: utc(self.clock, ISO_8601),
             machine: machine_now(self.clock),
             seed: scenario.seed,
-            command: self.typed.clone(),
+            command: self.typed.to_string(),
             load: trial::describe_load(&scenario.load),
             left_out: Vec::new(),
             source: source_of(commit.as_deref(), build.as_deref()),

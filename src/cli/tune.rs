@@ -5,7 +5,7 @@ use super::exit::Code;
 use super::find;
 use super::live::Live;
 use super::one_server::{Asked, Reopened, Typed};
-use super::session::{Interrupt, Session, is_interrupted};
+use super::session::{CommandLine, Interrupt, Session, is_interrupted};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, Trial, TuneOutcome};
@@ -18,23 +18,22 @@ use crate::subject::allocators;
 use std::path::Path;
 
 /// Tunes a server.
-pub(super) fn tune(verb: Verb, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+pub(super) fn tune(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
     if verb.list {
         print(&render(&summarize_remedies()))?;
         return Ok(Code::Yes);
     }
-    let session = Session::new(verb.options.output.clone(), typed, clock, interrupt);
-    let mut session = session.rebuilding(verb.options.asked.subject.rebuild);
+    let mut session = Session::of(&verb.options, typed, clock, interrupt);
     if let Some(archive) = &verb.resume {
         return resume(&session, archive, verb.dry_run);
     }
     let Verb { scenario, only, options, command, .. } = &verb;
     let asked = Typed { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
-    let Some(Asked::OfFile(mut scenario) | Asked::OfCommand(mut scenario)) = asked else {
+    let Some(Asked { mut scenario, .. }) = asked else {
         return Err(Error::request("tune what?")
             .hint("give a scenario, a jar, or `--url` and a command after `--`; `--list` shows what would be tried"));
     };
-    tune::settle(&mut scenario, &verb.tuning)?;
+    tune::settle(&mut scenario, verb.tuning)?;
     if scenario.subject.image.is_none() {
         scenario.tune.allocators = allocators::installed();
         check_preloads(&scenario)?;

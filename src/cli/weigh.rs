@@ -5,14 +5,14 @@ use super::dumps::new_dump;
 use super::exit::Code;
 use super::judging::judgement;
 use super::of_jar::of_jar;
-use super::session::{Interrupt, Session};
+use super::session::{CommandLine, Interrupt, Session};
 use crate::clock::Clock;
 use crate::detect::TypedJar;
 use crate::error::{Error, Result};
 use crate::scenario::Scenario;
 
-pub(super) fn weigh(verb: Weigh, typed: String, clock: Clock, interrupt: Interrupt) -> Result<Code> {
-    let mut session = Session::new(verb.options.output, typed, clock, interrupt);
+pub(super) fn weigh(verb: Weigh, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+    let mut session = Session::of(&verb.options, typed, clock, interrupt);
     let asked = &verb.options.asked;
     let mut scenario = match &verb.jar {
         Some(path) => of_jar(TypedJar { path, arguments: &verb.command, options: asked }, &mut session)?,

@@ -6,7 +6,7 @@ use super::deadline::Deadline;
 use super::exit::Code;
 use super::find::{self, Line};
 use super::live::Live;
-use super::session::{Interrupt, Session, is_interrupted};
+use super::session::{CommandLine, Interrupt, Session, is_interrupted};
 use crate::archive::PLAN_BYTES_MAX;
 use crate::bounded;
 use crate::clock::Clock;
@@ -21,7 +21,7 @@ use crate::work::{self, Asked, Blocks, By, Done, Runner, Searched, Stopped};
 use std::path::Path;
 use std::time::Duration;
 
-pub(super) fn work(verb: Verb, typed: String, clock: Clock) -> Result<Code> {
+pub(super) fn work(verb: Verb, typed: CommandLine, clock: Clock) -> Result<Code> {
     let text = bounded::text_named(&verb.plan, PLAN_BYTES_MAX)
         .map_err(|cause| Error::request(format!("cannot read the plan {}: {}", verb.plan.display(), plain(&cause))))?;
     let plan = Plan::parse(&text).map_err(|error| error.at(format!("plan: {}", verb.plan.display())))?;

@@ -4,7 +4,7 @@
 use super::jar::Jar;
 use super::pages;
 use crate::error::{Error, Result};
-use crate::scenario::{Options, Ready, Scenario, Url, bracketed};
+use crate::scenario::{Ready, Scenario, ScenarioOptions, Url, bracketed};
 use crate::subject::{FirstAnswer, Usual};
 use std::path::{Path, PathBuf};
 
@@ -18,32 +18,33 @@ pub struct TypedJar<'a> {
     /// Its own arguments.
     pub arguments: &'a [String],
     /// What else was typed.
-    pub options: &'a Options,
+    pub options: &'a ScenarioOptions,
 }
 
 /// The address of a jar's load.
 #[derive(Debug)]
-pub enum JarTarget<'a> {
+pub enum JarTarget {
     /// It was typed.
     Known(Box<Scenario>),
     /// The first answer of the jar tells it.
-    ToDetect(Detection<'a>),
+    ToDetect(Box<Detection>),
 }
 
 /// A jar whose address was not typed: it is started once, and its first answer tells the address.
 #[derive(Debug)]
-pub struct Detection<'a> {
-    options: &'a Options,
-    name: String,
+pub struct Detection {
+    /// What is started once; its first answer settles the rest.
+    pub scenario: Scenario,
     /// What it is, in words.
     pub kind: String,
-    command: Vec<String>,
+    /// What it is asked.
+    pub usual: Usual,
     /// As in a URL.
     host: String,
     /// Whether the page was typed.
     has_page: bool,
-    /// What it is asked.
-    pub usual: Usual,
+    /// Whether it was typed what shows that it is ready.
+    has_sign: bool,
 }
 
 /// What the first answer tells.
@@ -55,12 +56,12 @@ pub struct Detected {
     pub words: Vec<String>,
 }
 
-impl<'a> TypedJar<'a> {
+impl TypedJar<'_> {
     /// The address of its load.
     ///
     /// # Errors
     /// `Request` where it cannot be started, or it is not known how it is told what was asked.
-    pub fn target(self) -> Result<JarTarget<'a>> {
+    pub fn target(self) -> Result<JarTarget> {
         let jar = Jar::read(&self.seen_from_its_folder())?;
         let command = jar.command(self.arguments);
         let told_port = command.iter().any(|word| word.contains("{port}"));
@@ -74,19 +75,20 @@ impl<'a> TypedJar<'a> {
             None if self.options.load.unix_socket.is_some() => return Err(not_told("a Unix socket")),
             _ => {}
         }
-        Ok(JarTarget::ToDetect(Detection {
-            options: self.options,
-            name: jar.name(),
+        let host = bracketed(asked.as_ref().map_or(HOST, |url| url.host.as_str()));
+        let scenario = Scenario::loaded_at(&command, &format!("http://{host}:{{port}}"), self.options)?;
+        Ok(JarTarget::ToDetect(Box::new(Detection {
+            scenario: Scenario { name: jar.name(), ..scenario },
             kind: jar.kind(),
-            command,
-            host: bracketed(asked.as_ref().map_or(HOST, |url| url.host.as_str())),
-            has_page: asked.is_some(),
             usual: Usual {
                 pages: asked.as_ref().map_or_else(pages, |url| vec![url.path.clone()]),
                 health: if asked.is_some() { Vec::new() } else { jar.health() },
                 told_port,
             },
-        }))
+            host,
+            has_page: asked.is_some(),
+            has_sign: self.options.subject.ready.sign.is_some(),
+        })))
     }
 
     /// The jar as the command will see it, which may run in another folder.
@@ -98,33 +100,26 @@ impl<'a> TypedJar<'a> {
     }
 }
 
-impl Detection<'_> {
-    /// What is started once.
-    ///
-    /// # Errors
-    /// `Request` where an option does not fit.
-    pub fn scenario(&self) -> Result<Scenario> {
-        Scenario::loaded_at(&self.command, &format!("http://{}:{{port}}", self.host), self.options)
-    }
-
+impl Detection {
     /// What an answer settles.
     ///
     /// # Errors
     /// `Request` where an option does not fit.
     pub fn settle(self, found: &FirstAnswer) -> Result<Detected> {
-        let port = if found.told_port { "{port}".to_owned() } else { found.port.to_string() };
-        let url = format!("http://{}:{port}{}", self.host, found.page);
-        let mut scenario = Scenario::loaded_at(&self.command, &url, self.options)?;
-        scenario.name = self.name;
+        let Self { mut scenario, host, .. } = self;
+        scenario.subject.port = (!found.told_port).then_some(found.port);
         if self.has_page {
-            // The options, which win, have `{port}` where the port that was found belongs.
-            scenario.subject.port = (!found.told_port).then_some(found.port);
             return Ok(Detected { scenario, words: Vec::new() });
         }
+        let port = if found.told_port { "{port}".to_owned() } else { found.port.to_string() };
+        let url = format!("http://{host}:{port}{}", found.page);
+        scenario.change(&ScenarioOptions { url: Some(url.clone()), ..ScenarioOptions::default() })?;
         let mut words = vec!["--url".to_owned(), url];
-        if let (None, Some(health)) = (&self.options.subject.ready, &found.health) {
-            scenario.subject.ready = Ready::Http(health.clone());
-            words.extend(["--ready".to_owned(), scenario.subject.ready.to_string()]);
+        if !self.has_sign {
+            scenario.subject.ready = Ready::Http(found.health.as_ref().unwrap_or(&found.page).clone());
+            if found.health.is_some() {
+                words.extend(["--ready".to_owned(), scenario.subject.ready.to_string()]);
+            }
         }
         Ok(Detected { scenario, words })
     }
@@ -164,14 +159,14 @@ mod tests {
         }
     }
 
-    fn goes<R>(manifest: &str, options: &Options, then: impl FnOnce(Result<JarTarget<'_>>) -> R) -> R {
+    fn goes<R>(manifest: &str, options: &ScenarioOptions, then: impl FnOnce(Result<JarTarget>) -> R) -> R {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.jar");
         std::fs::write(&path, jar(manifest, &[])).unwrap();
         then(TypedJar { path: &path, arguments: &[], options }.target())
     }
 
-    fn sought(manifest: &str, options: &Options, found: &FirstAnswer) -> Detected {
+    fn sought(manifest: &str, options: &ScenarioOptions, found: &FirstAnswer) -> Detected {
         goes(manifest, options, |goes| match goes.unwrap() {
             JarTarget::ToDetect(sought) => sought.settle(found).unwrap(),
             JarTarget::Known(told) => panic!("{told:?}"),
@@ -183,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_first_answer_settles_the_url_and_what_says_that_it_is_ready() {
-        let options = Options::default();
+        let options = ScenarioOptions::default();
         let Detected { scenario, words } = sought(PLAIN, &options, &found(false));
         assert_eq!(words, ["--url", "http://127.0.0.1:9000/greet", "--ready", "http:/health"]);
         assert_eq!((scenario.name.as_str(), scenario.subject.port), ("app", Some(9000)));
@@ -198,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_page_that_was_typed_is_the_only_one_asked() {
-        let options = Options { url: Some("http://[::1]:{port}/own".to_owned()), ..Options::default() };
+        let options = ScenarioOptions { url: Some("http://[::1]:{port}/own".to_owned()), ..ScenarioOptions::default() };
         let usual = goes(PLAIN, &options, |goes| match goes.unwrap() {
             JarTarget::ToDetect(sought) => sought.usual,
             JarTarget::Known(told) => panic!("{told:?}"),
@@ -210,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_was_said_is_not_sought_and_what_cannot_be_told_is_refused() {
-        let of = |url: &str| Options { url: Some(url.to_owned()), ..Options::default() };
+        let of = |url: &str| ScenarioOptions { url: Some(url.to_owned()), ..ScenarioOptions::default() };
         for (manifest, url) in [(PLAIN, "http://127.0.0.1:8080/"), (SPRING, "http://127.0.0.1:{port}/")] {
             goes(manifest, &of(url), |goes| assert!(matches!(goes.unwrap(), JarTarget::Known(_)), "{url}"));
         }

@@ -8,7 +8,7 @@ use crate::record::{
     ChangeRecord, Conditions, HISTORY_SCHEMA, HistoryBy, HistoryDocument, HistoryOrder, MetricHistory, MetricRecord,
     OwnerMove, PointRecord, PointValue, SeriesRecord, TrendRecord, Trial, Unit, each_once,
 };
-use crate::scenario::{Amount, Compare, Derived};
+use crate::scenario::{Compare, CompareSettings, Derived};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is followed where nothing else is asked: what it weighs under load and at most, what lives in its heap, what a
@@ -32,26 +32,22 @@ const SUMS: [&str; 5] = ["rss", "pss", "anon", "charge", "rss_in_use"];
 /// What is asked of a history.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryAsked {
-    /// Metrics to follow; the usual ones where there are none.
-    pub metrics: Vec<String>,
+    /// Metrics to follow, or the usual ones; the least differences that matter, the confidence of changes.
+    pub comparing: CompareSettings,
     /// Configurations to follow; all where there are none.
     pub only: Vec<String>,
     /// What makes a point; the commit where all runs say theirs, else the build, else each run.
     pub by: Option<HistoryBy>,
     /// Commits in their order; empty where the date decides.
     pub commits: Commits,
-    /// Least differences that matter.
-    pub least: Vec<(String, Amount)>,
-    /// Of the intervals of changes, 0–1.
-    pub confidence: Option<f64>,
 }
 
 impl HistoryAsked {
     /// The metrics to follow, or their families.
     fn words(&self) -> Vec<&str> {
-        match self.metrics.is_empty() {
+        match self.comparing.metrics.is_empty() {
             true => USUAL.to_vec(),
-            false => self.metrics.iter().map(String::as_str).collect(),
+            false => self.comparing.metrics.iter().map(String::as_str).collect(),
         }
     }
 }
@@ -109,11 +105,8 @@ impl History {
     pub fn document(self) -> Result<HistoryDocument> {
         self.refuse_nothing()?;
         let Self { asked, runs, mut left_out, last, .. } = self;
-        let compare = Compare {
-            least: asked.least.clone(),
-            confidence: asked.confidence.unwrap_or(Compare::CONFIDENCE),
-            ..Compare::default()
-        };
+        let mut compare = Compare::default();
+        compare.apply(CompareSettings { metrics: Vec::new(), ..asked.comparing.clone() });
         let by = asked.by.unwrap_or_else(|| usual(&runs));
         let mut by_name: BTreeMap<(String, String), Vec<Run>> = BTreeMap::new();
         for run in runs {
@@ -166,11 +159,11 @@ impl History {
 
 /// Where a metric that was asked for is in no series, why.
 fn refuse_unmeasured(series: &[SeriesRecord], asked: &HistoryAsked, last: &[Trial]) -> Result<()> {
-    if asked.metrics.is_empty() || series.iter().any(|of| !of.metrics.is_empty()) {
+    if asked.comparing.metrics.is_empty() || series.iter().any(|of| !of.metrics.is_empty()) {
         return Ok(());
     }
     let metrics = comparison::metrics(last);
-    let why = asked.metrics.iter().find_map(|word| comparison::resolve(word, &metrics).err());
+    let why = asked.comparing.metrics.iter().find_map(|word| comparison::resolve(word, &metrics).err());
     Err(Error::request(why.unwrap_or_else(|| "no metric that was asked for was measured".to_owned())))
 }
 
@@ -191,10 +184,10 @@ impl Series<'_> {
             match comparison::resolve(word, &all) {
                 Ok(name) if !names.contains(&name) => names.push(name),
                 Ok(_) => {}
-                Err(why) => refused.extend((!self.asked.metrics.is_empty()).then_some(why)),
+                Err(why) => refused.extend((!self.asked.comparing.metrics.is_empty()).then_some(why)),
             }
         }
-        if self.asked.metrics.is_empty() {
+        if self.asked.comparing.metrics.is_empty() {
             // Of several processes RSS counts what they share once for each; of one, PSS says nothing more.
             let several = self.runs().any(|run| run.metrics.iter().any(|of| of.metric == "processes.loaded"));
             names.retain(|name| if several { name != "rss.loaded" } else { name != "pss.loaded" });

@@ -8,18 +8,14 @@ use crate::error::{Error, Result};
 use crate::record::{
     BudgetRecord, BudgetVerdict, Conditions, DifferenceVerdict, Document, MetricRecord, Trial, each_once,
 };
-use crate::scenario::{Amount, Budget, Compare, Limit, MarkPoint, Scenario};
+use crate::scenario::{Budget, Compare, CompareSettings, Limit, MarkPoint, Scenario};
 use std::path::Path;
 
 /// What is asked beyond what a scenario says.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
-    /// Metrics to judge instead of those of the scenario; those where it names none.
-    pub metrics: Vec<String>,
-    /// Least differences that matter, before those of the scenario.
-    pub least: Vec<(String, Amount)>,
-    /// Of all intervals of the judged metrics together, 0–1.
-    pub confidence: Option<f64>,
+    /// How it is compared, on top of what the scenario says.
+    pub comparing: CompareSettings,
     /// Budgets beside those of the scenario.
     pub budgets: Vec<Budget>,
     /// A configuration, or the folder of an archive.
@@ -72,12 +68,7 @@ impl Judgement {
     /// `Request` where the baseline is neither a configuration nor an archive, or a budget needs one and there is none.
     pub fn of(scenario: &Scenario, asked: Asked) -> Result<Self> {
         let mut compare = scenario.compare.clone();
-        if !asked.metrics.is_empty() {
-            compare.metrics = asked.metrics;
-        }
-        // The first that fits counts.
-        compare.least = asked.least.into_iter().chain(compare.least).collect();
-        compare.confidence = asked.confidence.unwrap_or(compare.confidence);
+        compare.apply(asked.comparing);
         let mut judgement = Self {
             compare,
             budgets: scenario.budgets.iter().cloned().chain(asked.budgets).collect(),

@@ -69,6 +69,10 @@ impl<'de> Deserialize<'de> for Budget {
     }
 }
 
+loadline_base::written_as! {
+    Budget, "budget", |of| {"type": "string", "pattern": r"^[^<>=\s]+\s*(<=|>=|==|<|>).+$"};
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,13 +1,13 @@
 //! How configurations are compared: against which, by which metrics, and what difference matters.
 
+use super::written::{Named, named, parsed};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
 /// What a comparison is asked to tell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Compare {
     /// Name of the configuration that the others are compared with; the first one where it names none.
     pub baseline: Option<String>,
@@ -40,6 +40,19 @@ impl Compare {
     /// What the field has agreed on.
     pub const CONFIDENCE: f64 = 0.95;
 
+    /// Takes in what was written; what it leaves out stays.
+    pub fn apply(&mut self, of: CompareSettings) {
+        self.baseline = of.baseline.or(self.baseline.take());
+        if !of.metrics.is_empty() {
+            self.metrics = of.metrics;
+        }
+        // The first that fits counts.
+        self.least.splice(0..0, of.least);
+        self.confidence = of.confidence.map_or(self.confidence, |of| of.0);
+        self.repeats = of.repeats.unwrap_or(self.repeats);
+        self.until_sure = of.until_sure.or(self.until_sure);
+    }
+
     /// The most blocks that run, where so many are planned.
     pub fn blocks(&self, planned: u32) -> u32 {
         self.until_sure.unwrap_or(0).max(planned)
@@ -51,6 +64,106 @@ impl Compare {
         const LOOKS: [u32; 12] = [5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 320];
         let most = self.until_sure.unwrap_or(0);
         LOOKS.into_iter().filter(|look| *look < most).chain((most > 0).then_some(most)).collect()
+    }
+}
+
+/// How configurations are compared, as written.
+#[derive(Debug, Clone, Default, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "CompareFile")]
+#[command(next_help_heading = "Comparing")]
+#[serde(deny_unknown_fields, default)]
+pub struct CompareSettings {
+    /// The configuration that the others are compared with; the first one where left out.
+    #[arg(skip)]
+    pub baseline: Option<String>,
+    /// Trials of each configuration, one in each block; the same as `trials`.
+    #[arg(skip)]
+    #[schemars(extend("minimum" = 1, "maximum" = 1000))]
+    pub trials: Option<u32>,
+    /// The metrics to judge, such as `rss.loaded` or `p99`; the usual ones where left out.
+    #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
+    #[arg(help = "Metrics to judge, such as `rss.loaded,p99` [default: a handful]")]
+    pub metrics: Vec<String>,
+    /// The least difference that matters, by metric or family: `{rss: 1MiB, rate: 2%}`.
+    #[arg(long, value_name = "METRIC=AMOUNT", value_parser = least, help = LEAST)]
+    #[schemars(with = "Option<Named<Amount>>")]
+    #[serde(deserialize_with = "named")]
+    pub least: Vec<(String, Amount)>,
+    /// Of all intervals of the judged metrics together: `95%` or `0.95`.
+    #[arg(long, value_name = "SHARE", help = "Of all intervals of the judged metrics together [default: 95%]")]
+    #[schemars(extend("default" = "95%"))]
+    #[serde(deserialize_with = "parsed")]
+    pub confidence: Option<Confidence>,
+    /// How many blocks may be repeated because the machine disturbed them.
+    // As an option it belongs to those verbs alone that run blocks: see `Running`.
+    #[arg(skip)]
+    #[schemars(extend("maximum" = 1000, "default" = 0))]
+    pub repeats: Option<u32>,
+    /// Run blocks until every judged metric is decided, at most this many.
+    #[arg(skip)]
+    #[schemars(extend("minimum" = 5, "maximum" = 1000))]
+    pub until_sure: Option<u32>,
+}
+
+const LEAST: &str =
+    "The least difference of a metric that matters [default: 1MiB of memory, 2% of all else]; may be repeated";
+
+/// How many blocks are run.
+#[derive(Debug, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Comparing")]
+pub struct Running {
+    /// Run blocks until every judged metric is decided, at most N [without a number: 30]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "30")]
+    pub until_sure: Option<u32>,
+    /// Repeat blocks that the machine disturbed, at most N [default: 0]
+    #[arg(long, value_name = "N")]
+    pub repeats: Option<u32>,
+}
+
+fn least(text: &str) -> Result<(String, Amount), String> {
+    match text.split_once('=') {
+        Some((metric, amount)) if !metric.is_empty() => Ok((metric.to_owned(), amount.parse()?)),
+        _ => Err(format!("`{text}` is no least difference; write it as `rss=1MiB` or `p99=5%`")),
+    }
+}
+
+/// Of all intervals together, the share that holds what is true.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Confidence(pub f64);
+
+impl FromStr for Confidence {
+    type Err = String;
+
+    /// `95%` or `0.95`, between 50 % and 99.99 %.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let share = match text.trim().strip_suffix('%') {
+            Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+            None => text.trim().parse::<f64>(),
+        };
+        let sound = share.ok().filter(|share| (0.5..=0.9999).contains(share)).map(Self);
+        sound.ok_or_else(|| format!("`{text}` is no confidence; write it as `95%`, between 50% and 99.99%"))
+    }
+}
+
+/// A share as it is written: `2%` or `0.02`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share(f64);
+
+impl Share {
+    /// As a fraction of 1.
+    pub fn value(self) -> f64 {
+        self.0
+    }
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(Amount::Share(share) | Amount::Number(share)) => Ok(Self(share)),
+            _ => Err(format!("`{text}` is no share; write it as `2%`")),
+        }
     }
 }
 
@@ -136,6 +249,17 @@ impl<'de> Deserialize<'de> for Amount {
             Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
         }
     }
+}
+
+loadline_base::written_as! {
+    Amount, "amount", |of| {
+        "description": "An amount with its unit: `1MiB`, `2%`, `5ms`; a number is a count or a rate per second.",
+        "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": "^[0-9]"}]
+    };
+    Confidence, "confidence", |of| {
+        "description": "`95%` or `0.95`.",
+        "anyOf": [{"type": "string"}, {"type": "number", "minimum": 0.5, "maximum": 0.9999}]
+    };
 }
 
 #[cfg(test)]

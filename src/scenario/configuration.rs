@@ -1,15 +1,16 @@
 //! One way to run the subject: heap, collector, JDK, environment, limit, CPUs.
 
+use super::schema;
+use super::written::{Named, Scalar, parsed, texts, texts_by_name};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// One way to run the subject.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 pub struct Configuration {
     /// Unique within the scenario.
     pub name: String,
@@ -56,7 +57,129 @@ pub struct Configuration {
     pub inputs: Option<String>,
 }
 
+/// One way to run the subject.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "ConfigurationFile")]
+#[command(next_help_heading = "Subject")]
+#[serde(deny_unknown_fields, default)]
+pub struct ConfigurationSettings {
+    /// Minimum and maximum of the heap, `-Xms` and `-Xmx`.
+    #[arg(long, value_name = "SIZE", help = "Minimum and maximum heap (-Xms and -Xmx)")]
+    pub heap: Option<Bytes>,
+    /// The collector.
+    #[arg(long, value_name = "GC", help = "Collector: serial, g1, parallel, z, shenandoah, epsilon")]
+    #[schemars(with = "Option<schema::Collector>")]
+    #[serde(deserialize_with = "parsed")]
+    pub gc: Option<Gc>,
+    /// Further JVM options, as typed.
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, help = "A further JVM option; may be repeated")]
+    pub jvm: Vec<String>,
+    /// The JDK; the one the command itself finds, where left out.
+    #[arg(long, value_name = "JDK", help = "JDK by release (`17`) or folder")]
+    #[schemars(with = "Option<schema::Jdk>")]
+    #[serde(deserialize_with = "parsed")]
+    pub jdk: Option<Jdk>,
+    /// Environment on top of the subject's.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment, help = "Environment variable; may be repeated")]
+    #[schemars(with = "Option<Named<Scalar>>")]
+    #[serde(deserialize_with = "texts_by_name")]
+    pub env: Vec<(String, String)>,
+    /// A library that the loader puts before all others (`LD_PRELOAD`): a path from the folder of this file, or a name
+    /// that the loader finds; `none` for none.
+    #[arg(skip)]
+    pub preload: Option<String>,
+    /// What `{code}` in the command stands for: the jar or folder with the code that runs, from the folder of this
+    /// file.
+    #[arg(skip)]
+    pub code: Option<PathBuf>,
+    /// Memory limit, enforced by a cgroup.
+    #[arg(long, value_name = "SIZE")]
+    pub limit: Option<Bytes>,
+    /// Arguments appended to the command, or put at `{args}`.
+    #[arg(skip)]
+    #[schemars(with = "Vec<Scalar>")]
+    #[serde(deserialize_with = "texts")]
+    pub args: Vec<String>,
+    /// CPUs of the subject.
+    #[arg(long, value_name = "CPUS", help = "CPUs of the subject: a list (`0-2,5`), `all`, or `apart` from the load")]
+    #[schemars(with = "Option<schema::Cpus>")]
+    #[serde(deserialize_with = "parsed")]
+    pub cpus: Option<Cpus>,
+    /// Native Memory Tracking; it costs memory, so RSS and speed are weighed without it.
+    #[arg(long, value_name = "LEVEL", help = "Native Memory Tracking: off or summary")]
+    #[schemars(with = "Option<Nmt>", extend("default" = "off"))]
+    #[serde(deserialize_with = "parsed")]
+    pub nmt: Option<Nmt>,
+    /// Whether it is left out, and that said, where its JDK, its build or its code is missing; else that ends the run.
+    #[arg(skip)]
+    pub optional: bool,
+    /// Run once by `sh -c` in the subject's folder, after the subject's own build step.
+    #[arg(skip)]
+    pub build: Option<String>,
+    /// Whether the buffer pools of Netty are listed at each mark; as the subject says where left out.
+    #[arg(skip)]
+    pub netty: Option<bool>,
+}
+
+impl ConfigurationSettings {
+    /// What each setting is called that has a short name of its own: `serial`, `6m`, `jdk17`, `limit-64m`.
+    pub(super) fn names(&self) -> Vec<String> {
+        let last = |home: &Path| home.file_name().unwrap_or(home.as_os_str()).to_string_lossy().into_owned();
+        let jdk = self.jdk.as_ref().map(|jdk| match jdk {
+            Jdk::Release(release) => format!("jdk{release}"),
+            Jdk::Home(home) => last(home),
+        });
+        let names = [
+            self.gc.map(|gc| gc.word().to_owned()),
+            self.heap.map(Bytes::java),
+            jdk,
+            self.limit.map(|limit| format!("limit-{}", limit.java())),
+            self.nmt.map(|nmt| format!("nmt-{}", nmt.word())),
+        ];
+        names.into_iter().flatten().collect()
+    }
+}
+
+/// Without a library of its own; for comparing with one.
+const NO_PRELOAD: &str = "none";
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is no assignment; write it as `NAME=VALUE`")),
+    }
+}
+
+/// A library by its path, or by its bare name, which the loader looks for; `none` preloads nothing.
+fn preload(library: String, base: &Path) -> Option<String> {
+    match library.as_str() {
+        NO_PRELOAD => None,
+        path if path.contains('/') => Some(base.join(path).to_string_lossy().into_owned()),
+        _ => Some(library),
+    }
+}
+
 impl Configuration {
+    /// Takes in what was written; what it leaves out stays. Paths in it start from `base`.
+    pub(super) fn apply(&mut self, of: ConfigurationSettings, base: &Path) {
+        self.heap = of.heap.or(self.heap);
+        self.gc = of.gc.or(self.gc);
+        self.jvm.extend(of.jvm);
+        self.jdk = of.jdk.or(self.jdk.take());
+        self.env.extend(of.env);
+        if let Some(library) = of.preload {
+            self.preload = preload(library, base);
+        }
+        self.code = of.code.map(|code| base.join(code)).or(self.code.take());
+        self.limit = of.limit.or(self.limit);
+        self.args.extend(of.args);
+        self.cpus = of.cpus.unwrap_or(std::mem::take(&mut self.cpus));
+        self.nmt = of.nmt.unwrap_or(self.nmt);
+        self.optional |= of.optional;
+        self.build = of.build.or(self.build.take());
+        self.netty = of.netty.map_or(self.netty, Netty::written);
+    }
+
     /// What the configuration adds to the environment: its own variables and `LD_PRELOAD`.
     pub fn env_shown(&self) -> BTreeMap<String, String> {
         let preload = self.preload.iter().map(|library| ("LD_PRELOAD".to_owned(), library.clone()));
@@ -82,8 +205,7 @@ impl Configuration {
 }
 
 /// Whether the pools of Netty are listed at each mark, by an agent that the JVM is started with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Netty {
     /// No agent.
@@ -93,9 +215,15 @@ pub enum Netty {
     Listed,
 }
 
+impl Netty {
+    /// As it is written: whether pools are listed.
+    pub(super) fn written(listed: bool) -> Self {
+        if listed { Self::Listed } else { Self::Unread }
+    }
+}
+
 /// Whether the live objects are listed by class after everything was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Objects {
     /// The heap is left alone.
@@ -117,8 +245,7 @@ impl Objects {
 }
 
 /// A garbage collector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Gc {
     /// Serial.
@@ -179,8 +306,7 @@ impl FromStr for Gc {
 }
 
 /// Which JDK runs the subject.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Jdk {
     /// The newest one found of this feature release, e.g. 17.
@@ -211,8 +337,7 @@ impl fmt::Display for Jdk {
 }
 
 /// Which CPUs a process may run on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cpus {
     /// Subject and load apart where there are two or more, else everything shared.
@@ -264,8 +389,7 @@ impl fmt::Display for Cpus {
 }
 
 /// Native Memory Tracking in the subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Nmt {
     /// Not asked for: it costs memory, so speed and RSS are weighed without it.
@@ -275,15 +399,22 @@ pub enum Nmt {
     Summary,
 }
 
+impl Nmt {
+    /// As it is typed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Summary => "summary",
+        }
+    }
+}
+
 impl FromStr for Nmt {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "off" => Ok(Self::Off),
-            "summary" => Ok(Self::Summary),
-            _ => Err(format!("`{text}` is neither `off` nor `summary`")),
-        }
+        let known = [Self::Off, Self::Summary].into_iter().find(|nmt| nmt.word() == text);
+        known.ok_or_else(|| format!("`{text}` is neither `off` nor `summary`"))
     }
 }
 

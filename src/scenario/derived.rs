@@ -1,7 +1,6 @@
 //! Figures derived from the marks of one trial: what came back after a spike, what one more instance costs.
 //! What is checked here needs no knowledge of metrics and marks; `comparison` checks the rest.
 
-#[cfg(test)]
 use super::schema;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -11,8 +10,7 @@ use std::collections::HashSet;
 const FIGURES_MAX: usize = 32;
 
 /// A figure that is asked for: a metric like all others, read in each trial from its marks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Derived {
     /// Name of the metric; unique, without a dot.
     pub name: String,
@@ -24,8 +22,7 @@ pub struct Derived {
 }
 
 /// How a figure follows from the values at marks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Derivation {
     /// (spike − valley) / (spike − base): the share of what a spike added that came back.
@@ -117,9 +114,8 @@ fn is_word(key: &str, word: &str, others: [char; 2]) -> Result<()> {
 }
 
 /// One figure as it is written: its kind and what it takes.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("minProperties" = 1, "maxProperties" = 1)))]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 #[serde(deny_unknown_fields)]
 pub(super) struct FigureFile {
     /// Of what a spike added, the share that came back: (spike - valley) / (spike - base).
@@ -128,45 +124,43 @@ pub(super) struct FigureFile {
     slope: Option<SlopeFile>,
 }
 
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ElasticityFile {
     /// Name of the metric.
-    #[cfg_attr(test, schemars(extend("pattern" = "^[A-Za-z][A-Za-z0-9_]{0,63}$", "default" = "elasticity")))]
+    #[schemars(extend("pattern" = "^[A-Za-z][A-Za-z0-9_]{0,63}$", "default" = "elasticity"))]
     name: Option<String>,
     /// A metric of marks, such as `rss`, or an owner of the account, such as `malloc.live`.
-    #[cfg_attr(test, schemars(extend("pattern" = "^[A-Za-z][A-Za-z0-9_.]{0,63}$")))]
+    #[schemars(extend("pattern" = "^[A-Za-z][A-Za-z0-9_.]{0,63}$"))]
     of: String,
     /// The mark before the spike.
-    #[cfg_attr(test, schemars(extend("pattern" = "\\S")))]
+    #[schemars(extend("pattern" = "\\S"))]
     base: String,
     /// The mark at its height.
-    #[cfg_attr(test, schemars(extend("pattern" = "\\S")))]
+    #[schemars(extend("pattern" = "\\S"))]
     spike: String,
     /// The mark after it.
-    #[cfg_attr(test, schemars(extend("pattern" = "\\S")))]
+    #[schemars(extend("pattern" = "\\S"))]
     valley: String,
     /// The share that could come back, where it is known; shown beside the figure.
-    #[cfg_attr(test, schemars(extend("minimum" = 0, "maximum" = 1)))]
+    #[schemars(extend("minimum" = 0, "maximum" = 1))]
     ideal: Option<f64>,
 }
 
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SlopeFile {
     /// Name of the metric; `OF_per_PER` where left out.
-    #[cfg_attr(test, schemars(extend("pattern" = "^[A-Za-z][A-Za-z0-9_]{0,63}$")))]
+    #[schemars(extend("pattern" = "^[A-Za-z][A-Za-z0-9_]{0,63}$"))]
     name: Option<String>,
     /// A metric of marks in bytes, such as `heap_live`, or an owner of the account.
-    #[cfg_attr(test, schemars(extend("pattern" = "^[A-Za-z][A-Za-z0-9_.]{0,63}$")))]
+    #[schemars(extend("pattern" = "^[A-Za-z][A-Za-z0-9_.]{0,63}$"))]
     of: String,
     /// The counter, as phase markers carry it: `instances=10000`.
-    #[cfg_attr(test, schemars(extend("pattern" = "^[^=\\s]+$")))]
+    #[schemars(extend("pattern" = "^[^=\\s]+$"))]
     per: String,
     /// The marks to take; all that carry the counter where left out.
-    #[cfg_attr(test, schemars(with = "Option<Vec<schema::MarkName>>", extend("minItems" = 2, "uniqueItems" = true)))]
+    #[schemars(with = "Option<Vec<schema::MarkName>>", extend("minItems" = 2, "uniqueItems" = true))]
     marks: Option<Vec<String>>,
 }
 

@@ -1,15 +1,16 @@
 //! What a search for the load line is asked: what must hold, how finely to look, how sure to be.
 
 use super::budget::Budget;
-use super::compare::Amount;
+use super::compare::Share;
+use super::schema;
 use super::validate::{memory, within};
+use super::written::parsed;
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// How the load line is searched.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Find {
     /// What must hold; what is usual for the load where it names nothing.
@@ -36,55 +37,66 @@ pub struct Find {
     pub warm: bool,
 }
 
-/// How the load line is searched; changes what a scenario says.
-#[derive(Debug, Clone, Default, clap::Args)]
+/// How the load line is searched, as written.
+#[derive(Debug, Clone, Default, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "FindFile", extend("not" = schema::rate_and_proof()))]
 #[command(next_help_heading = "Searching")]
-pub struct Searching {
+#[serde(deny_unknown_fields, default)]
+pub struct FindSettings {
     /// What must hold: `p99<50ms`, `rate>=98%` of what is offered, `failed==0`, `gc_share<10%`, `start_up<5s`; may be
     /// repeated [default: rate>=98% and failed==0; rate>=90% in a closed model]
+    // A file has it beside `find`, because tuning asks for it too.
     #[arg(long, value_name = "TARGET")]
+    #[serde(skip)]
     pub target: Vec<Budget>,
-    /// Leave the heap to the JVM, which chooses it by the limit
-    #[arg(long)]
+    /// Leaves the heap to the JVM, which chooses it by the limit; only the limit is searched.
+    #[arg(long, help = "Leave the heap to the JVM, which chooses it by the limit")]
     pub as_is: bool,
-    /// The relative step at which the search stops [default: 2%]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
-    pub step: Option<f64>,
-    /// Trials in a row that must hold [default: 5]
-    #[arg(long, value_name = "N")]
+    /// The relative step at which the search stops, from 0.1 % to 50 %.
+    #[arg(long, value_name = "SHARE", help = "The relative step at which the search stops [default: 2%]")]
+    #[schemars(with = "Option<schema::Step>", extend("default" = "2%"))]
+    #[serde(deserialize_with = "parsed")]
+    pub step: Option<Share>,
+    /// Trials in a row that must hold at the line.
+    #[arg(long, value_name = "N", help = "Trials in a row that must hold [default: 5]")]
+    #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 5))]
     pub proofs: Option<u32>,
-    /// What is added to the line in the answer [default: 10%]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
-    pub headroom: Option<f64>,
-    /// The smallest limit to ask [default: 16m]
-    #[arg(long, value_name = "SIZE")]
+    /// What is added to the line in the answer, by choice and not by measurement; at most ten times the line.
+    #[arg(long, value_name = "SHARE", help = "What is added to the line in the answer [default: 10%]")]
+    #[schemars(with = "Option<schema::Headroom>", extend("default" = "10%"))]
+    #[serde(deserialize_with = "parsed")]
+    pub headroom: Option<Share>,
+    /// The smallest limit to ask.
+    #[arg(long, value_name = "SIZE", help = "The smallest limit to ask [default: 16m]")]
     pub limit_min: Option<Bytes>,
-    /// The limit at which memory is no concern [default: that of `--limit`, or most of what the machine has]
-    #[arg(long, value_name = "SIZE")]
+    /// The largest limit to ask, and the one at which memory is to be no concern; what the machine has where left out.
+    #[arg(long, value_name = "SIZE", help = LIMIT_MAX)]
     pub limit_max: Option<Bytes>,
-    /// Prove this limit, instead of searching for the smallest: exit code 1 where it does not hold
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["limit_min"])]
+    /// The one limit to prove, instead of a search for the smallest.
+    #[arg(long, value_name = "SIZE", conflicts_with = "limit_min", help = PROVE)]
     pub prove: Option<Bytes>,
-    /// Find the highest rate that `--limit` carries, instead of a limit; `--rate` is where to begin
-    #[arg(long, conflicts_with_all = ["limit_min", "limit_max", "prove", "as_is"])]
+    /// Searches the highest rate that the configuration's limit carries, instead of a limit.
+    #[arg(long, conflicts_with_all = ["limit_min", "limit_max", "prove", "as_is"], help = MAX_RATE)]
     pub max_rate: bool,
-    /// Trials after which the search ends, whatever is known by then [default: 60]
+    /// Trials after which the search ends, whatever is known by then.
     #[arg(long, value_name = "N")]
+    #[arg(help = "Trials after which the search ends, whatever is known by then [default: 60]")]
+    #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 60))]
     pub trials_max: Option<u32>,
-    /// Search the line of a host that has the file pages in memory already, too
+    /// Whether the line of a host that has the file pages in memory already is searched, too.
     #[arg(long, conflicts_with = "no_warm")]
+    #[arg(help = "Search the line of a host that has the file pages in memory already, too")]
     pub warm: bool,
     /// Do not search it, where the scenario asks for it
     #[arg(long)]
+    #[serde(skip)]
     pub no_warm: bool,
 }
 
-fn share(text: &str) -> Result<f64, String> {
-    match text.parse()? {
-        Amount::Share(share) | Amount::Number(share) if (0.0..10.0).contains(&share) => Ok(share),
-        _ => Err(format!("`{text}` is no share; write it as `2%`")),
-    }
-}
+const LIMIT_MAX: &str =
+    "The limit at which memory is no concern [default: that of `--limit`, or most of what the machine has]";
+const PROVE: &str = "Prove this limit, instead of searching for the smallest: exit code 1 where it does not hold";
+const MAX_RATE: &str = "Find the highest rate that `--limit` carries, instead of a limit; `--rate` is where to begin";
 
 /// A finer step is lost in what limits of whole pages and random edges can tell; a coarser one finds nothing.
 const STEP: (f64, f64) = (0.001, 0.5);
@@ -94,21 +106,21 @@ const HEADROOM_MAX: f64 = 10.0;
 const TRIALS_MAX: u64 = 1000;
 
 impl Find {
-    /// Takes in what was typed.
-    pub fn change(&mut self, typed: &Searching) {
-        if !typed.target.is_empty() {
-            self.target.clone_from(&typed.target);
+    /// Takes in what was written; what it leaves out stays.
+    pub fn apply(&mut self, of: FindSettings) {
+        if !of.target.is_empty() {
+            self.target = of.target;
         }
-        self.as_is |= typed.as_is;
-        self.step = typed.step.unwrap_or(self.step);
-        self.proofs = typed.proofs.unwrap_or(self.proofs);
-        self.headroom = typed.headroom.unwrap_or(self.headroom);
-        self.limit_min = typed.limit_min.or(self.limit_min);
-        self.limit_max = typed.limit_max.or(self.limit_max);
-        self.prove = typed.prove.or(self.prove);
-        self.max_rate |= typed.max_rate;
-        self.trials_max = typed.trials_max.unwrap_or(self.trials_max);
-        self.warm = (self.warm || typed.warm) && !typed.no_warm;
+        self.as_is |= of.as_is;
+        self.step = of.step.map_or(self.step, Share::value);
+        self.proofs = of.proofs.unwrap_or(self.proofs);
+        self.headroom = of.headroom.map_or(self.headroom, Share::value);
+        self.limit_min = of.limit_min.or(self.limit_min);
+        self.limit_max = of.limit_max.or(self.limit_max);
+        self.prove = of.prove.or(self.prove);
+        self.max_rate |= of.max_rate;
+        self.trials_max = of.trials_max.unwrap_or(self.trials_max);
+        self.warm = (self.warm || of.warm) && !of.no_warm;
     }
 
     /// Checks what the types do not.

@@ -108,8 +108,7 @@ impl Service {
 }
 
 /// A line as it was known before, and under which conditions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Last {
     /// The limit that held.
@@ -122,11 +121,11 @@ pub struct Last {
     pub direct_bytes: Option<u64>,
     /// When it was proved last: UTC, ISO 8601.
     #[serde(default)]
-    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    #[schemars(extend("format" = "date-time"))]
     pub proved_at: Option<String>,
     /// When it was searched last: UTC, ISO 8601.
     #[serde(default)]
-    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    #[schemars(extend("format" = "date-time"))]
     pub searched_at: Option<String>,
     /// SHA-256 of what was asked: the service, its options, its load, its target. `null` where nobody knows.
     #[serde(default)]
@@ -171,11 +170,10 @@ impl Last {
 pub const PAST_MAX: usize = 30;
 
 /// A line of an earlier night.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PastLine {
     /// When it was proved or found: UTC, ISO 8601.
-    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    #[schemars(extend("format" = "date-time"))]
     pub at: String,
     /// The limit that held.
     pub limit_bytes: u64,

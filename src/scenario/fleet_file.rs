@@ -1,11 +1,11 @@
 //! The fleet file: YAML text → [`Fleet`]. Scenario files that it names are read by whoever calls.
 
 use super::fleet::{SEARCH_EVERY, WITHIN};
+use super::load_file::PerSecond;
 use super::load_options::LoadOptions;
-#[cfg(test)]
 use super::schema;
-use super::written::{Named, Scalar};
-use super::{Budget, Fleet, Last, Options, Rate, Scenario, Service, SubjectOptions};
+use super::written::{Named, Scalar, parsed, texts};
+use super::{Budget, Fleet, Last, Rate, Scenario, ScenarioOptions, Service, SubjectSettings};
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span, unix_s};
 use serde::Deserialize;
@@ -32,51 +32,48 @@ pub fn parse_fleet(text: &str, base: &Path, read: &mut dyn FnMut(&Path) -> Resul
 }
 
 /// A fleet as it is written.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FleetFile {
     /// Names the plan.
-    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
+    #[schemars(extend("minLength" = 1))]
     name: String,
     /// What holds for every service that says nothing else.
     #[serde(default)]
     defaults: DefaultsFile,
     /// The services, by name: at least one.
-    #[cfg_attr(test, schemars(extend("minProperties" = 1, "propertyNames" = schema::file_names())))]
+    #[schemars(extend("minProperties" = 1, "propertyNames" = schema::file_names()))]
     services: Named<ServiceFile>,
 }
 
 /// What holds for every service that says nothing else.
-#[derive(Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, Default, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct DefaultsFile {
     /// What must hold in every trial, of services whose scenario has no target of its own.
-    #[cfg_attr(test, schemars(with = "Vec<Budget>"))]
-    target: Vec<String>,
+    target: Vec<Budget>,
     /// How long the search of a service may take on its node.
-    #[cfg_attr(test, schemars(extend("default" = "15m")))]
+    #[schemars(extend("default" = "15m"))]
     within: Option<Span>,
     /// After this, a line that was proved each night is searched anew.
-    #[cfg_attr(test, schemars(extend("default" = "7d")))]
+    #[schemars(extend("default" = "7d"))]
     search_every: Option<Span>,
     /// Seeds everything drawn at random; what the scenario says where left out.
     seed: Option<u64>,
     /// Where the load goes, of services without a scenario.
     url: Option<String>,
     /// Requests per second, of services without a scenario; as fast as they are answered where left out.
-    #[cfg_attr(test, schemars(with = "Option<schema::Rate>"))]
-    rate: Option<Scalar>,
+    #[schemars(with = "Option<PerSecond>")]
+    #[serde(deserialize_with = "parsed")]
+    rate: Option<Rate>,
     /// How long they are loaded, of services without a scenario.
-    #[cfg_attr(test, schemars(extend("default" = "10s")))]
+    #[schemars(extend("default" = "10s"))]
     duration: Option<Span>,
 }
 
 /// One service: a scenario file, an image or a command.
-#[derive(Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("anyOf" = schema::each(&["scenario", "image", "command"]))))]
+#[derive(Deserialize, Default, schemars::JsonSchema)]
+#[schemars(extend("anyOf" = schema::each(&["scenario", "image", "command"])))]
 #[serde(deny_unknown_fields, default)]
 struct ServiceFile {
     /// Its scenario file, relative to this file; or a folder with one of its name.
@@ -84,20 +81,22 @@ struct ServiceFile {
     /// Which configuration of the scenario, where it has several.
     only: Option<String>,
     /// The container image that starts it; `command` is then what follows its entrypoint.
-    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
+    #[schemars(extend("minLength" = 1))]
     image: Option<String>,
     /// Program and arguments, run in the folder of this file; `{port}` stands for a free port.
-    command: Vec<Scalar>,
+    #[schemars(with = "Vec<Scalar>")]
+    #[serde(deserialize_with = "texts")]
+    command: Vec<String>,
     /// Where the load goes.
     url: Option<String>,
     /// Requests per second.
-    #[cfg_attr(test, schemars(with = "Option<schema::Rate>"))]
-    rate: Option<Scalar>,
+    #[schemars(with = "Option<PerSecond>")]
+    #[serde(deserialize_with = "parsed")]
+    rate: Option<Rate>,
     /// How long it is loaded.
     duration: Option<Span>,
     /// What must hold in every trial, instead of what the scenario or the defaults say.
-    #[cfg_attr(test, schemars(with = "Vec<Budget>"))]
-    target: Vec<String>,
+    target: Vec<Budget>,
     /// How long its search may take on its node.
     within: Option<Span>,
     /// The limit that it has in production; that of the scenario's configuration where left out.
@@ -107,8 +106,7 @@ struct ServiceFile {
 }
 
 /// A line that was known before.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LastFile {
     /// The limit that held.
@@ -118,7 +116,7 @@ struct LastFile {
     /// The direct memory that goes with it.
     direct: Option<Bytes>,
     /// When it was found: `2026-11-20`, or a moment such as `2026-11-20T04:36:21Z`.
-    #[cfg_attr(test, schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}")))]
+    #[schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}"))]
     at: Option<String>,
 }
 
@@ -134,14 +132,10 @@ impl ServiceFile {
             Some(file) => self.of_file(&base.join(file), read)?,
             None => self.of_command(name, defaults, base)?,
         };
-        let target = match () {
-            () if !self.target.is_empty() => &self.target,
-            () if scenario.find.target.is_empty() => &defaults.target,
-            () => &Vec::new(),
-        };
-        if !target.is_empty() {
-            let parsed = target.iter().map(|text| text.parse::<Budget>().map_err(Error::request));
-            scenario.find.target = parsed.collect::<Result<_>>()?;
+        if !self.target.is_empty() {
+            scenario.find.target = self.target;
+        } else if scenario.find.target.is_empty() {
+            scenario.find.target.clone_from(&defaults.target);
         }
         scenario.seed = defaults.seed.unwrap_or(scenario.seed);
         let last = self.last.map(LastFile::resolve).transpose()?;
@@ -174,30 +168,26 @@ impl ServiceFile {
         if self.only.is_some() {
             return Err(Error::request("`only` would have no effect: there is no scenario to choose from"));
         }
-        let command: Vec<String> = self.command.iter().map(Scalar::to_text).collect();
         let url = self.url.as_ref().or(defaults.url.as_ref()).cloned();
-        if url.is_none() && !command.iter().any(|word| word.contains("{port}")) {
+        if url.is_none() && !self.command.iter().any(|word| word.contains("{port}")) {
             return Err(Error::request("where does the load go?")
                 .hint("give `url: http://127.0.0.1:8080/path`, or `{port}` in the command for a free port"));
         }
-        let rate = self.rate.as_ref().or(defaults.rate.as_ref()).map(constant_rate).transpose()?;
+        let rate = self.rate.or(defaults.rate);
+        if rate.is_some_and(|rate| !matches!(rate, Rate::Constant(_))) {
+            return Err(Error::request("a rate that changes is no load to search a line with")
+                .hint("write it as `200`, or describe the load in a scenario file"));
+        }
         let load = LoadOptions { rate, duration: self.duration.or(defaults.duration), ..LoadOptions::default() };
-        let subject = SubjectOptions { image: self.image.clone(), ..SubjectOptions::default() };
-        let mut scenario = Scenario::of_command(&command, &Options { url, load, subject, ..Options::default() })?;
+        let subject = SubjectSettings { image: self.image.clone(), ..SubjectSettings::default() };
+        let options = ScenarioOptions { url, load, subject, ..ScenarioOptions::default() };
+        let mut scenario = Scenario::of_command(&self.command, &options)?;
         // Nobody asked for it, and it says nothing of a limit.
         scenario.load.drop_last_rest();
         scenario.marks = scenario.marks_usual();
         scenario.subject.dir = self.image.is_none().then(|| base.to_owned());
         scenario.name = name.to_owned();
         Ok(scenario)
-    }
-}
-
-fn constant_rate(written: &Scalar) -> Result<Rate> {
-    match written.to_text().parse().map_err(Error::request)? {
-        rate @ Rate::Constant(_) => Ok(rate),
-        _ => Err(Error::request("a rate that changes is no load to search a line with")
-            .hint("write it as `200`, or describe the load in a scenario file")),
     }
 }
 

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 const OUTSIDE: [&str; 4] = ["{artifact}", "{code}", "{work}", "{jdk}"];
 
 /// A container image that starts the server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Image {
     /// Its name as container tools take it, with or without a tag.
     pub name: String,

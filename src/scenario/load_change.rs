@@ -1,12 +1,12 @@
 //! What the options of a load mean: they say where it goes and change its phases, of a scenario or of `load`.
 
-use super::load_options::{Fill, LoadOptions, Warmup};
+use super::load_options::{BodySettings, LoadOptions, TlsSettings, Warmup};
 use super::{
-    Arrivals, Body, ExpectStatus, Phase, PhaseKind, Pool, Protocol, Request, Schedule, Spacing, Subject, Tls, Until,
-    Url, WARMUP, Work, bracketed, defaults,
+    Arrivals, ExpectStatus, Phase, PhaseKind, Pool, Protocol, Request, Schedule, Spacing, Subject, Tls, Until, Url,
+    WARMUP, Work, bracketed, defaults,
 };
 use crate::error::{Error, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where a load goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,19 +54,14 @@ impl Server {
     /// `Request` for certificates without TLS.
     pub(super) fn change(&mut self, typed: &LoadOptions) -> Result<()> {
         self.socket = typed.unix_socket.clone().or(self.socket.take());
-        let about = [("--insecure", typed.insecure), ("--ca", typed.ca.is_some()), ("--cert", typed.cert.is_some())];
+        let TlsSettings { ca, insecure, cert, .. } = &typed.tls;
+        let about = [("--insecure", *insecure), ("--ca", ca.is_some()), ("--cert", cert.is_some())];
         let Some((option, _)) = about.into_iter().find(|(_, given)| *given) else { return Ok(()) };
         let tls = self.tls.as_mut().ok_or_else(|| {
             Error::request(format!("`{option}` is about certificates, but the load goes over plain HTTP"))
                 .hint("write the URL with `https://`, or drop the option")
         })?;
-        if let Some(ca) = &typed.ca {
-            tls.ca = Some(ca.clone());
-        }
-        tls.insecure |= typed.insecure;
-        if typed.cert.is_some() {
-            (tls.cert, tls.key) = (typed.cert.clone(), typed.key.clone());
-        }
+        typed.tls.clone().apply(tls, Path::new(""));
         Ok(())
     }
 }
@@ -117,8 +112,8 @@ fn change_work(work: &mut Work, typed: &LoadOptions) -> Result<()> {
     if typed.http2 {
         work.protocol = Protocol::Http2 { streams: typed.streams.unwrap_or(1) };
     }
-    requests(work).for_each(|request| change_request(request, typed));
-    if let Some(status) = typed.expect_status {
+    requests(work).try_for_each(|request| change_request(request, typed))?;
+    if let Some(status) = typed.expect.status {
         requests(work).for_each(|request| request.checks.status = None);
         work.expect = ExpectStatus::Exactly(status);
     }
@@ -132,23 +127,16 @@ fn change_work(work: &mut Work, typed: &LoadOptions) -> Result<()> {
     Ok(())
 }
 
-fn change_request(request: &mut Request, typed: &LoadOptions) {
+fn change_request(request: &mut Request, typed: &LoadOptions) -> Result<()> {
     request.method = typed.method.unwrap_or(request.method);
-    let sized = typed.body_size.map(|size| match typed.body_fill {
-        Some(Fill::Zero) => Body::Zero(size),
-        Some(Fill::Random) | None => Body::Generated(size),
-    });
-    let body = typed.body.clone().map(Body::File).or(sized).or(typed.body_text.clone().map(Body::Text));
-    if let Some(body) = body {
-        request.body = body;
+    if typed.body != BodySettings::default() {
+        request.body = typed.body.clone().resolve(Path::new(""))?;
     }
     request.headers.extend(typed.header.iter().cloned());
     request.headers.extend(typed.user.iter().map(|user| ("Authorization".to_owned(), user.clone())));
     request.expect_continue |= typed.expect_continue;
-    let checks = &mut request.checks;
-    checks.length = typed.expect_length.or(checks.length);
-    checks.headers.extend(typed.expect_header.iter().cloned());
-    checks.body = typed.expect_body.clone().or(checks.body.take());
+    typed.expect.clone().apply(&mut request.checks);
+    Ok(())
 }
 
 /// `--rate` and `--schedule` make a phase open; what it has of connections and of an end it keeps.

@@ -1,10 +1,12 @@
 //! The load plan as it is written: the list under `load:`, YAML text → [`Phase`]s.
 
-use super::written::{Named, Scalar, nearest, pairs};
+use super::load_options::{BodySettings, ExpectSettings};
+use super::written::{Named, Scalar, nearest, pairs, parsed};
 use super::*;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Count, Span};
 use serde::Deserialize;
+use serde::de::Error as _;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -28,277 +30,252 @@ pub fn parse_load(text: &str, base: &Path) -> Result<(Vec<Phase>, Option<u64>)> 
     Ok((load, file.seed))
 }
 
-/// Exactly one of the models (`closed`, `constant`, `poisson`, `ramp`, `staircase`, `schedule`), `idle` (rest),
-/// `driver` (another program), `phases` (the subject itself), `same` (the work of another phase).
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("oneOf" = schema::kinds_of_phases())))]
-#[serde(deny_unknown_fields)]
-pub(super) struct PhaseFile {
-    /// Repeats the work of the phase of this name, so that a warm-up is equal work.
-    same: Option<String>,
-    /// Nothing is sent for so long.
-    idle: Option<Span>,
-    /// A line for `sh -c` that drives the load instead of the engine, run in the folder of the scenario file on the
-    /// CPUs of the load. `{url}` (such as `http://127.0.0.1:8080`, without a path), `{host}` and `{port}` are where the
-    /// subject listens.
-    #[cfg_attr(test, schemars(extend("pattern" = "\\S")))]
-    driver: Option<String>,
-    /// How long the driver may take (10m where it is not given), or the subject to its next marker (5m).
-    within: Option<Span>,
-    /// The subject works by itself. It prints the marker `loadline: phase=NAME` for each of these names, in this order;
-    /// it is weighed at each, and each but the last begins a phase of the trial.
-    #[cfg_attr(test, schemars(extend("minItems" = 1, "uniqueItems" = true)))]
-    phases: Option<Vec<Scalar>>,
-    /// A further form of marker: a regular expression whose first group is the name.
-    pattern: Option<String>,
-    /// Full collections at each marker, before the subject is weighed.
-    #[cfg_attr(test, schemars(extend("maximum" = 10, "default" = 0)))]
-    collect: Option<u32>,
-    /// How long the weighing waits after them; where left out, until RSS stands still.
-    settle: Option<Span>,
-    /// Whether the phase ends in a mark of its name: `true`, or `collected` for one after full collections.
-    #[cfg_attr(test, schemars(with = "Option<schema::MarkOfPhase>", extend("default" = false)))]
-    mark: Option<MarkFile>,
-    /// Closed model: each connection sends its next request after the answer to the last.
-    closed: Option<ClosedFile>,
-    /// Open model: requests start at equal distances, whether or not the server keeps up.
-    constant: Option<ConstantFile>,
-    /// Open model: requests start at random and independently of each other, at this mean rate.
-    poisson: Option<ConstantFile>,
-    /// Open model: the rate rises or falls evenly.
-    ramp: Option<RampFile>,
-    /// Open model: the rate rises or falls in steps.
-    staircase: Option<StaircaseFile>,
-    /// Open model: requests start when a file says.
-    schedule: Option<ScheduleFile>,
-    /// Path of a GET. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    get: Option<String>,
-    /// Path of a HEAD. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    head: Option<String>,
-    /// Path of a PUT. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    put: Option<String>,
-    /// Path of a POST. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    post: Option<String>,
-    /// Path of a PATCH. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    patch: Option<String>,
-    /// Path of a DELETE. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    delete: Option<String>,
-    /// Path of an OPTIONS. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    options: Option<String>,
-    /// Further header fields.
-    #[cfg_attr(test, schemars(extend("propertyNames" = serde_json::json!({"minLength": 1}))))]
-    headers: Option<Named<Scalar>>,
-    /// What is sent after the head; neither with GET nor with HEAD.
-    body: Option<BodyFile>,
-    /// Whether the body waits for `100 Continue`, for a second at most.
-    #[cfg_attr(test, schemars(extend("default" = false)))]
-    expect_continue: Option<bool>,
-    /// Several requests, drawn at random by weight; `headers` and `expect` of the phase hold for those without their
-    /// own.
-    #[cfg_attr(test, schemars(extend("minItems" = 1)))]
-    requests: Option<Vec<RequestFile>>,
-    /// The one status that is a correct answer, or more that must hold; any status of 200 to 299 where left out.
-    expect: Option<ExpectFile>,
-    /// Whether a connection carries more than one request.
-    #[cfg_attr(test, schemars(extend("default" = true)))]
-    keep_alive: Option<bool>,
-    /// How long one request may take.
-    #[cfg_attr(test, schemars(extend("default" = "10s")))]
-    timeout: Option<Span>,
-    /// How long after the planned end answers are waited for; as long as `timeout` where left out.
-    drain: Option<Span>,
-    /// HTTP/2 instead of HTTP/1.1: over TLS by ALPN, in clear with prior knowledge.
-    http2: Option<Http2File>,
-    /// Slow senders: bytes per second sent on each connection.
-    send_rate: Option<Bytes>,
-    /// Slow readers: bytes per second read from each connection.
-    receive_rate: Option<Bytes>,
-    /// The phase ends early when one of these holds over about a second.
-    stop: Option<Vec<Condition>>,
+/// A map of keys that may all be left out; to its own keys it gets those that say what one request is.
+macro_rules! keys {
+    ($(#[$about:meta])* $name:ident { $($own:tt)* }) => {
+        keys! { @all $(#[$about])* $name {
+            $($own)*
+            /// Path of a GET. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            get: RequestPath,
+            /// Path of a HEAD. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            head: RequestPath,
+            /// Path of a PUT. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            put: RequestPath,
+            /// Path of a POST. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            post: RequestPath,
+            /// Path of a PATCH. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            patch: RequestPath,
+            /// Path of a DELETE. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            delete: RequestPath,
+            /// Path of an OPTIONS. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+            options: RequestPath,
+            /// What is sent after the head; neither with GET nor with HEAD.
+            body: BodySettings,
+            /// Whether the body waits for `100 Continue`, for a second at most.
+            #[schemars(extend("default" = false))]
+            expect_continue: bool,
+            /// The one status that is a correct answer, or more that must hold; any status of 200 to 299 where left
+            /// out.
+            expect: ExpectFile,
+        } }
+    };
+    (@all $(#[$about:meta])* $name:ident { $($(#[$of:meta])* $key:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name {
+            $($(#[$of])* $key: Option<$type>,)*
+        }
+
+        impl $name {
+            /// The keys that are given.
+            fn given(&self) -> impl Iterator<Item = &'static str> {
+                let all = [$((stringify!($key), self.$key.is_some()),)*];
+                all.into_iter().filter_map(|(key, given)| given.then_some(key))
+            }
+
+            /// The request that it names.
+            fn request(&mut self, base: &Path) -> Result<Request> {
+                let paths = [&self.get, &self.head, &self.put, &self.post, &self.patch, &self.delete, &self.options];
+                let named = Method::ALL.into_iter().zip(paths);
+                let mut named = named.filter_map(|(method, path)| Some((method, path.as_ref()?)));
+                let (Some((method, RequestPath(path))), None) = (named.next(), named.next()) else {
+                    return Err(Error::request(
+                        "a request takes exactly one of `get`, `head`, `put`, `post`, `patch`, `delete`, `options`",
+                    ));
+                };
+                Ok(Request {
+                    headers: pairs(self.headers.take()),
+                    body: self.body.take().map_or(Ok(Body::None), |body| body.resolve(base))?,
+                    expect_continue: self.expect_continue.unwrap_or(false),
+                    checks: self.expect.take().map(ExpectFile::checks).unwrap_or_default(),
+                    ..Request::new(method, path)
+                })
+            }
+        }
+    };
+}
+
+/// The path of a request.
+#[derive(Deserialize, schemars::JsonSchema)]
+#[schemars(inline, extend("pattern" = "^/[^\\r\\n]*$"))]
+struct RequestPath(String);
+
+keys! {
+    /// Exactly one of the models (`closed`, `constant`, `poisson`, `ramp`, `staircase`, `schedule`), `idle` (rest),
+    /// `driver` (another program), `phases` (the subject itself), `same` (the work of another phase).
+    #[schemars(extend("oneOf" = schema::kinds_of_phases()))]
+    PhaseFile {
+        /// Repeats the work of the phase of this name, so that a warm-up is equal work.
+        same: String,
+        /// Nothing is sent for so long.
+        idle: Span,
+        /// A line for `sh -c` that drives the load instead of the engine, run in the folder of the scenario file on the
+        /// CPUs of the load. `{url}` (such as `http://127.0.0.1:8080`, without a path), `{host}` and `{port}` are where
+        /// the subject listens.
+        #[schemars(extend("pattern" = "\\S"))]
+        driver: String,
+        /// How long the driver may take (10m where it is not given), or the subject to its next marker (5m).
+        within: Span,
+        /// The subject works by itself. It prints the marker `loadline: phase=NAME` for each of these names, in this
+        /// order; it is weighed at each, and each but the last begins a phase of the trial.
+        #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
+        phases: Vec<Scalar>,
+        /// A further form of marker: a regular expression whose first group is the name.
+        pattern: String,
+        /// Full collections at each marker, before the subject is weighed.
+        #[schemars(extend("maximum" = 10, "default" = 0))]
+        collect: u32,
+        /// How long the weighing waits after them; where left out, until RSS stands still.
+        settle: Span,
+        /// Whether the phase ends in a mark of its name: `true`, or `collected` for one after full collections.
+        #[schemars(with = "Option<schema::MarkOfPhase>", extend("default" = false))]
+        #[serde(default, deserialize_with = "parsed")]
+        mark: PhaseMark,
+        /// Closed model: each connection sends its next request after the answer to the last.
+        closed: ClosedFile,
+        /// Open model: requests start at equal distances, whether or not the server keeps up.
+        constant: ConstantFile,
+        /// Open model: requests start at random and independently of each other, at this mean rate.
+        poisson: ConstantFile,
+        /// Open model: the rate rises or falls evenly.
+        ramp: RampFile,
+        /// Open model: the rate rises or falls in steps.
+        staircase: StaircaseFile,
+        /// Open model: requests start when a file says.
+        schedule: ScheduleFile,
+        /// Further header fields.
+        #[schemars(extend("propertyNames" = serde_json::json!({"minLength": 1})))]
+        headers: Named<Scalar>,
+        /// Several requests, drawn at random by weight; `headers` and `expect` of the phase hold for those without
+        /// their own.
+        #[schemars(extend("minItems" = 1))]
+        requests: Vec<RequestFile>,
+        /// Whether a connection carries more than one request.
+        #[schemars(extend("default" = true))]
+        keep_alive: bool,
+        /// How long one request may take.
+        #[schemars(extend("default" = "10s"))]
+        timeout: Span,
+        /// How long after the planned end answers are waited for; as long as `timeout` where left out.
+        drain: Span,
+        /// HTTP/2 instead of HTTP/1.1: over TLS by ALPN, in clear with prior knowledge.
+        http2: Http2File,
+        /// Slow senders: bytes per second sent on each connection.
+        send_rate: Bytes,
+        /// Slow readers: bytes per second read from each connection.
+        receive_rate: Bytes,
+        /// The phase ends early when one of these holds over about a second.
+        stop: Vec<Condition>,
+    }
+}
+
+keys! {
+    /// One of several requests.
+    #[schemars(extend("oneOf" = schema::each(&schema::METHODS), "not" = schema::bodiless()))]
+    RequestFile {
+        /// How often it is drawn, relative to the others.
+        #[schemars(extend("minimum" = 1, "maximum" = 1000000, "default" = 1))]
+        weight: u32,
+        /// Further header fields, after those of the phase.
+        #[schemars(extend("propertyNames" = serde_json::json!({"minLength": 1})))]
+        headers: Named<Scalar>,
+    }
 }
 
 /// How many connections, and exactly one end.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("oneOf" = schema::each(&["requests", "duration"]))))]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[schemars(extend("oneOf" = schema::each(&["requests", "duration"])))]
 #[serde(deny_unknown_fields)]
 struct ClosedFile {
     /// Connections kept busy.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     connections: Option<u32>,
     /// Ends after so many requests: `50000`, `50k`, `1.5M`.
     requests: Option<Count>,
     /// Ends after so long.
     duration: Option<Span>,
     /// How long a connection waits between an answer and its next request.
-    #[cfg_attr(test, schemars(extend("default" = "0s")))]
+    #[schemars(extend("default" = "0s"))]
     think: Option<Span>,
 }
 
 /// A rate, and exactly one end.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("oneOf" = schema::each(&["requests", "duration"]))))]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[schemars(extend("oneOf" = schema::each(&["requests", "duration"])))]
 #[serde(deny_unknown_fields)]
 struct ConstantFile {
     /// Requests per second.
-    #[cfg_attr(test, schemars(with = "schema::Rate"))]
-    rate: Scalar,
+    rate: PerSecond,
     /// Ends after so many requests: `50000`, `50k`, `1.5M`.
     requests: Option<Count>,
     /// Ends after so long.
     duration: Option<Span>,
     /// Connections that carry the requests, to begin with.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     connections: Option<u32>,
     /// As many may be opened while requests wait; the pool does not grow where left out.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000))]
     connections_max: Option<u32>,
 }
 
 /// A rate that rises or falls evenly.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RampFile {
     /// Rate at the beginning.
-    #[cfg_attr(test, schemars(with = "schema::Rate"))]
-    from: Scalar,
+    from: PerSecond,
     /// Rate at the end.
-    #[cfg_attr(test, schemars(with = "schema::Rate"))]
-    to: Scalar,
+    to: PerSecond,
     /// How long it takes.
     duration: Span,
     /// Whether requests start at random within the rate.
-    #[cfg_attr(test, schemars(extend("default" = false)))]
+    #[schemars(extend("default" = false))]
     poisson: Option<bool>,
     /// Connections that carry the requests, to begin with.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     connections: Option<u32>,
     /// As many may be opened while requests wait; the pool does not grow where left out.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000))]
     connections_max: Option<u32>,
 }
 
 /// A rate that rises or falls in steps of equal length and height.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StaircaseFile {
     /// Rate at the beginning.
-    #[cfg_attr(test, schemars(with = "schema::Rate"))]
-    from: Scalar,
+    from: PerSecond,
     /// Rate at the end.
-    #[cfg_attr(test, schemars(with = "schema::Rate"))]
-    to: Scalar,
+    to: PerSecond,
     /// Number of steps, the first and the last included.
-    #[cfg_attr(test, schemars(extend("minimum" = 2, "maximum" = 10000)))]
+    #[schemars(extend("minimum" = 2, "maximum" = 10000))]
     steps: u32,
     /// How long it takes.
     duration: Span,
     /// Whether requests start at random within the rate.
-    #[cfg_attr(test, schemars(extend("default" = false)))]
+    #[schemars(extend("default" = false))]
     poisson: Option<bool>,
     /// Connections that carry the requests, to begin with.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     connections: Option<u32>,
     /// As many may be opened while requests wait; the pool does not grow where left out.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000))]
     connections_max: Option<u32>,
 }
 
 /// Starts that stand in a file.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ScheduleFile {
     /// A start on each line, in seconds since the beginning of the phase, ascending; relative to the scenario file.
     file: PathBuf,
     /// Connections that carry the requests, to begin with.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000, "default" = 25))]
     connections: Option<u32>,
     /// As many may be opened while requests wait; the pool does not grow where left out.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 100000)))]
+    #[schemars(extend("minimum" = 1, "maximum" = 100000))]
     connections_max: Option<u32>,
-}
-
-/// One of several requests.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("oneOf" = schema::each(&schema::METHODS), "not" = schema::bodiless())))]
-#[serde(deny_unknown_fields)]
-struct RequestFile {
-    /// How often it is drawn, relative to the others.
-    #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000000, "default" = 1)))]
-    weight: Option<u32>,
-    /// Path of a GET. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    get: Option<String>,
-    /// Path of a HEAD. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    head: Option<String>,
-    /// Path of a PUT. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    put: Option<String>,
-    /// Path of a POST. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    post: Option<String>,
-    /// Path of a PATCH. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    patch: Option<String>,
-    /// Path of a DELETE. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    delete: Option<String>,
-    /// Path of an OPTIONS. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    #[cfg_attr(test, schemars(extend("pattern" = "^/[^\\r\\n]*$")))]
-    options: Option<String>,
-    /// Further header fields, after those of the phase.
-    #[cfg_attr(test, schemars(extend("propertyNames" = serde_json::json!({"minLength": 1}))))]
-    headers: Option<Named<Scalar>>,
-    /// What is sent after the head; neither with GET nor with HEAD.
-    body: Option<BodyFile>,
-    /// Whether the body waits for `100 Continue`, for a second at most.
-    #[cfg_attr(test, schemars(extend("default" = false)))]
-    expect_continue: Option<bool>,
-    /// The one status that is a correct answer, or more that must hold; any status of 200 to 299 where left out.
-    expect: Option<ExpectFile>,
-}
-
-/// Exactly one of `size`, `file`, `text`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("oneOf" = schema::each(&["size", "file", "text"]))))]
-#[cfg_attr(test, schemars(extend("dependentRequired" = schema::needs("fill", "size"))))]
-#[serde(deny_unknown_fields)]
-struct BodyFile {
-    /// So many bytes of printable pseudo-random text, the same for every request.
-    size: Option<Bytes>,
-    /// What a body of a `size` consists of.
-    #[cfg_attr(test, schemars(extend("default" = "random")))]
-    fill: Option<Fill>,
-    /// The contents of this file, relative to the scenario file.
-    file: Option<PathBuf>,
-    /// This text. `{seq}` and `{rand LOW HIGH}` stand for numbers.
-    text: Option<Scalar>,
-}
-
-/// What a body of a size consists of.
-#[derive(Deserialize, PartialEq)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-enum Fill {
-    /// Printable pseudo-random text.
-    Random,
-    /// Bytes of zero.
-    Zero,
 }
 
 /// A status, or more than that.
@@ -306,56 +283,44 @@ enum Fill {
 #[serde(untagged, expecting = "a status, or a map such as `{status: 200, length: 12, body: text}`")]
 pub(super) enum ExpectFile {
     Status(u16),
-    More(ExpectMore),
-}
-
-/// What a correct answer has; all that are given must hold.
-#[derive(Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct ExpectMore {
-    /// The one status; any of 200 to 299 where left out.
-    #[cfg_attr(test, schemars(extend("minimum" = 100, "maximum" = 999)))]
-    status: Option<u16>,
-    /// Exactly so much body.
-    length: Option<Bytes>,
-    /// Headers that are there; with a value, exactly that value.
-    headers: Option<Named<Option<Scalar>>>,
-    /// Text that the body contains.
-    #[cfg_attr(test, schemars(extend("minLength" = 1)))]
-    body: Option<String>,
-}
-
-/// `true`, or after collections.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "`true` or `collected`")]
-enum MarkFile {
-    Switch(bool),
-    Word(String),
-}
-
-impl MarkFile {
-    fn resolve(&self) -> Result<PhaseMark> {
-        match self {
-            Self::Switch(false) => Ok(PhaseMark::None),
-            Self::Switch(true) => Ok(PhaseMark::AsItIs),
-            Self::Word(word) if word == "collected" => Ok(PhaseMark::Collected),
-            Self::Word(word) => Err(Error::request(format!("`mark` is `true` or `collected`, not `{word}`"))),
-        }
-    }
+    More(ExpectSettings),
 }
 
 /// `true`, or with the number of streams.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(untagged, expecting = "`true`, or a map such as `{streams: 10}`")]
 enum Http2File {
     Switch(bool),
     Streams {
         /// Requests at a time on a connection.
-        #[cfg_attr(test, schemars(extend("minimum" = 1, "maximum" = 1000)))]
+        #[schemars(extend("minimum" = 1, "maximum" = 1000))]
         streams: u32,
     },
+}
+
+/// A phase with its name.
+pub(super) struct OnePhase;
+
+loadline_base::written_as! {
+    PerSecond, "rate", |of| {
+        "description": "Requests per second: `500`, `1.5k`, `500/s`, `30/m`, `100/h`.",
+        "anyOf": [
+            {"type": "number", "minimum": 0, "maximum": 10_000_000},
+            {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+)[kK]?(/(s|m|min|h))? *$"}
+        ],
+        "examples": [500, "1.5k", "30/m"]
+    };
+    ExpectFile, "expect", |of| {
+        "anyOf": [{"type": "integer", "minimum": 100, "maximum": 999}, (of.subschema_for::<ExpectSettings>())]
+    };
+    OnePhase, "one_phase", |of| {
+        "description": "One phase: its name and what happens in it.",
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "propertyNames": (schema::file_names()),
+        "additionalProperties": (of.subschema_for::<PhaseFile>())
+    };
 }
 
 /// Resolves the phases; `same: NAME` repeats the work of another phase, so that a warm-up is equal work.
@@ -366,7 +331,7 @@ pub(super) fn resolve_load(phases: Vec<Named<PhaseFile>>, base: &Path) -> Result
             return Err(Error::request("each entry of `load` is one phase: `- NAME: {…}`"));
         };
         let at = |error: Error| error.at(format!("phase: {name}"));
-        let mark = phase.mark.as_ref().map_or(Ok(PhaseMark::None), MarkFile::resolve).map_err(at)?;
+        let mark = phase.mark.unwrap_or_default();
         let kind = match phase.same.clone() {
             Some(other) => phase.stands_alone("same", &["mark"]).map(|()| Err(other)).map_err(at)?,
             None => Ok(phase.resolve(base).map_err(at)?),
@@ -408,44 +373,8 @@ impl PhaseFile {
     /// `same`, `idle`, `driver` and `phases` say all there is; what stood beside them, but for `fitting`, would have no
     /// effect.
     fn stands_alone(&self, key: &str, fitting: &[&str]) -> Result<()> {
-        let others = [
-            ("same", self.same.is_some()),
-            ("idle", self.idle.is_some()),
-            ("driver", self.driver.is_some()),
-            ("phases", self.phases.is_some()),
-            ("within", self.within.is_some()),
-            ("pattern", self.pattern.is_some()),
-            ("collect", self.collect.is_some()),
-            ("settle", self.settle.is_some()),
-            ("mark", self.mark.is_some()),
-            ("closed", self.closed.is_some()),
-            ("constant", self.constant.is_some()),
-            ("poisson", self.poisson.is_some()),
-            ("ramp", self.ramp.is_some()),
-            ("staircase", self.staircase.is_some()),
-            ("schedule", self.schedule.is_some()),
-            ("get", self.get.is_some()),
-            ("head", self.head.is_some()),
-            ("put", self.put.is_some()),
-            ("post", self.post.is_some()),
-            ("patch", self.patch.is_some()),
-            ("delete", self.delete.is_some()),
-            ("options", self.options.is_some()),
-            ("headers", self.headers.is_some()),
-            ("body", self.body.is_some()),
-            ("expect_continue", self.expect_continue.is_some()),
-            ("requests", self.requests.is_some()),
-            ("expect", self.expect.is_some()),
-            ("keep_alive", self.keep_alive.is_some()),
-            ("timeout", self.timeout.is_some()),
-            ("drain", self.drain.is_some()),
-            ("http2", self.http2.is_some()),
-            ("send_rate", self.send_rate.is_some()),
-            ("receive_rate", self.receive_rate.is_some()),
-            ("stop", self.stop.is_some()),
-        ];
-        match others.into_iter().find(|(other, given)| *given && *other != key && !fitting.contains(other)) {
-            Some((other, _)) => {
+        match self.given().find(|other| *other != key && !fitting.contains(other)) {
+            Some(other) => {
                 let fitting = fitting.join("`, `");
                 let what = format!("a phase with `{key}` takes no other key but `{fitting}`");
                 Err(Error::request(format!("{what}; `{other}` would have no effect")))
@@ -477,12 +406,7 @@ impl PhaseFile {
         if self.within.is_some() {
             return Err(Error::request("`within` bounds a `driver` or `phases`, which this phase has not"));
         }
-        let own = [
-            ("pattern", self.pattern.is_some()),
-            ("collect", self.collect.is_some()),
-            ("settle", self.settle.is_some()),
-        ];
-        if let Some((key, _)) = own.into_iter().find(|(_, given)| *given) {
+        if let Some(key) = self.given().find(|key| ["pattern", "collect", "settle"].contains(key)) {
             return Err(Error::request(format!("`{key}` belongs to `phases`, which this phase has not")));
         }
         let schedule = self.take_schedule(base)?;
@@ -524,30 +448,17 @@ impl PhaseFile {
         }
     }
 
-    fn take_requests(self: &mut PhaseFile, base: &Path) -> Result<(Request, Vec<Request>)> {
-        let own = RequestFile {
-            weight: None,
-            get: self.get.take(),
-            head: self.head.take(),
-            put: self.put.take(),
-            post: self.post.take(),
-            patch: self.patch.take(),
-            delete: self.delete.take(),
-            options: self.options.take(),
-            headers: self.headers.take(),
-            body: self.body.take(),
-            expect_continue: self.expect_continue.take(),
-            expect: self.expect.take(),
-        };
-        let Some(several) = self.requests.take() else { return Ok((own.resolve(base)?, Vec::new())) };
-        if own.names_request() {
+    fn take_requests(&mut self, base: &Path) -> Result<(Request, Vec<Request>)> {
+        let Some(several) = self.requests.take() else { return Ok((self.request(base)?, Vec::new())) };
+        let of_one = |key: &str| matches!(key, "body" | "expect_continue") || key.parse::<Method>().is_ok();
+        if self.given().any(of_one) {
             return Err(Error::request("a phase takes either `requests` or one of `get`, `put`, `post` and the like"));
         }
-        let shared = pairs(own.headers);
-        let checks = own.expect.map(ExpectFile::checks).unwrap_or_default();
-        let mut requests = several.into_iter().map(|request| {
-            let expects = request.expect.is_some();
-            let mut request = request.resolve(base)?;
+        let shared = pairs(self.headers.take());
+        let checks = self.expect.take().map(ExpectFile::checks).unwrap_or_default();
+        let mut requests = several.into_iter().map(|mut written| {
+            let (weight, expects) = (written.weight.unwrap_or(1), written.expect.is_some());
+            let mut request = Request { weight, ..written.request(base)? };
             request.headers.splice(0..0, shared.iter().cloned());
             if !expects {
                 request.checks = checks.clone();
@@ -556,54 +467,6 @@ impl PhaseFile {
         });
         let first = requests.next().unwrap_or_else(|| Err(Error::request("`requests` is empty")))?;
         Ok((first, requests.collect::<Result<_>>()?))
-    }
-}
-
-impl RequestFile {
-    fn names_request(&self) -> bool {
-        let paths = [&self.get, &self.head, &self.put, &self.post, &self.patch, &self.delete, &self.options];
-        paths.iter().any(|path| path.is_some()) || self.body.is_some() || self.expect_continue.is_some()
-    }
-
-    fn resolve(self, base: &Path) -> Result<Request> {
-        let mut named: Vec<(Method, String)> = [
-            (Method::Get, self.get),
-            (Method::Head, self.head),
-            (Method::Put, self.put),
-            (Method::Post, self.post),
-            (Method::Patch, self.patch),
-            (Method::Delete, self.delete),
-            (Method::Options, self.options),
-        ]
-        .into_iter()
-        .filter_map(|(method, path)| Some((method, path?)))
-        .collect();
-        let (Some((method, path)), true) = (named.pop(), named.is_empty()) else {
-            return Err(Error::request(
-                "a request takes exactly one of `get`, `head`, `put`, `post`, `patch`, `delete`, `options`",
-            ));
-        };
-        Ok(Request {
-            method,
-            path,
-            headers: pairs(self.headers),
-            body: self.body.map_or(Ok(Body::None), |body| body.resolve(base))?,
-            weight: self.weight.unwrap_or(1),
-            expect_continue: self.expect_continue.unwrap_or(false),
-            checks: self.expect.map(ExpectFile::checks).unwrap_or_default(),
-        })
-    }
-}
-
-impl BodyFile {
-    fn resolve(self, base: &Path) -> Result<Body> {
-        match (self.size, self.file, self.text, self.fill) {
-            (Some(size), None, None, None | Some(Fill::Random)) => Ok(Body::Generated(size)),
-            (Some(size), None, None, Some(Fill::Zero)) => Ok(Body::Zero(size)),
-            (None, Some(file), None, None) => Ok(Body::File(base.join(file))),
-            (None, None, Some(text), None) => Ok(Body::Text(text.text())),
-            _ => Err(Error::request("`body` takes exactly one of `size` (with `fill`), `file`, `text`")),
-        }
     }
 }
 
@@ -617,13 +480,11 @@ impl ExpectFile {
 
     fn checks(self) -> Checks {
         let status = self.status().map(ExpectStatus::Exactly);
-        let more = match self {
-            Self::Status(_) => ExpectMore::default(),
-            Self::More(more) => more,
-        };
-        let headers = more.headers.map(|named| named.0).unwrap_or_default();
-        let headers = headers.into_iter().map(|(name, value)| (name, value.map(Scalar::text))).collect();
-        Checks { status, length: more.length, headers, body: more.body }
+        let mut checks = Checks { status, ..Checks::default() };
+        if let Self::More(more) = self {
+            more.apply(&mut checks);
+        }
+        checks
     }
 }
 
@@ -641,7 +502,7 @@ impl ConstantFile {
     fn resolve(self, spacing: Spacing) -> Result<Schedule> {
         let key = if spacing == Spacing::Poisson { "poisson" } else { "constant" };
         let until = until(key, self.requests, self.duration)?;
-        let rate = Rate::Constant(per_second(self.rate)?);
+        let rate = Rate::Constant(self.rate.0);
         Ok(Schedule::Open {
             arrivals: Arrivals::Rate { rate, spacing, until },
             pool: pool(self.connections, self.connections_max),
@@ -651,7 +512,7 @@ impl ConstantFile {
 
 impl RampFile {
     fn resolve(self) -> Result<Schedule> {
-        let rate = Rate::Ramp { from: per_second(self.from)?, to: per_second(self.to)? };
+        let rate = Rate::Ramp { from: self.from.0, to: self.to.0 };
         let spacing = spacing(self.poisson);
         Ok(Schedule::Open {
             arrivals: Arrivals::Rate { rate, spacing, until: Until::Elapsed(self.duration) },
@@ -662,7 +523,7 @@ impl RampFile {
 
 impl StaircaseFile {
     fn resolve(self) -> Result<Schedule> {
-        let rate = Rate::Staircase { from: per_second(self.from)?, to: per_second(self.to)?, steps: self.steps };
+        let rate = Rate::Staircase { from: self.from.0, to: self.to.0, steps: self.steps };
         let spacing = spacing(self.poisson);
         Ok(Schedule::Open {
             arrivals: Arrivals::Rate { rate, spacing, until: Until::Elapsed(self.duration) },
@@ -688,12 +549,17 @@ fn until(key: &str, requests: Option<Count>, duration: Option<Span>) -> Result<U
     }
 }
 
-fn per_second(text: Scalar) -> Result<f64> {
-    let text = text.text();
-    match text.parse() {
-        Ok(Rate::Constant(rate)) => Ok(rate),
-        Ok(_) => Err(Error::request(format!("`{text}` is no single rate")).hint("use `ramp` or `staircase`")),
-        Err(why) => Err(Error::request(why)),
+/// A single rate.
+pub(super) struct PerSecond(f64);
+
+impl<'de> Deserialize<'de> for PerSecond {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let text = Scalar::deserialize(from)?.text();
+        match text.parse() {
+            Ok(Rate::Constant(rate)) => Ok(Self(rate)),
+            Ok(_) => Err(D::Error::custom(format!("`{text}` is no single rate; use `ramp` or `staircase`"))),
+            Err(why) => Err(D::Error::custom(why)),
+        }
     }
 }
 

@@ -1,14 +1,18 @@
 //! What may be typed about a load: the same words for every verb that has one.
 
-use super::{Condition, Cpus, Method, Rate};
+use super::schema;
+use super::written::{Named, Scalar, parsed, texts_or_none_by_name};
+use super::{Body, Checks, Condition, Cpus, Method, Rate, Tls};
+use crate::error::{Error, Result};
 use crate::units::{Bytes, Span, parse_count};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// What a load is; the same words mean the same wherever they appear. They change what a file says.
-#[derive(Debug, Default, PartialEq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Load")]
 pub struct LoadOptions {
     /// Connections kept busy [default: 25]
@@ -50,18 +54,9 @@ pub struct LoadOptions {
     /// GET, HEAD, PUT, POST, PATCH, DELETE or OPTIONS [default: GET]
     #[arg(long, value_name = "METHOD")]
     pub method: Option<Method>,
-    /// Send this file as the body
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["body_size", "body_text"])]
-    pub body: Option<PathBuf>,
-    /// Send a body of this size
-    #[arg(long, value_name = "SIZE", conflicts_with = "body_text")]
-    pub body_size: Option<Bytes>,
-    /// Send this text as the body; `{seq}` and `{rand LOW HIGH}` stand for numbers, as in paths and headers
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub body_text: Option<String>,
-    /// What a body of a size consists of: random or zero [default: random]
-    #[arg(long, value_name = "WHAT", requires = "body_size", hide_possible_values = true)]
-    pub body_fill: Option<Fill>,
+    /// What is sent after the head.
+    #[command(flatten)]
+    pub body: BodySettings,
     /// Wait for `100 Continue` before the body is sent, for a second at most
     #[arg(long)]
     pub expect_continue: bool,
@@ -71,18 +66,9 @@ pub struct LoadOptions {
     /// Send name and password (Basic authentication)
     #[arg(long, short, value_name = "NAME:PASSWORD", value_parser = basic)]
     pub user: Option<String>,
-    /// The one status that is a correct answer [default: any of 200-299]
-    #[arg(long, value_name = "STATUS")]
-    pub expect_status: Option<u16>,
-    /// A correct answer has a body of exactly this size
-    #[arg(long, value_name = "SIZE")]
-    pub expect_length: Option<Bytes>,
-    /// A correct answer has this header, with a value exactly that one; may be repeated
-    #[arg(long, value_name = "NAME[:VALUE]", value_parser = expected_header)]
-    pub expect_header: Vec<(String, Option<String>)>,
-    /// The body of a correct answer contains this text
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub expect_body: Option<String>,
+    /// What a correct answer has.
+    #[command(flatten)]
+    pub expect: ExpectSettings,
     /// How long one request may take [default: 10s]
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<Span>,
@@ -101,18 +87,9 @@ pub struct LoadOptions {
     /// The Unix socket of the server; host and path of the URL are still sent
     #[arg(long, value_name = "PATH")]
     pub unix_socket: Option<PathBuf>,
-    /// Certificates (PEM) to trust beside those of the machine
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
-    pub ca: Option<PathBuf>,
-    /// Take any certificate
-    #[arg(long)]
-    pub insecure: bool,
-    /// The certificate (PEM) shown to a server that asks for one
-    #[arg(long, value_name = "FILE")]
-    pub cert: Option<PathBuf>,
-    /// Its key (PEM) [default: in the file of the certificate]
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub key: Option<PathBuf>,
+    /// How its certificate is checked, and what is shown to it.
+    #[command(flatten)]
+    pub tls: TlsSettings,
     /// CPUs of the load engine; in a trial, of the rest of Loadline too
     #[arg(long, value_name = "CPUS")]
     pub load_cpus: Option<Cpus>,
@@ -121,12 +98,134 @@ pub struct LoadOptions {
     pub seed: Option<u64>,
 }
 
-/// What a generated body consists of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// Exactly one of `size`, `file`, `text`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Args, schemars::JsonSchema)]
+#[schemars(rename = "BodyFile")]
+#[schemars(extend("oneOf" = schema::each(&["size", "file", "text"])))]
+#[schemars(extend("dependentRequired" = schema::needs("fill", "size")))]
+#[serde(deny_unknown_fields, default)]
+pub struct BodySettings {
+    /// The contents of this file, relative to the scenario file.
+    #[arg(id = "body", long = "body", value_name = "FILE", conflicts_with_all = ["body_size", "body_text"])]
+    #[arg(help = "Send this file as the body")]
+    pub file: Option<PathBuf>,
+    /// So many bytes of printable pseudo-random text, the same for every request.
+    #[arg(id = "body_size", long = "body-size", value_name = "SIZE", conflicts_with = "body_text")]
+    #[arg(help = "Send a body of this size")]
+    pub size: Option<Bytes>,
+    /// This text. `{seq}` and `{rand LOW HIGH}` stand for numbers.
+    #[arg(id = "body_text", long = "body-text", value_name = "TEXT", allow_hyphen_values = true, help = BODY_TEXT)]
+    #[schemars(with = "Option<Scalar>")]
+    #[serde(deserialize_with = "parsed")]
+    pub text: Option<String>,
+    /// What a body of a `size` consists of.
+    #[arg(
+        id = "body_fill",
+        long = "body-fill",
+        value_name = "WHAT",
+        requires = "body_size",
+        hide_possible_values = true
+    )]
+    #[arg(help = "What a body of a size consists of: random or zero [default: random]")]
+    #[schemars(extend("default" = "random"))]
+    pub fill: Option<Fill>,
+}
+
+const BODY_TEXT: &str =
+    "Send this text as the body; `{seq}` and `{rand LOW HIGH}` stand for numbers, as in paths and headers";
+
+impl BodySettings {
+    /// The body that is given; its file lies below `base`.
+    ///
+    /// # Errors
+    /// `Request` where it is not exactly one.
+    pub(super) fn resolve(self, base: &Path) -> Result<Body> {
+        match (self.size, self.file, self.text, self.fill) {
+            (Some(size), None, None, None | Some(Fill::Random)) => Ok(Body::Generated(size)),
+            (Some(size), None, None, Some(Fill::Zero)) => Ok(Body::Zero(size)),
+            (None, Some(file), None, None) => Ok(Body::File(base.join(file))),
+            (None, None, Some(text), None) => Ok(Body::Text(text)),
+            _ => Err(Error::request("`body` takes exactly one of `size` (with `fill`), `file`, `text`")),
+        }
+    }
+}
+
+/// What a correct answer has; all that are given must hold.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Args, schemars::JsonSchema)]
+#[schemars(rename = "ExpectMore")]
+#[serde(deny_unknown_fields, default)]
+pub struct ExpectSettings {
+    /// The one status; any of 200 to 299 where left out.
+    #[arg(id = "expect_status", long = "expect-status", value_name = "STATUS")]
+    #[arg(help = "The one status that is a correct answer [default: any of 200-299]")]
+    #[schemars(extend("minimum" = 100, "maximum" = 999))]
+    pub status: Option<u16>,
+    /// Exactly so much body.
+    #[arg(id = "expect_length", long = "expect-length", value_name = "SIZE")]
+    #[arg(help = "A correct answer has a body of exactly this size")]
+    pub length: Option<Bytes>,
+    /// Headers that are there; with a value, exactly that value.
+    #[arg(id = "expect_header", long = "expect-header", value_name = "NAME[:VALUE]", value_parser = expected_header)]
+    #[arg(help = "A correct answer has this header, with a value exactly that one; may be repeated")]
+    #[schemars(with = "Option<Named<Option<Scalar>>>")]
+    #[serde(deserialize_with = "texts_or_none_by_name")]
+    pub headers: Vec<(String, Option<String>)>,
+    /// Text that the body contains.
+    #[arg(id = "expect_body", long = "expect-body", value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(help = "The body of a correct answer contains this text")]
+    #[schemars(extend("minLength" = 1))]
+    pub body: Option<String>,
+}
+
+impl ExpectSettings {
+    /// Puts all but the status into what is checked already.
+    pub(super) fn apply(self, checks: &mut Checks) {
+        checks.length = self.length.or(checks.length);
+        checks.headers.extend(self.headers);
+        checks.body = self.body.or(checks.body.take());
+    }
+}
+
+/// How the certificate of a server is checked, and what is shown to it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Args, schemars::JsonSchema)]
+#[schemars(rename = "TlsHow", extend("dependentRequired" = schema::needs("key", "cert")))]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsSettings {
+    /// Certificates (PEM) that are trusted beside those of the machine; relative to the scenario file.
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    #[arg(help = "Certificates (PEM) to trust beside those of the machine")]
+    pub ca: Option<PathBuf>,
+    /// Whether any certificate is good enough.
+    #[arg(long, help = "Take any certificate")]
+    pub insecure: bool,
+    /// The certificate (PEM) shown to a server that asks for one; relative to the scenario file.
+    #[arg(long, value_name = "FILE", help = "The certificate (PEM) shown to a server that asks for one")]
+    pub cert: Option<PathBuf>,
+    /// Its key (PEM); where left out, the key stands in the file of the certificate.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(help = "Its key (PEM) [default: in the file of the certificate]")]
+    pub key: Option<PathBuf>,
+}
+
+impl TlsSettings {
+    /// Puts it into what is known already; what it leaves out stays. Paths in it start from `base`.
+    pub(super) fn apply(self, tls: &mut Tls, base: &Path) {
+        let file = |path: PathBuf| base.join(path);
+        tls.ca = self.ca.map(file).or(tls.ca.take());
+        tls.insecure |= self.insecure;
+        if self.cert.is_some() {
+            (tls.cert, tls.key) = (self.cert.map(file), self.key.map(file));
+        }
+    }
+}
+
+/// What a body of a size consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Fill {
-    /// Printable pseudo-random text
+    /// Printable pseudo-random text.
     Random,
-    /// Bytes of zero
+    /// Bytes of zero.
     Zero,
 }
 

@@ -1,36 +1,33 @@
 //! A matrix of configurations: every combination of its axes, less what is excluded.
 
-#[cfg(test)]
-use super::Nmt;
-#[cfg(test)]
 use super::schema;
 use super::short_name::short_names;
 use super::written::{Named, Scalar, nearest, pairs};
-use super::{Change, Configuration, Gc, Jdk};
+use super::{Configuration, ConfigurationSettings, Nmt};
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 use serde::Deserialize;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// The axes as written; an empty axis leaves its value to the JVM.
-#[derive(Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Matrix {
     /// Collectors.
-    #[cfg_attr(test, schemars(with = "Vec<schema::Collector>"))]
+    #[schemars(with = "Vec<schema::Collector>")]
     gc: Vec<Scalar>,
     /// Heap sizes.
-    #[cfg_attr(test, schemars(with = "Vec<Bytes>"))]
+    #[schemars(with = "Vec<Bytes>")]
     heap: Vec<Scalar>,
     /// JDKs; `found` stands for every one of release 17 or newer on this machine.
-    #[cfg_attr(test, schemars(with = "Vec<schema::JdkOrFound>"))]
+    #[schemars(with = "Vec<schema::JdkOrFound>")]
     jdk: Vec<Scalar>,
     /// Memory limits.
-    #[cfg_attr(test, schemars(with = "Vec<Bytes>"))]
+    #[schemars(with = "Vec<Bytes>")]
     limit: Vec<Scalar>,
     /// Levels of Native Memory Tracking.
-    #[cfg_attr(test, schemars(with = "Vec<Nmt>"))]
+    #[schemars(with = "Vec<Nmt>")]
     nmt: Vec<Scalar>,
     /// Sets of JVM options, by name.
     jvm: Option<Named<Vec<String>>>,
@@ -43,7 +40,7 @@ pub(super) struct Matrix {
     /// What `{code}` stands for, by name.
     code: Option<Named<PathBuf>>,
     /// Combinations to leave out: all that match every value given.
-    #[cfg_attr(test, schemars(with = "Vec<schema::Combination>"))]
+    #[schemars(with = "Vec<schema::Combination>")]
     exclude: Vec<Named<Scalar>>,
     /// Whether configurations whose JDK or code is missing are left out, and that said.
     optional: bool,
@@ -53,8 +50,6 @@ pub(super) struct Matrix {
 const RELEASE_FOUND_MIN: u32 = 17;
 /// More configurations than anyone compares.
 const CONFIGURATIONS_MAX: usize = 1000;
-/// Without a library of its own; for comparing with one.
-const NO_PRELOAD: &str = "none";
 
 /// The axes, in the order in which they name a configuration.
 const AXES: [&str; 10] = ["gc", "heap", "jdk", "limit", "nmt", "jvm", "env", "preload", "args", "code"];
@@ -63,34 +58,35 @@ const AXES: [&str; 10] = ["gc", "heap", "jdk", "limit", "nmt", "jvm", "env", "pr
 #[derive(Debug, Clone, PartialEq)]
 struct Axis {
     word: &'static str,
-    values: Vec<(String, Change)>,
+    values: Vec<(String, ConfigurationSettings)>,
 }
 
 impl Matrix {
     /// Every combination not excluded, the first axis slowest. A name is made of the axes that vary.
     ///
-    /// `base` is the folder relative paths start from.
-    pub(super) fn expand(self, base: &Path, found: &[u32]) -> Result<Vec<Configuration>> {
+    /// `usual` is what all of them begin with; `base` is the folder relative paths start from.
+    pub(super) fn expand(self, usual: &Configuration, base: &Path, found: &[u32]) -> Result<Vec<Configuration>> {
+        type Settings = ConfigurationSettings;
         let texts = |scalars: Vec<Scalar>| scalars.into_iter().map(Scalar::text).collect::<Vec<_>>();
         let mut axes = Vec::new();
         for (word, scalars) in
             [("gc", self.gc), ("heap", self.heap), ("jdk", self.jdk), ("limit", self.limit), ("nmt", self.nmt)]
         {
-            axes.push(axis(word, &texts(scalars), base, found)?);
+            axes.push(axis(word, &texts(scalars), found)?);
         }
-        axes.push(named_axis("jvm", self.jvm, Change::Jvm));
-        axes.push(named_axis("env", self.env, |env| Change::Env(pairs(env))));
-        axes.push(named_axis("preload", self.preload, |library| Change::Preload(preload(&library, base))));
-        axes.push(named_axis("args", self.args, |args| Change::Args(texts(args))));
-        axes.push(named_axis("code", self.code, |path| Change::Code(base.join(path))));
+        axes.push(named_axis("jvm", self.jvm, |jvm| Settings { jvm, ..Settings::default() }));
+        axes.push(named_axis("env", self.env, |env| Settings { env: pairs(env), ..Settings::default() }));
+        axes.push(named_axis("preload", self.preload, |of| Settings { preload: Some(of), ..Settings::default() }));
+        axes.push(named_axis("args", self.args, |args| Settings { args: texts(args), ..Settings::default() }));
+        axes.push(named_axis("code", self.code, |of| Settings { code: Some(of), ..Settings::default() }));
         axes.retain(|axis| !axis.values.is_empty());
         let cells = self.exclude.into_iter().map(|cell| cell_of(cell, &axes)).collect::<Result<Vec<_>>>()?;
-        let base = Configuration { optional: self.optional, ..Configuration::default() };
-        expand(&axes, &base, &cells.into_iter().flatten().collect::<Vec<_>>())
+        let usual = Configuration { optional: self.optional, ..usual.clone() };
+        expand(&axes, &usual, base, &cells.into_iter().flatten().collect::<Vec<_>>())
     }
 }
 
-fn named_axis<T>(word: &'static str, named: Option<Named<T>>, value: impl Fn(T) -> Change) -> Axis {
+fn named_axis<T>(word: &'static str, named: Option<Named<T>>, value: impl Fn(T) -> ConfigurationSettings) -> Axis {
     let values = named.map_or_else(Vec::new, |named| named.0);
     Axis { word, values: values.into_iter().map(|(name, written)| (name, value(written))).collect() }
 }
@@ -98,7 +94,7 @@ fn named_axis<T>(word: &'static str, named: Option<Named<T>>, value: impl Fn(T) 
 /// An axis whose values are their own names.
 ///
 /// `word` may be any of [`AXES`], or `env.NAME`; `found` are the JDK releases on the machine.
-fn axis(word: &str, texts: &[String], base: &Path, found: &[u32]) -> Result<Axis> {
+fn axis(word: &str, texts: &[String], found: &[u32]) -> Result<Axis> {
     let unknown = || {
         let hint = nearest(word, AXES.into_iter()).map_or(AXES.join(", "), |near| format!("did you mean `{near}`?"));
         Error::request(format!("`{word}` is nothing that can vary")).hint(hint)
@@ -106,14 +102,15 @@ fn axis(word: &str, texts: &[String], base: &Path, found: &[u32]) -> Result<Axis
     let variable = word.strip_prefix("env.").filter(|name| !name.is_empty());
     let known = AXES.into_iter().find(|axis| *axis == word && word != "env").or(variable.map(|_| "env"));
     let known = known.ok_or_else(unknown)?;
-    let mut values: Vec<(String, Change)> = Vec::new();
+    let mut values = Vec::new();
     let short = short_names(known, variable, &texts.iter().map(String::as_str).collect::<Vec<_>>());
     for (text, short) in texts.iter().zip(short) {
         if known == "jdk" && text == "found" {
-            let releases = releases(found)?;
-            values.extend(releases.map(|release| (format!("jdk{release}"), Change::Jdk(Jdk::Release(release)))));
+            for release in releases(found)? {
+                values.push(value(known, None, &release.to_string(), short.clone())?);
+            }
         } else {
-            values.push(value(known, variable, (text, short), base)?);
+            values.push(value(known, variable, text, short)?);
         }
     }
     values.dedup();
@@ -130,40 +127,17 @@ fn releases(found: &[u32]) -> Result<impl Iterator<Item = u32> + '_> {
 }
 
 /// A value written as one word, and its name: the one that is given, where the axis has no names of its own.
-fn value(axis: &str, variable: Option<&str>, (text, short): (&str, String), base: &Path) -> Result<(String, Change)> {
-    let read = |why: String| Error::request(why);
-    let last = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    Ok(match axis {
-        "gc" => text.parse().map(|gc: Gc| (gc.word().to_owned(), Change::Gc(gc))).map_err(read)?,
-        "heap" => size(text).map(|heap| (heap.java(), Change::Heap(heap)))?,
-        "limit" => size(text).map(|limit| (format!("limit-{}", limit.java()), Change::Limit(limit)))?,
-        "jdk" => match text.parse().map_err(read)? {
-            Jdk::Release(release) => (format!("jdk{release}"), Change::Jdk(Jdk::Release(release))),
-            Jdk::Home(home) => (last(&home), Change::Jdk(Jdk::Home(home))),
-        },
-        "nmt" => text.parse().map(|nmt| (format!("nmt-{text}"), Change::Nmt(nmt))).map_err(read)?,
-        "jvm" => (short, Change::Jvm(text.split_whitespace().map(str::to_owned).collect())),
-        "args" => (short, Change::Args(text.split_whitespace().map(str::to_owned).collect())),
-        "preload" => (short, Change::Preload(preload(text, base))),
-        "code" => (short, Change::Code(base.join(text))),
-        _ => {
-            let variable = variable.unwrap_or_default();
-            (short, Change::Env(vec![(variable.to_owned(), text.to_owned())]))
-        }
-    })
-}
-
-fn size(text: &str) -> Result<Bytes> {
-    text.parse().map_err(|cause: crate::units::ParseError| Error::request(cause.to_string()))
-}
-
-/// A library by its path, or by its bare name, which the loader looks for; `none` preloads nothing.
-pub(super) fn preload(library: &str, base: &Path) -> Option<String> {
-    match library {
-        NO_PRELOAD => None,
-        path if path.contains('/') => Some(base.join(path).to_string_lossy().into_owned()),
-        name => Some(name.to_owned()),
-    }
+fn value(axis: &str, variable: Option<&str>, text: &str, short: String) -> Result<(String, ConfigurationSettings)> {
+    let written = match (axis, variable) {
+        ("jvm" | "args", _) => text.split_whitespace().collect(),
+        (_, Some(variable)) => json!({variable: text}),
+        _ => json!(text),
+    };
+    // As the same key of a configuration is read.
+    let settings = serde_json::from_value::<ConfigurationSettings>(json!({axis: written}));
+    let settings = settings.map_err(|cause| Error::request(cause.to_string()))?;
+    let name = settings.names().into_iter().next().unwrap_or(short);
+    Ok((name, settings))
 }
 
 /// Every combination of the values typed (`gc=serial,g1`) on top of each configuration; as they are where nothing
@@ -182,10 +156,10 @@ pub fn vary(
     if typed.is_empty() {
         return Ok(configurations.to_vec());
     }
-    let axes = typed.iter().map(|(word, texts)| axis(word, texts, base, found)).collect::<Result<Vec<_>>>()?;
+    let axes = typed.iter().map(|(word, texts)| axis(word, texts, found)).collect::<Result<Vec<_>>>()?;
     let mut varied = Vec::new();
     for configuration in configurations {
-        for mut one in expand(&axes, configuration, &[])? {
+        for mut one in expand(&axes, configuration, base, &[])? {
             if configurations.len() > 1 {
                 one.name = format!("{}-{}", configuration.name, one.name);
             }
@@ -213,12 +187,12 @@ fn cell_of(cell: Named<Scalar>, axes: &[Axis]) -> Result<Option<Cell>> {
         let at = axes.iter().position(|axis| axis.word == word);
         let at = at.ok_or_else(|| unknown(String::new(), axes.iter().map(|axis| axis.word).collect()))?;
         let axis = &axes[at];
-        let same = value(axis.word, None, (&text, text.clone()), Path::new("")).ok().map(|(_, value)| value);
+        let same = value(axis.word, None, &text, text.clone()).ok().map(|(_, value)| value);
         let found = axis.values.iter().position(|(name, value)| *name == text || same.as_ref() == Some(value));
         let names = || axis.values.iter().map(|(name, _)| name.as_str()).collect();
         match found {
             Some(found) => places.push((at, found)),
-            None if matches!(same, Some(Change::Jdk(_))) => return Ok(None),
+            None if same.is_some_and(|same| same.jdk.is_some()) => return Ok(None),
             None => return Err(unknown(format!("`{word}` never is `{text}`"), names())),
         }
     }
@@ -226,7 +200,7 @@ fn cell_of(cell: Named<Scalar>, axes: &[Axis]) -> Result<Option<Cell>> {
 }
 
 /// Every combination of values on top of a configuration.
-fn expand(axes: &[Axis], base: &Configuration, excluded: &[Cell]) -> Result<Vec<Configuration>> {
+fn expand(axes: &[Axis], usual: &Configuration, base: &Path, excluded: &[Cell]) -> Result<Vec<Configuration>> {
     let count = axes.iter().map(|axis| axis.values.len()).fold(1usize, usize::saturating_mul);
     if count > CONFIGURATIONS_MAX {
         return Err(Error::request(format!("the matrix has {count} configurations; at most {CONFIGURATIONS_MAX}"))
@@ -238,11 +212,11 @@ fn expand(axes: &[Axis], base: &Configuration, excluded: &[Cell]) -> Result<Vec<
         if excluded.iter().any(|cell| cell.iter().all(|(axis, value)| places[*axis] == *value)) {
             continue;
         }
-        let mut configuration = base.clone();
+        let mut configuration = usual.clone();
         let mut parts = Vec::new();
         for (axis, place) in axes.iter().zip(&places) {
             let (name, value) = &axis.values[*place];
-            value.clone().apply(&mut configuration);
+            configuration.apply(value.clone(), base);
             // Only an axis with a choice shows in the names.
             parts.extend((axis.values.len() > 1).then_some(name.as_str()));
         }

@@ -24,9 +24,9 @@ mod moved;
 mod options;
 mod own;
 mod phase;
-#[cfg(test)]
-pub(crate) mod schema;
+mod schema;
 mod short_name;
+mod subject;
 mod trial_plan;
 mod tune;
 mod url;
@@ -36,26 +36,27 @@ mod yaml;
 
 pub use budget::{Budget, Limit};
 pub use change::Change;
-pub use compare::{Amount, Compare};
+pub use compare::{Amount, Compare, CompareSettings, Confidence, Running, Share};
 pub use composition::{Answers, Kind, Ports, Processes};
-pub use configuration::{Configuration, Cpus, Gc, Jdk, Netty, Nmt, Objects};
+pub use configuration::{Configuration, ConfigurationSettings, Cpus, Gc, Jdk, Netty, Nmt, Objects};
 pub use derived::{Derivation, Derived};
-pub use file::{parse, parse_confidence, parse_marks};
-pub use find::{Find, Searching};
+pub use file::{parse, parse_marks};
+pub use find::{Find, FindSettings};
 pub use fleet::{Fleet, Last, PAST_MAX, PastLine, SEARCH_EVERY, Service, WITHIN};
 pub use fleet_file::parse_fleet;
 pub use image::Image;
 pub use load_alone::{LoadAlone, PhasesFile};
 pub use load_change::Server;
 pub use load_file::parse_load;
-pub use load_options::{Fill, LoadOptions, Warmup};
+pub use load_options::{BodySettings, ExpectSettings, Fill, LoadOptions, TlsSettings, Warmup};
 pub use load_plan::LoadPlan;
 pub use matrix::vary;
-pub use options::{Inside, Marking, Options, SubjectOptions, TrialOptions, plain_name};
+pub use options::{Inside, Marking, ScenarioOptions, TrialOptions, plain_name};
 pub use own::{Collect, OwnWork, PhaseMark};
 pub use phase::{Driver, Model, Phase, PhaseKind, WARMUP};
+pub use subject::{ReadySettings, SubjectSettings, TlsFile};
 pub use trial_plan::{Asking, Guard, Late, Look, Pages, PhaseGuard, TrialPlan};
-pub use tune::{Objective, Try, Tune, Tuning};
+pub use tune::{Objective, Try, Tune, TuneSettings};
 pub use url::{Url, bracketed};
 pub use validate::validate_load;
 // The work of a phase is the load engine's.
@@ -72,8 +73,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Everything one run is asked to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scenario {
     /// Names the archive.
     pub name: String,
@@ -146,8 +146,7 @@ impl Scenario {
 }
 
 /// The program weighed and how it is started, found ready and ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Subject {
     /// Run once in `dir` by `sh -c` before the first trial.
     pub build: Option<String>,
@@ -192,8 +191,7 @@ pub struct Subject {
 }
 
 /// What shows that the subject is ready.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
     /// An HTTP answer to GET of this path, with a status below 400 or the one that the load expects there.
@@ -238,8 +236,7 @@ impl fmt::Display for Ready {
 }
 
 /// A moment of a trial at which the subject is weighed. Ordered as they happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkPoint {
     /// Ready, nothing sent but the readiness probe.
@@ -321,6 +318,13 @@ pub fn shell_word(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The schemas of the files that are written by hand: of a scenario, and of a fleet.
+#[cfg(test)]
+pub(crate) fn schemas_of_files() -> [schemars::Schema; 2] {
+    let generator = || schemars::generate::SchemaSettings::draft2020_12().into_generator();
+    [generator().into_root_schema_for::<file::File>(), generator().into_root_schema_for::<fleet_file::FleetFile>()]
 }
 
 #[cfg(test)]

@@ -1,20 +1,22 @@
 //! What may be typed about a scenario: the options make one of a command (`weigh`) or change one (`run`).
 
+use super::file::File;
 use super::load_change::{Server, change_paths, change_phases};
 use super::load_options::LoadOptions;
+use super::subject::TlsFile;
+use super::written::Named;
 use super::{
-    Asking, Change, Collect, Compare, Configuration, Cpus, Gc, Image, Jdk, Kind, LoadPlan, MarkPoint, Method, Nmt,
-    Objects, Phase, PhaseKind, Ports, Processes, Ready, Request, Scenario, Subject, Tls, Until, Url, WARMUP, Work,
-    defaults, parse_marks,
+    Asking, ConfigurationSettings, Image, Jdk, Kind, MarkPoint, Method, Objects, Phase, PhaseKind, Request, Scenario,
+    SubjectSettings, Until, Url, WARMUP, Work, defaults, parse_marks,
 };
 use crate::error::{Error, Result};
-use crate::units::{Bytes, Span};
+use crate::units::Span;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
 /// Everything that changes what is run; the same words mean the same wherever they appear.
-#[derive(Debug, Default, PartialEq, Args)]
-pub struct Options {
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct ScenarioOptions {
     /// Where the load goes; readiness is asked there too unless `--ready` says otherwise
     #[arg(long, value_name = "URL", help_heading = "Load")]
     pub url: Option<String>,
@@ -23,65 +25,14 @@ pub struct Options {
     pub load: LoadOptions,
     /// What is run.
     #[command(flatten)]
-    pub subject: SubjectOptions,
+    pub subject: SubjectSettings,
     /// What a trial has beside the load.
     #[command(flatten)]
     pub trial: TrialOptions,
 }
 
-/// What is run, and what every configuration of it gets.
-#[derive(Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = "Subject")]
-pub struct SubjectOptions {
-    /// Container image that starts the server, run by podman or docker; what follows `--` are its arguments
-    #[arg(long, value_name = "IMAGE")]
-    pub image: Option<String>,
-    /// What `{artifact}` in the command stands for: the file that a build tool made
-    #[arg(long, value_name = "FILE")]
-    pub artifact: Option<PathBuf>,
-    /// Minimum and maximum heap (-Xms and -Xmx)
-    #[arg(long, value_name = "SIZE")]
-    pub heap: Option<Bytes>,
-    /// Collector: serial, g1, parallel, z, shenandoah, epsilon
-    #[arg(long, value_name = "GC")]
-    pub gc: Option<Gc>,
-    /// A further JVM option; may be repeated
-    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
-    pub jvm: Vec<String>,
-    /// JDK by release (`17`) or folder
-    #[arg(long, value_name = "JDK")]
-    pub jdk: Option<Jdk>,
-    /// Environment variable; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
-    pub env: Vec<(String, String)>,
-    /// Memory limit, enforced by a cgroup
-    #[arg(long, value_name = "SIZE")]
-    pub limit: Option<Bytes>,
-    /// CPUs of the subject: a list (`0-2,5`), `all`, or `apart` from the load
-    #[arg(long, value_name = "CPUS")]
-    pub cpus: Option<Cpus>,
-    /// Native Memory Tracking: off or summary
-    #[arg(long, value_name = "LEVEL")]
-    pub nmt: Option<Nmt>,
-    /// Working directory
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
-    /// Run the build step of a scenario even if nothing it reads has changed
-    #[arg(long)]
-    pub rebuild: bool,
-    /// What shows that it is ready: `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`
-    #[arg(long, value_name = "SIGN")]
-    pub ready: Option<Ready>,
-    /// How long that may take [default: 60s]
-    #[arg(long, value_name = "TIME")]
-    pub ready_within: Option<Span>,
-    /// How long it may take to end after TERM [default: 10s]
-    #[arg(long, value_name = "TIME")]
-    pub end_within: Option<Span>,
-}
-
 /// What a trial has beside the load.
-#[derive(Debug, Default, PartialEq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Trial")]
 pub struct TrialOptions {
     /// How long to rest after the load [default: 5s]
@@ -121,19 +72,12 @@ pub struct Inside {
     pub heap_dump: Option<PathBuf>,
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` is no assignment; write it as `NAME=VALUE`")),
-    }
-}
-
 impl Scenario {
     /// The scenario of `weigh`: one configuration, the same work as warm-up and as measured phase, then rest.
     ///
     /// # Errors
     /// `Request` where it is not said where the load goes, or an option does not fit.
-    pub fn of_command(command: &[String], options: &Options) -> Result<Self> {
+    pub fn of_command(command: &[String], options: &ScenarioOptions) -> Result<Self> {
         match &options.url {
             Some(url) => Self::loaded_at(command, url, options),
             None if command.iter().any(|word| word.contains("{port}")) => {
@@ -148,62 +92,32 @@ impl Scenario {
     ///
     /// # Errors
     /// `Request` where that is no URL, or an option does not fit.
-    pub fn loaded_at(command: &[String], url: &str, options: &Options) -> Result<Self> {
-        let image = options.subject.image.as_ref().map(Image::named);
+    pub fn loaded_at(command: &[String], url: &str, options: &ScenarioOptions) -> Result<Self> {
         let url = Url::parse(url)?;
-        let subject = Subject {
-            build: None,
-            kind: Kind::Jvm,
-            processes: Processes::One,
-            image: image.clone(),
-            command: command.to_vec(),
-            artifact: None,
-            dir: None,
-            env: Vec::new(),
-            host: url.host,
-            port: url.port,
-            ports: Ports::default(),
-            tls: url.tls.then(Tls::default),
-            socket: None,
-            // The readiness probe speaks plain HTTP over TCP.
-            ready: if url.tls || options.load.unix_socket.is_some() {
-                Ready::Tcp
-            } else {
-                Ready::Http(url.path.clone())
-            },
-            ready_within: defaults::READY_WITHIN,
-            end_within: defaults::END_WITHIN,
-        };
         let request = Request::new(Method::Get, url.path);
         let work = Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION));
-        let load = LoadPlan(vec![
+        let load = vec![
             Phase::new(WARMUP, PhaseKind::Work(work.clone())),
             Phase::new("steady", PhaseKind::Work(work)),
             Phase::new("rest", PhaseKind::Idle(defaults::REST)),
-        ]);
-        let mut scenario = Self {
-            name: image.as_ref().map_or_else(|| name_of(command), |image| plain_name(image.short_name())),
-            subject,
-            configurations: vec![Configuration { name: "as-given".to_owned(), ..Configuration::default() }],
-            load,
-            marks: Vec::new(),
-            collect: Collect::default(),
-            objects: Objects::Unread,
-            heap_dump: None,
-            trials: 1,
-            compare: Compare::default(),
-            budgets: Vec::new(),
-            find: Default::default(),
-            tune: Default::default(),
-            figures: Vec::new(),
-            seed: defaults::SEED,
-            sample_hz: defaults::SAMPLE_HZ,
-            asking: Asking::default(),
-            load_cpus: Cpus::Apart,
+        ];
+        let subject = SubjectSettings {
+            image: options.subject.image.clone(),
+            command: command.to_vec(),
+            host: Some(url.host),
+            port: url.port,
+            tls: Some(TlsFile::Switch(url.tls)),
+            socket: options.load.unix_socket.clone(),
+            ..SubjectSettings::default()
         };
-        scenario.marks = scenario.marks_usual();
+        let name = match &subject.image {
+            Some(image) => plain_name(Image::named(image).short_name()),
+            None => name_of(command),
+        };
+        let configuration = (name_of_configuration(options), ConfigurationSettings::default());
+        let file = File { name, subject, configurations: Some(Named(vec![configuration])), ..File::default() };
+        let mut scenario = file.with_load(load, None, &[])?;
         scenario.change(options)?;
-        name_configuration(&mut scenario.configurations[0]);
         Ok(scenario)
     }
 
@@ -211,8 +125,11 @@ impl Scenario {
     ///
     /// # Errors
     /// `Request` for an option that does not fit.
-    pub fn change(&mut self, options: &Options) -> Result<()> {
-        change_subject(self, &options.subject)?;
+    pub fn change(&mut self, options: &ScenarioOptions) -> Result<()> {
+        for configuration in &mut self.configurations {
+            configuration.apply(options.subject.configuration.clone(), Path::new(""));
+        }
+        self.subject.change(&options.subject)?;
         change_load(self, options)?;
         change_trial(self, &options.trial);
         Ok(())
@@ -303,67 +220,14 @@ fn java_name(arguments: &[String]) -> Option<String> {
 }
 
 /// Names a configuration by what was asked of it: `serial-6m-jdk17`.
-fn name_configuration(configuration: &mut Configuration) {
-    let parts = [
-        configuration.gc.map(|gc| gc.word().to_owned()),
-        configuration.heap.map(Bytes::java),
-        configuration.jdk.as_ref().and_then(|jdk| match jdk {
-            Jdk::Release(release) => Some(format!("jdk{release}")),
-            Jdk::Home(_) => None,
-        }),
-        configuration.limit.map(|limit| format!("limit-{}", limit.java())),
-    ];
-    let name = parts.into_iter().flatten().collect::<Vec<_>>().join("-");
-    if !name.is_empty() {
-        configuration.name = name;
-    }
+fn name_of_configuration(options: &ScenarioOptions) -> String {
+    let asked = &options.subject.configuration;
+    let jdk = asked.jdk.clone().filter(|jdk| matches!(jdk, Jdk::Release(_)));
+    let name = ConfigurationSettings { jdk, nmt: None, ..asked.clone() }.names().join("-");
+    if name.is_empty() { "as-given".to_owned() } else { name }
 }
 
-fn change_subject(scenario: &mut Scenario, typed: &SubjectOptions) -> Result<()> {
-    for configuration in &mut scenario.configurations {
-        changes(typed).into_iter().for_each(|change| change.apply(configuration));
-    }
-    let subject = &mut scenario.subject;
-    change_image(subject, typed)?;
-    subject.take_artifact(typed.artifact.as_deref())?;
-    subject.dir = typed.dir.clone().or(subject.dir.take());
-    subject.ready = typed.ready.clone().unwrap_or(subject.ready.clone());
-    subject.ready_within = typed.ready_within.unwrap_or(subject.ready_within);
-    subject.end_within = typed.end_within.unwrap_or(subject.end_within);
-    Ok(())
-}
-
-/// What was typed about every configuration.
-fn changes(typed: &SubjectOptions) -> Vec<Change> {
-    let only = [
-        typed.heap.map(Change::Heap),
-        typed.gc.map(Change::Gc),
-        typed.jdk.clone().map(Change::Jdk),
-        typed.limit.map(Change::Limit),
-        typed.cpus.clone().map(Change::Cpus),
-        typed.nmt.map(Change::Nmt),
-    ];
-    let more = [Change::Jvm(typed.jvm.clone()), Change::Env(typed.env.clone())];
-    only.into_iter().flatten().chain(more).collect()
-}
-
-/// Another image, where the subject is one: its arguments are not those of another program.
-fn change_image(subject: &mut Subject, typed: &SubjectOptions) -> Result<()> {
-    match (&typed.image, &mut subject.image) {
-        (None, None) => Ok(()),
-        (Some(_), None) => Err(Error::request("`--image` has no effect: the scenario starts its subject by a command")
-            .hint("write `image: NAME` below `subject` in the scenario, with the arguments it takes as `command`")),
-        (_, Some(_)) if typed.dir.is_some() => Err(Error::request("`--dir` has no effect: the subject is an image")
-            .hint("leave it out; an image has its own working directory")),
-        (Some(name), Some(image)) => {
-            *image = Image::named(name);
-            Ok(())
-        }
-        (None, Some(_)) => Ok(()),
-    }
-}
-
-fn change_load(scenario: &mut Scenario, options: &Options) -> Result<()> {
+fn change_load(scenario: &mut Scenario, options: &ScenarioOptions) -> Result<()> {
     let mut server = Server::of_subject(&scenario.subject);
     if let Some(url) = &options.url {
         let url = Url::parse(url)?;
@@ -407,7 +271,7 @@ mod tests {
     #[derive(Parser)]
     struct Typed {
         #[command(flatten)]
-        options: Options,
+        options: ScenarioOptions,
         #[command(flatten)]
         marking: Marking,
         #[arg(last = true)]

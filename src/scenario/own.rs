@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
 /// More full collections in a row free nothing that ten did not.
 const COLLECTIONS_MAX: u32 = 10;
@@ -12,8 +13,7 @@ const NAME_CHARS_MAX: usize = 64;
 
 /// A phase in which the subject works by itself. It prints a marker for each of `phases`, in this order: at each it is
 /// weighed, and each but the last begins a phase of the trial that lasts until the next.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OwnWork {
     /// Names of the markers; at least one, each once.
     pub phases: Vec<String>,
@@ -75,8 +75,7 @@ impl OwnWork {
 }
 
 /// What is done before a mark at which garbage is not to be weighed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Collect {
     /// Full collections, one after the other: at least 1. What a cleaner frees, only the next one gives back.
     pub times: u32,
@@ -105,8 +104,7 @@ fn too_many(key: &str, times: u32) -> Error {
 }
 
 /// Whether a phase ends in a mark of its own name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseMark {
     /// It does not.
@@ -122,6 +120,19 @@ impl PhaseMark {
     /// Whether there is none.
     pub fn is_none(&self) -> bool {
         *self == Self::None
+    }
+}
+
+impl FromStr for PhaseMark {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "false" => Ok(Self::None),
+            "true" => Ok(Self::AsItIs),
+            "collected" => Ok(Self::Collected),
+            word => Err(format!("`mark` is `true` or `collected`, not `{word}`")),
+        }
     }
 }
 

@@ -9,8 +9,7 @@ use std::path::PathBuf;
 pub const WARMUP: &str = "warmup";
 
 /// A stretch of a trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Phase {
     /// Unique within the scenario.
     pub name: String,
@@ -34,8 +33,7 @@ impl Phase {
 }
 
 /// What happens in a phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a scenario has a handful of phases, most of them work")]
 pub enum PhaseKind {
@@ -50,8 +48,7 @@ pub enum PhaseKind {
 }
 
 /// Who decides when a request of a phase starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
     /// The last answer on the same connection.
@@ -81,8 +78,7 @@ impl PhaseKind {
 }
 
 /// A program that drives the load instead of the engine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Driver {
     /// A line for `sh -c`. Placeholders: `{url}` (without a path), `{host}`, `{port}`.
     pub command: String,

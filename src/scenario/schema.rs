@@ -1,38 +1,18 @@
 //! What the types of a scenario file, and of a fleet's, do not tell of what may be written: several spellings of one
 //! value, and keys that belong together. For `docs/scenario.schema.json` and `docs/fleet.schema.json`, which editors
-//! read; only the tests know this file.
+//! read.
 
-use super::compare::Amount;
-use super::file::File;
-use super::fleet_file::FleetFile;
-use super::load_file::{ExpectFile, ExpectMore, PhaseFile};
-use super::written::{Named, Scalar};
-use super::{Budget, Gc, MarkPoint};
+use super::written::Scalar;
+use super::{Gc, MarkPoint, Nmt};
 use crate::units::Bytes;
 use loadline_base::written_as;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::Schema;
 use serde_json::{Value, json};
-use std::borrow::Cow;
-
-/// The schema of a whole scenario.
-pub(crate) fn scenario() -> Schema {
-    whole::<File>()
-}
-
-/// The schema of a fleet file.
-pub(crate) fn fleet() -> Schema {
-    whole::<FleetFile>()
-}
-
-fn whole<T: JsonSchema>() -> Schema {
-    schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>()
-}
 
 /// The methods of requests, as keys.
 pub(super) const METHODS: [&str; 7] = ["get", "head", "put", "post", "patch", "delete", "options"];
 /// The models of load, as keys.
 const MODELS: [&str; 6] = ["closed", "constant", "poisson", "ramp", "staircase", "schedule"];
-const TEXT: [&str; 3] = ["string", "number", "boolean"];
 
 // ---- Values that are written in several ways ----
 
@@ -44,39 +24,20 @@ pub(super) struct Jdk;
 pub(super) struct JdkOrFound;
 /// CPUs.
 pub(super) struct Cpus;
-/// A rate.
-pub(super) struct Rate;
 /// The relative step of a search.
 pub(super) struct Step;
 /// What is added to the line.
 pub(super) struct Headroom;
-/// A share of trials in which all intervals hold.
-pub(super) struct Confidence;
 /// The word of a usual mark.
 pub(super) struct MarkWord;
 /// The name of any mark.
 pub(super) struct MarkName;
 /// Whether a phase ends in a mark.
 pub(super) struct MarkOfPhase;
-/// A phase with its name.
-pub(super) struct OnePhase;
 /// Values of axes.
 pub(super) struct Combination;
 
 written_as! {
-    Scalar, "text", |of| {"description": "A text or a number.", "type": TEXT};
-    Rate, "rate", |of| {
-        "description": "Requests per second: `500`, `1.5k`, `500/s`, `30/m`, `100/h`.",
-        "anyOf": [
-            {"type": "number", "minimum": 0, "maximum": 10_000_000},
-            {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+)[kK]?(/(s|m|min|h))? *$"}
-        ],
-        "examples": [500, "1.5k", "30/m"]
-    };
-    Amount, "amount", |of| {
-        "description": "An amount with its unit: `1MiB`, `2%`, `5ms`; a number is a count or a rate per second.",
-        "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": "^[0-9]"}]
-    };
     Collector, "gc", |of| {
         "description": "A collector.",
         "anyOf": [
@@ -113,25 +74,9 @@ written_as! {
             {"type": "string", "pattern": r"^ *[0-9]+\.?[0-9]* *%? *$"}
         ]
     };
-    Confidence, "confidence", |of| {
-        "description": "`95%` or `0.95`.",
-        "anyOf": [{"type": "string"}, {"type": "number", "minimum": 0.5, "maximum": 0.9999}]
-    };
     MarkWord, "mark", |of| {"enum": MarkPoint::ALL.map(MarkPoint::word)};
     MarkName, "mark_name", |of| {"type": "string", "pattern": r"\S"};
     MarkOfPhase, "mark_of_phase", |of| {"enum": [true, false, "collected"]};
-    Budget, "budget", |of| {"type": "string", "pattern": r"^[^<>=\s]+\s*(<=|>=|==|<|>).+$"};
-    ExpectFile, "expect", |of| {
-        "anyOf": [{"type": "integer", "minimum": 100, "maximum": 999}, (of.subschema_for::<ExpectMore>())]
-    };
-    OnePhase, "one_phase", |of| {
-        "description": "One phase: its name and what happens in it.",
-        "type": "object",
-        "minProperties": 1,
-        "maxProperties": 1,
-        "propertyNames": (file_names()),
-        "additionalProperties": (of.subschema_for::<PhaseFile>())
-    };
     Combination, "combination", |of| {
         "description": "Values that together are left out.",
         "type": "object",
@@ -141,7 +86,7 @@ written_as! {
             "heap": (described("This heap.", of.subschema_for::<Bytes>())),
             "jdk": (described("This JDK.", of.subschema_for::<Jdk>())),
             "limit": (described("This limit.", of.subschema_for::<Bytes>())),
-            "nmt": (described("This level.", of.subschema_for::<super::Nmt>())),
+            "nmt": (described("This level.", of.subschema_for::<Nmt>())),
             "jvm": (described("The set of JVM options of this name.", of.subschema_for::<Scalar>())),
             "env": (described("The environment of this name.", of.subschema_for::<Scalar>())),
             "preload": (described("The library of this name.", of.subschema_for::<Scalar>())),
@@ -154,20 +99,6 @@ written_as! {
 fn described(text: &str, mut schema: Schema) -> Schema {
     schema.insert("description".to_owned(), json!(text));
     schema
-}
-
-impl<T: JsonSchema> JsonSchema for Named<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        format!("named_{}", T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "object", "additionalProperties": (generator.subschema_for::<T>())})
-    }
 }
 
 // ---- Keys that belong together ----

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// A trial to make. The same plan makes the same trial wherever its files lie: nothing else of a scenario is read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrialPlan {
     /// What it is for, in words.
     pub title: String,
@@ -146,8 +145,7 @@ fn files_of(work: &Work) -> impl Iterator<Item = PathBuf> {
 }
 
 /// When a JVM is asked, by its attach socket, where it keeps what: its own tables tell it too, from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Asking {
     /// Where its tables do not tell it.
@@ -170,8 +168,7 @@ impl Asking {
 }
 
 /// How closely a subject is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Look {
     /// It is weighed at the marks of the plan; the JVM is asked, and given an agent where one is wanted.
@@ -183,8 +180,7 @@ pub enum Look {
 }
 
 /// Who pays for file pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pages {
     /// Nobody has them in memory: all that the subject touches is charged to it.
@@ -194,16 +190,14 @@ pub enum Pages {
 }
 
 /// Bounds beyond which a trial is ended early.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Guard {
     /// Those of each phase; a phase without bounds is not named.
     pub phases: Vec<PhaseGuard>,
 }
 
 /// The bounds of a phase.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseGuard {
     /// Name of the phase; of a phase in which the subject works by itself, the marker that begins it.
     pub name: String,
@@ -218,8 +212,7 @@ pub struct PhaseGuard {
 }
 
 /// How many answers may be late.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Late {
     /// An answer that took longer is late.
     pub bound_ms: f64,

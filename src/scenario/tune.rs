@@ -2,16 +2,17 @@
 
 use super::Change;
 use super::budget::Budget;
-use super::compare::Amount;
+use super::compare::Share;
+use super::schema;
 use super::validate::within;
+use super::written::{each_parsed, parsed};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// What tuning makes small.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Objective {
     /// The larger of RSS after the load and RSS after the rest.
     #[default]
@@ -65,8 +66,7 @@ impl FromStr for Objective {
 }
 
 /// A remedy that a user names.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Try {
     /// As it was typed.
     pub text: String,
@@ -103,8 +103,7 @@ impl FromStr for Try {
 }
 
 /// How tuning goes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Tune {
     /// What is made small.
@@ -146,47 +145,59 @@ impl Default for Tune {
     }
 }
 
-/// How tuning goes; changes what a scenario says.
-#[derive(Debug, Clone, Default, clap::Args)]
+/// How a scenario is tuned.
+#[derive(Debug, Clone, Default, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "TuneFile")]
 #[command(next_help_heading = "Tuning")]
-pub struct Tuning {
+#[serde(deny_unknown_fields, default)]
+pub struct TuneSettings {
     /// What must hold in every trial: `p99<50ms`, `rate>=98%` of what is offered, `failed==0`; may be repeated
     /// [default: rate>=98% and failed==0; rate>=90% in a closed model]
     #[arg(long, value_name = "TARGET")]
+    #[serde(skip)]
     pub target: Vec<Budget>,
-    /// What to make small: rss (the larger of loaded and rested), rss.loaded, rss.rested, rss.peak, limit
-    /// [default: rss]
-    #[arg(long, value_name = "WHAT")]
+    /// What is made small: the larger of RSS after the load and after the rest, one of them, the peak, or what a limit
+    /// cannot take back.
+    #[arg(long, value_name = "WHAT", help = OBJECTIVE)]
+    #[schemars(with = "Option<Objective>", extend("default" = "rss"))]
     pub objective: Option<Objective>,
-    /// What the CPU time of a request may rise by [default: 2%]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
-    pub price: Option<f64>,
-    /// A remedy of your own: a JVM option, `env.NAME=VALUE`, `args.WORD`; may be repeated
+    /// What the CPU time of a request may rise by.
+    #[arg(long, value_name = "SHARE", help = "What the CPU time of a request may rise by [default: 2%]")]
+    #[schemars(with = "Option<schema::Step>", extend("default" = "2%"))]
+    #[serde(deserialize_with = "parsed")]
+    pub price: Option<Share>,
+    /// Remedies beside those that are known: a JVM option, `env.NAME=VALUE` or `args.WORD`.
     #[arg(long = "try", value_name = "CHANGE", allow_hyphen_values = true)]
+    #[arg(help = "A remedy of your own: a JVM option, `env.NAME=VALUE`, `args.WORD`; may be repeated")]
+    #[schemars(with = "Vec<String>")]
+    #[serde(rename = "try", deserialize_with = "each_parsed")]
     pub tries: Vec<Try>,
-    /// A remedy not to try, by its id or the beginning of it (`--list` names them); may be repeated
-    #[arg(long, value_name = "ID")]
+    /// Ids of remedies that are not tried, or how they begin.
+    #[arg(long, value_name = "ID", help = SKIP)]
     pub skip: Vec<String>,
-    /// Minutes that tuning may take: the least promising remedies are left out for it, never the confirmation
-    #[arg(long, value_name = "N")]
+    /// Minutes that tuning may take; the least promising remedies are left out for it.
+    #[arg(long, value_name = "N", help = MINUTES)]
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub minutes: Option<f64>,
-    /// Trials after which the search for the winner ends [default: 40]; the confirmation comes on top
-    #[arg(long, value_name = "N")]
+    /// Trials after which the search for the winner ends.
+    #[arg(long, value_name = "N", help = TRIALS_MAX)]
+    #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 40))]
     pub trials_max: Option<u32>,
-    /// Keep a closed model closed, instead of a constant rate taken from its first trial
-    #[arg(long)]
+    /// Keeps closed phases closed, instead of a constant rate taken from the first trial.
+    #[arg(long, help = "Keep a closed model closed, instead of a constant rate taken from its first trial")]
     pub closed: bool,
-    /// Find the smallest limit as well, as it is and with what was proved
-    #[arg(long)]
+    /// Finds the smallest limit as well, as it is and with what was proved.
+    #[arg(long, help = "Find the smallest limit as well, as it is and with what was proved")]
     pub find: bool,
 }
 
-fn share(text: &str) -> Result<f64, String> {
-    match text.parse()? {
-        Amount::Share(share) | Amount::Number(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err(format!("`{text}` is no share between 0 % and 100 %; write it as `2%`")),
-    }
-}
+const OBJECTIVE: &str =
+    "What to make small: rss (the larger of loaded and rested), rss.loaded, rss.rested, rss.peak, limit [default: rss]";
+const SKIP: &str = "A remedy not to try, by its id or the beginning of it (`--list` names them); may be repeated";
+const MINUTES: &str =
+    "Minutes that tuning may take: the least promising remedies are left out for it, never the confirmation";
+const TRIALS_MAX: &str =
+    "Trials after which the search for the winner ends [default: 40]; the confirmation comes on top";
 
 /// Minutes that anybody waits for.
 const MINUTES_MAX: f64 = 100_000.0;
@@ -197,16 +208,16 @@ impl Tune {
         *self == Self::default()
     }
 
-    /// Takes in what was typed.
-    pub fn change(&mut self, typed: &Tuning) {
-        self.objective = typed.objective.unwrap_or(self.objective);
-        self.price = typed.price.unwrap_or(self.price);
-        self.tries.extend(typed.tries.iter().cloned());
-        self.skip.extend(typed.skip.iter().cloned());
-        self.minutes = typed.minutes.or(self.minutes);
-        self.trials_max = typed.trials_max.unwrap_or(self.trials_max);
-        self.closed |= typed.closed;
-        self.find |= typed.find || self.objective == Objective::Limit;
+    /// Takes in what was written; what it leaves out stays.
+    pub fn apply(&mut self, of: TuneSettings) {
+        self.objective = of.objective.unwrap_or(self.objective);
+        self.price = of.price.map_or(self.price, Share::value);
+        self.tries.extend(of.tries);
+        self.skip.extend(of.skip);
+        self.minutes = of.minutes.or(self.minutes);
+        self.trials_max = of.trials_max.unwrap_or(self.trials_max);
+        self.closed |= of.closed;
+        self.find |= of.find || self.objective == Objective::Limit;
     }
 
     /// Checks what the types do not.

@@ -3,7 +3,11 @@
 
 use crate::error::Error;
 use crate::units::clipped;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use serde::de::Error as _;
+use std::borrow::Cow;
+use std::str::FromStr;
 
 /// A map that keeps the order of the file.
 pub(super) struct Named<T>(pub(super) Vec<(String, T)>);
@@ -28,6 +32,24 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
     }
 }
 
+loadline_base::written_as! {
+    Scalar, "text", |of| {"description": "A text or a number.", "type": ["string", "number", "boolean"]};
+}
+
+impl<T: JsonSchema> JsonSchema for Named<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("named_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "additionalProperties": (generator.subschema_for::<T>())})
+    }
+}
+
 /// A value that may be written as text or as a number: `1`, `"1"`, `true`.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a text or a number")]
@@ -42,18 +64,60 @@ impl Scalar {
     pub(super) fn text(self) -> String {
         match self {
             Self::Text(text) => text,
-            other => other.to_text(),
-        }
-    }
-
-    pub(super) fn to_text(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
             Self::Whole(n) => n.to_string(),
             Self::Fraction(n) => n.to_string(),
             Self::Switch(b) => b.to_string(),
         }
     }
+}
+
+/// Reads a value by its text, as an option does.
+pub(super) fn parsed<'de, D, T>(from: D) -> std::result::Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: FromStr<Err: std::fmt::Display>,
+{
+    let written = Option::<Scalar>::deserialize(from)?;
+    written.map(|written| written.text().parse().map_err(D::Error::custom)).transpose()
+}
+
+/// Reads each value of a list by its text.
+pub(super) fn each_parsed<'de, D, T>(from: D) -> std::result::Result<Vec<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: FromStr<Err: std::fmt::Display>,
+{
+    let written = Vec::<Scalar>::deserialize(from)?;
+    written.into_iter().map(|written| written.text().trim().parse().map_err(D::Error::custom)).collect()
+}
+
+/// Reads a map in the order of the file.
+pub(super) fn named<'de, D, T>(from: D) -> std::result::Result<Vec<(String, T)>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Named::deserialize(from).map(|named| named.0)
+}
+
+/// Reads a list of texts and numbers.
+pub(super) fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Vec<String>, D::Error> {
+    Ok(Vec::<Scalar>::deserialize(from)?.into_iter().map(Scalar::text).collect())
+}
+
+/// Reads a map of texts and numbers, in the order of the file.
+pub(super) fn texts_by_name<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Vec<(String, String)>, D::Error> {
+    Ok(pairs(Option::deserialize(from)?))
+}
+
+/// Reads a map of texts and numbers, which may be left empty.
+pub(super) fn texts_or_none_by_name<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Vec<(String, Option<String>)>, D::Error> {
+    let written = Option::<Named<Option<Scalar>>>::deserialize(from)?.map_or_else(Vec::new, |named| named.0);
+    Ok(written.into_iter().map(|(name, value)| (name, value.map(Scalar::text))).collect())
 }
 
 pub(super) fn pairs(named: Option<Named<Scalar>>) -> Vec<(String, String)> {

@@ -5,7 +5,7 @@ use super::{SearchSpec, conclude, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
 use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
-use crate::scenario::{Budget, Change, Configuration, Kind, MarkPoint, Scenario, Searching};
+use crate::scenario::{Budget, Change, Configuration, FindSettings, Kind, MarkPoint, Scenario};
 use crate::units::Bytes;
 
 /// Options by which a user has chosen the heap.
@@ -31,8 +31,8 @@ pub fn usual_target(is_open: bool) -> Result<Vec<Budget>> {
 ///
 /// # Errors
 /// `Request`, as [`Scenario::validate`] and [`check`].
-pub fn settle(scenario: &mut Scenario, typed: &Searching) -> Result<()> {
-    scenario.find.change(typed);
+pub fn settle(scenario: &mut Scenario, typed: FindSettings) -> Result<()> {
+    scenario.find.apply(typed);
     if scenario.find.target.is_empty() {
         scenario.find.target = usual_target(scenario.load.is_open())?;
     }

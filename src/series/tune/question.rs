@@ -4,7 +4,7 @@ use super::strategy::Tuner;
 use crate::comparison;
 use crate::error::{Error, Result};
 use crate::remedy::{TABLE, begins};
-use crate::scenario::{Change, Kind, MarkPoint, Scenario, Tuning};
+use crate::scenario::{Change, Kind, MarkPoint, Scenario, TuneSettings};
 use crate::series::search;
 
 /// Folders of the lines, in that of the tuning.
@@ -16,11 +16,11 @@ pub const LINE_TUNED: &str = "line-tuned";
 ///
 /// # Errors
 /// `Request`, as [`Scenario::validate`] and [`check`].
-pub fn settle(scenario: &mut Scenario, typed: &Tuning) -> Result<()> {
-    scenario.tune.change(typed);
+pub fn settle(scenario: &mut Scenario, typed: TuneSettings) -> Result<()> {
     if !typed.target.is_empty() {
         scenario.find.target.clone_from(&typed.target);
     }
+    scenario.tune.apply(typed);
     if scenario.find.target.is_empty() {
         let opens = scenario.load.is_open() || !scenario.tune.closed;
         scenario.find.target = search::usual_target(opens)?;

@@ -10,7 +10,7 @@ use crate::record::{
     AccountRecord, Fate, FlagsRecord, Heap, Jvm, Mark, Model, Outcome, OwnerRecord, PhaseRecord, Quantiles,
     RemedyRecord, SubjectWork, Trial, TuneOutcome, TuneRecord, TuneStage,
 };
-use crate::scenario::{Phase, PhaseKind, Scenario, TrialPlan, Tuning, parse};
+use crate::scenario::{Phase, PhaseKind, Scenario, TrialPlan, TuneSettings, parse};
 use crate::series::{Executor, Made, run};
 use crate::trial::{Event, Sink};
 use crate::units::MIB;
@@ -199,7 +199,7 @@ impl Sink for Nobody {
     fn receive(&mut self, _: &Event<'_>) {}
 }
 
-fn asked(load: &str, typed: &Tuning) -> Result<Scenario> {
+fn asked(load: &str, typed: TuneSettings) -> Result<Scenario> {
     let text = format!("name: x\nsubject: {{command: [java, '{{jvm}}', -jar, x.jar, '{{port}}']}}\n{load}\n");
     let mut asked = parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"));
     settle(&mut asked, typed).map(|()| asked)
@@ -221,7 +221,7 @@ fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
 
 #[test]
 fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
-    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let (record, trials) = tuned(&mut Server::default(), &scenario);
     assert_eq!(record.outcome, TuneOutcome::Proved, "{record:?}");
     // A trim alone does what both do, and the tightest heap costs next to nothing.
@@ -242,7 +242,7 @@ fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
 /// A decision of the first trials is not changed by later ones.
 #[test]
 fn a_tuning_goes_on_where_it_was_cut_off() {
-    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut server = Server { noise: 0.01, ..Server::default() };
     let (_, trials) = tuned(&mut server, &scenario);
     let tuner = Tuner::new(&scenario).unwrap();
@@ -258,13 +258,13 @@ fn a_tuning_goes_on_where_it_was_cut_off() {
 #[test]
 fn what_the_user_tries_is_kept_or_told() {
     let tries = ["-Dhelps=1", "-Dbreaks=1", "-XX:Absent=1", "-Didle=1"].map(|text| text.parse().unwrap()).to_vec();
-    let typed = Tuning {
+    let typed = TuneSettings {
         tries,
         skip: vec!["malloc".to_owned(), "heap".to_owned()],
         target: vec!["p99<50ms".parse().unwrap()],
-        ..Tuning::default()
+        ..TuneSettings::default()
     };
-    let scenario = asked(OPEN, &typed).unwrap();
+    let scenario = asked(OPEN, typed).unwrap();
     let (record, _) = tuned(&mut Server::default(), &scenario);
     let fates = ["try.1", "try.2", "try.3", "try.4"].map(|id| remedy(&record, id).fate);
     assert_eq!(fates, [Fate::Kept, Fate::Harmful, Fate::Refused, Fate::NoEffect], "{:?}", record.remedies);
@@ -275,11 +275,11 @@ fn what_the_user_tries_is_kept_or_told() {
 
 #[test]
 fn what_does_not_reach_the_process_is_not_called_without_effect() {
-    let typed = Tuning {
+    let typed = TuneSettings {
         skip: vec!["heap".to_owned(), "malloc.trim".to_owned(), "malloc.arenas+trim".to_owned()],
-        ..Tuning::default()
+        ..TuneSettings::default()
     };
-    let scenario = asked(OPEN, &typed).unwrap();
+    let scenario = asked(OPEN, typed).unwrap();
     let (record, _) = tuned(&mut Server { loses_variables: true, ..Server::default() }, &scenario);
     assert_eq!(remedy(&record, "malloc.arenas").fate, Fate::NotInForce, "{:?}", record.remedies);
     assert_eq!(record.outcome, TuneOutcome::NothingProved);
@@ -287,22 +287,22 @@ fn what_does_not_reach_the_process_is_not_called_without_effect() {
 
 #[test]
 fn a_closed_model_gets_a_constant_rate_of_its_own() {
-    let scenario = asked(CLOSED, &Tuning::default()).unwrap();
+    let scenario = asked(CLOSED, TuneSettings::default()).unwrap();
     let mut server = Server::default();
     let (record, trials) = tuned(&mut server, &scenario);
     assert_eq!((record.rates.len(), record.rates[0].rate_per_s), (1, 3000.0));
     assert_eq!(trials[0].tuned.as_ref().unwrap().stage, TuneStage::Reference);
     assert!(server.plans[1..].iter().all(|plan| plan.load.rate_per_s() == Some(3000.0)));
     assert_eq!(record.outcome, TuneOutcome::Proved);
-    let closed = asked(CLOSED, &Tuning { closed: true, ..Tuning::default() }).unwrap();
+    let closed = asked(CLOSED, TuneSettings { closed: true, ..TuneSettings::default() }).unwrap();
     let (record, trials) = tuned(&mut Server::default(), &closed);
     assert!(record.rates.is_empty() && trials[0].tuned.as_ref().unwrap().stage == TuneStage::Baseline);
 }
 
 #[test]
 fn a_target_that_does_not_hold_as_it_is_ends_it() {
-    let typed = Tuning { target: vec!["p99<1ms".parse().unwrap()], ..Tuning::default() };
-    let scenario = asked(OPEN, &typed).unwrap();
+    let typed = TuneSettings { target: vec!["p99<1ms".parse().unwrap()], ..TuneSettings::default() };
+    let scenario = asked(OPEN, typed).unwrap();
     let (record, trials) = tuned(&mut Server::default(), &scenario);
     assert_eq!((record.outcome, trials.len()), (TuneOutcome::NotHeld, 2), "one may be a mishap");
     assert!(record.text.contains("p99.steady was 8"), "{}", record.text);
@@ -310,7 +310,7 @@ fn a_target_that_does_not_hold_as_it_is_ends_it() {
 
 #[test]
 fn a_dry_run_ends_before_anything_is_tried() {
-    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut trials = Vec::new();
     run(&Tuner::new(&scenario).unwrap().dry(), &mut Server::default(), &mut Nobody, &mut trials).unwrap();
     let record = found(&scenario, &trials).unwrap();
@@ -320,11 +320,11 @@ fn a_dry_run_ends_before_anything_is_tried() {
 
 #[test]
 fn minutes_cut_candidates_and_never_the_confirmation() {
-    let scenario = asked(OPEN, &Tuning { minutes: Some(10.0), ..Tuning::default() }).unwrap();
+    let scenario = asked(OPEN, TuneSettings { minutes: Some(10.0), ..TuneSettings::default() }).unwrap();
     let (record, trials) = tuned(&mut Server::default(), &scenario);
     assert!(trials.len() <= 20 && record.outcome == TuneOutcome::Proved, "{}: {:?}", trials.len(), record.outcome);
     assert!(record.remedies.iter().any(|of| of.why.contains("no time left")), "{:?}", record.remedies);
-    let scenario = asked(OPEN, &Tuning { minutes: Some(4.0), ..Tuning::default() }).unwrap();
+    let scenario = asked(OPEN, TuneSettings { minutes: Some(4.0), ..TuneSettings::default() }).unwrap();
     let mut trials = Vec::new();
     let error = run(&Tuner::new(&scenario).unwrap(), &mut Server::default(), &mut Nobody, &mut trials).unwrap_err();
     assert!(
@@ -336,7 +336,7 @@ fn minutes_cut_candidates_and_never_the_confirmation() {
 
 #[test]
 fn what_was_interrupted_says_so_far() {
-    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut trials = Vec::new();
     let mut server = Server { stops_after: 7, ..Server::default() };
     run(&Tuner::new(&scenario).unwrap(), &mut server, &mut Nobody, &mut trials).unwrap_err();
@@ -348,7 +348,7 @@ fn what_was_interrupted_says_so_far() {
 
 #[test]
 fn a_tuning_that_ends_while_its_bundle_is_tried_is_no_plan() {
-    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     // The baseline, and one trial of the bundle.
     let (mut trials, mut server) = (Vec::new(), Server { stops_after: BASELINE + 1, ..Server::default() });
     run(&Tuner::new(&scenario).unwrap(), &mut server, &mut Nobody, &mut trials).unwrap_err();
@@ -365,7 +365,7 @@ fn a_tuning_that_ends_while_its_bundle_is_tried_is_no_plan() {
 
 #[test]
 fn a_cpu_time_that_was_not_measured_proves_no_price() {
-    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let (record, trials) = tuned(&mut Server { cpu: Cpu::Unmeasured, ..Server::default() }, &scenario);
     assert_eq!(record.outcome, TuneOutcome::NothingProved, "{}", record.text);
     assert_eq!(record.confirmations.len(), 1, "another set would be as unproved");
@@ -378,7 +378,7 @@ fn a_cpu_time_that_was_not_measured_proves_no_price() {
 fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
     // CPU time differs by a tenth from trial to trial, so that its mean over five blocks is below a price of 2 % in
     // more than every second tuning; what proves it is no price but luck.
-    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut proved = 0;
     for seed in 1..=8 {
         let (record, _) = tuned(&mut Server { cpu: Cpu::Noisy(0.1), seed, ..Server::default() }, &scenario);
@@ -397,7 +397,7 @@ fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
 
 #[test]
 fn a_trial_without_an_account_makes_no_owner_lighter() {
-    let scenario = asked(OPEN, &Tuning::default()).unwrap();
+    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let (_, trials) = tuned(&mut Server::default(), &scenario);
     let objective = scenario.tune.objective;
     let whole: Vec<Observed> = trials[..BASELINE].iter().filter_map(|trial| Observed::of(trial, objective)).collect();
@@ -422,20 +422,20 @@ fn a_trial_without_an_account_makes_no_owner_lighter() {
 
 #[test]
 fn a_remedy_whose_memory_was_not_measured_wins_nothing() {
-    let scenario = asked(OPEN, &Tuning::default()).unwrap();
-    let (record, _) = tuned(&mut Server { unweighed: "-XX:Trim", ..Server::default() }, &scenario);
+    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
+    let (record, _) = tuned(&mut Server { unweighed: "-XX:Trim", ..Server::default() }, scenario);
     assert!(!record.answer.iter().any(|word| word.contains("Trim")), "{:?}", record.answer);
     assert!(!record.path.iter().any(|of| of.bytes == Some(0.0)), "{:?}", record.path);
 }
 
 #[test]
 fn what_cannot_be_tuned_says_why() {
-    let refused = |load: &str, typed: &Tuning| asked(load, typed).unwrap_err().to_string();
+    let refused = |load: &str, typed: TuneSettings| asked(load, typed).unwrap_err().to_string();
     let two = "configurations: {a: {}, b: {heap: 9m}}\nload: [steady: {constant: {rate: 200, duration: 10s}, get: /}]";
-    assert!(refused(two, &Tuning::default()).contains("tuning is of one configuration"));
-    let skip = |id: &str| Tuning { skip: vec![id.to_owned()], ..Tuning::default() };
-    assert!(refused(OPEN, &skip("malloc.arena")).contains("did you mean `malloc.arenas`"));
-    let target = Tuning { target: vec!["rss.loaded<9MiB".parse().unwrap()], ..Tuning::default() };
-    assert!(refused(OPEN, &target).contains("is measured at marks"));
-    assert!(check(&asked(OPEN, &skip("malloc")).unwrap()).is_ok());
+    assert!(refused(two, TuneSettings::default()).contains("tuning is of one configuration"));
+    let skip = |id: &str| TuneSettings { skip: vec![id.to_owned()], ..TuneSettings::default() };
+    assert!(refused(OPEN, skip("malloc.arena")).contains("did you mean `malloc.arenas`"));
+    let target = TuneSettings { target: vec!["rss.loaded<9MiB".parse().unwrap()], ..TuneSettings::default() };
+    assert!(refused(OPEN, target).contains("is measured at marks"));
+    assert!(check(&asked(OPEN, skip("malloc")).unwrap()).is_ok());
 }

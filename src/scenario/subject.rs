@@ -1,0 +1,268 @@
+//! The program weighed, as a file and a command line say it.
+
+use super::load_options::TlsSettings;
+use super::schema;
+use super::written::{Named, Scalar, texts, texts_by_name};
+use super::*;
+use crate::error::{Error, Result};
+use std::path::Path;
+
+/// The program weighed.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "SubjectFile", extend("anyOf" = schema::started()))]
+#[command(next_help_heading = "Subject")]
+#[serde(deny_unknown_fields, default)]
+pub struct SubjectSettings {
+    /// Run once by `sh -c` in the subject's folder before the first trial; skipped where nothing it reads has changed
+    /// since it ran.
+    #[arg(skip)]
+    pub build: Option<String>,
+    /// What the program is. A `native` one is no JVM: it is weighed by what the kernel says of it and what glibc's
+    /// heaps hold, and asked nothing.
+    #[arg(skip)]
+    #[schemars(extend("default" = "jvm"))]
+    pub kind: Kind,
+    /// Which of its processes are weighed: the `one` that serves, or `all` below the command as one subject, whose
+    /// weight is PSS.
+    #[arg(skip)]
+    #[schemars(extend("default" = "one"))]
+    pub processes: Processes,
+    /// The container image that starts the server, run by podman or docker and never fetched. `command` is then what
+    /// follows its entrypoint, instead of its own command; `dir` is only where `build` runs.
+    #[arg(long, value_name = "IMAGE", help = IMAGE)]
+    #[schemars(extend("minLength" = 1))]
+    pub image: Option<String>,
+    /// What `{artifact}` in the command stands for: the file that a build tool made
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub artifact: Option<PathBuf>,
+    /// Program and arguments; of an image, its arguments, and none where it has a command of its own. `{port}` stands
+    /// for the port, `{jvm}` for the configuration's JVM options, `{jdk}` for its JDK's java, `{args}` for its
+    /// arguments, `{code}` for its code, `{work}` for an empty folder of this trial alone, `{artifact}` for the file
+    /// that `--artifact` names, as a build tool does.
+    #[arg(skip)]
+    #[schemars(with = "Vec<Scalar>")]
+    #[serde(deserialize_with = "texts")]
+    pub command: Vec<String>,
+    /// What every configuration gets; a file says it of each.
+    #[command(flatten)]
+    #[serde(skip)]
+    pub configuration: ConfigurationSettings,
+    /// Working directory, relative to the scenario file.
+    #[arg(long, value_name = "DIR", help = "Working directory")]
+    pub dir: Option<PathBuf>,
+    /// Environment for all configurations.
+    #[arg(skip)]
+    #[schemars(with = "Option<Named<Scalar>>")]
+    #[serde(deserialize_with = "texts_by_name")]
+    pub env: Vec<(String, String)>,
+    /// Where it listens.
+    #[arg(skip)]
+    #[schemars(extend("default" = "127.0.0.1"))]
+    pub host: Option<String>,
+    /// A fixed port; a free one is chosen where left out.
+    #[arg(skip)]
+    #[schemars(extend("minimum" = 1, "maximum" = 65535))]
+    pub port: Option<u16>,
+    /// How it is spoken to over TLS: `true`, or how its certificate is checked.
+    #[arg(skip)]
+    pub tls: Option<TlsFile>,
+    /// The Unix socket it listens on, where the load does not go over TCP; relative to the scenario file.
+    #[arg(skip)]
+    pub socket: Option<PathBuf>,
+    /// Run the build step of a scenario even if nothing it reads has changed
+    #[arg(long)]
+    #[serde(skip)]
+    pub rebuild: bool,
+    /// What shows that it is ready; an HTTP answer to the first GET of the load, else its port, where left out.
+    #[command(flatten)]
+    pub ready: ReadySettings,
+    /// How long it may take to end after TERM before it is killed.
+    #[arg(long, value_name = "TIME", help = "How long it may take to end after TERM [default: 10s]")]
+    #[schemars(extend("default" = "10s"))]
+    pub end_within: Option<Span>,
+    /// Whether the buffer pools of Netty are listed at each mark, by an agent that the JVM is started with
+    /// (`-javaagent`); for all configurations that do not say otherwise.
+    #[arg(skip)]
+    pub netty: bool,
+}
+
+const IMAGE: &str =
+    "Container image that starts the server, run by podman or docker; what follows `--` are its arguments";
+
+/// `true`, or how the certificate is checked.
+#[derive(Debug, Clone, PartialEq, Deserialize, schemars::JsonSchema)]
+#[serde(untagged, expecting = "`true`, or a map such as `{ca: ca.pem}` or `{insecure: true}`")]
+pub enum TlsFile {
+    /// Whether it is TLS.
+    Switch(bool),
+    /// It is, and how.
+    How(TlsSettings),
+}
+
+impl TlsFile {
+    fn resolve(self, base: &Path) -> Result<Option<Tls>> {
+        match self {
+            Self::Switch(on) => Ok(on.then(Tls::default)),
+            Self::How(TlsSettings { cert: None, key: Some(_), .. }) => {
+                Err(Error::request("`tls` has a `key` but no `cert` to show"))
+            }
+            Self::How(how) => {
+                let mut tls = Tls::default();
+                how.apply(&mut tls, base);
+                Ok(Some(tls))
+            }
+        }
+    }
+}
+
+/// At most one sign of readiness.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args, schemars::JsonSchema)]
+#[schemars(rename = "ReadyFile")]
+#[schemars(extend("not" = schema::two_of(&["http", "tcp", "log", "phase"])))]
+#[serde(deny_unknown_fields, default)]
+pub struct ReadySettings {
+    /// What shows that it is ready: `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`
+    // A file has a key for each of these.
+    #[arg(id = "ready", long = "ready", value_name = "SIGN")]
+    #[serde(skip)]
+    pub sign: Option<Ready>,
+    /// GET of this path is answered with a status below 400.
+    #[arg(skip)]
+    #[schemars(extend("pattern" = "^/[^ \\r\\n]*$"))]
+    http: Option<String>,
+    /// The port accepts a connection.
+    #[arg(skip)]
+    tcp: Option<bool>,
+    /// A line of its output matches this regular expression.
+    #[arg(skip)]
+    #[schemars(extend("minLength" = 1))]
+    log: Option<String>,
+    /// It prints the marker `loadline: phase=NAME`.
+    #[arg(skip)]
+    #[schemars(extend("minLength" = 1))]
+    phase: Option<String>,
+    /// How many consecutive ports the subject has, `{port}` being the first; each must answer.
+    #[arg(skip)]
+    #[schemars(extend("minimum" = 1, "maximum" = 100, "default" = 1))]
+    ports: Option<u16>,
+    /// Whether one of these ports suffices; the load goes to the one that answered.
+    #[arg(skip)]
+    #[schemars(extend("default" = false))]
+    any: Option<bool>,
+    /// How long that may take.
+    #[arg(id = "ready_within", long = "ready-within", value_name = "TIME")]
+    #[arg(help = "How long that may take [default: 60s]")]
+    #[schemars(extend("default" = "60s"))]
+    pub within: Option<Span>,
+}
+
+impl ReadySettings {
+    fn ports(&self) -> Ports {
+        let answers = if self.any == Some(true) { Answers::Any } else { Answers::Each };
+        Ports { count: self.ports.unwrap_or(1), answers }
+    }
+
+    /// The sign that was given, if one was.
+    fn sign(&self) -> Result<Option<Ready>> {
+        let signs = [
+            self.sign.clone().map(Ok),
+            self.http.as_ref().map(|path| format!("http:{path}").parse()),
+            (self.tcp == Some(true)).then_some(Ok(Ready::Tcp)),
+            self.log.as_ref().map(|pattern| format!("log:{pattern}").parse()),
+            self.phase.clone().map(|name| Ok(Ready::Phase(name))),
+        ];
+        let mut signs = signs.into_iter().flatten();
+        match (signs.next(), signs.next()) {
+            (sign, None) => sign.transpose().map_err(Error::request),
+            _ => Err(Error::request("`ready` takes at most one of `http`, `tcp`, `log`, `phase`")),
+        }
+    }
+}
+
+impl SubjectSettings {
+    /// The subject of a file in this folder, or of a command line; what it leaves out follows from the load.
+    pub(super) fn resolve(self, folder: Option<&Path>, load: &[Phase]) -> Result<Subject> {
+        let base = folder.unwrap_or(Path::new(""));
+        let tls = self.tls.map_or(Ok(None), |tls| tls.resolve(base))?;
+        // The readiness probe speaks plain HTTP over TCP.
+        let usual = ready_by(load, tls.is_none() && self.socket.is_none());
+        let ready = self.ready.sign()?.unwrap_or(usual);
+        if self.ready.any.is_some() && !matches!(ready, Ready::Http(_) | Ready::Tcp) {
+            return Err(Error::request(format!("`any` has no effect: `{ready}` asks no port"))
+                .hint("drop it, or let `ready` ask the ports by `http` or `tcp`"));
+        }
+        if self.image.is_some() && self.dir.is_some() && self.build.is_none() {
+            return Err(Error::request("`dir` has no effect: the subject is an image, and nothing is built")
+                .hint("leave it out; an image has its own working directory"));
+        }
+        Ok(Subject {
+            image: self.image.map(Image::named),
+            build: self.build,
+            kind: self.kind,
+            processes: self.processes,
+            command: self.command,
+            artifact: self.artifact,
+            dir: folder.map(|folder| self.dir.map_or_else(|| folder.to_owned(), |dir| folder.join(dir))),
+            env: self.env,
+            host: self.host.unwrap_or_else(|| "127.0.0.1".to_owned()),
+            port: self.port,
+            ports: self.ready.ports(),
+            tls,
+            socket: self.socket.map(|socket| base.join(socket)),
+            ready,
+            ready_within: self.ready.within.unwrap_or(defaults::READY_WITHIN),
+            end_within: self.end_within.unwrap_or(defaults::END_WITHIN),
+        })
+    }
+}
+
+/// What shows that a subject is ready where nobody says: an answer to the first GET of its load, where it is asked over
+/// plain HTTP; the first marker of one that works by itself, which need not listen anywhere; else its port.
+fn ready_by(load: &[Phase], is_plain: bool) -> Ready {
+    let first_get = load.iter().find_map(|phase| match &phase.kind {
+        PhaseKind::Work(work) if work.request.method == Method::Get => Some(work.request.path.clone()),
+        _ => None,
+    });
+    match (first_get.filter(|_| is_plain), load.first().map(|phase| &phase.kind)) {
+        (Some(path), _) => Ready::Http(path),
+        (None, Some(PhaseKind::Own(own))) => own.phases.first().cloned().map_or(Ready::Tcp, Ready::Phase),
+        (None, _) => Ready::Tcp,
+    }
+}
+
+impl Subject {
+    /// Takes in what was typed about it.
+    ///
+    /// # Errors
+    /// `Request` where that has no effect.
+    pub(super) fn change(&mut self, typed: &SubjectSettings) -> Result<()> {
+        self.change_image(typed)?;
+        self.take_artifact(typed.artifact.as_deref())?;
+        self.dir = typed.dir.clone().or(self.dir.take());
+        self.ready = typed.ready.sign.clone().unwrap_or(self.ready.clone());
+        self.ready_within = typed.ready.within.unwrap_or(self.ready_within);
+        self.end_within = typed.end_within.unwrap_or(self.end_within);
+        Ok(())
+    }
+
+    /// Another image, where the subject is one: its arguments are not those of another program.
+    fn change_image(&mut self, typed: &SubjectSettings) -> Result<()> {
+        match (&typed.image, &mut self.image) {
+            (None, None) => Ok(()),
+            (Some(_), None) => Err(Error::request(
+                "`--image` has no effect: the scenario starts its subject by a command",
+            )
+            .hint("write `image: NAME` below `subject` in the scenario, with the arguments it takes as `command`")),
+            (_, Some(_)) if typed.dir.is_some() => {
+                Err(Error::request("`--dir` has no effect: the subject is an image")
+                    .hint("leave it out; an image has its own working directory"))
+            }
+            (Some(name), Some(image)) => {
+                *image = Image::named(name);
+                Ok(())
+            }
+            (None, Some(_)) => Ok(()),
+        }
+    }
+}
