@@ -171,7 +171,7 @@ impl Session {
         judgement.check_metrics(asked, &asked.marks)?;
         Judgement::check_figures(asked)?;
         let mut live = self.live();
-        let Prepared { scenario, left_out } = self.prepare(asked, &mut live)?;
+        let PreparedSeries { scenario, left_out } = self.prepare(asked, &mut live)?;
         let (judgement, said) = judgement.of_those_left(&scenario);
         said.iter().for_each(|said| live.progress.step(said));
         let conditions = Conditions { left_out, ..self.conditions(&scenario) };

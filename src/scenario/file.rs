@@ -6,7 +6,7 @@ use super::matrix::Matrix;
 use super::written::{Named, Scalar, parsed};
 use super::*;
 use crate::error::{Error, Result};
-use crate::units::{Bytes, Span};
+use crate::units::Span;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -175,6 +175,7 @@ pub fn parse_marks<'a>(words: impl Iterator<Item = &'a str>) -> Result<Vec<MarkP
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Bytes;
 
     const SCENARIO: &str = "\
 name: tiny-http

@@ -236,7 +236,7 @@ fn change_warmup(load: &mut Vec<Phase>, typed: Option<Warmup>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Method;
+    use super::super::{Body, Method};
     use super::*;
     use clap::Parser;
 

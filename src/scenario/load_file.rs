@@ -60,9 +60,9 @@ macro_rules! keys {
         } }
     };
     (@all $(#[$about:meta])* $name:ident { $($(#[$of:meta])* $key:ident: $type:ty,)* }) => {
-        $(#[$about])*
         #[derive(Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
+        $(#[$about])*
         pub(super) struct $name {
             $($(#[$of])* $key: Option<$type>,)*
         }
@@ -76,10 +76,9 @@ macro_rules! keys {
 
             /// The request that it names.
             fn request(&mut self, base: &Path) -> Result<Request> {
+                let methods: Vec<Method> = self.given().filter_map(|key| key.parse().ok()).collect();
                 let paths = [&self.get, &self.head, &self.put, &self.post, &self.patch, &self.delete, &self.options];
-                let named = Method::ALL.into_iter().zip(paths);
-                let mut named = named.filter_map(|(method, path)| Some((method, path.as_ref()?)));
-                let (Some((method, RequestPath(path))), None) = (named.next(), named.next()) else {
+                let ([method], Some(RequestPath(path))) = (&methods[..], paths.into_iter().flatten().next()) else {
                     return Err(Error::request(
                         "a request takes exactly one of `get`, `head`, `put`, `post`, `patch`, `delete`, `options`",
                     ));
@@ -89,7 +88,7 @@ macro_rules! keys {
                     body: self.body.take().map_or(Ok(Body::None), |body| body.resolve(base))?,
                     expect_continue: self.expect_continue.unwrap_or(false),
                     checks: self.expect.take().map(ExpectFile::checks).unwrap_or_default(),
-                    ..Request::new(method, path)
+                    ..Request::new(*method, path)
                 })
             }
         }

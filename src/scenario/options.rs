@@ -115,7 +115,8 @@ impl Scenario {
             None => name_of(command),
         };
         let configuration = (name_of_configuration(options), ConfigurationSettings::default());
-        let file = File { name, subject, configurations: Some(Named(vec![configuration])), ..File::default() };
+        let mut file = File::default();
+        (file.name, file.subject, file.configurations) = (name, subject, Some(Named(vec![configuration])));
         let mut scenario = file.with_load(load, None, &[])?;
         scenario.change(options)?;
         Ok(scenario)

@@ -423,7 +423,7 @@ fn a_trial_without_an_account_makes_no_owner_lighter() {
 #[test]
 fn a_remedy_whose_memory_was_not_measured_wins_nothing() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
-    let (record, _) = tuned(&mut Server { unweighed: "-XX:Trim", ..Server::default() }, scenario);
+    let (record, _) = tuned(&mut Server { unweighed: "-XX:Trim", ..Server::default() }, &scenario);
     assert!(!record.answer.iter().any(|word| word.contains("Trim")), "{:?}", record.answer);
     assert!(!record.path.iter().any(|of| of.bytes == Some(0.0)), "{:?}", record.path);
 }
