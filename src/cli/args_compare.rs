@@ -1,7 +1,7 @@
 //! What was typed about comparing, judging and showing: the verb `compare`, budgets, and the files a result goes to.
 
 use super::args::RunOptions;
-use crate::scenario::{Budget, CompareSettings, Marking, Running};
+use crate::scenario::{Budget, CompareSettings, Marking, Running, axes};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 
@@ -12,9 +12,8 @@ pub(super) struct Compare {
     /// A scenario file, a jar, or two archives; none of them where a command follows `--`
     #[arg(value_name = "SCENARIO | JAR | ARCHIVE ARCHIVE", num_args = 0..=2)]
     pub(super) what: Vec<PathBuf>,
-    /// What varies, such as `gc=serial,g1`: gc, heap, jdk, limit, nmt, jvm, env.NAME, preload, args, code; may be
-    /// repeated for every combination
-    #[arg(long, value_name = "AXIS=VALUE,VALUE", value_parser = variation)]
+    /// The axes to vary.
+    #[arg(long, value_name = "AXIS=VALUE,VALUE", value_parser = variation, help = vary())]
     pub(super) vary: Vec<(String, Vec<String>)>,
     /// Compare only these configurations
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -122,6 +121,10 @@ pub(super) struct View {
     /// Every metric that was compared, not only those judged
     #[arg(long)]
     pub(super) details: bool,
+}
+
+fn vary() -> String {
+    format!("What varies, such as `gc=serial,g1`: {}; may be repeated for every combination", axes())
 }
 
 fn variation(text: &str) -> Result<(String, Vec<String>), String> {

@@ -121,6 +121,43 @@ pub struct ConfigurationSettings {
     pub netty: Option<bool>,
 }
 
+/// A setting that a matrix and `--vary` may vary.
+#[derive(Debug, PartialEq)]
+pub(super) struct Axis {
+    /// Its key.
+    pub(super) word: &'static str,
+    /// What its values are, in a matrix.
+    pub(super) values: &'static str,
+    /// What one of them is, in `exclude`.
+    pub(super) value: &'static str,
+    /// Whether a matrix gives each value a name; else a value is its own name.
+    pub(super) is_named: bool,
+}
+
+impl Axis {
+    const fn listed(word: &'static str, values: &'static str, value: &'static str) -> Self {
+        Self { word, values, value, is_named: false }
+    }
+
+    const fn named(word: &'static str, values: &'static str, value: &'static str) -> Self {
+        Self { word, values, value, is_named: true }
+    }
+}
+
+/// The settings that may vary, in the order in which they name a configuration.
+pub(super) const AXES: [Axis; 10] = [
+    Axis::listed("gc", "Collectors.", "This collector."),
+    Axis::listed("heap", "Heap sizes.", "This heap."),
+    Axis::listed("jdk", "JDKs; `found` stands for every one of release 17 or newer on this machine.", "This JDK."),
+    Axis::listed("limit", "Memory limits.", "This limit."),
+    Axis::listed("nmt", "Levels of Native Memory Tracking.", "This level."),
+    Axis::named("jvm", "Sets of JVM options, by name.", "The set of JVM options of this name."),
+    Axis::named("env", "Sets of environment variables, by name.", "The environment of this name."),
+    Axis::named("preload", "Libraries to preload, by name; `none` for none.", "The library of this name."),
+    Axis::named("args", "Sets of arguments, by name.", "The arguments of this name."),
+    Axis::named("code", "What `{code}` stands for, by name.", "The code of this name."),
+];
+
 impl ConfigurationSettings {
     /// What each setting is called that has a short name of its own: `serial`, `6m`, `jdk17`, `limit-64m`.
     pub(super) fn names(&self) -> Vec<String> {

@@ -7,8 +7,9 @@ use super::written::{Named, Scalar, parsed};
 use super::*;
 use crate::error::{Error, Result};
 use crate::units::Span;
-use serde::Deserialize;
-use std::path::Path;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 /// Parses the text of a scenario file.
 ///
@@ -22,6 +23,170 @@ pub fn parse(text: &str, base: &Path, found: &[u32]) -> Result<Scenario> {
     let scenario = file.resolve(base, found)?;
     scenario.validate()?;
     Ok(scenario)
+}
+
+/// Everything one run is asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Scenario {
+    /// Names the archive.
+    pub name: String,
+    /// The program weighed.
+    pub subject: Subject,
+    /// The ways to run it; at least one, names unique, in the order they run.
+    pub configurations: Vec<Configuration>,
+    /// What is done to it, in order; at least one phase.
+    pub load: LoadPlan,
+    /// The moments at which it is weighed, in the order of [`MarkPoint`].
+    pub marks: Vec<MarkPoint>,
+    /// What is done before the mark `collected`, and before a phase's own mark of that kind.
+    #[serde(default)]
+    pub collect: Collect,
+    /// Trials of each configuration.
+    pub trials: u32,
+    /// How the configurations are compared.
+    #[serde(default)]
+    pub compare: Compare,
+    /// What must not be exceeded.
+    #[serde(default)]
+    pub budgets: Vec<Budget>,
+    /// How the load line is searched, where it is.
+    #[serde(default)]
+    pub find: Find,
+    /// How it is tuned, where it is.
+    #[serde(default, skip_serializing_if = "Tune::is_default")]
+    pub tune: Tune,
+    /// Whether live objects are listed at the end.
+    #[serde(default, skip_serializing_if = "Objects::is_unread")]
+    pub objects: Objects,
+    /// The new file that takes a heap dump at the end of the first trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_dump: Option<PathBuf>,
+    /// What is derived from the marks of each trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Derived>,
+    /// Seeds everything that is drawn at random.
+    pub seed: u64,
+    /// Timeline samples per second, 1–100.
+    pub sample_hz: u32,
+    /// When a JVM is asked for what may be read from outside.
+    #[serde(default, skip_serializing_if = "Asking::is_default")]
+    pub asking: Asking,
+    /// CPUs for the load engine and the rest of Loadline.
+    pub load_cpus: Cpus,
+}
+
+impl Scenario {
+    /// The marks that have a moment in this load plan.
+    pub fn marks_possible(&self) -> Vec<MarkPoint> {
+        let has_moment = |mark: &MarkPoint| match mark {
+            MarkPoint::Warm => self.load.iter().any(Phase::is_warmup),
+            MarkPoint::Rested => self.load.rests(),
+            MarkPoint::Collected | MarkPoint::Trimmed => self.subject.kind == Kind::Jvm,
+            MarkPoint::Start | MarkPoint::Loaded => true,
+        };
+        MarkPoint::ALL.into_iter().filter(has_moment).collect()
+    }
+
+    /// Names of the marks of a trial: those of the six first, then those of phases.
+    pub fn mark_names(&self) -> Vec<&str> {
+        self.marks.iter().map(|mark| mark.word()).chain(self.load.marks()).collect()
+    }
+
+    /// The marks where none are named: all that have a moment, without the trim, which only some JVMs can be asked for.
+    pub fn marks_usual(&self) -> Vec<MarkPoint> {
+        self.marks_possible().into_iter().filter(|mark| *mark != MarkPoint::Trimmed).collect()
+    }
+
+    /// Changes what a trial has beside the load.
+    pub(super) fn change_trial(&mut self, typed: &TrialOptions) {
+        if let Some(rest) = typed.rest {
+            let last = self.load.last_work().map_or(0, |last| last + 1);
+            self.load.truncate(last);
+            if rest.0.is_zero() {
+                self.marks.retain(|mark| *mark != MarkPoint::Rested);
+            } else {
+                self.load.push(Phase::new("rest", PhaseKind::Idle(rest)));
+            }
+        }
+        self.sample_hz = typed.sample_hz.unwrap_or(self.sample_hz);
+        if typed.attach {
+            self.asking = Asking::Always;
+        }
+    }
+
+    /// Changes when trials are weighed, and how many there are; after all else, which decides what marks there can be.
+    ///
+    /// # Errors
+    /// `Request` for a word that is no mark.
+    pub fn mark(&mut self, typed: &Marking) -> Result<()> {
+        if let Some(words) = &typed.marks {
+            self.marks = parse_marks(words.split(','))?;
+        }
+        self.trials = typed.trials.unwrap_or(self.trials);
+        Ok(())
+    }
+
+    /// Looks into the heap at the end of trials, also where the scenario asks for it. The path of a dump is absolute.
+    ///
+    /// # Errors
+    /// `Request` where the subject is no JVM, or its files are not kept.
+    pub fn look_inside(&mut self, typed: Inside) -> Result<()> {
+        let asked = if typed.classes { "--classes" } else { "--heap-dump" };
+        let any = typed.classes || typed.heap_dump.is_some();
+        if any && self.subject.kind != Kind::Jvm {
+            return Err(Error::request(format!("`{asked}` asks a JVM, and the subject is none")));
+        }
+        if typed.heap_dump.is_some() && self.subject.image.is_some() {
+            return Err(Error::request("`--heap-dump` would be written inside the container, which is removed")
+                .hint("run the server without `--image`, or dump one that stays with `loadline account PID`"));
+        }
+        if typed.classes {
+            self.objects = Objects::Listed;
+        }
+        self.heap_dump = typed.heap_dump;
+        Ok(())
+    }
+}
+
+/// What a trial has beside the load.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Trial")]
+pub struct TrialOptions {
+    /// How long to rest after the load [default: 5s]
+    #[arg(long, value_name = "TIME")]
+    pub rest: Option<Span>,
+    /// Timeline samples per second [default: 10]
+    #[arg(long, value_name = "HZ")]
+    pub sample_hz: Option<u32>,
+    /// Ask the JVM by its attach socket for what is read from outside where it can be; adds 0.2 to 0.3 MiB to it
+    #[arg(long)]
+    pub attach: bool,
+}
+
+/// When a trial is weighed, and how many there are. A search decides both by itself.
+#[derive(Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Trial")]
+pub struct Marking {
+    /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
+    #[arg(long, value_name = "MARKS")]
+    pub marks: Option<String>,
+    /// Trials of each configuration, a fresh JVM each [default: 1]
+    #[arg(long, value_name = "N")]
+    pub trials: Option<u32>,
+}
+
+/// What is looked at in the heap, after everything was measured.
+#[derive(Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Trial")]
+pub struct Inside {
+    /// List the live objects by class at the end of each trial, by a full GC that nothing measured sees, and what grew
+    /// since the start, for which the server is started once more afterwards, without load
+    #[arg(long)]
+    pub classes: bool,
+    /// Write a heap dump into a new FILE at the end of the first trial: a full GC, then the JVM stands still while it
+    /// writes about as much as lives in its heap
+    #[arg(long, value_name = "FILE")]
+    pub heap_dump: Option<PathBuf>,
 }
 
 /// A scenario as it is written.

@@ -316,8 +316,8 @@ load: [{steady: {closed: {requests: 1}, get: /}}]
         check("  cart:", "  \"a\\nb\":", "cannot name a service", "");
         check("  cart:", &format!("  {}:", "x".repeat(300)), "cannot name a service", "");
         check("rate: 50", "rate: 1..5", "a rate that changes", "service: cart");
-        check("rate: 50", "rate: fast", "`fast`", "service: cart");
-        check("target: ['failed==0']", "target: [fast]", "`fast` is no budget", "service: cart");
+        check("rate: 50", "rate: fast", "line 5: services.cart: `fast` is no rate", "");
+        check("target: ['failed==0']", "target: [fast]", "`fast` is no budget", "line 5: services.cart");
         check("within: 5m", "within: 0s", "`within` must be longer than 0", "service: cart");
         check("within: 5m", "only: a", "`only` would have no effect", "service: cart");
         check("at: 2026-11-20", "at: 2026-13-20", "is no moment", "service: users");

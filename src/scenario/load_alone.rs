@@ -1,9 +1,8 @@
 //! A load without a subject: the phases of a file or one with the defaults, changed by what was typed.
 
-use super::load_change::{Server, change_paths, change_phases};
 use super::load_file::parse_load;
-use super::load_options::LoadOptions;
-use super::{Method, Phase, PhaseKind, Request, Until, Url, Work, defaults, validate_load};
+use super::load_options::{LoadOptions, change_paths, change_phases};
+use super::{Method, Phase, PhaseKind, Request, Server, Until, Url, Work, defaults, validate_load};
 use crate::error::{Error, Result};
 use std::path::Path;
 

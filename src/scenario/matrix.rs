@@ -1,49 +1,33 @@
 //! A matrix of configurations: every combination of its axes, less what is excluded.
 
-use super::schema;
+use super::configuration::{AXES, Axis};
+use super::schema::{self, described};
 use super::short_name::short_names;
-use super::written::{Named, Scalar, nearest, pairs};
-use super::{Configuration, ConfigurationSettings, Nmt};
+use super::written::{Named, Scalar, nearest};
+use super::{Configuration, ConfigurationSettings};
 use crate::error::{Error, Result};
-use crate::units::Bytes;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
-use serde_json::json;
-use std::path::{Path, PathBuf};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::path::Path;
 
 /// The axes as written; an empty axis leaves its value to the JVM.
-#[derive(Default, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
 pub(super) struct Matrix {
-    /// Collectors.
-    #[schemars(with = "Vec<schema::Collector>")]
-    gc: Vec<Scalar>,
-    /// Heap sizes.
-    #[schemars(with = "Vec<Bytes>")]
-    heap: Vec<Scalar>,
-    /// JDKs; `found` stands for every one of release 17 or newer on this machine.
-    #[schemars(with = "Vec<schema::JdkOrFound>")]
-    jdk: Vec<Scalar>,
-    /// Memory limits.
-    #[schemars(with = "Vec<Bytes>")]
-    limit: Vec<Scalar>,
-    /// Levels of Native Memory Tracking.
-    #[schemars(with = "Vec<Nmt>")]
-    nmt: Vec<Scalar>,
-    /// Sets of JVM options, by name.
-    jvm: Option<Named<Vec<String>>>,
-    /// Sets of environment variables, by name.
-    env: Option<Named<Option<Named<Scalar>>>>,
-    /// Libraries to preload, by name; `none` for none.
-    preload: Option<Named<String>>,
-    /// Sets of arguments, by name.
-    args: Option<Named<Vec<Scalar>>>,
-    /// What `{code}` stands for, by name.
-    code: Option<Named<PathBuf>>,
-    /// Combinations to leave out: all that match every value given.
-    #[schemars(with = "Vec<schema::Combination>")]
+    axes: Vec<(&'static Axis, Written)>,
     exclude: Vec<Named<Scalar>>,
-    /// Whether configurations whose JDK or code is missing are left out, and that said.
     optional: bool,
+}
+
+/// The values of an axis as written.
+pub(super) enum Written {
+    /// Each is its own name.
+    Listed(Vec<String>),
+    /// By name.
+    Named(Vec<(String, ConfigurationSettings)>),
 }
 
 /// The oldest release `found` stands for: what Loadline itself asks of a machine.
@@ -51,14 +35,16 @@ const RELEASE_FOUND_MIN: u32 = 17;
 /// More configurations than anyone compares.
 const CONFIGURATIONS_MAX: usize = 1000;
 
-/// The axes, in the order in which they name a configuration.
-const AXES: [&str; 10] = ["gc", "heap", "jdk", "limit", "nmt", "jvm", "env", "preload", "args", "code"];
-
 /// An axis: its values with the names they go by.
 #[derive(Debug, Clone, PartialEq)]
-struct Axis {
+struct AxisValues {
     word: &'static str,
     values: Vec<(String, ConfigurationSettings)>,
+}
+
+/// The words of all axes, as `--vary` takes them.
+pub fn axes() -> String {
+    AXES.map(|axis| if axis.word == "env" { "env.NAME" } else { axis.word }).join(", ")
 }
 
 impl Matrix {
@@ -66,19 +52,13 @@ impl Matrix {
     ///
     /// `usual` is what all of them begin with; `base` is the folder relative paths start from.
     pub(super) fn expand(self, usual: &Configuration, base: &Path, found: &[u32]) -> Result<Vec<Configuration>> {
-        type Settings = ConfigurationSettings;
-        let texts = |scalars: Vec<Scalar>| scalars.into_iter().map(Scalar::text).collect::<Vec<_>>();
         let mut axes = Vec::new();
-        for (word, scalars) in
-            [("gc", self.gc), ("heap", self.heap), ("jdk", self.jdk), ("limit", self.limit), ("nmt", self.nmt)]
-        {
-            axes.push(axis(word, &texts(scalars), found)?);
+        for (Axis { word, .. }, written) in self.axes {
+            axes.push(match written {
+                Written::Listed(texts) => axis(word, &texts, found)?,
+                Written::Named(values) => AxisValues { word, values },
+            });
         }
-        axes.push(named_axis("jvm", self.jvm, |jvm| Settings { jvm, ..Settings::default() }));
-        axes.push(named_axis("env", self.env, |env| Settings { env: pairs(env), ..Settings::default() }));
-        axes.push(named_axis("preload", self.preload, |of| Settings { preload: Some(of), ..Settings::default() }));
-        axes.push(named_axis("args", self.args, |args| Settings { args: texts(args), ..Settings::default() }));
-        axes.push(named_axis("code", self.code, |of| Settings { code: Some(of), ..Settings::default() }));
         axes.retain(|axis| !axis.values.is_empty());
         let cells = self.exclude.into_iter().map(|cell| cell_of(cell, &axes)).collect::<Result<Vec<_>>>()?;
         let usual = Configuration { optional: self.optional, ..usual.clone() };
@@ -86,21 +66,181 @@ impl Matrix {
     }
 }
 
-fn named_axis<T>(word: &'static str, named: Option<Named<T>>, value: impl Fn(T) -> ConfigurationSettings) -> Axis {
-    let values = named.map_or_else(Vec::new, |named| named.0);
-    Axis { word, values: values.into_iter().map(|(name, written)| (name, value(written))).collect() }
+impl<'de> Deserialize<'de> for Matrix {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Matrix;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("struct Matrix")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Matrix, A::Error> {
+                let mut matrix = Matrix::default();
+                while let Some(key) = map.next_key::<String>()? {
+                    match (key.as_str(), AXES.iter().find(|axis| axis.word == key)) {
+                        ("exclude", _) => matrix.exclude = map.next_value()?,
+                        ("optional", _) => matrix.optional = map.next_value()?,
+                        (_, Some(axis)) => matrix.axes.push((axis, map.next_value_seed(axis)?)),
+                        _ => {
+                            let known = AXES.map(|axis| axis.word).join("`, `");
+                            let what =
+                                format!("unknown field `{key}`, expected one of `{known}`, `exclude`, `optional`");
+                            return Err(A::Error::custom(what));
+                        }
+                    }
+                }
+                matrix.axes.sort_by_key(|(axis, _)| AXES.iter().position(|one| one == *axis));
+                Ok(matrix)
+            }
+        }
+        from.deserialize_map(Keys)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &'static Axis {
+    type Value = Written;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> std::result::Result<Written, D::Error> {
+        if self.is_named {
+            return from.deserialize_map(NamedValues(self.word)).map(Written::Named);
+        }
+        Ok(Written::Listed(Vec::<Scalar>::deserialize(from)?.into_iter().map(Scalar::text).collect()))
+    }
+}
+
+/// Reads the values of the axis of this word, by name.
+struct NamedValues(&'static str);
+
+impl<'de> Visitor<'de> for NamedValues {
+    type Value = Vec<(String, ConfigurationSettings)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map from names")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(name) = map.next_key()? {
+            values.push((name, map.next_value_seed(Setting(self.0))?));
+        }
+        Ok(values)
+    }
+}
+
+/// Reads the value of one setting, as the key of this word in a configuration is read.
+struct Setting(&'static str);
+
+impl<'de> DeserializeSeed<'de> for Setting {
+    type Value = ConfigurationSettings;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> std::result::Result<Self::Value, D::Error> {
+        ConfigurationSettings::deserialize(MapAccessDeserializer::new(OneKey { word: Some(self.0), value: Some(from) }))
+    }
+}
+
+/// A map with one key.
+struct OneKey<D> {
+    word: Option<&'static str>,
+    value: Option<D>,
+}
+
+impl<'de, D: Deserializer<'de>> MapAccess<'de> for OneKey<D> {
+    type Error = D::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, key: K) -> std::result::Result<Option<K::Value>, D::Error> {
+        self.word.take().map(|word| key.deserialize(word.into_deserializer())).transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, value: V) -> std::result::Result<V::Value, D::Error> {
+        let written = self.value.take().ok_or_else(|| D::Error::custom("a key without a value"))?;
+        value.deserialize(written)
+    }
+}
+
+/// Values of axes that together are left out.
+struct Combination;
+
+loadline_base::written_as! {
+    Matrix, "Matrix", |of| {
+        "description": "The axes as written; an empty axis leaves its value to the JVM.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": (properties_of_matrix(of))
+    };
+    Combination, "combination", |of| {
+        "description": "Values that together are left out.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": (properties(of, |of, axis, setting| {
+            (axis.value, if axis.is_named { of.subschema_for::<Scalar>() } else { not_null(setting) })
+        }))
+    };
+}
+
+fn properties_of_matrix(generator: &mut SchemaGenerator) -> Map<String, Value> {
+    let mut properties = properties(generator, |of, axis, setting| {
+        let schema = match axis.word {
+            _ if axis.is_named => json!({"type": "object", "additionalProperties": not_null(setting)}),
+            "jdk" => json!({"type": "array", "items": of.subschema_for::<schema::JdkOrFound>()}),
+            _ => json!({"type": "array", "items": not_null(setting)}),
+        };
+        (axis.values, schema.try_into().unwrap_or_default())
+    });
+    let exclude = json!({"type": "array", "items": generator.subschema_for::<Combination>()});
+    let optional = json!({"type": "boolean", "default": false});
+    let others = [
+        ("exclude", "Combinations to leave out: all that match every value given.", exclude),
+        ("optional", "Whether configurations whose JDK or code is missing are left out, and that said.", optional),
+    ];
+    for (key, text, schema) in others {
+        properties.insert(key.to_owned(), described(text, schema.try_into().unwrap_or_default()).to_value());
+    }
+    properties
+}
+
+/// A property for each axis, made of the schema of its setting.
+fn properties(
+    generator: &mut SchemaGenerator,
+    of_axis: impl Fn(&mut SchemaGenerator, &Axis, &Schema) -> (&'static str, Schema),
+) -> Map<String, Value> {
+    let settings = ConfigurationSettings::json_schema(generator);
+    let mut properties = Map::new();
+    for axis in &AXES {
+        let setting = settings.pointer(&format!("/properties/{}", axis.word)).cloned().unwrap_or_default();
+        let mut setting = Schema::try_from(setting).unwrap_or_default();
+        setting.remove("description");
+        setting.remove("default");
+        let (text, schema) = of_axis(generator, axis, &setting);
+        properties.insert(axis.word.to_owned(), described(text, schema).to_value());
+    }
+    properties
+}
+
+/// The schema of a setting without the null of one that is left out. A map may be empty, so it keeps its null.
+fn not_null(setting: &Schema) -> Schema {
+    if let Some(given) = setting.pointer("/anyOf/0").cloned().and_then(|given| given.try_into().ok()) {
+        return given;
+    }
+    let mut schema = setting.clone();
+    if schema.get("type") == Some(&json!(["string", "null"])) {
+        schema.insert("type".to_owned(), json!("string"));
+    }
+    schema
 }
 
 /// An axis whose values are their own names.
 ///
 /// `word` may be any of [`AXES`], or `env.NAME`; `found` are the JDK releases on the machine.
-fn axis(word: &str, texts: &[String], found: &[u32]) -> Result<Axis> {
+fn axis(word: &str, texts: &[String], found: &[u32]) -> Result<AxisValues> {
+    let words = AXES.map(|axis| axis.word);
     let unknown = || {
-        let hint = nearest(word, AXES.into_iter()).map_or(AXES.join(", "), |near| format!("did you mean `{near}`?"));
+        let hint = nearest(word, words.into_iter()).map_or(words.join(", "), |near| format!("did you mean `{near}`?"));
         Error::request(format!("`{word}` is nothing that can vary")).hint(hint)
     };
     let variable = word.strip_prefix("env.").filter(|name| !name.is_empty());
-    let known = AXES.into_iter().find(|axis| *axis == word && word != "env").or(variable.map(|_| "env"));
+    let known = words.into_iter().find(|axis| *axis == word && word != "env").or(variable.map(|_| "env"));
     let known = known.ok_or_else(unknown)?;
     let mut values = Vec::new();
     let short = short_names(known, variable, &texts.iter().map(String::as_str).collect::<Vec<_>>());
@@ -114,7 +254,7 @@ fn axis(word: &str, texts: &[String], found: &[u32]) -> Result<Axis> {
         }
     }
     values.dedup();
-    Ok(Axis { word: known, values })
+    Ok(AxisValues { word: known, values })
 }
 
 fn releases(found: &[u32]) -> Result<impl Iterator<Item = u32> + '_> {
@@ -174,7 +314,7 @@ type Cell = Vec<(usize, usize)>;
 
 /// Finds the values that a cell names: by their name, or as they may be written. `None` where it names a JDK that
 /// `found` did not find.
-fn cell_of(cell: Named<Scalar>, axes: &[Axis]) -> Result<Option<Cell>> {
+fn cell_of(cell: Named<Scalar>, axes: &[AxisValues]) -> Result<Option<Cell>> {
     let mut places = Vec::new();
     for (word, written) in cell.0 {
         let text = written.text();
@@ -200,7 +340,7 @@ fn cell_of(cell: Named<Scalar>, axes: &[Axis]) -> Result<Option<Cell>> {
 }
 
 /// Every combination of values on top of a configuration.
-fn expand(axes: &[Axis], usual: &Configuration, base: &Path, excluded: &[Cell]) -> Result<Vec<Configuration>> {
+fn expand(axes: &[AxisValues], usual: &Configuration, base: &Path, excluded: &[Cell]) -> Result<Vec<Configuration>> {
     let count = axes.iter().map(|axis| axis.values.len()).fold(1usize, usize::saturating_mul);
     if count > CONFIGURATIONS_MAX {
         return Err(Error::request(format!("the matrix has {count} configurations; at most {CONFIGURATIONS_MAX}"))
@@ -227,7 +367,7 @@ fn expand(axes: &[Axis], usual: &Configuration, base: &Path, excluded: &[Cell]) 
 }
 
 /// The value on each axis of the combination with this index, the first axis slowest.
-fn places(axes: &[Axis], index: usize) -> Vec<usize> {
+fn places(axes: &[AxisValues], index: usize) -> Vec<usize> {
     let mut rest = index;
     let mut places = vec![0; axes.len()];
     for (place, axis) in places.iter_mut().zip(axes).rev() {

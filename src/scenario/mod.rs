@@ -15,7 +15,6 @@ mod fleet;
 mod fleet_file;
 mod image;
 mod load_alone;
-mod load_change;
 mod load_file;
 mod load_options;
 mod load_plan;
@@ -25,6 +24,7 @@ mod options;
 mod own;
 mod phase;
 mod schema;
+mod server;
 mod short_name;
 mod subject;
 mod trial_plan;
@@ -40,21 +40,21 @@ pub use compare::{Amount, Compare, CompareSettings, Confidence, Running, Share};
 pub use composition::{Answers, Kind, Ports, Processes};
 pub use configuration::{Configuration, ConfigurationSettings, Cpus, Gc, Jdk, Netty, Nmt, Objects};
 pub use derived::{Derivation, Derived};
-pub use file::{parse, parse_marks};
+pub use file::{Inside, Marking, Scenario, TrialOptions, parse, parse_marks};
 pub use find::{Find, FindSettings};
 pub use fleet::{Fleet, Last, PAST_MAX, PastLine, SEARCH_EVERY, Service, WITHIN};
 pub use fleet_file::parse_fleet;
 pub use image::Image;
 pub use load_alone::{LoadAlone, PhasesFile};
-pub use load_change::Server;
 pub use load_file::parse_load;
 pub use load_options::{BodySettings, ExpectSettings, Fill, LoadOptions, TlsSettings, Warmup};
 pub use load_plan::LoadPlan;
-pub use matrix::vary;
-pub use options::{Inside, Marking, ScenarioOptions, TrialOptions, plain_name};
+pub use matrix::{axes, vary};
+pub use options::{ScenarioOptions, plain_name};
 pub use own::{Collect, OwnWork, PhaseMark};
 pub use phase::{Driver, Model, Phase, PhaseKind, WARMUP};
-pub use subject::{ReadySettings, SubjectSettings, TlsFile};
+pub use server::Server;
+pub use subject::{Ready, ReadySettings, Subject, SubjectSettings};
 pub use trial_plan::{Asking, Guard, Late, Look, Pages, PhaseGuard, TrialPlan};
 pub use tune::{Objective, Try, Tune, TuneSettings};
 pub use url::{Url, bracketed};
@@ -66,174 +66,8 @@ pub use crate::load::work::{
 };
 pub use yaml::{YAML_BYTES_MAX, within_bounds as yaml_within_bounds};
 
-use crate::units::Span;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
-
-/// Everything one run is asked to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Scenario {
-    /// Names the archive.
-    pub name: String,
-    /// The program weighed.
-    pub subject: Subject,
-    /// The ways to run it; at least one, names unique, in the order they run.
-    pub configurations: Vec<Configuration>,
-    /// What is done to it, in order; at least one phase.
-    pub load: LoadPlan,
-    /// The moments at which it is weighed, in the order of [`MarkPoint`].
-    pub marks: Vec<MarkPoint>,
-    /// What is done before the mark `collected`, and before a phase's own mark of that kind.
-    #[serde(default)]
-    pub collect: Collect,
-    /// Trials of each configuration.
-    pub trials: u32,
-    /// How the configurations are compared.
-    #[serde(default)]
-    pub compare: Compare,
-    /// What must not be exceeded.
-    #[serde(default)]
-    pub budgets: Vec<Budget>,
-    /// How the load line is searched, where it is.
-    #[serde(default)]
-    pub find: Find,
-    /// How it is tuned, where it is.
-    #[serde(default, skip_serializing_if = "Tune::is_default")]
-    pub tune: Tune,
-    /// Whether live objects are listed at the end.
-    #[serde(default, skip_serializing_if = "Objects::is_unread")]
-    pub objects: Objects,
-    /// The new file that takes a heap dump at the end of the first trial.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub heap_dump: Option<PathBuf>,
-    /// What is derived from the marks of each trial.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub figures: Vec<Derived>,
-    /// Seeds everything that is drawn at random.
-    pub seed: u64,
-    /// Timeline samples per second, 1–100.
-    pub sample_hz: u32,
-    /// When a JVM is asked for what may be read from outside.
-    #[serde(default, skip_serializing_if = "Asking::is_default")]
-    pub asking: Asking,
-    /// CPUs for the load engine and the rest of Loadline.
-    pub load_cpus: Cpus,
-}
-
-impl Scenario {
-    /// The marks that have a moment in this load plan.
-    pub fn marks_possible(&self) -> Vec<MarkPoint> {
-        let has_moment = |mark: &MarkPoint| match mark {
-            MarkPoint::Warm => self.load.iter().any(Phase::is_warmup),
-            MarkPoint::Rested => self.load.rests(),
-            MarkPoint::Collected | MarkPoint::Trimmed => self.subject.kind == Kind::Jvm,
-            MarkPoint::Start | MarkPoint::Loaded => true,
-        };
-        MarkPoint::ALL.into_iter().filter(has_moment).collect()
-    }
-
-    /// Names of the marks of a trial: those of the six first, then those of phases.
-    pub fn mark_names(&self) -> Vec<&str> {
-        self.marks.iter().map(|mark| mark.word()).chain(self.load.marks()).collect()
-    }
-
-    /// The marks where none are named: all that have a moment, without the trim, which only some JVMs can be asked for.
-    pub fn marks_usual(&self) -> Vec<MarkPoint> {
-        self.marks_possible().into_iter().filter(|mark| *mark != MarkPoint::Trimmed).collect()
-    }
-}
-
-/// The program weighed and how it is started, found ready and ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Subject {
-    /// Run once in `dir` by `sh -c` before the first trial.
-    pub build: Option<String>,
-    /// What the program is.
-    #[serde(default)]
-    pub kind: Kind,
-    /// Which of its processes are weighed.
-    #[serde(default)]
-    pub processes: Processes,
-    /// The container image that starts it; the command is then what follows the image's entrypoint, and may be empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<Image>,
-    /// Program and arguments. Placeholders: `{jvm}`, `{port}`, `{jdk}` (path of the JDK's `java`), `{args}`, `{code}`,
-    /// `{artifact}`, `{work}` (an empty folder for this trial alone).
-    pub command: Vec<String>,
-    /// What `{artifact}` stands for: the file that a build tool made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub artifact: Option<PathBuf>,
-    /// Working directory; the folder of the scenario file where it names none.
-    pub dir: Option<PathBuf>,
-    /// Environment for all configurations.
-    pub env: Vec<(String, String)>,
-    /// Where it listens. Without a port a free one is chosen and passed as `{port}`.
-    pub host: String,
-    /// Fixed port, or `None` for a free one.
-    pub port: Option<u16>,
-    /// The block of ports that begins with that one.
-    #[serde(default)]
-    pub ports: Ports,
-    /// How it is spoken to over TLS, if it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls: Option<Tls>,
-    /// The Unix socket it listens on, where the load does not go over TCP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub socket: Option<PathBuf>,
-    /// What shows that it is ready.
-    pub ready: Ready,
-    /// How long that may take.
-    pub ready_within: Span,
-    /// How long it may take to end after TERM before it is killed.
-    pub end_within: Span,
-}
-
-/// What shows that the subject is ready.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Ready {
-    /// An HTTP answer to GET of this path, with a status below 400 or the one that the load expects there.
-    Http(String),
-    /// The port accepts a connection.
-    Tcp,
-    /// A line of its output matches this regular expression.
-    Log(String),
-    /// It prints the phase marker `loadline: phase=NAME`.
-    Phase(String),
-}
-
-impl FromStr for Ready {
-    type Err = String;
-
-    /// `http:/path`, `tcp`, `log:REGEX`, `phase:NAME`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, value) = text.split_once(':').unwrap_or((text, ""));
-        match (kind, value) {
-            ("http", path) if path.starts_with('/') => Ok(Self::Http(path.to_owned())),
-            ("http", "") => Ok(Self::Http("/".to_owned())),
-            ("tcp", "") => Ok(Self::Tcp),
-            ("log", pattern) if !pattern.is_empty() => match regex_lite::Regex::new(pattern) {
-                Ok(_) => Ok(Self::Log(pattern.to_owned())),
-                Err(cause) => Err(format!("`{pattern}` is not a regular expression: {cause}")),
-            },
-            ("phase", name) if !name.is_empty() => Ok(Self::Phase(name.to_owned())),
-            _ => Err(format!("`{text}` is none of `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`")),
-        }
-    }
-}
-
-impl fmt::Display for Ready {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Http(path) => write!(f, "http:{path}"),
-            Self::Tcp => f.write_str("tcp"),
-            Self::Log(pattern) => write!(f, "log:{pattern}"),
-            Self::Phase(name) => write!(f, "phase:{name}"),
-        }
-    }
-}
 
 /// A moment of a trial at which the subject is weighed. Ordered as they happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]

@@ -1,18 +1,16 @@
 //! What may be typed about a scenario: the options make one of a command (`weigh`) or change one (`run`).
 
 use super::file::File;
-use super::load_change::{Server, change_paths, change_phases};
-use super::load_options::LoadOptions;
+use super::load_options::{LoadOptions, change_paths, change_phases};
 use super::subject::TlsFile;
 use super::written::Named;
 use super::{
-    Asking, ConfigurationSettings, Image, Jdk, Kind, MarkPoint, Method, Objects, Phase, PhaseKind, Request, Scenario,
-    SubjectSettings, Until, Url, WARMUP, Work, defaults, parse_marks,
+    ConfigurationSettings, Image, Jdk, MarkPoint, Method, Phase, PhaseKind, Request, Scenario, Server, SubjectSettings,
+    TrialOptions, Until, Url, WARMUP, Work, defaults,
 };
 use crate::error::{Error, Result};
-use crate::units::Span;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Everything that changes what is run; the same words mean the same wherever they appear.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -29,47 +27,6 @@ pub struct ScenarioOptions {
     /// What a trial has beside the load.
     #[command(flatten)]
     pub trial: TrialOptions,
-}
-
-/// What a trial has beside the load.
-#[derive(Debug, Clone, Default, PartialEq, Args)]
-#[command(next_help_heading = "Trial")]
-pub struct TrialOptions {
-    /// How long to rest after the load [default: 5s]
-    #[arg(long, value_name = "TIME")]
-    pub rest: Option<Span>,
-    /// Timeline samples per second [default: 10]
-    #[arg(long, value_name = "HZ")]
-    pub sample_hz: Option<u32>,
-    /// Ask the JVM by its attach socket for what is read from outside where it can be; adds 0.2 to 0.3 MiB to it
-    #[arg(long)]
-    pub attach: bool,
-}
-
-/// When a trial is weighed, and how many there are. A search decides both by itself.
-#[derive(Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = "Trial")]
-pub struct Marking {
-    /// When to weigh: start,warm,loaded,rested,collected,trimmed [default: all but trimmed]
-    #[arg(long, value_name = "MARKS")]
-    pub marks: Option<String>,
-    /// Trials of each configuration, a fresh JVM each [default: 1]
-    #[arg(long, value_name = "N")]
-    pub trials: Option<u32>,
-}
-
-/// What is looked at in the heap, after everything was measured.
-#[derive(Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = "Trial")]
-pub struct Inside {
-    /// List the live objects by class at the end of each trial, by a full GC that nothing measured sees, and what grew
-    /// since the start, for which the server is started once more afterwards, without load
-    #[arg(long)]
-    pub classes: bool,
-    /// Write a heap dump into a new FILE at the end of the first trial: a full GC, then the JVM stands still while it
-    /// writes about as much as lives in its heap
-    #[arg(long, value_name = "FILE")]
-    pub heap_dump: Option<PathBuf>,
 }
 
 impl Scenario {
@@ -132,40 +89,7 @@ impl Scenario {
         }
         self.subject.change(&options.subject)?;
         change_load(self, options)?;
-        change_trial(self, &options.trial);
-        Ok(())
-    }
-
-    /// Changes when trials are weighed, and how many there are; after all else, which decides what marks there can be.
-    ///
-    /// # Errors
-    /// `Request` for a word that is no mark.
-    pub fn mark(&mut self, typed: &Marking) -> Result<()> {
-        if let Some(words) = &typed.marks {
-            self.marks = parse_marks(words.split(','))?;
-        }
-        self.trials = typed.trials.unwrap_or(self.trials);
-        Ok(())
-    }
-
-    /// Looks into the heap at the end of trials, also where the scenario asks for it. The path of a dump is absolute.
-    ///
-    /// # Errors
-    /// `Request` where the subject is no JVM, or its files are not kept.
-    pub fn look_inside(&mut self, typed: Inside) -> Result<()> {
-        let asked = if typed.classes { "--classes" } else { "--heap-dump" };
-        let any = typed.classes || typed.heap_dump.is_some();
-        if any && self.subject.kind != Kind::Jvm {
-            return Err(Error::request(format!("`{asked}` asks a JVM, and the subject is none")));
-        }
-        if typed.heap_dump.is_some() && self.subject.image.is_some() {
-            return Err(Error::request("`--heap-dump` would be written inside the container, which is removed")
-                .hint("run the server without `--image`, or dump one that stays with `loadline account PID`"));
-        }
-        if typed.classes {
-            self.objects = Objects::Listed;
-        }
-        self.heap_dump = typed.heap_dump;
+        self.change_trial(&options.trial);
         Ok(())
     }
 
@@ -248,24 +172,9 @@ fn change_load(scenario: &mut Scenario, options: &ScenarioOptions) -> Result<()>
     Ok(())
 }
 
-fn change_trial(scenario: &mut Scenario, typed: &TrialOptions) {
-    if let Some(rest) = typed.rest {
-        let last = scenario.load.last_work().map_or(0, |last| last + 1);
-        scenario.load.truncate(last);
-        if rest.0.is_zero() {
-            scenario.marks.retain(|mark| *mark != MarkPoint::Rested);
-        } else {
-            scenario.load.push(Phase::new("rest", PhaseKind::Idle(rest)));
-        }
-    }
-    scenario.sample_hz = typed.sample_hz.unwrap_or(scenario.sample_hz);
-    if typed.attach {
-        scenario.asking = Asking::Always;
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Marking;
     use super::*;
     use clap::Parser;
 

@@ -2,9 +2,7 @@
 //! value, and keys that belong together. For `docs/scenario.schema.json` and `docs/fleet.schema.json`, which editors
 //! read.
 
-use super::written::Scalar;
-use super::{Gc, MarkPoint, Nmt};
-use crate::units::Bytes;
+use super::{Gc, MarkPoint};
 use loadline_base::written_as;
 use schemars::Schema;
 use serde_json::{Value, json};
@@ -34,8 +32,6 @@ pub(super) struct MarkWord;
 pub(super) struct MarkName;
 /// Whether a phase ends in a mark.
 pub(super) struct MarkOfPhase;
-/// Values of axes.
-pub(super) struct Combination;
 
 written_as! {
     Collector, "gc", |of| {
@@ -51,8 +47,8 @@ written_as! {
     };
     JdkOrFound, "jdk_or_found", |of| {"anyOf": [{"const": "found"}, (of.subschema_for::<Jdk>())]};
     Cpus, "cpus", |of| {
-        "description": "A list such as `0-2,5`; `all` for no pinning; `apart` to keep subject and load on different CPUs \
-            where there are two.",
+        "description": "A list such as `0-2,5`; `all` for no pinning; `apart` to keep subject and load on different \
+            CPUs where there are two.",
         "default": "apart",
         "anyOf": [
             {"enum": ["apart", "all"]},
@@ -77,26 +73,10 @@ written_as! {
     MarkWord, "mark", |of| {"enum": MarkPoint::ALL.map(MarkPoint::word)};
     MarkName, "mark_name", |of| {"type": "string", "pattern": r"\S"};
     MarkOfPhase, "mark_of_phase", |of| {"enum": [true, false, "collected"]};
-    Combination, "combination", |of| {
-        "description": "Values that together are left out.",
-        "type": "object",
-        "additionalProperties": false,
-        "properties": {
-            "gc": (described("This collector.", of.subschema_for::<Collector>())),
-            "heap": (described("This heap.", of.subschema_for::<Bytes>())),
-            "jdk": (described("This JDK.", of.subschema_for::<Jdk>())),
-            "limit": (described("This limit.", of.subschema_for::<Bytes>())),
-            "nmt": (described("This level.", of.subschema_for::<Nmt>())),
-            "jvm": (described("The set of JVM options of this name.", of.subschema_for::<Scalar>())),
-            "env": (described("The environment of this name.", of.subschema_for::<Scalar>())),
-            "preload": (described("The library of this name.", of.subschema_for::<Scalar>())),
-            "args": (described("The arguments of this name.", of.subschema_for::<Scalar>())),
-            "code": (described("The code of this name.", of.subschema_for::<Scalar>()))
-        }
-    };
 }
 
-fn described(text: &str, mut schema: Schema) -> Schema {
+/// The same schema with this description.
+pub(super) fn described(text: &str, mut schema: Schema) -> Schema {
     schema.insert("description".to_owned(), json!(text));
     schema
 }

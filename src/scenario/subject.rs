@@ -1,11 +1,105 @@
-//! The program weighed, as a file and a command line say it.
+//! The program weighed: what a file and a command line say of it, and what follows.
 
 use super::load_options::TlsSettings;
 use super::schema;
 use super::written::{Named, Scalar, texts, texts_by_name};
 use super::*;
 use crate::error::{Error, Result};
-use std::path::Path;
+use crate::units::Span;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The program weighed and how it is started, found ready and ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Subject {
+    /// Run once in `dir` by `sh -c` before the first trial.
+    pub build: Option<String>,
+    /// What the program is.
+    #[serde(default)]
+    pub kind: Kind,
+    /// Which of its processes are weighed.
+    #[serde(default)]
+    pub processes: Processes,
+    /// The container image that starts it; the command is then what follows the image's entrypoint, and may be empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
+    /// Program and arguments. Placeholders: `{jvm}`, `{port}`, `{jdk}` (path of the JDK's `java`), `{args}`, `{code}`,
+    /// `{artifact}`, `{work}` (an empty folder for this trial alone).
+    pub command: Vec<String>,
+    /// What `{artifact}` stands for: the file that a build tool made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<PathBuf>,
+    /// Working directory; the folder of the scenario file where it names none.
+    pub dir: Option<PathBuf>,
+    /// Environment for all configurations.
+    pub env: Vec<(String, String)>,
+    /// Where it listens. Without a port a free one is chosen and passed as `{port}`.
+    pub host: String,
+    /// Fixed port, or `None` for a free one.
+    pub port: Option<u16>,
+    /// The block of ports that begins with that one.
+    #[serde(default)]
+    pub ports: Ports,
+    /// How it is spoken to over TLS, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+    /// The Unix socket it listens on, where the load does not go over TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<PathBuf>,
+    /// What shows that it is ready.
+    pub ready: Ready,
+    /// How long that may take.
+    pub ready_within: Span,
+    /// How long it may take to end after TERM before it is killed.
+    pub end_within: Span,
+}
+
+/// What shows that the subject is ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ready {
+    /// An HTTP answer to GET of this path, with a status below 400 or the one that the load expects there.
+    Http(String),
+    /// The port accepts a connection.
+    Tcp,
+    /// A line of its output matches this regular expression.
+    Log(String),
+    /// It prints the phase marker `loadline: phase=NAME`.
+    Phase(String),
+}
+
+impl FromStr for Ready {
+    type Err = String;
+
+    /// `http:/path`, `tcp`, `log:REGEX`, `phase:NAME`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, value) = text.split_once(':').unwrap_or((text, ""));
+        match (kind, value) {
+            ("http", path) if path.starts_with('/') => Ok(Self::Http(path.to_owned())),
+            ("http", "") => Ok(Self::Http("/".to_owned())),
+            ("tcp", "") => Ok(Self::Tcp),
+            ("log", pattern) if !pattern.is_empty() => match regex_lite::Regex::new(pattern) {
+                Ok(_) => Ok(Self::Log(pattern.to_owned())),
+                Err(cause) => Err(format!("`{pattern}` is not a regular expression: {cause}")),
+            },
+            ("phase", name) if !name.is_empty() => Ok(Self::Phase(name.to_owned())),
+            _ => Err(format!("`{text}` is none of `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`")),
+        }
+    }
+}
+
+impl fmt::Display for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(path) => write!(f, "http:{path}"),
+            Self::Tcp => f.write_str("tcp"),
+            Self::Log(pattern) => write!(f, "log:{pattern}"),
+            Self::Phase(name) => write!(f, "phase:{name}"),
+        }
+    }
+}
 
 /// The program weighed.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, clap::Args, schemars::JsonSchema)]
@@ -66,7 +160,7 @@ pub struct SubjectSettings {
     pub port: Option<u16>,
     /// How it is spoken to over TLS: `true`, or how its certificate is checked.
     #[arg(skip)]
-    pub tls: Option<TlsFile>,
+    pub(super) tls: Option<TlsFile>,
     /// The Unix socket it listens on, where the load does not go over TCP; relative to the scenario file.
     #[arg(skip)]
     pub socket: Option<PathBuf>,
@@ -93,10 +187,8 @@ const IMAGE: &str =
 /// `true`, or how the certificate is checked.
 #[derive(Debug, Clone, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(untagged, expecting = "`true`, or a map such as `{ca: ca.pem}` or `{insecure: true}`")]
-pub enum TlsFile {
-    /// Whether it is TLS.
+pub(super) enum TlsFile {
     Switch(bool),
-    /// It is, and how.
     How(TlsSettings),
 }
 

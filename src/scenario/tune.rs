@@ -162,7 +162,8 @@ pub struct TuneSettings {
     #[schemars(with = "Option<Objective>", extend("default" = "rss"))]
     pub objective: Option<Objective>,
     /// What the CPU time of a request may rise by.
-    #[arg(long, value_name = "SHARE", help = "What the CPU time of a request may rise by [default: 2%]")]
+    #[arg(long, value_name = "SHARE", value_parser = price)]
+    #[arg(help = "What the CPU time of a request may rise by [default: 2%]")]
     #[schemars(with = "Option<schema::Step>", extend("default" = "2%"))]
     #[serde(deserialize_with = "parsed")]
     pub price: Option<Share>,
@@ -198,6 +199,11 @@ const MINUTES: &str =
     "Minutes that tuning may take: the least promising remedies are left out for it, never the confirmation";
 const TRIALS_MAX: &str =
     "Trials after which the search for the winner ends [default: 40]; the confirmation comes on top";
+
+fn price(text: &str) -> std::result::Result<Share, String> {
+    let price = text.parse().ok().filter(|share: &Share| (0.0..=1.0).contains(&share.value()));
+    price.ok_or_else(|| format!("`{text}` is no share between 0 % and 100 %; write it as `2%`"))
+}
 
 /// Minutes that anybody waits for.
 const MINUTES_MAX: f64 = 100_000.0;

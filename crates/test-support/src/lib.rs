@@ -30,8 +30,8 @@ pub fn record(variable: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped, because {why}: {}", thread.name().unwrap_or("a test"));
 }
 
-/// Whether this test, which takes most of a minute or more, runs. `LOADLINE_LONG` has the beginnings of the names of such
-/// tests that run, separated by commas, or `all`, as each night. A test that does not run is told as skipped.
+/// Whether this test, which takes most of a minute or more, runs. `LOADLINE_LONG` has the beginnings of the names of
+/// such tests that run, separated by commas, or `all`, as each night. A test that does not run is told as skipped.
 pub fn long_tests_run() -> bool {
     let asked = std::env::var(LONG).unwrap_or_default();
     let thread = std::thread::current();

@@ -1,0 +1,79 @@
+//! Where a load goes: a host with its port, or a Unix socket, and how its certificate is checked.
+
+use super::load_options::{LoadOptions, TlsSettings};
+use super::{Subject, Tls, Url, bracketed};
+use crate::error::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// Where a load goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Name or address.
+    pub host: String,
+    /// `None` where a free one will be chosen.
+    pub port: Option<u16>,
+    /// How it is spoken to over TLS, if it is.
+    pub tls: Option<Tls>,
+    /// The Unix socket it listens on, where the load does not go over TCP.
+    pub socket: Option<PathBuf>,
+}
+
+impl Server {
+    /// The server of a URL.
+    pub(super) fn of(url: &Url) -> Self {
+        Self { host: url.host.clone(), port: url.port, tls: url.tls.then(Tls::default), socket: None }
+    }
+
+    /// The server that a scenario weighs.
+    pub(super) fn of_subject(subject: &Subject) -> Self {
+        let Subject { host, port, tls, socket, .. } = subject.clone();
+        Self { host, port, tls, socket }
+    }
+
+    /// The value of the header `Host`: without the port that the scheme has anyway (RFC 9110, section 7.2).
+    pub fn authority(&self) -> String {
+        let host = bracketed(&self.host);
+        let usual = if self.tls.is_some() { 443 } else { 80 };
+        match self.port {
+            Some(port) if port != usual => format!("{host}:{port}"),
+            _ => host,
+        }
+    }
+
+    /// Puts it back into the scenario.
+    pub(super) fn into_subject(self, subject: &mut Subject) {
+        (subject.host, subject.port, subject.tls, subject.socket) = (self.host, self.port, self.tls, self.socket);
+    }
+
+    /// Changes it by what was typed.
+    ///
+    /// # Errors
+    /// `Request` for certificates without TLS.
+    pub(super) fn change(&mut self, typed: &LoadOptions) -> Result<()> {
+        self.socket = typed.unix_socket.clone().or(self.socket.take());
+        let TlsSettings { ca, insecure, cert, .. } = &typed.tls;
+        let about = [("--insecure", *insecure), ("--ca", ca.is_some()), ("--cert", cert.is_some())];
+        let Some((option, _)) = about.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+        let tls = self.tls.as_mut().ok_or_else(|| {
+            Error::request(format!("`{option}` is about certificates, but the load goes over plain HTTP"))
+                .hint("write the URL with `https://`, or drop the option")
+        })?;
+        typed.tls.clone().apply(tls, Path::new(""));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_named_without_the_usual_port() {
+        let check = |url: &str, expect: &str| assert_eq!(Server::of(&Url::parse(url).unwrap()).authority(), expect);
+        check("http://localhost/x", "localhost");
+        check("http://localhost:8080/x", "localhost:8080");
+        check("https://localhost:443/", "localhost");
+        check("https://localhost:80/", "localhost:80");
+        check("http://[::1]:81/", "[::1]:81");
+    }
+}
