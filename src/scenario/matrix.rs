@@ -104,7 +104,7 @@ impl<'de> DeserializeSeed<'de> for &'static Axis {
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> std::result::Result<Written, D::Error> {
         if self.is_named {
-            return from.deserialize_map(NamedValues(self.word)).map(Written::Named);
+            return from.deserialize_option(NamedValues(self.word)).map(Written::Named);
         }
         Ok(Written::Listed(Vec::<Scalar>::deserialize(from)?.into_iter().map(Scalar::text).collect()))
     }
@@ -118,6 +118,18 @@ impl<'de> Visitor<'de> for NamedValues {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map from names")
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Self::Value, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_none<E>(self) -> std::result::Result<Self::Value, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, from: D) -> std::result::Result<Self::Value, D::Error> {
+        from.deserialize_map(self)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
@@ -429,6 +441,13 @@ mod tests {
         // `found` did not find it, so there is nothing to leave out.
         assert_eq!(names("{gc: [serial, g1], jdk: [found], exclude: [{jdk: 21}]}").len(), 4);
         assert_eq!(names("{gc: [serial], heap: [6m]}"), ["default"]);
+        assert_eq!(names("{jvm: , gc: []}"), ["default"], "an empty axis varies nothing");
+    }
+
+    #[test]
+    fn a_wrong_value_of_a_named_set_is_shown_with_its_line() {
+        let error = parsed("\n  jvm:\n    plain: []\n    c1: 5").map(|_| ()).unwrap_err();
+        assert!(error.what.starts_with("line 6: matrix.jvm.c1") && error.what.contains("a list such as"), "{error}");
     }
 
     #[test]
@@ -439,6 +458,7 @@ mod tests {
             assert!(error.hint.as_deref().is_some_and(|said| said.contains(hint)), "{error}");
         };
         check("{gc: [serial], exclude: [{heap: 6m}]}", "`heap` is no axis", "gc");
+        check("{gc: [serial], jvn: {}}", "line 3: unknown key `jvn`", "did you mean `jvm`?");
         check("{env: {one: {A: 1}, two: {}}, exclude: [{env: oen}]}", "`env` never is `oen`", "did you mean `one`?");
         check("{code: {a: a.jar}, args: {x: [1]}, exclude: [{arg: x}]}", "`arg` is no axis", "did you mean `args`?");
         let many = (1..40).map(|n| format!("{n}m")).collect::<Vec<_>>().join(", ");
