@@ -27,7 +27,7 @@ fn what_a_reviewer_reads() {
     let same = |text: &str| text.lines().skip(2).take(1).collect::<String>();
     assert!(compared.stdout.starts_with("<!-- loadline:shop -->\n<!-- loadline-verdict: worse -->\n"), "{compared}");
     let sentence = same(&compared.stdout);
-    assert!(same(&against.stdout).starts_with(sentence.trim_end_matches('.')), "{sentence}");
+    assert!(same(&against.stdout).contains(&sentence), "{sentence}");
     let called = loadline_in(&folder(), &["report", "archives/compared", "--comment", "-", "--comment-always"]);
     insta::assert_snapshot!("what_changed_against_a_configuration", called);
 }
@@ -36,10 +36,7 @@ fn what_a_reviewer_reads() {
 fn budgets_alone_speak_where_nothing_is_compared() {
     let place = before_and_after();
     let called = report(&place, &["--budget", "rss.loaded<=1MiB", "--comment", "-"]);
-    assert!(
-        called.code == 1 && called.stdout.contains("\n`app` breaks the budget `rss.loaded<=1MiB` with "),
-        "{called}"
-    );
+    assert!(called.code == 1 && called.stdout.contains("\nbudget rss.loaded&#60;=1MiB is broken by app: "), "{called}");
     let called = report(&place, &["--budget", "rss.loaded<=1GiB", "--comment", "-"]);
     assert_eq!((called.code, called.stdout.as_str()), (0, ""), "silent");
     let called = report(&place, &["--budget", "rss.loaded<=1GiB", "--comment", "-", "--comment-always"]);

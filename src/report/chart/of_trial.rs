@@ -8,7 +8,7 @@ use super::values::MIB;
 use crate::owner::{label, place};
 use crate::record::{AccountRecord, Evidence, IntervalRecord, PhaseRecord, Sample, Trial};
 use crate::report::markup::shortened;
-use crate::report::summary::Table;
+use crate::report::table::Table;
 use crate::report::width::width;
 use crate::scenario::MarkPoint;
 use crate::units::{grouped, milliseconds};
@@ -37,8 +37,8 @@ struct Course<'a> {
     x: Axis,
 }
 
-/// The charts of a trial that its evidence allows.
-pub(crate) fn figures(trial: &Trial, evidence: Option<&Evidence>) -> Vec<Figure> {
+/// Its account, its timeline and its requests, as far as its evidence allows.
+pub(crate) fn figures(trial: &Trial, evidence: Option<&Evidence>) -> [Option<Figure>; 3] {
     let none = Evidence::default();
     let evidence = evidence.unwrap_or(&none);
     let ends = [
@@ -50,8 +50,7 @@ pub(crate) fn figures(trial: &Trial, evidence: Option<&Evidence>) -> Vec<Figure>
     let end = ends.into_iter().flatten().filter(|end| end.is_finite()).fold(1.0, f64::max);
     let x = Axis::new(Scale::linear(0.0, end * 1.01), "seconds since the start of the command", " s", 8);
     let course = Course { trial, evidence, x };
-    let all = [accounts(trial), course.timeline(), course.requests()];
-    all.into_iter().flatten().collect()
+    [accounts(trial), course.timeline(), course.requests()]
 }
 
 impl Course<'_> {
@@ -535,6 +534,6 @@ mod tests {
 
     #[test]
     fn a_trial_without_evidence_has_no_timeline() {
-        assert!(figures(&Trial::new("serial", 0, 0), None).is_empty());
+        assert!(figures(&Trial::new("serial", 0, 0), None).iter().all(Option::is_none));
     }
 }

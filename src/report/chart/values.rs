@@ -81,22 +81,6 @@ pub(crate) fn least_text(comparison: &ComparisonRecord) -> String {
     }
 }
 
-/// What an axis of this unit up to this value divides by, and how it is called.
-pub(crate) fn axis_unit(unit: Unit, largest: f64) -> (f64, &'static str) {
-    match unit {
-        Unit::Bytes => (MIB, " MiB"),
-        Unit::PerSecond => (1.0, "/s"),
-        Unit::Milliseconds => (1.0, " ms"),
-        Unit::Seconds if largest < 1.0 => (1e-3, " ms"),
-        Unit::Seconds => (1.0, " s"),
-        Unit::Share => (0.01, " %"),
-        Unit::BytesPerRequest if largest >= 1024.0 => (1024.0, " KiB"),
-        Unit::BytesPer | Unit::BytesPerRequest => (1.0, " B"),
-        Unit::BytesPerSecond => (MIB, " MiB/s"),
-        Unit::Count | Unit::Ratio => (1.0, ""),
-    }
-}
-
 /// Configurations in the order of the metrics or, where there are none, of the trials; a baseline is the first.
 pub(crate) fn configurations(document: &Document) -> Vec<&str> {
     let baseline = document.comparisons.first().map(|comparison| comparison.baseline.as_str());

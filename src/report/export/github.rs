@@ -2,8 +2,9 @@
 //! commands on standard output: `::error title=Budget failed::rss.loaded is 62.0 MiB …`.
 
 use super::inert::short;
-use super::markdown::{all_doubts, folded, page};
-use crate::record::{BudgetRecord, BudgetVerdict, Document, DoubtRecord, FindOutcome, TuneOutcome};
+use super::markdown::short_markdown;
+use crate::record::{BudgetRecord, BudgetVerdict, Document, FindOutcome, TuneOutcome};
+use crate::report::summary::doubts_of;
 use crate::report::summary::find::told;
 use crate::report::summary::tune_answer;
 
@@ -16,26 +17,16 @@ const ANNOTATIONS_MAX: usize = 10;
 
 /// The summary of a step: the verdict and the budgets are open, everything else can be opened.
 pub fn github_summary(document: &Document) -> String {
-    let page = page(document);
-    let mut out = format!("### Loadline\n\n{}\n", page.verdict);
-    for section in &page.sections {
-        out.push_str(&match section.may_fold {
-            true => folded(&section.title, &section.text),
-            false => format!("\n{section}"),
-        });
-    }
-    for (title, block) in &page.details {
-        out.push_str(&folded(title, block));
-    }
-    cut(out, SUMMARY_BYTES_MAX)
+    cut(short_markdown(document), SUMMARY_BYTES_MAX)
 }
 
-/// Whole lines as far as they fit, then a note; a part that was open is closed.
+/// Whole lines as far as they fit, then a note; parts that were open are closed.
 fn cut(text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text;
     }
-    let room = bytes_max.saturating_sub(CUT.len() + CLOSE.len());
+    // A part that is open may lie in another one.
+    let room = bytes_max.saturating_sub(CUT.len() + 2 * CLOSE.len());
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
         if out.len() + line.len() > room {
@@ -46,7 +37,7 @@ fn cut(text: String, bytes_max: usize) -> String {
     // Only lines of our own begin with these tags: foreign text stands behind other characters.
     let opened = out.lines().filter(|line| *line == "<details>").count();
     let closed = out.lines().filter(|line| *line == "</details>").count();
-    out.push_str(if opened > closed { CLOSE } else { "" });
+    out.push_str(&CLOSE.repeat(opened.saturating_sub(closed)));
     out.push_str(CUT);
     out
 }
@@ -84,24 +75,11 @@ pub fn github_annotations(document: &Document) -> String {
             TuneOutcome::GivenUp => warnings.insert(0, command("warning", "Tuning has no answer", &text)),
         }
     }
-    for (doubt, more) in one_of_each_kind(document) {
-        let others = if more > 0 { format!(" ({more} more like it)") } else { String::new() };
-        let what = format!("{}{others}. Next: {}", short(&doubt.text), short(&doubt.next));
+    for doubt in doubts_of(document) {
+        let what = format!("{}. Next: {}", short(&doubt.text), short(&doubt.next));
         warnings.push(command("warning", "Doubt", &what));
     }
     limited("error", errors) + &limited("warning", warnings) + &notices
-}
-
-/// The first doubt of each kind, and how many more there are of it: a noisy runner shows in every phase of every trial.
-fn one_of_each_kind(document: &Document) -> Vec<(&DoubtRecord, usize)> {
-    let mut found: Vec<(&DoubtRecord, usize)> = Vec::new();
-    for (doubt, _) in all_doubts(document) {
-        match found.iter_mut().find(|(known, _)| known.doubt.is_like(&doubt.doubt)) {
-            Some((_, more)) => *more += 1,
-            None => found.push((doubt, 0)),
-        }
-    }
-    found
 }
 
 fn words(of: &BudgetRecord) -> String {

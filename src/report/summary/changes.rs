@@ -1,7 +1,6 @@
 //! What to say of two accounts of one JVM: how long lies between them, what grew, and which parts of its owners did it.
 
 use super::account::{asked_for, which};
-use super::block::{Block, Summary, Table};
 use super::cells::{beginning, end, kib, mib, signed, sum};
 use super::details::Detail;
 use super::doubts::doubts;
@@ -9,6 +8,8 @@ use super::facts::jvm_text;
 use super::journey::between;
 use crate::owner::label;
 use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, PartChangeRecord};
+use crate::report::page::{Page, Part, Section, Topic};
+use crate::report::table::Table;
 use crate::units::{grouped, growth};
 
 /// Rows of each kind of part, and of one that was asked for.
@@ -19,32 +20,29 @@ const NAME_MAX: usize = 30;
 const NAME_COUNTED_MAX: usize = 25;
 
 /// What to say of what changed; only the parts asked for, or, where nothing was, the first of every kind.
-pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Summary {
+pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let (then, now) = (&document.then, &document.now);
-    let mut blocks = vec![
-        Block::Heading(format!("{}, weighed twice by loadline {}", which(now), document.loadline)),
-        Block::Facts(facts(document)),
-    ];
+    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
     if let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) {
         let (table, sentence) = between(before, after);
-        blocks.push(Block::Heading("in short".to_owned()));
-        blocks.push(Block::Text(sentence));
-        blocks.push(Block::Table(table));
+        sections.push(Section::new(Topic::Answer, "in short", [Part::Text(sentence), Part::Table(table)]));
     }
+    let mut blocks = Vec::new();
     let rows = if asked.is_empty() { ROWS_MAX } else { ROWS_ASKED_MAX };
     for same in document.parts.chunk_by(|one, other| one.kind == other.kind) {
         if asked.is_empty() || asked.iter().any(|detail| kind_of(*detail) == Some(same[0].kind.as_str())) {
-            blocks.push(Block::Table(parts(same, rows)));
+            blocks.push(Part::Table(parts(same, rows)));
         }
     }
     for detail in asked.iter().filter(|detail| !document.parts.iter().any(|part| kind_of(**detail) == Some(&part.kind)))
     {
         let (title, word) = title(kind_of(*detail).unwrap_or_default());
-        blocks.extend([Block::Heading(title), Block::Text(format!("No {word} changed."))]);
+        blocks.push(Part::under(title, [Part::Text(format!("No {word} changed."))]));
     }
     blocks.extend(asked_for(now));
-    blocks.extend(doubts(&all_doubts(document)));
-    Summary { blocks }
+    sections.push(Section::titled(Topic::Details, "parts of owners", blocks));
+    sections.push(doubts(&all_doubts(document)));
+    Page::new(format!("{}, weighed twice by loadline {}", which(now), document.loadline), sections)
 }
 
 /// The kind of part that a detail shows; `None` for mappings and flags, which are no parts of owners.

@@ -1,11 +1,12 @@
 //! How the account changes from mark to mark: a table, a picture, what grew, what came back, predictions checked.
 
-use super::block::{Bar, Bars, Block, Table};
 use super::cells::{NONE, mib, rounds_to_none, sum, weight_word};
 use super::own;
 use crate::comparison::told_bytes;
 use crate::owner::{Group, Owner, is_heap, label, place};
 use crate::record::{AccountRecord, Trial, WouldReturn};
+use crate::report::page::{Bar, Bars, Part};
+use crate::report::table::Table;
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, Growth};
 use std::borrow::Cow;
@@ -29,7 +30,7 @@ const GROWN: usize = 4;
 struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
 
 /// The table and the picture; nothing where no mark has an account.
-pub(super) fn journey(trial: &Trial) -> Vec<Block> {
+pub(super) fn journey(trial: &Trial) -> Vec<Part> {
     let journey = Journey::of(trial);
     if journey.0.is_empty() {
         return Vec::new();
@@ -37,7 +38,7 @@ pub(super) fn journey(trial: &Trial) -> Vec<Block> {
     let mut table = journey.table();
     table.notes.extend(journey.what_grew());
     table.notes.extend(predictions(trial));
-    vec![Block::Table(table), Block::Bars(journey.bars())]
+    vec![Part::Table(table), Part::Bars(journey.bars())]
 }
 
 /// Two accounts of one process: the table, what changed as its last column, and what grew in a sentence.

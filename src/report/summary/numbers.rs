@@ -1,12 +1,12 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
 use super::account::direct_text;
-use super::block::Table;
 use super::cells::{NONE, cells, kib, mib, signed, weight, weight_word};
 use super::journey::tells_growth;
 use super::{drivers, own};
 use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, Quantiles, Trial, Unit};
 use crate::report::quantity::Quantity;
+use crate::report::table::Table;
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, Growth, grouped, milliseconds};
 use std::collections::BTreeSet;

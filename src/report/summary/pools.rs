@@ -1,8 +1,8 @@
 //! Pools of threads over the marks of a trial: which of them worked and allocated, and how much.
 
-use super::block::Table;
 use super::cells::{NONE, beginning, kib, mib};
 use crate::record::{Mark, ThreadPoolRecord, Trial, pool_names};
+use crate::report::table::Table;
 use crate::units::grouped;
 use std::collections::BTreeMap;
 
@@ -126,7 +126,8 @@ mod tests {
         ];
         let table = of_trial(&Trial { marks, ..Trial::default() }).unwrap();
         assert_eq!(table.title, "Threads by pool, from warm to loaded");
-        let rows: Vec<String> = table.rows.iter().map(|row| row.join("|")).collect();
+        let rows: Vec<String> =
+            table.rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")).collect();
         let expected =
             ["exec-*|8|256|8.00|800.0", "main|1|32|0.00|0.0", "http-8080-*|2|64|0.25|-", "VM Thread|1|32|0.25|-"];
         assert_eq!(rows, expected);

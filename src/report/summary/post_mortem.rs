@@ -1,42 +1,39 @@
 //! What to say of a life that ended: who ended it, what it held, what grew, and what it would have needed.
 
-use super::block::{Block, Summary, Table};
 use super::cells::{NONE, mib, signed};
 use super::watch::{PARTS_NOTE, part_name, told, weighed};
 use crate::owner::{self, Owner};
 use crate::record::{DeathCause, EndKind, PostMortem, WatchChange, WatchPart};
+use crate::report::chart::last_hours;
+use crate::report::page::{Page, Part, Section, Topic};
+use crate::report::table::Table;
 use crate::units::{Bytes, roughly, several, utc};
 
 /// What malloc kept for nothing is told from this part of the limit on.
 const RETAINED_PART: u64 = 20;
 
 /// What to say of it.
-pub fn summarize_post_mortem(of: &PostMortem) -> Summary {
-    let mut blocks = vec![
-        Block::Heading(format!("{}, as loadline {} saw it end", of.name, of.loadline)),
-        Block::Text(answer(of)),
-        Block::Facts(facts(of)),
-    ];
-    if of.course.parts.is_empty() {
+pub fn summarize_post_mortem(of: &PostMortem) -> Page {
+    let held = if of.course.parts.is_empty() {
         let owners = of.owners.iter().map(|owner| vec![owner.name.clone(), mib(Some(owner.bytes))]);
-        blocks.push(Block::Table(Table::new("what it held last, MiB", ["owner", "held"], owners)));
+        Table::new("what it held last, MiB", ["owner", "held"], owners)
     } else {
-        blocks.push(Block::Table(parts(of)));
-    }
-    blocks.extend(of.account.iter().flat_map(|account| weighed(account, 0, "before the end")));
-    if !of.by_account.is_empty() {
-        blocks.push(Block::Table(by_account(of)));
-    }
-    if !of.accounts.is_empty() {
-        let lines = of.accounts.clone();
-        blocks.push(Block::Literal { title: "accounts that were taken of it".to_owned(), lines });
-    }
-    if of.spoilt > 0 {
-        let spoilt = several(of.spoilt, "record");
-        let what = format!("{spoilt} of its history were cut or spoilt, and are not counted");
-        blocks.push(Block::Doubts(vec![(what, String::new())]));
-    }
-    Summary { blocks }
+        parts(of)
+    };
+    let mut memory = vec![Part::Table(held)];
+    memory.extend(of.account.iter().flat_map(|account| weighed(account, 0, "before the end")));
+    memory.extend((!of.by_account.is_empty()).then(|| Part::Table(by_account(of))));
+    let lines = of.accounts.clone();
+    let accounts = Part::Literal { title: "accounts that were taken of it".to_owned(), lines };
+    let spoilt = format!("{} of its history were cut or spoilt, and are not counted", several(of.spoilt, "record"));
+    let sections = [
+        Section::new(Topic::Answer, "", [Part::Text(answer(of)), Part::Facts(facts(of))]),
+        Section::titled(Topic::Course, "its last hours", last_hours(of).map(Part::figure)),
+        Section::titled(Topic::Memory, "memory", memory),
+        Section::titled(Topic::Details, "accounts", (!of.accounts.is_empty()).then_some(accounts)),
+        Section::new(Topic::Doubts, "", (of.spoilt > 0).then(|| Part::Doubts(vec![(spoilt, String::new())]))),
+    ];
+    Page::new(format!("{}, as loadline {} saw it end", of.name, of.loadline), sections)
 }
 
 /// What each part held at the end, and how it changed over each time known.
