@@ -39,7 +39,7 @@ pub use account::summarize_account;
 pub(super) use cells::mib;
 pub use changes::summarize_changes;
 pub use details::Detail;
-pub(super) use doubts::of_document as doubts_of;
+pub(super) use doubts::by_kind as doubts_by_kind;
 pub(super) use facts::DIFFERING;
 pub use fleet::{summarize_fleet, unanswered};
 pub(super) use history::page_of_history;

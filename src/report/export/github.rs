@@ -4,7 +4,7 @@
 use super::inert::short;
 use super::markdown::short_markdown;
 use crate::record::{BudgetRecord, BudgetVerdict, Document, FindOutcome, TuneOutcome};
-use crate::report::summary::doubts_of;
+use crate::report::summary::doubts_by_kind;
 use crate::report::summary::find::told;
 use crate::report::summary::tune_answer;
 
@@ -75,8 +75,9 @@ pub fn github_annotations(document: &Document) -> String {
             TuneOutcome::GivenUp => warnings.insert(0, command("warning", "Tuning has no answer", &text)),
         }
     }
-    for doubt in doubts_of(document) {
-        let what = format!("{}. Next: {}", short(&doubt.text), short(&doubt.next));
+    for (doubt, more) in doubts_by_kind(document) {
+        let others = if more > 0 { format!(" ({more} more like it)") } else { String::new() };
+        let what = format!("{}{others}. Next: {}", short(&doubt.text), short(&doubt.next));
         warnings.push(command("warning", "Doubt", &what));
     }
     limited("error", errors) + &limited("warning", warnings) + &notices
@@ -115,14 +116,15 @@ mod tests {
     use super::super::{consumers, samples};
     use super::*;
     use crate::doubt::{Doubt, MemoryPool};
-    use crate::record::DoubtRecord;
+    use crate::record::{ComparisonRecord, DoubtRecord};
     use crate::report::{find_sample, tune_sample};
 
     #[test]
     fn a_step_shows_what_to_act_on() {
         insta::assert_snapshot!(github_annotations(&samples::compared()));
         let summary = github_summary(&samples::compared());
-        assert!(summary.starts_with("### Loadline\n\n**1 of 3 budgets failed, 1 undecided.**"), "{summary}");
+        assert!(summary.starts_with("### tiny-http, weighed by loadline "), "{summary}");
+        assert!(summary.split("####").next().unwrap().contains("- **budget "), "{summary}");
         assert!(summary.contains("<summary>Conditions</summary>"));
         assert!(summary.lines().all(|line| !line.starts_with("# ") && !line.starts_with("## ")));
         assert_eq!(summary.matches("<details>").count(), summary.matches("</details>").count());
@@ -197,8 +199,8 @@ mod tests {
     #[test]
     fn a_summary_is_cut_at_a_line_and_closed() {
         let mut document = samples::compared();
-        let metric = document.metrics[0].clone();
-        document.metrics.extend(std::iter::repeat_n(metric, 40_000));
+        let row = ComparisonRecord { primary: false, ..document.comparisons[0].clone() };
+        document.comparisons.extend(std::iter::repeat_n(row, 20_000));
         let text = github_summary(&document);
         assert!(text.len() <= SUMMARY_BYTES_MAX, "{}", text.len());
         assert!(text.len() > SUMMARY_BYTES_MAX - 1_000);

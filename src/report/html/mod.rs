@@ -1,6 +1,6 @@
-//! A page as one file of HTML that is complete in itself: a readable template, a style sheet, charts drawn beforehand, a
-//! small script where they are zoomed. A policy inside forbids it to load or to run anything else, whatever foreign text
-//! it shows.
+//! A page as one file of HTML that is complete in itself: a readable template, a style sheet, charts drawn beforehand,
+//! a small script where they are zoomed. A policy inside forbids it to load or to run anything else, whatever foreign
+//! text it shows.
 //!
 //! The template is filled by names, without a crate for templates: nearly all of the page is tables and charts made in
 //! loops, and `Markup`, which the charts need anyway, escapes by type.
@@ -161,7 +161,7 @@ mod tests {
         for piece in ["MALLOC_ARENA_MAX=1", "change request", "JDK-8380060"] {
             assert!(text.contains(piece), "{piece}");
         }
-        assert_eq!(text.matches("role=\"img\"").count(), 2);
+        assert!(text.matches("role=\"img\"").count() >= 2);
         for (outcome, document) in tune_sample::endings() {
             let text = html(&document, &[], &[]);
             assert_eq!(text.contains("docker"), outcome == crate::record::TuneOutcome::Proved, "{outcome:?}");

@@ -22,8 +22,14 @@ pub(super) fn section_of(document: &Document) -> Section {
     section(own.chain(others).collect())
 }
 
+/// The first doubt of each kind, and how many more there are of it.
+pub(in crate::report) fn by_kind(document: &Document) -> Vec<(DoubtRecord, usize)> {
+    let all = (0..).zip(of_document(document));
+    merged(all).into_iter().map(|(doubt, alike)| (doubt, alike.len() - 1)).collect()
+}
+
 /// The doubts of a document, each once: those of the whole, then those of its trials.
-pub(in crate::report) fn of_document(document: &Document) -> Vec<DoubtRecord> {
+fn of_document(document: &Document) -> Vec<DoubtRecord> {
     // Trials that are not shown as a comparison are not too few for one.
     let compares = document.comparisons.iter().any(|row| row.blocks > 1);
     let shown =

@@ -11,6 +11,7 @@ use super::escape::{code, sentence};
 use super::print::printed;
 use crate::record::{BudgetVerdict, DifferenceVerdict, Document, FindOutcome, TuneOutcome};
 use crate::report::page::{Depth, Page, Part, Section, Topic};
+use crate::report::summary::tune_answer::told_each;
 use crate::report::summary::{DIFFERING, is_of_baseline_archive, summarize};
 use crate::report::table::{Cell, Table};
 use crate::report::words::{Standing, name_of, pairs};
@@ -89,7 +90,10 @@ fn change(document: &Document) -> Change {
 
 /// The first line, for a reader who stops there: the verdicts of the page that are of a change, or of an answer.
 fn top(document: &Document, page: &Page) -> String {
-    let answers = document.find.is_some() || document.tune.is_some();
+    if let Some(tune) = &document.tune {
+        return told_each(tune).iter().map(|text| sentence(text)).collect::<Vec<_>>().join(" ");
+    }
+    let answers = document.find.is_some();
     let changes = |standing| matches!(standing, Standing::Fail | Standing::Worse | Standing::Better);
     let mut said: Vec<String> = page
         .verdicts()
