@@ -56,8 +56,8 @@ unset JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS
 loadline=${LOADLINE:-}
 target=${CARGO_TARGET_DIR:-$root/target}
 if [[ -z $loadline ]]; then
-    (cd "$root" && cargo build --quiet --release --bin loadline)
-    loadline=$target/release/loadline
+    (cd "$root" && cargo build --quiet --profile dist --bin loadline)
+    loadline=$target/dist/loadline
 fi
 [[ $jar ]] || jar=$root/java/compiled/demo.jar
 

@@ -23,8 +23,8 @@ while (($#)); do
 done
 asked() { ((${#wanted[@]} == 0)) || [[ " ${wanted[*]} " == *" $1 "* ]]; }
 command -v mvn >/dev/null || { echo 'error: no mvn found' >&2 && exit 4; }
-loadline=${LOADLINE:-$root/target/release/loadline}
-[[ -x $loadline ]] || (cd "$root" && cargo build --quiet --release --bin loadline)
+loadline=${LOADLINE:-$root/target/dist/loadline}
+[[ -x $loadline ]] || (cd "$root" && cargo build --quiet --profile dist --bin loadline)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 printf 'machine: %s cores, Linux %s\ncommand: %s\n' "$(nproc)" "$(uname -r)" "$typed"

@@ -7,8 +7,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 comparisons=${1:-20}
 blocks=${2:-5}
-cargo build --release
-loadline=$PWD/target/release/loadline
+cargo build --profile dist
+loadline=$PWD/target/dist/loadline
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp java/compiled/demo.jar "$work"

@@ -8,8 +8,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seeds=${1:-10}
 shift || true
-[ -n "${LOADLINE:-}" ] || cargo build --release
-loadline=${LOADLINE:-$PWD/target/release/loadline}
+[ -n "${LOADLINE:-}" ] || cargo build --profile dist
+loadline=${LOADLINE:-$PWD/target/dist/loadline}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/classes"

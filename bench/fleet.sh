@@ -6,8 +6,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 rounds=${1:-5}
-[ -n "${LOADLINE:-}" ] || cargo build --release
-loadline=${LOADLINE:-$PWD/target/release/loadline}
+[ -n "${LOADLINE:-}" ] || cargo build --profile dist
+loadline=${LOADLINE:-$PWD/target/dist/loadline}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 LOADLINE_FLEET=$work cargo bench --quiet --bench fleet >"$work/made" 2>&1 ||

@@ -10,7 +10,7 @@ Nothing else may run beside it.
 import json, os, re, shutil, signal, socket, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-LOADLINE = os.environ.get("LOADLINE", f"{HERE}/target/release/loadline")
+LOADLINE = os.environ.get("LOADLINE", f"{HERE}/target/dist/loadline")
 WORK = tempfile.mkdtemp()
 SECONDS = 30
 LIES = {"classes": "4000000", "netty": "1000000", "threads": "100000", "flags": "16384"}

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 threads=${1:-200}
-cargo build --release --example observe
+cargo build --profile dist --example observe
 # shellcheck source=bench/jdks.sh
 source bench/jdks.sh
 
@@ -18,6 +18,6 @@ for java in $(javas); do
         sleep 0.1
     done
     sleep 2
-    target/release/examples/observe tables "$jvm"
+    target/dist/examples/observe tables "$jvm"
     end_jvm
 done

@@ -37,8 +37,8 @@ needs() {
 build_loadline() {
     loadline=${LOADLINE:-}
     if [[ -z $loadline ]]; then
-        (cd "$root" && cargo build --quiet --release --bin loadline)
-        loadline=${CARGO_TARGET_DIR:-$root/target}/release/loadline
+        (cd "$root" && cargo build --quiet --profile dist --bin loadline)
+        loadline=${CARGO_TARGET_DIR:-$root/target}/dist/loadline
     fi
 }
 

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 repeats=${1:-3}
-cargo build --release --example observe --bin loadline
+cargo build --profile dist --example observe --bin loadline
 demo=java/compiled/demo.jar
 # shellcheck source=bench/jdks.sh
 source bench/jdks.sh
@@ -17,7 +17,7 @@ for java in $(javas); do
         port=$((20000 + RANDOM % 10000))
         start_jvm "$java" -Xms64m -Xmx64m -XX:+UseSerialGC -jar "$demo" "$port"
         sleep 5
-        target/release/examples/observe added "$jvm"
+        target/dist/examples/observe added "$jvm"
         end_jvm
     done
 done

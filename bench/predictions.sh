@@ -40,8 +40,8 @@ done
 for tool in jq mvn; do
     command -v "$tool" >/dev/null || { echo "error: no $tool found" >&2 && exit 4; }
 done
-loadline=${LOADLINE:-$root/target/release/loadline}
-[[ -x $loadline ]] || (cd "$root" && cargo build --quiet --release --bin loadline)
+loadline=${LOADLINE:-$root/target/dist/loadline}
+[[ -x $loadline ]] || (cd "$root" && cargo build --quiet --profile dist --bin loadline)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 documents=${keep:-$work}

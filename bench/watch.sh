@@ -8,8 +8,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 jvms=${1:-50} seconds=${2:-300} lives=${3:-100}
-[ -n "${LOADLINE:-}" ] || cargo build --release
-loadline=${LOADLINE:-$PWD/target/release/loadline}
+[ -n "${LOADLINE:-}" ] || cargo build --profile dist
+loadline=${LOADLINE:-$PWD/target/dist/loadline}
 work=$(mktemp -d)
 pids=() watch=
 stop() { for pid in "${pids[@]}" $watch; do kill "$pid" 2>/dev/null || true; done; rm -rf "$work"; }

@@ -33,8 +33,8 @@ pub(super) struct Watch {
     /// What all of it may take: the oldest lives that ended are removed
     #[arg(long, value_name = "SIZE", default_value = "256m")]
     pub(super) keep: Bytes,
-    /// When a JVM is weighed, which holds its threads for some milliseconds: `never`, `on-growth`, `at:75%`,
-    /// `every:6h`; may be repeated [default: at:66%, at:75% and at:90% of its limit]
+    /// When a JVM is weighed, which holds its threads for milliseconds, and for a tenth of a second with 1,000 of them:
+    /// `never`, `on-growth`, `at:75%`, `every:6h`; may be repeated [default: at:66%, at:75% and at:90% of its limit]
     #[arg(long, value_name = "WHEN")]
     pub(super) account: Vec<Weighings>,
     /// Ask each JVM once in its life, by its attach socket, what no outside can tell: Native Memory Tracking where it

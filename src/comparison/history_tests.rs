@@ -9,8 +9,17 @@ use loadline_stats::random::Random;
 const SLOW: bool = cfg!(debug_assertions);
 /// Histories of each kind in which nothing happened; these are quickly judged.
 const STILL: u64 = if SLOW { 200 } else { 2_000 };
-/// Histories of each kind in which something did.
-const MOVED: u64 = if SLOW { 12 } else { 500 };
+
+/// Histories of each kind in which something did: all of them where `LOADLINE_SIMULATIONS=all` asks for that.
+fn moved() -> u64 {
+    let all = std::env::var("LOADLINE_SIMULATIONS").is_ok_and(|asked| asked == "all");
+    match (SLOW, all) {
+        (true, _) => 12,
+        (false, true) => 500,
+        (false, false) => 100,
+    }
+}
+
 /// Metrics that are followed together, as by default.
 const FAMILY: usize = 4;
 const LEVEL_MIB: f64 = 180.0;
@@ -85,7 +94,8 @@ fn a_history_in_which_nothing_happened_says_so() {
 /// Shares of histories in which one change and nothing else is told, in the right place and next to it.
 fn found(kind: Kind, by_mib: f64, at: usize) -> (f64, f64) {
     let (mut right, mut near) = (0, 0);
-    for seed in 0..MOVED {
+    let histories = moved();
+    for seed in 0..histories {
         let moves = told(&history(kind, 90_000 + seed, &|commit| if commit >= at { by_mib } else { 0.0 }), FAMILY);
         let [shift] = moves.shifts.as_slice() else { continue };
         let sound = shift.ends.0 < shift.difference && shift.difference < shift.ends.1;
@@ -93,7 +103,7 @@ fn found(kind: Kind, by_mib: f64, at: usize) -> (f64, f64) {
         right += u32::from(shift.at == at && moves.trends.is_empty());
         near += u32::from(shift.at.abs_diff(at) <= 1 && moves.trends.is_empty());
     }
-    let share = |count: u32| f64::from(count) / MOVED as f64;
+    let share = |count: u32| f64::from(count) / histories as f64;
     println!(
         "{kind:?}, {by_mib} MiB at {at}: {:.1} % there, {:.1} % within one commit",
         share(right) * 1e2,
@@ -127,7 +137,8 @@ fn a_change_is_found_and_in_its_place() {
 fn slow_growth_is_told_as_growth() {
     let (mut trend, mut shifts) = (0, 0);
     let mut by = Vec::new();
-    for seed in 0..MOVED {
+    let count = moved() as u32;
+    for seed in 0..u64::from(count) {
         let moves = told(&history(USUAL, 50_000 + seed, &|commit| 0.3 * commit as f64), FAMILY);
         match moves.trends.as_slice() {
             [one] => {
@@ -138,9 +149,8 @@ fn slow_growth_is_told_as_growth() {
             _ => shifts += u32::from(!moves.shifts.is_empty()),
         }
     }
-    let count = MOVED as u32;
     println!("of {count} slow growths {trend} a trend, {shifts} steps, median {:?} MiB", numbers::median(&by));
-    let most = if SLOW { 1 } else { MOVED as u32 / 100 };
+    let most = if SLOW { 1 } else { count / 100 };
     assert!(trend + shifts + most >= count, "{trend} {shifts}");
     assert!(trend >= count / 2 && numbers::median(&by).is_some_and(|by| (by - 8.7).abs() < 1.5), "{trend} {by:?}");
 }

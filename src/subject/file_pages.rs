@@ -8,10 +8,9 @@ use crate::clock::Clock;
 use crate::error::plain;
 use crate::kernel::mapping::{self, Mapping};
 use rustix::fs::{Advice, fadvise, fstatfs};
-use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, IoSliceMut, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -27,7 +26,7 @@ pub(super) const FILES_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 16;
 /// File systems that have no other place for a page than memory (`linux/magic.h`): tmpfs, ramfs.
 const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
-/// The bytes that [`probe`] writes: more than one page, so that dropping is seen at both ends.
+/// The bytes that [`probe`] writes: more than one page.
 const PROBE_BYTES: usize = 256 << 10;
 /// Parts of a JDK that a JVM reads from. In JDK 8 they lie below `jre`.
 const READ_BY_JVM: [&str; 6] = ["bin/java", "lib", "conf", "release", "jre/bin/java", "jre/lib"];
@@ -237,33 +236,31 @@ pub fn probe(folder: &Path) -> Eviction {
 }
 
 fn probe_in(folder: &Path) -> io::Result<Eviction> {
-    let mut file = File::options().read(true).write(true).create_new(true).open(folder.join("pages"))?;
+    let path = folder.join("pages");
+    let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
     if lies_in_memory(&file) {
         return Ok(Eviction::Impossible("it lies in memory (tmpfs)".to_owned()));
     }
     file.write_all(&vec![1; PROBE_BYTES])?;
     file.sync_data()?;
-    let was_there = is_in_memory(&file);
     drop_pages(&file)?;
-    Ok(match (was_there, is_in_memory(&file)) {
-        (Some(true), Some(false)) => Eviction::Seen,
-        // A disk as fast as memory has them back before the kernel says that they are gone.
+    Ok(match read_from_disk(&path) {
+        Some(bytes) if bytes >= PROBE_BYTES as u64 => Eviction::Seen,
         _ => Eviction::NotSeen,
     })
 }
 
-/// Whether the last and the first page of a probe are both in memory: a read that may not wait finds them there only.
-/// `None` where the file system does not know such reads. The kernel may begin to read what was not there.
-fn is_in_memory(file: &File) -> Option<bool> {
-    let mut all = true;
-    for offset in [PROBE_BYTES as u64 - 1, 0] {
-        match preadv2(file, &mut [IoSliceMut::new(&mut [0])], offset, ReadWriteFlags::NOWAIT) {
-            Ok(_) => {}
-            Err(Errno::AGAIN) => all = false,
-            Err(_) => return None,
-        }
-    }
-    Some(all)
+/// The bytes that the disk must give while a file is read to its end, which are those that were not in memory. `None`
+/// where the kernel does not count them (`read_bytes` of `/proc/PID/io`, man proc_pid_io), or the file is not read.
+fn read_from_disk(path: &Path) -> Option<u64> {
+    let given = || {
+        let counters = fs::read_to_string("/proc/thread-self/io").ok()?;
+        counters.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse::<u64>().ok())
+    };
+    let before = given()?;
+    let read = read_one(path, &mut vec![0; READ_BYTES]);
+    let after = given()?;
+    (read > 0).then_some(after.saturating_sub(before))
 }
 
 #[cfg(test)]
@@ -293,16 +290,16 @@ mod tests {
     fn what_was_just_written_is_dropped_and_read_in_again() {
         let Some(folder) = on_disk() else { return };
         let files = [written(folder.path(), "a", PROBE_BYTES), written(folder.path(), "b", 10)];
-        let a = File::open(&files[0]).unwrap();
-        let Some(true) = is_in_memory(&a) else {
-            return skip("LOADLINE_LIMITS", "the kernel does not tell what is in memory");
+        let all = PROBE_BYTES as u64;
+        let Some(given) = read_from_disk(&files[0]) else {
+            return skip("LOADLINE_LIMITS", "the kernel does not count what disks give");
         };
-        let clock = Clock::start();
-        let evicted = evict(&files, clock);
-        assert_eq!(evicted, Evicted { files: 2, bytes: PROBE_BYTES as u64 + 10, refused: Vec::new() });
-        assert_ne!(is_in_memory(&a), Some(true));
-        assert_eq!(read_in(&files), PROBE_BYTES as u64 + 10);
-        assert_eq!(is_in_memory(&a), Some(true));
+        assert_eq!(given, 0, "what was just written is in memory");
+        assert_eq!(evict(&files, Clock::start()), Evicted { files: 2, bytes: all + 10, refused: Vec::new() });
+        assert!(read_from_disk(&files[0]).is_some_and(|given| given >= all));
+        assert_eq!(evict(&files, Clock::start()).refused, []);
+        assert_eq!(read_in(&files), all + 10);
+        assert_eq!(read_from_disk(&files[0]), Some(0), "what was read in is in memory");
     }
 
     #[test]

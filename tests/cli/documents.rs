@@ -23,7 +23,7 @@ fn fixed(message: &str) -> Vec<&str> {
 /// All of `src` without its tests, each string on one line.
 fn sources() -> String {
     let mut text = String::new();
-    let mut folders = vec![root().join("src")];
+    let mut folders = vec![root().join("src"), root().join("crates")];
     while let Some(folder) = folders.pop() {
         for path in entries(&folder) {
             match path.is_dir() {

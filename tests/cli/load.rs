@@ -292,7 +292,7 @@ fn what_is_typed_wrong_is_told_before_anything_is_sent() {
     check("--plan no-such", "cannot read the plan no-such");
     check("--csv no/such/file", "cannot create no/such/file");
     check("--csv a --hlog a", "two outputs would be written to a");
-    check("--rows-max 5", "of which none is given");
+    check("--rows-max 5", "bounds `--rows`, which is not given");
     assert_eq!(server.requests(), 0);
 }
 

@@ -106,7 +106,10 @@ fn a_server_without_direct_memory_is_weighed_although_no_answer_is_correct() {
         let call = Call::weigh()
             .of_jdk(release)
             .with("--ready tcp")
-            .with("--timeout 1s")
+            // The JVM tries for half a second before it gives up, and two threads of the subject do so at once.
+            .with("--connections 2")
+            .with("--timeout 60s")
+            .with("--warmup 8")
             .with("--jvm -XX:MaxDirectMemorySize=18m");
         let ran = call.subject("DirectExhausted", "{port}").run().expect(3);
         let shown = &ran.stdout;

@@ -4,13 +4,16 @@ use crate::invocation::{Call, doubts, mark_names, newest, phase, releases};
 use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Outcome};
 
+/// Of a subject that never gets ready: long enough for its JVM to start on a busy machine.
+const JVM_STARTS_WITHIN: &str = "--ready-within 8s";
+
 #[test]
 fn never_ready_is_told_with_what_was_seen() {
     for release in releases() {
-        let call = Call::on(release).with("--ready-within 1500ms").subject("NeverReady", "{port}");
+        let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("NeverReady", "{port}");
         let ran = call.run().expect(3).says(&[
             "error: the subject did not answer on http://127.0.0.1:",
-            "within 1.5 s",
+            "within 8 s",
             "connection refused",
             "it runs, with a JVM as pid ",
             "it listens on no port",
@@ -39,7 +42,7 @@ fn who_accepts_but_never_answers_is_told() {
         assert_eq!((warmup.ok, warmup.failed.timeout), (0, warmup.requests), "{warmup:?}");
         assert_eq!(mark_names(&trial), ["start", "loaded", "collected"]);
 
-        let call = Call::on(release).with("--ready-within 1500ms").subject("ReadyNoAnswer", "{port}");
+        let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("ReadyNoAnswer", "{port}");
         call.run().expect(3).says(&["did not answer on http://", "connected, but no answer"]);
     }
 }
@@ -47,7 +50,7 @@ fn who_accepts_but_never_answers_is_told() {
 #[test]
 fn garbage_is_not_taken_for_http() {
     for release in newest() {
-        let call = Call::on(release).with("--ready-within 1500ms").subject("SpeaksGarbage", "{port}");
+        let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("SpeaksGarbage", "{port}");
         call.run().expect(3).says(&["did not answer on http://", "not HTTP: `s\\xd5"]);
 
         let call = Call::on(release).with("--ready tcp").subject("SpeaksGarbage", "{port}");
@@ -61,7 +64,7 @@ fn garbage_is_not_taken_for_http() {
 #[test]
 fn a_wrong_status_is_not_ready_and_not_an_answer() {
     for release in newest() {
-        let call = Call::on(release).with("--ready-within 1500ms").subject("AnswersStatus", "{port} 500");
+        let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("AnswersStatus", "{port} 500");
         call.run().expect(3).says(&["did not answer on http://", "status 500"]);
 
         let call = Call::on(release).with("--ready tcp").subject("AnswersStatus", "{port} 404");
@@ -90,9 +93,9 @@ fn a_log_line_and_a_phase_marker_are_signs_too() {
         assert_eq!(mark_names(&ran.trial()), ["start", "loaded", "collected"]);
         assert!(ran.trial().ready_s.is_some());
 
-        let call = Call::on(release).with("--ready phase:redy").with("--ready-within 1s");
+        let call = Call::on(release).with("--ready phase:redy").with(JVM_STARTS_WITHIN);
         let ran = call.subject("PhaseMarker", "30000 {port}").run().expect(3);
-        ran.says(&["did not print the marker `loadline: phase=redy` within 1 s", "| loadline: phase=ready"]);
+        ran.says(&["did not print the marker `loadline: phase=redy` within 8 s", "| loadline: phase=ready"]);
     }
 }
 
@@ -100,7 +103,7 @@ fn a_log_line_and_a_phase_marker_are_signs_too() {
 fn another_port_than_the_one_asked_is_named() {
     for release in newest() {
         let other = loadline::subject::free_port("127.0.0.1").unwrap();
-        let call = Call::on(release).with("--ready-within 2s").subject("DemoServer", &format!("{other} {{port}}"));
+        let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("DemoServer", &format!("{other} {{port}}"));
         call.run().expect(3).says(&["connection refused", &format!("it listens on port {other}, not on ")]);
     }
 }

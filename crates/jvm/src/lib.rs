@@ -1,4 +1,4 @@
-//! Who owns each resident page of a running JVM, read from outside: without an agent, JMX or a restart.
+//! Gives each resident page of a running JVM an owner, from outside: without an agent, JMX or a restart.
 //!
 //! `kernel` parses what Linux writes, `observe` reads one source of truth per file, `account` adds sources up to
 //! owners, `owner` names them, and `accounting` reads a process in the order that costs it least. This crate must not

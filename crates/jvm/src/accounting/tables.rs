@@ -1,5 +1,5 @@
 //! What an account needs to know of a JVM, from HotSpot's own tables: nothing is asked of it, nothing is added to it.
-//! Where they cannot be read, `read_vm_state` asks the JVM.
+//! `read_vm_state` asks the JVM where its tables cannot be read.
 
 use super::allocation::Allocation;
 use crate::account::Said;

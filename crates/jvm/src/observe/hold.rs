@@ -1,4 +1,5 @@
-//! Holds every thread of a process still for some milliseconds (man 2 ptrace: `PTRACE_SEIZE`, `PTRACE_INTERRUPT`).
+//! Holds every thread of a process still for milliseconds, some 0.1 ms for each (man 2 ptrace: `PTRACE_SEIZE`,
+//! `PTRACE_INTERRUPT`).
 //!
 //! Not by SIGSTOP: that is told to the parent (a shell takes its terminal back), and a Loadline that is killed in
 //! between would leave the process stopped for good. A tracer that dies lets its threads go.
