@@ -107,6 +107,6 @@ impl From<Quantity> for Cell {
 #[cfg(test)]
 impl PartialEq<&str> for Cell {
     fn eq(&self, text: &&str) -> bool {
-        self.to_string() == *text
+        self.to_string().as_str() == *text
     }
 }
