@@ -35,7 +35,7 @@ fn of_pair(document: &Document, pair: &Pair<'_>) -> Vec<Part> {
     vec![Part::Text(held(&owners, moved, pair)), Part::Table(table(&owners, moved, pair, mark))]
 }
 
-/// `serial: rss.loaded +6.0 MiB (+5.2 … +6.9): metaspace +4.1 MiB, malloc retained +1.6 MiB.`
+/// `serial against g1: rss.loaded +6.0 MiB (+5.2 … +6.9): metaspace +4.1 MiB, malloc retained +1.6 MiB.`
 fn held(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>) -> String {
     let alike = |owner: &&&ComparisonRecord| is_sure(owner) && (owner.difference > 0.0) == (moved.difference > 0.0);
     let sure: Vec<&&ComparisonRecord> = owners.iter().filter(alike).collect();
@@ -50,7 +50,7 @@ fn held(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>)
         _ => {}
     }
     let estimate = Estimate::new(moved.unit, moved.difference, moved.low.zip(moved.high)).difference();
-    format!("{}: {} {estimate}: {}.", pair.candidate, moved.metric, said.join(", "))
+    format!("{} against {}: {} {estimate}: {}.", pair.candidate, pair.baseline, moved.metric, said.join(", "))
 }
 
 /// Each owner at a mark, on both sides, the largest difference first.

@@ -95,18 +95,15 @@ fn top(document: &Document, page: &Page) -> String {
     }
     let answers = document.find.is_some();
     let changes = |standing| matches!(standing, Standing::Fail | Standing::Worse | Standing::Better);
-    let mut said: Vec<String> = page
-        .verdicts()
-        .filter(|of| answers || changes(of.standing))
-        .map(|of| ended(sentence(&of.sentence())))
-        .collect();
+    let judged = page.verdicts().filter(|of| answers || changes(of.standing));
+    let mut said: Vec<String> = judged.map(|of| ended(sentence(&of.sentence()))).collect();
+    if said.is_empty() {
+        return self::unchanged(document);
+    }
     let more = said.len().saturating_sub(VERDICTS_MAX) as u64;
     said.truncate(VERDICTS_MAX);
     said.extend((more > 0).then(|| format!("And {} more.", several(more, "verdict"))));
-    if !said.is_empty() {
-        said.extend(held(page));
-    }
-    if said.is_empty() { self::unchanged(document) } else { said.join(" ") }
+    held(page).into_iter().chain(said).collect::<Vec<_>>().join(" ")
 }
 
 /// The owners that hold the first difference in memory.

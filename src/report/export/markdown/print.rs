@@ -1,7 +1,7 @@
 //! The printer of a page as Markdown. Foreign text stands in code spans or as character references, so that no renderer
 //! takes it for markup.
 
-use super::escape::{code, prose, sentence};
+use super::escape::{code, prose, sentence, within};
 use crate::report::page::{Fold, Page, Part, Section, Verdict};
 use crate::report::table::{Cell, Table};
 use crate::report::words::Standing;
@@ -111,7 +111,7 @@ fn written(cell: &Cell, is_number: bool) -> String {
         Cell::Quantity(_) | Cell::Interval(_) => text,
         Cell::Verdict(Standing::Fail | Standing::Worse, word) => format!("**{}**", prose(word)),
         Cell::Verdict(_, word) => prose(word),
-        Cell::Text(_) if is_number => prose(&text),
+        Cell::Text(_) if is_number => within(&text),
         Cell::Text(_) if text.len() > 1 && !text.contains(' ') && !text.chars().all(char::is_alphabetic) => code(&text),
         Cell::Text(_) => sentence(&text),
     }
