@@ -190,5 +190,6 @@ fn the_guardian_is_small() {
     let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().to_owned();
     assert_eq!((value("Name:"), value("Threads:")), ("ll-guardian".to_owned(), "1".to_owned()));
     let anonymous_kib: u64 = value("RssAnon:").trim_end_matches(" kB").parse().unwrap();
-    assert!(anonymous_kib < 1024, "{status}");
+    // Most of it are pointers that the loader sets, of which a program that is not optimised has twice as many.
+    assert!(anonymous_kib < 2048, "{status}");
 }
