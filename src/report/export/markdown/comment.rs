@@ -103,7 +103,10 @@ fn top(document: &Document, page: &Page) -> String {
     let more = said.len().saturating_sub(VERDICTS_MAX) as u64;
     said.truncate(VERDICTS_MAX);
     said.extend((more > 0).then(|| format!("And {} more.", several(more, "verdict"))));
-    held(page).into_iter().chain(said).collect::<Vec<_>>().join(" ")
+    // A trial that failed comes before all numbers.
+    let failed = document.trials.iter().any(|trial| trial.is_failed());
+    said.splice(if failed { said.len()..said.len() } else { 0..0 }, held(page));
+    said.join(" ")
 }
 
 /// The owners that hold the first difference in memory.

@@ -111,7 +111,7 @@ fn written(cell: &Cell, is_number: bool) -> String {
         Cell::Quantity(_) | Cell::Interval(_) => text,
         Cell::Verdict(Standing::Fail | Standing::Worse, word) => format!("**{}**", prose(word)),
         Cell::Verdict(_, word) => prose(word),
-        Cell::Text(_) if is_number => within(&text),
+        Cell::Text(_) if is_number || text == "-" => within(&text),
         Cell::Text(_) if text.len() > 1 && !text.contains(' ') && !text.chars().all(char::is_alphabetic) => code(&text),
         Cell::Text(_) => sentence(&text),
     }
