@@ -4,7 +4,7 @@ use crate::invocation::{Call, doubts, mark_names, newest, phase, releases};
 use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Outcome};
 
-/// Of a subject that never gets ready: long enough for its JVM to start on a busy machine.
+/// The patience with a subject that never gets ready: its JVM starts within it on a busy machine, too.
 const JVM_STARTS_WITHIN: &str = "--ready-within 8s";
 
 #[test]
