@@ -44,13 +44,18 @@ fn a_change_is_weighed_summarised_and_commented_on() {
     let state = api.state();
     assert_eq!(state.written(), ["POST /repos/o/r/issues/7/comments"]);
     let text = &state.comments[0].1;
-    assert!(
-        text.starts_with(&format!(
-            "{MARKER}\n<!-- loadline-verdict: broken -->\nthis/app against main/app: rss.loaded +25."
-        )),
-        "{text}"
-    );
-    assert!(text.contains("is broken by this/app") && text.contains("| owner | before | after |"), "{text}");
+    // The budget first, then the change, then who holds it.
+    let begin =
+        format!("{MARKER}\n<!-- loadline-verdict: broken -->\nbudget rss.loaded&#60;=1MiB is broken by this/app: ");
+    assert!(text.starts_with(&begin), "{text}");
+    let places = [
+        " this/app against main/app: worse in rss.loaded",
+        " this/app against main/app: rss.loaded +25.",
+        "\n#### Memory\n",
+        "| owner | before | after |",
+    ]
+    .map(|said| text.find(said).unwrap_or_else(|| panic!("{said}: {text}")));
+    assert!(places.is_sorted(), "{places:?}: {text}");
     assert!(text.ends_with("(https://github.com/o/r/actions/runs/42)\n"), "{text}");
     assert!(state.asked.iter().all(|(_, token)| token == "authorization: Bearer ghs_secret"));
 }

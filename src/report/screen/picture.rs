@@ -231,7 +231,7 @@ fn detail(scene: &Scene<'_>, jvm: &WatchedJvm, columns: usize, room: usize) -> (
         lines.extend(rendered(vec![Part::Table(table)], columns).into_iter().skip(1));
         lines.push(String::new());
     }
-    lines.extend(rendered(jvm_in_full(jvm, columns, scene.glyphs.all()), columns));
+    lines.extend(rendered(jvm_in_full(jvm, columns, scene.glyphs.all()).map(Part::Section).into(), columns));
     let own = lately(scene, LATELY);
     if alone && !own.is_empty() {
         lines.push(String::new());

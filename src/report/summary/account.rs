@@ -29,8 +29,8 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Page {
     let mut parts = Vec::new();
     match mark.account.as_ref().filter(|account| !account.owners.is_empty()) {
         Some(account) => {
-            let short = [Part::Text(answer(account)), Part::Table(owners(account))];
-            sections.push(Section::new(Topic::Answer, "in short", short));
+            sections.push(Section::new(Topic::Answer, "in short", [Part::Text(answer(account))]));
+            sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
             let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
             sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
             sections.push(findings::section(&document.findings));

@@ -25,7 +25,8 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
     if let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) {
         let (table, sentence) = between(before, after);
-        sections.push(Section::new(Topic::Answer, "in short", [Part::Text(sentence), Part::Table(table)]));
+        sections.push(Section::new(Topic::Answer, "in short", [Part::Text(sentence)]));
+        sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(table)]));
     }
     let mut blocks = Vec::new();
     let rows = if asked.is_empty() { ROWS_MAX } else { ROWS_ASKED_MAX };

@@ -43,16 +43,20 @@ fn page(document: &HistoryDocument, rows: usize, pictures_max: usize) -> Page {
     let mut drawn = 0;
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
     for (number, series) in document.series.iter().take(SERIES_MAX).enumerate() {
-        let mut parts: Vec<Part> = sentences(series).into_iter().map(Part::Text).collect();
+        let told = sentences(series).into_iter().chain(series.refused.clone());
+        sections.push(Section::new(Topic::Answer, title(series), told.map(Part::Text)));
+        let mut points = Vec::new();
         for (at, metric) in series.metrics.iter().enumerate() {
             let table = table(series, metric, rows);
             let name = format!("history-{number}-{at}");
             let picture = (drawn < pictures_max).then(|| of_metric(series, metric, &name, table.clone())).flatten();
             drawn += usize::from(picture.is_some());
-            parts.push(picture.map_or(Part::Table(table), Part::figure));
+            points.push(picture.map_or(Part::Table(table), Part::figure));
         }
-        parts.extend(series.refused.iter().map(|why| Part::Text(why.clone())));
-        sections.push(Section::new(Topic::Answer, title(series), parts));
+        sections.push(match document.series.len() {
+            1 => Section::titled(Topic::Course, "point by point", points),
+            _ => Section::new(Topic::Course, format!("{}, point by point", title(series)), points),
+        });
     }
     let more = document.series.len().saturating_sub(SERIES_MAX) as u64;
     let more = (more > 0).then(|| Part::Text(format!("{more} more configurations are in the document (`--json`).")));

@@ -25,8 +25,8 @@ pub fn summarize_accounts(document: &AccountsDocument) -> Page {
     let machine = vec![("machine".to_owned(), host_text(&document.machine))];
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(machine)])];
     if !rows.is_empty() {
-        let tables = [sizes(document, &rows), groups(&rows)].map(Part::Table);
-        sections.push(Section::titled(Topic::Answer, "all JVMs", tables));
+        sections.push(Section::titled(Topic::Answer, "all JVMs", [Part::Table(sizes(document, &rows))]));
+        sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(groups(&rows))]));
     }
     let unread = unread(document);
     if rows.is_empty() && document.unread.is_empty() {

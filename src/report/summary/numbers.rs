@@ -240,7 +240,7 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
     let names: BTreeSet<&str> = trials.iter().map(|trial| trial.configuration.as_str()).collect();
     notes.extend((names.len() == trials.len()).then(|| ONE_EACH.to_owned()));
     if doubts > 0 {
-        notes.push(format!("{doubts} of {} trials carry doubts (above).", trials.len()));
+        notes.push(format!("{doubts} of {} trials carry doubts (below).", trials.len()));
     }
     Table::new(format!("side by side, {word} in MiB, times in ms"), head, trials.iter().map(row)).noted(notes)
 }

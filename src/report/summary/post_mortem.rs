@@ -1,7 +1,7 @@
 //! What to say of a life that ended: who ended it, what it held, what grew, and what it would have needed.
 
 use super::cells::{NONE, mib, signed};
-use super::watch::{PARTS_NOTE, part_name, told, weighed};
+use super::watch::{PARTS_NOTE, by_owner, part_name, told, weighed};
 use crate::owner::{self, Owner};
 use crate::record::{DeathCause, EndKind, PostMortem, WatchChange, WatchPart};
 use crate::report::chart::last_hours;
@@ -14,12 +14,7 @@ const RETAINED_PART: u64 = 20;
 
 /// What to say of it.
 pub fn summarize_post_mortem(of: &PostMortem) -> Page {
-    let held = if of.course.parts.is_empty() {
-        let owners = of.owners.iter().map(|owner| vec![owner.name.clone(), mib(Some(owner.bytes))]);
-        Table::new("what it held last, MiB", ["owner", "held"], owners)
-    } else {
-        parts(of)
-    };
+    let held = if of.course.parts.is_empty() { by_owner("what it held last, MiB", &of.owners) } else { parts(of) };
     let mut memory = vec![Part::Table(held)];
     memory.extend(of.account.iter().flat_map(|account| weighed(account, 0, "before the end")));
     memory.extend((!of.by_account.is_empty()).then(|| Part::Table(by_account(of))));

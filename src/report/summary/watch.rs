@@ -2,7 +2,9 @@
 
 use super::cells::{NONE, end, mib, signed};
 use crate::owner;
-use crate::record::{GrowthRecord, GrowthWord, WatchAccount, WatchCourse, WatchDocument, WatchPart, WatchedJvm};
+use crate::record::{
+    GrowthRecord, GrowthWord, WatchAccount, WatchCourse, WatchDocument, WatchOwner, WatchPart, WatchedJvm,
+};
 use crate::report::page::{Page, Part, Section, Topic};
 use crate::report::table::Table;
 use crate::report::width::{filled, width as wide};
@@ -17,14 +19,14 @@ const SPARKS_MIN: usize = 8;
 
 /// What to say of all of them: a line each; of one alone, all that is known.
 pub fn summarize_watch(document: &WatchDocument) -> Page {
-    let mut blocks = Vec::new();
-    match document.jvms.as_slice() {
-        [] => blocks.push(Part::Text(nobody(document).to_owned())),
-        [one] => blocks.extend(in_full(one, WIDTH, "")),
-        several => blocks.push(Part::Table(lines(&several.iter().collect::<Vec<_>>(), WIDTH))),
-    }
-    blocks.extend(hidden(document).map(Part::Text));
-    Page::new(heading(document), [Section::new(Topic::Answer, "", blocks)])
+    let answer = |part| vec![Section::new(Topic::Answer, "", [part])];
+    let mut sections = match document.jvms.as_slice() {
+        [] => answer(Part::Text(nobody(document).to_owned())),
+        [one] => in_full(one, WIDTH, "").into(),
+        several => answer(Part::Table(lines(&several.iter().collect::<Vec<_>>(), WIDTH))),
+    };
+    sections.push(Section::new(Topic::Doubts, "", hidden(document).map(Part::Text)));
+    Page::new(heading(document), sections)
 }
 
 /// Why there is no line at all.
@@ -170,30 +172,30 @@ pub(in crate::report) fn holds(jvm: &WatchedJvm) -> String {
 
 /// One JVM, all that is known, within so many columns; `glyphs` draw its course, from the least to the most, and none
 /// of them no course.
-pub(in crate::report) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> Vec<Part> {
+pub(in crate::report) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> [Section; 3] {
     let [first, then] = facts(jvm);
-    let mut blocks = vec![Part::Facts(first)];
-    match &jvm.course {
-        Some(course) if !course.parts.is_empty() => blocks.push(Part::Table(parts(jvm, course, width, glyphs))),
-        _ => {
-            let owners = jvm.owners.iter().map(|owner| vec![owner.name.clone(), mib(Some(owner.bytes))]);
-            blocks.push(Part::Table(Table::new("by owner, as far as counters tell, MiB", ["owner", "held"], owners)));
-        }
-    }
-    blocks.push(Part::Facts(then));
+    let held = match &jvm.course {
+        Some(course) if !course.parts.is_empty() => parts(jvm, course, width, glyphs),
+        _ => by_owner("by owner, as far as counters tell, MiB", &jvm.owners),
+    };
+    let mut memory = vec![Part::Table(held), Part::Facts(then)];
     if let Some(account) = &jvm.account {
-        blocks.extend(weighed(account, width, "ago"));
-        blocks.push(Part::Facts(vec![("account".to_owned(), account.file.clone())]));
+        memory.extend(weighed(account, width, "ago"));
+        memory.push(Part::Facts(vec![("account".to_owned(), account.file.clone())]));
     }
-    if !jvm.unreadable.is_empty() || jvm.set_aside.is_some() {
-        let said = jvm
-            .unreadable
-            .iter()
-            .chain(&jvm.set_aside)
-            .map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid)));
-        blocks.push(Part::Doubts(said.collect()));
-    }
-    blocks
+    let unread = jvm.unreadable.iter().chain(&jvm.set_aside);
+    let unread: Vec<_> = unread.map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid))).collect();
+    [
+        Section::new(Topic::Answer, "", [Part::Facts(first)]),
+        Section::new(Topic::Memory, "", memory),
+        Section::new(Topic::Doubts, "", (!unread.is_empty()).then_some(Part::Doubts(unread))),
+    ]
+}
+
+/// What each owner holds, where nothing more is known of it.
+pub(super) fn by_owner(title: &str, owners: &[WatchOwner]) -> Table {
+    let owners = owners.iter().map(|owner| vec![owner.name.clone(), mib(Some(owner.bytes))]);
+    Table::new(title, ["owner", "held"], owners)
 }
 
 /// Whose it is and how it stands; what else its counters tell.

@@ -88,7 +88,8 @@ fn change(document: &Document) -> Change {
     }
 }
 
-/// The first line, for a reader who stops there: the verdicts of the page that are of a change, or of an answer.
+/// The first line, for a reader who stops there: the page's verdicts on a change, or its answer, then who holds the
+/// difference.
 fn top(document: &Document, page: &Page) -> String {
     if let Some(tune) = &document.tune {
         return told_each(tune).iter().map(|text| sentence(text)).collect::<Vec<_>>().join(" ");
@@ -103,9 +104,8 @@ fn top(document: &Document, page: &Page) -> String {
     let more = said.len().saturating_sub(VERDICTS_MAX) as u64;
     said.truncate(VERDICTS_MAX);
     said.extend((more > 0).then(|| format!("And {} more.", several(more, "verdict"))));
-    // A trial that failed comes before all numbers.
-    let failed = document.trials.iter().any(|trial| trial.is_failed());
-    said.splice(if failed { said.len()..said.len() } else { 0..0 }, held(page));
+    // As on the page, the answer comes before the picture of memory.
+    said.extend(held(page));
     said.join(" ")
 }
 
@@ -126,9 +126,14 @@ fn ended(text: String) -> String {
 /// The sentence that nothing changed, with how much was compared.
 fn unchanged(document: &Document) -> String {
     let pairs = pairs(document, true);
-    let alike = pairs.iter().flat_map(|pair| &pair.rows).filter(|row| row.verdict == DifferenceVerdict::Equivalent);
-    let kept = document.budgets.iter().filter(|of| of.verdict == BudgetVerdict::Pass);
-    let counts = [(alike.count(), "metric", "equivalent"), (kept.count(), "budget", "kept")];
+    let metrics = |verdict| pairs.iter().flat_map(|pair| &pair.rows).filter(|row| row.verdict == verdict).count();
+    let budgets = |verdict| document.budgets.iter().filter(|of| of.verdict == verdict).count();
+    let counts = [
+        (metrics(DifferenceVerdict::Equivalent), "metric", "equivalent"),
+        (budgets(BudgetVerdict::Pass), "budget", "kept"),
+        (metrics(DifferenceVerdict::CannotTell), "metric", "undecided"),
+        (budgets(BudgetVerdict::Undecided), "budget", "undecided"),
+    ];
     let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
     let said: Vec<String> = counts.map(|(count, what, how)| format!("{} {how}", several(count as u64, what))).collect();
     let said = if said.is_empty() { String::new() } else { format!(": {}", said.join(", ")) };
