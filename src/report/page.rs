@@ -197,6 +197,12 @@ impl Part {
         Self::Section(Section::new(Topic::default(), heading, parts))
     }
 
+    /// Labels with their text, those without any left out.
+    pub(in crate::report) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Self {
+        let told = facts.into_iter().filter(|(_, text)| !text.is_empty());
+        Self::Facts(told.map(|(label, text)| (label.to_owned(), text)).collect())
+    }
+
     /// A chart.
     pub(in crate::report) fn figure(figure: Figure) -> Self {
         Self::Figure(Box::new(figure))

@@ -1,12 +1,11 @@
 //! A page as text of 80 columns, readable without colour.
 
-use super::export::visible;
 use super::page::{Bar, Bars, Page, Part, Section, Verdict};
 use super::table::Table;
 use super::width::{filled, width};
 use super::words::Standing;
 use crate::error::{Error, Result};
-use crate::units::Bytes;
+use crate::units::{Bytes, visible};
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use std::io::Write;
 

@@ -25,6 +25,21 @@ pub(in crate::report) fn verdict_word(verdict: DifferenceVerdict) -> &'static st
     }
 }
 
+/// A name of small letters, digits and single hyphens, of at most so many characters; never empty.
+pub(in crate::report) fn slug(text: &str, most: usize) -> String {
+    let mut slug = String::new();
+    for character in text.chars().map(|c| c.to_ascii_lowercase()) {
+        match character.is_ascii_alphanumeric() {
+            true => slug.push(character),
+            false if slug.is_empty() || slug.ends_with('-') => {}
+            false => slug.push('-'),
+        }
+    }
+    slug.truncate(most);
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
+}
+
 /// How a thing stands that was judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {

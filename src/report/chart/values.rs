@@ -4,6 +4,7 @@ use crate::comparison::split;
 use crate::owner::label;
 use crate::record::{Better, ComparisonRecord, Document, LeastRecord, Unit, each_once};
 use crate::report::quantity::{Estimate, Quantity};
+use crate::report::words;
 use crate::units::trimmed;
 
 /// Names of files and ids are no longer than this.
@@ -94,19 +95,7 @@ pub(crate) fn kind_of(document: &Document, metric: &str) -> Option<(Unit, Better
 
 /// A word for names of files and ids: of `a-z`, `0-9` and `-`; not empty.
 pub(crate) fn slug(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars().map(|c| c.to_ascii_lowercase()) {
-        if c.is_ascii_alphanumeric() {
-            out.push(c);
-        } else if !out.is_empty() && !out.ends_with('-') {
-            out.push('-');
-        }
-        if out.len() >= SLUG_CHARS {
-            break;
-        }
-    }
-    let out = out.trim_matches('-');
-    if out.is_empty() { "unnamed".to_owned() } else { out.to_owned() }
+    words::slug(text, SLUG_CHARS)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::record::{Document, FleetDocument, HistoryDocument};
 use crate::report::page::{Depth, Fold, Section, Topic};
 use crate::report::screen::Glyphs;
 use crate::report::summary::{page_of_history, summarize, summarize_fleet};
-use print::printed;
+pub(super) use print::printed;
 
 /// Every metric too, which a page folds away.
 const DEPTH: Depth = Depth { each: false, details: true, whole: false };

@@ -49,7 +49,7 @@ pub fn history_page(document: &HistoryDocument) -> String {
 }
 
 /// The page with this version of Loadline in its foot; with the script where charts are zoomed.
-fn written(page: &Page, version: &str, zooms: bool) -> String {
+pub(super) fn written(page: &Page, version: &str, zooms: bool) -> String {
     let mut out = Markup::new();
     for (index, part) in TEMPLATE.split("{{").enumerate() {
         // Before the first name stands markup alone.

@@ -1,13 +1,12 @@
 //! What stands on a screen: lines of a size, as a function of what is watched and of what was chosen.
 
 use crate::record::{WatchDocument, WatchedJvm};
-use crate::report::export::visible;
 use crate::report::page::Part;
 use crate::report::summary::{counted_jvms, hidden_processes, jvm_in_full, lines_of_jvms, no_jvm};
 use crate::report::table::Table;
 use crate::report::terminal::render_within;
 use crate::report::width::{first, width};
-use crate::units::roughly;
+use crate::units::{roughly, visible};
 use std::cmp::Reverse;
 
 /// Columns and lines of a terminal.

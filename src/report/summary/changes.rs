@@ -22,7 +22,7 @@ const NAME_COUNTED_MAX: usize = 25;
 /// What to say of what changed; only the parts asked for, or, where nothing was, the first of every kind.
 pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let (then, now) = (&document.then, &document.now);
-    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
+    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [facts(document)])];
     if let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) {
         let (table, sentence) = between(before, after);
         sections.push(Section::new(Topic::Answer, "in short", [Part::Text(sentence)]));
@@ -59,7 +59,7 @@ fn kind_of(detail: Detail) -> Option<&'static str> {
     }
 }
 
-fn facts(document: &ChangesDocument) -> Vec<(String, String)> {
+fn facts(document: &ChangesDocument) -> Part {
     let moment = |of: &AccountDocument| {
         let heap = of.mark.heap;
         format!(
@@ -78,14 +78,12 @@ fn facts(document: &ChangesDocument) -> Vec<(String, String)> {
             format!("{} backwards: the clock was set back, or is another one", span_text(seconds.unsigned_abs()))
         }
     };
-    [
+    Part::facts([
         ("jvm", jvm_text(&document.now.jvm)),
         ("then", moment(&document.then)),
         ("now", moment(&document.now)),
         ("between", span),
-    ]
-    .map(|(label, text)| (label.to_owned(), text))
-    .to_vec()
+    ])
 }
 
 /// `3 d 4 h`, `2 h 5 min`, `7 min 30 s`, `12 s`: the two largest units.

@@ -15,7 +15,7 @@ use crate::record::{
 };
 use crate::report::chart::finds;
 use crate::report::page::{Depth, Page, Part, Section, Topic, Verdict};
-use crate::report::snippets::{self, Snippet};
+use crate::report::snippets;
 use crate::report::table::Table;
 use crate::report::words::Standing;
 use crate::scenario::MarkPoint;
@@ -42,8 +42,7 @@ pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
         false => parts.push(Part::Table(tried(trials))),
     }
     parts.extend(others(find).map(Part::Table));
-    let literal = |Snippet { name, lines }: Snippet| Part::Literal { title: name, lines };
-    parts.extend(snippets::snippets(find, command(trials), image(trials)).into_iter().map(literal));
+    parts.extend(snippets::snippets(find, command(trials), image(trials)).into_iter().map(Part::from));
     let mut conditions = facts::section(document, None);
     let reference = trials.iter().find(|trial| is_reference(trial));
     conditions.parts.extend(reference.map(|trial| Part::under(unconcerned(trial), [Part::Facts(trial_facts(trial))])));

@@ -31,7 +31,7 @@ pub fn summarize_fleet(document: &FleetDocument, glyphs: Glyphs, depth: Depth) -
     let compared = document.comparison.as_deref().map(|comparison| summarize(comparison, &[], depth));
     let Page { title, sections } = compared.unwrap_or_default();
     let number = document.services.len() as u64;
-    let plan = Part::Facts(facts(document));
+    let plan = facts(document);
     let mut all = Vec::new();
     let title = if number > 0 {
         let failing = failing(document).into_iter().map(Verdict::failing);
@@ -179,7 +179,7 @@ fn trend(of: &ServiceRecord, width: usize, glyphs: Glyphs) -> String {
     if of.past.is_empty() { String::new() } else { sparks(latest, width, glyphs.all()) }
 }
 
-fn facts(document: &FleetDocument) -> Vec<(String, String)> {
+fn facts(document: &FleetDocument) -> Part {
     let (plan, standing) = (&document.plan, &document.standing);
     let made = format!("made {} by loadline {}, {}", plan.made, plan.loadline, plan.hash.get(..12).unwrap_or_default());
     let count = |indexes: &[u32], what: &str| (!indexes.is_empty()).then(|| format!("{} {what}", indexes.len()));
@@ -190,9 +190,7 @@ fn facts(document: &FleetDocument) -> Vec<(String, String)> {
     entries.extend(count(&standing.double, "double (the first answer counts)"));
     let nodes = several(document.nodes.len() as u64, "node");
     let nodes = format!("{nodes}, {:.1} node-hours", document.node_seconds / 3600.0);
-    [("plan", made), ("entries", entries.join(", ")), ("nodes", nodes)]
-        .map(|(label, text)| (label.to_owned(), text))
-        .into()
+    Part::facts([("plan", made), ("entries", entries.join(", ")), ("nodes", nodes)])
 }
 
 /// What has no answer, each with what to do.

@@ -1,6 +1,7 @@
 //! What is inside some owners: live objects by class, the code cache by segment, threads one by one and by pool.
 
 use super::cells::{NONE, beginning, end, kib, mib, signed, sum};
+use super::pools;
 use crate::record::{
     HeapDumpRecord, Mark, ObjectClass, ObjectKindName, ObjectSum, ObjectsRecord, ThreadPoolRecord, ThreadRecord, Trial,
 };
@@ -10,8 +11,6 @@ use crate::units::{Bytes, grouped, growth};
 
 /// Classes shown.
 const CLASSES_MAX: usize = 15;
-/// Pools shown.
-const POOLS_MAX: usize = 40;
 /// Threads shown.
 const THREADS_MAX: usize = 40;
 /// What is left for names beside numbers.
@@ -43,19 +42,10 @@ pub(super) fn pools(mark: &Mark) -> Part {
     if mark.pools.is_empty() {
         return Part::Text("No thread could be told apart.".to_owned());
     }
-    let row = |pool: &ThreadPoolRecord| {
-        let cpu = format!("{:.2}", pool.cpu_s);
-        let (stacks, allocated) = (kib(pool.stack_bytes), mib(pool.allocated_bytes));
-        vec![beginning(&pool.name, POOL_MAX), grouped(pool.threads), stacks, cpu, allocated]
-    };
-    let left = mark.pools.len().saturating_sub(POOLS_MAX);
-    let more = (left > 0).then(|| format!("and {left} more pools (--json)"));
-    let head = ["pool", "threads", "stacks KiB", "CPU s", "allocated MiB"];
-    let rows = mark.pools.iter().take(POOLS_MAX).map(row);
-    Part::Table(
-        Table::new("threads by pool, resident stacks; CPU time and what was allocated in the heap so far", head, rows)
-            .noted(more.into_iter().chain([format!("{CUT} `*` stands for numbers that differ.")])),
-    )
+    let row = |pool: &ThreadPoolRecord| pools::row(&pool.name, pool, pool.cpu_s, pool.allocated_bytes);
+    let title = "threads by pool, resident stacks; CPU time and what was allocated in the heap so far";
+    let note = format!("{CUT} `*` stands for numbers that differ.");
+    Part::Table(pools::table(title, mark.pools.iter().map(row).collect(), note))
 }
 
 /// Threads one by one: those that are heaviest in any column, the deepest first.

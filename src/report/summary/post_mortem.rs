@@ -1,7 +1,7 @@
 //! What to say of a life that ended: who ended it, what it held, what grew, and what it would have needed.
 
-use super::cells::{NONE, mib, signed};
-use super::watch::{PARTS_NOTE, by_owner, part_name, told, weighed};
+use super::cells::{NONE, mib};
+use super::watch::{PARTS_NOTE, by_owner, grown, part_name, told, weighed};
 use crate::owner::{self, Owner};
 use crate::record::{DeathCause, EndKind, PostMortem, WatchChange, WatchPart};
 use crate::report::chart::last_hours;
@@ -22,7 +22,7 @@ pub fn summarize_post_mortem(of: &PostMortem) -> Page {
     let accounts = Part::Literal { title: "accounts that were taken of it".to_owned(), lines };
     let spoilt = format!("{} of its history were cut or spoilt, and are not counted", several(of.spoilt, "record"));
     let sections = [
-        Section::new(Topic::Answer, "", [Part::Text(answer(of)), Part::Facts(facts(of))]),
+        Section::new(Topic::Answer, "", [Part::Text(answer(of)), facts(of)]),
         Section::titled(Topic::Course, "its last hours", last_hours(of).map(Part::figure)),
         Section::titled(Topic::Memory, "memory", memory),
         Section::titled(Topic::Details, "accounts", (!of.accounts.is_empty()).then_some(accounts)),
@@ -59,10 +59,6 @@ fn by_account(of: &PostMortem) -> Table {
     let over = of.by_account.first().map_or(0, |change| change.over_s);
     let title = format!("from the first account to the last, {}, MiB", roughly(over as f64));
     Table::new(title, ["owner", "before", "after", "change"], of.by_account.iter().map(row))
-}
-
-fn grown(change: &WatchChange) -> String {
-    signed(change.after_bytes as i64 - change.before_bytes as i64, |bytes| mib(Some(bytes)))
 }
 
 /// The answer in a few sentences.
@@ -125,18 +121,16 @@ fn told_part(name: &str) -> &str {
     }
 }
 
-fn facts(of: &PostMortem) -> Vec<(String, String)> {
+fn facts(of: &PostMortem) -> Part {
     let version = of.version.as_deref().unwrap_or("of an unknown version");
     let collector = of.collector.as_deref().unwrap_or("an unknown collector");
     let started = utc(of.started_unix_s as f64);
     let killed = of.killed_anon_bytes.map(|bytes| format!("{} anonymous, by the kernel's log", Bytes(bytes)));
-    let facts = [
+    Part::facts([
         ("jvm", format!("pid {}, {version}, {collector}", of.pid)),
         ("ran", of.ran.clone()),
         ("life", format!("from {started} for {}", roughly(of.age_s))),
         ("verdict", told(&of.growth)),
         ("at the kill", killed.unwrap_or_default()),
-    ];
-    let facts = facts.into_iter().filter(|(_, text)| !text.is_empty());
-    facts.map(|(label, text)| (label.to_owned(), text)).collect()
+    ])
 }

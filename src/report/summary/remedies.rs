@@ -15,9 +15,7 @@ pub fn summarize_remedies() -> Page {
             ("source", remedy.source.to_owned()),
             ("against", remedy.against.to_owned()),
         ];
-        let said = facts.into_iter().filter(|(_, text)| !text.is_empty());
-        let facts = said.map(|(label, text)| (label.to_owned(), text)).collect();
-        Section::new(Topic::Answer, remedy.id, [Part::Facts(facts)])
+        Section::new(Topic::Answer, remedy.id, [Part::facts(facts)])
     };
     let note = "What is set, and whether it is tried at all, follows from the account of the server as it is: \
                 `loadline tune … --dry-run` says it.";

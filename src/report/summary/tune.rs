@@ -51,8 +51,7 @@ pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
     verdicts.extend(comparison::failing(&document.budgets));
     let mut parts = vec![Part::Facts(answer)];
     parts.extend(gains(tune).map(Part::Table));
-    let literal = |Snippet { name, lines }: Snippet| Part::Literal { title: name, lines };
-    let snippets = snippets_of(document, tune).into_iter().map(literal);
+    let snippets = snippets_of(document, tune).into_iter().map(Part::from);
     let request = request(document, tune).map(|text| Part::Text(text.join(" ")));
     let mut how: Vec<Part> = headed(how_heading(tune.outcome), method(tune)).into_iter().collect();
     match depth.whole {

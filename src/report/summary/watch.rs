@@ -3,7 +3,7 @@
 use super::cells::{NONE, end, mib, signed};
 use crate::owner;
 use crate::record::{
-    GrowthRecord, GrowthWord, WatchAccount, WatchCourse, WatchDocument, WatchOwner, WatchPart, WatchedJvm,
+    GrowthRecord, GrowthWord, WatchAccount, WatchChange, WatchCourse, WatchDocument, WatchOwner, WatchPart, WatchedJvm,
 };
 use crate::report::page::{Page, Part, Section, Topic};
 use crate::report::table::Table;
@@ -88,9 +88,7 @@ fn narrowed(mut table: Table, width: usize, spare: &[&str], least: usize) -> Tab
         if columns(&table) <= width + longest.saturating_sub(least) {
             break;
         }
-        let Some(at) = table.head.iter().position(|head| head == name) else { continue };
-        table.head.remove(at);
-        table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        table = without(table, name);
     }
     table
 }
@@ -178,15 +176,15 @@ pub(in crate::report) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -
         Some(course) if !course.parts.is_empty() => parts(jvm, course, width, glyphs),
         _ => by_owner("by owner, as far as counters tell, MiB", &jvm.owners),
     };
-    let mut memory = vec![Part::Table(held), Part::Facts(then)];
+    let mut memory = vec![Part::Table(held), then];
     if let Some(account) = &jvm.account {
         memory.extend(weighed(account, width, "ago"));
-        memory.push(Part::Facts(vec![("account".to_owned(), account.file.clone())]));
+        memory.push(Part::facts([("account", account.file.clone())]));
     }
     let unread = jvm.unreadable.iter().chain(&jvm.set_aside);
     let unread: Vec<_> = unread.map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid))).collect();
     [
-        Section::new(Topic::Answer, "", [Part::Facts(first)]),
+        Section::new(Topic::Answer, "", [first]),
         Section::new(Topic::Memory, "", memory),
         Section::new(Topic::Doubts, "", (!unread.is_empty()).then_some(Part::Doubts(unread))),
     ]
@@ -199,7 +197,7 @@ pub(super) fn by_owner(title: &str, owners: &[WatchOwner]) -> Table {
 }
 
 /// Whose it is and how it stands; what else its counters tell.
-fn facts(jvm: &WatchedJvm) -> [Vec<(String, String)>; 2] {
+fn facts(jvm: &WatchedJvm) -> [Part; 2] {
     let now = &jvm.now;
     let bytes = |bytes: Option<u64>| bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string());
     // A watch that began after the last old collection knows it from the history.
@@ -218,13 +216,9 @@ fn facts(jvm: &WatchedJvm) -> [Vec<(String, String)>; 2] {
     let of = of.map(|word| format!(", {word}")).collect::<String>();
     let counted = [(now.threads, "thread"), (now.classes, "class")];
     let counted = counted.into_iter().filter_map(|(number, thing)| Some(several(number?, thing)));
-    let told_of = |facts: &[(&str, String)]| {
-        let facts = facts.iter().filter(|(_, text)| !text.is_empty());
-        facts.map(|(label, text)| ((*label).to_owned(), text.clone())).collect()
-    };
     let who = format!("{}, pid {}{of}, {} old", jvm.name, jvm.pid, roughly(jvm.age_s));
     let first = [("jvm", who), ("verdict", told(&jvm.growth)), ("memory", holds(jvm))];
-    [told_of(&first), told_of(&[("heap", heap), ("counts", counted.collect::<Vec<_>>().join(", "))])]
+    [Part::facts(first), Part::facts([("heap", heap), ("counts", counted.collect::<Vec<_>>().join(", "))])]
 }
 
 /// Each part: what it holds, how that changed, and what it does over time.
@@ -232,8 +226,7 @@ fn parts(jvm: &WatchedJvm, course: &WatchCourse, width: usize, glyphs: &str) -> 
     let row = |part: &WatchPart| {
         let change = |over_s: u64| {
             let change = part.changes.iter().find(|change| change.over_s == over_s);
-            let grown = |change: &crate::record::WatchChange| change.after_bytes as i64 - change.before_bytes as i64;
-            change.map_or_else(|| NONE.to_owned(), |change| signed(grown(change), |bytes| mib(Some(bytes))))
+            change.map_or_else(|| NONE.to_owned(), grown)
         };
         let thing = jvm.things.iter().find(|thing| thing.name == part.name);
         let does = thing.map(|thing| verdict_in_short(&thing.growth)).unwrap_or_default();
@@ -255,6 +248,11 @@ fn parts(jvm: &WatchedJvm, course: &WatchCourse, width: usize, glyphs: &str) -> 
         table.head[6] = beginning_of(&format!("last {}", roughly(seen as f64 * course.step_s)), drawn);
     }
     table.noted(vec![PARTS_NOTE.to_owned()])
+}
+
+/// How much larger a part became, with its sign.
+pub(super) fn grown(change: &WatchChange) -> String {
+    signed(change.after_bytes as i64 - change.before_bytes as i64, |bytes| mib(Some(bytes)))
 }
 
 /// What the parts of a JVM are.
