@@ -40,7 +40,7 @@ fn a_change_is_weighed_summarised_and_commented_on() {
     runner.set("LOADLINE_STATUS", &runner.output("status"));
     runner.done("action/summarise", &[]);
     let summary = runner.read("summary");
-    assert!(summary.starts_with(MARKER) && summary.contains("### Loadline"), "{summary}");
+    assert!(summary.starts_with(MARKER) && summary.contains("\n\n### shop, weighed by loadline "), "{summary}");
     let state = api.state();
     assert_eq!(state.written(), ["POST /repos/o/r/issues/7/comments"]);
     let text = &state.comments[0].1;

@@ -137,8 +137,11 @@ fn unchanged(document: &Document) -> String {
     let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
     let said: Vec<String> = counts.map(|(count, what, how)| format!("{} {how}", several(count as u64, what))).collect();
     let said = if said.is_empty() { String::new() } else { format!(": {}", said.join(", ")) };
+    let undecided = pairs.iter().flat_map(|pair| &pair.rows).filter(|row| row.verdict == DifferenceVerdict::CannotTell);
+    let needed = undecided.filter_map(|row| row.blocks_needed).max().map(|blocks| several(u64::from(blocks), "block"));
+    let needed = needed.map_or(String::new(), |blocks| format!(" About {blocks} in all would decide."));
     match pairs.first() {
-        Some(pair) => format!("Nothing changed for sure against {}{said}.", code(pair.baseline)),
+        Some(pair) => format!("Nothing changed for sure against {}{said}.{needed}", code(pair.baseline)),
         None if document.budgets.is_empty() => "Nothing was compared, and no budget was given.".to_owned(),
         None => format!("No budget is broken{said}."),
     }

@@ -131,8 +131,8 @@ fn what_is_undecided_is_a_count_and_no_reason_to_speak() {
     document.comparisons[2].verdict = DifferenceVerdict::CannotTell;
     document.budgets[0].verdict = BudgetVerdict::Undecided;
     assert_eq!(comment(&document, Unchanged::Silent), "");
-    let said =
-        "Nothing changed for sure against `serial`: 3 metrics equivalent, 1 metric undecided, 1 budget undecided.";
+    let said = "Nothing changed for sure against `serial`: 3 metrics equivalent, 1 metric undecided, 1 budget undecided. \
+                About 18 blocks in all would decide.";
     let text = comment(&document, Unchanged::Told);
     assert_eq!(text.lines().nth(2), Some(said), "{text}");
 }
