@@ -13,7 +13,7 @@ use crate::record::{
     ACCOUNT_SCHEMA, ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, DoubtRecord, Machine, UnreadCause,
 };
 use crate::report::{
-    self, Detail, Progress, Summary, print, render, summarize_account, summarize_accounts, summarize_changes,
+    self, Detail, Page, Progress, print, render, summarize_account, summarize_accounts, summarize_changes,
 };
 use crate::result;
 use crate::scenario::Asking;
@@ -156,7 +156,7 @@ pub(super) fn document(weighed: AccountedJvm, command: String, taken: String, ma
 }
 
 /// Prints the document or what there is to say of it.
-fn show(verb: &Account, document: &impl Serialize, summary: impl FnOnce() -> Summary) -> Result<()> {
+fn show(verb: &Account, document: &impl Serialize, summary: impl FnOnce() -> Page) -> Result<()> {
     let text = match verb.json {
         true => report::document(document),
         false => render(&summary()),

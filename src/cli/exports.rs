@@ -175,7 +175,7 @@ impl Shown<'_> {
     /// # Errors
     /// `Machine` where something cannot be written.
     pub(super) fn show(&self, json: bool, view: View, exports: &Exports, progress: &mut Progress) -> Result<()> {
-        let depth = Depth { each: view.each, details: view.details };
+        let depth = Depth { each: view.each, details: view.details, whole: false };
         let text = match json {
             true => Some(report::document(self.document)),
             false if exports.on_stdout() => None,

@@ -126,7 +126,7 @@ fn show(verb: &Merge, document: &FleetDocument, all: Option<&AllBlocks>) -> Resu
     let mut progress = Progress::new(false);
     let printed = verb.json.as_deref().is_some_and(is_stdout);
     if !printed && !verb.exports.on_stdout() {
-        let depth = Depth { each: verb.view.each, details: verb.view.details };
+        let depth = Depth { each: verb.view.each, details: verb.view.details, whole: false };
         let text = report::render(&report::summarize_fleet(document, glyphs(), depth));
         report::print(&text)?;
     }

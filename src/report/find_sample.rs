@@ -2,9 +2,10 @@
 
 use crate::record::{
     AccountRecord, CgroupRecord, ClassesRecord, Conditions, Document, FailureCause, FindOutcome, Heap, KneeRecord,
-    Machine, Mark, Model, Outcome, OwnerRecord, Pages, PhaseRecord, ProbeRecord, ProbeVerdict, Quantiles,
-    RESULT_SCHEMA, SubjectWork, Trial, Unknowns,
+    Mark, Model, Outcome, OwnerRecord, Pages, PhaseRecord, ProbeRecord, ProbeVerdict, Quantiles, SubjectWork, Trial,
+    Unknowns,
 };
+use crate::report::export::samples;
 use crate::scenario::Find;
 use crate::series::search::{Attempt, Move, SearchSpec, conclude, next, rules};
 use crate::units::MIB;
@@ -130,42 +131,14 @@ pub(in crate::report) fn searched(spec: &SearchSpec) -> Document {
 }
 
 fn empty() -> Document {
-    let machine = Machine {
-        cores: 2,
-        cpu_model: None,
-        memory_bytes: 8 << 30,
-        kernel: "6.1.0-35-amd64".to_owned(),
-        cgroup: "v2".to_owned(),
-        load_average_1m: Some(0.12),
-        transparent_huge_pages: Some("madvise".to_owned()),
-        swap_used_bytes: Some(0),
-    };
+    let empty = samples::empty();
     let conditions = Conditions {
-        loadline: "0.1.0".to_owned(),
-        scenario: "tiny-http".to_owned(),
         started: "2026-11-22T04:36:17Z".to_owned(),
-        machine,
-        seed: 1,
         command: "loadline find tiny-http.loadline.yaml --seed 1".to_owned(),
-        left_out: Vec::new(),
-        source: None,
         load: vec!["steady: GET /hello, open, 200/s, 10s".to_owned()],
+        ..empty.conditions.clone()
     };
-    Document {
-        schema: RESULT_SCHEMA.to_owned(),
-        archives: Vec::new(),
-        conditions,
-        trials: Vec::new(),
-        metrics: Vec::new(),
-        blocks: Vec::new(),
-        comparisons: Vec::new(),
-        pareto: Vec::new(),
-        doubts: Vec::new(),
-        find: None,
-        tune: None,
-        findings: Vec::new(),
-        budgets: Vec::new(),
-    }
+    Document { conditions, ..empty }
 }
 
 fn trial(attempt: &Attempt, index: u32) -> Trial {

@@ -1,4 +1,5 @@
-//! What to say of recorded trials and how: `summary` makes the sentences and tables as values, the others print them.
+//! Results as people read them: `summary` builds a page of each (`page`), `terminal`, `html` and `export::markdown`
+//! print it.
 //! The only module that writes to stdout or holds markup.
 
 mod chart;
@@ -12,11 +13,13 @@ mod history_sample;
 mod html;
 mod json;
 mod markup;
+mod page;
 mod progress;
 mod quantity;
 mod screen;
 mod snippets;
 mod summary;
+mod table;
 mod terminal;
 #[cfg(test)]
 mod tune_sample;
@@ -26,11 +29,12 @@ mod words;
 pub use chart::{Plot, plots};
 pub use html::{fleet_page, history_page, html, post_mortem_page};
 pub use json::document;
+pub use page::{Bar, Bars, Depth, Page, Part, Section, Topic, Verdict};
 pub use progress::{Progress, load_line};
 pub use screen::{Glyphs, Key, Keys, Pressed, Screen, Size};
 pub use summary::{
-    Bar, Bars, Block, Depth, Detail, Summary, Table, summarize, summarize_account, summarize_accounts,
-    summarize_changes, summarize_fleet, summarize_history, summarize_load, summarize_post_mortem, summarize_remedies,
-    summarize_watch, unanswered,
+    Detail, summarize, summarize_account, summarize_accounts, summarize_changes, summarize_fleet, summarize_history,
+    summarize_load, summarize_post_mortem, summarize_remedies, summarize_watch, unanswered,
 };
+pub use table::{Cell, Table};
 pub use terminal::{print, render};

@@ -45,33 +45,47 @@ const NONE: &str = "-";
 /// What stands behind numbers of a unit, and how their digits are written.
 #[derive(Debug, Clone, Copy)]
 struct Form {
+    /// One of the unit that is shown.
+    scale: f64,
     digits: fn(f64) -> String,
     suffix: &'static str,
 }
 
 impl Form {
     /// Changes: shares with a digit less than others, since they have intervals.
-    const CHANGE: Self = Self { digits: |size| format!("{:.1}", size * 100.0), suffix: " %" };
+    const CHANGE: Self = Self { scale: 0.01, digits: one_decimal, suffix: " %" };
 
     /// One form for numbers that are read side by side: times that are all below a second are told in ms.
     fn of(unit: Unit, values: &[f64]) -> Self {
-        let (digits, suffix): (fn(f64) -> String, _) = match unit {
-            Unit::Bytes => (|size| format!("{:.1}", size / MIB as f64), " MiB"),
-            Unit::PerSecond => (per_second, "/s"),
-            Unit::Milliseconds => (milliseconds, " ms"),
-            Unit::Seconds if values.iter().all(|value| value.abs() < 1.0) => (|size| milliseconds(size * 1e3), " ms"),
-            Unit::Seconds => (milliseconds, " s"),
-            Unit::Share => (|size| format!("{:.2}", size * 100.0), " %"),
-            Unit::Count => (|size| if size.fract() == 0.0 { grouped(size as u64) } else { format!("{size:.1}") }, ""),
-            Unit::BytesPerRequest if values.iter().any(|value| value.abs() >= 1024.0) => {
-                (|size| tenths(size / 1024.0), " KiB")
-            }
-            Unit::BytesPer | Unit::BytesPerRequest => (tenths, " B"),
-            Unit::BytesPerSecond => (|size| format!("{:.1}", size / MIB as f64), " MiB/s"),
-            Unit::Ratio => (|size| format!("{size:.2}"), ""),
+        let (scale, digits, suffix): (f64, fn(f64) -> String, _) = match unit {
+            Unit::Bytes => (MIB as f64, one_decimal, " MiB"),
+            Unit::PerSecond => (1.0, per_second, "/s"),
+            Unit::Milliseconds => (1.0, milliseconds, " ms"),
+            Unit::Seconds if values.iter().all(|value| value.abs() < 1.0) => (1e-3, milliseconds, " ms"),
+            Unit::Seconds => (1.0, milliseconds, " s"),
+            Unit::Share => (0.01, two_decimals, " %"),
+            Unit::Count => (1.0, |n| if n.fract() == 0.0 { grouped(n as u64) } else { one_decimal(n) }, ""),
+            Unit::BytesPerRequest if values.iter().any(|value| value.abs() >= 1024.0) => (1024.0, tenths, " KiB"),
+            Unit::BytesPer | Unit::BytesPerRequest => (1.0, tenths, " B"),
+            Unit::BytesPerSecond => (MIB as f64, one_decimal, " MiB/s"),
+            Unit::Ratio => (1.0, two_decimals, ""),
         };
-        Self { digits, suffix }
+        Self { scale, digits, suffix }
     }
+}
+
+/// The unit that numbers up to this one are shown in, with what is 1 of it: of an axis, as of the numbers beside it.
+pub(in crate::report) fn scale(unit: Unit, largest: f64) -> (f64, &'static str) {
+    let Form { scale, suffix, .. } = Form::of(unit, &[largest]);
+    (scale, suffix)
+}
+
+fn one_decimal(number: f64) -> String {
+    format!("{number:.1}")
+}
+
+fn two_decimals(number: f64) -> String {
+    format!("{number:.2}")
 }
 
 /// One decimal, thousands apart: `15,360.5`.
@@ -83,7 +97,7 @@ fn tenths(size: f64) -> String {
 
 /// A number of a unit. Prints with the unit, and with a sign below 0; a dash for what is no number.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::report) struct Quantity {
+pub struct Quantity {
     /// Empty for what rounds to 0, and above it but in a difference.
     sign: &'static str,
     digits: String,
@@ -101,7 +115,7 @@ impl Quantity {
         if !value.is_finite() {
             return Self { sign: "", digits: NONE.to_owned(), unit: "", is_above_zero: false };
         }
-        let digits = (form.digits)(value.abs());
+        let digits = (form.digits)(value.abs() / form.scale);
         let is_zero = !digits.contains(|c: char| matches!(c, '1'..='9'));
         let sign = if value < 0.0 && !is_zero { "-" } else { "" };
         Self { sign, digits, unit: form.suffix, is_above_zero: value > 0.0 && !is_zero }
@@ -115,6 +129,16 @@ impl Quantity {
     /// The quantity with the minus that is as wide as a plus.
     pub(in crate::report) fn wide(self) -> Self {
         Self { sign: if self.sign == "-" { "\u{2212}" } else { self.sign }, ..self }
+    }
+
+    /// The quantity without its unit, which the title of a table has.
+    pub(in crate::report) fn bare(self) -> Self {
+        Self { unit: "", ..self }
+    }
+
+    /// Whether it prints as anything but 0.
+    pub(in crate::report) fn is_shown(&self) -> bool {
+        self.digits.contains(|c: char| matches!(c, '1'..='9'))
     }
 
     /// Sign and digits without the unit.
@@ -132,7 +156,7 @@ impl fmt::Display for Quantity {
 /// An estimate with the ends of its interval, all three in one unit, which is printed once:
 /// `-12.3 MiB (-14.9 … -9.8)`.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::report) struct Estimate {
+pub struct Estimate {
     /// The estimate itself.
     pub(in crate::report) centre: Quantity,
     ends: Option<[Quantity; 2]>,
@@ -148,13 +172,6 @@ impl Estimate {
     /// An estimate of a change, which is a share.
     pub(in crate::report) fn change(centre: f64, ends: Option<(f64, f64)>) -> Self {
         Self::of(Form::CHANGE, centre, ends)
-    }
-
-    /// What a budget was judged by; `None` where nothing was measured.
-    pub(in crate::report) fn of_budget(budget: &BudgetRecord) -> Option<Self> {
-        let (centre, ends) = (budget.value?, budget.low.zip(budget.high));
-        let estimate = if budget.relative { Self::change(centre, ends) } else { Self::new(budget.unit?, centre, ends) };
-        Some(if budget.of_change { estimate.difference() } else { estimate })
     }
 
     /// What a comparison was judged by: the difference, or the change where the least that matters is a share.

@@ -1,10 +1,11 @@
 //! What to write where a container is made, so that a limit that was found, or what tuning proved, is set: Docker,
 //! Kubernetes, systemd. Options and variables are foreign text. Each kind quotes them as its reader takes quotes apart.
 
-use super::export::steers;
+use super::page::Part;
 use crate::record::{FindRecord, ImageRecord, TuneRecord};
 use crate::scenario::{Change, shell_word, shell_words};
 use crate::units::MIB;
+use crate::units::steers;
 
 /// How a JVM is told without a word of its command line.
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
@@ -22,6 +23,12 @@ pub(in crate::report) struct Snippet {
     pub(in crate::report) name: String,
     /// The lines as they are copied.
     pub(in crate::report) lines: Vec<String>,
+}
+
+impl From<Snippet> for Part {
+    fn from(Snippet { name, lines }: Snippet) -> Self {
+        Self::Literal { title: name, lines }
+    }
 }
 
 /// The JVM options to set, that of the heap among them.

@@ -1,8 +1,7 @@
-//! What there is to say about recorded trials: conditions first, then the numbers, then the doubts.
+//! The builders: what there is to say of a result as a page, the answer first, doubts last.
 //! Pure: the same trials give the same words, from a fresh run or from an archive.
 
 mod account;
-mod block;
 mod cells;
 mod changes;
 mod comparison;
@@ -24,9 +23,11 @@ mod loads;
 mod netty;
 mod numbers;
 mod own;
+mod owners;
 mod pools;
 mod post_mortem;
 mod remedies;
+mod sides;
 mod trial;
 pub(super) mod tried;
 pub(super) mod tune;
@@ -35,104 +36,140 @@ pub(super) mod tune_request;
 mod watch;
 
 pub use account::summarize_account;
-pub use block::{Bar, Bars, Block, Depth, Summary, Table};
 pub(super) use cells::mib;
 pub use changes::summarize_changes;
 pub use details::Detail;
-pub(super) use facts::{configurations, host_text, shared_facts, trial_facts};
-pub(super) use figures::figures;
-pub(super) use findings::{more as more_findings, shown as shown_findings, told as told_finding};
+pub(super) use doubts::by_kind as doubts_by_kind;
+pub(super) use facts::DIFFERING;
 pub use fleet::{summarize_fleet, unanswered};
+pub(super) use history::page_of_history;
 pub use history::summarize_history;
-pub(super) use inside::of_trial as live_objects;
-pub(super) use journey::growth_notes;
 pub use jvms::summarize_accounts;
-pub(super) use loaders::of_trial as loaders;
 pub use loads::summarize_load;
-pub(super) use netty::{direct_bytes, explanations, shade};
-pub(super) use numbers::{by_category, load, weights};
-pub(super) use pools::of_trial as thread_pools;
 pub use post_mortem::summarize_post_mortem;
 pub use remedies::summarize_remedies;
+pub(super) use sides::is_of_baseline_archive;
 pub use watch::summarize_watch;
 pub(super) use watch::{
     counted as counted_jvms, hidden as hidden_processes, holds as what_it_holds, in_full as jvm_in_full,
     lines as lines_of_jvms, nobody as no_jvm, part_name, told as told_growth,
 };
 
-use crate::doubt::{Comparing, Doubt};
-use crate::record::{Document, DoubtRecord};
-use doubts::{doubts, doubts_of_trials};
-use facts::repeatable_facts;
+use super::chart::{self, Figure};
+use super::page::{Depth, Fold, Page, Part, Section, Topic, Verdict};
+use crate::record::{Document, Evidence, Trial};
+use figures::figures;
 use numbers::side_by_side;
-use trial::of_trial;
+use trial::verdict;
+
+/// The sources of a page of trials.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sources<'a> {
+    pub(super) document: &'a Document,
+    /// The data of the charts; it belongs to trials by their index.
+    pub(super) evidence: &'a [Evidence],
+    /// Parts that an archive lacks.
+    pub(super) missing: &'a [String],
+}
+
+impl<'a> Sources<'a> {
+    /// The data of the charts of a trial.
+    fn of(&self, trial: &Trial) -> Option<&'a Evidence> {
+        self.evidence.iter().find(|evidence| evidence.trial == trial.index)
+    }
+}
 
 /// What to say of a result. `missing` says what an archive lacks.
 ///
 /// Where several trials of several configurations were made, what they say together stands for them; `depth` asks for
 /// more. So it is with the trials of a search for the load line, and with those of a tuning.
-pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Summary {
-    let searched = match (&document.tune, &document.find) {
-        (Some(tune), _) => Some(tune::blocks(document, tune, depth)),
-        (None, Some(find)) => Some(find::blocks(document, find, depth)),
-        (None, None) => None,
+pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Page {
+    page_of(Sources { document, evidence: &[], missing }, depth)
+}
+
+/// The same with what its charts are drawn of.
+pub(super) fn page_of(of: Sources<'_>, depth: Depth) -> Page {
+    let document = of.document;
+    let mut page = match (&document.tune, &document.find) {
+        (Some(tune), _) => tune::page(of, tune, depth),
+        (None, Some(find)) => find::page(of, find, depth),
+        (None, None) => of_trials(of, depth),
     };
-    if let Some(mut blocks) = searched {
-        blocks.extend(lacking(missing));
-        return Summary { blocks };
-    }
-    let (conditions, trials) = (&document.conditions, &document.trials);
+    let of_trials = of.evidence.iter().flat_map(|evidence| {
+        evidence.missing.iter().map(|what| Part::Text(format!("trial {}: {what}", evidence.trial + 1)))
+    });
+    let missing = of.missing.iter().map(|what| Part::Text(what.clone())).chain(of_trials);
+    let missing = Section::new(Topic::Doubts, "missing", missing);
+    page.sections.extend((!missing.parts.is_empty()).then_some(missing));
+    page
+}
+
+/// The page of trials.
+fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
+    let (document, trials) = (of.document, &of.document.trials);
     let compares = document.comparisons.iter().any(|row| row.blocks > 1);
-    let mut blocks = vec![Block::Failing(comparison::failing(&document.budgets))];
-    blocks.push(Block::Heading(format!("{}, weighed by loadline {}", conditions.scenario, conditions.loadline)));
+    let alone = trials.first().filter(|_| trials.len() == 1);
+    let mut verdicts: Vec<Verdict> = trials.iter().filter_map(|trial| verdict(trial, alone.is_some())).collect();
+    verdicts.extend(comparison::failing(&document.budgets));
     if compares {
-        blocks.extend(comparison::sentences(document).into_iter().map(Block::Text));
+        verdicts.extend(comparison::judged(document));
     }
-    blocks.push(Block::Facts(repeatable_facts(conditions)));
+    if trials.is_empty() {
+        verdicts.push(Verdict::told("Nothing was measured."));
+    }
+    let mut conditions = facts::section(document, alone);
+    conditions.parts.extend(alone.into_iter().flat_map(|trial| trial::lists(trial, depth)));
+    let table = (!compares && trials.len() > 1).then(|| Part::Table(side_by_side(trials)));
+    let mut sections = vec![
+        Section::new(Topic::Answer, "", (!verdicts.is_empty()).then_some(Part::Verdicts(verdicts))).id("verdict"),
+        Section::titled(Topic::Answer, "side by side", table),
+        Section::titled(Topic::Answer, "figures derived from marks", figures(document).map(Part::Table)).id("figures"),
+        comparison::budgets(&document.budgets),
+        findings::section(&document.findings),
+        conditions,
+        doubts::section_of(document),
+    ];
     if compares {
-        blocks.extend(together(document, depth));
+        sections.splice(1..1, together(document, depth));
+        sections.push(owners::section(document));
     }
-    if !compares || depth.each {
-        for trial in trials {
-            blocks.extend(of_trial(trial, trials.len() > 1));
-        }
+    match alone {
+        Some(trial) => sections.extend(trial::sections(trial, of.of(trial), depth)),
+        None if !compares || depth.each => sections.push(each_trial(of, depth)),
+        None => {}
     }
-    if !compares && trials.len() > 1 {
-        blocks.push(Block::Table(side_by_side(trials)));
-    }
-    blocks.extend(figures(document).map(Block::Table));
-    blocks.extend(comparison::budgets(&document.budgets));
-    blocks.extend(findings::blocks("what stands out", &document.findings));
-    // Trials that are not shown as a comparison are not too few for one.
-    let shown =
-        |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::Comparing(Comparing::FewBlocks { .. }));
-    let mut all: Vec<DoubtRecord> = document.doubts.iter().filter(shown).cloned().collect();
-    if compares && !depth.each {
-        all.extend(doubts_of_trials(trials));
-    }
-    blocks.extend(doubts(&all));
-    blocks.extend(lacking(missing));
-    Summary { blocks }
+    sections.extend(depth.details.then(|| comparison::all_metrics(document)));
+    sections.extend(spectra(of, depth));
+    let of = &document.conditions;
+    Page::new(format!("{}, weighed by loadline {}", of.scenario, of.loadline), sections)
 }
 
-/// What an archive lacks.
-fn lacking(missing: &[String]) -> Vec<Block> {
-    let heading = (!missing.is_empty()).then(|| Block::Heading("missing".to_owned()));
-    heading.into_iter().chain(missing.iter().map(|what| Block::Text(what.clone()))).collect()
+/// Every trial; a page folds them, except for the first.
+fn each_trial(of: Sources<'_>, depth: Depth) -> Section {
+    let fold = |at: usize| if at == 0 { Fold::Open } else { Fold::Closed };
+    let trials = of.document.trials.iter().enumerate();
+    let parts = trials.map(|(at, trial)| trial::section(trial, of.of(trial), depth, fold(at)));
+    Section::titled(Topic::Course, "trials", parts).id("trials")
 }
 
-/// What the trials say together, in place of each.
-fn together(document: &Document, depth: Depth) -> Vec<Block> {
-    let mut blocks = vec![Block::Facts(comparison::configuration_facts(document))];
-    blocks.extend(comparison::verdicts(document));
-    blocks.extend(comparison::pareto(document));
-    if depth.details {
-        blocks.extend(comparison::details(document));
-    }
-    if depth.each {
-        blocks.extend(comparison::every_value(document));
-    }
-    blocks.extend(comparison::disturbed(&document.blocks));
-    blocks.extend(comparison::incomplete(&document.trials));
-    blocks
+/// The times of all answers, where pictures are wanted.
+fn spectra(of: Sources<'_>, depth: Depth) -> Option<Section> {
+    let figures = depth.whole.then(|| chart::spectra(of.document, of.evidence))?;
+    Some(Section::titled(Topic::Load, "times by percentile", figures.into_iter().map(Part::figure)).id("spectra"))
+}
+
+/// The sections that compare the trials.
+fn together(document: &Document, depth: Depth) -> [Section; 2] {
+    let pictures = |figures: fn(&Document) -> Vec<Figure>| {
+        let figures = if depth.whole { figures(document) } else { Vec::new() };
+        figures.into_iter().map(Part::figure)
+    };
+    let values = (depth.each && !depth.whole).then(|| comparison::every_value(document)).flatten();
+    let verdicts = comparison::verdicts(document).into_iter().chain(pictures(chart::forests));
+    let pareto = comparison::pareto(document).into_iter().chain(pictures(chart::paretos));
+    [
+        Section::titled(Topic::Answer, "comparison", verdicts.chain(pictures(chart::dots)).chain(values))
+            .id("comparison"),
+        Section::titled(Topic::Answer, "weight against speed", pareto).id("pareto"),
+    ]
 }

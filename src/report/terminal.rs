@@ -1,10 +1,11 @@
-//! The summary as text of 80 columns, readable without colour.
+//! A page as text of 80 columns, readable without colour.
 
-use super::export::visible;
-use super::summary::{Bar, Bars, Block, Summary, Table};
+use super::page::{Bar, Bars, Page, Part, Section, Verdict};
+use super::table::Table;
 use super::width::{filled, width};
+use super::words::Standing;
 use crate::error::{Error, Result};
-use crate::units::Bytes;
+use crate::units::{Bytes, visible};
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use std::io::Write;
 
@@ -13,32 +14,52 @@ const WIDTH: usize = 80;
 /// Width of the labels in a list of facts.
 const LABEL: usize = 11;
 
-/// The summary as text, every line at most 80 columns wide unless a single word is longer.
-pub fn render(summary: &Summary) -> String {
-    render_within(summary, WIDTH)
+/// The page as text, every line at most 80 columns wide unless a single word is longer.
+pub fn render(page: &Page) -> String {
+    let mut out = Lines { out: String::new(), width: WIDTH };
+    // Failures come before everything else.
+    let (open, others): (Vec<&Verdict>, Vec<&Verdict>) =
+        page.verdicts().partition(|verdict| matches!(verdict.standing, Standing::Fail | Standing::Undecided));
+    open.iter().for_each(|verdict| wrapped(&mut out, &verdict.sentence(), "", "  "));
+    if !page.title.is_empty() {
+        heading(&mut out, &page.title);
+    }
+    others.iter().for_each(|verdict| wrapped(&mut out, &verdict.sentence(), "  ", "  "));
+    page.sections.iter().for_each(|of| section(&mut out, of));
+    out.out
 }
 
-/// The same for a terminal of another width.
-pub(super) fn render_within(summary: &Summary, width: usize) -> String {
-    let mut page = Page { out: String::new(), width };
-    let out = &mut page;
-    for block in &summary.blocks {
-        match block {
-            Block::Failing(lines) => lines.iter().for_each(|line| wrapped(out, line, "", "  ")),
-            Block::Heading(text) => heading(out, text),
-            Block::Facts(facts) => facts.iter().for_each(|(label, text)| fact(out, label, text)),
-            Block::Table(table) => grid(out, table),
-            Block::Bars(bars) => picture(out, bars),
-            Block::Text(text) => wrapped(out, text, "  ", "  "),
-            Block::Doubts(doubts) => list_doubts(out, doubts),
-            Block::Literal { title, lines } => literal(out, title, lines),
-        }
+/// Parts alone, for a terminal of this width.
+pub(super) fn render_within(parts: &[Part], width: usize) -> String {
+    let mut out = Lines { out: String::new(), width };
+    parts.iter().for_each(|one| part(&mut out, one));
+    out.out
+}
+
+fn section(out: &mut Lines, of: &Section) {
+    if !of.titled && !of.heading.is_empty() {
+        heading(out, &of.heading);
     }
-    page.out
+    of.parts.iter().for_each(|one| part(out, one));
+}
+
+fn part(out: &mut Lines, of: &Part) {
+    match of {
+        Part::Facts(facts) => facts.iter().for_each(|(label, text)| fact(out, label, text)),
+        Part::Table(table) => grid(out, table),
+        Part::Orders(orders) => orders.iter().take(1).for_each(|(_, table)| grid(out, table)),
+        Part::Bars(bars) => picture(out, bars),
+        Part::Text(text) => wrapped(out, text, "  ", "  "),
+        Part::Doubts(doubts) => list_doubts(out, doubts),
+        Part::Literal { title, lines } => literal(out, title, lines),
+        Part::Section(within) => section(out, within),
+        // Verdicts stand around the title; a terminal draws no charts.
+        Part::Verdicts(_) | Part::Figure(_) => {}
+    }
 }
 
 /// Lines of at most this many columns.
-struct Page {
+struct Lines {
     out: String,
     width: usize,
 }
@@ -55,27 +76,27 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-fn heading(out: &mut Page, text: &str) {
+fn heading(out: &mut Lines, text: &str) {
     if !out.out.is_empty() {
         out.out.push('\n');
     }
     wrapped(out, text, "", "  ");
 }
 
-fn fact(out: &mut Page, label: &str, text: &str) {
+fn fact(out: &mut Lines, label: &str, text: &str) {
     // A label wider than its column still ends before the text.
     let first = format!("  {} ", filled(label, LABEL - 1));
     wrapped(out, text, &first, &" ".repeat(2 + LABEL));
 }
 
 /// Lines that are copied keep their blanks, and are as long as they are.
-fn literal(out: &mut Page, title: &str, lines: &[String]) {
+fn literal(out: &mut Lines, title: &str, lines: &[String]) {
     heading(out, title);
     lines.iter().for_each(|line| push_line(out, &format!("  {line}")));
 }
 
 /// Each doubt with what to do, where something is; said once for neighbours that ask for the same.
-fn list_doubts(out: &mut Page, doubts: &[(String, String)]) {
+fn list_doubts(out: &mut Lines, doubts: &[(String, String)]) {
     for same in doubts.chunk_by(|left, right| left.1 == right.1) {
         for (text, _) in same {
             wrapped(out, text, "  ! ", "    ");
@@ -87,7 +108,7 @@ fn list_doubts(out: &mut Page, doubts: &[(String, String)]) {
 }
 
 /// Breaks at spaces; a word longer than the line keeps a line of its own.
-fn wrapped(out: &mut Page, text: &str, first: &str, rest: &str) {
+fn wrapped(out: &mut Lines, text: &str, first: &str, rest: &str) {
     let mut line = first.to_owned();
     let mut empty = true;
     for word in text.split_whitespace().map(visible) {
@@ -106,19 +127,19 @@ fn wrapped(out: &mut Page, text: &str, first: &str, rest: &str) {
 }
 
 /// Foreign text may stand anywhere in a line, and must not steer the terminal.
-fn push_line(out: &mut Page, line: &str) {
+fn push_line(out: &mut Lines, line: &str) {
     out.out.push_str(visible(line.trim_end()).trim_end());
     out.out.push('\n');
 }
 
-fn grid(out: &mut Page, table: &Table) {
+fn grid(out: &mut Lines, table: &Table) {
     heading(out, &table.title);
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     grid.set_header(&table.head);
     for row in &table.rows {
         // What steers is written out before it is measured: a line break in a name would make two rows of one.
-        grid.add_row(row.iter().map(|cell| visible(cell)));
+        grid.add_row(row.iter().map(|cell| visible(&cell.to_string())));
     }
     for (index, column) in grid.column_iter_mut().enumerate() {
         let (room, alignment) =
@@ -134,7 +155,7 @@ fn grid(out: &mut Page, table: &Table) {
 }
 
 /// Bars of letters, the widest one as wide as the line allows, each with its sum in MiB behind it.
-fn picture(out: &mut Page, picture: &Bars) {
+fn picture(out: &mut Lines, picture: &Bars) {
     heading(out, &picture.title);
     let total = |bar: &Bar| bar.parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part));
     let number = |bar: &Bar| format!("{:.1}", Bytes(total(bar)).as_mib());
@@ -175,7 +196,7 @@ mod tests {
     fn wraps_at_eighty_and_never_inside_a_word() {
         let long = "x".repeat(100);
         let facts = vec![("repeat".to_owned(), format!("{} {long} end", "word ".repeat(30)))];
-        let text = render(&Summary { blocks: vec![Block::Facts(facts)] });
+        let text = render_within(&[Part::Facts(facts)], 80);
         for line in text.lines() {
             assert!(line.chars().count() <= WIDTH || line.contains(&long), "{line}");
             assert_eq!(line, line.trim_end());
@@ -186,7 +207,7 @@ mod tests {
     #[test]
     fn foreign_names_steer_nothing_and_keep_their_columns() {
         let rows = [vec!["a\u{1b}[2J\nb".to_owned(), "1".to_owned()], vec!["c".to_owned(), "22".to_owned()]];
-        let text = render(&Summary { blocks: vec![Block::Table(Table::new("t", ["name", "n"], rows))] });
+        let text = render_within(&[Part::Table(Table::new("t", ["name", "n"], rows))], 80);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2..], ["  a\\u{1b}[2J\\nb  1", "  c             22"], "{text}");
     }
@@ -200,7 +221,7 @@ mod tests {
             legend: vec![('H', "heap".to_owned())],
         };
         let facts = vec![("訂單".to_owned(), "a".to_owned()), ("repeat".to_owned(), "b".to_owned())];
-        let text = render(&Summary { blocks: vec![Block::Bars(bars), Block::Facts(facts)] });
+        let text = render_within(&[Part::Bars(bars), Part::Facts(facts)], 80);
         let column = |line: &str, what: &str| width(line.split_once(what).unwrap_or_else(|| panic!("{text}")).0);
         let lines: Vec<&str> = text.lines().collect();
         let bars: Vec<usize> = lines[1..4].iter().map(|line| column(line, "H")).collect();
@@ -218,7 +239,7 @@ mod tests {
             |label: &str, parts: [u64; 3]| Bar { label: label.to_owned(), parts: parts.map(|n| n << 20).to_vec() };
         let legend = vec![('H', "heap".to_owned()), ('M', "malloc".to_owned()), ('.', "none".to_owned())];
         let bars = vec![bar("start", [30, 10, 0]), bar("collected", [40, 40, 0])];
-        let text = render(&Summary { blocks: vec![Block::Bars(Bars { title: "t".to_owned(), bars, legend })] });
+        let text = render_within(&[Part::Bars(Bars { title: "t".to_owned(), bars, legend })], 80);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert_eq!(lines[2].chars().count(), WIDTH);

@@ -1,6 +1,6 @@
 //! Words that several outputs share: names as in the result document, verdicts, whose trials are compared.
 
-use crate::record::{ComparisonRecord, DifferenceVerdict, Document, Outcome};
+use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome};
 use serde::Serialize;
 
 /// Every verdict on a difference, in the order in which they are told.
@@ -22,6 +22,63 @@ pub(in crate::report) fn verdict_word(verdict: DifferenceVerdict) -> &'static st
         DifferenceVerdict::Worse => "worse",
         DifferenceVerdict::Equivalent => "equivalent",
         DifferenceVerdict::CannotTell => "cannot tell",
+    }
+}
+
+/// A name of small letters, digits and single hyphens, of at most so many characters; never empty.
+pub(in crate::report) fn slug(text: &str, most: usize) -> String {
+    let mut slug = String::new();
+    for character in text.chars().map(|c| c.to_ascii_lowercase()) {
+        match character.is_ascii_alphanumeric() {
+            true => slug.push(character),
+            false if slug.is_empty() || slug.ends_with('-') => {}
+            false => slug.push('-'),
+        }
+    }
+    slug.truncate(most);
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
+}
+
+/// How a thing stands that was judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It was measured, and not judged.
+    Told,
+    /// Better than the baseline.
+    Better,
+    /// Worse than the baseline.
+    Worse,
+    /// As good as the baseline.
+    Equivalent,
+    /// The trials do not tell.
+    CannotTell,
+    /// It holds.
+    Pass,
+    /// It does not hold, or it failed.
+    Fail,
+    /// It was asked and not answered.
+    Undecided,
+}
+
+impl From<DifferenceVerdict> for Standing {
+    fn from(verdict: DifferenceVerdict) -> Self {
+        match verdict {
+            DifferenceVerdict::Better => Self::Better,
+            DifferenceVerdict::Worse => Self::Worse,
+            DifferenceVerdict::Equivalent => Self::Equivalent,
+            DifferenceVerdict::CannotTell => Self::CannotTell,
+        }
+    }
+}
+
+impl From<BudgetVerdict> for Standing {
+    fn from(verdict: BudgetVerdict) -> Self {
+        match verdict {
+            BudgetVerdict::Pass => Self::Pass,
+            BudgetVerdict::Fail => Self::Fail,
+            BudgetVerdict::Undecided => Self::Undecided,
+        }
     }
 }
 

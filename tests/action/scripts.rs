@@ -40,12 +40,22 @@ fn a_change_is_weighed_summarised_and_commented_on() {
     runner.set("LOADLINE_STATUS", &runner.output("status"));
     runner.done("action/summarise", &[]);
     let summary = runner.read("summary");
-    assert!(summary.starts_with(MARKER) && summary.contains("### Loadline"), "{summary}");
+    assert!(summary.starts_with(MARKER) && summary.contains("\n\n### shop, weighed by loadline "), "{summary}");
     let state = api.state();
     assert_eq!(state.written(), ["POST /repos/o/r/issues/7/comments"]);
     let text = &state.comments[0].1;
-    assert!(text.starts_with(&format!("{MARKER}\n<!-- loadline-verdict: broken -->\nRSS under load +25.")), "{text}");
-    assert!(text.contains(" against `main`: ") && text.contains("| owner | `main` | `this` |"), "{text}");
+    // The budget first, then the change, then who holds it.
+    let begin =
+        format!("{MARKER}\n<!-- loadline-verdict: broken -->\nbudget rss.loaded&#60;=1MiB is broken by this/app: ");
+    assert!(text.starts_with(&begin), "{text}");
+    let places = [
+        " this/app against main/app: worse in rss.loaded",
+        " this/app against main/app: rss.loaded +25.",
+        "\n#### Memory\n",
+        "| owner | before | after |",
+    ]
+    .map(|said| text.find(said).unwrap_or_else(|| panic!("{said}: {text}")));
+    assert!(places.is_sorted(), "{places:?}: {text}");
     assert!(text.ends_with("(https://github.com/o/r/actions/runs/42)\n"), "{text}");
     assert!(state.asked.iter().all(|(_, token)| token == "authorization: Bearer ghs_secret"));
 }
@@ -597,7 +607,7 @@ fn a_merge_request_of_gitlab_gets_the_same() {
         ["POST /projects/1/merge_requests/7/notes", "PUT /projects/1/merge_requests/7/notes/1"]
     );
     let text = &state.comments[0].1;
-    assert!(text.contains("RSS under load +25.") && text.contains(" against `main`"), "{text}");
+    assert!(text.contains("this/app against main/app: rss.loaded +25."), "{text}");
     assert!(text.ends_with("(https://gitlab.example/o/r/-/jobs/5)\n"), "{text}");
     for (request, token) in &state.asked {
         let expect = if request.contains("/jobs/") { "job-token: job_secret" } else { "private-token: ghs_secret" };

@@ -22,7 +22,7 @@ fn hundreds_of_trials_make_a_page_that_can_still_be_opened() {
     let (document, evidence) = fixtures::comparison(&["g1", "serial"], 100, LARGE);
     let page = report::html(&document, &evidence, &[]);
     assert!(page.len() < 12 << 20, "{} bytes", page.len());
-    assert!(page.contains("Trial 200: ") && page.contains("trials are left out"));
+    assert!(page.contains("(trial 200): ") && page.contains("charts are left out"));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn without_a_script_every_number_is_there() {
     assert!(picture.count([0x55, 0xab, 0x9c]) > 1000, "libjvm in the account");
     assert!(picture.count([0x1c, 0x21, 0x27]) > 1000, "ink");
     for text in [
-        "serial is better than g1:",
+        "serial against g1:",
         "loadline compare scenarios/tiny-http/tiny-http.loadline.yaml --seed 1",
         "Timeline in numbers",
         "Requests in numbers",

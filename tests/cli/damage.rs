@@ -120,7 +120,7 @@ fn a_line_in_the_middle_costs_its_trial_only() {
     let called = report([lines[0], "{\"record\":\"trial\"}\n", lines[2], lines[3]].concat().as_bytes(), &[]);
     check_sane(&called, "damaged line");
     assert!(called.stdout.contains("line 2 is damaged and was left out"), "{called}");
-    assert!(called.stdout.contains("\nserial\n"), "{called}");
+    assert!(called.stdout.contains("\n  serial: RSS 72.6 MiB"), "{called}");
 }
 
 #[test]

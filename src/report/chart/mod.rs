@@ -16,7 +16,7 @@ mod thin;
 mod values;
 
 pub(super) use model::{Figure, Sign};
-pub(super) use of_comparison::{candidates, dots, forest_table, forests, judged, paretos, verdict_class};
+pub(super) use of_comparison::{dots, forests, paretos};
 pub(super) use of_find::finds;
 pub(super) use of_history::of_metric;
 pub(super) use of_trial::figures as of_trial;
@@ -24,7 +24,6 @@ pub(super) use of_tune::tunes;
 pub(super) use of_watch::last_hours;
 pub(super) use spectra::figures as spectra;
 pub(super) use svg::{definitions, draw_sign, fluid};
-pub(super) use values::{also_text, configurations, judged_text, least_text, metric_words, value_text};
 
 use crate::record::{Document, Evidence};
 
@@ -50,7 +49,8 @@ pub fn plots(document: &Document, evidence: &[Evidence]) -> Vec<Plot> {
     let mut figures = [tunes(document), finds(document), forests(document), dots(document), paretos(document)].concat();
     figures.extend(spectra(document, evidence));
     for trial in &document.trials {
-        figures.extend(of_trial(trial, evidence.iter().find(|evidence| evidence.trial == trial.index)));
+        let evidence = evidence.iter().find(|evidence| evidence.trial == trial.index);
+        figures.extend(of_trial(trial, evidence).into_iter().flatten());
     }
     let plot = |figure: Figure| Plot {
         svg: svg::fixed(&figure.chart, &style),

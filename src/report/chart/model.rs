@@ -2,17 +2,17 @@
 
 use super::scale::Scale;
 use super::thin::{Point, WIDTH};
-use crate::report::summary::Table;
+use crate::report::table::Table;
 
 /// A chart with the table that says the same.
-#[derive(Debug, Clone)]
-pub(crate) struct Figure {
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
     pub(crate) chart: Chart,
     pub(crate) table: Table,
 }
 
 /// Panels one below the other that share their x axis.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Chart {
     /// Stem of a file's name, and the beginning of ids; of `a-z`, `0-9` and `-`.
     pub(crate) name: String,
@@ -35,7 +35,7 @@ pub(crate) struct Chart {
 }
 
 /// An axis.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) scale: Scale,
     /// What it counts, with the unit.
@@ -66,7 +66,7 @@ impl Axis {
 }
 
 /// A plot with a y axis, or rows without one; its height is in pixels.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Panel {
     /// Above it; empty where the chart's title says it all.
     pub(crate) title: String,
@@ -78,14 +78,14 @@ pub(crate) struct Panel {
 }
 
 /// A moment with a name: its place from the left.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Guide {
     pub(crate) x: u32,
     pub(crate) label: String,
 }
 
 /// A stretch with a name: both ends from the left.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Band {
     pub(crate) from: u32,
     pub(crate) to: u32,
@@ -137,7 +137,7 @@ pub(crate) enum Anchor {
 
 /// A thing in a panel. `across` is from the left in [`WIDTH`], `down` from the top in tenths of a pixel, `class` its
 /// style; `words` are shown where a pointer rests on it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Item {
     /// A line through points in the order of x, with the name under which it is read off.
     Line { points: Vec<Point>, class: Class, name: String },

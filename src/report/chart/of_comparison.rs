@@ -4,16 +4,15 @@ use super::model::{Anchor, Axis, Chart, Figure, Item, Panel, SHAPES, Sign};
 use super::palette::series_class;
 use super::scale::Scale;
 use super::thin::{Point, WIDTH};
-use super::values::{
-    also_text, axis_unit, configurations, judged_text, kind_of, least_text, metric_words, slug, value_text,
-};
+use super::values::{also_text, configurations, judged_text, kind_of, least_text, metric_words, slug, value_text};
 use crate::comparison::split;
 use crate::record::{
     Better, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, ParetoPoint, ParetoRecord, Unit,
     each_once,
 };
 use crate::report::markup::shortened;
-use crate::report::summary::Table;
+use crate::report::quantity::{self, Quantity};
+use crate::report::table::{Cell, Table};
 use crate::report::words::{VERDICTS, verdict_word};
 use crate::units::trimmed;
 
@@ -249,7 +248,7 @@ fn dot_figure(document: &Document, index: usize, metric: &str) -> Option<Figure>
     let rows: Vec<(usize, &MetricRecord)> =
         names.iter().enumerate().filter_map(|(at, name)| Some((at, find(name)?))).collect();
     let largest = rows.iter().flat_map(|(_, row)| &row.values).map(|value| value.value).fold(0.0, f64::max);
-    let (factor, unit_words) = axis_unit(unit, largest);
+    let (factor, unit_words) = quantity::scale(unit, largest);
     let all: Vec<f64> = rows
         .iter()
         .flat_map(|(_, row)| row.values.iter().map(|value| value.value).chain(row.low).chain(row.high))
@@ -309,15 +308,15 @@ fn dot_row(place: usize, record: &MetricRecord, x: &Axis, factor: f64, top: u32)
 
 fn dot_table(rows: &[(usize, &MetricRecord)]) -> Table {
     let head = ["configuration", "block", "trial", "value", "counts"];
-    let mut table = Table::new("Every trial in numbers", head, []).worded(1, 1);
+    let mut table = Table::new("Every trial in numbers", head, Vec::<Vec<Cell>>::new()).worded(1, 1);
     for (_, record) in rows {
         for value in &record.values {
             table.rows.push(vec![
-                record.configuration.clone(),
-                (value.block + 1).to_string(),
-                (value.trial + 1).to_string(),
-                value_text(record.unit, value.value),
-                if value.used { "yes" } else { "no: its block was disturbed" }.to_owned(),
+                record.configuration.as_str().into(),
+                (value.block + 1).to_string().into(),
+                (value.trial + 1).to_string().into(),
+                Quantity::new(record.unit, value.value).into(),
+                if value.used { "yes" } else { "no: its block was disturbed" }.into(),
             ]);
         }
         let interval = record.low.zip(record.high).map_or(String::new(), |(low, high)| {
@@ -344,7 +343,7 @@ fn pareto_figure(document: &Document, index: usize, pareto: &ParetoRecord) -> Fi
     let kind = |metric: &str| kind_of(document, metric).unwrap_or((Unit::Count, Better::Lower));
     let ((x_unit, x_better), (y_unit, y_better)) = (kind(&pareto.x), kind(&pareto.y));
     let axis = |metric: &str, unit: Unit, better: Better, values: Vec<f64>, directions: [&str; 2]| {
-        let (factor, words) = axis_unit(unit, values.iter().copied().fold(0.0, f64::max));
+        let (factor, words) = quantity::scale(unit, values.iter().copied().fold(0.0, f64::max));
         let direction = directions[usize::from(better == Better::Higher)];
         let title = match unit {
             Unit::PerSecond => format!("{}  {direction}", metric_words(metric)),

@@ -7,8 +7,8 @@ use super::values::MIB;
 use crate::comparison::split;
 use crate::record::{Document, FindRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::report::markup::shortened;
-use crate::report::summary::Table;
 use crate::report::summary::tried::{Reached, reached, trial_text, tried_told};
+use crate::report::table::Table;
 use crate::scenario::{Amount, Budget, Limit};
 use crate::units::{Bytes, milliseconds, per_second};
 

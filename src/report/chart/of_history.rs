@@ -3,10 +3,10 @@
 use super::model::{Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::Scale;
 use super::thin::Point;
-use super::values::axis_unit;
 use crate::record::{MetricHistory, SeriesRecord};
 use crate::report::markup::shortened;
-use crate::report::summary::Table;
+use crate::report::quantity::scale;
+use crate::report::table::Table;
 
 const HEIGHT: u32 = 240;
 /// Names below the axis; more would stand on each other.
@@ -27,7 +27,7 @@ pub(crate) fn of_metric(series: &SeriesRecord, metric: &MetricHistory, name: &st
     let ends =
         || values().flat_map(|(_, of)| [Some(of.centre), of.low, of.high]).flatten().filter(|one| one.is_finite());
     let largest = ends().fold(0.0f64, |most, value| most.max(value.abs()));
-    let (by, unit) = axis_unit(metric.unit, largest);
+    let (by, unit) = scale(metric.unit, largest);
     let numbers: Vec<f64> = ends().map(|value| value / by).collect();
     let title = format!("{}{}", metric.metric, paren(unit));
     let y = Axis::new(Scale::around(numbers.into_iter()), &title, unit, 5);

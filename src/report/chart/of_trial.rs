@@ -8,7 +8,8 @@ use super::values::MIB;
 use crate::owner::{label, place};
 use crate::record::{AccountRecord, Evidence, IntervalRecord, PhaseRecord, Sample, Trial};
 use crate::report::markup::shortened;
-use crate::report::summary::Table;
+use crate::report::summary::mib;
+use crate::report::table::Table;
 use crate::report::width::width;
 use crate::scenario::MarkPoint;
 use crate::units::{grouped, milliseconds};
@@ -37,8 +38,8 @@ struct Course<'a> {
     x: Axis,
 }
 
-/// The charts of a trial that its evidence allows.
-pub(crate) fn figures(trial: &Trial, evidence: Option<&Evidence>) -> Vec<Figure> {
+/// Its account, its timeline and its requests, as far as its evidence allows.
+pub(crate) fn figures(trial: &Trial, evidence: Option<&Evidence>) -> [Option<Figure>; 3] {
     let none = Evidence::default();
     let evidence = evidence.unwrap_or(&none);
     let ends = [
@@ -50,8 +51,7 @@ pub(crate) fn figures(trial: &Trial, evidence: Option<&Evidence>) -> Vec<Figure>
     let end = ends.into_iter().flatten().filter(|end| end.is_finite()).fold(1.0, f64::max);
     let x = Axis::new(Scale::linear(0.0, end * 1.01), "seconds since the start of the command", " s", 8);
     let course = Course { trial, evidence, x };
-    let all = [accounts(trial), course.timeline(), course.requests()];
-    all.into_iter().flatten().collect()
+    [accounts(trial), course.timeline(), course.requests()]
 }
 
 impl Course<'_> {
@@ -397,7 +397,6 @@ impl Course<'_> {
 
 /// Samples in a row: their highest RSS, the rest as of the last of them that has it.
 fn timeline_row(part: &[Sample], first: &Sample, last: &Sample) -> Vec<String> {
-    let mib = |bytes: Option<u64>| bytes.map_or("-".to_owned(), mib);
     vec![
         format!("{:.1}", first.at_s),
         format!("{:.1}", last.at_s),
@@ -456,7 +455,7 @@ fn accounts(trial: &Trial) -> Option<Figure> {
     let legend = names.iter().map(|name| {
         let (class, hatched) = owner_style(name);
         let bytes = held(shown.1, name).unwrap_or(0);
-        let words = if bytes > 0 { format!("{} {}", label(name), mib(bytes)) } else { label(name).to_owned() };
+        let words = if bytes > 0 { format!("{} {}", label(name), mib(Some(bytes))) } else { label(name).to_owned() };
         (Sign::Area(class, hatched), words)
     });
     let chart = Chart {
@@ -500,11 +499,11 @@ fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item>
 
 fn accounts_table(marks: &[(&str, &AccountRecord)], names: &[&str]) -> Table {
     let row = |name: &&str| {
-        let cells = marks.iter().map(|(_, account)| held(account, name).map_or("-".to_owned(), mib));
+        let cells = marks.iter().map(|(_, account)| mib(held(account, name)));
         std::iter::once(label(name).to_owned()).chain(cells).collect()
     };
     let mut rows: Vec<Vec<String>> = names.iter().map(row).collect();
-    let totals = marks.iter().map(|(_, account)| mib(account.total_bytes));
+    let totals = marks.iter().map(|(_, account)| mib(Some(account.total_bytes)));
     rows.push(std::iter::once("RSS".to_owned()).chain(totals).collect());
     let head = std::iter::once("owner").chain(marks.iter().map(|(mark, _)| *mark));
     Table::new("Account in numbers, MiB", head, rows)
@@ -514,10 +513,6 @@ fn accounts_table(marks: &[(&str, &AccountRecord)], names: &[&str]) -> Table {
 fn held(account: &AccountRecord, name: &str) -> Option<u64> {
     let own = account.owners.iter().filter(|owner| owner.name == name);
     own.map(|owner| owner.rss_bytes).reduce(u64::saturating_add)
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{:.1}", bytes as f64 / MIB)
 }
 
 #[cfg(test)]
@@ -535,6 +530,6 @@ mod tests {
 
     #[test]
     fn a_trial_without_evidence_has_no_timeline() {
-        assert!(figures(&Trial::new("serial", 0, 0), None).is_empty());
+        assert!(figures(&Trial::new("serial", 0, 0), None).iter().all(Option::is_none));
     }
 }

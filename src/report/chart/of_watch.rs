@@ -5,7 +5,8 @@ use super::scale::Scale;
 use super::thin::Point;
 use super::values::MIB;
 use crate::record::{PostMortem, WatchCourse, WatchPart};
-use crate::report::summary::{Table, mib, part_name};
+use crate::report::summary::{mib, part_name};
+use crate::report::table::Table;
 use crate::units::{Bytes, roughly};
 
 /// Parts that make up anonymous memory, from below, each with its class.

@@ -6,7 +6,7 @@ use super::scale::{Kind, Scale};
 use super::thin::Point;
 use super::values::{configurations, slug};
 use crate::record::{Document, Evidence, SpectrumRecord, Timing};
-use crate::report::summary::Table;
+use crate::report::table::Table;
 use crate::units::{grouped, milliseconds, trimmed};
 
 /// Where an axis of quantiles has its numbers: the share of answers that took longer, and the quantile in percent.

@@ -4,6 +4,7 @@ use crate::comparison::split;
 use crate::owner::label;
 use crate::record::{Better, ComparisonRecord, Document, LeastRecord, Unit, each_once};
 use crate::report::quantity::{Estimate, Quantity};
+use crate::report::words;
 use crate::units::trimmed;
 
 /// Names of files and ids are no longer than this.
@@ -81,22 +82,6 @@ pub(crate) fn least_text(comparison: &ComparisonRecord) -> String {
     }
 }
 
-/// What an axis of this unit up to this value divides by, and how it is called.
-pub(crate) fn axis_unit(unit: Unit, largest: f64) -> (f64, &'static str) {
-    match unit {
-        Unit::Bytes => (MIB, " MiB"),
-        Unit::PerSecond => (1.0, "/s"),
-        Unit::Milliseconds => (1.0, " ms"),
-        Unit::Seconds if largest < 1.0 => (1e-3, " ms"),
-        Unit::Seconds => (1.0, " s"),
-        Unit::Share => (0.01, " %"),
-        Unit::BytesPerRequest if largest >= 1024.0 => (1024.0, " KiB"),
-        Unit::BytesPer | Unit::BytesPerRequest => (1.0, " B"),
-        Unit::BytesPerSecond => (MIB, " MiB/s"),
-        Unit::Count | Unit::Ratio => (1.0, ""),
-    }
-}
-
 /// Configurations in the order of the metrics or, where there are none, of the trials; a baseline is the first.
 pub(crate) fn configurations(document: &Document) -> Vec<&str> {
     let baseline = document.comparisons.first().map(|comparison| comparison.baseline.as_str());
@@ -110,19 +95,7 @@ pub(crate) fn kind_of(document: &Document, metric: &str) -> Option<(Unit, Better
 
 /// A word for names of files and ids: of `a-z`, `0-9` and `-`; not empty.
 pub(crate) fn slug(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars().map(|c| c.to_ascii_lowercase()) {
-        if c.is_ascii_alphanumeric() {
-            out.push(c);
-        } else if !out.is_empty() && !out.ends_with('-') {
-            out.push('-');
-        }
-        if out.len() >= SLUG_CHARS {
-            break;
-        }
-    }
-    let out = out.trim_matches('-');
-    if out.is_empty() { "unnamed".to_owned() } else { out.to_owned() }
+    words::slug(text, SLUG_CHARS)
 }
 
 #[cfg(test)]

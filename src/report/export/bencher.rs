@@ -7,6 +7,7 @@ use super::inert::clipped;
 use super::metric_name::{is_tracked, principal_rate};
 use crate::comparison::split;
 use crate::record::{Document, MetricRecord};
+use crate::report::words::slug;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -55,23 +56,8 @@ fn measure(metric: &MetricRecord, principal: Option<&str>) -> (String, f64) {
     match split(&metric.metric) {
         ("rate", own) if Some(own) == phase => ("throughput".to_owned(), 1.0),
         ("p50", own) if Some(own) == phase => ("latency".to_owned(), NANOSECONDS),
-        _ => (slug(&metric.metric), 1.0),
+        _ => (slug(&metric.metric, SLUG_MAX), 1.0),
     }
-}
-
-/// A slug as Bencher has them: small letters, digits and single hyphens.
-fn slug(text: &str) -> String {
-    let mut slug = String::new();
-    for character in text.chars().map(|c| c.to_ascii_lowercase()) {
-        match character.is_ascii_alphanumeric() {
-            true => slug.push(character),
-            false if slug.is_empty() || slug.ends_with('-') => {}
-            false => slug.push('-'),
-        }
-    }
-    slug.truncate(SLUG_MAX);
-    let slug = slug.trim_end_matches('-');
-    if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
 }
 
 /// The name of a benchmark: visible, and not too long.
@@ -135,7 +121,7 @@ mod tests {
         document.metrics.iter_mut().for_each(long);
         let benchmarks = consumers::check_bencher(&bencher(&document));
         assert_eq!(benchmarks.len(), 2 + samples::hostile_texts().len());
-        assert_eq!(slug("A.b..C-"), "a-b-c");
-        assert_eq!(slug("日本"), "unnamed");
+        assert_eq!(slug("A.b..C-", SLUG_MAX), "a-b-c");
+        assert_eq!(slug("日本", SLUG_MAX), "unnamed");
     }
 }

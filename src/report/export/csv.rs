@@ -4,7 +4,6 @@
 
 use super::super::quantity::plain;
 use super::super::words::name_of;
-use super::inert::visible;
 use super::metrics::{Source, TABLE};
 use crate::record::{
     ComparisonRecord, Document, FleetDocument, HistoryDocument, LeastRecord, MetricHistory, MetricRecord, ProbeVerdict,
@@ -12,6 +11,7 @@ use crate::record::{
 };
 use crate::report::summary::fleet::by_waste;
 use crate::report::summary::tried::reached;
+use crate::units::visible;
 use std::collections::BTreeMap;
 
 const TRIALS_HEAD: &str = "configuration,block,trial,outcome,metric,unit,value,used";

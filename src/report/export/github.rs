@@ -2,8 +2,9 @@
 //! commands on standard output: `::error title=Budget failed::rss.loaded is 62.0 MiB …`.
 
 use super::inert::short;
-use super::markdown::{all_doubts, folded, page};
-use crate::record::{BudgetRecord, BudgetVerdict, Document, DoubtRecord, FindOutcome, TuneOutcome};
+use super::markdown::short_markdown;
+use crate::record::{BudgetRecord, BudgetVerdict, Document, FindOutcome, TuneOutcome};
+use crate::report::summary::doubts_by_kind;
 use crate::report::summary::find::told;
 use crate::report::summary::tune_answer;
 
@@ -16,26 +17,16 @@ const ANNOTATIONS_MAX: usize = 10;
 
 /// The summary of a step: the verdict and the budgets are open, everything else can be opened.
 pub fn github_summary(document: &Document) -> String {
-    let page = page(document);
-    let mut out = format!("### Loadline\n\n{}\n", page.verdict);
-    for section in &page.sections {
-        out.push_str(&match section.may_fold {
-            true => folded(&section.title, &section.text),
-            false => format!("\n{section}"),
-        });
-    }
-    for (title, block) in &page.details {
-        out.push_str(&folded(title, block));
-    }
-    cut(out, SUMMARY_BYTES_MAX)
+    cut(short_markdown(document), SUMMARY_BYTES_MAX)
 }
 
-/// Whole lines as far as they fit, then a note; a part that was open is closed.
+/// Whole lines as far as they fit, then a note; parts that were open are closed.
 fn cut(text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text;
     }
-    let room = bytes_max.saturating_sub(CUT.len() + CLOSE.len());
+    // A part that is open may lie in another one.
+    let room = bytes_max.saturating_sub(CUT.len() + 2 * CLOSE.len());
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
         if out.len() + line.len() > room {
@@ -46,7 +37,7 @@ fn cut(text: String, bytes_max: usize) -> String {
     // Only lines of our own begin with these tags: foreign text stands behind other characters.
     let opened = out.lines().filter(|line| *line == "<details>").count();
     let closed = out.lines().filter(|line| *line == "</details>").count();
-    out.push_str(if opened > closed { CLOSE } else { "" });
+    out.push_str(&CLOSE.repeat(opened.saturating_sub(closed)));
     out.push_str(CUT);
     out
 }
@@ -84,24 +75,12 @@ pub fn github_annotations(document: &Document) -> String {
             TuneOutcome::GivenUp => warnings.insert(0, command("warning", "Tuning has no answer", &text)),
         }
     }
-    for (doubt, more) in one_of_each_kind(document) {
+    for (doubt, more) in doubts_by_kind(document) {
         let others = if more > 0 { format!(" ({more} more like it)") } else { String::new() };
         let what = format!("{}{others}. Next: {}", short(&doubt.text), short(&doubt.next));
         warnings.push(command("warning", "Doubt", &what));
     }
     limited("error", errors) + &limited("warning", warnings) + &notices
-}
-
-/// The first doubt of each kind, and how many more there are of it: a noisy runner shows in every phase of every trial.
-fn one_of_each_kind(document: &Document) -> Vec<(&DoubtRecord, usize)> {
-    let mut found: Vec<(&DoubtRecord, usize)> = Vec::new();
-    for (doubt, _) in all_doubts(document) {
-        match found.iter_mut().find(|(known, _)| known.doubt.is_like(&doubt.doubt)) {
-            Some((_, more)) => *more += 1,
-            None => found.push((doubt, 0)),
-        }
-    }
-    found
 }
 
 fn words(of: &BudgetRecord) -> String {
@@ -137,14 +116,15 @@ mod tests {
     use super::super::{consumers, samples};
     use super::*;
     use crate::doubt::{Doubt, MemoryPool};
-    use crate::record::DoubtRecord;
+    use crate::record::{ComparisonRecord, DoubtRecord};
     use crate::report::{find_sample, tune_sample};
 
     #[test]
     fn a_step_shows_what_to_act_on() {
         insta::assert_snapshot!(github_annotations(&samples::compared()));
         let summary = github_summary(&samples::compared());
-        assert!(summary.starts_with("### Loadline\n\n**1 of 3 budgets failed, 1 undecided.**"), "{summary}");
+        assert!(summary.starts_with("### tiny-http, weighed by loadline "), "{summary}");
+        assert!(summary.split("####").next().unwrap().contains("- **budget "), "{summary}");
         assert!(summary.contains("<summary>Conditions</summary>"));
         assert!(summary.lines().all(|line| !line.starts_with("# ") && !line.starts_with("## ")));
         assert_eq!(summary.matches("<details>").count(), summary.matches("</details>").count());
@@ -219,8 +199,8 @@ mod tests {
     #[test]
     fn a_summary_is_cut_at_a_line_and_closed() {
         let mut document = samples::compared();
-        let metric = document.metrics[0].clone();
-        document.metrics.extend(std::iter::repeat_n(metric, 40_000));
+        let row = ComparisonRecord { primary: false, ..document.comparisons[0].clone() };
+        document.comparisons.extend(std::iter::repeat_n(row, 20_000));
         let text = github_summary(&document);
         assert!(text.len() <= SUMMARY_BYTES_MAX, "{}", text.len());
         assert!(text.len() > SUMMARY_BYTES_MAX - 1_000);

@@ -1,7 +1,6 @@
 //! Foreign text made harmless before a format quotes it: what steers a terminal or a reader's eye becomes visible.
 
-use crate::units;
-pub(in crate::report) use crate::units::{steers, visible};
+use crate::units::{self, visible};
 
 /// What a cell or a sentence can show; longer text is cut, with a sign that it was.
 const CHARACTERS_MAX: usize = 300;

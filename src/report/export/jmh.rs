@@ -194,7 +194,7 @@ fn segment(text: &str) -> String {
 
 /// The value of a parameter, without what viewers split at.
 fn word(text: &str) -> String {
-    let text = super::inert::visible(text);
+    let text = crate::units::visible(text);
     let text: String = text.chars().map(|c| if c.is_whitespace() || c == '=' { '_' } else { c }).collect();
     if text.is_empty() { "_".to_owned() } else { text }
 }

@@ -7,12 +7,13 @@
 
 use super::super::quantity::plain;
 use super::super::words::name_of;
-use super::inert::{short, visible};
+use super::inert::short;
 use crate::record::{
     BudgetRecord, BudgetVerdict, Document, FindOutcome, FindRecord, Outcome, Trial, TuneOutcome, TuneRecord,
 };
 use crate::report::summary::find::told;
 use crate::report::summary::tune_answer;
+use crate::units::visible;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use std::borrow::Cow;

@@ -20,9 +20,9 @@ mod consumers;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
-mod samples;
-
-pub(super) use inert::{steers, visible};
+mod order;
+#[cfg(test)]
+pub(super) mod samples;
 
 pub use bencher::bencher;
 pub use csv::{comparisons_csv, csv, fleet_csv, history_csv};

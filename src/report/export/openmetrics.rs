@@ -5,12 +5,12 @@
 //! mean nothing. A watched JVM is named by `jvm`, never by its pid, which is in `loadline_jvm_info`.
 //! `loadline_memory_rss_bytes{configuration="serial",mark="loaded"} 52428800`
 
-use super::inert::visible;
 use super::metrics::{Metric, Source, TABLE};
 use super::points::Points;
 use crate::comparison::split;
 use crate::owner::{self, Owner};
 use crate::record::{Document, FleetDocument, MetricRecord, Unit, WatchDocument, WatchEnds};
+use crate::units::visible;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

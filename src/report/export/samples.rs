@@ -38,7 +38,7 @@ pub(super) fn hostile_texts() -> Vec<String> {
 }
 
 /// Nothing was measured.
-pub(super) fn empty() -> Document {
+pub(in crate::report) fn empty() -> Document {
     let machine = Machine {
         cores: 2,
         cpu_model: None,

@@ -2,7 +2,8 @@
 
 use crate::report::chart::{Figure, Sign, draw_sign, fluid};
 use crate::report::markup::{Attribute, Markup, shortened};
-use crate::report::summary::Table;
+use crate::report::table::{Cell, Table};
+use crate::report::words::Standing;
 
 /// A cell of a table; whole commands and flags stand among the facts.
 const CELL_CHARS: usize = 300;
@@ -58,14 +59,13 @@ pub(super) fn scrolling(
     });
 }
 
-/// A section of the page with its heading.
-pub(super) fn section(out: &mut Markup, id: &str, heading: &str, inside: impl FnOnce(&mut Markup)) {
-    out.element("section", &[("id", &id)], |out| inside(out.words("h2", &[], heading)));
-}
-
-fn cells(out: &mut Markup, row: &[String], numbers: &[bool]) {
+fn cells(out: &mut Markup, row: &[Cell], numbers: &[bool]) {
     for (column, cell) in row.iter().enumerate() {
-        let shown = shortened(cell, CELL_CHARS);
+        if let Cell::Verdict(standing, word) = cell {
+            out.element("td", &[], |out| badge(out, *standing, word));
+            continue;
+        }
+        let shown = shortened(&written(cell), CELL_CHARS);
         let number = numbers.get(column) == Some(&true);
         match (column, number) {
             (0, _) => {
@@ -89,6 +89,31 @@ fn cells(out: &mut Markup, row: &[String], numbers: &[bool]) {
             }
         }
     }
+}
+
+/// A cell with the minus that is as wide as a plus.
+fn written(cell: &Cell) -> String {
+    match cell {
+        Cell::Quantity(quantity) => quantity.clone().wide().to_string(),
+        Cell::Interval(estimate) => estimate.clone().wide().interval(),
+        Cell::Text(text) | Cell::Verdict(_, text) => text.clone(),
+    }
+}
+
+/// A verdict as a word with its shape and colour.
+pub(super) fn badge(out: &mut Markup, standing: Standing, word: &str) {
+    let (class, sign) = match standing {
+        Standing::Told => ("v-same", "\u{25a0}"),
+        Standing::Better => ("v-better", "\u{25b2}"),
+        Standing::Worse => ("v-worse", "\u{25bc}"),
+        Standing::Equivalent => ("v-same", "\u{25a0}"),
+        Standing::CannotTell => ("v-open", "\u{25cb}"),
+        Standing::Pass => ("pass", "\u{2713}"),
+        Standing::Fail => ("fail", "\u{2715}"),
+        Standing::Undecided => ("undecided", "?"),
+    };
+    let class = format!("badge {class}");
+    out.words("span", &[("class", &class), ("data-sign", &sign)], shortened(word, BRIEF_CHARS));
 }
 
 /// A table to be unfolded, which says so by its title.
@@ -193,11 +218,11 @@ mod tests {
 
     #[test]
     fn numbers_stand_at_the_right_and_words_at_the_left() {
-        let rows = vec![["rss", "61.2", "1 of 2", "better"].map(str::to_owned).to_vec()];
-        let head = ["metric", "a", "b", "c"].map(str::to_owned).to_vec();
+        let rows = [vec!["rss", "61.2", "1 of 2", "better"]];
+        let head = ["metric", "a", "b", "c"];
         let numbers = |lead: usize, words: usize| {
             let mut out = Markup::new();
-            super::table(&mut out, &Table { head: head.clone(), rows: rows.clone(), lead, words, ..Table::default() });
+            super::table(&mut out, &Table::new("", head, rows.clone()).worded(lead, words));
             out.as_str().matches("<td class=\"n\">").count()
         };
         assert_eq!([numbers(0, 1), numbers(1, 0), numbers(2, 1), numbers(2, 9)], [2, 3, 1, 0]);
@@ -230,10 +255,9 @@ mod tests {
 
     #[test]
     fn a_table_of_hostile_text_is_text() {
-        let head = vec!["<script>".to_owned()];
-        let rows = vec![vec!["</td><img src=x onerror=alert(1)>".to_owned()], vec!["x".repeat(10_000)]];
+        let rows = [vec!["</td><img src=x onerror=alert(1)>".to_owned()], vec!["x".repeat(10_000)]];
         let mut out = Markup::new();
-        super::table(&mut out, &Table { head, rows, ..Table::default() });
+        super::table(&mut out, &Table::new("", ["<script>"], rows));
         assert!(out.as_str().contains("&lt;/td&gt;&lt;img src=x onerror=alert(1)&gt;"));
         assert!(!out.as_str().contains("<script") && !out.as_str().contains("<img"));
         assert!(out.as_str().len() < 2000);

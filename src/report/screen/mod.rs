@@ -8,11 +8,10 @@ mod picture_tests;
 pub use keys::{Key, Keys};
 pub use picture::{Glyphs, Size};
 
-use super::export::visible;
 use super::summary::{told_growth, what_it_holds};
 use super::terminal::print;
 use crate::record::{Happened, WatchCourse, WatchDocument, WatchEvent, WhyWeighed};
-use crate::units::Bytes;
+use crate::units::{Bytes, visible};
 use picture::{Line, Scene, View, drawn, hidden_lines, in_full, sorted};
 use std::sync::Arc;
 

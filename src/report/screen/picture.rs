@@ -1,13 +1,12 @@
 //! What stands on a screen: lines of a size, as a function of what is watched and of what was chosen.
 
 use crate::record::{WatchDocument, WatchedJvm};
-use crate::report::export::visible;
-use crate::report::summary::{
-    Block, Summary, Table, counted_jvms, hidden_processes, jvm_in_full, lines_of_jvms, no_jvm,
-};
+use crate::report::page::Part;
+use crate::report::summary::{counted_jvms, hidden_processes, jvm_in_full, lines_of_jvms, no_jvm};
+use crate::report::table::Table;
 use crate::report::terminal::render_within;
 use crate::report::width::{first, width};
-use crate::units::roughly;
+use crate::units::{roughly, visible};
 use std::cmp::Reverse;
 
 /// Columns and lines of a terminal.
@@ -173,8 +172,8 @@ fn roughly_exact(ms: u64) -> String {
     if ms < 1000 { format!("{ms} ms") } else { roughly(ms as f64 / 1e3) }
 }
 
-fn rendered(blocks: Vec<Block>, columns: usize) -> Vec<String> {
-    render_within(&Summary { blocks }, columns).lines().map(str::to_owned).collect()
+fn rendered(blocks: Vec<Part>, columns: usize) -> Vec<String> {
+    render_within(&blocks, columns).lines().map(str::to_owned).collect()
 }
 
 /// The list, scrolled so that the chosen one is seen, and below it what happened.
@@ -184,13 +183,13 @@ fn list(scene: &Scene<'_>, columns: usize, room: usize) -> (Vec<Line>, String) {
     let mut foot: Vec<String> = hidden_processes(scene.document).into_iter().map(|text| format!("  {text}")).collect();
     let jvms = sorted(scene.document, view.order);
     if jvms.is_empty() {
-        let mut lines = rendered(vec![Block::Text(no_jvm(scene.document).to_owned())], columns);
+        let mut lines = rendered(vec![Part::Text(no_jvm(scene.document).to_owned())], columns);
         lines.extend(lately(scene, room.saturating_sub(lines.len() + 1)));
         return (lines.into_iter().take(room).map(plain).collect(), hint);
     }
     let mut table: Table = lines_of_jvms(&jvms, columns);
     let notes = std::mem::take(&mut table.notes);
-    let lines = rendered(vec![Block::Table(table)], columns);
+    let lines = rendered(vec![Part::Table(table)], columns);
     // The title, which says the unit, stands beside the heads of the columns.
     let heads = lines.get(1).cloned().unwrap_or_default();
     let chosen = jvms.iter().position(|jvm| Some(jvm.pid) == view.chosen).unwrap_or(0);
@@ -202,7 +201,7 @@ fn list(scene: &Scene<'_>, columns: usize, room: usize) -> (Vec<Line>, String) {
         let text = text.strip_prefix(MARK[0]).unwrap_or(text);
         body.push(Line { text: format!("{}{text}", MARK[usize::from(is_chosen)]), chosen: is_chosen });
     }
-    let notes = notes.into_iter().map(|note| format!("MiB; {note}")).map(Block::Text).collect();
+    let notes = notes.into_iter().map(|note| format!("MiB; {note}")).map(Part::Text).collect();
     foot.splice(0..0, rendered(notes, columns));
     let below = room.saturating_sub(body.len());
     let lately = lately(scene, below.saturating_sub(1));
@@ -228,10 +227,10 @@ fn detail(scene: &Scene<'_>, jvm: &WatchedJvm, columns: usize, room: usize) -> (
     let mut lines = Vec::new();
     if alone {
         let table = Table { notes: Vec::new(), ..lines_of_jvms(&[jvm], columns) };
-        lines.extend(rendered(vec![Block::Table(table)], columns).into_iter().skip(1));
+        lines.extend(rendered(vec![Part::Table(table)], columns).into_iter().skip(1));
         lines.push(String::new());
     }
-    lines.extend(rendered(jvm_in_full(jvm, columns, scene.glyphs.all()), columns));
+    lines.extend(rendered(jvm_in_full(jvm, columns, scene.glyphs.all()).map(Part::Section).into(), columns));
     let own = lately(scene, LATELY);
     if alone && !own.is_empty() {
         lines.push(String::new());

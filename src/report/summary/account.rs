@@ -1,6 +1,5 @@
 //! What to say of one account: why RSS is more than the heap, who holds it, what could come back, what is charged.
 
-use super::block::{Block, Summary, Table};
 use super::cells::{mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
 use super::doubts::doubts;
@@ -12,6 +11,8 @@ use crate::record::{
     AccountDocument, AccountRecord, ChargeRecord, DirectRecord, FlagsRecord, MallocRecord, Mark, OwnerRecord, ToldBy,
     ToldRecord,
 };
+use crate::report::page::{Page, Part, Section, Topic};
+use crate::report::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, several};
 
 /// Owners named in the sentence.
@@ -22,35 +23,33 @@ const UNEXPLAINED_SHARE_MAX: f64 = 0.005;
 const COMMAND_CHARS_MAX: usize = 130;
 
 /// What to say of the account of a running JVM, with the details asked for.
-pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Summary {
+pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Page {
     let mark = &document.mark;
-    let mut blocks = vec![
-        Block::Heading(format!("{}, weighed by loadline {}", which(document), document.loadline)),
-        Block::Facts(facts(document)),
-    ];
+    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
+    let mut parts = Vec::new();
     match mark.account.as_ref().filter(|account| !account.owners.is_empty()) {
         Some(account) => {
-            blocks.push(Block::Heading("in short".to_owned()));
-            blocks.push(Block::Text(answer(account)));
-            blocks.push(Block::Table(owners(account)));
-            blocks.push(Block::Heading("what could come back, what is charged".to_owned()));
-            blocks.push(Block::Facts(beside(mark, account, document.jvm.pid)));
-            blocks.extend(findings::blocks("what stands out", &document.findings));
+            sections.push(Section::new(Topic::Answer, "in short", [Part::Text(answer(account))]));
+            sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
+            let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
+            sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
+            sections.push(findings::section(&document.findings));
             let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
-                blocks.extend(remainders(account).map(Block::Table));
+                parts.extend(remainders(account).map(Part::Table));
             }
-            blocks.extend(asked.iter().flat_map(|detail| details(account, document, *detail)));
+            parts.extend(asked.iter().flat_map(|detail| details(account, document, *detail)));
         }
-        None => blocks.push(Block::Text(format!(
-            "RSS is {}, PSS {}; who holds it could not be told.",
-            Bytes(mark.rss_bytes),
-            mark.pss_bytes.map_or("unknown".to_owned(), |pss| Bytes(pss).to_string())
-        ))),
+        None => {
+            let pss = mark.pss_bytes.map_or("unknown".to_owned(), |pss| Bytes(pss).to_string());
+            let text = format!("RSS is {}, PSS {pss}; who holds it could not be told.", Bytes(mark.rss_bytes));
+            sections.push(Section::new(Topic::Answer, "", [Part::Text(text)]));
+        }
     }
-    blocks.extend(asked_for(document));
-    blocks.extend(doubts(&document.doubts));
-    Summary { blocks }
+    parts.extend(asked_for(document));
+    sections.push(Section::titled(Topic::Details, "details", parts));
+    sections.push(doubts(&document.doubts));
+    Page::new(format!("{}, weighed by loadline {}", which(document), document.loadline), sections)
 }
 
 /// Which process was weighed: `pid 4711, app.jar`.
@@ -60,10 +59,10 @@ pub(super) fn which(document: &AccountDocument) -> String {
 }
 
 /// What the JVM was asked for once it was weighed: live objects, a heap dump, the pools of Netty.
-pub(super) fn asked_for(document: &AccountDocument) -> Vec<Block> {
+pub(super) fn asked_for(document: &AccountDocument) -> Vec<Part> {
     let mark = &document.mark;
-    let objects = document.objects.iter().map(|found| Block::Table(inside::objects(found, mark.heap.used_bytes)));
-    let pools = mark.netty.iter().flat_map(|found| pools(found, release(document)));
+    let objects = document.objects.iter().map(|found| Part::Table(inside::objects(found, mark.heap.used_bytes)));
+    let pools = mark.netty.iter().map(|found| pools(found, release(document)));
     objects.chain(document.heap_dump.as_ref().map(inside::dump)).chain(pools).collect()
 }
 

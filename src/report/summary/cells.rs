@@ -1,9 +1,8 @@
 //! How numbers stand in a cell, the sums behind them, and what a subject weighs.
 
 use crate::record::{Mark, Trial};
-use crate::report::export::visible;
 use crate::report::width::{first, last, width};
-use crate::units::{Bytes, grouped};
+use crate::units::{Bytes, grouped, visible};
 
 /// An absent number.
 pub(super) const NONE: &str = "-";

@@ -1,7 +1,6 @@
 //! What to say of two accounts of one JVM: how long lies between them, what grew, and which parts of its owners did it.
 
 use super::account::{asked_for, which};
-use super::block::{Block, Summary, Table};
 use super::cells::{beginning, end, kib, mib, signed, sum};
 use super::details::Detail;
 use super::doubts::doubts;
@@ -9,6 +8,8 @@ use super::facts::jvm_text;
 use super::journey::between;
 use crate::owner::label;
 use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, PartChangeRecord};
+use crate::report::page::{Page, Part, Section, Topic};
+use crate::report::table::Table;
 use crate::units::{grouped, growth};
 
 /// Rows of each kind of part, and of one that was asked for.
@@ -19,32 +20,30 @@ const NAME_MAX: usize = 30;
 const NAME_COUNTED_MAX: usize = 25;
 
 /// What to say of what changed; only the parts asked for, or, where nothing was, the first of every kind.
-pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Summary {
+pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let (then, now) = (&document.then, &document.now);
-    let mut blocks = vec![
-        Block::Heading(format!("{}, weighed twice by loadline {}", which(now), document.loadline)),
-        Block::Facts(facts(document)),
-    ];
+    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [facts(document)])];
     if let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) {
         let (table, sentence) = between(before, after);
-        blocks.push(Block::Heading("in short".to_owned()));
-        blocks.push(Block::Text(sentence));
-        blocks.push(Block::Table(table));
+        sections.push(Section::new(Topic::Answer, "in short", [Part::Text(sentence)]));
+        sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(table)]));
     }
+    let mut blocks = Vec::new();
     let rows = if asked.is_empty() { ROWS_MAX } else { ROWS_ASKED_MAX };
     for same in document.parts.chunk_by(|one, other| one.kind == other.kind) {
         if asked.is_empty() || asked.iter().any(|detail| kind_of(*detail) == Some(same[0].kind.as_str())) {
-            blocks.push(Block::Table(parts(same, rows)));
+            blocks.push(Part::Table(parts(same, rows)));
         }
     }
     for detail in asked.iter().filter(|detail| !document.parts.iter().any(|part| kind_of(**detail) == Some(&part.kind)))
     {
         let (title, word) = title(kind_of(*detail).unwrap_or_default());
-        blocks.extend([Block::Heading(title), Block::Text(format!("No {word} changed."))]);
+        blocks.push(Part::under(title, [Part::Text(format!("No {word} changed."))]));
     }
     blocks.extend(asked_for(now));
-    blocks.extend(doubts(&all_doubts(document)));
-    Summary { blocks }
+    sections.push(Section::titled(Topic::Details, "parts of owners", blocks));
+    sections.push(doubts(&all_doubts(document)));
+    Page::new(format!("{}, weighed twice by loadline {}", which(now), document.loadline), sections)
 }
 
 /// The kind of part that a detail shows; `None` for mappings and flags, which are no parts of owners.
@@ -60,7 +59,7 @@ fn kind_of(detail: Detail) -> Option<&'static str> {
     }
 }
 
-fn facts(document: &ChangesDocument) -> Vec<(String, String)> {
+fn facts(document: &ChangesDocument) -> Part {
     let moment = |of: &AccountDocument| {
         let heap = of.mark.heap;
         format!(
@@ -79,14 +78,12 @@ fn facts(document: &ChangesDocument) -> Vec<(String, String)> {
             format!("{} backwards: the clock was set back, or is another one", span_text(seconds.unsigned_abs()))
         }
     };
-    [
+    Part::facts([
         ("jvm", jvm_text(&document.now.jvm)),
         ("then", moment(&document.then)),
         ("now", moment(&document.now)),
         ("between", span),
-    ]
-    .map(|(label, text)| (label.to_owned(), text))
-    .to_vec()
+    ])
 }
 
 /// `3 d 4 h`, `2 h 5 min`, `7 min 30 s`, `12 s`: the two largest units.

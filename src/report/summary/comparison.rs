@@ -1,25 +1,41 @@
 //! What trials say together: the verdicts first, in words and in one table, then who is dominated, the budgets, and
 //! what disturbed the blocks.
 
-use super::super::quantity::{Estimate, budget_number, shown};
+use super::super::quantity::{Estimate, Quantity, budget_number, shown};
 use super::super::width::{first, width};
-use super::super::words::{Pair, VERDICTS, name_of, outcome_words, pairs, verdict_word};
-use super::block::{Block, Table};
-use super::cells::{NONE, cells};
+use super::super::words::{Pair, VERDICTS, name_of, pairs, verdict_word};
+use super::cells::NONE;
 use crate::record::{
-    BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord,
-    ParetoPoint, ParetoRecord, Trial, Unit, each_once, tells_nothing,
+    BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, ParetoPoint,
+    ParetoRecord, Trial, Unit, each_once, tells_nothing,
 };
+use crate::report::page::{Fold, Part, Section, Topic, Verdict};
+use crate::report::table::{Cell, Table};
+use crate::report::words::Standing;
 use crate::units::{grouped, several, trimmed};
 
 /// A sentence for each candidate: `serial against g1: better in rss.loaded, worse in rate.steady, …`.
-pub(super) fn sentences(document: &Document) -> Vec<String> {
-    pairs(document, true).iter().map(sentence).collect()
+pub(super) fn judged(document: &Document) -> Vec<Verdict> {
+    pairs(document, true).iter().map(verdict).collect()
 }
 
-fn sentence(Pair { candidate, baseline, rows }: &Pair<'_>) -> String {
+/// The sentence of a pair; its sign is that of the worst verdict.
+fn verdict(pair: &Pair<'_>) -> Verdict {
+    let Pair { candidate, baseline, rows } = pair;
+    let order = [DifferenceVerdict::Worse, DifferenceVerdict::Better, DifferenceVerdict::Equivalent];
+    let most = order.into_iter().find(|verdict| rows.iter().any(|row| row.verdict == *verdict));
+    let most = most.unwrap_or(DifferenceVerdict::CannotTell);
+    Verdict {
+        standing: most.into(),
+        word: verdict_word(most).to_owned(),
+        about: format!("{candidate} against {baseline}"),
+        text: sentence(rows),
+    }
+}
+
+fn sentence(rows: &[&ComparisonRecord]) -> String {
     if tells_nothing(rows) {
-        return format!("{candidate} against {baseline}: cannot tell in any of {} metrics.", rows.len());
+        return format!("cannot tell in any of {} metrics.", rows.len());
     }
     let said = VERDICTS.into_iter().filter_map(|verdict| {
         let metrics: Vec<&str> =
@@ -27,33 +43,11 @@ fn sentence(Pair { candidate, baseline, rows }: &Pair<'_>) -> String {
         let link = if verdict == DifferenceVerdict::CannotTell { "" } else { " in" };
         (!metrics.is_empty()).then(|| format!("{}{link} {}", verdict_word(verdict), metrics.join(", ")))
     });
-    format!("{candidate} against {baseline}: {}.", said.collect::<Vec<_>>().join("; "))
-}
-
-/// What ran, a line for each configuration: the JVM and what it was told.
-pub(super) fn configuration_facts(document: &Document) -> Vec<(String, String)> {
-    let mut facts = Vec::new();
-    let first = |name: &str| document.trials.iter().find(|trial| trial.configuration == name);
-    for trial in document.configurations().into_iter().filter_map(first) {
-        let count = document.trials.iter().filter(|other| other.configuration == trial.configuration).count();
-        let trials = several(count as u64, "trial");
-        let jvm = trial.jvm.as_ref().map_or_else(
-            || "JVM unknown".to_owned(),
-            |jvm| {
-                let options =
-                    if jvm.options.is_empty() { String::new() } else { format!("; {}", jvm.options.join(" ")) };
-                let version = jvm.version.as_deref().unwrap_or("JVM unknown");
-                let collector = jvm.collector.as_ref().map(|gc| format!(", {gc} GC")).unwrap_or_default();
-                format!("{version}{collector}{options}")
-            },
-        );
-        facts.push((trial.configuration.clone(), format!("{trials}; {jvm}")));
-    }
-    facts
+    format!("{}.", said.collect::<Vec<_>>().join("; "))
 }
 
 /// The judged metrics, verdict first: of one candidate with both medians, of several in one table.
-pub(super) fn verdicts(document: &Document) -> Vec<Block> {
+pub(super) fn verdicts(document: &Document) -> Vec<Part> {
     let pairs = pairs(document, true);
     let rows: Vec<&ComparisonRecord> = pairs.iter().flat_map(|pair| &pair.rows).copied().collect();
     let mut table = match pairs.as_slice() {
@@ -66,29 +60,52 @@ pub(super) fn verdicts(document: &Document) -> Vec<Block> {
     };
     table.notes.extend(interval_note(&rows));
     table.notes.extend(needed(&rows));
-    vec![Block::Table(table)]
+    vec![Part::Table(table)]
 }
 
-/// All other metrics of each candidate.
-pub(super) fn details(document: &Document) -> Vec<Block> {
+/// Every metric, for those who want to see more than what was judged.
+pub(super) fn all_metrics(document: &Document) -> Section {
     let table = |pair: &Pair<'_>| {
         let mut table = table_of(pair, "details, ");
         table.notes.extend(interval_note(&pair.rows));
-        Block::Table(table)
+        Part::Table(table)
     };
-    pairs(document, false).iter().map(table).collect()
+    let mut parts: Vec<Part> = pairs(document, false).iter().map(table).collect();
+    // The trials of a search or of a tuning differ on purpose: their medians are of nothing.
+    let searched = document.find.is_some() || document.tune.is_some();
+    if document.comparisons.is_empty() && !searched && !document.metrics.is_empty() {
+        parts.push(Part::Table(medians(&document.metrics)));
+    }
+    Section::titled(Topic::Details, "all metrics", parts).id("details").folded(Fold::Closed)
+}
+
+/// A row for each metric of each configuration.
+fn medians(metrics: &[MetricRecord]) -> Table {
+    let row = |of: &MetricRecord| -> Vec<Cell> {
+        let estimate = Estimate::new(of.unit, of.median, of.low.zip(of.high));
+        let used = of.values.iter().filter(|value| value.used).count();
+        vec![
+            of.configuration.as_str().into(),
+            of.metric.as_str().into(),
+            estimate.centre.clone().into(),
+            Cell::Interval(estimate),
+            used.to_string().into(),
+        ]
+    };
+    let head = ["configuration", "metric", "median", "interval", "trials"];
+    Table::new("medians of all trials", head, metrics.iter().map(row)).worded(2, 0)
 }
 
 fn table_of(Pair { candidate, baseline, rows }: &Pair<'_>, what: &str) -> Table {
-    let row = |row: &&ComparisonRecord| {
+    let row = |row: &&ComparisonRecord| -> Vec<Cell> {
         let judged = Estimate::judged(row);
         vec![
-            verdict_word(row.verdict).to_owned(),
-            row.metric.clone(),
-            shown(row.unit, Some(row.baseline_median)),
-            shown(row.unit, Some(row.candidate_median)),
-            judged.centre.to_string(),
-            judged.interval(),
+            judged_cell(row.verdict),
+            row.metric.as_str().into(),
+            Quantity::new(row.unit, row.baseline_median).into(),
+            Quantity::new(row.unit, row.candidate_median).into(),
+            judged.centre.clone().into(),
+            Cell::Interval(judged),
         ]
     };
     let head = ["verdict", "metric", &brief(baseline), &brief(candidate), "difference", "interval"];
@@ -98,20 +115,25 @@ fn table_of(Pair { candidate, baseline, rows }: &Pair<'_>, what: &str) -> Table 
 /// Several candidates: their medians stand beside each other in the table of weight and speed. One of which nothing can
 /// be told takes one row.
 fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
-    let row = |row: &&ComparisonRecord| {
+    let row = |row: &&ComparisonRecord| -> Vec<Cell> {
         let judged = Estimate::judged(row);
-        let (difference, interval) = (judged.centre.to_string(), judged.interval());
-        vec![verdict_word(row.verdict).to_owned(), row.candidate.clone(), row.metric.clone(), difference, interval]
+        let [candidate, metric] = [&row.candidate, &row.metric].map(|name| name.as_str().into());
+        vec![judged_cell(row.verdict), candidate, metric, judged.centre.clone().into(), Cell::Interval(judged)]
     };
     let of_pair = |Pair { candidate, rows, .. }: &Pair<'_>| match tells_nothing(rows) {
         true => {
-            let verdict = verdict_word(DifferenceVerdict::CannotTell);
-            vec![cells([verdict, candidate, &format!("all {}", rows.len()), NONE, NONE])]
+            let all = format!("all {}", rows.len());
+            let rest = [*candidate, all.as_str(), NONE, NONE].map(Cell::from);
+            vec![std::iter::once(judged_cell(DifferenceVerdict::CannotTell)).chain(rest).collect()]
         }
         false => rows.iter().map(row).collect(),
     };
     let head = ["verdict", "candidate", "metric", "difference", "interval"];
     Table::new(title, head, pairs.iter().flat_map(of_pair)).worded(3, 0)
+}
+
+fn judged_cell(verdict: DifferenceVerdict) -> Cell {
+    Cell::Verdict(verdict.into(), verdict_word(verdict).to_owned())
 }
 
 /// A name that leaves room for numbers.
@@ -176,7 +198,7 @@ fn needed(rows: &[&ComparisonRecord]) -> Vec<String> {
 }
 
 /// Weight against speed, in one table: who is dominated, and in which speed.
-pub(super) fn pareto(document: &Document) -> Option<Block> {
+pub(super) fn pareto(document: &Document) -> Option<Part> {
     let unit = |metric: &str| document.metrics.iter().find(|record| record.metric == metric).map(|record| record.unit);
     let value = |metric: &str, value: f64| shown(unit(metric).unwrap_or(Unit::Count), Some(value));
     let records: Vec<&ParetoRecord> = document.pareto.iter().filter(|record| record.points.len() > 1).collect();
@@ -201,74 +223,42 @@ pub(super) fn pareto(document: &Document) -> Option<Block> {
     };
     let table = Table::new(format!("{weight} against speed, medians"), head, records.first()?.points.iter().map(row));
     let note = "A configuration is dominated where another one is at least as good in both.";
-    Some(Block::Table(table.worded(1, 1).noted([note.to_owned()])))
+    Some(Part::Table(table.worded(1, 1).noted([note.to_owned()])))
 }
 
 /// Every budget with its verdict, and what was measured.
-pub(super) fn budgets(budgets: &[BudgetRecord]) -> Option<Block> {
-    if budgets.is_empty() {
-        return None;
-    }
+pub(super) fn budgets(budgets: &[BudgetRecord]) -> Section {
     let row = |budget: &BudgetRecord| {
         let text = |value: Option<f64>| budget_number(budget, value);
         let interval = match (budget.low, budget.high) {
             (Some(_), Some(_)) => format!("{} … {}", text(budget.low), text(budget.high)),
             _ => NONE.to_owned(),
         };
-        vec![
-            name_of(budget.verdict),
-            budget.expression.clone(),
-            budget.configuration.clone(),
-            text(budget.value),
-            interval,
-        ]
+        let [expression, configuration] = [&budget.expression, &budget.configuration].map(|name| name.as_str().into());
+        let verdict = Cell::Verdict(budget.verdict.into(), name_of(budget.verdict));
+        vec![verdict, expression, configuration, text(budget.value).into(), interval.into()]
     };
     let unmeasured = budgets.iter().filter(|budget| budget.value.is_none());
     let mut notes: Vec<String> = unmeasured.map(|budget| format!("{}: {}.", budget.expression, budget.why)).collect();
     notes.dedup();
     let head = ["verdict", "budget", "configuration", "measured", "interval"];
-    Some(Block::Table(Table::new("budgets", head, budgets.iter().map(row)).worded(3, 0).noted(notes)))
+    let table = || Part::Table(Table::new("budgets", head, budgets.iter().map(row)).worded(3, 0).noted(notes));
+    Section::titled(Topic::Answer, "budgets", (!budgets.is_empty()).then(table)).id("budgets")
 }
 
 /// Budgets that are broken, said before everything else.
-pub(super) fn failing(budgets: &[BudgetRecord]) -> Vec<String> {
+pub(super) fn failing(budgets: &[BudgetRecord]) -> impl Iterator<Item = Verdict> {
     let failed = budgets.iter().filter(|budget| budget.verdict == BudgetVerdict::Fail);
-    failed
-        .map(|budget| format!("budget {} is broken by {}: {}", budget.expression, budget.configuration, budget.why))
-        .collect()
-}
-
-/// Blocks that something disturbed, and what became of them.
-pub(super) fn disturbed(blocks: &[BlockRecord]) -> Vec<Block> {
-    let fact = |block: &BlockRecord| {
-        let why = block.disturbed.as_ref()?;
-        let became = if block.used { "it counts" } else { "it was repeated and does not count" };
-        Some((format!("block {}", block.block + 1), format!("{why}; {became}")))
-    };
-    headed("disturbed", blocks.iter().filter_map(fact).collect())
-}
-
-/// Facts under a heading; nothing where there are none.
-fn headed(heading: &str, facts: Vec<(String, String)>) -> Vec<Block> {
-    match facts.is_empty() {
-        true => Vec::new(),
-        false => vec![Block::Heading(heading.to_owned()), Block::Facts(facts)],
-    }
-}
-
-/// Trials that did not complete: they are in no estimate.
-pub(super) fn incomplete(trials: &[Trial]) -> Vec<Block> {
-    let lost = trials.iter().filter(|trial| trial.outcome != crate::record::Outcome::Completed);
-    let fact = |trial: &Trial| {
-        let why = trial.why.as_deref().unwrap_or("unknown");
-        let text = format!("{}: {}: {why}", trial.configuration, outcome_words(trial.outcome).1);
-        (format!("trial {}", trial.index + 1), text)
-    };
-    headed("not completed, and in no estimate", lost.map(fact).collect())
+    failed.map(|budget| Verdict {
+        standing: Standing::Fail,
+        word: "broken".to_owned(),
+        about: format!("budget {} is broken by {}", budget.expression, budget.configuration),
+        text: budget.why.clone(),
+    })
 }
 
 /// Every value of the judged metrics: a row for each trial.
-pub(super) fn every_value(document: &Document) -> Option<Block> {
+pub(super) fn every_value(document: &Document) -> Option<Part> {
     let primary = document.comparisons.iter().filter(|row| row.primary);
     let judged = each_once(primary.map(|row| row.metric.as_str()));
     let of = |metric: &str, trial: &Trial| -> Option<String> {
@@ -286,7 +276,7 @@ pub(super) fn every_value(document: &Document) -> Option<Block> {
     let note = left_out.then(|| "* of a block that was repeated: not counted.".to_owned());
     let head = ["trial", "block"].into_iter().chain(judged.iter().copied());
     let table = || Table::new("every trial", head, document.trials.iter().map(row)).worded(2, 0).noted(note);
-    (!judged.is_empty()).then(|| Block::Table(table()))
+    (!judged.is_empty()).then(|| Part::Table(table()))
 }
 
 #[cfg(test)]
@@ -334,17 +324,17 @@ mod tests {
         ];
         let (serial, z) = (of("serial", &rows[..2]), of("z", &rows[2..]));
         let table = table_of_several(&[serial.clone(), z.clone()], "against g1");
-        let shown: Vec<[&str; 3]> = table.rows.iter().map(|row| [0, 1, 2].map(|at| row[at].as_str())).collect();
+        let shown: Vec<[String; 3]> = table.rows.iter().map(|row| [0, 1, 2].map(|at| row[at].to_string())).collect();
         let expect = [
             ["better", "serial", "rate.steady"],
             ["cannot tell", "serial", "p99.steady"],
             ["cannot tell", "z", "all 2"],
         ];
         assert_eq!(shown, expect);
-        assert_eq!(sentence(&z), "z against g1: cannot tell in any of 2 metrics.");
+        assert_eq!(verdict(&z).sentence(), "z against g1: cannot tell in any of 2 metrics.");
         let said = "serial against g1: better in rate.steady; cannot tell p99.steady.";
-        assert_eq!(sentence(&serial), said);
+        assert_eq!(verdict(&serial).sentence(), said);
         // A single metric that cannot be told is named.
-        assert_eq!(sentence(&of("z", &rows[2..3])), "z against g1: cannot tell rate.steady.");
+        assert_eq!(verdict(&of("z", &rows[2..3])).sentence(), "z against g1: cannot tell rate.steady.");
     }
 }

@@ -1,10 +1,11 @@
 //! The details of an account, on demand: threads, files, NMT tags, mappings.
 
-use super::block::{Block, Table};
 use super::cells::{NONE, beginning, end, kib, sum};
 use super::{flags, inside, loaders};
 use crate::owner::{Owner, is_heap, label};
 use crate::record::{AccountDocument, AccountRecord, DetailRecord, OwnerRecord, RegionRecord, RemainderRecord};
+use crate::report::page::Part;
+use crate::report::table::Table;
 use crate::units::grouped;
 
 /// What an account can be split by.
@@ -37,10 +38,10 @@ const WORDS_MAX: usize = 36;
 const NAME_MAX: usize = 48;
 
 /// The table of one kind of detail, or why there is none.
-pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detail: Detail) -> Option<Block> {
+pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detail: Detail) -> Option<Part> {
     let mark = &document.mark;
     let nmt_on = mark.nmt.is_some();
-    let text = |text: &str| Some(Block::Text(text.to_owned()));
+    let text = |text: &str| Some(Part::Text(text.to_owned()));
     let found = match detail {
         Detail::Thread => match account.threads.as_deref() {
             Some(listed @ [_, ..]) => return Some(inside::threads(listed)),
@@ -64,7 +65,7 @@ pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detai
         Detail::Region => regions(account.regions.as_deref().unwrap_or_default()),
     };
     match (found.rows.is_empty(), detail) {
-        (false, _) => Some(Block::Table(found)),
+        (false, _) => Some(Part::Table(found)),
         (true, Detail::Thread) => text("No thread could be told apart."),
         (true, Detail::File) => text("No file could be told apart."),
         (true, Detail::Tag) => text("No chunk of malloc has a tag."),

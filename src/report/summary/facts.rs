@@ -1,15 +1,18 @@
 //! What is told before any number, each under its label: machine, load, JVM, flags, limit.
 
-use super::block::Table;
-use super::cells::NONE;
-use crate::record::{Conditions, Document, EndCause, Jvm, Machine, Outcome, Trial};
+use super::sides;
+use crate::record::{BlockRecord, Conditions, Document, EndCause, Jvm, Machine, Outcome, Trial};
 use crate::report::markup::shortened;
+use crate::report::page::{Part, Section, Topic};
 use crate::report::words::outcome_words;
-use crate::units::Bytes;
+use crate::units::{Bytes, several};
 
 /// Lines of a subject that failed, and characters of each.
 const WORDS_MAX: usize = 10;
 const WORDS_CHARS: usize = 200;
+
+/// The heading of what may explain a difference that the change does not.
+pub(in crate::report) const DIFFERING: &str = "conditions that differ";
 
 /// Cores, memory and kernel of a machine.
 pub(super) fn machine_text(machine: &Machine) -> String {
@@ -18,7 +21,7 @@ pub(super) fn machine_text(machine: &Machine) -> String {
 }
 
 /// The machine with what its kernel offers for limits.
-pub(in crate::report) fn host_text(machine: &Machine) -> String {
+pub(super) fn host_text(machine: &Machine) -> String {
     format!("{}, memory cgroup {}", machine_text(machine), machine.cgroup)
 }
 
@@ -31,9 +34,12 @@ pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
 }
 
 /// The conditions that all trials share, but for the command that repeats them.
-pub(in crate::report) fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
+fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
     let machine = &conditions.machine;
     let mut facts = vec![("machine".to_owned(), host_text(machine))];
+    if !conditions.started.is_empty() {
+        facts.insert(0, ("started".to_owned(), conditions.started.clone()));
+    }
     if let Some(load) = machine.load_average_1m {
         facts.push(("host load".to_owned(), format!("{load:.2} before the first trial (1 min average)")));
     }
@@ -44,29 +50,21 @@ pub(in crate::report) fn shared_facts(conditions: &Conditions) -> Vec<(String, S
     facts
 }
 
-/// The shared conditions with the command that repeats the trials at their end.
-pub(super) fn repeatable_facts(conditions: &Conditions) -> Vec<(String, String)> {
-    let repeat = ("repeat".to_owned(), conditions.command.clone());
-    shared_facts(conditions).into_iter().chain([repeat]).collect()
-}
-
-/// What each of these configurations is, by its first trial; `None` without any trial of them. In a search the limit is
-/// left out, since it varies from trial to trial.
-pub(in crate::report) fn configurations(document: &Document, names: &[&str]) -> Option<Table> {
-    let searched = document.find.is_some() || document.tune.is_some();
-    let first = |name: &&str| document.trials.iter().find(|trial| trial.configuration == **name);
-    let row = |trial: &Trial| {
-        let jvm = trial.jvm.as_ref();
-        let told = [jvm.map(jvm_text), jvm.map(options_text), jvm.and_then(|jvm| jvm.allocator.clone())];
-        let told = told.into_iter().map(|text| text.unwrap_or_else(|| NONE.to_owned()));
-        let limit = (!searched).then(|| limit_text(trial));
-        std::iter::once(trial.configuration.clone()).chain(told).chain(limit).collect()
-    };
-    let rows: Vec<Vec<String>> = names.iter().filter_map(first).map(row).collect();
-    let columns = ["configuration", "jvm", "options", "malloc", "limit"];
-    let count = columns.len() - usize::from(searched);
-    let head = columns.into_iter().take(count);
-    (!rows.is_empty()).then(|| Table::new("Configurations", head, rows).worded(1, count - 1))
+/// The conditions with the command that repeats the trials; those of a trial too, where it is the only one.
+pub(super) fn section(document: &Document, alone: Option<&Trial>) -> Section {
+    let conditions = &document.conditions;
+    let mut facts = shared_facts(conditions);
+    facts.extend(alone.into_iter().flat_map(trial_facts));
+    if document.trials.len() > 1 && document.find.is_none() && document.tune.is_none() {
+        facts.extend(configurations(document));
+    }
+    facts.push(("repeat".to_owned(), conditions.command.clone()));
+    let disturbed = disturbed(&document.blocks);
+    let disturbed = (!disturbed.is_empty()).then(|| Part::under("disturbed", [Part::Facts(disturbed)]));
+    let differing = sides::differing(document);
+    let differing = (!differing.is_empty()).then(|| Part::under(DIFFERING, [Part::Facts(differing)]));
+    let parts = [Part::Facts(facts)].into_iter().chain(disturbed).chain(differing);
+    Section::new(Topic::Conditions, "conditions", parts).id("conditions")
 }
 
 fn cpus(trial: &Trial) -> String {
@@ -75,7 +73,7 @@ fn cpus(trial: &Trial) -> String {
 }
 
 /// What a trial ran and how it ended; what is not known is left out.
-pub(in crate::report) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
+pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
     if let Some(jvm) = &trial.jvm {
@@ -109,6 +107,38 @@ pub(in crate::report) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
         fact(if index == 0 { "last words" } else { "" }, shortened(line, WORDS_CHARS));
     }
     facts
+}
+
+/// A line for each configuration: the JVM and its options.
+fn configurations(document: &Document) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let first = |name: &str| document.trials.iter().find(|trial| trial.configuration == name);
+    for trial in document.configurations().into_iter().filter_map(first) {
+        let count = document.trials.iter().filter(|other| other.configuration == trial.configuration).count();
+        let trials = several(count as u64, "trial");
+        let jvm = trial.jvm.as_ref().map_or_else(
+            || "JVM unknown".to_owned(),
+            |jvm| {
+                let options =
+                    if jvm.options.is_empty() { String::new() } else { format!("; {}", jvm.options.join(" ")) };
+                let version = jvm.version.as_deref().unwrap_or("JVM unknown");
+                let collector = jvm.collector.as_ref().map(|gc| format!(", {gc} GC")).unwrap_or_default();
+                format!("{version}{collector}{options}")
+            },
+        );
+        facts.push((trial.configuration.clone(), format!("{trials}; {jvm}")));
+    }
+    facts
+}
+
+/// Blocks that something disturbed, and what became of them.
+fn disturbed(blocks: &[BlockRecord]) -> Vec<(String, String)> {
+    let fact = |block: &BlockRecord| {
+        let why = block.disturbed.as_ref()?;
+        let became = if block.used { "it counts" } else { "it was repeated and does not count" };
+        Some((format!("block {}", block.block + 1), format!("{why}; {became}")))
+    };
+    blocks.iter().filter_map(fact).collect()
 }
 
 fn limit_text(trial: &Trial) -> String {

@@ -1,10 +1,10 @@
 //! What was derived from the marks: each figure with its interval over trials and its ideal, what it is made of, and
 //! why it was refused.
 
-use super::super::quantity::{Estimate, shown};
-use super::block::Table;
+use super::super::quantity::{Estimate, Quantity, shown};
 use super::cells::NONE;
 use crate::record::{Document, FigureKind, FigureRecord, MetricRecord, Trial, Unit, each_once};
+use crate::report::table::{Cell, Table};
 use crate::units::grouped;
 
 /// Every figure of every configuration; `None` where none was asked for.
@@ -14,14 +14,15 @@ pub(in crate::report) fn figures(document: &Document) -> Option<Table> {
         return None;
     }
     let head = ["figure", "configuration", "value", "interval", "ideal", "trials"];
-    let mut table = Table::new("figures derived from marks", head, []).worded(2, 0);
+    let mut table = Table::new("figures derived from marks", head, Vec::<Vec<Cell>>::new()).worded(2, 0);
     for name in names {
         let mut refusals = Vec::new();
         for configuration in document.configurations() {
             let all: Vec<(&Trial, &FigureRecord)> = of(document, name, configuration);
             let Some((_, first)) = all.first() else { continue };
             let measured = |record: &&MetricRecord| record.metric == name && record.configuration == configuration;
-            table.rows.push(row(first, configuration, document.metrics.iter().find(measured), &all));
+            let metric = document.metrics.iter().find(measured);
+            table.rows.push(row(first, configuration, metric, &all));
             refusals.extend(refused(name, configuration, &all));
         }
         table.notes.extend(made_of(name, document));
@@ -40,16 +41,16 @@ fn row(
     configuration: &str,
     metric: Option<&MetricRecord>,
     all: &[(&Trial, &FigureRecord)],
-) -> Vec<String> {
+) -> Vec<Cell> {
     let estimate = metric.map(|of| Estimate::new(first.unit, of.median, of.low.zip(of.high)));
     let told = all.iter().filter(|(_, figure)| figure.value.is_some()).count();
     vec![
-        first.name.clone(),
-        configuration.to_owned(),
-        estimate.as_ref().map_or("refused".to_owned(), |estimate| estimate.centre.to_string()),
-        estimate.as_ref().map_or(NONE.to_owned(), Estimate::interval),
-        first.ideal.map_or(NONE.to_owned(), |ideal| shown(Unit::Ratio, Some(ideal))),
-        if told == all.len() { told.to_string() } else { format!("{told} of {}", all.len()) },
+        first.name.as_str().into(),
+        configuration.into(),
+        estimate.as_ref().map_or("refused".into(), |estimate| estimate.centre.clone().into()),
+        estimate.map_or(NONE.into(), Cell::Interval),
+        Cell::known(first.ideal.map(|ideal| Quantity::new(Unit::Ratio, ideal))),
+        if told == all.len() { told.to_string() } else { format!("{told} of {}", all.len()) }.into(),
     ]
 }
 

@@ -2,19 +2,22 @@
 //! that proves, every trial, what other ways to size would have needed.
 
 use super::account::{answer as account_answer, owners};
-use super::block::{Block, Depth, Table};
 use super::cells::mib;
 use super::comparison;
-use super::doubts::{doubts, doubts_of_trials};
-use super::facts::{repeatable_facts, trial_facts};
+use super::doubts;
+use super::facts::{self, trial_facts};
 use super::findings;
-use super::trial::of_trial;
 use super::tried::{cause_words, tried};
+use super::{Sources, each_trial, spectra};
 use crate::record::{
-    AccountRecord, Document, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, ProbeStage, ProbeVerdict,
-    ProofRecord, RuleRecord, Trial, Unknowns,
+    AccountRecord, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, ProbeStage, ProbeVerdict, ProofRecord,
+    RuleRecord, Trial, Unknowns,
 };
-use crate::report::snippets::{self, Snippet};
+use crate::report::chart::finds;
+use crate::report::page::{Depth, Page, Part, Section, Topic, Verdict};
+use crate::report::snippets;
+use crate::report::table::Table;
+use crate::report::words::Standing;
 use crate::scenario::MarkPoint;
 use crate::series::search::PROOF_CONFIDENCE;
 use crate::units::{Bytes, per_second, several, trimmed};
@@ -28,39 +31,53 @@ const READ_AHEAD_MAX: u64 = 256 << 10;
 const MINUTES_FROM_S: f64 = 120.0;
 
 /// What to say of a search, in place of what is said of trials.
-pub(super) fn blocks(document: &Document, find: &FindRecord, depth: Depth) -> Vec<Block> {
-    let (conditions, trials) = (&document.conditions, &document.trials);
-    let mut failing: Vec<String> = is_unanswered(find.outcome).then(|| told(find, trials)).into_iter().collect();
-    failing.extend(comparison::failing(&document.budgets));
-    let mut blocks = vec![Block::Failing(failing)];
+pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
+    let (document, trials) = (of.document, &of.document.trials);
+    let mut verdicts = vec![verdict(find, trials)];
+    verdicts.extend(comparison::failing(&document.budgets));
     let what = what_was_sought(find);
-    blocks.push(Block::Heading(format!("{}, its {what} by loadline {}", conditions.scenario, conditions.loadline)));
-    if !is_unanswered(find.outcome) {
-        blocks.push(Block::Text(told(find, trials)));
+    let mut parts = vec![Part::Facts(answer_facts(find, trials))];
+    match depth.whole {
+        true => parts.extend(finds(document).into_iter().map(Part::figure)),
+        false => parts.push(Part::Table(tried(trials))),
     }
-    blocks.push(Block::Facts(repeatable_facts(conditions)));
-    if let Some(reference) = trials.iter().find(|trial| is_reference(trial)) {
-        blocks.extend(unconcerned(reference));
-    }
-    if depth.each {
-        trials.iter().for_each(|trial| blocks.extend(of_trial(trial, true)));
-    }
-    blocks.push(Block::Heading(what.to_owned()));
-    blocks.push(Block::Facts(facts(find, trials)));
-    blocks.push(Block::Table(tried(trials)));
-    blocks.extend(others(find).map(Block::Table));
-    let literal = |Snippet { name, lines }: Snippet| Block::Literal { title: name, lines };
-    blocks.extend(snippets::snippets(find, command(trials), image(trials)).into_iter().map(literal));
-    blocks.extend(comparison::budgets(&document.budgets));
-    blocks.extend(findings::blocks("what stands out", &document.findings));
-    let mut all = document.doubts.clone();
-    all.extend(doubts_of_trials(trials));
-    blocks.extend(doubts(&all));
-    blocks
+    parts.extend(others(find).map(Part::Table));
+    parts.extend(snippets::snippets(find, command(trials), image(trials)).into_iter().map(Part::from));
+    let mut conditions = facts::section(document, None);
+    let reference = trials.iter().find(|trial| is_reference(trial));
+    conditions.parts.extend(reference.map(|trial| Part::under(unconcerned(trial), [Part::Facts(trial_facts(trial))])));
+    let mut sections = vec![
+        Section::new(Topic::Answer, "", [Part::Verdicts(verdicts)]).id("verdict"),
+        Section::new(Topic::Answer, what, parts).id("find"),
+        comparison::budgets(&document.budgets),
+        Section::new(
+            Topic::Memory,
+            reference.map(unconcerned).unwrap_or_default(),
+            reference.map(memory).unwrap_or_default(),
+        ),
+        findings::section(&document.findings),
+        conditions,
+        doubts::section_of(document),
+    ];
+    sections.extend(depth.each.then(|| each_trial(of, depth)));
+    sections.extend(spectra(of, depth));
+    let of = &document.conditions;
+    Page::new(format!("{}, its {what} by loadline {}", of.scenario, of.loadline), sections)
+}
+
+/// The answer as a verdict.
+fn verdict(find: &FindRecord, trials: &[Trial]) -> Verdict {
+    let (standing, word) = match find.outcome {
+        FindOutcome::Found => (Standing::Pass, what_was_sought(find)),
+        FindOutcome::AtLowerBound => (Standing::Pass, "held"),
+        FindOutcome::NotHeld | FindOutcome::Never => (Standing::Fail, "not held"),
+        FindOutcome::GivenUp => (Standing::Undecided, "no line"),
+    };
+    Verdict { standing, word: word.to_owned(), about: String::new(), text: told(find, trials) }
 }
 
 /// What a search is for.
-pub(in crate::report) fn what_was_sought(find: &FindRecord) -> &'static str {
+fn what_was_sought(find: &FindRecord) -> &'static str {
     match find.unknowns {
         Unknowns::Rate => "highest rate",
         _ if find.prove_bytes.is_some() => "proof",
@@ -68,16 +85,16 @@ pub(in crate::report) fn what_was_sought(find: &FindRecord) -> &'static str {
     }
 }
 
-/// The trial in which memory was no concern: its conditions, and who held what when the load ended.
-fn unconcerned(trial: &Trial) -> Vec<Block> {
-    let title = format!("where memory is no concern (trial {})", trial.index + 1);
-    let mut blocks = vec![Block::Heading(title), Block::Facts(trial_facts(trial))];
+/// The trial in which memory was no concern.
+fn unconcerned(trial: &Trial) -> String {
+    format!("where memory is no concern (trial {})", trial.index + 1)
+}
+
+/// The holders of memory when the load ended.
+fn memory(trial: &Trial) -> Vec<Part> {
     let loaded = trial.at(MarkPoint::Loaded).and_then(account_of);
-    if let Some(account) = loaded.or_else(|| trial.marks.iter().rev().find_map(account_of)) {
-        blocks.push(Block::Text(account_answer(account)));
-        blocks.push(Block::Table(owners(account)));
-    }
-    blocks
+    let account = loaded.or_else(|| trial.marks.iter().rev().find_map(account_of));
+    account.map_or(Vec::new(), |account| vec![Part::Text(account_answer(account)), Part::Table(owners(account))])
 }
 
 /// The account of a mark, if it says who holds anything.
@@ -86,12 +103,12 @@ fn account_of(mark: &Mark) -> Option<&AccountRecord> {
 }
 
 /// The command of the trial that held last, which is one of the proof where there is one.
-pub(in crate::report) fn command(trials: &[Trial]) -> &[String] {
+fn command(trials: &[Trial]) -> &[String] {
     held_last(trials).map(|trial| trial.command.as_slice()).unwrap_or_default()
 }
 
 /// The image of that trial, where it ran in one.
-pub(in crate::report) fn image(trials: &[Trial]) -> Option<&ImageRecord> {
+fn image(trials: &[Trial]) -> Option<&ImageRecord> {
     held_last(trials)?.image.as_ref()
 }
 
@@ -102,16 +119,8 @@ fn held_last(trials: &[Trial]) -> Option<&Trial> {
 }
 
 /// Whether memory was no concern in a trial.
-pub(in crate::report) fn is_reference(trial: &Trial) -> bool {
+fn is_reference(trial: &Trial) -> bool {
     trial.probe.as_ref().is_some_and(|probe| probe.stage == ProbeStage::Reference)
-}
-
-/// Whether a search ended without the answer it was made for.
-fn is_unanswered(outcome: FindOutcome) -> bool {
-    match outcome {
-        FindOutcome::Found | FindOutcome::AtLowerBound => false,
-        FindOutcome::NotHeld | FindOutcome::Never | FindOutcome::GivenUp => true,
-    }
 }
 
 // ---- The answer ----
@@ -222,7 +231,7 @@ pub(super) fn sentence(phrase: &str) -> String {
 // ---- The facts ----
 
 /// The line, its proof and all that belongs to it, each with its label.
-pub(in crate::report) fn facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
+fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     let mut facts: Vec<(&str, String)> = Vec::new();
     if let Some(line) = &find.line {
         let label = if find.prove_bytes.is_some() { "limit" } else { "load line" };
@@ -394,7 +403,7 @@ fn knee(find: &FindRecord) -> Option<String> {
 }
 
 /// `2 %`, `0.5 %`.
-pub(in crate::report) fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{} %", trimmed(share * 100.0, 1))
 }
 
@@ -406,7 +415,7 @@ pub(super) fn span(seconds: f64) -> String {
 }
 
 /// What other ways to size would have needed; `None` where nothing is known of them.
-pub(in crate::report) fn others(find: &FindRecord) -> Option<Table> {
+fn others(find: &FindRecord) -> Option<Table> {
     let line = find.line.as_ref()?.limit_bytes;
     let row = |rule: &RuleRecord| {
         let ratio = rule.limit_bytes as f64 / line.max(1) as f64;

@@ -1,21 +1,19 @@
 //! What stands out in trials or in an account: the findings that are worth a reader's time first.
 
-use super::block::Block;
 use crate::record::{FindingRecord, each_once};
+use crate::report::page::{Part, Section, Topic};
 use crate::units::{Bytes, several};
 
 /// Findings on a screen.
 const SHOWN_MAX: usize = 5;
 
 /// The findings of trials, or of an account, with what to do.
-pub(super) fn blocks(title: &str, found: &[FindingRecord]) -> Vec<Block> {
-    if found.is_empty() {
-        return Vec::new();
-    }
+pub(super) fn section(found: &[FindingRecord]) -> Section {
     let shown = shown(found);
-    let list = shown.iter().map(|one| (told(one), one.next.clone())).collect();
-    let more = more(found, &shown).map(Block::Text);
-    [Block::Heading(title.to_owned()), Block::Doubts(list)].into_iter().chain(more).collect()
+    let list: Vec<_> = shown.iter().map(|one| (told(one), one.next.clone())).collect();
+    let more = more(found, &shown).map(Part::Text);
+    let list = (!list.is_empty()).then_some(Part::Doubts(list));
+    Section::new(Topic::StandsOut, "what stands out", list.into_iter().chain(more)).id("findings")
 }
 
 /// How many are not shown.

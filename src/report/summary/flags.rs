@@ -1,8 +1,9 @@
 //! The flags of a running JVM: how many were set by whom, and which.
 
-use super::block::{Block, Table};
 use super::cells::end;
 use crate::record::{FlagOrigin, FlagsRecord};
+use crate::report::page::Part;
+use crate::report::table::Table;
 use crate::units::grouped;
 
 /// What is left for values beside names.
@@ -24,9 +25,9 @@ pub(super) fn text(flags: &FlagsRecord) -> String {
 }
 
 /// Those that are not at their default, or why none is shown.
-pub(super) fn table(flags: Option<&FlagsRecord>) -> Block {
+pub(super) fn table(flags: Option<&FlagsRecord>) -> Part {
     let Some(flags) = flags else {
-        return Block::Text("The flags are not known: they could not be read from outside.".to_owned());
+        return Part::Text("The flags are not known: they could not be read from outside.".to_owned());
     };
     let row = |origin: FlagOrigin| {
         let set = flags.set.iter().filter(move |flag| flag.origin == origin);
@@ -35,7 +36,7 @@ pub(super) fn table(flags: Option<&FlagsRecord>) -> Block {
     let note = format!("{} more are at their default (--json)", grouped(flags.defaults.len() as u64));
     let rows = FlagOrigin::ALL.into_iter().flat_map(row);
     let table = Table::new("flags that are not at their default", ["flag", "value", "set by"], rows);
-    Block::Table(table.worded(1, 1).noted([note]))
+    Part::Table(table.worded(1, 1).noted([note]))
 }
 
 fn word(origin: FlagOrigin) -> &'static str {
@@ -50,10 +51,9 @@ fn word(origin: FlagOrigin) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::block::Summary;
     use super::*;
     use crate::record::FlagRecord;
-    use crate::report::render;
+    use crate::report::terminal::render_within;
 
     fn flags() -> FlagsRecord {
         let flag =
@@ -74,11 +74,11 @@ mod tests {
         let set = "set: command line 2, environment 1, the JVM 1; of 1,269 (--by flag)";
         assert_eq!(text(&flags()), set);
         assert_eq!(text(&FlagsRecord { set: Vec::new(), ..flags() }), "all 1,265 at their default");
-        let shown = render(&Summary { blocks: vec![table(Some(&flags()))] });
+        let shown = render_within(&[table(Some(&flags()))], 80);
         let place = |name: &str| shown.find(name).unwrap_or_else(|| panic!("no {name}:\n{shown}"));
         assert!(place("MaxHeapSize") < place("UseSerialGC") && place("UseSerialGC") < place("OnError"), "{shown}");
         assert!(place("OnError") < place("CICompilerCount") && shown.contains("1,265 more"), "{shown}");
         assert!(!shown.contains('\u{1b}') && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-        assert!(matches!(table(None), Block::Text(_)));
+        assert!(matches!(table(None), Part::Text(_)));
     }
 }

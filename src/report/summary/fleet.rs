@@ -1,13 +1,14 @@
 //! What to say of a fleet: every service with its line beside what it has, what has no answer and what to do about it,
 //! and what there is to win. All reports of a fleet are made of these values.
 
-use super::block::{Block, Depth, Summary, Table};
 use super::cells::{NONE, beginning, end, mib, signed};
 use super::doubts::doubts;
 use super::summarize;
 use super::watch::{columns, sparks};
 use crate::record::{DoubtRecord, FleetDocument, LineVerdict, NodeRecord, ServiceRecord};
+use crate::report::page::{Depth, Page, Part, Section, Topic, Verdict};
 use crate::report::screen::Glyphs;
+use crate::report::table::Table;
 use crate::units::{Bytes, grouped, several};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,51 +25,48 @@ const MODEL_CHARS: usize = 34;
 const KERNEL_CHARS: usize = 22;
 const GIB: u64 = 1 << 30;
 
-/// What to say, around the table that may be sorted.
-#[derive(Debug, Default)]
-pub(in crate::report) struct Told {
-    pub(in crate::report) before: Vec<Block>,
-    /// `None` where the plan has no service.
-    pub(in crate::report) services: Option<Table>,
-    pub(in crate::report) after: Vec<Block>,
-    /// What there is to win; `None` where the plan has no service.
-    pub(in crate::report) to_win: Option<String>,
-}
-
 /// What to say of a fleet; trends are drawn where there are glyphs for it.
-pub fn summarize_fleet(document: &FleetDocument, glyphs: Glyphs, depth: Depth) -> Summary {
-    let told = told(document, glyphs, depth);
-    let blocks = told.before.into_iter().chain(told.services.map(Block::Table)).chain(told.after);
-    Summary { blocks: blocks.chain(told.to_win.map(Block::Heading)).collect() }
+pub fn summarize_fleet(document: &FleetDocument, glyphs: Glyphs, depth: Depth) -> Page {
+    let name = &document.plan.name;
+    let compared = document.comparison.as_deref().map(|comparison| summarize(comparison, &[], depth));
+    let Page { title, sections } = compared.unwrap_or_default();
+    let number = document.services.len() as u64;
+    let plan = facts(document);
+    let mut all = Vec::new();
+    let title = if number > 0 {
+        let failing = failing(document).into_iter().map(Verdict::failing);
+        let verdicts = failing.chain([Verdict::told(to_win(document))]).collect();
+        all.push(Section::new(Topic::Answer, "", [Part::Verdicts(verdicts)]));
+        all.push(Section::new(Topic::Conditions, "the plan", [plan]));
+        let tables = Part::Orders(tables(document, glyphs, depth.whole));
+        all.push(Section::titled(Topic::Answer, "services", [tables]).id("services"));
+        all.extend(sections);
+        format!("{name}: {}", several(number, "service"))
+    } else {
+        let heading = format!("{name}, by nodes");
+        all.extend(sections);
+        all.push(Section::new(Topic::Conditions, if title.is_empty() { "the plan" } else { &heading }, [plan]));
+        if title.is_empty() { heading } else { title }
+    };
+    let unanswered = unanswered(document);
+    let unanswered = (!unanswered.is_empty()).then_some(Part::Doubts(unanswered));
+    all.push(Section::new(Topic::Answer, "without an answer", unanswered));
+    all.push(Section::titled(Topic::Conditions, "nodes", [Part::Table(nodes(&document.nodes))]));
+    // A comparison has a section of this name.
+    all.push(doubts(&all_doubts(document)).id("doubts-of-all"));
+    Page::new(title, all)
 }
 
-/// The same in its parts.
-pub(in crate::report) fn told(document: &FleetDocument, glyphs: Glyphs, depth: Depth) -> Told {
-    let name = &document.plan.name;
-    let mut told = Told::default();
-    if let Some(comparison) = &document.comparison {
-        told.after.extend(summarize(comparison, &[], depth).blocks);
-    }
-    match document.services.len() as u64 {
-        0 => {
-            told.before.append(&mut told.after);
-            told.before.push(Block::Heading(format!("{name}, by nodes")));
+/// The services in each order; a page of HTML has room for whole names.
+fn tables(document: &FleetDocument, glyphs: Glyphs, whole: bool) -> Vec<(&'static str, Table)> {
+    let table = |(word, of): (&'static str, Vec<&ServiceRecord>)| {
+        let mut table = services(&of, glyphs);
+        if whole {
+            table.rows.iter_mut().zip(&of).for_each(|(row, of)| row[0] = of.name.as_str().into());
         }
-        number => {
-            told.before.push(Block::Failing(failing(document)));
-            told.before.push(Block::Heading(format!("{name}: {}", several(number, "service"))));
-            told.services = Some(services(&by_waste(document), glyphs));
-        }
-    }
-    told.before.push(Block::Facts(facts(document)));
-    let unanswered = unanswered(document);
-    if !unanswered.is_empty() {
-        told.after.extend([Block::Heading("without an answer".to_owned()), Block::Doubts(unanswered)]);
-    }
-    told.after.push(Block::Table(nodes(&document.nodes)));
-    told.after.extend(doubts(&all_doubts(document)));
-    told.to_win = (!document.services.is_empty()).then(|| to_win(document));
-    told
+        (word, table)
+    };
+    orders(document).into_iter().map(table).collect()
 }
 
 /// What has to be done something about: too little in production, or a target that nothing holds.
@@ -99,7 +97,7 @@ pub(in crate::report) fn by_waste(document: &FleetDocument) -> Vec<&ServiceRecor
 }
 
 /// Other orders of the table, with their words.
-pub(in crate::report) fn orders(document: &FleetDocument) -> Vec<(&'static str, Vec<&ServiceRecord>)> {
+fn orders(document: &FleetDocument) -> Vec<(&'static str, Vec<&ServiceRecord>)> {
     let all = || document.services.iter().collect::<Vec<_>>();
     let by = |key: &dyn Fn(&ServiceRecord) -> Option<u64>| {
         let mut services = all();
@@ -148,7 +146,7 @@ pub(in crate::report) fn verdict_word(verdict: LineVerdict) -> &'static str {
 }
 
 /// A row for each service, in this order.
-pub(in crate::report) fn services(of: &[&ServiceRecord], glyphs: Glyphs) -> Table {
+fn services(of: &[&ServiceRecord], glyphs: Glyphs) -> Table {
     let row = |of: &&ServiceRecord| {
         let line = of.line.as_ref().map(|line| line.limit_bytes);
         let wasted = of.wasted_bytes.map_or_else(|| NONE.to_owned(), |wasted| signed(wasted, |bytes| mib(Some(bytes))));
@@ -163,7 +161,7 @@ pub(in crate::report) fn services(of: &[&ServiceRecord], glyphs: Glyphs) -> Tabl
         let room = WIDTH.saturating_sub(columns(&table) + 2).clamp(TREND_CHARS.1, TREND_CHARS.0);
         table.head.push("trend".to_owned());
         table.words = 2;
-        table.rows.iter_mut().zip(of).for_each(|(row, of)| row.push(trend(of, room, glyphs)));
+        table.rows.iter_mut().zip(of).for_each(|(row, of)| row.push(trend(of, room, glyphs).into()));
     }
     let other = of.iter().any(|of| of.other_cpu).then_some(" * found on another CPU than the last one.");
     let note = format!(
@@ -181,7 +179,7 @@ fn trend(of: &ServiceRecord, width: usize, glyphs: Glyphs) -> String {
     if of.past.is_empty() { String::new() } else { sparks(latest, width, glyphs.all()) }
 }
 
-fn facts(document: &FleetDocument) -> Vec<(String, String)> {
+fn facts(document: &FleetDocument) -> Part {
     let (plan, standing) = (&document.plan, &document.standing);
     let made = format!("made {} by loadline {}, {}", plan.made, plan.loadline, plan.hash.get(..12).unwrap_or_default());
     let count = |indexes: &[u32], what: &str| (!indexes.is_empty()).then(|| format!("{} {what}", indexes.len()));
@@ -192,9 +190,7 @@ fn facts(document: &FleetDocument) -> Vec<(String, String)> {
     entries.extend(count(&standing.double, "double (the first answer counts)"));
     let nodes = several(document.nodes.len() as u64, "node");
     let nodes = format!("{nodes}, {:.1} node-hours", document.node_seconds / 3600.0);
-    [("plan", made), ("entries", entries.join(", ")), ("nodes", nodes)]
-        .map(|(label, text)| (label.to_owned(), text))
-        .into()
+    Part::facts([("plan", made), ("entries", entries.join(", ")), ("nodes", nodes)])
 }
 
 /// What has no answer, each with what to do.
@@ -305,9 +301,9 @@ mod tests {
 
     #[test]
     fn without_glyphs_there_is_no_trend() {
-        let table = told(&fleet_sample::fleet(), Glyphs::Ascii, Depth::default()).services.unwrap();
+        let (_, table) = tables(&fleet_sample::fleet(), Glyphs::Ascii, false).remove(0);
         assert_eq!(table.head, ["service", "line", "last", "declared", "wasted", "verdict"]);
-        assert!(table.rows.iter().all(|row| row.iter().all(|cell| cell.is_ascii())));
+        assert!(table.rows.iter().all(|row| row.iter().all(|cell| cell.to_string().is_ascii())));
     }
 
     #[test]

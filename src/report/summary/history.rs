@@ -1,21 +1,25 @@
 //! What to say of a history: what changed when, by how much and who holds it, then every point of every metric. All
 //! reports of a history are made of these values.
 
-use super::block::{Block, Summary, Table};
 use super::cells::{NONE, beginning};
 use crate::owner::label;
 use crate::record::{
     ChangeRecord, DifferenceVerdict, HistoryBy, HistoryDocument, HistoryOrder, MetricHistory, OwnerMove, PointRecord,
     SeriesRecord, TrendRecord, Unit,
 };
+use crate::report::chart::of_metric;
+use crate::report::page::{Depth, Page, Part, Section, Topic};
 use crate::report::quantity::{Estimate, Quantity, shown, signed};
+use crate::report::table::Table;
 use crate::units::several;
 
 /// Rows of a table on the screen, and on a page; points at which something changed are always there.
-pub(in crate::report) const ROWS_SCREEN: usize = 12;
-pub(in crate::report) const ROWS_PAGE: usize = 100;
+const ROWS_SCREEN: usize = 12;
+const ROWS_PAGE: usize = 100;
+/// Pictures of a page; hundreds of them would open slowly.
+const PICTURES_MAX: usize = 60;
 /// Series told; the document has all.
-pub(in crate::report) const SERIES_MAX: usize = 50;
+const SERIES_MAX: usize = 50;
 /// Points at which something changed that have a row, however many did.
 const MARKED_MAX: usize = 50;
 /// Sentences of one series.
@@ -26,30 +30,44 @@ const NOTE_CHARS: usize = 200;
 const CONDITIONS_TOLD: usize = 3;
 
 /// What to say of a history, with so many rows of each metric.
-pub fn summarize_history(document: &HistoryDocument, each: bool) -> Summary {
-    let rows = if each { usize::MAX } else { ROWS_SCREEN };
-    let mut blocks = vec![Block::Heading(heading(document)), Block::Facts(facts(document))];
-    for series in document.series.iter().take(SERIES_MAX) {
-        blocks.push(Block::Heading(title(series)));
-        blocks.extend(sentences(series).into_iter().map(Block::Text));
-        blocks.extend(series.metrics.iter().map(|metric| Block::Table(table(series, metric, rows))));
-        blocks.extend(series.refused.iter().map(|why| Block::Text(why.clone())));
-    }
-    blocks.extend(rest(document));
-    Summary { blocks }
+pub fn summarize_history(document: &HistoryDocument, each: bool) -> Page {
+    page(document, if each { usize::MAX } else { ROWS_SCREEN }, 0)
 }
 
-/// What is not shown, and what is not there.
-pub(in crate::report) fn rest(document: &HistoryDocument) -> Vec<Block> {
+/// The same for a page, which has room for more rows and, where all is wanted, for pictures.
+pub(in crate::report) fn page_of_history(document: &HistoryDocument, depth: Depth) -> Page {
+    page(document, ROWS_PAGE, if depth.whole { PICTURES_MAX } else { 0 })
+}
+
+fn page(document: &HistoryDocument, rows: usize, pictures_max: usize) -> Page {
+    let mut drawn = 0;
+    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
+    for (number, series) in document.series.iter().take(SERIES_MAX).enumerate() {
+        let told = sentences(series).into_iter().chain(series.refused.clone());
+        sections.push(Section::new(Topic::Answer, title(series), told.map(Part::Text)));
+        let mut points = Vec::new();
+        for (at, metric) in series.metrics.iter().enumerate() {
+            let table = table(series, metric, rows);
+            let name = format!("history-{number}-{at}");
+            let picture = (drawn < pictures_max).then(|| of_metric(series, metric, &name, table.clone())).flatten();
+            drawn += usize::from(picture.is_some());
+            points.push(picture.map_or(Part::Table(table), Part::figure));
+        }
+        sections.push(match document.series.len() {
+            1 => Section::titled(Topic::Course, "point by point", points),
+            _ => Section::new(Topic::Course, format!("{}, point by point", title(series)), points),
+        });
+    }
     let more = document.series.len().saturating_sub(SERIES_MAX) as u64;
-    let more = (more > 0).then(|| Block::Text(format!("{more} more configurations are in the document (`--json`).")));
-    let heading = (!document.left_out.is_empty()).then(|| Block::Heading("left out".to_owned()));
-    let left_out = document.left_out.iter().map(|what| Block::Text(what.clone()));
-    more.into_iter().chain(heading).chain(left_out).collect()
+    let more = (more > 0).then(|| Part::Text(format!("{more} more configurations are in the document (`--json`).")));
+    sections.push(Section::new(Topic::Answer, "", more));
+    let left_out = document.left_out.iter().map(|what| Part::Text(what.clone()));
+    sections.push(Section::new(Topic::Doubts, "left out", left_out));
+    Page::new(heading(document), sections)
 }
 
 /// The name of the whole.
-pub(in crate::report) fn heading(document: &HistoryDocument) -> String {
+fn heading(document: &HistoryDocument) -> String {
     match document.series.as_slice() {
         [one] => format!("history of {}", title(one)),
         all => format!("history of {} configurations", all.len()),
@@ -57,7 +75,7 @@ pub(in crate::report) fn heading(document: &HistoryDocument) -> String {
 }
 
 /// The name of a series.
-pub(in crate::report) fn title(series: &SeriesRecord) -> String {
+fn title(series: &SeriesRecord) -> String {
     match series.scenario == series.configuration {
         true => series.scenario.clone(),
         false => format!("{}, {}", series.scenario, series.configuration),
@@ -65,7 +83,7 @@ pub(in crate::report) fn title(series: &SeriesRecord) -> String {
 }
 
 /// What the history is of.
-pub(in crate::report) fn facts(document: &HistoryDocument) -> Vec<(String, String)> {
+fn facts(document: &HistoryDocument) -> Vec<(String, String)> {
     let what = match document.by {
         HistoryBy::Date => "archive",
         HistoryBy::Commit => "commit",
@@ -90,7 +108,7 @@ pub(in crate::report) fn facts(document: &HistoryDocument) -> Vec<(String, Strin
 }
 
 /// What became of a series, a sentence for each change and each trend, those of the first metrics first.
-pub(in crate::report) fn sentences(series: &SeriesRecord) -> Vec<String> {
+fn sentences(series: &SeriesRecord) -> Vec<String> {
     let mut told = Vec::new();
     for metric in &series.metrics {
         told.extend(metric.changes.iter().map(|change| of_change(series, metric, change)));
@@ -192,7 +210,7 @@ fn conditions(all: &[String]) -> String {
 }
 
 /// A row for each point, the latest ones and those at which something changed.
-pub(in crate::report) fn table(series: &SeriesRecord, metric: &MetricHistory, rows_max: usize) -> Table {
+fn table(series: &SeriesRecord, metric: &MetricHistory, rows_max: usize) -> Table {
     let points = series.points.len();
     let latest = points.saturating_sub(rows_max);
     let note = |at: usize| note(series, metric, at);

@@ -1,16 +1,16 @@
 //! What is inside some owners: live objects by class, the code cache by segment, threads one by one and by pool.
 
-use super::block::{Block, Table};
 use super::cells::{NONE, beginning, end, kib, mib, signed, sum};
+use super::pools;
 use crate::record::{
     HeapDumpRecord, Mark, ObjectClass, ObjectKindName, ObjectSum, ObjectsRecord, ThreadPoolRecord, ThreadRecord, Trial,
 };
+use crate::report::page::Part;
+use crate::report::table::Table;
 use crate::units::{Bytes, grouped, growth};
 
 /// Classes shown.
 const CLASSES_MAX: usize = 15;
-/// Pools shown.
-const POOLS_MAX: usize = 40;
 /// Threads shown.
 const THREADS_MAX: usize = 40;
 /// What is left for names beside numbers.
@@ -23,9 +23,9 @@ const TIERS: &str = "Profiled nmethods are of tiers 2 and 3, which go when tier 
     tiers 1 and 4; non-nmethods are stubs and the interpreter.";
 
 /// The code cache by segment, or why there is none.
-pub(super) fn code(mark: &Mark) -> Block {
+pub(super) fn code(mark: &Mark) -> Part {
     if mark.code.is_empty() {
-        return Block::Text("How full the code cache is, is not known: the JVM did not tell it.".to_owned());
+        return Part::Text("How full the code cache is, is not known: the JVM did not tell it.".to_owned());
     }
     let rows = mark.code.iter().map(|heap| {
         let sizes = [heap.rss_bytes, Some(heap.used_bytes), Some(heap.used_bytes_peak)].map(mib);
@@ -34,31 +34,22 @@ pub(super) fn code(mark: &Mark) -> Block {
     });
     let head = ["segment", "RSS", "used", "peak", "committed", "reserved"];
     let notes = (mark.code.len() > 1).then(|| TIERS.to_owned());
-    Block::Table(Table::new("code cache by segment, MiB", head, rows).noted(notes))
+    Part::Table(Table::new("code cache by segment, MiB", head, rows).noted(notes))
 }
 
 /// Threads by pool, or why there are none.
-pub(super) fn pools(mark: &Mark) -> Block {
+pub(super) fn pools(mark: &Mark) -> Part {
     if mark.pools.is_empty() {
-        return Block::Text("No thread could be told apart.".to_owned());
+        return Part::Text("No thread could be told apart.".to_owned());
     }
-    let row = |pool: &ThreadPoolRecord| {
-        let cpu = format!("{:.2}", pool.cpu_s);
-        let (stacks, allocated) = (kib(pool.stack_bytes), mib(pool.allocated_bytes));
-        vec![beginning(&pool.name, POOL_MAX), grouped(pool.threads), stacks, cpu, allocated]
-    };
-    let left = mark.pools.len().saturating_sub(POOLS_MAX);
-    let more = (left > 0).then(|| format!("and {left} more pools (--json)"));
-    let head = ["pool", "threads", "stacks KiB", "CPU s", "allocated MiB"];
-    let rows = mark.pools.iter().take(POOLS_MAX).map(row);
-    Block::Table(
-        Table::new("threads by pool, resident stacks; CPU time and what was allocated in the heap so far", head, rows)
-            .noted(more.into_iter().chain([format!("{CUT} `*` stands for numbers that differ.")])),
-    )
+    let row = |pool: &ThreadPoolRecord| pools::row(&pool.name, pool, pool.cpu_s, pool.allocated_bytes);
+    let title = "threads by pool, resident stacks; CPU time and what was allocated in the heap so far";
+    let note = format!("{CUT} `*` stands for numbers that differ.");
+    Part::Table(pools::table(title, mark.pools.iter().map(row).collect(), note))
 }
 
 /// Threads one by one: those that are heaviest in any column, the deepest first.
-pub(super) fn threads(threads: &[ThreadRecord]) -> Block {
+pub(super) fn threads(threads: &[ThreadRecord]) -> Part {
     let total = |of: fn(&ThreadRecord) -> f64| threads.iter().map(of).sum::<f64>().max(f64::MIN_POSITIVE);
     let columns = [stack, cpu, allocated].map(|of: fn(&ThreadRecord) -> f64| (of, total(of)));
     let weight = |thread: &ThreadRecord| columns.iter().map(|(of, total)| of(thread) / total).fold(0.0, f64::max);
@@ -81,7 +72,7 @@ pub(super) fn threads(threads: &[ThreadRecord]) -> Block {
     let more = (!left.is_empty()).then_some(more);
     let head = ["thread", "tid", "stack KiB", "CPU s", "allocated MiB"];
     let title = "threads: resident stacks, CPU time, allocated in the heap since each began";
-    Block::Table(Table::new(title, head, shown.iter().map(row)).noted(more.into_iter().chain([CUT.to_owned()])))
+    Part::Table(Table::new(title, head, shown.iter().map(row)).noted(more.into_iter().chain([CUT.to_owned()])))
 }
 
 fn stack(thread: &ThreadRecord) -> f64 {
@@ -167,14 +158,14 @@ fn kinds(found: &ObjectsRecord) -> Option<String> {
 }
 
 /// Where a heap dump is.
-pub(super) fn dump(found: &HeapDumpRecord) -> Block {
+pub(super) fn dump(found: &HeapDumpRecord) -> Part {
     let text = format!(
         "The heap dump is in {}: {}, written in {:.2} s, in which the JVM stood still.",
         found.path,
         Bytes(found.bytes),
         found.seconds
     );
-    Block::Text(text)
+    Part::Text(text)
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! What is inside some owners, in words: on made-up records, with names that are markup.
 
-use super::super::block::Summary;
 use super::*;
 use crate::record::{CodeHeapRecord, ObjectKind, ThreadPoolRecord, ThreadRecord};
-use crate::report::render;
+use crate::report::terminal::render_within;
 
-fn text(block: Block) -> String {
-    render(&Summary { blocks: vec![block] })
+fn text(block: Part) -> String {
+    render_within(&[block], 80)
 }
 
 fn sum(instances: u64, bytes: u64) -> ObjectSum {
@@ -33,7 +32,7 @@ fn found(names: &[&str], start: Option<ObjectSum>) -> ObjectsRecord {
 #[test]
 fn objects_that_grew_stand_beside_what_the_heap_has_in_use() {
     let found = found(&["[B", "com.example.session.store.VeryLongNameOfASessionEntry"], Some(sum(1_000, 3 << 20)));
-    insta::assert_snapshot!(text(Block::Table(objects(&found, Some(10 << 20)))));
+    insta::assert_snapshot!(text(Part::Table(objects(&found, Some(10 << 20)))));
 }
 
 #[test]
@@ -55,14 +54,14 @@ fn arrays_are_spelled_as_java_does() {
 fn without_a_start_no_growth_is_shown() {
     let table = objects(&found(&["[B"], None), None);
     assert_eq!(table.head, ["class", "objects", "KiB"]);
-    assert!(!text(Block::Table(table)).contains("growth"));
+    assert!(!text(Part::Table(table)).contains("growth"));
 }
 
 #[test]
 fn names_that_are_markup_do_no_harm_and_lines_fit() {
     let names: Vec<String> = (0..200).map(|n| format!("x.\u{1b}[31m<b>|`\u{202e}{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let shown = text(Block::Table(objects(&found(&names, Some(sum(u64::MAX, u64::MAX))), None)));
+    let shown = text(Part::Table(objects(&found(&names, Some(sum(u64::MAX, u64::MAX))), None)));
     assert!(!shown.contains(['\u{1b}', '\u{202e}']) && shown.lines().count() < 30, "{shown}");
     let pool = ThreadPoolRecord { name: "\u{1b}]0;x\u{7}-*".to_owned(), threads: 3, ..ThreadPoolRecord::default() };
     let mark = Mark { pools: vec![pool; 100], ..Mark::default() };

@@ -1,11 +1,12 @@
 //! How the account changes from mark to mark: a table, a picture, what grew, what came back, predictions checked.
 
-use super::block::{Bar, Bars, Block, Table};
 use super::cells::{NONE, mib, rounds_to_none, sum, weight_word};
 use super::own;
 use crate::comparison::told_bytes;
 use crate::owner::{Group, Owner, is_heap, label, place};
 use crate::record::{AccountRecord, Trial, WouldReturn};
+use crate::report::page::{Bar, Bars, Part};
+use crate::report::table::Table;
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, Growth};
 use std::borrow::Cow;
@@ -29,7 +30,7 @@ const GROWN: usize = 4;
 struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
 
 /// The table and the picture; nothing where no mark has an account.
-pub(super) fn journey(trial: &Trial) -> Vec<Block> {
+pub(super) fn journey(trial: &Trial) -> Vec<Part> {
     let journey = Journey::of(trial);
     if journey.0.is_empty() {
         return Vec::new();
@@ -37,7 +38,7 @@ pub(super) fn journey(trial: &Trial) -> Vec<Block> {
     let mut table = journey.table();
     table.notes.extend(journey.what_grew());
     table.notes.extend(predictions(trial));
-    vec![Block::Table(table), Block::Bars(journey.bars())]
+    vec![Part::Table(table), Part::Bars(journey.bars())]
 }
 
 /// Two accounts of one process: the table, what changed as its last column, and what grew in a sentence.
@@ -157,10 +158,7 @@ impl<'a> Journey<'a> {
         let mut later = Vec::new();
         for (name, what) in MARKS.into_iter().skip(2) {
             if let Some(after) = at(name) {
-                let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
-                let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
-                let most = most.filter(|_| is_shown(growth));
-                let who = most.map_or(String::new(), |(name, change)| format!(" ({name} {change})"));
+                let (growth, who) = step(before, after);
                 later.push((what, format!("by {growth}{who}")));
                 before = after;
             }
@@ -201,10 +199,7 @@ impl Journey<'_> {
         let (first, _) = self.0.first()?;
         let step = |pair: &[(&str, Cow<'_, AccountRecord>)]| {
             let [(_, before), (name, after)] = pair else { return None };
-            let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
-            let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
-            let most = most.filter(|_| is_shown(growth));
-            let who = most.map_or(String::new(), |(owner, change)| format!(" ({owner} {change})"));
+            let (growth, who) = step(before, after);
             Some(format!("{growth} until {name}{who}"))
         };
         let steps: Vec<String> = self.0.windows(2).filter_map(step).collect();
@@ -233,6 +228,14 @@ fn divided(account: &AccountRecord) -> AccountRecord {
 /// Whether a growth prints as more or less than 0.0.
 fn is_shown(growth: Growth) -> bool {
     !rounds_to_none(growth.0.unsigned_abs())
+}
+
+/// By how much the total changed, and in brackets the owner that changed most in the same way.
+fn step(before: &AccountRecord, after: &AccountRecord) -> (Growth, String) {
+    let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
+    let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
+    let most = most.filter(|_| is_shown(growth));
+    (growth, most.map_or(String::new(), |(owner, change)| format!(" ({owner} {change})")))
 }
 
 /// Who holds more or less, the largest change first; the Java heap as a whole, since marks split it differently.

@@ -1,12 +1,13 @@
 //! What to say of all JVMs of a machine: a row for each, what they hold by group of owners, and who could not be read.
 
-use super::block::{Block, Summary, Table};
 use super::cells::{beginning, end, mib, sum};
-use super::doubts::doubts;
+use super::doubts::{doubts, merged};
 use super::facts::host_text;
 use crate::comparison::group_pss_bytes;
 use crate::owner::Group;
 use crate::record::{AccountDocument, AccountRecord, AccountsDocument, ChargeRecord, DoubtRecord, UnreadRecord};
+use crate::report::page::{Page, Part, Section, Topic};
+use crate::report::table::Table;
 use crate::units::{Bytes, milliseconds, several};
 
 /// What is left for names beside the numbers of each table.
@@ -19,25 +20,24 @@ const GROUPS: [&str; Group::ALL.len()] = ["heap", "classes", "malloc", "retained
 type Row<'a> = (&'a AccountDocument, &'a AccountRecord);
 
 /// What to say of the accounts of all JVMs of a machine.
-pub fn summarize_accounts(document: &AccountsDocument) -> Summary {
+pub fn summarize_accounts(document: &AccountsDocument) -> Page {
     let rows: Vec<Row<'_>> = document.accounts.iter().filter_map(|of| Some((of, of.mark.account.as_ref()?))).collect();
-    let mut blocks = vec![
-        Block::Heading(format!("{}, weighed by loadline {}", jvms(rows.len()), document.loadline)),
-        Block::Facts(vec![("machine".to_owned(), host_text(&document.machine))]),
-    ];
+    let machine = vec![("machine".to_owned(), host_text(&document.machine))];
+    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(machine)])];
     if !rows.is_empty() {
-        blocks.push(Block::Table(sizes(document, &rows)));
-        blocks.push(Block::Table(groups(&rows)));
+        sections.push(Section::titled(Topic::Answer, "all JVMs", [Part::Table(sizes(document, &rows))]));
+        sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(groups(&rows))]));
     }
     let unread = unread(document);
     if rows.is_empty() && document.unread.is_empty() {
-        blocks.push(Block::Text("No process runs the code of a HotSpot JVM.".to_owned()));
+        let none = Part::Text("No process runs the code of a HotSpot JVM.".to_owned());
+        sections.push(Section::new(Topic::Answer, "", [none]));
     }
     if !unread.is_empty() {
-        blocks.extend([Block::Heading("not read".to_owned()), Block::Facts(unread)]);
+        sections.push(Section::new(Topic::Details, "not read", [Part::Facts(unread)]));
     }
-    blocks.extend(doubts(&doubts_of_all(&document.accounts)));
-    Summary { blocks }
+    sections.push(doubts(&doubts_of_all(&document.accounts)));
+    Page::new(format!("{}, weighed by loadline {}", jvms(rows.len()), document.loadline), sections)
 }
 
 /// JVMs without an account, and what else cannot be looked into.
@@ -136,30 +136,17 @@ fn groups(rows: &[Row<'_>]) -> Table {
         .noted([format!("{}.", words.join("; "))])
 }
 
-/// The doubts of all accounts, those that ask for the same under one roof: the first of each kind, and how many others.
+/// The doubts of all accounts, each with a JVM that has it, and how many others do.
 fn doubts_of_all(accounts: &[AccountDocument]) -> Vec<DoubtRecord> {
-    let mut found: Vec<(u32, DoubtRecord, usize)> = Vec::new();
-    for document in accounts {
-        let mut own: Vec<&DoubtRecord> = Vec::new();
-        for doubt in &document.doubts {
-            if !own.iter().any(|other| other.doubt.is_like(&doubt.doubt)) {
-                own.push(doubt);
-            }
-        }
-        for doubt in own {
-            match found.iter_mut().find(|(_, other, _)| other.doubt.is_like(&doubt.doubt)) {
-                Some((.., others)) => *others += 1,
-                None => found.push((document.jvm.pid, doubt.clone(), 0)),
-            }
-        }
-    }
-    let told = |(pid, doubt, others): (u32, DoubtRecord, usize)| {
-        let too = match others {
+    let of_account =
+        |of: &AccountDocument| of.doubts.iter().map(|doubt| (of.jvm.pid, doubt.clone())).collect::<Vec<_>>();
+    let told = |(doubt, pids): (DoubtRecord, Vec<u32>)| {
+        let too = match pids.len() - 1 {
             0 => String::new(),
             1 => " (1 other JVM has the same)".to_owned(),
             others => format!(" ({others} other JVMs have the same)"),
         };
-        DoubtRecord { text: format!("pid {pid}: {}{too}", doubt.text), ..doubt }
+        DoubtRecord { text: format!("pid {}: {}{too}", pids[0], doubt.text), ..doubt }
     };
-    found.into_iter().map(told).collect()
+    merged(accounts.iter().flat_map(of_account)).into_iter().map(told).collect()
 }

@@ -1,8 +1,9 @@
 //! The class loaders: of one account by type, and over the marks of a trial where classes came or went.
 
-use super::block::{Block, Table};
 use super::cells::{beginning, end, mib, rounds_to_none, signed};
 use crate::record::{LoaderChange, LoaderType, LoadersRecord, Mark, Trial};
+use crate::report::page::Part;
+use crate::report::table::Table;
 use crate::units::{Bytes, Growth, grouped};
 
 /// More classes than this must come or go between two marks to be told: a little is always loaded late.
@@ -19,9 +20,9 @@ const MARK_MAX: usize = 14;
 const TYPE_MAX: usize = 36;
 
 /// The loaders of one account by type, or why there are none.
-pub(super) fn by_type(mark: &Mark) -> Block {
+pub(super) fn by_type(mark: &Mark) -> Part {
     let Some(loaders) = &mark.loaders else {
-        return Block::Text("The class loaders are not known: the JVM did not tell them.".to_owned());
+        return Part::Text("The class loaders are not known: the JVM did not tell them.".to_owned());
     };
     let row = |name: String, of: &crate::record::LoaderSum| {
         let bytes = [of.taken_bytes, of.used_bytes].map(|bytes| mib(Some(bytes)));
@@ -44,7 +45,7 @@ pub(super) fn by_type(mark: &Mark) -> Block {
         )
     });
     let taken = "Taken is what its chunks may hold, resident or not; classes of the CDS archive take none.".to_owned();
-    Block::Table(Table::new(title, head, rows).noted(more.into_iter().chain(counted).chain([taken])))
+    Part::Table(Table::new(title, head, rows).noted(more.into_iter().chain(counted).chain([taken])))
 }
 
 /// What came and went from mark to mark, where it is more than [`CLASSES_MIN`] classes.

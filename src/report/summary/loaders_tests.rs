@@ -1,9 +1,8 @@
 //! Class loaders in words: on made-up marks, with names that are markup.
 
-use super::super::block::Summary;
 use super::*;
 use crate::record::{ClassCounts, LoaderSum};
-use crate::report::render;
+use crate::report::terminal::render_within;
 
 fn sum(loaders: u64, classes: u64, taken_bytes: u64) -> LoaderSum {
     LoaderSum { loaders, classes, taken_bytes, used_bytes: taken_bytes / 2, ..LoaderSum::default() }
@@ -42,14 +41,14 @@ fn leaking(name: &str) -> Trial {
     }
 }
 
-fn text(blocks: Vec<Block>) -> String {
-    render(&Summary { blocks })
+fn text(blocks: Vec<Part>) -> String {
+    render_within(&blocks, 80)
 }
 
 #[test]
 fn spans_in_which_classes_came_or_went_are_told() {
     let table = of_trial(&leaking("groovy.lang.GroovyClassLoader")).unwrap();
-    insta::assert_snapshot!(text(vec![Block::Table(table)]));
+    insta::assert_snapshot!(text(vec![Part::Table(table)]));
 }
 
 #[test]
@@ -75,7 +74,7 @@ fn a_type_that_brought_next_to_nothing_has_no_row() {
     for (classes, bytes, shown) in [(9, 40_000, false), (10, 0, true), (-10, 0, true), (0, 60_000, true)] {
         let types = &mut trial.marks[1].loaders.as_mut().unwrap().types;
         types[0].change = Some(kept(classes, bytes));
-        assert_eq!(rows(&trial).contains(&"ClassLoaders$AppClassLoader".to_owned()), shown, "{classes} {bytes}");
+        assert_eq!(rows(&trial).contains(&"ClassLoaders$AppClassLoader".into()), shown, "{classes} {bytes}");
     }
 }
 
@@ -91,13 +90,13 @@ fn an_account_lists_types_and_says_what_the_numbers_are() {
 fn names_that_are_markup_and_ten_thousand_of_them_do_no_harm() {
     let nasty = "x.\u{1b}[31m<script>`|\u{202e}\r\n# y";
     let trial = leaking(nasty);
-    let shown = text(vec![by_type(&trial.marks[1]), Block::Table(of_trial(&trial).unwrap())]);
+    let shown = text(vec![by_type(&trial.marks[1]), Part::Table(of_trial(&trial).unwrap())]);
     assert!(!shown.contains(['\u{1b}', '\u{202e}', '\r']), "{shown}");
     let names: Vec<String> = (0..10_000).map(|n| format!("web.Loader{n}")).collect();
     let types: Vec<_> = names.iter().map(|name| (name.as_str(), sum(1, 1, 9), sum(1, 1, 9), sum(0, 0, 0))).collect();
     let mut many = leaking("a.B");
     many.marks.push(mark("after", 11_000, &types));
-    let shown = text(vec![by_type(&many.marks[4]), Block::Table(of_trial(&many).unwrap())]);
+    let shown = text(vec![by_type(&many.marks[4]), Part::Table(of_trial(&many).unwrap())]);
     assert!(shown.lines().count() < 80 && shown.contains("and 9,960 more types"), "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
 }

@@ -1,33 +1,33 @@
 //! What there is to say about a load without a trial: what does not hold, the conditions, each phase, the thresholds.
 
-use super::block::{Block, Summary, Table};
 use super::cells::{NONE, beginning};
 use super::doubts::doubts;
 use super::facts::{cpus_text, machine_text};
 use crate::doubt::Doubt;
 use crate::record::{Generator, LoadDocument, PhaseRecord, Quantiles, ThresholdRecord, Verdict};
+use crate::report::page::{self, Page, Part, Section, Topic};
+use crate::report::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, per_second, several};
 
 /// A path that leaves room for the numbers of its row.
 const NAME_MAX: usize = 44;
 
 /// What to say of a load.
-pub fn summarize_load(document: &LoadDocument) -> Summary {
-    let mut blocks = Vec::new();
-    let failing = failing(document);
-    if !failing.is_empty() {
-        blocks.push(Block::Failing(failing));
-    }
+pub fn summarize_load(document: &LoadDocument) -> Page {
     let conditions = &document.conditions;
-    blocks.push(Block::Heading(format!("{}, loaded by loadline {}", conditions.url, conditions.loadline)));
-    blocks.push(Block::Facts(facts(document)));
-    document.phases.iter().filter(|phase| phase.works()).for_each(|phase| blocks.extend(of_phase(phase)));
+    let failing = failing(document).into_iter().map(page::Verdict::failing).collect();
+    let mut sections = vec![
+        Section::new(Topic::Answer, "", [Part::Verdicts(failing)]),
+        Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))]),
+    ];
+    let phases = document.phases.iter().filter(|phase| phase.works());
+    sections.extend(phases.map(|phase| Section::new(Topic::Load, phase.name.clone(), of_phase(phase))));
     if !document.thresholds.is_empty() || document.strict.is_some() {
-        blocks.push(Block::Heading("thresholds".to_owned()));
-        blocks.extend(verdicts(document).into_iter().map(Block::Text));
+        let verdicts = verdicts(document).into_iter().map(Part::Text);
+        sections.push(Section::new(Topic::Answer, "thresholds", verdicts));
     }
-    blocks.extend(doubts(&document.doubts));
-    Summary { blocks }
+    sections.push(doubts(&document.doubts));
+    Page::new(format!("{}, loaded by loadline {}", conditions.url, conditions.loadline), sections)
 }
 
 /// What does not hold: the rate first, since all other figures are of another load than the one asked for.
@@ -65,13 +65,13 @@ fn facts(document: &LoadDocument) -> Vec<(String, String)> {
     facts
 }
 
-fn of_phase(phase: &PhaseRecord) -> Vec<Block> {
-    let mut blocks = vec![Block::Heading(phase.name.clone()), Block::Facts(phase_facts(phase))];
+fn of_phase(phase: &PhaseRecord) -> Vec<Part> {
+    let mut blocks = vec![Part::Facts(phase_facts(phase))];
     if let Some(times) = times(phase) {
-        blocks.push(Block::Table(times));
+        blocks.push(Part::Table(times));
     }
     if !phase.by_request.is_empty() {
-        blocks.push(Block::Table(requests(phase)));
+        blocks.push(Part::Table(requests(phase)));
     }
     blocks
 }

@@ -1,11 +1,12 @@
 //! Netty's pools in words: every chunk a cell, what thread caches keep, what is handed out, and why chunks linger.
 
-use super::block::{Block, Table};
 use super::cells::{NONE, mib, sum};
 use crate::record::{
     Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory,
     NettyPools, Trial, each_once,
 };
+use crate::report::page::Part;
+use crate::report::table::Table;
 use crate::report::words::name_of;
 use crate::units::{Bytes, Growth, grouped, milliseconds, several};
 use std::collections::BTreeMap;
@@ -14,6 +15,9 @@ use std::collections::BTreeMap;
 const SHADES: [char; 10] = ['_', '.', ':', '~', '=', '+', '*', '#', '%', '@'];
 /// Cells of a line; more go into the next.
 const CELLS: usize = 20;
+/// Cells of one arena at one mark, and arenas, on a page; the JSON document has all.
+const CELLS_MAX: usize = 400;
+const ARENAS_MAX: usize = 64;
 /// A chunk lingers where cached buffers keep this share of what is in use of it, or more: it could be given back
 /// but for them. The rest are pages of small buffers, of which an arena keeps one for each size.
 const CAUSE_MIN: f64 = 0.9;
@@ -23,7 +27,7 @@ const SIZES_MAX: usize = 5;
 const WARNS_FROM: u32 = 21;
 
 /// How full a chunk is: 0 for empty, 9 for full, tenths between them.
-pub(in crate::report) fn shade(chunk: &NettyChunk) -> usize {
+fn shade(chunk: &NettyChunk) -> usize {
     let used = u128::from(chunk.used_bytes());
     match (used, u128::from(chunk.bytes)) {
         (0, _) | (_, 0) => 0,
@@ -33,19 +37,19 @@ pub(in crate::report) fn shade(chunk: &NettyChunk) -> usize {
 }
 
 /// What to say of the pools of a running JVM.
-pub(super) fn pools(pools: &NettyPools, release: Option<u32>) -> Vec<Block> {
-    let mut blocks = vec![Block::Heading("Netty's pools".to_owned())];
+pub(super) fn pools(pools: &NettyPools, release: Option<u32>) -> Part {
+    let mut blocks = Vec::new();
     if pools.libraries.is_empty() {
-        blocks.push(Block::Text("No Netty is loaded in this JVM, shaded or not.".to_owned()));
+        blocks.push(Part::Text("No Netty is loaded in this JVM, shaded or not.".to_owned()));
     }
     for library in &pools.libraries {
-        blocks.push(Block::Facts(library_facts(library, pools)));
+        blocks.push(Part::Facts(library_facts(library, pools)));
         for allocator in &library.allocators {
-            blocks.extend(allocator_blocks(allocator));
+            blocks.push(allocator_blocks(allocator));
         }
     }
-    blocks.push(Block::Facts(own_facts(pools, release)));
-    blocks
+    blocks.push(Part::Facts(own_facts(pools, release)));
+    Part::under("Netty's pools", blocks)
 }
 
 fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, String)> {
@@ -89,7 +93,7 @@ fn own_facts(pools: &NettyPools, release: Option<u32>) -> Vec<(String, String)> 
     facts
 }
 
-fn allocator_blocks(allocator: &NettyAllocator) -> Vec<Block> {
+fn allocator_blocks(allocator: &NettyAllocator) -> Part {
     let class = allocator.class.rsplit('.').next().unwrap_or_default();
     let found = allocator.found_by.join(", ");
     let mut text = format!(
@@ -103,15 +107,14 @@ fn allocator_blocks(allocator: &NettyAllocator) -> Vec<Block> {
     if let (Some(all), Some(read)) = (allocator.thread_caches, allocator.thread_caches_read) {
         text.push_str(&format!("; {read} of {all} thread caches read"));
     }
-    let mut blocks =
-        vec![Block::Heading(format!("{class} ({found})")), Block::Facts(vec![(name_of(allocator.kind), text)])];
+    let mut blocks = vec![Part::Facts(vec![(name_of(allocator.kind), text)])];
     let shown: Vec<&NettyArena> = allocator.arenas.iter().filter(|arena| holds(arena)).collect();
     if !shown.is_empty() {
-        blocks.push(Block::Table(arenas(allocator, &shown)));
+        blocks.push(Part::Table(arenas(allocator, &shown)));
     }
-    blocks.extend(cached_sizes(allocator).map(Block::Table));
-    blocks.extend(why(allocator).map(Block::Text));
-    blocks
+    blocks.extend(cached_sizes(allocator).map(Part::Table));
+    blocks.extend(why(allocator).map(Part::Text));
+    Part::under(format!("{class} ({found})"), blocks)
 }
 
 /// Memory of one kind that an allocator holds: by its own metric or, before there was one, by its chunks.
@@ -160,8 +163,7 @@ fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
         ]);
         rows.extend(lines.map(|line| [vec![String::new(); 7], vec![line]].concat()));
     }
-    let mut notes =
-        vec![format!("A cell is a chunk: _ empty, {} tenths used, @ full.", String::from_iter(&SHADES[1..9]))];
+    let mut notes = vec![cells_note()];
     if let Some(bytes) = allocator.chunk_bytes {
         notes.push(format!("A chunk is {}.", Bytes(bytes)));
     }
@@ -310,7 +312,7 @@ fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
 }
 
 /// The pools at the marks of a trial: a row for each mark, and the explanation of the last mark that has one.
-pub(super) fn of_trial(trial: &Trial) -> Vec<Block> {
+pub(super) fn of_trial(trial: &Trial) -> Vec<Part> {
     let marks: Vec<_> = trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect();
     let Some((_, last)) = marks.last() else { return Vec::new() };
     let rows = marks.iter().map(|(mark, pools)| {
@@ -324,13 +326,68 @@ pub(super) fn of_trial(trial: &Trial) -> Vec<Block> {
     )];
     notes.extend(last.unread.iter().map(|what| format!("Not read: {what}.")));
     let head = ["mark", "arenas", "chunks", "size", "used", "cached", "handed out", "direct", "RSS"];
-    let mut blocks = vec![Block::Table(Table::new("Netty's pools, MiB", head, rows).noted(notes))];
-    blocks.extend(explanations(trial).into_iter().map(Block::Text));
+    let mut blocks = vec![Part::Table(Table::new("Netty's pools, MiB", head, rows).noted(notes))];
+    blocks.extend(explanations(trial).into_iter().map(Part::Text));
     blocks
 }
 
+/// An arena through a trial: class and id of its allocator, its memory, its number.
+type Place<'a> = (&'a str, &'a str, NettyMemory, u64);
+
+/// Every arena that ever has a chunk, at every mark: a sign for each of its chunks, with their sums.
+pub(super) fn chunks(trial: &Trial) -> Option<Table> {
+    let marks: Vec<(&Mark, &NettyPools)> =
+        trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect();
+    let mut places: Vec<Place<'_>> = Vec::new();
+    for (place, arena) in marks.iter().flat_map(|(_, pools)| placed(pools)) {
+        if !arena.chunks.is_empty() && !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    let row = |place: &Place<'_>| {
+        let (class, _, memory, index) = place;
+        let name = format!("{} {index} of {}", name_of(memory), class.rsplit('.').next().unwrap_or_default());
+        let found = |pools: &NettyPools| placed(pools).find(|(other, _)| other == place).map(|(_, arena)| strip(arena));
+        let strips = marks.iter().map(|(_, pools)| found(pools).unwrap_or_else(|| NONE.to_owned()));
+        std::iter::once(name).chain(strips).collect::<Vec<String>>()
+    };
+    let left_out = places.len().saturating_sub(ARENAS_MAX);
+    let rows: Vec<Vec<String>> = places.iter().take(ARENAS_MAX).map(row).collect();
+    let more = (left_out > 0).then(|| format!("{left_out} more arenas stand in the JSON document."));
+    let head = std::iter::once("arena").chain(marks.iter().map(|(mark, _)| mark.name.as_str()));
+    let table = || Table::new("chunks of each arena, MiB", head, rows).worded(1, marks.len());
+    (!places.is_empty()).then(|| table().noted([cells_note()].into_iter().chain(more)))
+}
+
+fn placed(pools: &NettyPools) -> impl Iterator<Item = (Place<'_>, &NettyArena)> {
+    let allocators = pools.libraries.iter().flat_map(|library| &library.allocators);
+    allocators.flat_map(|allocator| {
+        let place = |arena: &NettyArena| (&*allocator.class, &*allocator.id, arena.memory, arena.index);
+        allocator.arenas.iter().map(move |arena| (place(arena), arena))
+    })
+}
+
+/// `_=@, 3 chunks, 24.0 of 48.0 used, 8.0 by caches`.
+fn strip(arena: &NettyArena) -> String {
+    let of = |what: fn(&NettyChunk) -> u64| sum(arena.chunks.iter().map(what));
+    let (bytes, used, kept) = (chunk_bytes(arena), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
+    let drawn: Vec<char> = arena.chunks.iter().take(CELLS_MAX).map(|chunk| SHADES[shade(chunk)]).collect();
+    let lines: Vec<String> = drawn.chunks(CELLS).map(|line| line.iter().collect()).collect();
+    let more = arena.chunks.len().saturating_sub(CELLS_MAX);
+    let more = if more > 0 { format!("; {more} cells are left out") } else { String::new() };
+    let by_caches = if kept > 0 { format!(", {} by caches", mib(Some(kept))) } else { String::new() };
+    let chunks = several(arena.chunks.len() as u64, "chunk");
+    let sums = format!("{chunks}, {} of {} used{by_caches}{more}", mib(Some(used)), mib(Some(bytes)));
+    if lines.is_empty() { NONE.to_owned() } else { format!("{} {sums}", lines.join(" ")) }
+}
+
+/// The meaning of the signs.
+fn cells_note() -> String {
+    format!("A cell is a chunk: _ empty, {} tenths used, @ full.", String::from_iter(&SHADES[1..9]))
+}
+
 /// Why chunks stay, by the last mark that shows it.
-pub(in crate::report) fn explanations(trial: &Trial) -> Vec<String> {
+fn explanations(trial: &Trial) -> Vec<String> {
     let of_mark = |mark: &Mark| -> Vec<String> {
         let libraries = mark.netty.iter().flat_map(|pools| &pools.libraries);
         let said = libraries.flat_map(|library| &library.allocators).flat_map(why);
@@ -359,7 +416,7 @@ fn totals(pools: &NettyPools) -> Vec<String> {
 ///
 /// Whether Netty allocates past the JDK differs by version and JDK. Where the JDK's counter could hold Netty's, it is
 /// taken to; the error is the smaller of the two at most.
-pub(in crate::report) fn direct_bytes(pools: &NettyPools) -> Option<u64> {
+fn direct_bytes(pools: &NettyPools) -> Option<u64> {
     let own = pools.libraries.iter().filter_map(|library| library.direct_used_bytes);
     let own = own.reduce(u64::saturating_add);
     match (pools.jdk_direct.reserved_bytes, own) {

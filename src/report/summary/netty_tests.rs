@@ -1,7 +1,7 @@
 //! Pools in words: the strip, the explanation where the evidence shows it, and none where it does not.
 
 use super::*;
-use crate::report::{Summary, render};
+use crate::report::terminal::render_within;
 use crate::units::MIB;
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ fn allocator(chunks: Vec<NettyChunk>) -> NettyAllocator {
 fn shown(allocator: NettyAllocator) -> String {
     let library = NettyLibrary { package: "io.netty".to_owned(), allocators: vec![allocator], ..Default::default() };
     let found = NettyPools { libraries: vec![library], ..NettyPools::default() };
-    render(&Summary { blocks: pools(&found, Some(25)) })
+    render_within(&[pools(&found, Some(25))], 80)
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn the_last_mark_that_shows_a_reason_gives_it() {
     trial.marks = vec![mark("loaded", held()), mark("rested", held()), mark("collected", vec![chunk(0, 0)])];
     let said = explanations(&trial);
     assert!(said.len() == 1 && said[0].starts_with("At mark rested: Chunks linger"), "{said:?}");
-    let text = render(&Summary { blocks: of_trial(&trial) });
+    let text = render_within(&of_trial(&trial), 80);
     assert!(text.contains("loaded") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
     trial.marks.clear();
     assert_eq!(of_trial(&trial), []);
@@ -128,7 +128,7 @@ fn a_cell_for_each_chunk() {
 
 #[test]
 fn a_jvm_without_netty_is_said() {
-    let text = render(&Summary { blocks: pools(&NettyPools::default(), None) });
+    let text = render_within(&[pools(&NettyPools::default(), None)], 80);
     assert!(text.contains("No Netty is loaded in this JVM, shaded or not."), "{text}");
 }
 
@@ -136,7 +136,7 @@ fn a_jvm_without_netty_is_said() {
 fn the_warning_of_the_jvm_is_named() {
     let mut found = NettyPools::default();
     found.agent.attached = true;
-    let text = |release| render(&Summary { blocks: pools(&found, release) });
+    let text = |release| render_within(&[pools(&found, release)], 80);
     assert!(text(Some(25)).contains("EnableDynamicAgentLoading"));
     assert!(!text(Some(17)).contains("EnableDynamicAgentLoading"));
 }
@@ -149,7 +149,7 @@ fn the_captured_reports_fit_the_screen() {
         include_str!("../../../tests/samples/netty/4.2.20-adaptive.json"),
     ] {
         let found: NettyPools = serde_json::from_str(text).unwrap();
-        let text = render(&Summary { blocks: pools(&found, Some(17)) });
+        let text = render_within(&[pools(&found, Some(17))], 80);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }

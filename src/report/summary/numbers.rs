@@ -1,12 +1,12 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
 use super::account::direct_text;
-use super::block::Table;
 use super::cells::{NONE, cells, kib, mib, signed, weight, weight_word};
 use super::journey::tells_growth;
 use super::{drivers, own};
 use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, Quantiles, Trial, Unit};
 use crate::report::quantity::Quantity;
+use crate::report::table::Table;
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, Growth, grouped, milliseconds};
 use std::collections::BTreeSet;
@@ -240,7 +240,7 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
     let names: BTreeSet<&str> = trials.iter().map(|trial| trial.configuration.as_str()).collect();
     notes.extend((names.len() == trials.len()).then(|| ONE_EACH.to_owned()));
     if doubts > 0 {
-        notes.push(format!("{doubts} of {} trials carry doubts (above).", trials.len()));
+        notes.push(format!("{doubts} of {} trials carry doubts (below).", trials.len()));
     }
     Table::new(format!("side by side, {word} in MiB, times in ms"), head, trials.iter().map(row)).noted(notes)
 }

@@ -1,8 +1,8 @@
 //! Pools of threads over the marks of a trial: which of them worked and allocated, and how much.
 
-use super::block::Table;
 use super::cells::{NONE, beginning, kib, mib};
 use crate::record::{Mark, ThreadPoolRecord, Trial, pool_names};
+use crate::report::table::Table;
 use crate::units::grouped;
 use std::collections::BTreeMap;
 
@@ -54,17 +54,24 @@ pub(in crate::report) fn of_trial(trial: &Trial) -> Option<Table> {
         other.allocated().cmp(&one.allocated()).then(other.to.cpu_s.total_cmp(&one.to.cpu_s))
     });
     let row = |(pool, pair): &(String, Pair<'_>)| {
-        let cpu = pair.to.cpu_s - pair.from.cpu_s;
-        let cpu = if cpu >= 0.0 { format!("{cpu:.2}") } else { NONE.to_owned() };
-        let (threads, stacks) = (grouped(pair.to.threads), kib(pair.to.stack_bytes));
-        vec![beginning(&pair.name(pool), NAME_MAX), threads, stacks, cpu, mib(pair.allocated())]
+        row(&pair.name(pool), &pair.to, pair.to.cpu_s - pair.from.cpu_s, pair.allocated())
     };
-    let left = pairs.len().saturating_sub(POOLS_MAX);
-    let more = (left > 0).then(|| format!("and {left} more pools (--json)"));
     let title = format!("Threads by pool, from {} to {}", from.name, to.name);
+    Some(table(&title, pairs.iter().map(row).collect(), ENDED.to_owned()))
+}
+
+/// The row of a pool: its threads and their stacks, CPU time, and what they allocated.
+pub(super) fn row(name: &str, pool: &ThreadPoolRecord, cpu_s: f64, allocated: Option<u64>) -> Vec<String> {
+    let cpu = if cpu_s >= 0.0 { format!("{cpu_s:.2}") } else { NONE.to_owned() };
+    vec![beginning(name, NAME_MAX), grouped(pool.threads), kib(pool.stack_bytes), cpu, mib(allocated)]
+}
+
+/// The first rows of pools, and how many there are more.
+pub(super) fn table(title: &str, rows: Vec<Vec<String>>, note: String) -> Table {
+    let left = rows.len().saturating_sub(POOLS_MAX);
+    let more = (left > 0).then(|| format!("and {left} more pools (--json)"));
     let head = ["pool", "threads", "stacks KiB", "CPU s", "allocated MiB"];
-    let rows = pairs.iter().take(POOLS_MAX).map(row);
-    Some(Table::new(title, head, rows).noted(more.into_iter().chain([ENDED.to_owned()])))
+    Table::new(title, head, rows.into_iter().take(POOLS_MAX)).noted(more.into_iter().chain([note]))
 }
 
 /// The pools of two marks by their names; a pool may have had another number of members then, and so another name.
@@ -126,7 +133,8 @@ mod tests {
         ];
         let table = of_trial(&Trial { marks, ..Trial::default() }).unwrap();
         assert_eq!(table.title, "Threads by pool, from warm to loaded");
-        let rows: Vec<String> = table.rows.iter().map(|row| row.join("|")).collect();
+        let rows: Vec<String> =
+            table.rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")).collect();
         let expected =
             ["exec-*|8|256|8.00|800.0", "main|1|32|0.00|0.0", "http-8080-*|2|64|0.25|-", "VM Thread|1|32|0.25|-"];
         assert_eq!(rows, expected);

@@ -1,42 +1,34 @@
 //! What to say of a life that ended: who ended it, what it held, what grew, and what it would have needed.
 
-use super::block::{Block, Summary, Table};
-use super::cells::{NONE, mib, signed};
-use super::watch::{PARTS_NOTE, part_name, told, weighed};
+use super::cells::{NONE, mib};
+use super::watch::{PARTS_NOTE, by_owner, grown, part_name, told, weighed};
 use crate::owner::{self, Owner};
 use crate::record::{DeathCause, EndKind, PostMortem, WatchChange, WatchPart};
+use crate::report::chart::last_hours;
+use crate::report::page::{Page, Part, Section, Topic};
+use crate::report::table::Table;
 use crate::units::{Bytes, roughly, several, utc};
 
 /// What malloc kept for nothing is told from this part of the limit on.
 const RETAINED_PART: u64 = 20;
 
 /// What to say of it.
-pub fn summarize_post_mortem(of: &PostMortem) -> Summary {
-    let mut blocks = vec![
-        Block::Heading(format!("{}, as loadline {} saw it end", of.name, of.loadline)),
-        Block::Text(answer(of)),
-        Block::Facts(facts(of)),
+pub fn summarize_post_mortem(of: &PostMortem) -> Page {
+    let held = if of.course.parts.is_empty() { by_owner("what it held last, MiB", &of.owners) } else { parts(of) };
+    let mut memory = vec![Part::Table(held)];
+    memory.extend(of.account.iter().flat_map(|account| weighed(account, 0, "before the end")));
+    memory.extend((!of.by_account.is_empty()).then(|| Part::Table(by_account(of))));
+    let lines = of.accounts.clone();
+    let accounts = Part::Literal { title: "accounts that were taken of it".to_owned(), lines };
+    let spoilt = format!("{} of its history were cut or spoilt, and are not counted", several(of.spoilt, "record"));
+    let sections = [
+        Section::new(Topic::Answer, "", [Part::Text(answer(of)), facts(of)]),
+        Section::titled(Topic::Course, "its last hours", last_hours(of).map(Part::figure)),
+        Section::titled(Topic::Memory, "memory", memory),
+        Section::titled(Topic::Details, "accounts", (!of.accounts.is_empty()).then_some(accounts)),
+        Section::new(Topic::Doubts, "", (of.spoilt > 0).then(|| Part::Doubts(vec![(spoilt, String::new())]))),
     ];
-    if of.course.parts.is_empty() {
-        let owners = of.owners.iter().map(|owner| vec![owner.name.clone(), mib(Some(owner.bytes))]);
-        blocks.push(Block::Table(Table::new("what it held last, MiB", ["owner", "held"], owners)));
-    } else {
-        blocks.push(Block::Table(parts(of)));
-    }
-    blocks.extend(of.account.iter().flat_map(|account| weighed(account, 0, "before the end")));
-    if !of.by_account.is_empty() {
-        blocks.push(Block::Table(by_account(of)));
-    }
-    if !of.accounts.is_empty() {
-        let lines = of.accounts.clone();
-        blocks.push(Block::Literal { title: "accounts that were taken of it".to_owned(), lines });
-    }
-    if of.spoilt > 0 {
-        let spoilt = several(of.spoilt, "record");
-        let what = format!("{spoilt} of its history were cut or spoilt, and are not counted");
-        blocks.push(Block::Doubts(vec![(what, String::new())]));
-    }
-    Summary { blocks }
+    Page::new(format!("{}, as loadline {} saw it end", of.name, of.loadline), sections)
 }
 
 /// What each part held at the end, and how it changed over each time known.
@@ -67,10 +59,6 @@ fn by_account(of: &PostMortem) -> Table {
     let over = of.by_account.first().map_or(0, |change| change.over_s);
     let title = format!("from the first account to the last, {}, MiB", roughly(over as f64));
     Table::new(title, ["owner", "before", "after", "change"], of.by_account.iter().map(row))
-}
-
-fn grown(change: &WatchChange) -> String {
-    signed(change.after_bytes as i64 - change.before_bytes as i64, |bytes| mib(Some(bytes)))
 }
 
 /// The answer in a few sentences.
@@ -133,18 +121,16 @@ fn told_part(name: &str) -> &str {
     }
 }
 
-fn facts(of: &PostMortem) -> Vec<(String, String)> {
+fn facts(of: &PostMortem) -> Part {
     let version = of.version.as_deref().unwrap_or("of an unknown version");
     let collector = of.collector.as_deref().unwrap_or("an unknown collector");
     let started = utc(of.started_unix_s as f64);
     let killed = of.killed_anon_bytes.map(|bytes| format!("{} anonymous, by the kernel's log", Bytes(bytes)));
-    let facts = [
+    Part::facts([
         ("jvm", format!("pid {}, {version}, {collector}", of.pid)),
         ("ran", of.ran.clone()),
         ("life", format!("from {started} for {}", roughly(of.age_s))),
         ("verdict", told(&of.growth)),
         ("at the kill", killed.unwrap_or_default()),
-    ];
-    let facts = facts.into_iter().filter(|(_, text)| !text.is_empty());
-    facts.map(|(label, text)| (label.to_owned(), text)).collect()
+    ])
 }

@@ -1,11 +1,11 @@
 //! The table of remedies, as it is listed.
 
-use super::block::{Block, Summary};
 use super::tune::price_words;
 use crate::remedy::TABLE;
+use crate::report::page::{Page, Part, Section, Topic};
 
 /// Every remedy with what it does, moves and costs, and where that was measured.
-pub fn summarize_remedies() -> Summary {
+pub fn summarize_remedies() -> Page {
     let of = |remedy: &crate::remedy::Remedy| {
         let owners: Vec<&str> = remedy.owners.iter().map(|owner| owner.entry().label).collect();
         let facts = [
@@ -15,11 +15,10 @@ pub fn summarize_remedies() -> Summary {
             ("source", remedy.source.to_owned()),
             ("against", remedy.against.to_owned()),
         ];
-        let said = facts.into_iter().filter(|(_, text)| !text.is_empty());
-        let facts = said.map(|(label, text)| (label.to_owned(), text)).collect();
-        [Block::Heading(remedy.id.to_owned()), Block::Facts(facts)]
+        Section::new(Topic::Answer, remedy.id, [Part::facts(facts)])
     };
     let note = "What is set, and whether it is tried at all, follows from the account of the server as it is: \
                 `loadline tune … --dry-run` says it.";
-    Summary { blocks: TABLE.iter().flat_map(of).chain([Block::Text(note.to_owned())]).collect() }
+    let note = Section::new(Topic::Answer, "", [Part::Text(note.to_owned())]);
+    Page::new("", TABLE.iter().map(of).chain([note]))
 }

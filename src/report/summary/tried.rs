@@ -1,12 +1,12 @@
 //! The trials of a search as rows of a table: what each was for, what it reached, whether it held.
 
-use super::block::Table;
 use super::cells::{NONE, mib};
 use super::drivers;
 use crate::doubt::Doubt;
 use crate::record::{
     CgroupRecord, FailureCause, PhaseRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial, TuneStage, TuneTrialRecord,
 };
+use crate::report::table::Table;
 use crate::report::words::name_of;
 use crate::series::search::cpu_per_request;
 use crate::units::{Bytes, grouped, milliseconds, per_second};
@@ -98,7 +98,7 @@ pub(in crate::report) fn tried_told(trials: &[Trial]) -> Table {
     table.head.push("why".to_owned());
     let probe = trials.iter().filter_map(|trial| trial.probe.as_ref());
     for (row, of) in table.rows.iter_mut().zip(probe) {
-        row.push(if of.why.is_empty() { NONE.to_owned() } else { of.why.join("; ") });
+        row.push(if of.why.is_empty() { NONE.into() } else { of.why.join("; ").into() });
     }
     table.words += 1;
     table

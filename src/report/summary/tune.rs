@@ -1,24 +1,28 @@
 //! What to say of a tuning: the answer, what it changes, what became of every remedy, and how the answer was come by.
 //! Says what the record says and judges nothing.
 
-use super::block::{Block, Depth, Table};
 use super::cells::{NONE, beginning};
 use super::comparison;
-use super::doubts::{doubts, doubts_of_trials};
-use super::facts::{repeatable_facts, trial_facts};
+use super::doubts;
+use super::facts::{self, trial_facts};
 use super::find::{percent, span};
-use super::trial::of_trial;
+use super::findings;
 use super::tune_answer::{
     AS_IS, answer, as_is_trial, cost_words, gains_told, limits, objective_words, of_a_request, told,
 };
 use super::tune_request::request;
+use super::{Sources, each_trial, spectra};
 use crate::owner::label;
 use crate::record::{
     ComparisonRecord, Document, Fate, ImageRecord, OwnerGain, PhaseRate, PriceClass, RemedyRecord, SettingRecord,
     TuneOutcome, TuneRecord, TuneStage, Unit, each_once,
 };
-use crate::report::quantity::{Estimate, change, shown};
+use crate::report::chart::tunes;
+use crate::report::page::{Depth, Page, Part, Section, Topic, Verdict};
+use crate::report::quantity::{Estimate, Quantity, change, shown};
 use crate::report::snippets::{self, Snippet};
+use crate::report::table::{Cell, Table};
+use crate::report::words::Standing;
 use crate::report::words::verdict_word;
 use crate::scenario::shell_words;
 use crate::units::{MIB, per_second, several};
@@ -39,62 +43,67 @@ const IDS_CHARS: usize = 27;
 pub(in crate::report) const NO_PROOF: &str = "By the search's own trials, which chose among them: that is no proof.";
 
 /// What to say of a tuning, in place of what is said of trials.
-pub(super) fn blocks(document: &Document, tune: &TuneRecord, depth: Depth) -> Vec<Block> {
-    let (conditions, trials) = (&document.conditions, &document.trials);
-    let is_answered = is_answered(tune.outcome);
-    let mut failing: Vec<String> = (!is_answered).then(|| told(tune)).into_iter().collect();
-    failing.extend(comparison::failing(&document.budgets));
-    let mut blocks = vec![Block::Failing(failing)];
-    let what = if tune.outcome == TuneOutcome::Planned { "a plan to tune it" } else { "tuned" };
-    blocks.push(Block::Heading(format!("{}, {what} by loadline {}", conditions.scenario, conditions.loadline)));
+pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
+    let document = of.document;
     let answer = answer(tune);
-    if is_answered && answer.is_empty() {
-        blocks.push(Block::Text(told(tune)));
-    }
-    blocks.push(Block::Facts(answer));
-    blocks.extend(gains(tune).map(Block::Table));
-    blocks.extend(owners(tune, OWNERS_MAX).map(Block::Table));
-    blocks.extend(headed("remedies", fates(tune)));
-    blocks.extend(front(tune));
-    blocks.extend(headed(how_heading(tune.outcome), method(tune)));
-    if depth.details {
-        blocks.extend(path(tune, IDS_CHARS).map(Block::Table));
-    }
-    if let Some(trial) = as_is_trial(trials) {
-        let heading = format!("{AS_IS} (trial {})", trial.index + 1);
-        blocks.extend(headed(&heading, trial_facts(trial)));
-    }
-    blocks.extend(headed("conditions", repeatable_facts(conditions)));
-    if depth.each {
-        trials.iter().for_each(|trial| blocks.extend(of_trial(trial, true)));
-    }
-    let literal = |Snippet { name, lines }: Snippet| Block::Literal { title: name, lines };
-    blocks.extend(snippets_of(document, tune).into_iter().map(literal));
-    if let Some(text) = request(document, tune) {
-        blocks.extend([Block::Heading("for a change request".to_owned()), Block::Text(text.join(" "))]);
-    }
-    blocks.extend(comparison::budgets(&document.budgets));
-    blocks.extend(all_doubts(document, tune));
-    blocks
-}
-
-/// The doubts of the answer, then those of the document and of its trials.
-fn all_doubts(document: &Document, tune: &TuneRecord) -> Vec<Block> {
-    let mut all = document.doubts.clone();
-    all.extend(doubts_of_trials(&document.trials));
-    let mut found = doubts(&all);
-    if !tune.doubts.is_empty() {
-        let own: Vec<(String, String)> = tune.doubts.iter().map(|text| (text.clone(), String::new())).collect();
-        match found.last_mut() {
-            Some(Block::Doubts(list)) => drop(list.splice(0..0, own)),
-            _ => found = vec![Block::Heading("doubts".to_owned()), Block::Doubts(own)],
+    let is_told = !is_answered(tune.outcome) || answer.is_empty();
+    let mut verdicts: Vec<Verdict> = is_told.then(|| verdict(tune)).into_iter().collect();
+    verdicts.extend(comparison::failing(&document.budgets));
+    let mut parts = vec![Part::Facts(answer)];
+    parts.extend(gains(tune).map(Part::Table));
+    let snippets = snippets_of(document, tune).into_iter().map(Part::from);
+    let request = request(document, tune).map(|text| Part::Text(text.join(" ")));
+    let mut how: Vec<Part> = headed(how_heading(tune.outcome), method(tune)).into_iter().collect();
+    match depth.whole {
+        true => {
+            parts.extend(tunes(document).into_iter().map(Part::figure));
+            how.extend(remedies(tune).into_iter().chain(path_told(tune)).map(Part::Table));
+        }
+        false => {
+            parts.extend(headed("remedies", fates(tune)));
+            parts.extend(front(tune));
+            how.extend(path(tune, IDS_CHARS).filter(|_| depth.details).map(Part::Table));
         }
     }
-    found
+    let mut conditions = facts::section(document, None);
+    if let Some(trial) = as_is_trial(&document.trials) {
+        let heading = format!("{AS_IS} (trial {})", trial.index + 1);
+        conditions.parts.extend(headed(&heading, trial_facts(trial)));
+    }
+    let most = if depth.whole { usize::MAX } else { OWNERS_MAX };
+    let mut sections = vec![
+        Section::new(Topic::Answer, "", (!verdicts.is_empty()).then_some(Part::Verdicts(verdicts))).id("verdict"),
+        Section::titled(Topic::Answer, "tuning", parts).id("tune"),
+        Section::titled(Topic::Answer, "to set it", snippets),
+        Section::new(Topic::Answer, "for a change request", request),
+        comparison::budgets(&document.budgets),
+        Section::titled(Topic::Memory, "memory", owners(tune, most).map(Part::Table)).id("memory"),
+        findings::section(&document.findings),
+        Section::titled(Topic::Details, "how it was found", how).id("how"),
+        conditions,
+        doubts::section_of(document),
+    ];
+    sections.extend(depth.each.then(|| each_trial(of, depth)));
+    sections.extend(spectra(of, depth));
+    let what = if tune.outcome == TuneOutcome::Planned { "a plan to tune it" } else { "tuned" };
+    let of = &document.conditions;
+    Page::new(format!("{}, {what} by loadline {}", of.scenario, of.loadline), sections)
+}
+
+/// The answer as a verdict.
+fn verdict(tune: &TuneRecord) -> Verdict {
+    let (standing, word) = match tune.outcome {
+        TuneOutcome::Proved => (Standing::Pass, "tuned"),
+        TuneOutcome::NothingProved => (Standing::Undecided, "nothing proved"),
+        TuneOutcome::NotHeld => (Standing::Fail, "not held"),
+        TuneOutcome::Planned => (Standing::Told, "planned"),
+        TuneOutcome::GivenUp => (Standing::Undecided, "no answer"),
+    };
+    Verdict { standing, word: word.to_owned(), about: String::new(), text: told(tune) }
 }
 
 /// What to paste, for each kind of host.
-pub(in crate::report) fn snippets_of(document: &Document, tune: &TuneRecord) -> Vec<Snippet> {
+fn snippets_of(document: &Document, tune: &TuneRecord) -> Vec<Snippet> {
     let trial = as_is_trial(&document.trials);
     let command: &[String] = trial.map_or(&[], |trial| &trial.command);
     let image: Option<&ImageRecord> = trial.and_then(|trial| trial.image.as_ref());
@@ -110,32 +119,28 @@ fn is_answered(outcome: TuneOutcome) -> bool {
 }
 
 /// Facts under a heading; nothing where there are none.
-fn headed(heading: &str, facts: Vec<(String, String)>) -> Vec<Block> {
-    match facts.is_empty() {
-        true => Vec::new(),
-        false => vec![Block::Heading(heading.to_owned()), Block::Facts(facts)],
-    }
+fn headed(heading: &str, facts: Vec<(String, String)>) -> Option<Part> {
+    (!facts.is_empty()).then(|| Part::under(heading, [Part::Facts(facts)]))
 }
 
 // ---- What it changes ----
 
 /// Every metric of the confirmation; `None` where nothing was proved.
-pub(in crate::report) fn gains(tune: &TuneRecord) -> Option<Table> {
+fn gains(tune: &TuneRecord) -> Option<Table> {
     let all = gains_told(tune);
     let first = all.first()?;
-    let row = |(at, gain): (usize, &&ComparisonRecord)| {
+    let row = |(at, gain): (usize, &&ComparisonRecord)| -> Vec<Cell> {
         let words = cost_words(gain, &all);
         let gain = &of_a_request(gain);
         let judged = Estimate::judged(gain);
         let what = if at == 0 { objective_words(tune.objective).0.to_owned() } else { words };
-        let [before, after] = [gain.baseline_median, gain.candidate_median].map(|value| shown(gain.unit, Some(value)));
         vec![
-            verdict_word(gain.verdict).to_owned(),
-            beginning(&what, METRIC_CHARS),
-            before,
-            after,
-            judged.centre.to_string(),
-            judged.interval(),
+            Cell::Verdict(gain.verdict.into(), verdict_word(gain.verdict).to_owned()),
+            beginning(&what, METRIC_CHARS).into(),
+            Quantity::new(gain.unit, gain.baseline_median).into(),
+            Quantity::new(gain.unit, gain.candidate_median).into(),
+            judged.centre.clone().into(),
+            Cell::Interval(judged),
         ]
     };
     let together = match first.confidence_each > first.confidence {
@@ -152,17 +157,18 @@ pub(in crate::report) fn gains(tune: &TuneRecord) -> Option<Table> {
 }
 
 /// Who holds less, largest change first; what the rest hold in one row. `None` where nothing was proved.
-pub(in crate::report) fn owners(tune: &TuneRecord, most: usize) -> Option<Table> {
+fn owners(tune: &TuneRecord, most: usize) -> Option<Table> {
     let moved = |gain: &OwnerGain| (gain.before_bytes - gain.after_bytes).abs();
     let mut sorted: Vec<&OwnerGain> = tune.owners.iter().collect();
     sorted.sort_by(|left, right| moved(right).total_cmp(&moved(left)));
     let changed = sorted.iter().take(most).take_while(|gain| moved(gain) >= OWNER_BYTES_MIN).count();
     let (shown_ones, rest) = sorted.split_at(changed);
-    let row = |name: String, before: f64, after: f64| {
-        vec![name, mib(Some(before)), mib(Some(after)), signed_mib(after - before)]
+    let row = |name: String, before: f64, after: f64| -> Vec<Cell> {
+        let change = Quantity::new(Unit::Bytes, after - before).difference().bare();
+        vec![name.into(), mib(Some(before)), mib(Some(after)), change.into()]
     };
     let named = |gain: &&OwnerGain| row(beginning(label(&gain.owner), IDS_CHARS), gain.before_bytes, gain.after_bytes);
-    let mut rows: Vec<Vec<String>> = shown_ones.iter().map(named).collect();
+    let mut rows: Vec<Vec<Cell>> = shown_ones.iter().map(named).collect();
     if !rest.is_empty() {
         let sum = |of: fn(&OwnerGain) -> f64| rest.iter().map(|gain| of(gain)).sum::<f64>();
         let name = format!("the other {}", several(rest.len() as u64, "owner"));
@@ -171,25 +177,20 @@ pub(in crate::report) fn owners(tune: &TuneRecord, most: usize) -> Option<Table>
     (!rows.is_empty()).then(|| Table::new("by owner, MiB", ["owner", AS_IS, "tuned", "change"], rows))
 }
 
-/// MiB without their unit; a dash for what is no number.
-fn mib(bytes: Option<f64>) -> String {
-    let known = bytes.filter(|bytes| bytes.is_finite());
-    known.map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", bytes / MIB as f64))
+/// MiB without their unit; a dash for what is not known.
+fn mib(bytes: Option<f64>) -> Cell {
+    Cell::known(bytes.map(|bytes| Quantity::new(Unit::Bytes, bytes).bare()))
 }
 
-/// [`mib`] of a difference, with its sign unless it prints as none.
-fn signed_mib(bytes: f64) -> String {
-    match mib(Some(bytes)) {
-        text if text == mib(Some(0.0)) || text == mib(Some(-0.0)) => mib(Some(0.0)),
-        text if bytes > 0.0 && bytes.is_finite() => format!("+{text}"),
-        text => text,
-    }
+/// A dash for what is empty.
+fn dash(text: String) -> Cell {
+    if text.is_empty() { NONE.into() } else { text.into() }
 }
 
 // ---- The remedies ----
 
 /// Every fate in the order in which they are told, with its word and what it means.
-pub(in crate::report) const FATES: [(Fate, &str, &str); 10] = [
+const FATES: [(Fate, &str, &str); 10] = [
     (Fate::Kept, "kept", "it is part of the answer"),
     (Fate::NotConfirmed, "unproved", "it was part of a set that was not confirmed"),
     (Fate::TooCostly, "too costly", "it saves memory, at more than the price"),
@@ -203,12 +204,12 @@ pub(in crate::report) const FATES: [(Fate, &str, &str); 10] = [
 ];
 
 /// The word for a fate.
-pub(in crate::report) fn fate_word(fate: Fate) -> &'static str {
+fn fate_word(fate: Fate) -> &'static str {
     FATES.iter().find(|of| of.0 == fate).map_or(NONE, |of| of.1)
 }
 
 /// What a remedy may cost, in words.
-pub(in crate::report) fn price_words(price: PriceClass) -> &'static str {
+pub(super) fn price_words(price: PriceClass) -> &'static str {
     match price {
         PriceClass::Free => "free",
         PriceClass::Cpu => "may cost CPU",
@@ -299,19 +300,18 @@ fn planned_text(of: &RemedyRecord) -> String {
 }
 
 /// Every remedy and what became of it, in the order of the table, for a page with room.
-pub(in crate::report) fn remedies(tune: &TuneRecord) -> Option<Table> {
-    let row = |of: &RemedyRecord| {
-        let dash = |text: String| if text.is_empty() { NONE.to_owned() } else { text };
+fn remedies(tune: &TuneRecord) -> Option<Table> {
+    let row = |of: &RemedyRecord| -> Vec<Cell> {
         vec![
-            of.id.clone(),
-            fate_word(of.fate).to_owned(),
+            of.id.as_str().into(),
+            fate_word(of.fate).into(),
             dash(shell_words(&of.options)),
             mib(of.gain_bytes_max.map(|bytes| bytes as f64)),
             mib(of.saved_bytes),
-            change(of.cpu_ratio),
+            change(of.cpu_ratio).into(),
             dash(of.why.clone()),
-            of.what.clone(),
-            price_words(of.price).to_owned(),
+            of.what.as_str().into(),
+            price_words(of.price).into(),
         ]
     };
     let head = ["remedy", "fate", "set", "at most", "saved", "CPU per request", "why", "what it does", "price"];
@@ -323,16 +323,16 @@ pub(in crate::report) fn remedies(tune: &TuneRecord) -> Option<Table> {
          the search, so not proved by itself."
             .to_owned(),
     ];
-    let table = || Table::new("Remedies, MiB", head, tune.remedies.iter().map(row)).worded(3, 3).noted(notes);
+    let table = || Table::new("every remedy, MiB", head, tune.remedies.iter().map(row)).worded(3, 3).noted(notes);
     (!tune.remedies.is_empty()).then(table)
 }
 
 // ---- Memory against CPU ----
 
 /// The least memory at each price. A front of one setting is none.
-fn front(tune: &TuneRecord) -> Vec<Block> {
+fn front(tune: &TuneRecord) -> Option<Part> {
     if tune.front.len() < 2 {
-        return Vec::new();
+        return None;
     }
     let as_is = tune.as_is.as_ref().and_then(|of| of.bytes);
     let fact = |of: &SettingRecord| {
@@ -343,9 +343,9 @@ fn front(tune: &TuneRecord) -> Vec<Block> {
         };
         (label, setting_text(of, as_is, tune))
     };
-    let mut blocks = headed("least memory at each price, in CPU per request", tune.front.iter().map(fact).collect());
-    blocks.push(Block::Text(NO_PROOF.to_owned()));
-    blocks
+    let facts = Part::Facts(tune.front.iter().map(fact).collect());
+    let title = "least memory at each price, in CPU per request";
+    Some(Part::under(title, [facts, Part::Text(NO_PROOF.to_owned())]))
 }
 
 /// `1000.2 MiB, 412.8 MiB less: MALLOC_ARENA_MAX=1 -Xmx128m (the answer)`.
@@ -376,7 +376,7 @@ fn how_heading(outcome: TuneOutcome) -> &'static str {
 }
 
 /// What was asked, what was not confirmed, how noisy it is, what was spent.
-pub(in crate::report) fn method(tune: &TuneRecord) -> Vec<(String, String)> {
+fn method(tune: &TuneRecord) -> Vec<(String, String)> {
     let (_, objective) = objective_words(tune.objective);
     let mut facts = vec![("objective".to_owned(), objective.to_owned())];
     let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
@@ -412,7 +412,7 @@ pub(in crate::report) fn method(tune: &TuneRecord) -> Vec<(String, String)> {
 }
 
 /// The word for a part of a tuning.
-pub(in crate::report) fn stage_words(stage: TuneStage) -> &'static str {
+fn stage_words(stage: TuneStage) -> &'static str {
     match stage {
         TuneStage::Reference => "reference",
         TuneStage::Baseline => AS_IS,
@@ -425,17 +425,17 @@ pub(in crate::report) fn stage_words(stage: TuneStage) -> &'static str {
 }
 
 /// What was weighed on the way; ids of remedies are cut at so many characters.
-pub(in crate::report) fn path(tune: &TuneRecord, ids_chars: usize) -> Option<Table> {
-    let row = |(at, of): (usize, &SettingRecord)| {
+fn path(tune: &TuneRecord, ids_chars: usize) -> Option<Table> {
+    let row = |(at, of): (usize, &SettingRecord)| -> Vec<Cell> {
         let ids = if of.remedies.is_empty() { AS_IS.to_owned() } else { of.remedies.join(", ") };
         vec![
-            (at + 1).to_string(),
-            stage_words(of.stage).to_owned(),
-            beginning(&ids, ids_chars),
-            of.trials.to_string(),
+            (at + 1).to_string().into(),
+            stage_words(of.stage).into(),
+            beginning(&ids, ids_chars).into(),
+            of.trials.to_string().into(),
             mib(of.bytes),
-            change(of.cpu_ratio),
-            if of.holds { "yes" } else { "no" }.to_owned(),
+            change(of.cpu_ratio).into(),
+            if of.holds { "yes" } else { "no" }.into(),
         ]
     };
     let head = ["#", "for", "with", "trials", "MiB", "CPU", "held"];
@@ -446,11 +446,10 @@ pub(in crate::report) fn path(tune: &TuneRecord, ids_chars: usize) -> Option<Tab
 }
 
 /// The table of [`path`] with what is set and what was missed, for a page with room.
-pub(in crate::report) fn path_told(tune: &TuneRecord) -> Option<Table> {
+fn path_told(tune: &TuneRecord) -> Option<Table> {
     let mut table = path(tune, usize::MAX)?;
     table.head.extend(["set", "missed"].map(str::to_owned));
     for (row, of) in table.rows.iter_mut().zip(&tune.path) {
-        let dash = |text: String| if text.is_empty() { NONE.to_owned() } else { text };
         row.extend([dash(shell_words(&of.options)), dash(of.why.join("; "))]);
     }
     table.words += 2;

@@ -1,9 +1,12 @@
 //! What to say of JVMs that are watched: a line each, one in full, and what happened.
 
-use super::block::{Block, Summary, Table};
 use super::cells::{NONE, end, mib, signed};
 use crate::owner;
-use crate::record::{GrowthRecord, GrowthWord, WatchAccount, WatchCourse, WatchDocument, WatchPart, WatchedJvm};
+use crate::record::{
+    GrowthRecord, GrowthWord, WatchAccount, WatchChange, WatchCourse, WatchDocument, WatchOwner, WatchPart, WatchedJvm,
+};
+use crate::report::page::{Page, Part, Section, Topic};
+use crate::report::table::Table;
 use crate::report::width::{filled, width as wide};
 use crate::units::{Bytes, grouped, roughly, several};
 
@@ -15,15 +18,15 @@ const NAME_CHARS: (usize, usize) = (44, 12);
 const SPARKS_MIN: usize = 8;
 
 /// What to say of all of them: a line each; of one alone, all that is known.
-pub fn summarize_watch(document: &WatchDocument) -> Summary {
-    let mut blocks = vec![Block::Heading(heading(document))];
-    match document.jvms.as_slice() {
-        [] => blocks.push(Block::Text(nobody(document).to_owned())),
-        [one] => blocks.extend(in_full(one, WIDTH, "")),
-        several => blocks.push(Block::Table(lines(&several.iter().collect::<Vec<_>>(), WIDTH))),
-    }
-    blocks.extend(hidden(document).map(Block::Text));
-    Summary { blocks }
+pub fn summarize_watch(document: &WatchDocument) -> Page {
+    let answer = |part| vec![Section::new(Topic::Answer, "", [part])];
+    let mut sections = match document.jvms.as_slice() {
+        [] => answer(Part::Text(nobody(document).to_owned())),
+        [one] => in_full(one, WIDTH, "").into(),
+        several => answer(Part::Table(lines(&several.iter().collect::<Vec<_>>(), WIDTH))),
+    };
+    sections.push(Section::new(Topic::Doubts, "", hidden(document).map(Part::Text)));
+    Page::new(heading(document), sections)
 }
 
 /// Why there is no line at all.
@@ -69,9 +72,9 @@ pub(in crate::report) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
     let table = Table::new("MiB", head, jvms.iter().map(row)).worded(1, 1);
     let mut table = narrowed(table, width, &["pid", "files", "held", "heap", "limit"], NAME_CHARS.1);
     let over = columns(&table).saturating_sub(width);
-    let longest = table.rows.iter().map(|row| wide(&row[0])).max().unwrap_or(0);
+    let longest = table.rows.iter().map(|row| wide(&row[0].to_string())).max().unwrap_or(0);
     let room = longest.saturating_sub(over).max(NAME_CHARS.1);
-    table.rows.iter_mut().for_each(|row| row[0] = end(&row[0], room));
+    table.rows.iter_mut().for_each(|row| row[0] = end(&row[0].to_string(), room).into());
     let note = "heap: what the last collection of the old generation left, or what is in use; anon: what no reclaim \
                 takes back; held: that as a share of the limit; left: time to the limit at this pace.";
     table.noted(vec![note.to_owned()])
@@ -81,13 +84,11 @@ pub(in crate::report) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
 /// so many characters.
 fn narrowed(mut table: Table, width: usize, spare: &[&str], least: usize) -> Table {
     for name in spare {
-        let longest = table.rows.iter().map(|row| wide(&row[0])).max().unwrap_or(0);
+        let longest = table.rows.iter().map(|row| wide(&row[0].to_string())).max().unwrap_or(0);
         if columns(&table) <= width + longest.saturating_sub(least) {
             break;
         }
-        let Some(at) = table.head.iter().position(|head| head == name) else { continue };
-        table.head.remove(at);
-        table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        table = without(table, name);
     }
     table
 }
@@ -95,7 +96,7 @@ fn narrowed(mut table: Table, width: usize, spare: &[&str], least: usize) -> Tab
 /// How wide a table is drawn.
 pub(super) fn columns(table: &Table) -> usize {
     let widest = |column: usize| {
-        let cells = table.rows.iter().map(|row| wide(&row[column]));
+        let cells = table.rows.iter().map(|row| wide(&row[column].to_string()));
         cells.chain([wide(&table.head[column])]).max().unwrap_or(0)
     };
     let room = |column: usize| if table.has_numbers(column) { 1 } else { 2 };
@@ -169,34 +170,34 @@ pub(in crate::report) fn holds(jvm: &WatchedJvm) -> String {
 
 /// One JVM, all that is known, within so many columns; `glyphs` draw its course, from the least to the most, and none
 /// of them no course.
-pub(in crate::report) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> Vec<Block> {
+pub(in crate::report) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> [Section; 3] {
     let [first, then] = facts(jvm);
-    let mut blocks = vec![Block::Facts(first)];
-    match &jvm.course {
-        Some(course) if !course.parts.is_empty() => blocks.push(Block::Table(parts(jvm, course, width, glyphs))),
-        _ => {
-            let owners = jvm.owners.iter().map(|owner| vec![owner.name.clone(), mib(Some(owner.bytes))]);
-            blocks.push(Block::Table(Table::new("by owner, as far as counters tell, MiB", ["owner", "held"], owners)));
-        }
-    }
-    blocks.push(Block::Facts(then));
+    let held = match &jvm.course {
+        Some(course) if !course.parts.is_empty() => parts(jvm, course, width, glyphs),
+        _ => by_owner("by owner, as far as counters tell, MiB", &jvm.owners),
+    };
+    let mut memory = vec![Part::Table(held), then];
     if let Some(account) = &jvm.account {
-        blocks.extend(weighed(account, width, "ago"));
-        blocks.push(Block::Facts(vec![("account".to_owned(), account.file.clone())]));
+        memory.extend(weighed(account, width, "ago"));
+        memory.push(Part::facts([("account", account.file.clone())]));
     }
-    if !jvm.unreadable.is_empty() || jvm.set_aside.is_some() {
-        let said = jvm
-            .unreadable
-            .iter()
-            .chain(&jvm.set_aside)
-            .map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid)));
-        blocks.push(Block::Doubts(said.collect()));
-    }
-    blocks
+    let unread = jvm.unreadable.iter().chain(&jvm.set_aside);
+    let unread: Vec<_> = unread.map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid))).collect();
+    [
+        Section::new(Topic::Answer, "", [first]),
+        Section::new(Topic::Memory, "", memory),
+        Section::new(Topic::Doubts, "", (!unread.is_empty()).then_some(Part::Doubts(unread))),
+    ]
+}
+
+/// What each owner holds, where nothing more is known of it.
+pub(super) fn by_owner(title: &str, owners: &[WatchOwner]) -> Table {
+    let owners = owners.iter().map(|owner| vec![owner.name.clone(), mib(Some(owner.bytes))]);
+    Table::new(title, ["owner", "held"], owners)
 }
 
 /// Whose it is and how it stands; what else its counters tell.
-fn facts(jvm: &WatchedJvm) -> [Vec<(String, String)>; 2] {
+fn facts(jvm: &WatchedJvm) -> [Part; 2] {
     let now = &jvm.now;
     let bytes = |bytes: Option<u64>| bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string());
     // A watch that began after the last old collection knows it from the history.
@@ -215,13 +216,9 @@ fn facts(jvm: &WatchedJvm) -> [Vec<(String, String)>; 2] {
     let of = of.map(|word| format!(", {word}")).collect::<String>();
     let counted = [(now.threads, "thread"), (now.classes, "class")];
     let counted = counted.into_iter().filter_map(|(number, thing)| Some(several(number?, thing)));
-    let told_of = |facts: &[(&str, String)]| {
-        let facts = facts.iter().filter(|(_, text)| !text.is_empty());
-        facts.map(|(label, text)| ((*label).to_owned(), text.clone())).collect()
-    };
     let who = format!("{}, pid {}{of}, {} old", jvm.name, jvm.pid, roughly(jvm.age_s));
     let first = [("jvm", who), ("verdict", told(&jvm.growth)), ("memory", holds(jvm))];
-    [told_of(&first), told_of(&[("heap", heap), ("counts", counted.collect::<Vec<_>>().join(", "))])]
+    [Part::facts(first), Part::facts([("heap", heap), ("counts", counted.collect::<Vec<_>>().join(", "))])]
 }
 
 /// Each part: what it holds, how that changed, and what it does over time.
@@ -229,8 +226,7 @@ fn parts(jvm: &WatchedJvm, course: &WatchCourse, width: usize, glyphs: &str) -> 
     let row = |part: &WatchPart| {
         let change = |over_s: u64| {
             let change = part.changes.iter().find(|change| change.over_s == over_s);
-            let grown = |change: &crate::record::WatchChange| change.after_bytes as i64 - change.before_bytes as i64;
-            change.map_or_else(|| NONE.to_owned(), |change| signed(grown(change), |bytes| mib(Some(bytes))))
+            change.map_or_else(|| NONE.to_owned(), grown)
         };
         let thing = jvm.things.iter().find(|thing| thing.name == part.name);
         let does = thing.map(|thing| verdict_in_short(&thing.growth)).unwrap_or_default();
@@ -247,11 +243,16 @@ fn parts(jvm: &WatchedJvm, course: &WatchCourse, width: usize, glyphs: &str) -> 
         let seen = course.parts.iter().map(|part| part.values.len()).max().unwrap_or(0);
         let drawn = room.min(seen.max(COURSE.len()));
         for (row, part) in table.rows.iter_mut().zip(&course.parts) {
-            row[6] = sparks(&part.values, drawn, glyphs);
+            row[6] = sparks(&part.values, drawn, glyphs).into();
         }
         table.head[6] = beginning_of(&format!("last {}", roughly(seen as f64 * course.step_s)), drawn);
     }
     table.noted(vec![PARTS_NOTE.to_owned()])
+}
+
+/// How much larger a part became, with its sign.
+pub(super) fn grown(change: &WatchChange) -> String {
+    signed(change.after_bytes as i64 - change.before_bytes as i64, |bytes| mib(Some(bytes)))
 }
 
 /// What the parts of a JVM are.
@@ -301,17 +302,17 @@ pub(in crate::report) fn sparks(values: &[Option<u64>], width: usize, glyphs: &s
 
 /// What an account told, with its age: nobody takes an old figure for a fresh one. In halves beside each other where
 /// the width allows.
-pub(super) fn weighed(account: &WatchAccount, width: usize, since: &str) -> Vec<Block> {
+pub(super) fn weighed(account: &WatchAccount, width: usize, since: &str) -> Vec<Part> {
     let ago = format!("{} {since}", roughly(account.age_s));
     let total = mib(Some(account.total_bytes));
     let title = format!("by owner, when it was weighed, {ago}, MiB of {total} resident");
     let name = |name: &str| owner::label(name).to_owned();
     let owners = account.owners.iter().map(|own| (name(&own.name), own.bytes)).collect();
-    let mut blocks = vec![Block::Table(side_by_side(title, "owner", owners, width))];
+    let mut blocks = vec![Part::Table(side_by_side(title, "owner", owners, width))];
     if !account.nmt.is_empty() {
         let title = format!("committed by its Native Memory Tracking, {ago}, MiB");
         let categories = account.nmt.iter().map(|own| (own.name.clone(), own.bytes)).collect();
-        blocks.push(Block::Table(side_by_side(title, "category", categories, width)));
+        blocks.push(Part::Table(side_by_side(title, "category", categories, width)));
     }
     blocks
 }

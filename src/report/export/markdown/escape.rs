@@ -17,10 +17,14 @@ pub(super) fn code(text: &str) -> String {
     format!("`{text}`")
 }
 
+/// Signs that are themselves wherever they stand within a line.
+fn is_harmless(c: char) -> bool {
+    matches!(c, ',' | ';' | '.' | '?' | '%' | '/' | '(' | ')' | '=' | '+' | '-' | '\'' | ':')
+}
+
 /// A phrase without markup of any kind.
 pub(super) fn prose(text: &str) -> String {
     let text = short(text);
-    let harmless = |c: char| matches!(c, ',' | ';' | '.' | '?' | '%' | '/' | '(' | ')' | '=' | '+' | '-' | '\'' | ':');
     let mut out = String::with_capacity(text.len());
     // At the start of a line `-`, `+` and `1.` may begin a list; elsewhere they are themselves.
     let start = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -28,8 +32,17 @@ pub(super) fn prose(text: &str) -> String {
     let first = rest.chars().next().map_or(0, char::len_utf8);
     let begins_list = digits.is_empty() || rest[first..].is_empty() || rest[first..].starts_with(' ');
     out.push_str(digits);
-    out.push_str(&referenced(&rest[..first], |c| begins_list || !harmless(c)));
-    out.push_str(&referenced(&rest[first..], |c| !harmless(c)));
+    out.push_str(&referenced(&rest[..first], |c| begins_list || !is_harmless(c)));
+    out.push_str(&referenced(&rest[first..], |c| !is_harmless(c)));
+    unlinked(out)
+}
+
+/// A phrase that does not begin a line: in a cell, or behind a label.
+pub(super) fn within(text: &str) -> String {
+    unlinked(referenced(&short(text), |c| !is_harmless(c)))
+}
+
+fn unlinked(mut out: String) -> String {
     // GitHub makes links of addresses and names, unless a character without width breaks them.
     for (linked, broken) in [
         ("://", "&#58;//"),
@@ -94,6 +107,7 @@ mod tests {
         assert_eq!(prose("- x"), "&#45; x");
         assert_eq!(prose("@you"), "&#64;&#8203;you");
         assert_eq!(prose("http://x www.y"), "http&#58;//x www&#46;y");
+        assert_eq!(within("-Xmx16m *a* @you"), "-Xmx16m &#42;a&#42; &#64;&#8203;you");
     }
 
     #[test]
