@@ -155,6 +155,7 @@ fn said() -> impl Strategy<Value = Said> {
                 loaders: None,
                 code_heaps: Vec::new(),
                 heap,
+                humongous: None,
                 nmt,
                 direct: None,
                 left_by_last_gc,

@@ -8,6 +8,7 @@ use crate::observe::code_heaps::CodeHeap;
 use crate::observe::elf::Image;
 use crate::observe::glibc::{Candidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::hotspot::heap::Humongous;
 use crate::observe::mallocng;
 use crate::observe::maps::Allocator;
 use crate::observe::metaspace_nodes::MetaspaceNode;
@@ -32,6 +33,8 @@ pub struct Said {
     pub code_heaps: Vec<CodeHeap>,
     /// The Java heap.
     pub heap: Option<HeapInfo>,
+    /// Objects of G1 in regions of their own, and the size of a region; `None` where they are not known.
+    pub humongous: Option<(Humongous, u64)>,
     /// Native memory by category, where it is tracked.
     pub nmt: Option<NativeMemory>,
     /// Direct memory, in bytes.

@@ -10,17 +10,21 @@ use crate::observe::class_loaders::{self, ClassLoader};
 use crate::observe::heap_info::Collector;
 use crate::observe::hotspot::HotSpot;
 use crate::observe::hotspot::classes::Field;
+use crate::observe::hotspot::compiling::Compilers;
 use crate::observe::hotspot::flags::Flags;
 use crate::observe::hotspot::heap::{self, HeapRead};
 use crate::observe::hotspot::objects::Objects;
+use crate::observe::hotspot::statics::{self, StaticCollection};
+use crate::observe::hotspot::thread_buffers::{self, ThreadBuffers};
 use crate::observe::hotspot::threads::Threads;
 use crate::observe::hotspot::{code, loaders, metaspace};
 use crate::observe::metaspace_nodes::MetaspaceNode;
 use crate::observe::procfs::Process;
 use crate::observe::untouched::Untouched;
-use crate::observe::{Unavailable, maps};
+use crate::observe::{Unavailable, maps, thread_times};
 use loadline_base::clock::Clock;
 use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashSet};
 
 /// A reading that the JVM contradicts meanwhile is made again.
 const TRIES: usize = 5;
@@ -75,6 +79,44 @@ impl JvmTables {
         loaders::all(memory, &self.hotspot, (objects, parent), nodes)
     }
 
+    /// What its compilers work on.
+    ///
+    /// # Errors
+    /// Where it does not describe one of the fields.
+    pub fn compilers(&self) -> Result<Compilers, Unavailable> {
+        Compilers::of(&self.hotspot.tables)
+    }
+
+    /// The words of the thread-local variables of the compiler threads; none where there are no such threads.
+    pub fn compiler_words(&self, process: &Process, clock: &Clock) -> Option<HashSet<u64>> {
+        let mut compilers = self.compilers().ok()?;
+        let maps = maps::read_of_tables(process, clock).ok()?.value;
+        let memory = Untouched::open(process, &maps).ok()?;
+        let names: BTreeMap<u32, String> =
+            thread_times::all(process).ok()?.into_iter().map(|thread| (thread.ns_tid, thread.name)).collect();
+        compilers.look(&memory, |tid| names.get(&tid).cloned());
+        Some(compilers.thread_words(&memory)).filter(|words| !words.is_empty())
+    }
+
+    /// The largest collections that static fields refer to: some 10 µs for each class.
+    ///
+    /// # Errors
+    /// Where its classes cannot be read.
+    pub fn static_collections(&self, process: &Process, clock: &Clock) -> Result<Vec<StaticCollection>, Unavailable> {
+        let maps = maps::read_of_tables(process, clock)?.value;
+        statics::collections(&Untouched::open(process, &maps)?, &self.hotspot.tables, self.objects()?)
+    }
+
+    /// The direct buffers that the JDK keeps for each thread.
+    ///
+    /// # Errors
+    /// Where threads or their objects cannot be read.
+    pub fn thread_buffers(&self, process: &Process, clock: &Clock) -> Result<ThreadBuffers, Unavailable> {
+        let maps = maps::read_of_tables(process, clock)?.value;
+        let memory = Untouched::open(process, &maps)?;
+        thread_buffers::read(&memory, &self.hotspot.tables, self.objects()?)
+    }
+
     /// Every flag in force.
     ///
     /// # Errors
@@ -119,8 +161,9 @@ impl JvmTables {
         let loaders = self.loaders(&memory, &nodes).map_err(&mut note).ok();
         let unloadable = loaders.as_ref().map(|loaders| class_loaders::leaves(loaders));
         let (info, code_heaps) = (addresses(heap.as_ref(), code, &maps), full.into_iter().flatten().collect());
+        let humongous = heap.as_ref().and_then(|heap| Some((heap.humongous?, heap.region_size?.0)));
         let heap = heap.map(|heap| heap.info);
-        let said = Said { info, nodes, unloadable, loaders, code_heaps, heap, ..Said::default() };
+        let said = Said { info, nodes, unloadable, loaders, code_heaps, heap, humongous, ..Said::default() };
         Ok(TablesRead { flags, said, missing })
     }
 }

@@ -40,6 +40,7 @@ mod mallocng_group;
 mod mallocng_made_up;
 pub mod maps;
 pub mod memory;
+pub mod memory_files;
 pub mod metaspace_nodes;
 pub mod netty;
 pub mod nmt;

@@ -155,17 +155,39 @@ impl Classes {
 
     /// The field of this name that a class declares itself.
     pub fn field(&self, memory: &dyn Memory, class: u64, name: &str) -> Option<Field> {
+        let pool = self.constants(memory, class)?;
+        self.declared(memory, class)?.into_iter().find_map(|field| self.named(memory, pool, name, field))
+    }
+
+    /// Its static fields that refer to objects: where each stands in the mirror, and its name.
+    pub(super) fn static_references(&self, memory: &dyn Memory, class: u64) -> Option<Vec<(Field, Name)>> {
+        let pool = self.constants(memory, class)?;
+        let declared = self.declared(memory, class)?.into_iter().filter(|[.., access]| access & STATIC != 0);
+        let reference = |[name, descriptor, offset, _]: [u64; 4]| {
+            let descriptor = self.constant(memory, pool, descriptor)?;
+            // Only the first byte tells objects and arrays from numbers.
+            let mut first = [0];
+            (memory.read(descriptor.at, &mut first) && matches!(first, [b'L' | b'[']))
+                .then_some((Field { offset, descriptor: String::new(), is_static: true }, name))
+        };
+        let named = |(field, name)| Some((field, self.constant(memory, pool, name)?));
+        Some(declared.filter_map(reference).filter_map(named).collect())
+    }
+
+    /// Of each field that a class declares: the indices of its name and its descriptor, its offset, its access flags.
+    fn declared(&self, memory: &dyn Memory, class: u64) -> Option<Vec<[u64; 4]>> {
         match &self.fields.form {
             FieldsForm::Array { fields, count, data } => {
                 let count = memory.u16(class.checked_add(*count)?)?;
                 let array = memory.u64(class.checked_add(*fields)?)?.checked_add(*data)?;
                 let mut numbers = vec![0; 12 * usize::from(count)];
-                memory.read(array, &mut numbers).then_some(())?;
+                (numbers.is_empty() || memory.read(array, &mut numbers)).then_some(())?;
                 let number = |field: &[u8], n: usize| u64::from(u16::from_le_bytes([field[2 * n], field[2 * n + 1]]));
-                numbers.chunks_exact(12).find_map(|field| {
+                let of = |field: &[u8]| {
                     let offset = (number(field, 5) << 16 | number(field, 4)) >> 2;
-                    self.named(memory, class, name, [number(field, 1), number(field, 2), offset, number(field, 0)])
-                })
+                    [number(field, 1), number(field, 2), offset, number(field, 0)]
+                };
+                Some(numbers.chunks_exact(12).map(of).collect())
             }
             FieldsForm::Stream { stream, length, data, extra } => {
                 let stream = memory.u64(class.checked_add(*stream)?)?;
@@ -175,31 +197,40 @@ impl Classes {
                 memory.read(stream.checked_add(*data)?, &mut bytes).then_some(())?;
                 let mut numbers = Numbers { bytes: &bytes, at: 0 };
                 let (count, _injected) = (numbers.next()?, numbers.next()?);
+                let mut declared = Vec::new();
                 for _ in 0..count.min(FIELDS_MAX) {
-                    let field = [numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?];
+                    let [name, descriptor, offset, access] =
+                        [numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?];
                     let flags = numbers.next()?;
                     for _ in extra.iter().filter(|bit| flags & **bit != 0) {
                         numbers.next()?;
                     }
-                    if let Some(found) = self.named(memory, class, name, field) {
-                        return Some(found);
-                    }
+                    declared.push([name, descriptor, offset, access]);
                 }
-                None
+                Some(declared)
             }
         }
     }
 
-    /// The field, if it has this name.
-    fn named(&self, memory: &dyn Memory, class: u64, wanted: &str, field: [u64; 4]) -> Option<Field> {
-        let [name, descriptor, offset, access] = field;
-        let pool = memory.u64(class.checked_add(self.fields.constants)?)?.checked_add(self.fields.pool)?;
-        let constant = |index: u64| self.symbol(memory, memory.u64(pool.checked_add(8 * index)?)?);
-        constant(name)?.is(memory, wanted).then_some(())?;
-        Some(Field { offset, descriptor: constant(descriptor)?.read(memory)?, is_static: access & STATIC != 0 })
+    /// Where the constants of a class begin.
+    fn constants(&self, memory: &dyn Memory, class: u64) -> Option<u64> {
+        memory.u64(class.checked_add(self.fields.constants)?)?.checked_add(self.fields.pool)
     }
 
-    fn symbol(&self, memory: &dyn Memory, at: u64) -> Option<Name> {
+    /// The symbol at an index of the constants.
+    fn constant(&self, memory: &dyn Memory, pool: u64, index: u64) -> Option<Name> {
+        self.symbol(memory, memory.u64(pool.checked_add(8 * index)?)?)
+    }
+
+    /// The field, if it has this name.
+    fn named(&self, memory: &dyn Memory, pool: u64, wanted: &str, field: [u64; 4]) -> Option<Field> {
+        let [name, descriptor, offset, access] = field;
+        self.constant(memory, pool, name)?.is(memory, wanted).then_some(())?;
+        let descriptor = self.constant(memory, pool, descriptor)?.read(memory)?;
+        Some(Field { offset, descriptor, is_static: access & STATIC != 0 })
+    }
+
+    pub(super) fn symbol(&self, memory: &dyn Memory, at: u64) -> Option<Name> {
         let length = memory.u16(at.checked_add(self.symbol_length)?)?;
         Some(Name { at: at.checked_add(self.symbol_body)?, length: length.into() })
     }

@@ -8,10 +8,14 @@ use super::super::memory::Memory;
 use super::super::text::ADDRESS_END;
 use super::fields::{Fields, VirtualSpace, absurd, unread};
 use super::flags::Flags;
+use super::objects::Objects;
+use super::regions::Regions;
 use super::tables::Tables;
 use super::{SOURCE, regions};
 use crate::kernel::mapping::Mapping;
 use loadline_base::units::Bytes;
+
+pub use super::regions::Humongous;
 
 /// One for each node of a machine's memory (`ZNUMA`).
 const PARTITIONS_MAX: u32 = 1024;
@@ -32,6 +36,8 @@ pub struct HeapRead {
     pub region_size: Option<Bytes>,
     /// Where Shenandoah describes its regions: first address, first address behind.
     pub regions_at: Option<(u64, u64)>,
+    /// Objects of G1 in regions of their own; `None` where the collector is another, or does not describe them.
+    pub humongous: Option<Humongous>,
 }
 
 /// A space with objects from its bottom to its top.
@@ -176,7 +182,8 @@ fn generations(collector: Collector, young: Generation, old: Generation) -> Resu
 fn g1(fields: Fields<'_>, heap: u64, flags: &Flags, maps: &[Mapping]) -> Result<HeapRead, Unavailable> {
     let (start, end) = reserved(fields, heap)?;
     let size = fields.of_class(&["G1HeapRegion::GrainBytes", "HeapRegion::GrainBytes"])?;
-    let used = regions::used(fields, heap, (start, end), size)?;
+    let objects = Objects::of(fields.tables, flags, fields.memory).ok();
+    let Regions { used, humongous } = regions::read(fields, objects.as_ref(), heap, (start, end), size)?;
     // Large pages are promised all at once, whatever G1 makes of them.
     let large = flags.is_on("UseLargePages") == Some(true) && flags.is_on("UseTransparentHugePages") != Some(true);
     let committed = match large {
@@ -187,7 +194,7 @@ fn g1(fields: Fields<'_>, heap: u64, flags: &Flags, maps: &[Mapping]) -> Result<
         return Err(absurd("what is committed of the heap"));
     }
     let mut read = sizes(Collector::G1, used, committed, end - start);
-    (read.reserved, read.region_size) = (Some((start, end)), Some(Bytes(size)));
+    (read.reserved, read.region_size, read.humongous) = (Some((start, end)), Some(Bytes(size)), humongous);
     Ok(read)
 }
 
@@ -270,5 +277,5 @@ fn epsilon(fields: Fields<'_>, heap: u64) -> Result<HeapRead, Unavailable> {
 fn sizes(collector: Collector, used: u64, committed: u64, most: u64) -> HeapRead {
     let (used, committed, capacity_max) = (Bytes(used), Bytes(committed), Bytes(most));
     let info = HeapInfo { collector, used, committed, capacity_max, old: None, metaspace: None, class_space: None };
-    HeapRead { info, reserved: None, used_ranges: Vec::new(), region_size: None, regions_at: None }
+    HeapRead { info, reserved: None, used_ranges: Vec::new(), region_size: None, regions_at: None, humongous: None }
 }

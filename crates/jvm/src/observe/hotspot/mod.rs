@@ -11,13 +11,17 @@
 //! | [`classes`] | loaders, classes and their fields by name |
 //! | [`objects`] | static fields, and what they refer to in the heap |
 //! | [`direct`] | direct buffers and those of mapped files |
+//! | [`statics`] | the largest collections that static fields refer to |
+//! | [`thread_buffers`] | direct buffers that the JDK keeps for each thread |
 //! | [`heap`] | bounds, spaces and regions of the Java heap |
 //! | [`code`] | code heaps, and how full they are |
+//! | [`compiling`] | what the JIT compilers work on |
 //! | [`loaders`] | class loaders, their classes and their metaspace |
 //! | [`metaspace`] | where class metadata lies |
 
 pub mod classes;
 pub mod code;
+pub mod compiling;
 pub mod direct;
 mod fields;
 pub mod flags;
@@ -28,7 +32,9 @@ pub(super) mod made_up;
 pub mod metaspace;
 pub mod objects;
 mod regions;
+pub mod statics;
 pub mod tables;
+pub mod thread_buffers;
 pub mod threads;
 
 use super::Unavailable;

@@ -21,6 +21,8 @@ pub struct Objects {
     references: References,
     class_base: u64,
     class_shift: u32,
+    /// Where a class says how large its objects are; `None` where this JVM does not describe it.
+    layout: Option<u64>,
 }
 
 /// The class of an object, and of another that it refers to.
@@ -123,6 +125,7 @@ impl Objects {
             references,
             class_base,
             class_shift,
+            layout: tables.offset(&["Klass::_layout_helper"]).ok(),
         })
     }
 
@@ -199,6 +202,68 @@ impl Objects {
         read().ok_or_else(moved)
     }
 
+    /// The object that a field of another refers to; `None` where it refers to none, or cannot be read. Whoever asks
+    /// proves by [`Self::class_of`] that it is the one it looked for.
+    pub(super) fn follow(&self, memory: &dyn Memory, object: u64, field: &Field) -> Option<u64> {
+        self.reference(memory, object.checked_add(field.offset)?).filter(|object| *object != 0)
+    }
+
+    /// The object that a handle of the JVM refers to.
+    pub(super) fn of_handle(&self, memory: &dyn Memory, handle: u64) -> Option<u64> {
+        self.address(memory, memory.u64(handle)?).filter(|object| *object != 0)
+    }
+
+    /// The object that a static field refers to; `None` as for [`Self::follow`].
+    pub(super) fn static_object(&self, memory: &dyn Memory, class: u64, field: &Field) -> Option<u64> {
+        self.reference(memory, self.static_at(memory, class, field)?).filter(|object| *object != 0)
+    }
+
+    /// A number in a field of an object.
+    pub(super) fn number_in(&self, memory: &dyn Memory, object: u64, field: &Field) -> Option<u64> {
+        number_at(memory, object.checked_add(field.offset)?, &field.descriptor)
+    }
+
+    /// How many references an array of objects has room for; `None` for what is no such array (`Klass::layout_helper`:
+    /// its two highest bits tell arrays of objects, `0b10`, from those of numbers, `0b11`).
+    pub(super) fn references_in(&self, memory: &dyn Memory, array: u64) -> Option<u64> {
+        let layout = memory.u32(self.class_of(memory, array)?.checked_add(self.layout?)?)?;
+        (layout >> 30 == 0b10).then_some(())?;
+        memory.u32(array.checked_add(self.length_at())?).map(u64::from)
+    }
+
+    /// Where an array keeps its length (`arrayOopDesc`, JDK 11–27).
+    fn length_at(&self) -> u64 {
+        match self.header {
+            Header::Wide => 16,
+            Header::Narrow => 12,
+            Header::InMark => 8,
+        }
+    }
+
+    /// Bytes of an array with its header, by the layout that its class describes (`Klass::layout_helper`, JDK 11–27:
+    /// for arrays negative, with the bytes of the header in the third byte and the binary logarithm of an element in
+    /// the first); `None` where what stands there is no array.
+    pub(super) fn array_size(&self, memory: &dyn Memory, array: u64) -> Option<u64> {
+        let layout = memory.u32(self.class_of(memory, array)?.checked_add(self.layout?)?)?;
+        (layout.cast_signed() < 0).then_some(())?;
+        let (header, shift) = (u64::from(layout >> 16 & 0xff), layout & 0x3f);
+        let length = u64::from(memory.u32(array.checked_add(self.length_at())?)?);
+        let bytes = length.checked_shl(shift).filter(|_| shift <= 3)?.checked_add(header)?;
+        bytes.checked_next_multiple_of(8)
+    }
+
+    /// The objects that an array refers to, at most so many; empty ones are left out. The elements stand behind the
+    /// length, at a multiple of their size (JDK 11–27, with compressed class pointers).
+    pub(super) fn elements(&self, memory: &dyn Memory, array: u64, most: u32) -> Option<Vec<u64>> {
+        (self.header != Header::Wide).then_some(())?;
+        let (length_at, narrow) = (self.length_at(), matches!(self.references, References::Narrow { .. }));
+        let size = if narrow { 4 } else { 8 };
+        let length = memory.u32(array.checked_add(length_at)?).filter(|length| *length <= most)?;
+        let first = array.checked_add((length_at + 4).next_multiple_of(size))?;
+        let at = |n: u32| self.reference(memory, first.checked_add(u64::from(n) * size)?);
+        (0..length).map(at).filter(|object| *object != Some(0)).collect()
+    }
+
     /// Where a static field stands: in the mirror of its class.
     fn static_at(&self, memory: &dyn Memory, class: u64, field: &Field) -> Option<u64> {
         field.is_static.then_some(())?;
@@ -231,7 +296,7 @@ impl Objects {
     }
 
     /// The class that an object's header names.
-    fn class_of(&self, memory: &dyn Memory, object: u64) -> Option<u64> {
+    pub(super) fn class_of(&self, memory: &dyn Memory, object: u64) -> Option<u64> {
         let narrow = match self.header {
             Header::Wide => return memory.u64(object.checked_add(self.header_class)?),
             Header::Narrow => u64::from(memory.u32(object.checked_add(self.header_class)?)?),

@@ -3,6 +3,7 @@
 
 use super::super::Unavailable;
 use super::fields::{Fields, absurd, unread};
+use super::objects::Objects;
 use crate::kernel::mapping::Mapping;
 
 /// G1 makes about 2,048 of them; 1 MiB each of 1 TiB.
@@ -10,12 +11,62 @@ const REGIONS_MAX: u64 = 1 << 20;
 const BOTTOM: [&str; 2] = ["G1HeapRegion::_bottom", "HeapRegion::_bottom"];
 const TOP: [&str; 2] = ["G1HeapRegion::_top", "HeapRegion::_top"];
 const END: [&str; 2] = ["G1HeapRegion::_end", "HeapRegion::_end"];
+const TYPE: [&str; 2] = ["G1HeapRegion::_type", "HeapRegion::_type"];
+const TAG: [&str; 2] = ["G1HeapRegionType::_tag", "HeapRegionType::_tag"];
 
-/// Bytes between bottom and top of all regions; one that is free has them in one place.
+/// What the regions hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Regions {
+    /// Bytes between bottom and top of all regions.
+    pub(super) used: u64,
+    /// Objects in regions of their own; `None` where this JVM does not describe which regions these are.
+    pub(super) humongous: Option<Humongous>,
+}
+
+/// Objects of half a region and more: each has one region, or several that follow each other, for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Humongous {
+    /// Objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub object_bytes: u64,
+    /// Bytes of their last regions behind them.
+    pub tail_bytes: u64,
+}
+
+/// How the kinds of regions are told apart (`HeapRegionType::Tag`, JDK 11–27).
+#[derive(Clone, Copy)]
+struct Tags {
+    at: u64,
+    starts: u32,
+    continues: u32,
+}
+
+impl Tags {
+    fn of(fields: Fields<'_>) -> Option<Self> {
+        let constant = |name: &str| {
+            let names = [format!("G1HeapRegionType::{name}"), format!("HeapRegionType::{name}")];
+            names.iter().find_map(|name| fields.tables.constant(name).ok()).map(|value| value as u32)
+        };
+        Some(Self {
+            at: fields.tables.offset(&TYPE).ok()?.checked_add(fields.tables.offset(&TAG).ok()?)?,
+            starts: constant("StartsHumongousTag")?,
+            continues: constant("ContinuesHumongousTag")?,
+        })
+    }
+}
+
+/// Looks through all regions; one that is free has bottom and top in one place.
 ///
 /// # Errors
 /// Where a region is not one of this heap.
-pub(super) fn used(fields: Fields<'_>, heap: u64, (start, end): (u64, u64), size: u64) -> Result<u64, Unavailable> {
+pub(super) fn read(
+    fields: Fields<'_>,
+    objects: Option<&Objects>,
+    heap: u64,
+    (start, end): (u64, u64),
+    size: u64,
+) -> Result<Regions, Unavailable> {
     let regions = fields.place(heap, &["G1CollectedHeap::_hrm"])?;
     let table = fields.place(regions, &["G1HeapRegionManager::_regions", "HeapRegionManager::_regions"])?;
     let (base, length) =
@@ -25,7 +76,9 @@ pub(super) fn used(fields: Fields<'_>, heap: u64, (start, end): (u64, u64), size
     }
     let mut pointers = vec![0; 8 * length as usize];
     fields.memory.read(base, &mut pointers).then_some(()).ok_or_else(unread)?;
-    let mut used = 0;
+    let tags = Tags::of(fields).filter(|_| objects.is_some());
+    // Where each humongous object begins, and the bytes of its regions.
+    let (mut used, mut humongous) = (0, Vec::<(u64, u64)>::new());
     for (n, region) in (0..).zip(pointers.chunks_exact(8)) {
         let region = region.try_into().map_or(0, u64::from_le_bytes);
         if region == 0 {
@@ -38,8 +91,28 @@ pub(super) fn used(fields: Fields<'_>, heap: u64, (start, end): (u64, u64), size
             return Err(absurd("a region of the heap"));
         }
         used += top - bottom;
+        let Some(tags) = tags else { continue };
+        let tag = region.checked_add(tags.at).and_then(|at| fields.memory.u32(at)).ok_or_else(unread)?;
+        if tag == tags.starts {
+            humongous.push((bottom, size));
+        } else if let Some((_, bytes)) = humongous.last_mut().filter(|_| tag == tags.continues) {
+            *bytes += size;
+        }
     }
-    Ok(used)
+    Ok(Regions { used, humongous: tags.and(objects).map(|objects| sum(fields, objects, &humongous)) })
+}
+
+/// Objects and tails of humongous regions. G1 fills the tail with an object that is none (`fill_with_dummy_object`, JDK
+/// 11–27), so the object itself says where it ends. One that is being replaced meanwhile is left out.
+fn sum(fields: Fields<'_>, objects: &Objects, humongous: &[(u64, u64)]) -> Humongous {
+    let mut sum = Humongous::default();
+    for (object, bytes) in humongous {
+        let Some(size) = objects.array_size(fields.memory, *object).filter(|size| size <= bytes) else { continue };
+        sum.objects += 1;
+        sum.object_bytes += size;
+        sum.tail_bytes += bytes - size;
+    }
+    sum
 }
 
 /// Bytes of the heap that are mapped to be written: what is not committed is not accessible.

@@ -138,6 +138,21 @@ impl Threads {
         })
     }
 
+    /// The id of a thread in the JVM's own pid namespace; `None` for one that had not begun.
+    pub(super) fn tid(&self, memory: &dyn Memory, thread: u64) -> Option<u32> {
+        let os_thread = memory.u64(thread.checked_add(self.os_thread)?).filter(|at| *at != 0)?;
+        memory.u32(os_thread.checked_add(self.thread_id)?).filter(|tid| *tid != 0)
+    }
+
+    /// Where the threads stand that are on the list now; `None` where it cannot be read, or has too many.
+    pub(super) fn addresses(&self, memory: &dyn Memory) -> Option<Vec<u64>> {
+        let head = memory.u64(self.list_at)?;
+        let length = self.length(memory, head).filter(|length| *length <= THREADS_MAX)?;
+        let mut list = Vec::new();
+        self.list(memory, head, length, &mut list)?;
+        Some(list.chunks_exact(8).filter_map(|at| at.try_into().ok().map(u64::from_le_bytes)).collect())
+    }
+
     /// Begins to read.
     pub fn reader(self) -> Reader {
         Reader { threads: self, buffers: Buffers::default(), most: 0 }
@@ -193,11 +208,8 @@ impl Reader {
     /// # Errors
     /// As of [`Self::read`].
     pub fn by_thread(&mut self, memory: &dyn Memory) -> Result<Vec<ThreadAllocated>, Unavailable> {
-        let Threads { os_thread, thread_id, .. } = self.threads;
-        let tid = |thread: u64| {
-            let os_thread = memory.u64(thread.checked_add(os_thread)?).filter(|at| *at != 0)?;
-            memory.u32(os_thread.checked_add(thread_id)?).filter(|tid| *tid != 0)
-        };
+        let threads = self.threads.clone();
+        let tid = |thread: u64| threads.tid(memory, thread);
         let each = |_, living: &[Living]| {
             Some(living.iter().map(|one| ThreadAllocated { tid: tid(one.thread), bytes: one.bytes }).collect())
         };

@@ -1,0 +1,138 @@
+//! What the JIT compilers work on at a moment: `CompilerThread` → `ciEnv` → `CompileTask` → `Method` (JDK 11–27). All
+//! of it is native memory, which does not move; a task that ends while it is read proves itself by nothing, so that a
+//! name may be that of the next one, and never text that is none.
+
+use super::super::Unavailable;
+use super::super::memory::Memory;
+use super::Tables;
+use super::classes::Classes;
+use super::threads::Threads;
+use std::collections::HashSet;
+
+/// More compiler threads than any machine makes a JVM start.
+const COMPILERS_MAX: usize = 256;
+/// Thread-local variables of a JVM's libraries take some 1 KiB; so much below and above is looked at.
+const THREAD_BYTES: usize = 8 << 10;
+const PIECE_BYTES: usize = 512;
+/// What the kernel keeps of their names, `C1 CompilerThread0` cut at 15 bytes.
+const NAMES: [&str; 2] = ["C1 CompilerThre", "C2 CompilerThre"];
+
+/// Where this JVM keeps what its compilers work on.
+#[derive(Debug, Clone)]
+pub struct Compilers {
+    threads: Threads,
+    classes: Classes,
+    env: u64,
+    task: u64,
+    method: u64,
+    level: u64,
+    const_method: u64,
+    constants: u64,
+    name_index: u64,
+    pool: u64,
+    pool_holder: u64,
+    os_thread: u64,
+    pthread: u64,
+    /// What the first word of each compiler thread is: the address of its virtual functions.
+    kind: Option<u64>,
+    /// The compiler threads that were found last.
+    found: Vec<u64>,
+}
+
+/// A compilation under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Task {
+    /// Where the JVM describes it; the same for as long as it goes on.
+    pub at: u64,
+    /// The method that is compiled.
+    pub method: u64,
+    /// The tier (1 to 3: C1, 4: C2).
+    pub level: u32,
+}
+
+impl Compilers {
+    /// Where this JVM keeps it.
+    ///
+    /// # Errors
+    /// Where it does not describe one of the fields.
+    pub fn of(tables: &Tables) -> Result<Self, Unavailable> {
+        let offset = |field: &str| tables.offset(&[field]);
+        Ok(Self {
+            threads: Threads::of(tables, None)?,
+            classes: Classes::of(tables)?,
+            env: offset("CompilerThread::_env")?,
+            task: offset("ciEnv::_task")?,
+            method: offset("CompileTask::_method")?,
+            level: offset("CompileTask::_comp_level")?,
+            const_method: offset("Method::_constMethod")?,
+            constants: offset("ConstMethod::_constants")?,
+            name_index: offset("ConstMethod::_name_index")?,
+            pool: tables.size("ConstantPool")?,
+            pool_holder: offset("ConstantPool::_pool_holder")?,
+            os_thread: tables.offset(&["Thread::_osthread", "JavaThread::_osthread"])?,
+            pthread: offset("OSThread::_pthread_id")?,
+            kind: None,
+            found: Vec::new(),
+        })
+    }
+
+    /// Looks for the compiler threads: HotSpot starts and ends them as there is work. `name` is what the kernel keeps
+    /// of a thread's name, by its id in the JVM's own pid namespace; it is asked until one was found.
+    pub fn look(&mut self, memory: &dyn Memory, name: impl Fn(u32) -> Option<String>) {
+        let Some(threads) = self.threads.addresses(memory) else { return };
+        if self.kind.is_none() {
+            let is_one = |thread: &&u64| {
+                let name = self.threads.tid(memory, **thread).and_then(&name);
+                name.is_some_and(|name| NAMES.contains(&name.as_str()))
+            };
+            self.kind = threads.iter().find(is_one).and_then(|thread| memory.u64(*thread));
+        }
+        let Some(kind) = self.kind else { return };
+        let compilers = threads.into_iter().filter(|thread| memory.u64(*thread) == Some(kind));
+        self.found = compilers.take(COMPILERS_MAX).collect();
+    }
+
+    /// The compilations under way.
+    pub fn tasks(&self, memory: &dyn Memory) -> Vec<Task> {
+        let word = |at: u64, offset: u64| memory.u64(at.checked_add(offset)?).filter(|word| *word != 0);
+        let task = |thread: &u64| {
+            let at = word(word(*thread, self.env)?, self.task)?;
+            Some(Task { at, method: word(at, self.method)?, level: memory.u32(at.checked_add(self.level)?)? })
+        };
+        self.found.iter().filter_map(task).collect()
+    }
+
+    /// The words of the thread-local variables of the compiler threads: one of each is glibc's `thread_arena`, the
+    /// address of the arena that the thread allocates from (`malloc/arena.c`, glibc 2.27–2.43). On x86-64 and aarch64
+    /// the variables of the libraries that a process starts with lie below, or above, what `pthread_self` returns.
+    pub fn thread_words(&self, memory: &dyn Memory) -> HashSet<u64> {
+        let mut words = HashSet::new();
+        for thread in &self.found {
+            let os_thread = thread.checked_add(self.os_thread).and_then(|at| memory.u64(at)).filter(|at| *at != 0);
+            let own = os_thread.and_then(|at| at.checked_add(self.pthread)).and_then(|at| memory.u64(at));
+            let Some(own) = own else { continue };
+            let mut piece = [0; PIECE_BYTES];
+            for n in 0..2 * THREAD_BYTES / PIECE_BYTES {
+                let start =
+                    own.checked_add((n * PIECE_BYTES) as u64).and_then(|at| at.checked_sub(THREAD_BYTES as u64));
+                if start.is_some_and(|start| memory.read(start, &mut piece)) {
+                    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+                    words.extend(piece.chunks_exact(8).map(word).filter(|word| *word != 0));
+                }
+            }
+        }
+        words
+    }
+
+    /// A method as options of the compiler spell it: `com.example.Scores::of`.
+    pub fn name(&self, memory: &dyn Memory, method: u64) -> Option<String> {
+        let word = |at: u64, offset: u64| memory.u64(at.checked_add(offset)?).filter(|word| *word != 0);
+        let fixed = word(method, self.const_method)?;
+        let index = memory.u16(fixed.checked_add(self.name_index)?)?;
+        let constants = word(fixed, self.constants)?;
+        let name = constants.checked_add(self.pool)?.checked_add(8 * u64::from(index))?;
+        let name = self.classes.symbol(memory, memory.u64(name)?)?.read(memory)?;
+        let class = self.classes.name(memory, word(constants, self.pool_holder)?)?;
+        Some(format!("{}::{name}", class.replace('/', ".")))
+    }
+}
