@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, share};
 use super::found::{Weight, weight};
-use crate::record::{DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyKind, NettyMemory};
+use crate::record::{DirectHolder, DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyKind, NettyMemory};
 use crate::remedy::changes;
 use crate::scenario::{Change, MarkPoint};
 use crate::units::{Bytes, grouped, several};
@@ -112,6 +112,104 @@ fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> 
     let room = round_up(live.saturating_mul(ROOM_TIMES).max(CEILING_LEAST));
     let is_useful = room < direct_bytes && facts.flags.is_free("MaxDirectMemorySize");
     is_useful.then_some(Change::DirectMax(Bytes(room))).into_iter().collect()
+}
+
+/// Less of direct memory that a full collection leaves is not all alive.
+const LIVES_SHARE_MIN: f64 = 0.75;
+/// Whoever has this much of it is named.
+const HOLDER_SHARE_MIN: f64 = 0.5;
+const LIVES_LEAST: u64 = 8 << 20;
+/// The largest buffer that the JDK is to keep for a thread: reads and writes go in pieces of so much at most anyway
+/// where a file is sent or a socket is read.
+const KEPT_FOR_A_THREAD: u64 = 256 << 10;
+const KEEP_LESS: &str = "-Djdk.nio.maxCachedBufferSize=";
+
+/// Direct memory lives: a full collection leaves it. Source: `sun.nio.ch.Util` (JDK 11–27), ehcache3 #2868 (300 threads
+/// × 10 MB), scala-maxmind-iplookups #186; measured: 128 MiB of 32 threads, of which a collection frees nothing.
+pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, account) = facts.weighed()?;
+    let (direct, direct_bytes) = (mark.direct?, mark.direct_bytes());
+    let left = facts.at(MarkPoint::Collected).filter(|mark| mark.direct.is_some()).map(Mark::direct_bytes);
+    let caches = mark.thread_buffers.filter(|of| share(of.bytes, direct_bytes) >= HOLDER_SHARE_MIN);
+    let lives = match left {
+        Some(left) => share(left, direct_bytes) >= LIVES_SHARE_MIN,
+        // The thread that a buffer is kept for refers to it.
+        None => caches.is_some(),
+    };
+    if !lives || direct_bytes < LIVES_LEAST || share(direct_bytes, account.total_bytes) < DIRECT_SHARE_MIN {
+        return None;
+    }
+    let holder = match caches {
+        Some(of) => DirectHolder::ThreadCaches {
+            bytes: of.bytes,
+            threads: of.threads,
+            largest_bytes: of.largest_bytes,
+            pool: pool_of(mark, of.threads),
+        },
+        None => match direct.netty_bytes {
+            Some(bytes) if share(bytes, direct_bytes) >= HOLDER_SHARE_MIN => DirectHolder::Netty { bytes },
+            _ => DirectHolder::Program,
+        },
+    };
+    let stays = if left.is_some() { ", and a full GC leaves them" } else { "" };
+    let (text, next, gain, remedies) = told_of(&holder, facts, (direct_bytes, direct.buffers), stays);
+    let finding = Finding::DirectMemoryLives { direct_bytes, buffers: direct.buffers, left_by_gc_bytes: left, holder };
+    Some(weight(finding, text, next, Weight { costs_bytes: direct_bytes, gain_bytes_max: gain, remedies }))
+}
+
+/// The pool that has about as many threads as keep buffers, the one that allocated most where several have.
+fn pool_of(mark: &Mark, threads: u64) -> Option<String> {
+    let fits = mark.pools.iter().filter(|pool| pool.threads >= threads.div_ceil(2) && pool.threads <= 2 * threads);
+    let largest = fits.max_by_key(|pool| (pool.threads.min(threads), pool.allocated_bytes.unwrap_or(0)));
+    largest.map(|pool| pool.name.clone())
+}
+
+/// Text, next, gain and remedies.
+fn told_of(
+    holder: &DirectHolder,
+    facts: &Facts,
+    (bytes, buffers): (u64, u64),
+    stays: &str,
+) -> (String, String, Option<u64>, Vec<Change>) {
+    let all = format!("{} are in {}{stays}", Bytes(bytes), several(buffers, "direct buffer"));
+    match holder {
+        DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool } => {
+            let gain = bytes.saturating_sub(threads.saturating_mul(KEPT_FOR_A_THREAD.min(*largest_bytes)));
+            let free = facts.flags.words(KEEP_LESS).next().is_none();
+            let bounds = free && *largest_bytes > KEPT_FOR_A_THREAD;
+            let option = format!("{KEEP_LESS}{KEPT_FOR_A_THREAD}");
+            let remedies: Vec<Change> = bounds.then(|| Change::Jvm(vec![option.clone()])).into_iter().collect();
+            let pool = pool.as_ref().map(|name| format!(", such as those of `{name}`")).unwrap_or_default();
+            let text = format!(
+                "{all}: for {}{pool} the JDK keeps {} in buffers as large as their largest read or write of a \
+                 channel, up to {}",
+                several(*threads, "thread"),
+                Bytes(*bytes),
+                Bytes(*largest_bytes)
+            );
+            let set = if bounds { format!(", or set `{option}`") } else { String::new() };
+            let next = format!(
+                "read and write in pieces of 64 KiB, or into direct buffers{set}; fewer threads keep fewer. A lower \
+                 `-XX:MaxDirectMemorySize` would make requests fail"
+            );
+            (text, next, Some(gain), remedies)
+        }
+        DirectHolder::Netty { bytes } => {
+            let text = format!("{all}: Netty counts {} of them as its own", Bytes(*bytes));
+            let next =
+                "list Netty's pools (`loadline account PID --netty`, or a trial with `--inside`): full chunks are \
+                buffers that nobody released or requests under way, empty ones are retained"
+                    .to_owned();
+            (text, next, None, Vec::new())
+        }
+        DirectHolder::Program => {
+            let next =
+                "find who allocates and keeps them (`ByteBuffer.allocateDirect` in the program or a library; a heap \
+                dump names who refers to them). A lower `-XX:MaxDirectMemorySize` would make allocations fail"
+                    .to_owned();
+            (format!("{all}: the program or a library of it refers to them"), next, None, Vec::new())
+        }
+    }
 }
 
 /// To whole MiB.

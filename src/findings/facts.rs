@@ -2,7 +2,9 @@
 
 use super::flags::Flags;
 use crate::owner::{Owner, is_heap};
-use crate::record::{AccountDocument, AccountRecord, DoubtRecord, Jvm, Mark, ObjectsRecord, PhaseRecord, Trial};
+use crate::record::{
+    AccountDocument, AccountRecord, CompilationRecord, DoubtRecord, Jvm, Mark, ObjectsRecord, PhaseRecord, Trial,
+};
 use crate::scenario::MarkPoint;
 use crate::units::unix_s;
 
@@ -28,6 +30,10 @@ pub(super) struct Facts<'a> {
     /// CPUs that it may use, where it is pinned.
     pub(super) cpus: Option<u64>,
     pub(super) doubts: &'a [DoubtRecord],
+    /// The highest RSS that was seen.
+    pub(super) rss_peak: Option<u64>,
+    /// Compilations during which RSS grew; empty of an account.
+    pub(super) compilations: &'a [CompilationRecord],
     /// The live objects, where they were asked for.
     pub(super) objects: Option<&'a ObjectsRecord>,
     /// How long it had run when it was weighed.
@@ -47,6 +53,8 @@ impl<'a> Facts<'a> {
             machine_bytes: None,
             cpus: trial.subject_cpus.as_ref().map(|cpus| cpus.len() as u64),
             doubts: &trial.doubts,
+            rss_peak: trial.rss_bytes_peak,
+            compilations: &trial.compilations,
             objects: None,
             age_s: None,
             env: trial.env.iter().flatten().map(|(name, value)| format!("{name}={value}")).collect(),
@@ -66,6 +74,8 @@ impl<'a> Facts<'a> {
             machine_bytes: Some(document.machine.memory_bytes).filter(|bytes| *bytes > 0),
             cpus: None,
             doubts: &document.doubts,
+            rss_peak: None,
+            compilations: &[],
             objects: document.objects.as_ref(),
             age_s,
             env: Vec::new(),

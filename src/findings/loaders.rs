@@ -1,7 +1,7 @@
 //! Class loaders that keep coming.
 
-use super::facts::Facts;
-use super::found::risk;
+use super::facts::{Facts, share};
+use super::found::{Weight, risk, weight};
 use super::spans::{alike, worked};
 use crate::record::{Finding, FindingRecord, LoaderSpan, LoaderSum, Mark};
 use crate::scenario::MarkPoint;
@@ -33,6 +33,53 @@ pub(super) fn keep_coming(facts: &Facts) -> Vec<FindingRecord> {
         })
         .collect()
 }
+
+/// Fewer loaders of a type are no crowd.
+const MANY_MIN: u64 = 100;
+/// Loaders with more classes each are those of applications.
+const CLASSES_EACH_MAX: u64 = 4;
+/// Less of RSS is not worth a finding.
+const MANY_SHARE_MIN: f64 = 0.05;
+
+/// Types of which very many loaders live with a class or two each: every loader takes chunks of its own. Source: JEP
+/// 387 (chunks of a loader), mustangproject #1158 (17,072 loaders = 91 threads × 188 scripts); measured: 4,800 loaders
+/// of one class each take 66 MiB of metaspace, 14 KiB each.
+pub(super) fn many(facts: &Facts, known: &[FindingRecord]) -> Vec<FindingRecord> {
+    let Some((mark, account)) = facts.weighed() else { return Vec::new() };
+    let is_known = |name: &str| {
+        let loader = known.iter().filter_map(|found| match &found.finding {
+            Finding::LoadersKeepComing { loader, .. } => Some(loader.as_str()),
+            _ => None,
+        });
+        loader.into_iter().any(|known| known == name)
+    };
+    let types = mark.loaders.iter().flat_map(|loaders| &loaders.types).filter(|of| !is_known(&of.name));
+    let crowds = types.filter(|of| {
+        of.now.loaders >= MANY_MIN
+            && of.now.classes <= of.now.loaders.saturating_mul(CLASSES_EACH_MAX)
+            && share(of.now.taken_bytes, account.total_bytes) >= MANY_SHARE_MIN
+    });
+    let found = crowds.map(|of| {
+        let came_last = of.change.map(|change| change.added.loaders).filter(|_| !facts.phases.is_empty());
+        let came = came_last.map(|came| format!("; {} of them came in the last phase of load", grouped(came)));
+        let text = format!(
+            "{} class loaders of `{}` with {} hold {} of metaspace{}",
+            grouped(of.now.loaders),
+            of.name,
+            several(of.now.classes, "class"),
+            Bytes(of.now.taken_bytes),
+            came.unwrap_or_default()
+        );
+        let finding = Finding::LoadersMany { loader: of.name.clone(), now: of.now, came_last };
+        let weighs = Weight { costs_bytes: of.now.taken_bytes, gain_bytes_max: None, remedies: Vec::new() };
+        weight(finding, text, MANY_NEXT.to_owned(), weighs)
+    });
+    found.collect()
+}
+
+const MANY_NEXT: &str = "share what is compiled or generated among threads and requests (one cache, one loader), or \
+    interpret it: a loader takes chunks of metaspace of its own, whatever it holds. `--heap-dump FILE` shows who keeps \
+    them; `-XX:MaxMetaspaceSize` would only make loading fail";
 
 /// The finding, and what the loaders that came have taken.
 fn keeps_coming(marks: &[Mark], name: &str, spans: &[(&Mark, &Mark, u64)]) -> Option<(Finding, u64)> {

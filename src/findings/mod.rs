@@ -3,18 +3,22 @@
 //!
 //! A rule whose evidence is not there says nothing.
 
+mod beside;
 mod ceilings;
 mod classes;
 mod collector;
+mod compilers;
 mod direct;
 mod facts;
 mod flags;
 mod found;
 mod heap;
+mod humongous;
 mod idle_flags;
 mod loaders;
 mod machine;
 mod malloc;
+mod native;
 mod spans;
 mod threads;
 
@@ -31,7 +35,15 @@ type Rule = fn(&Facts) -> Option<FindingRecord>;
 
 /// Every rule but that of loaders, which yields one for each type.
 const RULES: &[Rule] = &[
+    native::held_by_garbage,
     direct::waits,
+    direct::lives,
+    native::library,
+    humongous::tails,
+    compilers::peak,
+    heap::lives,
+    beside::children,
+    beside::files_in_memory,
     malloc::retained,
     heap::free,
     heap::far_above_live,
@@ -94,22 +106,35 @@ fn every(facts: &Facts) -> Vec<FindingRecord> {
     let loaders = loaders::keep_coming(facts);
     // Loaders that keep coming say why metadata grow.
     let metaspace = if loaders.is_empty() { classes::metaspace_grows(facts) } else { None };
+    let many = loaders::many(facts, &loaders);
     let others = RULES.iter().filter_map(|rule| rule(facts));
     let least = least(facts.rss());
     let is_worth = |found: &FindingRecord| found.finding.is_risk() || found.worth_bytes() >= least;
-    loaders.into_iter().chain(metaspace).chain(others).filter(is_worth).collect()
+    let found = loaders.into_iter().chain(many).chain(metaspace).chain(others).filter(is_worth).collect();
+    with_own_evidence(found)
 }
 
-/// Puts heavy weights first, then risks, then the other weights; each the most worthwhile first.
+/// Leaves out what is true of nearly every JVM (a heap larger than what lives in it, freed memory that malloc keeps,
+/// idle threads) where a cause was found that weighs so many times as much: it would lead away from it.
+const CAUSE_TIMES: u64 = 3;
+
+fn with_own_evidence(mut found: Vec<FindingRecord>) -> Vec<FindingRecord> {
+    let causes = found.iter().filter(|one| !one.finding.is_habit());
+    let heaviest = causes.map(FindingRecord::worth_bytes).max().unwrap_or(0);
+    found.retain(|one| !one.finding.is_habit() || one.worth_bytes().saturating_mul(CAUSE_TIMES) >= heaviest);
+    found
+}
+
+/// Puts causes of much weight first, then what is true of nearly every JVM and weighs much, then risks, then the rest;
+/// each the most worthwhile first.
 fn rank(found: &mut [FindingRecord], rss: u64) {
-    let class = |one: &FindingRecord| match one.finding.is_risk() {
-        true => 1,
-        false if share(one.worth_bytes(), rss) > HEAVY_SHARE => 0,
-        false => 2,
+    let class = |one: &FindingRecord| match (share(one.worth_bytes(), rss) > HEAVY_SHARE, one.finding.is_habit()) {
+        (true, false) => 0,
+        (true, true) => 1,
+        (false, _) if one.finding.is_risk() => 2,
+        (false, _) => 3,
     };
-    found.sort_by_key(|one| {
-        (class(one), std::cmp::Reverse(one.gain_bytes_max.unwrap_or(0)), std::cmp::Reverse(one.costs_bytes))
-    });
+    found.sort_by_key(|one| (class(one), std::cmp::Reverse(one.worth_bytes()), std::cmp::Reverse(one.costs_bytes)));
 }
 
 #[cfg(test)]

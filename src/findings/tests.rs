@@ -514,6 +514,182 @@ fn trials_alike_are_counted_and_starved_ones_left_out() {
 }
 
 #[test]
+fn what_compilers_retain_gets_no_arenas() {
+    let of = |compilers: u64| {
+        let trial = with(&loaded(&[("malloc.retained", 40)]), |trial| {
+            let malloc = trial.marks[0].account.as_mut().unwrap().malloc.as_mut().unwrap();
+            malloc.compilers_retained_bytes = Some(compilers * MIB);
+        });
+        only(&trial, "malloc_retained").is_some()
+    };
+    assert!(of(0) && of(29) && !of(31) && !of(40), "a quarter of it, and 4 % of RSS, must be beside the compilers");
+}
+
+/// Loaded, rested and collected, with these owners at the last two, and CPU time of a compiler at each.
+fn collected(rested: &[(&str, u64)], after: &[(&str, u64)], compiled_s: [f64; 2]) -> Trial {
+    let pool = |cpu_s| vec![ThreadPoolRecord { name: "C* CompilerThre".to_owned(), cpu_s, ..Default::default() }];
+    let mut marks = vec![mark("loaded", rested), mark("rested", rested), mark("collected", after)];
+    (marks[1].pools, marks[2].pools) = (pool(compiled_s[0]), pool(compiled_s[1]));
+    trial(marks)
+}
+
+#[test]
+fn native_memory_that_a_collection_freed_was_held_by_garbage() {
+    let held = [("malloc.live", 60), ("malloc.retained", 4)];
+    let freed = [("malloc.live", 10), ("malloc.retained", 54)];
+    let found = only(&collected(&held, &freed, [1.0, 1.1]), "native_held_by_garbage");
+    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(50 * MIB));
+    assert_eq!(remedies(&found), ["-XX:G1PeriodicGCInterval=2000", "-Xmn8m"]);
+    says(&found, &["50.0 MiB", "a full GC freed them", "`close()`"]);
+    let typed = typed(&collected(&held, &freed, [1.0, 1.1]), "-Xmn320m", "MaxNewSize", "335544320");
+    says(&only(&typed, "native_held_by_garbage"), &["-XX:G1PeriodicGCInterval=2000"]);
+    // What compilers freed meanwhile is theirs; what stays is alive; a little is that of any JVM.
+    assert!(only(&collected(&held, &freed, [1.0, 1.3]), "native_held_by_garbage").is_none());
+    assert!(only(&collected(&held, &held, [1.0, 1.0]), "native_held_by_garbage").is_none());
+    assert!(only(&collected(&held, &[("malloc.live", 50)], [1.0, 1.0]), "native_held_by_garbage").is_some());
+    assert!(only(&collected(&held, &[("malloc.live", 51)], [1.0, 1.0]), "native_held_by_garbage").is_none());
+}
+
+#[test]
+fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
+    let of = |left: u64, change: fn(&mut Mark)| {
+        let direct = |mib: u64| Some(DirectRecord { reserved_bytes: mib * MIB, buffers: 32, ..Default::default() });
+        let trial = with(&collected(&[("malloc.direct", 64)], &[("malloc.direct", left)], [0.0; 2]), |trial| {
+            trial.marks[0].direct = direct(64);
+            trial.marks[2].direct = direct(left);
+            change(&mut trial.marks[0]);
+        });
+        only(&trial, "direct_memory_lives")
+    };
+    let caches = |mark: &mut Mark| {
+        let buffers = ThreadBuffersRecord { threads: 32, buffers: 32, bytes: 64 * MIB, largest_bytes: 2 * MIB };
+        mark.thread_buffers = Some(buffers);
+        mark.pools = vec![ThreadPoolRecord { name: "web-*".to_owned(), threads: 32, ..Default::default() }];
+    };
+    let found = of(64, caches);
+    assert_eq!(remedies(&found), ["-Djdk.nio.maxCachedBufferSize=262144"]);
+    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(56 * MIB), "32 times 256 KiB stay");
+    says(&found, &["32 threads, such as those of `web-*`", "up to 2.0 MiB", "in pieces"]);
+    let netty = of(64, |mark| {
+        let direct = mark.direct.as_mut().unwrap();
+        (direct.reserved_bytes, direct.netty_bytes) = (0, Some(64 * MIB));
+    });
+    says(&netty, &["Netty counts 64.0 MiB"]);
+    let own = of(64, |_| ());
+    says(&own, &["the program or a library of it refers to them", "would make allocations fail"]);
+    assert_eq!((remedies(&netty), remedies(&own)), (Vec::new(), Vec::new()));
+    assert!(of(48, |_| ()).is_some() && of(47, |_| ()).is_none(), "three quarters must stay");
+}
+
+#[test]
+fn what_lies_beside_the_jvm_comes_before_what_is_true_of_any() {
+    let child = |name: &str, mib: u64| ProcessRecord {
+        name: name.to_owned(),
+        rss_bytes: 2 * mib * MIB,
+        pss_bytes: Some(mib * MIB),
+        ..Default::default()
+    };
+    let files = |mib: u64| MemoryFilesRecord { place: "/dev/shm".to_owned(), files: 3, deleted: 1, bytes: mib * MIB };
+    let of = |children: Vec<ProcessRecord>, files: Vec<MemoryFilesRecord>| {
+        with(&loaded(&[("malloc.retained", 12)]), |trial| trial.marks[0].beside = BesideRecord { children, files })
+    };
+    let helpers = of(vec![child("tail", 40), child("tail", 40), child("sh", 1)], Vec::new());
+    assert_eq!(kinds(&helpers), ["child_processes"], "what malloc retains is no cause beside it");
+    says(
+        &only(&helpers, "child_processes"),
+        &["81.0 MiB", "2 of `tail` with 80.0 MiB, 1 of `sh`", "helpers × 27.0 MiB"],
+    );
+    let spool = of(Vec::new(), vec![files(30)]);
+    assert_eq!(kinds(&spool), ["files_in_memory", "malloc_retained"], "that has a third of it");
+    says(&only(&spool, "files_in_memory"), &["30.0 MiB", "3 files in /dev/shm, 1 of them deleted and still open"]);
+    assert_eq!(kinds(&of(vec![child("sh", 3)], vec![files(3)])), ["malloc_retained"]);
+}
+
+#[test]
+fn the_heap_is_told_by_what_fills_it() {
+    let humongous = |tail: u64| {
+        with(&loaded(&[("java_heap.used", 120)]), |trial| {
+            let heap = &mut trial.marks[0].heap;
+            (heap.used_bytes, heap.max_bytes) = (Some(130 * MIB), Some(512 * MIB));
+            heap.humongous = Some(HumongousRecord {
+                objects: 60,
+                object_bytes: 60 * (MIB + 16),
+                tail_bytes: tail * MIB,
+                region_bytes: MIB,
+            });
+        })
+    };
+    let found = only(&humongous(60), "humongous_tails");
+    assert_eq!(remedies(&found), ["-XX:G1HeapRegionSize=4m"]);
+    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(50 * MIB), "pages that nobody wrote to are not resident");
+    assert!(only(&humongous(13), "humongous_tails").is_some() && only(&humongous(12), "humongous_tails").is_none());
+    let statics = |live: u64, entries: u64| {
+        with(&collected(&[("java_heap.used", 60)], &[("java_heap.live", 40)], [0.0; 2]), |trial| {
+            trial.marks[2].heap.live_bytes = Some(live * MIB);
+            trial.marks[2].static_collections = vec![StaticCollectionRecord {
+                class: "java.io.DeleteOnExitHook".to_owned(),
+                field: "files".to_owned(),
+                collection: "java.util.LinkedHashSet".to_owned(),
+                entries,
+            }];
+        })
+    };
+    let found = only(&statics(40, 150_000), "heap_held_by_statics");
+    says(&found, &["40.0 MiB", "`java.io.DeleteOnExitHook.files` with 150,000 entries", "File.deleteOnExit()"]);
+    assert!(only(&statics(29, 150_000), "heap_held_by_statics").is_none(), "15 % of RSS");
+    assert!(only(&statics(40, 100_000), "heap_held_by_statics").is_none(), "a tenth of what lives");
+}
+
+#[test]
+fn compilations_and_crowds_of_loaders() {
+    let of = |growth: u64, kept: u64| {
+        with(&loaded(&[("malloc.retained", 100)]), |trial| {
+            trial.marks[0].account.as_mut().unwrap().malloc.as_mut().unwrap().compilers_retained_bytes =
+                Some(kept * MIB);
+            trial.compilations = vec![CompilationRecord {
+                method: "a.Scores::of".to_owned(),
+                tier: 4,
+                seconds: 2.5,
+                rss_growth_bytes: growth * MIB,
+                ..Default::default()
+            }];
+        })
+    };
+    let found = only(&of(120, 90), "compiler_peak");
+    assert_eq!(remedies(&found), ["-XX:CompileCommand=exclude,a.Scores::of", "-XX:TieredStopAtLevel=1"]);
+    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(90 * MIB), "no more than compilers kept");
+    assert!(only(&of(120, 60), "compiler_peak").is_none() && only(&of(60, 120), "compiler_peak").is_none());
+    let loaders = |loaders: u64, classes: u64| {
+        with(&loaded(&[("metaspace", 60)]), |trial| {
+            let now = LoaderSum { loaders, classes, taken_bytes: loaders << 14, ..Default::default() };
+            let of = LoaderType { name: "x.Defining".to_owned(), now, change: None };
+            trial.marks[0].loaders = Some(LoadersRecord { types: vec![of], ..Default::default() });
+        })
+    };
+    says(
+        &only(&loaders(4800, 4800), "loaders_many"),
+        &["4,800 class loaders of `x.Defining`", "75.0 MiB of metaspace"],
+    );
+    assert!(only(&loaders(600, 600), "loaders_many").is_none(), "5 % of RSS");
+    assert!(only(&loaders(4800, 20_000), "loaders_many").is_none(), "loaders of applications have many classes");
+}
+
+#[test]
+fn a_library_with_memory_of_its_own_is_named() {
+    let of = |mib: u64| {
+        with(&loaded(&[("native", mib)]), |trial| {
+            let own =
+                trial.marks[0].account.as_mut().unwrap().owners.iter_mut().find(|of| of.name == "native").unwrap();
+            let name = "libduck.so (jemalloc): in use, by its jemalloc's tables".to_owned();
+            own.detail =
+                vec![DetailRecord { kind: "library".to_owned(), name, rss_bytes: mib * MIB, ..Default::default() }];
+        })
+    };
+    says(&only(&of(80), "library_memory"), &["80.0 MiB", "`libduck.so (jemalloc)`", "own limit"]);
+    assert!(only(&of(9), "library_memory").is_none());
+}
+
+#[test]
 fn the_table_of_the_document_has_every_kind() {
     let page = include_str!("../../docs/findings.md");
     let schema: Value = serde_json::from_str(include_str!("../../docs/results.schema.json")).unwrap();

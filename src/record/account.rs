@@ -157,6 +157,10 @@ pub struct MallocRecord {
     pub allocator: String,
     /// Arenas walked.
     pub arenas: u64,
+    /// Resident bytes of free chunks in the arenas that the JIT's compiler threads allocate from; absent where that is
+    /// not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compilers_retained_bytes: Option<u64>,
     /// Taken from the system for arenas, resident or not (what `malloc_info` calls system).
     pub system_bytes: u64,
     /// Bytes in chunks in use, resident or not.

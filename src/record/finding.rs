@@ -1,6 +1,6 @@
 //! What trials or an account say is wrong, with the numbers that show it.
 
-use super::LoaderSum;
+use super::{CompilationRecord, LoaderSum, MemoryFilesRecord, StaticCollectionRecord};
 use crate::scenario::Change;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +97,81 @@ pub enum Finding {
         ceiling_bytes: Option<u64>,
         /// Collections so far; `null` where they are not counted.
         collections: Option<u64>,
+    },
+    /// Native memory whose Java owners are garbage: a full collection freed it, and collections come too seldom.
+    NativeHeldByGarbage {
+        /// What the full collection freed, resident.
+        freed_bytes: u64,
+        /// The same by owner, the largest first.
+        owners: Vec<OwnerFreed>,
+        /// Collections before it; `null` where they are not counted.
+        collections: Option<u64>,
+    },
+    /// Direct memory that a full collection leaves: something refers to it.
+    DirectMemoryLives {
+        /// What direct buffers have reserved under load.
+        direct_bytes: u64,
+        /// How many there are.
+        buffers: u64,
+        /// What a full collection left; `null` where there was none.
+        left_by_gc_bytes: Option<u64>,
+        /// Who holds it.
+        holder: DirectHolder,
+    },
+    /// Memory that a library mapped itself, outside of the JVM and of malloc.
+    LibraryMemory {
+        /// Resident bytes.
+        bytes: u64,
+        /// The library that holds most of it, with its allocator where that is known.
+        library: String,
+    },
+    /// G1 keeps objects of half a region and more in regions of their own, and the ends of these regions stay empty.
+    HumongousTails {
+        /// Objects of that size.
+        objects: u64,
+        /// Bytes of the objects.
+        object_bytes: u64,
+        /// Bytes of regions behind them, which nothing else can use.
+        tail_bytes: u64,
+        /// Size of a region.
+        region_bytes: u64,
+    },
+    /// Many class loaders of one type with a class or two each: metaspace is held by their number.
+    LoadersMany {
+        /// Class of the loaders.
+        loader: String,
+        /// How many live.
+        now: LoaderSum,
+        /// How many of them came during the last phase of load; `null` where that is not known.
+        came_last: Option<u64>,
+    },
+    /// Much of the heap is alive, and static fields keep large collections.
+    HeapHeldByStatics {
+        /// What a full collection left.
+        live_bytes: u64,
+        /// The largest collections.
+        holders: Vec<StaticCollectionRecord>,
+    },
+    /// One compilation of the JIT takes much memory, which malloc keeps afterwards.
+    CompilerPeak {
+        /// What it took at the most.
+        bytes: u64,
+        /// The largest compilation of that method.
+        compilation: CompilationRecord,
+    },
+    /// Processes that the JVM started and that the same container pays for.
+    ChildProcesses {
+        /// What they hold together, shared pages divided among sharers.
+        bytes: u64,
+        /// By name, the largest sum first.
+        programs: Vec<ChildProgram>,
+    },
+    /// Files in memory (tmpfs, memfd, huge pages) that the JVM has open: charged to its container, and in no RSS.
+    FilesInMemory {
+        /// Bytes of all of them.
+        bytes: u64,
+        /// By place, the largest first.
+        places: Vec<MemoryFilesRecord>,
     },
     /// Chunks that Netty holds, of which little is handed out.
     NettyChunksFree {
@@ -206,15 +281,29 @@ impl Finding {
                 | Self::CeilingsAboveLimit { .. }
                 | Self::LimitNotSeen { .. }
                 | Self::FlagsIdle { .. }
+                | Self::HumongousTails { .. }
+        )
+    }
+
+    /// Whether it is true of nearly every JVM, so that beside a cause of its own weight it says little.
+    pub fn is_habit(&self) -> bool {
+        matches!(
+            self,
+            Self::MallocRetained { .. }
+                | Self::HeapFree { .. }
+                | Self::HeapFarAboveLive { .. }
+                | Self::G1OnSmallHeap { .. }
+                | Self::CodeLarge { .. }
+                | Self::ThreadsIdle { .. }
+                | Self::CdsMissing { .. }
         )
     }
 
     /// Whether both are the same diagnosis of the same thing, with whatever numbers.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::LoadersKeepComing { loader: one, .. }, Self::LoadersKeepComing { loader: other, .. }) => {
-                one == other
-            }
+            (Self::LoadersKeepComing { loader: one, .. }, Self::LoadersKeepComing { loader: other, .. })
+            | (Self::LoadersMany { loader: one, .. }, Self::LoadersMany { loader: other, .. }) => one == other,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
@@ -248,6 +337,53 @@ pub struct GrowthSpan {
     pub ok: u64,
     /// The growth.
     pub growth_bytes: u64,
+}
+
+/// What a full collection freed of an owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OwnerFreed {
+    /// The owner's name.
+    pub owner: String,
+    /// Bytes that it held before the collection and not after it.
+    pub bytes: u64,
+}
+
+/// Who holds direct memory that lives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum DirectHolder {
+    /// The JDK keeps for each thread the buffer of its largest read or write of a channel (`sun.nio.ch.Util`).
+    ThreadCaches {
+        /// Bytes in these buffers.
+        bytes: u64,
+        /// Threads that have any.
+        threads: u64,
+        /// The largest buffer.
+        largest_bytes: u64,
+        /// The pool that most of these threads belong to, as far as the kernel keeps its name.
+        pool: Option<String>,
+    },
+    /// Netty's allocators.
+    Netty {
+        /// What Netty counts.
+        bytes: u64,
+    },
+    /// The program itself, or a library of it.
+    Program,
+}
+
+/// Children of one program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChildProgram {
+    /// The program, at most 15 bytes: the kernel's name for it.
+    pub name: String,
+    /// How many run.
+    pub processes: u64,
+    /// What they hold together.
+    pub bytes: u64,
 }
 
 /// How the live set is known.

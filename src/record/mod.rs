@@ -42,8 +42,8 @@ pub use find::{
     ProbeRecord, ProbeStage, ProbeVerdict, ProofRecord, RateRecord, RuleRecord, Unknowns, limit_to_set,
 };
 pub use finding::{
-    CdsCause, Ceiling, Finding, FindingRecord, GrowthSpan, IdleCause, IdleFlag, IdlePool, LiveBy, LoaderSpan,
-    ObserverOn, OfTrials, UnseenCause,
+    CdsCause, Ceiling, ChildProgram, DirectHolder, Finding, FindingRecord, GrowthSpan, IdleCause, IdleFlag, IdlePool,
+    LiveBy, LoaderSpan, ObserverOn, OfTrials, OwnerFreed, UnseenCause,
 };
 pub use flags::{FLAGS_KEPT, FlagOrigin, FlagRecord, FlagsRecord};
 pub use fleet::{
@@ -325,6 +325,10 @@ pub struct Trial {
     /// The heap dump, where one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<HeapDumpRecord>,
+    /// Compilations of the JIT during which RSS grew, the largest growth first; absent where there were none, or they
+    /// could not be seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compilations: Vec<CompilationRecord>,
     /// Highest RSS seen: the kernel's own mark (VmHWM) at the last weighing, or a later sample above it.
     pub rss_bytes_peak: Option<u64>,
     /// How the subject ended; `null` where it was never started.
@@ -442,6 +446,15 @@ pub struct Mark {
     /// What the subject said of itself with the phase marker of this moment, such as the number of its instances.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, f64>,
+    /// Memory that the JVM causes and that is in no RSS of it; absent where nothing of it was found or looked for.
+    #[serde(default, skip_serializing_if = "BesideRecord::is_empty")]
+    pub beside: BesideRecord,
+    /// What the JDK keeps of direct memory for each thread; absent where there is none, or it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_buffers: Option<ThreadBuffersRecord>,
+    /// The largest collections that static fields refer to, after a full collection; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub static_collections: Vec<StaticCollectionRecord>,
     /// The processes that form the subject, where all of them are weighed; the one that serves comes first. All other
     /// figures are their sums, so `rss_bytes` counts a page that n of them share n times, `pss_bytes` once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -449,6 +462,14 @@ pub struct Mark {
 }
 
 impl Mark {
+    /// All that is known to be direct memory. The buffers that the JDK keeps for threads are in its own counter up to
+    /// JDK 23 or so; later ones take them from malloc directly (`sun.nio.ch.Util`, JDK 25), and no counter has them.
+    pub fn direct_bytes(&self) -> u64 {
+        let counted = self.direct.unwrap_or_default();
+        let kept = self.thread_buffers.map_or(0, |buffers| buffers.bytes);
+        counted.bytes().saturating_add(if kept > counted.reserved_bytes { kept } else { 0 })
+    }
+
     /// What the subject weighs, with the word for it: RSS, or PSS where several processes form it, whose RSS counts
     /// what they share once for each.
     pub fn weight(&self) -> (&'static str, u64) {
@@ -473,6 +494,98 @@ pub struct ProcessRecord {
     pub pss_bytes: Option<u64>,
 }
 
+/// Memory that a JVM causes and that is in no RSS of it, but in the charge of its container.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct BesideRecord {
+    /// The living processes below it that are not weighed, the largest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<ProcessRecord>,
+    /// Files in memory that it has open, by place, the largest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<MemoryFilesRecord>,
+}
+
+impl BesideRecord {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.children.is_empty() && self.files.is_empty()
+    }
+}
+
+/// Files in memory of one place that a process has open.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MemoryFilesRecord {
+    /// Where the file system is mounted, as the process sees it; `memfd` for files that have no place.
+    pub place: String,
+    /// How many files.
+    pub files: u64,
+    /// How many of them were deleted: no directory lists them.
+    pub deleted: u64,
+    /// Bytes that they occupy.
+    pub bytes: u64,
+}
+
+/// Direct buffers that the JDK keeps for each thread that reads or writes channels (`sun.nio.ch.Util`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ThreadBuffersRecord {
+    /// Threads that have any.
+    pub threads: u64,
+    /// Buffers.
+    pub buffers: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// The largest one.
+    pub largest_bytes: u64,
+}
+
+/// A collection that a static field refers to: it stays until its class is unloaded.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StaticCollectionRecord {
+    /// The class that declares the field, `java.io.DeleteOnExitHook`.
+    pub class: String,
+    /// The field.
+    pub field: String,
+    /// The class of the collection, `java.util.LinkedHashSet`.
+    pub collection: String,
+    /// How many entries it has.
+    pub entries: u64,
+}
+
+/// A compilation of the JIT, by samples of the timeline.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CompilationRecord {
+    /// The method, `com.example.Scores::of`.
+    pub method: String,
+    /// 1 to 3: C1; 4: C2.
+    pub tier: u32,
+    /// When it was first seen, in seconds since the command was started.
+    pub at_s: f64,
+    /// From the first sample that shows it to the last.
+    pub seconds: f64,
+    /// By how much RSS grew meanwhile, whatever else grew with it.
+    pub rss_growth_bytes: u64,
+}
+
+/// Objects of G1 that take regions of their own, since they have half a region and more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HumongousRecord {
+    /// Objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub object_bytes: u64,
+    /// Bytes of their regions behind them, which nothing else can use.
+    pub tail_bytes: u64,
+    /// Size of a region.
+    pub region_bytes: u64,
+}
+
 /// The Java heap at a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -492,6 +605,9 @@ pub struct Heap {
     /// Collections so far, of all kinds; absent where the JVM does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collections: Option<u64>,
+    /// Objects in regions of their own; absent without G1, and where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub humongous: Option<HumongousRecord>,
 }
 
 /// Native Memory Tracking at a mark.

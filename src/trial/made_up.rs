@@ -565,7 +565,7 @@ impl Reports for Reporter {
     fn end(&mut self) -> Cost {
         self.state.call("timeline ended");
         self.sample_due = None;
-        Cost { samples: self.samples, ns: 1000 * self.samples }
+        Cost { samples: self.samples, ns: 1000 * self.samples, ..Cost::default() }
     }
 }
 

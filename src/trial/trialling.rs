@@ -182,7 +182,8 @@ impl<'a> Trialling<'a> {
     /// Ends the timeline, passes on what is left, and notes what weighing cost. Then nothing is measured any more, and
     /// what was asked for of the heap may be: what lived at the end, where that was.
     pub(super) fn finish(mut self) -> Option<ClassHistogram> {
-        let Cost { samples, ns } = self.reports.end();
+        let Cost { samples, ns, compilations } = self.reports.end();
+        self.notes.trial.compilations = compilations;
         self.pass_on_all(None);
         self.note_load();
         self.notes.trial.hopeless = self.guard.hopeless().cloned();

@@ -9,6 +9,7 @@ use crate::record::{
     AccountRecord, DetailRecord, MallocRecord, OwnerRecord, RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
 };
 use loadline_jvm::accounting::Accounted;
+use std::collections::HashSet;
 
 /// Stretches without an owner that are worth listing.
 const REMAINDERS_MAX: usize = 20;
@@ -85,6 +86,15 @@ fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {
     let counts = walk.heaps.iter().flat_map(|heap| heap.tagged.iter().map(|(_, chunks)| chunks).chain([&heap.live]));
     record.live_chunks = Some(counts.map(|chunks| chunks.count).sum());
     record
+}
+
+/// Resident bytes of free chunks in the arenas whose addresses are among these words; `None` where none is: the main
+/// arena, whose address is not known, is nobody's.
+pub(super) fn retained_in(accounted: &Accounted, words: &HashSet<u64>) -> Option<u64> {
+    let heaps = &accounted.seen.walk.as_ref()?.heaps;
+    let own: Vec<u64> =
+        heaps.iter().filter(|heap| words.contains(&heap.arena)).map(|heap| heap.free.resident).collect();
+    (!own.is_empty()).then(|| own.into_iter().fold(0, u64::saturating_add))
 }
 
 /// The record of musl's malloc, which has no arenas.

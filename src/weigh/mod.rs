@@ -3,7 +3,9 @@
 
 mod account_record;
 mod answering;
+mod beside;
 mod charge;
+mod compilations;
 mod direct;
 mod direct_reader;
 mod flags;

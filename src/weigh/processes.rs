@@ -182,7 +182,11 @@ impl Scales for Processes {
 
     fn inside(&self) -> Inside {
         let Watched { allocation, direct, .. } = &self.main.watched;
-        Inside { threads: allocation.as_ref().map(Allocation::threads), direct: direct.clone() }
+        Inside {
+            threads: allocation.as_ref().map(Allocation::threads),
+            direct: direct.clone(),
+            compilers: self.main.watched.compilers(),
+        }
     }
 
     fn attached(&self) -> Option<Arc<Attach>> {

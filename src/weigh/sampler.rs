@@ -1,16 +1,18 @@
 //! The timeline: a thread that samples the cheap sources at 10–100 Hz while the trial goes on.
 
+use super::compilations::Compilations;
 use super::direct::Latest;
 use super::direct_reader::{DirectReader, DirectTimeline};
 use super::tree_samples::{Below, TreeSamples};
 use crate::clock::{Clock, seconds_since};
 use crate::load::Control;
 use crate::observe::cgroup::MemoryCgroup;
+use crate::observe::hotspot::compiling::Compilers;
 use crate::observe::hotspot::threads::Threads;
 use crate::observe::hsperfdata::HsPerf;
 use crate::observe::memory::ProcessMemory;
 use crate::observe::procfs::Process;
-use crate::record::Sample;
+use crate::record::{CompilationRecord, Sample};
 use crate::scenario::{Asking, Kind};
 use loadline_jvm::accounting::Allocation;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,11 +35,13 @@ struct Shared {
     direct: Arc<Latest>,
 }
 
-/// The cost of sampling to Loadline.
-#[derive(Debug, Clone, Copy, Default)]
+/// The cost of sampling to Loadline, and what no single sample shows.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Cost {
     pub(crate) samples: u64,
     pub(crate) ns: u64,
+    /// Compilations during which RSS grew, the largest growth first.
+    pub(crate) compilations: Vec<CompilationRecord>,
 }
 
 /// The sources of the sampler; its own handles, so that it shares nothing with the marks.
@@ -61,6 +65,8 @@ pub(crate) struct Inside {
     pub(crate) threads: Option<Threads>,
     /// Its direct memory; `None` where it cannot be read.
     pub(crate) direct: Option<DirectReader>,
+    /// What its compilers work on; `None` where it cannot be read.
+    pub(crate) compilers: Option<Compilers>,
 }
 
 /// Counters within the JVM are read so often: those of 200 threads take 0.1 ms.
@@ -123,6 +129,7 @@ fn run(sources: &Sources, inside: Inside, shared: &Shared, send: impl FnMut(Samp
         Some(DirectTimeline::open(memory, reader, &clock))
     });
     let (mut direct, mut inside_due_ns) = (direct, 0);
+    let mut compilations = inside.compilers.and_then(|compilers| Compilations::open(&process, compilers));
     let take = || {
         let begin_ns = clock.now_ns();
         let mut sample = read(&process, counters.as_mut(), cgroup.as_ref(), &clock)?;
@@ -133,6 +140,12 @@ fn run(sources: &Sources, inside: Inside, shared: &Shared, send: impl FnMut(Samp
         if let Some(load) = shared.load.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             (sample.ok, sample.failed) = (load.ok(), load.failed());
         }
+        if let Some(compilations) = &mut compilations {
+            if begin_ns >= inside_due_ns {
+                compilations.look(&process);
+            }
+            compilations.sample(sample.at_s, sample.rss_bytes);
+        }
         sample.direct_bytes = shared.direct.take();
         if begin_ns >= inside_due_ns {
             inside_due_ns = begin_ns + INSIDE_EVERY_NS;
@@ -142,7 +155,8 @@ fn run(sources: &Sources, inside: Inside, shared: &Shared, send: impl FnMut(Samp
         }
         Some(sample)
     };
-    repeat(sources.hz, clock, &shared.stop, take, send)
+    let cost = repeat(sources.hz, clock, &shared.stop, take, send);
+    Cost { compilations: compilations.map(Compilations::finish).unwrap_or_default(), ..cost }
 }
 
 /// Takes samples so often a second until it is told to stop, there is nothing to take, or nobody wants it.

@@ -16,20 +16,25 @@ use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::class_histogram::{self, ClassHistogram};
 use crate::observe::heap_dump::{self, Dumped};
+use crate::observe::hotspot::compiling::Compilers;
+use crate::observe::hotspot::statics::StaticCollection;
+use crate::observe::hotspot::thread_buffers::ThreadBuffers;
 use crate::observe::hotspot::{self, flags::Flags as AllFlags};
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
 use crate::observe::maps::{self, Allocator};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
-use crate::record::{ChargeRecord, DirectRecord, HeapDumpRecord, Jvm, NettyPools, Observer};
+use crate::record::{
+    ChargeRecord, DirectRecord, HeapDumpRecord, Jvm, NettyPools, Observer, StaticCollectionRecord, ThreadBuffersRecord,
+};
 use crate::scenario::{Asking, Kind};
 use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
 use loadline_jvm::accounting::IN_SAFEPOINT;
 use loadline_jvm::accounting::{AllocatedSoFar, Allocation, allocated_as_told};
 use loadline_jvm::accounting::{JvmTables, TablesRead};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -226,6 +231,37 @@ impl Watched {
         let lacking = self.tables.as_ref()?.objects().err();
         let read = self.direct.as_ref().map(|reader| reader.read(&self.process, &self.clock));
         read.or(lacking.map(Err))
+    }
+
+    /// The largest collections that static fields refer to; none where its classes cannot be read.
+    pub(crate) fn static_collections(&self) -> Vec<StaticCollectionRecord> {
+        let Some(tables) = &self.tables else { return Vec::new() };
+        let record = |of: StaticCollection| StaticCollectionRecord {
+            class: of.class,
+            field: of.field,
+            collection: of.collection,
+            entries: of.entries,
+        };
+        let found = tables.static_collections(&self.process, &self.clock).unwrap_or_default();
+        found.into_iter().map(record).collect()
+    }
+
+    /// What the JIT compilers work on; `None` where its tables do not tell it.
+    pub(crate) fn compilers(&self) -> Option<Compilers> {
+        self.tables.as_ref()?.compilers().ok()
+    }
+
+    /// The thread-local variables of the compiler threads, in which the address of their arena is.
+    pub(crate) fn compiler_words(&self) -> Option<HashSet<u64>> {
+        self.tables.as_ref()?.compiler_words(&self.process, &self.clock)
+    }
+
+    /// What the JDK keeps of direct memory for each thread; `None` where it keeps none, or its threads cannot be read.
+    pub(crate) fn thread_buffers(&self) -> Option<ThreadBuffersRecord> {
+        let found =
+            self.tables.as_ref()?.thread_buffers(&self.process, &self.clock).ok().filter(|found| found.buffers > 0)?;
+        let ThreadBuffers { threads, buffers, bytes, largest } = found;
+        Some(ThreadBuffersRecord { threads, buffers, bytes, largest_bytes: largest })
     }
 
     /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.

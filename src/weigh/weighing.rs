@@ -2,6 +2,7 @@
 //! touch the JVM is read first, then it is asked, then its account is taken.
 
 use super::account_record;
+use super::beside;
 use super::watched::Watched;
 use super::{thread_list, thread_pools};
 use crate::account::{Owner, Reason, Said};
@@ -11,12 +12,14 @@ use crate::observe::addresses::Purpose;
 use crate::observe::code_heaps::CodeHeap;
 use crate::observe::glibc::WalkError;
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::hotspot::heap::Humongous;
 use crate::observe::hsperfdata::JvmSample;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::{smaps, thread_times};
 use crate::record::{
-    AccountRecord, CodeHeapRecord, DirectRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord,
+    AccountRecord, CodeHeapRecord, DirectRecord, Heap, HumongousRecord, Mark, NmtCategory, NmtRecord, Observer, ToldBy,
+    ToldRecord,
 };
 use crate::scenario::{Asking, Kind};
 use crate::units::Growth;
@@ -100,13 +103,15 @@ impl MarkSettings {
         taken.collector = said.heap.map(|info| info.collector.title().to_owned());
         taken.mark.heap.collections = sample(watched).and_then(|sample| sample.gc).map(|gc| gc.count);
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
+        taken.mark.heap.humongous = said.humongous.take().and_then(humongous);
         taken.mark.direct = taken.direct(watched);
+        taken.mark.thread_buffers = watched.thread_buffers();
         said.nmt = nmt.map(|(memory, _)| memory);
         said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
         taken.mark.heap.left_by_gc_bytes = said.left_by_last_gc;
         said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);
         said.sizing = watched.sizing;
-        said.direct = taken.mark.direct.map(|direct| direct.bytes());
+        said.direct = taken.mark.direct.map(|_| taken.mark.direct_bytes());
         let counters = watched.counters.as_mut().and_then(|counters| counters.counters(&clock).ok());
         taken.mark.classes = counters.and_then(|counters| counters.value.classes());
         taken.mark.loaders = said.loaders.take().map(|loaders| watched.loaders.record(&loaders));
@@ -122,6 +127,10 @@ impl MarkSettings {
             account.observer_bytes = account.observer_bytes.or(asked_nothing.then_some(0));
         }
         taken.inside(watched, code, stacks.filter(|_| self.regions));
+        taken.mark.beside = beside::look(watched);
+        if self.moment == Moment::Collected {
+            taken.mark.static_collections = watched.static_collections();
+        }
         taken.mark.took_ms = (clock.now_ns() - begin_ns) as f64 / 1e6;
         taken
     }
@@ -220,6 +229,9 @@ impl MarkReading {
                 account.observer_bytes = observer.attach_rss_bytes;
                 if let Some(malloc) = &mut account.malloc {
                     malloc.settings = watched.process.environ().ok().map(|environ| tuning(&environ));
+                    let words = watched.compiler_words();
+                    malloc.compilers_retained_bytes =
+                        words.and_then(|words| account_record::retained_in(&accounted, &words));
                 }
                 if watched.kind == Kind::Native {
                     account.would_return.gc_reason = Reason::NoJvm.name().to_owned();
@@ -247,6 +259,12 @@ impl MarkReading {
             }
         }
     }
+}
+
+/// Objects of G1 in regions of their own, as recorded; none where there are none.
+fn humongous((found, region_bytes): (Humongous, u64)) -> Option<HumongousRecord> {
+    let Humongous { objects, object_bytes, tail_bytes } = found;
+    (objects > 0).then_some(HumongousRecord { objects, object_bytes, tail_bytes, region_bytes })
 }
 
 /// How full the code cache is, as recorded; what of it is resident, the account will say.

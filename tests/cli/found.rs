@@ -1,11 +1,13 @@
 //! Every finding there is, with all that one can say.
 
 use loadline::record::{
-    CdsCause, Ceiling, Finding, FindingRecord, GrowthSpan, IdleCause, IdleFlag, IdlePool, LiveBy, LoaderSpan,
-    LoaderSum, ObserverOn, OfTrials, UnseenCause,
+    BesideRecord, CdsCause, Ceiling, ChildProgram, CompilationRecord, DirectHolder, Finding, FindingRecord, GrowthSpan,
+    HumongousRecord, IdleCause, IdleFlag, IdlePool, LiveBy, LoaderSpan, LoaderSum, MemoryFilesRecord, ObserverOn,
+    OfTrials, OwnerFreed, ProcessRecord, StaticCollectionRecord, ThreadBuffersRecord, UnseenCause,
 };
 use loadline::scenario::{Change, Gc};
 use loadline::units::Bytes;
+use serde_json::{Value, json};
 
 const MIB: u64 = 1 << 20;
 
@@ -24,7 +26,7 @@ pub(crate) fn every() -> Vec<FindingRecord> {
             Change::Env(vec![("MALLOC_ARENA_MAX".to_owned(), "1".to_owned())]),
         ],
     };
-    growing().into_iter().chain(weighing()).chain(coming()).map(record).collect()
+    growing().into_iter().chain(causes()).chain(weighing()).chain(coming()).map(record).collect()
 }
 
 fn growing() -> Vec<Finding> {
@@ -37,6 +39,63 @@ fn growing() -> Vec<Finding> {
         Finding::LoadersKeepComing { loader, spans: vec![span], live_after_gc: Some(sum) },
         Finding::MetaspaceKeepsGrowing { spans: vec![grown], kept_by_gc: true },
     ]
+}
+
+/// Each cause of its own, with each holder of direct memory.
+fn causes() -> Vec<Finding> {
+    let sum = LoaderSum { loaders: 4800, classes: 4800, hidden_classes: 0, taken_bytes: MIB, used_bytes: MIB };
+    let caches =
+        DirectHolder::ThreadCaches { bytes: MIB, threads: 2, largest_bytes: MIB, pool: Some("web-*".to_owned()) };
+    let direct =
+        |holder| Finding::DirectMemoryLives { direct_bytes: MIB, buffers: 2, left_by_gc_bytes: Some(MIB), holder };
+    let tail = ChildProgram { name: "tail".to_owned(), processes: 4, bytes: MIB };
+    vec![
+        Finding::NativeHeldByGarbage {
+            freed_bytes: MIB,
+            owners: vec![OwnerFreed { owner: "malloc.live".to_owned(), bytes: MIB }],
+            collections: Some(0),
+        },
+        direct(caches),
+        direct(DirectHolder::Netty { bytes: MIB }),
+        direct(DirectHolder::Program),
+        Finding::LibraryMemory { bytes: MIB, library: "libduck.so".to_owned() },
+        Finding::HumongousTails { objects: 1, object_bytes: MIB, tail_bytes: MIB, region_bytes: MIB },
+        Finding::LoadersMany { loader: "x.Defining".to_owned(), now: sum, came_last: Some(0) },
+        Finding::HeapHeldByStatics { live_bytes: MIB, holders: vec![static_collection()] },
+        Finding::CompilerPeak { bytes: MIB, compilation: compilation() },
+        Finding::ChildProcesses { bytes: MIB, programs: vec![tail] },
+        Finding::FilesInMemory { bytes: MIB, places: vec![memory_files()] },
+    ]
+}
+
+fn static_collection() -> StaticCollectionRecord {
+    StaticCollectionRecord {
+        class: "java.io.DeleteOnExitHook".to_owned(),
+        field: "files".to_owned(),
+        collection: "java.util.LinkedHashSet".to_owned(),
+        entries: 150_000,
+    }
+}
+
+fn memory_files() -> MemoryFilesRecord {
+    MemoryFilesRecord { place: "/dev/shm".to_owned(), files: 3, deleted: 1, bytes: MIB }
+}
+
+/// A compilation during which RSS grew.
+pub(crate) fn compilation() -> CompilationRecord {
+    let method = "a.Scores::of".to_owned();
+    CompilationRecord { method, tier: 4, at_s: 1.5, seconds: 2.5, rss_growth_bytes: MIB }
+}
+
+/// Gives a mark, as a document has it, all by which causes are told.
+pub(crate) fn add_evidence(mark: &mut Value) {
+    let child = ProcessRecord { pid: 7, name: "tail".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };
+    mark["beside"] = json!(BesideRecord { children: vec![child], files: vec![memory_files()] });
+    mark["thread_buffers"] = json!(ThreadBuffersRecord { threads: 2, buffers: 2, bytes: MIB, largest_bytes: MIB });
+    mark["static_collections"] = json!([static_collection()]);
+    mark["heap"]["humongous"] =
+        json!(HumongousRecord { objects: 1, object_bytes: MIB, tail_bytes: MIB, region_bytes: MIB });
+    mark["account"]["malloc"]["compilers_retained_bytes"] = json!(MIB);
 }
 
 fn weighing() -> Vec<Finding> {

@@ -65,6 +65,8 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["heap_dump"] = json!(made_up().heap_dump);
     accounted["findings"] = json!(found::every());
     accounted["trials"][0]["jvm"]["flags_kept"] = json!(made_up().flags);
+    found::add_evidence(&mut accounted["trials"][0]["marks"][0]);
+    accounted["trials"][0]["compilations"] = json!([found::compilation()]);
     let figures = document("archives/figures");
     let process = ProcessRecord { pid: 1, name: "java".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };
     accounted["trials"][0]["marks"][0]["processes"] = json!([process]);

@@ -1,0 +1,84 @@
+//! What the container pays for beside the JVM: child processes, and files in memory.
+
+use super::facts::{Facts, share};
+use super::found::{Weight, weight};
+use crate::record::{ChildProgram, Finding, FindingRecord, MemoryFilesRecord, ProcessRecord};
+use crate::units::{Bytes, grouped, several};
+use std::collections::BTreeMap;
+
+/// Less beside an RSS, or less than this, is nobody's trouble.
+const SHARE_MIN: f64 = 0.05;
+const BYTES_MIN: u64 = 4 << 20;
+/// Programs and places that are named.
+const NAMED_MAX: usize = 3;
+
+fn matters(bytes: u64, rss: u64) -> bool {
+    bytes >= BYTES_MIN && share(bytes, rss) >= SHARE_MIN
+}
+
+/// Children of the JVM hold memory. Source: mitodl/ol-infrastructure #5066 (OCR helpers: killed at 2 GiB with all parts
+/// of the JVM bounded to 1,792 MiB), grobid #1036 and #1038 (a limit for each helper).
+pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, account) = facts.weighed()?;
+    let held = |child: &ProcessRecord| child.pss_bytes.unwrap_or(child.rss_bytes);
+    let bytes = mark.beside.children.iter().map(held).fold(0, u64::saturating_add);
+    if !matters(bytes, account.total_bytes) {
+        return None;
+    }
+    let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for child in &mark.beside.children {
+        let sum = sums.entry(&child.name).or_default();
+        *sum = (sum.0 + 1, sum.1.saturating_add(held(child)));
+    }
+    let program =
+        |(name, (processes, bytes)): (&str, (u64, u64))| ChildProgram { name: name.to_owned(), processes, bytes };
+    let mut programs: Vec<ChildProgram> = sums.into_iter().map(program).collect();
+    programs.sort_by_key(|program| std::cmp::Reverse(program.bytes));
+    programs.truncate(NAMED_MAX);
+    let told = |of: &ChildProgram| format!("{} of `{}` with {}", grouped(of.processes), of.name, Bytes(of.bytes));
+    let list: Vec<String> = programs.iter().map(told).collect();
+    let count = mark.beside.children.len() as u64;
+    let processes = if count == 1 { "1 child process holds" } else { "child processes hold" };
+    let text =
+        format!("{processes} {} beside the JVM, and its container pays for them: {}", Bytes(bytes), list.join(", "));
+    let each = bytes / count.max(1);
+    let next = format!(
+        "run fewer helpers at once, or give each a limit of its own; the container needs the JVM + helpers × {}: no \
+         flag of the JVM bounds them",
+        Bytes(each)
+    );
+    let finding = Finding::ChildProcesses { bytes, programs };
+    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
+    Some(weight(finding, text, next, weighs))
+}
+
+/// Files in memory are open. Source: tmpfs(5); kubernetes #128339, docker/docs #25741: an `emptyDir` in memory and
+/// `/dev/shm` count against the container's limit, and are not reclaimed without swap.
+pub(super) fn files_in_memory(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, account) = facts.weighed()?;
+    let bytes = mark.beside.files.iter().map(|place| place.bytes).fold(0, u64::saturating_add);
+    if !matters(bytes, account.total_bytes) {
+        return None;
+    }
+    let mut places = mark.beside.files.clone();
+    places.truncate(NAMED_MAX);
+    let told = |of: &MemoryFilesRecord| {
+        let deleted = match of.deleted {
+            0 => String::new(),
+            all if all == of.files => ", all deleted and still open".to_owned(),
+            some => format!(", {} of them deleted and still open", grouped(some)),
+        };
+        format!("{} in {}{deleted}", several(of.files, "file"), of.place)
+    };
+    let list: Vec<String> = places.iter().map(told).collect();
+    let text = format!(
+        "{} are files in memory that the JVM has open: {}; they count against the container's limit and are in no RSS",
+        Bytes(bytes),
+        list.join("; ")
+    );
+    let next = "write them to a folder on disk (`-Djava.io.tmpdir` where they are temporary), or close them; give a \
+        volume in memory a size limit"
+        .to_owned();
+    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: Some(bytes), remedies: Vec::new() };
+    Some(weight(Finding::FilesInMemory { bytes, places }, text, next, weighs))
+}

@@ -1,0 +1,65 @@
+//! What a compilation of the JIT takes while it lasts.
+
+use super::facts::{Facts, share};
+use super::found::{Weight, weight};
+use crate::record::{CompilationRecord, Finding, FindingRecord};
+use crate::remedy::changes;
+use crate::scenario::Change;
+use crate::units::Bytes;
+
+/// A peak below this share of RSS, or below this, is that of any JVM that warms up: 20 to 50 MiB in nine small servers.
+const SHARE_MIN: f64 = 0.2;
+const BYTES_MIN: u64 = 64 << 20;
+/// The tier of the optimising compiler.
+const C2: u32 = 4;
+/// The first release that bounds the memory of a compilation.
+const MEM_LIMIT_RELEASE: u64 = 23;
+
+/// The method whose compilations took most memory, as its largest compilation, and how much that was at the most: RSS
+/// grew by so much while it was compiled, and the arenas of the compiler threads retain it, or it was given back, and
+/// the peak of RSS shows it.
+pub(super) fn largest<'a>(facts: &Facts<'a>) -> Option<(&'a CompilationRecord, u64)> {
+    let (mark, _) = facts.weighed()?;
+    let grown = |method: &str| {
+        let of = facts.compilations.iter().filter(|one| one.method == method);
+        of.map(|one| one.rss_growth_bytes).fold(0, u64::saturating_add)
+    };
+    let largest = facts.compilations.iter().max_by_key(|one| (grown(&one.method), one.rss_growth_bytes))?;
+    let kept = facts.marks.iter().filter_map(|mark| mark.account.as_ref()?.malloc.as_ref()?.compilers_retained_bytes);
+    // While a compiler works, it holds what it will free.
+    let kept = kept.max().unwrap_or(0);
+    let given_back = facts.rss_peak.unwrap_or(0).saturating_sub(mark.rss_bytes);
+    Some((largest, grown(&largest.method).min(kept.saturating_add(given_back))))
+}
+
+/// Compilations of one method take much memory, which malloc then retains: the peak decides on the limit. Source:
+/// JDK-8291665, openjdk/jdk 16220 (`MemLimit`, JDK 23), adoptium-support #1190 (1 to 10 GB within 10 s), sls-packaging
+/// #1370; measured: one generated method of 7,752 bytes takes 290 to 400 MiB.
+pub(super) fn peak(facts: &Facts) -> Option<FindingRecord> {
+    let (largest, bytes) = largest(facts)?;
+    if bytes < BYTES_MIN || share(bytes, facts.rss()) < SHARE_MIN {
+        return None;
+    }
+    let compiler = if largest.tier == C2 { "C2" } else { "C1" };
+    let text = format!(
+        "{compiler} took up to {} of malloc to compile `{}` ({:.1} s), and malloc keeps what a compiler frees",
+        Bytes(bytes),
+        largest.method,
+        largest.seconds
+    );
+    let command = |what: String| Change::Jvm(vec![format!("-XX:CompileCommand={what}")]);
+    let mut remedies = vec![command(format!("exclude,{}", largest.method))];
+    if facts.release().is_some_and(|[major, ..]| major >= MEM_LIMIT_RELEASE) {
+        remedies.push(command("MemLimit,*.*,64m".to_owned()));
+    }
+    if largest.tier == C2 && facts.flags.is_free("TieredStopAtLevel") {
+        remedies.push(changes::first_compiler());
+    }
+    let next = format!(
+        "split the method, or leave it to the interpreter: `{}`; a limit must hold this peak, and fewer arenas do \
+         not lower it",
+        remedies.first().map(|first| first.typed().join(" ")).unwrap_or_default()
+    );
+    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: Some(bytes), remedies };
+    Some(weight(Finding::CompilerPeak { bytes, compilation: largest.clone() }, text, next, weighs))
+}

@@ -1,0 +1,77 @@
+//! Objects of G1 in regions of their own.
+
+use super::facts::{Facts, heap, share};
+use super::found::{Weight, weight};
+use crate::record::{Finding, FindingRecord, HumongousRecord};
+use crate::scenario::Change;
+use crate::units::{Bytes, several};
+
+/// Less of the used heap is what any humongous object leaves.
+const TAIL_SHARE_MIN: f64 = 0.1;
+/// The largest region (`HeapRegionBounds::MAX_SIZE`): 32 MiB until JDK 17, 512 MiB from 18 on.
+const REGION_MAX: u64 = 32 << 20;
+/// Regions that a heap should have, so that G1 has something to choose among.
+const REGIONS_MIN: u64 = 32;
+/// A tail of less than this part of an object is no waste.
+const WASTE_MAX: f64 = 0.125;
+
+/// Half of what G1 calls used may be no object: an object of half a region and more takes whole regions. Source: the G1
+/// tuning guide of JDK 17 ("humongous objects"), spark #34846 (pages of 4 MiB and 16 bytes: half of the heap wasted),
+/// hazelcast #16760; measured: 160 arrays of 1 MiB and 16 bytes take 320 MiB.
+pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, account) = facts.weighed()?;
+    let HumongousRecord { objects, object_bytes, tail_bytes, region_bytes } = mark.heap.humongous?;
+    let used = mark.heap.used_bytes.filter(|used| *used > 0)?;
+    if share(tail_bytes, used) < TAIL_SHARE_MIN {
+        return None;
+    }
+    // Pages of a tail that nobody ever wrote to are not resident.
+    let gain = heap(account).saturating_sub(used.saturating_sub(tail_bytes)).min(tail_bytes);
+    let each = object_bytes / objects.max(1);
+    let fits = fitting(each, region_bytes, mark.heap.max_bytes).filter(|_| facts.flags.is_free("G1HeapRegionSize"));
+    let remedies: Vec<Change> = fits.map(|region| Change::Jvm(vec![option(region)])).into_iter().collect();
+    let text = format!(
+        "{} of half a region ({}) and more take {}, and {} of G1's heap behind them is empty and of no use to others",
+        several(objects, "object"),
+        Bytes(region_bytes / 2),
+        Bytes(object_bytes),
+        Bytes(tail_bytes)
+    );
+    let smaller = format!("make them a little smaller (they have {} on average, with 16 bytes of header)", Bytes(each));
+    let next = match remedies.first() {
+        Some(first) => format!("try `{}`, or {smaller}", first.typed().join(" ")),
+        None => format!("{smaller}, or take another collector"),
+    };
+    let finding = Finding::HumongousTails { objects, object_bytes, tail_bytes, region_bytes };
+    Some(weight(finding, text, next, Weight { costs_bytes: tail_bytes, gain_bytes_max: Some(gain), remedies }))
+}
+
+/// The smallest larger region in which such objects waste next to nothing: twice as large as one, or filled by it.
+fn fitting(each: u64, region: u64, heap_max: Option<u64>) -> Option<u64> {
+    let wasted = |size: u64| each.next_multiple_of(size).saturating_sub(each) as f64 / each.max(1) as f64;
+    let fits = |size: &u64| each < size / 2 || wasted(*size) < WASTE_MAX;
+    let larger = std::iter::successors(region.checked_mul(2), |size| size.checked_mul(2));
+    let larger = larger.take_while(|size| *size <= REGION_MAX && heap_max.is_none_or(|max| max / size >= REGIONS_MIN));
+    larger.into_iter().find(fits)
+}
+
+fn option(region: u64) -> String {
+    format!("-XX:G1HeapRegionSize={}", Bytes(region).java())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_proposed_in_which_the_objects_are_ordinary_or_fill_theirs() {
+        const MIB: u64 = 1 << 20;
+        let gib = Some(1024 * MIB);
+        assert_eq!(fitting(MIB + 16, MIB, gib), Some(4 * MIB));
+        assert_eq!(fitting(MIB / 2 + 16, MIB, gib), Some(2 * MIB));
+        assert_eq!(fitting(4 * MIB + 16, 4 * MIB, Some(8192 * MIB)), Some(16 * MIB));
+        assert_eq!(fitting(31 * MIB, MIB, Some(8192 * MIB)), Some(2 * MIB), "16 regions of 2 MiB hold it");
+        assert_eq!(fitting(MIB + 16, MIB, Some(64 * MIB)), None, "a heap of 16 such regions");
+        assert_eq!(fitting(20 * MIB + 16, 16 * MIB, Some(64 * 1024 * MIB)), None);
+    }
+}

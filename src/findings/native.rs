@@ -1,0 +1,123 @@
+//! Native memory outside the JVM's own: what garbage in the Java heap holds, and what libraries manage themselves.
+
+use super::facts::{Facts, holds, share};
+use super::found::{Weight, weight};
+use crate::owner::Owner;
+use crate::record::{Finding, FindingRecord, Mark, OwnerFreed, PhaseRecord};
+use crate::scenario::{Change, MarkPoint};
+use crate::units::{Bytes, several};
+
+/// Less of RSS, or less than this, is what any JVM frees by the way.
+const SHARE_MIN: f64 = 0.05;
+const BYTES_MIN: u64 = 8 << 20;
+/// CPU time of the compilers between two marks above which what they free is taken for theirs.
+const COMPILED_S_MAX: f64 = 0.2;
+const COMPILERS: &str = "C";
+/// Owners whose memory goes when a Cleaner or `close` frees it. Direct buffers have a finding of their own.
+const FREED_BY_CLEANERS: [Owner; 4] = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::Native];
+/// How often a young generation of the size that is proposed fills, in seconds.
+const COLLECT_EACH_S: f64 = 2.0;
+const YOUNG_LEAST: u64 = 4 << 20;
+const YOUNG_USUAL: u64 = 8 << 20;
+/// A proposed young generation is at most this part of what the heap held before the collection.
+const YOUNG_PART: u64 = 4;
+
+/// Native memory whose owners are garbage: a full collection freed it. `java.lang.ref.Cleaner` frees memory once the
+/// collector has found its owner dead (JDK 11–27), and owners are small, so that they do not fill a young generation.
+/// Source: seichi_infra #5486 and #5489 (flat with `G1PeriodicGCInterval`), aws-glue-schema-registry #203; measured:
+/// 1,200 `Deflater`s that nobody ended held 275 MiB, of which a collection left 2.
+pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
+    let (_, weighed) = facts.weighed()?;
+    let at = facts.marks.iter().position(|mark| mark.name == MarkPoint::Collected.word())?;
+    let (before, after) = (facts.marks[..at].last()?, &facts.marks[at]);
+    let (had, has) = (before.account.as_ref()?, after.account.as_ref()?);
+    if !before.processes.is_empty() || compiled_s(before, after) > COMPILED_S_MAX {
+        return None;
+    }
+    let freed = |owner: Owner| OwnerFreed {
+        owner: owner.name().to_owned(),
+        bytes: holds(had, owner).saturating_sub(holds(has, owner)),
+    };
+    let mut owners: Vec<OwnerFreed> = FREED_BY_CLEANERS.map(freed).into_iter().filter(|of| of.bytes > 0).collect();
+    owners.sort_by_key(|of| std::cmp::Reverse(of.bytes));
+    let freed_bytes = owners.iter().map(|of| of.bytes).fold(0, u64::saturating_add);
+    if freed_bytes < BYTES_MIN || share(freed_bytes, weighed.total_bytes) < SHARE_MIN {
+        return None;
+    }
+    let collections = before.heap.collections;
+    let remedies = sooner(facts, before);
+    let so_far = collections.map(|count| format!("; {} so far", several(count, "collection"))).unwrap_or_default();
+    let text = format!(
+        "{} of native memory belong to Java objects that are garbage: a full GC freed them{so_far}",
+        Bytes(freed_bytes)
+    );
+    let close = "close what owns native memory (`close()`, `end()`, try-with-resources)";
+    let next = match remedies.first() {
+        Some(first) => format!("{close}; until then collect sooner: `{}`", first.typed().join(" ")),
+        None if facts.flags.is_typed("MaxNewSize") => {
+            format!(
+                "{close}; until then lower your own `-Xmn`: a young generation that fills sooner is collected sooner"
+            )
+        }
+        None => close.to_owned(),
+    };
+    let finding = Finding::NativeHeldByGarbage { freed_bytes, owners, collections };
+    let weighs = Weight { costs_bytes: freed_bytes, gain_bytes_max: Some(freed_bytes), remedies };
+    Some(weight(finding, text, next, weighs))
+}
+
+/// CPU time of the JVM's compilers between two marks.
+fn compiled_s(before: &Mark, after: &Mark) -> f64 {
+    let compilers = |mark: &Mark| -> f64 {
+        let is_one = |name: &str| name.starts_with(COMPILERS) && name.contains(" Compiler");
+        mark.pools.iter().filter(|pool| is_one(&pool.name)).map(|pool| pool.cpu_s).sum()
+    };
+    compilers(after) - compilers(before)
+}
+
+/// What makes collections come sooner: of G1 at rest, of others by a young generation that fills each few seconds.
+fn sooner(facts: &Facts, before: &Mark) -> Vec<Change> {
+    let flags = &facts.flags;
+    let mut remedies = Vec::new();
+    if facts.collector() == "G1"
+        && flags.has("G1PeriodicGCInterval") == Some(true)
+        && flags.is_free("G1PeriodicGCInterval")
+    {
+        remedies.push(Change::Jvm(vec!["-XX:G1PeriodicGCInterval=2000".to_owned()]));
+    }
+    let is_generational = ["Serial", "Parallel", "G1"].contains(&facts.collector());
+    if is_generational && flags.is_free("MaxNewSize") && flags.is_free("NewSize") && flags.is_free("NewRatio") {
+        let fills = allocated_per_s(facts).map_or(YOUNG_USUAL, |rate| (rate * COLLECT_EACH_S) as u64);
+        let most = before.heap.used_bytes.map_or(YOUNG_USUAL, |used| used / YOUNG_PART).max(YOUNG_LEAST);
+        let young = Bytes(fills.clamp(YOUNG_LEAST, most).next_power_of_two());
+        remedies.push(Change::Jvm(vec![format!("-Xmn{}", young.java())]));
+    }
+    remedies
+}
+
+/// Bytes that the program allocates in a second of load.
+fn allocated_per_s(facts: &Facts) -> Option<f64> {
+    let works = |phase: &&PhaseRecord| phase.works() && !phase.is_warmup() && phase.seconds > 0.0;
+    let phase = facts.phases.iter().rev().find(works)?;
+    Some(phase.subject.allocated_bytes? as f64 / phase.seconds)
+}
+
+/// A library manages memory of its own beside malloc. Source: duckdb-java #182, sqrl #2059, yaci-store #867 (80 % of
+/// the machine's memory unless it is bounded), and measured on DuckDB.
+pub(super) fn library(facts: &Facts) -> Option<FindingRecord> {
+    let (_, account) = facts.weighed()?;
+    let bytes = holds(account, Owner::Native);
+    if bytes < BYTES_MIN || share(bytes, account.total_bytes) < SHARE_MIN {
+        return None;
+    }
+    let own = account.owners.iter().find(|owner| owner.name == Owner::Native.name())?;
+    let largest = own.detail.iter().max_by_key(|part| part.rss_bytes);
+    // `libx.so (jemalloc): in use, by its tables`
+    let library = largest.map_or("a library", |part| part.name.split(": ").next().unwrap_or(&part.name)).to_owned();
+    let text = format!("{} are memory that `{library}` manages itself, outside of malloc and of the JVM", Bytes(bytes));
+    let next = "set that library's own limit: no flag of the JVM bounds it, and many take a share of the machine's \
+        memory as their default; the container needs heap + library + the rest"
+        .to_owned();
+    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
+    Some(weight(Finding::LibraryMemory { bytes, library }, text, next, weighs))
+}

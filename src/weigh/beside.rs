@@ -1,0 +1,43 @@
+//! Memory that a process causes and that is in no RSS of it: its children, and files in memory that it has open.
+
+use super::watched::Watched;
+use crate::observe::procfs::Process;
+use crate::observe::{memory_files, smaps};
+use crate::record::{BesideRecord, MemoryFilesRecord, ProcessRecord};
+use crate::subject::processes::descendants;
+
+/// Children whose shared pages are divided among sharers, the largest; a look takes 1 ms for each 40 MiB.
+const ROLLUPS_MAX: usize = 32;
+/// Children that are listed.
+const CHILDREN_MAX: usize = 200;
+/// Places of files that are listed.
+const PLACES_MAX: usize = 20;
+
+/// What there is beside a process; what cannot be read is missing.
+pub(super) fn look(watched: &Watched) -> BesideRecord {
+    let files = memory_files::read(&watched.process, &watched.clock).map(|files| files.value).unwrap_or_default();
+    let record = |of: memory_files::MemoryFiles| MemoryFilesRecord {
+        place: of.place,
+        files: of.files,
+        deleted: of.deleted,
+        bytes: of.bytes,
+    };
+    BesideRecord { children: children(watched), files: files.into_iter().take(PLACES_MAX).map(record).collect() }
+}
+
+/// The living processes below it, the largest first.
+fn children(watched: &Watched) -> Vec<ProcessRecord> {
+    let clock = &watched.clock;
+    let weigh = |child: crate::subject::processes::Process| {
+        let process = Process::open(child.pid).ok()?;
+        let rss_bytes = process.statm(clock).ok()?.value.resident.0;
+        Some((process, ProcessRecord { pid: child.pid, name: child.name, rss_bytes, pss_bytes: None }))
+    };
+    let mut all: Vec<_> = descendants(watched.process.pid()).into_iter().filter_map(weigh).collect();
+    all.sort_by_key(|(_, record)| std::cmp::Reverse(record.rss_bytes));
+    all.truncate(CHILDREN_MAX);
+    for (process, record) in all.iter_mut().take(ROLLUPS_MAX) {
+        record.pss_bytes = smaps::read_rollup(process, clock).ok().map(|rollup| rollup.value.pss.0);
+    }
+    all.into_iter().map(|(_, record)| record).collect()
+}

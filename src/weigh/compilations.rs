@@ -1,0 +1,94 @@
+//! What the JIT compilers worked on while memory grew: each compilation that lasts for some samples, with how much RSS
+//! grew meanwhile.
+
+use crate::observe::hotspot::compiling::{Compilers, Task};
+use crate::observe::memory::ProcessMemory;
+use crate::observe::procfs::Process;
+use crate::observe::thread_times;
+use crate::record::CompilationRecord;
+use std::collections::BTreeMap;
+
+/// Less growth than this is that of any compilation.
+const GROWTH_LEAST: u64 = 4 << 20;
+/// Compilations that are kept, those with the largest growth.
+const KEPT_MAX: usize = 10;
+
+/// The compilations of one JVM.
+pub(super) struct Compilations {
+    compilers: Compilers,
+    memory: ProcessMemory,
+    running: Vec<Running>,
+    ended: Vec<CompilationRecord>,
+    /// RSS at the last sample, before whatever began since.
+    rss_before: u64,
+}
+
+struct Running {
+    task: Task,
+    name: Option<String>,
+    began_s: f64,
+    last_s: f64,
+    rss_before: u64,
+    rss_most: u64,
+}
+
+impl Compilations {
+    /// `None` where memory may not be read.
+    pub(super) fn open(process: &Process, compilers: Compilers) -> Option<Self> {
+        let memory = ProcessMemory::open(process).ok()?;
+        Some(Self { compilers, memory, running: Vec::new(), ended: Vec::new(), rss_before: u64::MAX })
+    }
+
+    /// Looks which compiler threads there are now.
+    pub(super) fn look(&mut self, process: &Process) {
+        let names: std::cell::OnceCell<BTreeMap<u32, String>> = std::cell::OnceCell::new();
+        let name = |tid: u32| {
+            let all = || thread_times::all(process).unwrap_or_default();
+            names.get_or_init(|| all().into_iter().map(|of| (of.ns_tid, of.name)).collect()).get(&tid).cloned()
+        };
+        self.compilers.look(&self.memory, name);
+    }
+
+    /// Takes in what is compiled at a sample.
+    pub(super) fn sample(&mut self, at_s: f64, rss: u64) {
+        let tasks = self.compilers.tasks(&self.memory);
+        let (going_on, over) =
+            std::mem::take(&mut self.running).into_iter().partition(|running: &Running| tasks.contains(&running.task));
+        self.running = going_on;
+        over.into_iter().for_each(|running| self.end(running));
+        for running in &mut self.running {
+            (running.last_s, running.rss_most) = (at_s, running.rss_most.max(rss));
+            if running.name.is_none() {
+                running.name = self.compilers.name(&self.memory, running.task.method);
+            }
+        }
+        for task in tasks {
+            if !self.running.iter().any(|running| running.task == task) {
+                let rss_before = self.rss_before.min(rss);
+                let name = self.compilers.name(&self.memory, task.method);
+                self.running.push(Running { task, name, began_s: at_s, last_s: at_s, rss_before, rss_most: rss });
+            }
+        }
+        self.rss_before = rss;
+    }
+
+    fn end(&mut self, running: Running) {
+        let rss_growth_bytes = running.rss_most.saturating_sub(running.rss_before);
+        let Some(method) = running.name.filter(|_| rss_growth_bytes >= GROWTH_LEAST) else { return };
+        self.ended.push(CompilationRecord {
+            method,
+            tier: running.task.level,
+            at_s: running.began_s,
+            seconds: running.last_s - running.began_s,
+            rss_growth_bytes,
+        });
+        self.ended.sort_by_key(|record| std::cmp::Reverse(record.rss_growth_bytes));
+        self.ended.truncate(KEPT_MAX);
+    }
+
+    /// Those with the largest growth, the largest first.
+    pub(super) fn finish(mut self) -> Vec<CompilationRecord> {
+        std::mem::take(&mut self.running).into_iter().for_each(|running| self.end(running));
+        self.ended
+    }
+}

@@ -1,0 +1,117 @@
+//! Each cause that is planted is the first thing that stands out, with its owner and its amount; the cure that is
+//! proposed is the one for it.
+
+use crate::invocation::{Call, mark, newest};
+use crate::truth::truth;
+use loadline::record::{DirectHolder, Finding, FindingRecord, Trial};
+
+const MIB: u64 = 1 << 20;
+
+/// What stands out of a subject in which this cause was planted, and its trial.
+fn weighed(release: u32, options: &str, cause: &str) -> (Vec<FindingRecord>, Trial) {
+    let call = Call::on(release).with("-n 200").with("--rest 1").with("--warmup 50");
+    let jvm = options.split_whitespace().map(|option| format!("--jvm {option}"));
+    let call = jvm.fold(call, |call, option| call.with(&option));
+    let ran = call.subject("Plants", &format!("{{port}} {cause}")).run().expect(0);
+    let mut document = ran.document();
+    for found in &document.findings {
+        println!("JDK {release}, {cause}: {} -> {}", found.text, found.next);
+    }
+    (document.findings.clone(), document.trials.remove(0))
+}
+
+/// The first finding, and what is proposed first.
+#[track_caller]
+fn first(found: &[FindingRecord]) -> (&Finding, String) {
+    let first = found.first().expect("nothing stood out");
+    (&first.finding, first.remedies.first().map(|change| change.typed().join(" ")).unwrap_or_default())
+}
+
+fn near(bytes: u64, truth: u64) -> bool {
+    bytes.abs_diff(truth) <= truth / 10
+}
+
+/// Arenas are proposed only for what malloc retains beside the compilers.
+#[track_caller]
+fn no_habit(found: &[FindingRecord]) {
+    assert!(!found.iter().any(|one| matches!(one.finding, Finding::MallocRetained { .. })), "{found:?}");
+}
+
+#[test]
+fn children_and_files_in_memory_are_found_beside_the_jvm() {
+    for release in newest() {
+        let (found, trial) = weighed(release, "-Xmx64m -XX:+UseSerialGC", "children");
+        let (Finding::ChildProcesses { bytes, programs }, cure) = first(&found) else { panic!("{found:?}") };
+        let planted = truth("Plants", "children") * truth("Plants", "child_bytes");
+        assert!(near(*bytes, planted) && programs[0].name == "tail" && programs[0].processes == 3, "{programs:?}");
+        assert_eq!(cure, "", "no flag of the JVM bounds a child");
+        assert_eq!(mark(&trial, "loaded").beside.children.len(), 3);
+        no_habit(&found);
+
+        let (found, trial) = weighed(release, "-Xmx64m -XX:+UseSerialGC", "files");
+        let (Finding::FilesInMemory { bytes, places }, _) = first(&found) else { panic!("{found:?}") };
+        assert_eq!((*bytes, places[0].place.as_str()), (truth("Plants", "file_bytes"), "/dev/shm"));
+        assert_eq!((places[0].files, places[0].deleted), (truth("Plants", "files"), truth("Plants", "files")));
+        assert_eq!(mark(&trial, "loaded").beside.children, []);
+        no_habit(&found);
+    }
+}
+
+#[test]
+fn who_holds_direct_memory_is_named() {
+    for release in newest() {
+        let (found, trial) = weighed(release, "-Xmx96m -XX:+UseSerialGC", "channels");
+        let (Finding::DirectMemoryLives { holder, .. }, cure) = first(&found) else { panic!("{found:?}") };
+        let DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool } = holder else { panic!("{holder:?}") };
+        assert_eq!((*threads, *largest_bytes), (truth("Plants", "channel_threads"), 2 * MIB));
+        assert!(*bytes >= truth("Plants", "channel_bytes") && pool.as_deref() == Some("reader-*"), "{holder:?}");
+        assert_eq!(cure, "-Djdk.nio.maxCachedBufferSize=262144");
+        // JDK 25 counts none of it.
+        let row = mark(&trial, "loaded").account.as_ref().unwrap().holds("malloc.direct");
+        assert!(near(row, truth("Plants", "channel_bytes")), "{row}");
+
+        let (found, _) = weighed(release, "-Xmx96m -XX:+UseSerialGC", "buffers");
+        let (Finding::DirectMemoryLives { holder, direct_bytes, .. }, cure) = first(&found) else {
+            panic!("{found:?}")
+        };
+        assert!(near(*direct_bytes, truth("Plants", "buffer_bytes")), "{direct_bytes}");
+        assert_eq!((holder, cure.as_str()), (&DirectHolder::Program, ""), "no ceiling for what is alive");
+    }
+}
+
+#[test]
+fn native_memory_of_garbage_is_told_from_that_of_the_living() {
+    for release in newest() {
+        let (found, _) = weighed(release, "-Xmx160m -Xmn128m -XX:+UseSerialGC", "garbage");
+        let (Finding::NativeHeldByGarbage { freed_bytes, owners, collections }, _) = first(&found) else {
+            panic!("{found:?}")
+        };
+        // zlib asks for 262 KiB each and writes to most of it.
+        let asked = truth("Plants", "deflaters") * (262 << 10);
+        assert!(*freed_bytes > asked / 2 && *freed_bytes <= asked, "{freed_bytes}");
+        assert!(owners[0].owner.starts_with("malloc.") && *collections == Some(0), "{owners:?}");
+        no_habit(&found);
+    }
+}
+
+#[test]
+fn what_fills_the_heap_is_named() {
+    for release in newest() {
+        let g1 = "-Xmx256m -XX:+UseG1GC -XX:G1HeapRegionSize=1m";
+        let (found, trial) = weighed(release, g1, "humongous");
+        let read = mark(&trial, "loaded").heap.humongous.unwrap();
+        let planted = truth("Plants", "humongous_bytes");
+        assert!((planted..planted + 4 * MIB).contains(&read.object_bytes), "{read:?}");
+        assert!((63 * MIB..68 * MIB).contains(&read.tail_bytes) && read.region_bytes == MIB, "{read:?}");
+        assert!(found.iter().any(|one| matches!(one.finding, Finding::HumongousTails { .. })), "{found:?}");
+
+        let (found, _) = weighed(release, "-Xmx160m -XX:+UseSerialGC", "statics");
+        let (Finding::HeapHeldByStatics { holders, .. }, cure) = first(&found) else { panic!("{found:?}") };
+        let field = format!("{}.{}", holders[0].class, holders[0].field);
+        assert_eq!(
+            (field.as_str(), holders[0].entries),
+            ("loadline.subjects.Plants.sessions", truth("Plants", "entries"))
+        );
+        assert_eq!(cure, "", "a larger heap cures nothing");
+    }
+}
