@@ -151,9 +151,14 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
             _ => DirectHolder::Program,
         },
     };
-    let stays = if left.is_some() { ", and a full GC leaves them" } else { "" };
-    let (text, next, gain, remedies) = told_of(&holder, facts, (direct_bytes, direct.buffers), stays);
-    let finding = Finding::DirectMemoryLives { direct_bytes, buffers: direct.buffers, left_by_gc_bytes: left, holder };
+    let uncounted = mark.thread_buffers.filter(|_| direct_bytes > direct.bytes()).map_or(0, |kept| kept.buffers);
+    let buffers = direct.buffers.saturating_add(uncounted);
+    let mut stays = if left.is_some() { ", and a full GC leaves them" } else { "" }.to_owned();
+    if uncounted > 0 {
+        stays.push_str(", although the counters of this JDK have none of it");
+    }
+    let (text, next, gain, remedies) = told_of(&holder, facts, (direct_bytes, buffers), &stays);
+    let finding = Finding::DirectMemoryLives { direct_bytes, buffers, left_by_gc_bytes: left, holder };
     Some(weight(finding, text, next, Weight { costs_bytes: direct_bytes, gain_bytes_max: gain, remedies }))
 }
 

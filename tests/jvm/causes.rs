@@ -63,7 +63,9 @@ fn who_holds_direct_memory_is_named() {
         let (found, trial) = weighed(release, "-Xmx96m -XX:+UseSerialGC", "channels");
         let (Finding::DirectMemoryLives { holder, .. }, cure) = first(&found) else { panic!("{found:?}") };
         let DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool } = holder else { panic!("{holder:?}") };
-        assert_eq!((*threads, *largest_bytes), (truth("Plants", "channel_threads"), 2 * MIB));
+        // The threads of the HTTP server keep small ones, too.
+        let readers = truth("Plants", "channel_threads");
+        assert!((readers..readers + 4).contains(threads) && *largest_bytes == 2 * MIB, "{holder:?}");
         assert!(*bytes >= truth("Plants", "channel_bytes") && pool.as_deref() == Some("reader-*"), "{holder:?}");
         assert_eq!(cure, "-Djdk.nio.maxCachedBufferSize=262144");
         // JDK 25 counts none of it.
