@@ -212,6 +212,8 @@ fn a_jvm_is_asked_once_in_its_life_and_one_that_is_stopped_is_left_alone() {
     };
     let mut watched = call.start();
     watched.until_shown("did not answer, so it is left alone");
+    // The two are asked one after the other, in no order that is promised.
+    wait_for("the other one has answered", LONG, || if asked() == 1 { Ok(()) } else { Err(asked()) });
     watched.signal("INT");
     let ran = watched.wait().expect(0);
     assert_eq!((asked(), ran.stdout.matches("did not answer").count()), (1, 1), "{}", ran.stdout);
