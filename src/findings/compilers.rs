@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, share};
 use super::found::{Weight, weight};
-use crate::record::{CompilationRecord, Finding, FindingRecord};
+use crate::record::{CompilationRecord, Finding, FindingRecord, ThreadPoolRecord};
 use crate::remedy::changes;
 use crate::scenario::Change;
 use crate::units::Bytes;
@@ -14,6 +14,14 @@ const BYTES_MIN: u64 = 64 << 20;
 const C2: u32 = 4;
 /// The first release that bounds the memory of a compilation.
 const MEM_LIMIT_RELEASE: u64 = 23;
+
+/// Names of pools of compiler threads; they are Java threads to the JVM. A pool of both kinds has the last one.
+const POOLS: [&str; 3] = ["C1 Compiler", "C2 Compiler", "C* Compiler"];
+
+/// Whether the threads of a pool compile.
+pub(super) fn compile(pool: &ThreadPoolRecord) -> bool {
+    POOLS.iter().any(|name| pool.name.starts_with(name))
+}
 
 /// The method whose compilations took most memory, as its largest compilation, and how much that was at the most: RSS
 /// grew by so much while it was compiled, and the arenas of the compiler threads retain it, or it was given back, and

@@ -1,5 +1,6 @@
 //! Native memory outside the JVM's own: what garbage in the Java heap holds, and what libraries manage themselves.
 
+use super::compilers::compile;
 use super::facts::{Facts, holds, share};
 use super::found::{Weight, weight};
 use crate::owner::Owner;
@@ -12,7 +13,6 @@ const SHARE_MIN: f64 = 0.05;
 const BYTES_MIN: u64 = 8 << 20;
 /// CPU time of the compilers between two marks above which what they free is taken for theirs.
 const COMPILED_S_MAX: f64 = 0.2;
-const COMPILERS: &str = "C";
 /// Owners whose memory goes when a Cleaner or `close` frees it. Direct buffers have a finding of their own.
 const FREED_BY_CLEANERS: [Owner; 4] = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::Native];
 /// How often a young generation of the size that is proposed fills, in seconds.
@@ -68,10 +68,8 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
 
 /// CPU time of the JVM's compilers between two marks.
 fn compiled_s(before: &Mark, after: &Mark) -> f64 {
-    let compilers = |mark: &Mark| -> f64 {
-        let is_one = |name: &str| name.starts_with(COMPILERS) && name.contains(" Compiler");
-        mark.pools.iter().filter(|pool| is_one(&pool.name)).map(|pool| pool.cpu_s).sum()
-    };
+    let compilers =
+        |mark: &Mark| -> f64 { mark.pools.iter().filter(|pool| compile(pool)).map(|pool| pool.cpu_s).sum() };
     compilers(after) - compilers(before)
 }
 

@@ -1,5 +1,6 @@
 //! Threads that do next to nothing.
 
+use super::compilers::compile;
 use super::facts::Facts;
 use super::found::{Weight, weight};
 use crate::record::{Finding, FindingRecord, IdlePool, ThreadPoolRecord};
@@ -11,18 +12,14 @@ const THREADS_MIN: u64 = 20;
 const CPU_SHARE_MAX: f64 = 0.01;
 /// Pools that are named.
 const POOLS_MAX: usize = 3;
-/// Threads of the JVM that compile; they are Java threads to it.
-const COMPILERS: [&str; 2] = ["C1 Compiler", "C2 Compiler"];
 
 /// Pools of idle threads. Source: measured (50 to 150 KiB of stack and tcache a thread), winfoom #15; Tomcat's default
 /// is 200 workers. Nothing of the JVM makes them fewer: `-Xss` reserves and saves nothing resident (ecchronos #1608).
 pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
     let (mark, _) = facts.weighed()?;
     let age_s = facts.age_s()?;
-    let is_of_program = |pool: &&ThreadPoolRecord| {
-        let compiles = COMPILERS.iter().any(|name| pool.name.starts_with(name));
-        pool.allocated_bytes.is_some() && !compiles && pool.threads >= THREADS_MIN
-    };
+    let is_of_program =
+        |pool: &&ThreadPoolRecord| pool.allocated_bytes.is_some() && !compile(pool) && pool.threads >= THREADS_MIN;
     let is_idle = |pool: &&ThreadPoolRecord| pool.cpu_s / (pool.threads as f64 * age_s) < CPU_SHARE_MAX;
     let known = mark.pools.iter().filter(is_of_program).filter(is_idle);
     let pool = |of: &ThreadPoolRecord| IdlePool {
