@@ -3,16 +3,21 @@
 use super::processes::{self, Process};
 use crate::error::{Error, Result, plain};
 use crate::kernel::sockets::{inodes, listeners, listening};
+use crate::scenario::Ports;
 use std::collections::HashSet;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{self, UnixListener};
+use std::sync::{Mutex, PoisonError};
 
 /// First port tried. Well below 32768, where Linux begins to give ports to outgoing connections: a load generator's own
 /// connections must not take the port before the subject binds it.
 const FREE_PORT_FIRST: u16 = 18_080;
-/// Ports tried from there.
-const FREE_PORT_SPAN: u16 = 8_000;
+/// Ports that a process claims at a time: the longest block of a subject.
+const WINDOW: u16 = Ports::COUNT_MAX;
+/// So many windows, for as many Loadlines at once.
+const WINDOWS: u16 = 80;
 
 /// The processes that listen on this port, by their ids.
 pub(super) fn listening_on(processes: &[Process], port: u16) -> Vec<u32> {
@@ -88,30 +93,75 @@ fn holder(port: u16) -> Option<Process> {
     processes::all().into_iter().find(|process| !inodes(process.pid).is_disjoint(&wanted))
 }
 
-/// A port on which nothing listens. Never the same twice in one process.
+/// A port on which nothing listens, see [`free_ports`].
+///
+/// # Errors
+/// As `free_ports` has them.
 pub fn free_port(host: &str) -> Result<u16> {
     free_ports(host, 1)
 }
 
-/// The first of so many consecutive ports on which nothing listens. Never the same twice in one process.
+/// The first of so many consecutive ports on which nothing listens. No two processes that ask this function get the
+/// same port while both live, and no process gets one again before it has had [`WINDOW`] others.
+///
+/// # Errors
+/// Where the host has no address, or no such block is free.
 pub fn free_ports(host: &str, count: u16) -> Result<u16> {
-    static TRIED: AtomicU16 = AtomicU16::new(0);
-    // Two Loadlines at once should not race for the same one.
-    let own_start = std::process::id() as u16 % FREE_PORT_SPAN;
-    let count = count.clamp(1, FREE_PORT_SPAN);
-    for _ in 0..FREE_PORT_SPAN {
-        let offset = own_start.wrapping_add(TRIED.fetch_add(count, Ordering::Relaxed)) % FREE_PORT_SPAN;
-        let first = FREE_PORT_FIRST + offset;
-        if is_block_free(host, first..first + count)? {
+    static HELD: Mutex<Vec<Window>> = Mutex::new(Vec::new());
+    let count = count.clamp(1, WINDOW);
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    for window in held.iter_mut() {
+        if let Some(first) = window.next_free(host, count)? {
             return Ok(first);
         }
     }
-    let last = FREE_PORT_FIRST + FREE_PORT_SPAN - 1;
+    for number in 0..WINDOWS {
+        let Some(mut window) = Window::claim(number) else { continue };
+        let first = window.next_free(host, count)?;
+        held.push(window);
+        if let Some(first) = first {
+            return Ok(first);
+        }
+    }
+    let last = FREE_PORT_FIRST + WINDOWS * WINDOW - 1;
     let what = match count {
         1 => format!("no port from {FREE_PORT_FIRST} to {last} is free"),
         _ => format!("no {count} consecutive ports from {FREE_PORT_FIRST} to {last} are free"),
     };
     Err(Error::machine(what).hint("give one with `--url`, or with `port` in the scenario"))
+}
+
+/// Consecutive ports that only this process hands out: a subject binds its port some time after it was told the
+/// number, and another Loadline must not choose the same port meanwhile.
+struct Window {
+    first: u16,
+    /// The next port to try, counted from `first`.
+    next: u16,
+    /// An abstract name, which one process of a network namespace can have, until it ends (unix(7)).
+    _claim: UnixListener,
+}
+
+impl Window {
+    /// This window, unless another process has it.
+    fn claim(number: u16) -> Option<Self> {
+        let first = FREE_PORT_FIRST + number * WINDOW;
+        let name = net::SocketAddr::from_abstract_name(format!("loadline-ports-{first}")).ok()?;
+        Some(Self { first, next: 0, _claim: UnixListener::bind_addr(&name).ok()? })
+    }
+
+    /// The first of so many consecutive ports that are free, after those that were handed out last.
+    fn next_free(&mut self, host: &str, count: u16) -> Result<Option<u16>> {
+        for _ in 0..WINDOW {
+            let offset = if self.next + count > WINDOW { 0 } else { self.next };
+            let first = self.first + offset;
+            if is_block_free(host, first..first + count)? {
+                self.next = offset + count;
+                return Ok(Some(first));
+            }
+            self.next = offset + 1;
+        }
+        Ok(None)
+    }
 }
 
 fn is_block_free(host: &str, mut ports: std::ops::Range<u16>) -> Result<bool> {
@@ -158,5 +208,20 @@ mod tests {
         let _taken = TcpListener::bind(("127.0.0.1", first + 1)).unwrap();
         assert!(!is_block_free("127.0.0.1", first..first + 3).unwrap());
         assert!(is_block_free("127.0.0.1", first..first + 1).unwrap());
+    }
+
+    #[test]
+    fn a_window_has_one_holder_and_is_gone_through_in_turn() {
+        let number = (0..WINDOWS).rev().find(|number| Window::claim(*number).is_some()).unwrap();
+        let mut window = Window::claim(number).unwrap();
+        assert!(Window::claim(number).is_none(), "two processes with one window");
+        let (one, two) = (window.next_free("127.0.0.1", 1).unwrap(), window.next_free("127.0.0.1", 60).unwrap());
+        assert!(one < two, "{one:?} {two:?}");
+        let again = window.next_free("127.0.0.1", 60).unwrap().unwrap();
+        assert!((window.first..window.first + WINDOW).contains(&again), "{again} of {}", window.first);
+        let _taken = TcpListener::bind(("127.0.0.1", window.first + 50)).unwrap();
+        assert_eq!(window.next_free("127.0.0.1", WINDOW).unwrap(), None, "a block steps over what is taken");
+        drop(window);
+        assert!(Window::claim(number).is_some());
     }
 }

@@ -4,6 +4,7 @@
 
 use super::musl_malloc::pages_of;
 use crate::account::{self, NativeEvidence, NativeMappings, NativeRange, Said, Seen, Unowned};
+use crate::kernel::mapping::Mapping;
 use crate::observe::elf::{self, Image};
 use crate::observe::jemalloc::{self, Split};
 use crate::observe::maps::Allocator;
@@ -133,9 +134,8 @@ impl Look<'_> {
     /// What a library's own data point to: into the stretches, and to objects of malloc.
     fn data(&mut self, library: &Image, left: &mut u64) -> (Vec<Pointer>, Vec<u64>) {
         let (mut pointers, mut objects) = (Vec::new(), Vec::new());
-        let maps = self.seen.smaps.maps().filter(|mapping| mapping.perms == "rw-p");
-        for mapping in maps.filter(|mapping| mapping.start >= library.start && mapping.end <= library.end) {
-            let runs = pages_of(&mut self.map)(mapping.start, mapping.end);
+        for (start, end) in data_of(self.seen.smaps.maps(), library) {
+            let runs = pages_of(&mut self.map)(start, end);
             words(&self.memory, &runs, left, &mut |pointer| {
                 if self.stretches.of(pointer.to).is_some() {
                     pointers.push(pointer);
@@ -230,6 +230,14 @@ impl Look<'_> {
     }
 }
 
+/// The writable parts of a library: `.data` and `.bss`. The kernel shows `.bss` as one mapping with anonymous memory
+/// that follows right behind, and only the part within the library is its data.
+fn data_of<'a>(maps: impl Iterator<Item = &'a Mapping>, library: &Image) -> Vec<(u64, u64)> {
+    let writable = maps.filter(|mapping| mapping.perms == "rw-p");
+    let within = writable.map(|mapping| (mapping.start.max(library.start), mapping.end.min(library.end)));
+    within.filter(|(start, end)| start < end).collect()
+}
+
 /// What of these runs is in none of the ranges, which are in address order for each library.
 fn outside(exact: &[(u64, u64)], runs: Vec<Run>) -> Vec<Run> {
     let exact = Stretches::new(exact.to_vec());
@@ -253,6 +261,17 @@ fn outside(exact: &[(u64, u64)], runs: Vec<Run>) -> Vec<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::mapping::parse;
+
+    #[test]
+    fn data_of_a_library_ends_where_the_library_does() {
+        let maps = parse(
+            "1000-3000 rw-p 0 00:00 0\n3000-5000 r-xp 0 08:01 7 /lib/libjvm.so\n5000-6000 rw-p 0 08:01 7 /lib/libjvm.so\n\
+             6000-f000 rw-p 0 00:00 0\nf000-11000 rw-p 0 00:00 0\n",
+        );
+        let library = Image { start: 0x3000, end: 0x8000, path: "/lib/libjvm.so".to_owned() };
+        assert_eq!(data_of(maps.iter(), &library), [(0x5000, 0x6000), (0x6000, 0x8000)]);
+    }
 
     #[test]
     fn what_was_given_out_is_left_out() {
