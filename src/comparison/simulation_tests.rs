@@ -8,6 +8,7 @@ use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, MetricRe
 use crate::scenario::Compare;
 use loadline_stats::interval::{Resamples, Sample};
 use loadline_stats::random::Random;
+use loadline_test_support::long_tests_run;
 
 const SLOW: bool = cfg!(debug_assertions);
 /// Of samples for each number of values and each kind of noise.
@@ -88,6 +89,9 @@ fn intervals_of_differences_hold_the_truth() {
 
 #[test]
 fn intervals_of_values_hold_the_truth() {
+    if !long_tests_run() {
+        return;
+    }
     let mut found = Vec::new();
     for noise in [Noise::Normal, Noise::Skewed, Noise::HeavyTailed, Noise::Uniform] {
         for values in VALUES.iter().copied() {
@@ -102,6 +106,9 @@ fn intervals_of_values_hold_the_truth() {
 /// The corrected confidence of a family of five, and of a hundred details.
 #[test]
 fn intervals_that_were_corrected_hold_the_truth() {
+    if !long_tests_run() {
+        return;
+    }
     for (confidence, least) in [(0.99, 0.975), (0.9995, 0.9965)] {
         let mut found = Vec::new();
         for noise in [Noise::Normal, Noise::Skewed, Noise::HeavyTailed] {
@@ -188,6 +195,9 @@ fn called<const N: usize>(
 
 #[test]
 fn a_configuration_against_itself_is_seldom_called_different() {
+    if !long_tests_run() {
+        return;
+    }
     let different = [DifferenceVerdict::Better, DifferenceVerdict::Worse];
     for spread in [simulated::USUAL, simulated::OPEN, simulated::CLOSED] {
         for blocks in if SLOW { &[5][..] } else { &[3, 5, 10] } {
@@ -204,6 +214,9 @@ fn a_configuration_against_itself_is_seldom_called_different() {
 /// server at a constant rate. In RSS itself they do not: what malloc retains differs by more from JVM to JVM.
 #[test]
 fn blocks_find_three_percent_and_two_mebibytes() {
+    if !long_tests_run() {
+        return;
+    }
     let effect = Effect { rss_mib: 2.0, cpu: 0.03 };
     let asked = ["rss.loaded", "rss_in_use.loaded", "rate.steady", "cpu_per_1000.steady"];
     for (name, spread) in [("open", simulated::OPEN), ("closed", simulated::CLOSED), ("usual", simulated::USUAL)] {
@@ -295,6 +308,9 @@ fn trials_with_many_owners(blocks: u32, names: &[&str]) -> Vec<crate::record::Tr
 /// A configuration against itself until it is sure, looking after each block from the fifth to the thirtieth.
 #[test]
 fn looking_again_is_seldom_wrong() {
+    if !long_tests_run() {
+        return;
+    }
     use super::differences::each;
     use super::verdict::{Scale, judge};
     let runs = if SLOW { 4 } else { 300 };

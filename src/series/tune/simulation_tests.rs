@@ -9,6 +9,7 @@ use crate::owner::Owner;
 use crate::record::{PriceClass, TuneStage};
 use crate::remedy::{Group, NotOffered, Offer, Offered};
 use crate::scenario::Change;
+use loadline_test_support::long_tests_run;
 use std::collections::BTreeMap;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -246,6 +247,9 @@ fn simulate(worlds: u64, helps: f64, cpu_noise: f64) -> Summary {
 
 #[test]
 fn it_comes_near_the_best_in_few_trials_and_breaks_nothing() {
+    if !long_tests_run() {
+        return;
+    }
     let summary = simulate(200, 1.0, CPU_NOISE);
     println!("{summary:?}");
     // A price that only the upper end of an interval proves leaves out what costs nearly as much.
@@ -255,6 +259,9 @@ fn it_comes_near_the_best_in_few_trials_and_breaks_nothing() {
 
 #[test]
 fn where_nothing_helps_nothing_is_proved() {
+    if !long_tests_run() {
+        return;
+    }
     let summary = simulate(200, 0.0, CPU_NOISE);
     println!("{summary:?}");
     assert!(summary.proved <= 10, "{summary:?}");
@@ -263,6 +270,9 @@ fn where_nothing_helps_nothing_is_proved() {
 /// Under the noise of a closed model no method is good; this one says "nothing proved" rather than what is wrong.
 #[test]
 fn noise_costs_gain_and_no_honesty() {
+    if !long_tests_run() {
+        return;
+    }
     let summary = simulate(100, 1.0, 4.0 * CPU_NOISE);
     println!("{summary:?}");
     assert!(summary.broken <= 1 && summary.too_costly == 0 && summary.trials <= 50.0, "{summary:?}");
