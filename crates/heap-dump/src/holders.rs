@@ -1,0 +1,572 @@
+//! From the tree of dominators to what one would name: a cut through the tree, alike parts as one.
+//!
+//! Roots, threads, classes and class loaders hold much, and naming them says little: what hangs below them is named.
+//! What hangs there is followed down while one child has nearly everything.
+
+use crate::cast::{Cast, Extra};
+use crate::classes::{Meaning, Part};
+use crate::dominators::NONE;
+use crate::summary::{Amount, ClassAmount};
+use std::collections::{HashMap, HashSet};
+
+/// A child with this much of its parent, in percent, stands for it; and of the head of the way, so that a long way of
+/// small losses ends.
+const NEARLY_ALL_OF_PARENT: u128 = 90;
+const NEARLY_ALL_OF_HEAD: u128 = 75;
+/// A child with this much of its parent, in percent, is told apart from it.
+const APART: u64 = 25;
+/// What has less than this much of all, in percent, is not looked into.
+const LARGE: u64 = 1;
+/// Steps towards the roots for all objects that several hold; beyond, these have an unknown origin.
+const STEPS_MAX: u64 = 40_000_000;
+/// Steps for one of them.
+const STEPS_MAX_EACH: u64 = 1_000;
+/// Classes that are told of what a holder has.
+const CLASSES_MAX: usize = 10;
+
+/// The tree of dominators by the numbers of the walk, and what is known of its nodes.
+pub(crate) struct Tree<'a> {
+    pub(crate) cast: &'a Cast,
+    pub(crate) nodes: &'a [u32],
+    /// The number of each node; [`NONE`] for what is unreachable.
+    pub(crate) numbers: &'a [u32],
+    pub(crate) dominators: &'a [u32],
+    /// [`NONE`] for what is no object.
+    pub(crate) classes: &'a [u32],
+    pub(crate) units: &'a [u32],
+    pub(crate) unit_bytes: u64,
+    /// The node before each node on a shortest way.
+    pub(crate) before: &'a [u32],
+    /// Keys of thread-locals by their entries.
+    pub(crate) keys: &'a HashMap<u32, u32>,
+}
+
+/// What makes parts alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Static { name: u32 },
+    Frame { threads: u32, method: u32 },
+    ThreadLocal { threads: u32, key: u32 },
+    ThreadPart { threads: u32 },
+    Loader { class: u32 },
+    Classes { loader: u32 },
+    Root { kind: u32, class: u32 },
+    Jointly { origin: u32, class: u32, by: u32 },
+    Apart { of: u32, class: u32 },
+}
+
+/// What a part is called; texts are numbers of [`Words`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Title {
+    Static(u32),
+    Frame { threads: u32, method: u32 },
+    ThreadLocal { threads: u32, key: u32 },
+    Thread(u32),
+    ClassLoader(u32),
+    Classes(u32),
+    JniGlobal(u32),
+    OtherRoot(u32),
+    Jointly(u32),
+}
+
+/// Alike parts of the heap.
+struct Group {
+    title: Title,
+    members: u64,
+    largest: u32,
+    threads: HashSet<u32>,
+    amount: Amount,
+}
+
+/// A holder whose path has no names yet.
+pub(crate) struct Draft {
+    pub(crate) title: Title,
+    pub(crate) members: u64,
+    /// The only thread, if it is one.
+    pub(crate) thread: Option<u32>,
+    /// The node where the way ends; [`NONE`] for what has no way.
+    pub(crate) end: u32,
+    pub(crate) retained: Amount,
+    pub(crate) consists_of: Vec<ClassAmount>,
+}
+
+/// Texts as numbers.
+#[derive(Default)]
+pub(crate) struct Words {
+    numbers: HashMap<String, u32>,
+    texts: Vec<String>,
+}
+
+impl Words {
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = self.texts.len() as u32;
+        self.numbers.insert(text.to_owned(), number);
+        self.texts.push(text.to_owned());
+        number
+    }
+
+    pub(crate) fn get(&self, number: u32) -> &str {
+        self.texts.get(number as usize).map_or("?", String::as_str)
+    }
+}
+
+/// `web-17` is one of `web-*`.
+pub(crate) fn pattern(name: &str) -> String {
+    let mut pattern = String::with_capacity(name.len());
+    for c in name.chars() {
+        if !c.is_ascii_digit() {
+            pattern.push(c);
+        } else if !pattern.ends_with('*') {
+            pattern.push('*');
+        }
+    }
+    pattern
+}
+
+/// The class of a lambda or of another class that is made while the program runs, without the number of this one.
+fn plain_class(name: &str) -> &str {
+    let end = name.find("$$Lambda").map(|at| at + "$$Lambda".len());
+    let end = end.or_else(|| name.find("+0x")).or_else(|| name.find(".0x"));
+    &name[..end.unwrap_or(name.len())]
+}
+
+/// The work of finding holders.
+struct Search<'a> {
+    tree: &'a Tree<'a>,
+    /// In units.
+    retained: Vec<u64>,
+    /// The child that retains the most.
+    heaviest: Vec<u32>,
+    large: u64,
+    /// Large children that are not the heaviest of their parent.
+    others: HashMap<u32, Vec<u32>>,
+    words: Words,
+    patterns: HashMap<u32, u32>,
+    origins: HashMap<(u32, u32), u32>,
+    groups: Vec<Group>,
+    by_key: HashMap<Key, u32>,
+    steps: u64,
+    last_origin: (u32, u32),
+}
+
+/// The holders with the most bytes, and the words of their titles.
+pub(crate) fn holders(tree: &Tree<'_>, count_max: usize) -> (Vec<Draft>, Words) {
+    let mut search = Search::new(tree);
+    let heads = search.large_heads();
+    let apart = search.told_apart(heads);
+    let owners = search.owners(&apart);
+    let chosen = search.chosen(count_max);
+    let parts = search.consists_of(&owners, &chosen);
+    let drafts = chosen.iter().zip(parts).map(|(group, consists_of)| {
+        let Group { title, members, largest, threads, amount } = &search.groups[*group as usize];
+        let end = if *largest == NONE { NONE } else { tree.nodes[search.followed(*largest) as usize] };
+        let is_of_threads = !threads.is_empty();
+        let thread = threads.iter().next().copied().filter(|_| threads.len() == 1);
+        let members = if is_of_threads { threads.len() as u64 } else { *members };
+        Draft { title: *title, members, thread, end, retained: *amount, consists_of }
+    });
+    let drafts = drafts.collect();
+    (drafts, search.words)
+}
+
+impl<'a> Search<'a> {
+    fn new(tree: &'a Tree<'a>) -> Self {
+        let count = tree.nodes.len();
+        let mut retained: Vec<u64> = tree.units.iter().map(|units| u64::from(*units)).collect();
+        let mut heaviest = vec![NONE; count];
+        for number in (1..count).rev() {
+            let parent = tree.dominators[number] as usize;
+            retained[parent] += retained[number];
+            let rival = heaviest[parent];
+            if rival == NONE || retained[rival as usize] <= retained[number] {
+                heaviest[parent] = number as u32;
+            }
+        }
+        let large = retained.first().map_or(1, |all| (all * LARGE / 100).max(1));
+        Self {
+            tree,
+            retained,
+            heaviest,
+            large,
+            others: HashMap::new(),
+            words: Words::default(),
+            patterns: HashMap::new(),
+            origins: HashMap::new(),
+            groups: Vec::new(),
+            by_key: HashMap::new(),
+            steps: 0,
+            last_origin: (NONE, NONE),
+        }
+    }
+
+    fn class_name(&self, number: u32) -> &'a str {
+        let class = self.tree.classes[number as usize];
+        if class == NONE { "?" } else { plain_class(&self.tree.cast.classes.get(class).name) }
+    }
+
+    fn meaning(&self, number: u32) -> (Meaning, Part) {
+        match self.tree.classes[number as usize] {
+            NONE => (Meaning::None, Part::None),
+            class => {
+                let class = self.tree.cast.classes.get(class);
+                (class.meaning, class.part)
+            }
+        }
+    }
+
+    /// Whether naming it says little, so that what hangs below it is named. Its parent is such a node, too.
+    fn is_passed(&self, number: u32) -> bool {
+        let node = self.tree.nodes[number as usize];
+        match self.tree.cast.extra(node) {
+            Some(Extra::Frame { .. } | Extra::Static { .. }) => false,
+            Some(_) => true,
+            None => {
+                let (meaning, part) = self.meaning(number);
+                let is_class = Some(self.tree.classes[number as usize]) == self.tree.cast.classes.class;
+                let is_thread = meaning == Meaning::Thread && self.tree.cast.thread_of_node.contains_key(&node);
+                is_class || is_thread || meaning == Meaning::ClassLoader || self.is_of_thread_locals(number, part)
+            }
+        }
+    }
+
+    fn is_of_thread_locals(&self, number: u32, part: Part) -> bool {
+        matches!(part, Part::ThreadLocalMap | Part::ThreadLocalTable) && self.thread_of(number).is_some()
+    }
+
+    /// The thread that dominates a node from near by.
+    fn thread_of(&self, number: u32) -> Option<u32> {
+        let mut at = number;
+        for _ in 0..4 {
+            if let Some(thread) = self.tree.cast.thread_of_node.get(&self.tree.nodes[at as usize]) {
+                return Some(*thread);
+            }
+            at = self.tree.dominators[at as usize];
+        }
+        None
+    }
+
+    /// Heads of large parts: children of nodes that are passed.
+    fn large_heads(&mut self) -> Vec<u32> {
+        let mut passed = HashSet::from([0]);
+        let mut heads = Vec::new();
+        for number in 1..self.tree.nodes.len() as u32 {
+            if self.retained[number as usize] < self.large {
+                continue;
+            }
+            let parent = self.tree.dominators[number as usize];
+            if self.heaviest[parent as usize] != number {
+                self.others.entry(parent).or_default().push(number);
+            }
+            if passed.contains(&parent) {
+                if self.is_passed(number) {
+                    passed.insert(number);
+                } else {
+                    heads.push(number);
+                }
+            }
+        }
+        heads
+    }
+
+    /// Follows the way down from `head` while one child has nearly everything.
+    fn followed(&self, head: u32) -> u32 {
+        let mut at = head;
+        loop {
+            let child = self.heaviest[at as usize];
+            if child == NONE {
+                return at;
+            }
+            let class = self.tree.classes[child as usize];
+            // A list goes on in its own kind.
+            let is_alike = class != NONE && class == self.tree.classes[at as usize];
+            let of = |parent: u32, percent: u128| {
+                u128::from(self.retained[child as usize]) * 100 >= u128::from(self.retained[parent as usize]) * percent
+            };
+            if is_alike || !of(at, NEARLY_ALL_OF_PARENT) || !of(head, NEARLY_ALL_OF_HEAD) {
+                return at;
+            }
+            at = child;
+        }
+    }
+
+    /// Parts of large parts that are large themselves and unlike each other, with the head above each.
+    fn told_apart(&self, mut heads: Vec<u32>) -> HashMap<u32, u32> {
+        let mut apart = HashMap::new();
+        while let Some(head) = heads.pop() {
+            let end = self.followed(head);
+            let least = (self.retained[end as usize] / 100 * APART).max(self.large);
+            let heaviest = Some(self.heaviest[end as usize]).filter(|child| *child != NONE);
+            let children = heaviest.into_iter().chain(self.others.get(&end).into_iter().flatten().copied());
+            let large: Vec<u32> = children.filter(|child| self.retained[*child as usize] >= least).collect();
+            let class = |number: u32| self.tree.classes[self.followed(number) as usize];
+            let are_alike = large.len() > 1 && large.iter().all(|child| class(*child) == class(large[0]));
+            // A list goes on in its own kind: it is not taken apart.
+            let goes_on = |child: u32| self.tree.classes[child as usize] == self.tree.classes[end as usize];
+            if !are_alike {
+                for child in large.into_iter().filter(|child| !goes_on(*child)) {
+                    apart.insert(child, head);
+                    heads.push(child);
+                }
+            }
+        }
+        apart
+    }
+
+    fn group(&mut self, key: Key, title: Title, number: u32) -> u32 {
+        let next = self.groups.len() as u32;
+        let group = *self.by_key.entry(key).or_insert(next);
+        if group == next {
+            let (threads, amount) = (HashSet::new(), Amount::default());
+            self.groups.push(Group { title, members: 0, largest: NONE, threads, amount });
+        }
+        let is_of_thread = matches!(key, Key::Frame { .. } | Key::ThreadLocal { .. } | Key::ThreadPart { .. });
+        let thread = if is_of_thread { self.thread_of(number) } else { None };
+        let own = &mut self.groups[group as usize];
+        own.threads.extend(thread);
+        own.members += 1;
+        if own.largest == NONE || self.retained[own.largest as usize] < self.retained[number as usize] {
+            own.largest = number;
+        }
+        group
+    }
+
+    /// The group of each number; [`NONE`] for what has no bytes. Counts what each group has.
+    fn owners(&mut self, apart: &HashMap<u32, u32>) -> Vec<u32> {
+        let count = self.tree.nodes.len();
+        let mut owners = vec![NONE; count];
+        let mut passed = vec![0u64; count.div_ceil(64)];
+        passed[0] = 1;
+        for number in 1..count {
+            let parent = self.tree.dominators[number] as usize;
+            let head = if self.retained[number] >= self.large { apart.get(&(number as u32)) } else { None };
+            owners[number] = if let Some(head) = head {
+                let of = owners[*head as usize];
+                let class = self.tree.classes[self.followed(number as u32) as usize];
+                let title = self.groups[of as usize].title;
+                self.group(Key::Apart { of, class }, title, number as u32)
+            } else if passed[parent / 64] >> (parent % 64) & 1 == 0 {
+                owners[parent]
+            } else if self.is_passed(number as u32) {
+                passed[number / 64] |= 1 << (number % 64);
+                self.group_of_passed(number as u32)
+            } else {
+                let (key, title) = self.key(number as u32);
+                self.group(key, title, number as u32)
+            };
+            if owners[number] != NONE && self.tree.classes[number] != NONE {
+                let bytes = u64::from(self.tree.units[number]) * self.tree.unit_bytes;
+                self.groups[owners[number] as usize].amount.add(bytes);
+            }
+        }
+        owners
+    }
+
+    /// The pattern of a thread's name.
+    fn threads(&mut self, thread: u32) -> u32 {
+        if let Some(number) = self.patterns.get(&thread) {
+            return *number;
+        }
+        let name = self.tree.cast.threads.get(thread as usize).and_then(|thread| thread.name.as_deref());
+        let number = self.words.number(&pattern(name.unwrap_or("(without a name)")));
+        self.patterns.insert(thread, number);
+        number
+    }
+
+    /// The group of what a passed node itself takes.
+    fn group_of_passed(&mut self, number: u32) -> u32 {
+        let node = self.tree.nodes[number as usize];
+        if self.tree.cast.extra(node).is_some() {
+            return NONE;
+        }
+        if let Some(thread) = self.thread_of(number) {
+            let threads = self.threads(thread);
+            return self.group(Key::ThreadPart { threads }, Title::Thread(threads), number);
+        }
+        let name = self.class_name(number);
+        if self.meaning(number).0 == Meaning::ClassLoader {
+            let class = self.words.number(name);
+            return self.group(Key::Loader { class }, Title::ClassLoader(class), number);
+        }
+        let loader = self.words.number("all loaders");
+        let group = self.group(Key::Classes { loader }, Title::Classes(loader), number);
+        // A class alone says nothing of all classes.
+        self.groups[group as usize].largest = NONE;
+        group
+    }
+
+    fn static_name(&mut self, class: u32, nth: u32) -> u32 {
+        let class = self.tree.cast.classes.get(class);
+        let field = class.statics.get(nth as usize).map_or(0, |field| field.name);
+        self.words.number(&format!("{}.{}", plain_class(&class.name), self.tree.cast.names.get(field)))
+    }
+
+    fn method(&mut self, thread: u32, frame: u32) -> u32 {
+        let method = self.tree.cast.method(thread, frame);
+        self.words.number(method.as_deref().unwrap_or("(unknown method)"))
+    }
+
+    /// What a child of a passed node is called.
+    fn key(&mut self, number: u32) -> (Key, Title) {
+        let node = self.tree.nodes[number as usize];
+        match self.tree.cast.extra(node) {
+            Some(Extra::Static { class, nth }) => {
+                let name = self.static_name(class, nth);
+                return (Key::Static { name }, Title::Static(name));
+            }
+            Some(Extra::Frame { thread, frame }) => {
+                let (threads, method) = (self.threads(thread), self.method(thread, frame));
+                return (Key::Frame { threads, method }, Title::Frame { threads, method });
+            }
+            _ => {}
+        }
+        let parent = self.tree.dominators[number as usize];
+        let above = self.tree.nodes[parent as usize];
+        if let Some(thread) = self.thread_of(parent) {
+            let threads = self.threads(thread);
+            return match self.meaning(number).1 {
+                Part::ThreadLocalEntry => {
+                    let key = self.thread_local(node);
+                    (Key::ThreadLocal { threads, key }, Title::ThreadLocal { threads, key })
+                }
+                _ => (Key::ThreadPart { threads }, Title::Thread(threads)),
+            };
+        }
+        if self.meaning(parent).0 == Meaning::ClassLoader {
+            let class = self.words.number(self.class_name(parent));
+            return (Key::Loader { class }, Title::ClassLoader(class));
+        }
+        let class = self.words.number(self.class_name(number));
+        match self.tree.cast.extra(above) {
+            Some(Extra::JniGlobals) => (Key::Root { kind: 1, class }, Title::JniGlobal(class)),
+            Some(Extra::Monitors | Extra::OtherRoots) => (Key::Root { kind: 2, class }, Title::OtherRoot(class)),
+            _ => {
+                let origin = self.origin(node);
+                let before = self.tree.before[node as usize];
+                // Two maps of one kind in different fields are two holders.
+                let by = if before == NONE { NONE } else { self.tree.numbers[before as usize] };
+                let by = if by == NONE { NONE } else { self.tree.classes[by as usize] };
+                (Key::Jointly { origin, class, by }, Title::Jointly(origin))
+            }
+        }
+    }
+
+    /// The field that has the key of a thread-local.
+    fn thread_local(&mut self, entry: u32) -> u32 {
+        let key = self.tree.keys.get(&entry).copied();
+        let Some(before) = key.map(|key| self.tree.before[key as usize]).filter(|before| *before != NONE) else {
+            return self.words.number("(without a key)");
+        };
+        match self.tree.cast.extra(before) {
+            Some(Extra::Static { class, nth }) => self.static_name(class, nth),
+            _ => {
+                let origin = self.origin(before);
+                let text = format!("of {}", self.words.get(origin));
+                self.words.number(&text)
+            }
+        }
+    }
+
+    /// Where a shortest way to a node begins: a static field, a thread, a kind of roots.
+    fn origin(&mut self, node: u32) -> u32 {
+        let before = self.tree.before[node as usize];
+        let is_below_seed = before == NONE || self.tree.before[before as usize] == before;
+        if before == self.last_origin.0 && !is_below_seed {
+            return self.last_origin.1;
+        }
+        let (mut at, mut below, mut steps) = (node, NONE, 0);
+        while self.tree.before[at as usize] != at && at != NONE {
+            if steps >= STEPS_MAX_EACH || self.steps >= STEPS_MAX {
+                return self.words.number("(far from any root)");
+            }
+            (below, at) = (at, self.tree.before[at as usize]);
+            (steps, self.steps) = (steps + 1, self.steps + 1);
+            if at == NONE {
+                return self.words.number("(no root)");
+            }
+        }
+        let origin = if let Some(origin) = self.origins.get(&(at, below)) {
+            *origin
+        } else {
+            let origin = self.origin_name(at, below);
+            self.origins.insert((at, below), origin);
+            origin
+        };
+        self.last_origin = (before, origin);
+        origin
+    }
+
+    fn origin_name(&mut self, root: u32, below: u32) -> u32 {
+        let extra = self.tree.cast.extra(if below == NONE { root } else { below });
+        if let Some(Extra::Static { class, nth }) = extra {
+            return self.static_name(class, nth);
+        }
+        if let Some(thread) = self.tree.cast.thread_of_node.get(&root).copied() {
+            let threads = self.threads(thread);
+            let mut name = format!("thread {}", self.words.get(threads));
+            if let Some(Extra::Frame { thread, frame }) = extra {
+                let method = self.method(thread, frame);
+                name = format!("{name} in {}", self.words.get(method));
+            }
+            return self.words.number(&name);
+        }
+        let name = match self.tree.cast.extra(root) {
+            Some(Extra::JniGlobals) => "JNI globals",
+            Some(Extra::Monitors) => "monitors",
+            Some(_) => "other roots",
+            None => "class loaders",
+        };
+        self.words.number(name)
+    }
+
+    /// The groups with the most bytes.
+    fn chosen(&self, count_max: usize) -> Vec<u32> {
+        let mut chosen: Vec<u32> = (0..self.groups.len() as u32).collect();
+        chosen.sort_by_key(|group| std::cmp::Reverse(self.groups[*group as usize].amount.bytes));
+        chosen.truncate(count_max);
+        chosen.retain(|group| self.groups[*group as usize].amount.bytes > 0);
+        chosen
+    }
+
+    /// The classes of the objects of each chosen group.
+    fn consists_of(&self, owners: &[u32], chosen: &[u32]) -> Vec<Vec<ClassAmount>> {
+        let mut places = vec![NONE; self.groups.len()];
+        (0..).zip(chosen).for_each(|(place, group)| places[*group as usize] = place);
+        let mut found: HashMap<(u32, u32), Amount> = HashMap::new();
+        let mut run = ((NONE, NONE), Amount::default());
+        for (number, owner) in owners.iter().enumerate() {
+            let place = if *owner == NONE { NONE } else { places[*owner as usize] };
+            let class = self.tree.classes[number];
+            if place == NONE || class == NONE {
+                continue;
+            }
+            if run.0 != (place, class) {
+                let sum = found.entry(run.0).or_default();
+                sum.objects += run.1.objects;
+                sum.bytes += run.1.bytes;
+                run = ((place, class), Amount::default());
+            }
+            run.1.add(u64::from(self.tree.units[number]) * self.tree.unit_bytes);
+        }
+        let sum = found.entry(run.0).or_default();
+        sum.objects += run.1.objects;
+        sum.bytes += run.1.bytes;
+        let mut parts = vec![Vec::new(); chosen.len()];
+        for ((place, class), amount) in found.into_iter().filter(|((place, _), _)| *place != NONE) {
+            let class = self.tree.cast.classes.get(class).name.clone();
+            parts[place as usize].push(ClassAmount { class, amount });
+        }
+        for part in &mut parts {
+            sort(part);
+            part.truncate(CLASSES_MAX);
+        }
+        parts
+    }
+}
+
+/// The most bytes first.
+pub(crate) fn sort(classes: &mut [ClassAmount]) {
+    classes.sort_by(|a, b| b.amount.bytes.cmp(&a.amount.bytes).then_with(|| a.class.cmp(&b.class)));
+}
