@@ -20,10 +20,18 @@ pub(crate) enum Extra {
     Monitors,
     /// Roots of which the dump does not say why, and those of threads that it does not have.
     OtherRoots,
+    /// Fields of classes, which dumps leave out.
+    Reflection,
     /// Locals of a frame of a thread, by its number in [`Cast::threads`].
-    Frame { thread: u32, frame: u32 },
+    Frame {
+        thread: u32,
+        frame: u32,
+    },
     /// A static field, by the number of its class and its place among the statics.
-    Static { class: u32, nth: u32 },
+    Static {
+        class: u32,
+        nth: u32,
+    },
 }
 
 /// A thread that the dump gives as a root.
@@ -49,6 +57,8 @@ pub(crate) struct Cast {
     pub(crate) thread_of_node: HashMap<u32, u32>,
     /// The nodes of classes by their number; [`NONE`] for those without.
     pub(crate) class_nodes: Vec<u32>,
+    /// The nodes of classes that may be unloaded, by their loader: a loader holds them.
+    pub(crate) loaded: HashMap<u64, Vec<u32>>,
     /// What each extra refers to.
     held: Vec<Vec<u32>>,
     serials: HashMap<u32, u64>,
@@ -69,17 +79,24 @@ impl Cast {
         let sticky: Vec<u64> = sticky.collect();
         classes.mark_permanent(&sticky, |loader| found.builtin_loaders.contains(&loader));
         let node_of_class = |id: u64| if id == 0 { NONE } else { found.ids.index(id).unwrap_or(NONE) };
-        let class_nodes = classes.iter().map(|(_, class)| node_of_class(class.id)).collect();
+        let class_nodes: Vec<u32> = classes.iter().map(|(_, class)| node_of_class(class.id)).collect();
+        let mut loaded: HashMap<u64, Vec<u32>> = HashMap::new();
+        for ((_, class), node) in classes.iter().zip(&class_nodes) {
+            if !class.is_permanent && *node != NONE {
+                loaded.entry(class.loader).or_default().push(*node);
+            }
+        }
         let mut cast = Self {
             objects: found.ids.count() as u32,
-            extras: vec![Extra::Everything, Extra::JniGlobals, Extra::Monitors, Extra::OtherRoots],
-            held: vec![Vec::new(); 4],
+            extras: vec![Extra::Everything, Extra::JniGlobals, Extra::Monitors, Extra::OtherRoots, Extra::Reflection],
+            held: vec![Vec::new(); 5],
             ids: found.ids,
             names: found.names,
             classes,
             threads: Vec::new(),
             thread_of_node: HashMap::new(),
             class_nodes,
+            loaded,
             serials: found.serials,
             frames: found.frames,
             traces: found.traces,
@@ -148,7 +165,10 @@ impl Cast {
     fn add_statics(&mut self) {
         for (class, one) in self.classes.iter() {
             for (nth, field) in (0..).zip(&one.statics) {
-                if field.kind == Type::Reference && field.value != 0 && let Some(node) = self.ids.index(field.value) {
+                if field.kind == Type::Reference
+                    && field.value != 0
+                    && let Some(node) = self.ids.index(field.value)
+                {
                     self.extras.push(Extra::Static { class, nth });
                     self.held.push(vec![node]);
                 }
@@ -158,7 +178,9 @@ impl Cast {
 
     /// Adds what is no reference from object to object, when all these are there. Gives the seeds of shortest ways: a
     /// static explains more than a thread, and a thread more than a root of the JVM.
-    pub(crate) fn link(&mut self, references: &mut References) -> Vec<Vec<u32>> {
+    /// `reflection` is what only classes refer to, in fields that the dump does not have.
+    pub(crate) fn link(&mut self, references: &mut References, reflection: Vec<u32>) -> Vec<Vec<u32>> {
+        self.held[4] = reflection;
         let mut seeds = vec![Vec::new(); 4];
         let mut free_frames: Vec<u32> = Vec::new();
         for thread in &self.threads {
@@ -202,7 +224,7 @@ impl Cast {
                 seeds[0].push(node);
             }
         }
-        seeds[3].extend([self.objects + 1, self.objects + 2, self.objects + 3]);
+        seeds[3].extend((1..5).map(|offset| self.objects + offset));
         seeds[1].extend(free_frames);
         references.begin(self.everything());
         seeds.iter().flatten().for_each(|target| references.push(*target));

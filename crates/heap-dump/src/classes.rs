@@ -21,7 +21,14 @@ pub(crate) enum Meaning {
     Thread,
 }
 
-/// Classes that lie between a thread and what it holds.
+/// Classes whose instances belong to one `java.lang.Class` each: its members, annotations and generic signature.
+const OF_REFLECTION: [&str; 3] = [
+    "java.lang.Class$ReflectionData",
+    "java.lang.Class$AnnotationData",
+    "sun.reflect.generics.repository.ClassRepository",
+];
+
+/// Classes that lie between a thread and what it holds, and others that a dump does not explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Part {
     #[default]
@@ -29,6 +36,8 @@ pub(crate) enum Part {
     ThreadLocalMap,
     ThreadLocalTable,
     ThreadLocalEntry,
+    /// What only a field of a `java.lang.Class` refers to. Dumps leave these fields out.
+    Reflection,
 }
 
 /// One class.
@@ -70,6 +79,8 @@ pub(crate) struct Classes {
     pub(crate) string: Option<u32>,
     thread: Option<u32>,
     reference: Option<u32>,
+    /// Where `referent` is among the bytes of the fields of `java.lang.ref.Reference`.
+    referent: Option<u32>,
 }
 
 /// Names of the dump by their identifiers.
@@ -135,7 +146,9 @@ impl Classes {
         if *self.by_id.entry(dump.id).or_insert(index) != index {
             return;
         }
-        let name = loaded.get(&dump.id).map_or_else(|| format!("(class {:#x} without a name)", dump.id), |name| java_name(&names.get(*name)));
+        let name = loaded
+            .get(&dump.id)
+            .map_or_else(|| format!("(class {:#x} without a name)", dump.id), |name| java_name(&names.get(*name)));
         match name.as_str() {
             "java.lang.Class" => self.class = Some(index),
             "java.lang.String" => self.string = Some(index),
@@ -146,6 +159,9 @@ impl Classes {
         let mut references = Vec::new();
         let mut own_bytes = 0;
         for field in &dump.fields {
+            if self.reference == Some(index) && names.is(field.name, "referent") {
+                self.referent = Some(own_bytes);
+            }
             if field.kind == Type::Reference {
                 references.push(own_bytes);
             }
@@ -156,6 +172,7 @@ impl Classes {
             "java.lang.ThreadLocal$ThreadLocalMap" => Part::ThreadLocalMap,
             "java.lang.ThreadLocal$ThreadLocalMap$Entry[]" => Part::ThreadLocalTable,
             "java.lang.ThreadLocal$ThreadLocalMap$Entry" => Part::ThreadLocalEntry,
+            name if OF_REFLECTION.contains(&name) => Part::Reflection,
             _ => Part::None,
         };
         let class = Class { id, name, parent_id: parent, loader, kept, statics, fields, ..Class::default() };
@@ -262,12 +279,11 @@ impl Classes {
         let (mut at, mut base) = (Some(class), 0usize);
         while let Some(index) = at {
             let class = &self.all[index as usize];
-            let leave_out = is_weak && Some(index) == self.reference;
-            for (nth, offset) in class.references.iter().enumerate() {
+            let leave_out = if is_weak && Some(index) == self.reference { self.referent } else { None };
+            for offset in &class.references {
                 let begin = base + *offset as usize;
                 let Some(value) = values.get(begin..begin + id_bytes) else { return };
-                // `referent` is the first field of `java.lang.ref.Reference`, in all releases.
-                if !(leave_out && nth == 0) {
+                if leave_out != Some(*offset) {
                     each(number(value));
                 }
             }
@@ -381,8 +397,14 @@ mod tests {
 
     #[test]
     fn a_circle_of_superclasses_is_cut() {
-        let dump = |id, parent| ClassDump { id, parent, fields: vec![Field { name: 0, kind: Type::Reference, value: 0 }], ..ClassDump::default() };
-        let mut classes = Classes::new(vec![dump(1, 2), dump(2, 3), dump(3, 1), dump(4, 4)], &HashMap::new(), &Names::default(), 8);
+        let dump = |id, parent| ClassDump {
+            id,
+            parent,
+            fields: vec![Field { name: 0, kind: Type::Reference, value: 0 }],
+            ..ClassDump::default()
+        };
+        let mut classes =
+            Classes::new(vec![dump(1, 2), dump(2, 3), dump(3, 1), dump(4, 4)], &HashMap::new(), &Names::default(), 8);
         classes.resolve(Layout::default(), &Names::default());
         let mut seen = Vec::new();
         classes.references(classes.find(1), &[7; 64], |value| seen.push(value));

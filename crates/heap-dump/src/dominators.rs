@@ -153,7 +153,10 @@ mod tests {
         for (number, node) in order.iter().enumerate().skip(1) {
             let dominator = order[found[number] as usize];
             assert!(found[number] < number as u32);
-            assert!(dominator != *node && lost[dominator][*node], "{dominator} does not dominate {node}: {successors:?}");
+            assert!(
+                dominator != *node && lost[dominator][*node],
+                "{dominator} does not dominate {node}: {successors:?}"
+            );
             // Each other dominator of the node dominates the nearest one.
             for other in order.iter().filter(|other| *other != node && **other != dominator && lost[**other][*node]) {
                 assert!(lost[*other][dominator], "{other} is nearer to {node} than {dominator}: {successors:?}");

@@ -62,6 +62,34 @@ impl References {
         Targets { targets: &self.targets, at: self.starts[node as usize] }
     }
 
+    /// Walks from `root`, depth first.
+    pub(crate) fn walk(&self, root: u32) -> Walk {
+        let mut numbers = vec![NONE; self.nodes()];
+        let (mut nodes, mut parents) = (vec![root], vec![0u32]);
+        numbers[root as usize] = 0;
+        // A node and where to go on in its references.
+        let mut stack = vec![(root, self.starts[root as usize])];
+        while let Some((node, at)) = stack.pop() {
+            let mut targets = Targets { targets: &self.targets, at };
+            let number = numbers[node as usize];
+            while let Some(target) = targets.next() {
+                if numbers[target as usize] == NONE {
+                    numbers[target as usize] = nodes.len() as u32;
+                    nodes.push(target);
+                    parents.push(number);
+                    if targets.at != NONE {
+                        stack.push((node, targets.at));
+                    }
+                    if self.starts[target as usize] != NONE {
+                        stack.push((target, self.starts[target as usize]));
+                    }
+                    break;
+                }
+            }
+        }
+        Walk { nodes, numbers, parents }
+    }
+
     /// For each node the one before it on a shortest way from a seed; [`NONE`] where there is no way.
     /// A seed has itself. Seeds of the first list are at distance 0, those of the second at distance 1, and so on.
     pub(crate) fn shortest_ways(&self, seeds: &[Vec<u32>]) -> Vec<u32> {
@@ -91,38 +119,9 @@ impl References {
         }
     }
 
-    /// Walks from `root`, depth first, and turns the references round. Also gives the node of each number.
-    pub(crate) fn walk(self, root: u32) -> (Walked, Vec<u32>) {
-        let mut numbers = vec![NONE; self.nodes()];
-        let (mut nodes, mut parents) = (vec![root], vec![0u32]);
-        numbers[root as usize] = 0;
-        // A node and where to go on in its references.
-        let mut stack = vec![(root, self.starts[root as usize])];
-        while let Some((node, at)) = stack.pop() {
-            let mut targets = Targets { targets: &self.targets, at };
-            let number = numbers[node as usize];
-            while let Some(target) = targets.next() {
-                if numbers[target as usize] == NONE {
-                    numbers[target as usize] = nodes.len() as u32;
-                    nodes.push(target);
-                    parents.push(number);
-                    if targets.at != NONE {
-                        stack.push((node, targets.at));
-                    }
-                    if self.starts[target as usize] != NONE {
-                        stack.push((target, self.starts[target as usize]));
-                    }
-                    break;
-                }
-            }
-        }
-        drop(stack);
-        let (starts, sources) = self.turned_round(&numbers, nodes.len());
-        (Walked { parents, starts, sources }, nodes)
-    }
-
-    /// Who refers to each number.
-    fn turned_round(self, numbers: &[u32], count: usize) -> (Vec<u32>, Vec<u32>) {
+    /// Who refers to each number of a walk.
+    pub(crate) fn turned_round(self, numbers: &[u32], parents: Vec<u32>) -> Walked {
+        let count = parents.len();
         let mut starts = vec![0u32; count + 1];
         let of_numbers = || (0..self.nodes() as u32).filter(|node| numbers[*node as usize] != NONE);
         for node in of_numbers() {
@@ -143,8 +142,17 @@ impl References {
                 sources[*end as usize] = numbers[node as usize];
             }
         }
-        (starts, sources)
+        Walked { parents, starts, sources }
     }
+}
+
+/// A depth-first walk.
+pub(crate) struct Walk {
+    /// The node of each number, and the number of each node, [`NONE`] for what cannot be reached.
+    pub(crate) nodes: Vec<u32>,
+    pub(crate) numbers: Vec<u32>,
+    /// The number from which the walk came to each number.
+    pub(crate) parents: Vec<u32>,
 }
 
 /// The references of one node from a position on; `at` is [`NONE`] after the last one.

@@ -13,10 +13,12 @@ use std::collections::{HashMap, HashSet};
 /// small losses ends.
 const NEARLY_ALL_OF_PARENT: u128 = 90;
 const NEARLY_ALL_OF_HEAD: u128 = 75;
-/// A child with this much of its parent, in percent, is told apart from it.
+/// A child with this much of what larger children leave of its parent, in percent, is told apart from it.
 const APART: u64 = 25;
 /// What has less than this much of all, in percent, is not looked into.
 const LARGE: u64 = 1;
+/// What has less than this much of all, per mille, is told together with others of the same packages.
+const SMALL_PER_MILLE: u64 = 5;
 /// Steps towards the roots for all objects that several hold; beyond, these have an unknown origin.
 const STEPS_MAX: u64 = 40_000_000;
 /// Steps for one of them.
@@ -53,6 +55,7 @@ enum Key {
     Root { kind: u32, class: u32 },
     Jointly { origin: u32, class: u32, by: u32 },
     Apart { of: u32, class: u32 },
+    Small { of: u32 },
 }
 
 /// What a part is called; texts are numbers of [`Words`].
@@ -64,6 +67,7 @@ pub(crate) enum Title {
     Thread(u32),
     ClassLoader(u32),
     Classes(u32),
+    Small(u32),
     JniGlobal(u32),
     OtherRoot(u32),
     Jointly(u32),
@@ -75,6 +79,7 @@ struct Group {
     members: u64,
     largest: u32,
     threads: HashSet<u32>,
+    loaders: HashSet<u32>,
     amount: Amount,
 }
 
@@ -113,11 +118,14 @@ impl Words {
     }
 }
 
-/// `web-17` is one of `web-*`.
+/// `web-17` is one of `web-*`, `http-10.0.0.1-exec-3` one of `http-*-exec-*`.
 pub(crate) fn pattern(name: &str) -> String {
     let mut pattern = String::with_capacity(name.len());
-    for c in name.chars() {
-        if !c.is_ascii_digit() {
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        // The dots of an address are part of its number.
+        let is_within = c == '.' && pattern.ends_with('*') && rest.peek().is_some_and(char::is_ascii_digit);
+        if !c.is_ascii_digit() && !is_within {
             pattern.push(c);
         } else if !pattern.ends_with('*') {
             pattern.push('*');
@@ -131,6 +139,31 @@ fn plain_class(name: &str) -> &str {
     let end = name.find("$$Lambda").map(|at| at + "$$Lambda".len());
     let end = end.or_else(|| name.find("+0x")).or_else(|| name.find(".0x"));
     &name[..end.unwrap_or(name.len())]
+}
+
+/// Where shortest ways begin that begin at no field and no thread.
+const OF_JVM: [&str; 7] =
+    ["JNI globals", "monitors", "reflection", "other roots", "class loaders", "(far from any root)", "(no root)"];
+const THE_JVM: &str = "the JVM and class loaders";
+
+/// The first two packages of the class in a name: `org.hibernate.*` for `org.hibernate.internal.Registry.INSTANCE`.
+fn packages(name: &str) -> String {
+    const OF_JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
+    if OF_JDK.iter().any(|begin| name.starts_with(begin)) {
+        return "the JDK".to_owned();
+    }
+    if OF_JVM.contains(&name) {
+        return THE_JVM.to_owned();
+    }
+    if name.starts_with("thread ") {
+        return "threads".to_owned();
+    }
+    let is_package = |part: &&str| part.starts_with(|c: char| c.is_ascii_lowercase() && !part.contains(' '));
+    let packages: Vec<&str> = name.split('.').take_while(is_package).take(2).collect();
+    match packages.len() {
+        0 => "classes without a package".to_owned(),
+        _ => packages.join(".") + ".*",
+    }
 }
 
 /// The work of finding holders.
@@ -157,15 +190,16 @@ pub(crate) fn holders(tree: &Tree<'_>, count_max: usize) -> (Vec<Draft>, Words) 
     let mut search = Search::new(tree);
     let heads = search.large_heads();
     let apart = search.told_apart(heads);
-    let owners = search.owners(&apart);
+    let mut owners = search.owners(&apart);
+    search.gather_small(&mut owners);
     let chosen = search.chosen(count_max);
     let parts = search.consists_of(&owners, &chosen);
     let drafts = chosen.iter().zip(parts).map(|(group, consists_of)| {
-        let Group { title, members, largest, threads, amount } = &search.groups[*group as usize];
+        let Group { title, members, largest, threads, loaders, amount } = &search.groups[*group as usize];
         let end = if *largest == NONE { NONE } else { tree.nodes[search.followed(*largest) as usize] };
-        let is_of_threads = !threads.is_empty();
         let thread = threads.iter().next().copied().filter(|_| threads.len() == 1);
-        let members = if is_of_threads { threads.len() as u64 } else { *members };
+        let wholes = threads.len().max(loaders.len()) as u64;
+        let members = if wholes > 0 { wholes } else { *members };
         Draft { title: *title, members, thread, end, retained: *amount, consists_of }
     });
     let drafts = drafts.collect();
@@ -297,10 +331,17 @@ impl<'a> Search<'a> {
         let mut apart = HashMap::new();
         while let Some(head) = heads.pop() {
             let end = self.followed(head);
-            let least = (self.retained[end as usize] / 100 * APART).max(self.large);
             let heaviest = Some(self.heaviest[end as usize]).filter(|child| *child != NONE);
             let children = heaviest.into_iter().chain(self.others.get(&end).into_iter().flatten().copied());
-            let large: Vec<u32> = children.filter(|child| self.retained[*child as usize] >= least).collect();
+            let mut large: Vec<u32> = children.filter(|child| self.retained[*child as usize] >= self.large).collect();
+            large.sort_by_key(|child| std::cmp::Reverse(self.retained[*child as usize]));
+            let mut left = self.retained[end as usize];
+            let weighty = large.iter().take_while(|child| {
+                let (own, before) = (self.retained[**child as usize], left);
+                left -= own;
+                own >= before / 100 * APART
+            });
+            let large: Vec<u32> = weighty.copied().collect();
             let class = |number: u32| self.tree.classes[self.followed(number) as usize];
             let are_alike = large.len() > 1 && large.iter().all(|child| class(*child) == class(large[0]));
             // A list goes on in its own kind: it is not taken apart.
@@ -319,13 +360,17 @@ impl<'a> Search<'a> {
         let next = self.groups.len() as u32;
         let group = *self.by_key.entry(key).or_insert(next);
         if group == next {
-            let (threads, amount) = (HashSet::new(), Amount::default());
-            self.groups.push(Group { title, members: 0, largest: NONE, threads, amount });
+            let (threads, loaders) = (HashSet::new(), HashSet::new());
+            self.groups.push(Group { title, members: 0, largest: NONE, threads, loaders, amount: Amount::default() });
         }
         let is_of_thread = matches!(key, Key::Frame { .. } | Key::ThreadLocal { .. } | Key::ThreadPart { .. });
         let thread = if is_of_thread { self.thread_of(number) } else { None };
+        let is_loader = self.meaning(number).0 == Meaning::ClassLoader;
         let own = &mut self.groups[group as usize];
         own.threads.extend(thread);
+        if matches!(key, Key::Loader { .. }) {
+            own.loaders.insert(if is_loader { number } else { self.tree.dominators[number as usize] });
+        }
         own.members += 1;
         if own.largest == NONE || self.retained[own.largest as usize] < self.retained[number as usize] {
             own.largest = number;
@@ -390,7 +435,7 @@ impl<'a> Search<'a> {
             let class = self.words.number(name);
             return self.group(Key::Loader { class }, Title::ClassLoader(class), number);
         }
-        let loader = self.words.number("all loaders");
+        let loader = self.words.number("classes of all loaders");
         let group = self.group(Key::Classes { loader }, Title::Classes(loader), number);
         // A class alone says nothing of all classes.
         self.groups[group as usize].largest = NONE;
@@ -441,6 +486,10 @@ impl<'a> Search<'a> {
         let class = self.words.number(self.class_name(number));
         match self.tree.cast.extra(above) {
             Some(Extra::JniGlobals) => (Key::Root { kind: 1, class }, Title::JniGlobal(class)),
+            Some(Extra::Reflection) => {
+                let loader = self.words.number("reflection of classes of all loaders");
+                (Key::Classes { loader }, Title::Classes(loader))
+            }
             Some(Extra::Monitors | Extra::OtherRoots) => (Key::Root { kind: 2, class }, Title::OtherRoot(class)),
             _ => {
                 let origin = self.origin(node);
@@ -479,12 +528,12 @@ impl<'a> Search<'a> {
         let (mut at, mut below, mut steps) = (node, NONE, 0);
         while self.tree.before[at as usize] != at && at != NONE {
             if steps >= STEPS_MAX_EACH || self.steps >= STEPS_MAX {
-                return self.words.number("(far from any root)");
+                return self.words.number(OF_JVM[5]);
             }
             (below, at) = (at, self.tree.before[at as usize]);
             (steps, self.steps) = (steps + 1, self.steps + 1);
             if at == NONE {
-                return self.words.number("(no root)");
+                return self.words.number(OF_JVM[6]);
             }
         }
         let origin = if let Some(origin) = self.origins.get(&(at, below)) {
@@ -513,12 +562,66 @@ impl<'a> Search<'a> {
             return self.words.number(&name);
         }
         let name = match self.tree.cast.extra(root) {
-            Some(Extra::JniGlobals) => "JNI globals",
-            Some(Extra::Monitors) => "monitors",
-            Some(_) => "other roots",
-            None => "class loaders",
+            Some(Extra::JniGlobals) => OF_JVM[0],
+            Some(Extra::Monitors) => OF_JVM[1],
+            Some(Extra::Reflection) => OF_JVM[2],
+            Some(_) => OF_JVM[3],
+            None => OF_JVM[4],
         };
         self.words.number(name)
+    }
+
+    /// Makes groups that are small each one by the packages of their classes, and by the threads.
+    fn gather_small(&mut self, owners: &mut [u32]) {
+        let all: u64 = self.groups.iter().map(|group| group.amount.bytes).sum();
+        let count = self.groups.len();
+        let mut places: Vec<u32> = (0..count as u32).collect();
+        for place in 0..count {
+            let (title, amount) = (self.groups[place].title, self.groups[place].amount);
+            if amount.bytes >= all * SMALL_PER_MILLE / 1000 {
+                continue;
+            }
+            let (key, title) = match title {
+                Title::Static(name) | Title::Jointly(name) => {
+                    let of = packages(self.words.get(name));
+                    let of = self.words.number(&of);
+                    (Key::Small { of }, Title::Small(of))
+                }
+                Title::Frame { threads, .. } | Title::ThreadLocal { threads, .. } => {
+                    (Key::ThreadPart { threads }, Title::Thread(threads))
+                }
+                Title::JniGlobal(_) | Title::OtherRoot(_) => {
+                    let of = self.words.number(THE_JVM);
+                    (Key::Small { of }, Title::Small(of))
+                }
+                _ => continue,
+            };
+            let next = self.groups.len() as u32;
+            let target = *self.by_key.entry(key).or_insert(next);
+            if target == next {
+                let (threads, loaders) = (HashSet::new(), HashSet::new());
+                let group = Group { title, members: 0, largest: NONE, threads, loaders, amount: Amount::default() };
+                self.groups.push(group);
+            }
+            if target as usize == place {
+                continue;
+            }
+            let is_of_threads = matches!(title, Title::Thread(_));
+            let threads = std::mem::take(&mut self.groups[place].threads);
+            let members = std::mem::take(&mut self.groups[place].members);
+            self.groups[place].amount = Amount::default();
+            let into = &mut self.groups[target as usize];
+            into.members += members;
+            into.amount.bytes += amount.bytes;
+            into.amount.objects += amount.objects;
+            if is_of_threads {
+                into.threads.extend(threads);
+            }
+            places[place] = target;
+        }
+        for owner in owners.iter_mut().filter(|owner| **owner != NONE) {
+            *owner = places[*owner as usize];
+        }
     }
 
     /// The groups with the most bytes.
@@ -569,4 +672,29 @@ impl<'a> Search<'a> {
 /// The most bytes first.
 pub(crate) fn sort(classes: &mut [ClassAmount]) {
     classes.sort_by(|a, b| b.amount.bytes.cmp(&a.amount.bytes).then_with(|| a.class.cmp(&b.class)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_differ_in_numbers_are_one() {
+        let patterns = ["web-17", "http-nio-10.0.0.1-8080-exec-3", "main", "v1.2.x9", "7"].map(pattern);
+        assert_eq!(patterns, ["web-*", "http-nio-*-*-exec-*", "main", "v*.x*", "*"]);
+    }
+
+    #[test]
+    fn small_holders_go_by_their_packages() {
+        let names = ["org.hibernate.internal.A.B", "java.lang.A.B", "A.b", "thread web-* in a.b.C.d:1", "reflection"];
+        let packages = names.map(packages);
+        let expected = ["org.hibernate.*", "the JDK", "classes without a package", "threads", THE_JVM];
+        assert_eq!(packages, expected);
+    }
+
+    #[test]
+    fn classes_of_lambdas_are_one() {
+        let names = ["A$$Lambda$14+0x000000080", "A$$Lambda.0x7f", "A$$Lambda/0x1", "A$B", "B+0x0001"].map(plain_class);
+        assert_eq!(names, ["A$$Lambda", "A$$Lambda", "A$$Lambda", "A$B", "B"]);
+    }
 }

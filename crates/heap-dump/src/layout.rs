@@ -107,7 +107,9 @@ impl Layout {
             }
             if count > 0 {
                 let start = fields.end.next_multiple_of(size);
-                if start > fields.end && let Some(free) = fields.gaps.iter_mut().find(|(begin, end)| begin >= end) {
+                if start > fields.end
+                    && let Some(free) = fields.gaps.iter_mut().find(|(begin, end)| begin >= end)
+                {
                     *free = (fields.end, start);
                 }
                 fields.end = start + count * size;
@@ -156,7 +158,8 @@ mod tests {
 
     #[track_caller]
     fn check(layout: Layout, classes: &[&[Type]], bytes: u64) {
-        let fields = classes.iter().fold(layout.no_fields(), |fields, own| layout.with_fields(fields, own.iter().copied()));
+        let fields =
+            classes.iter().fold(layout.no_fields(), |fields, own| layout.with_fields(fields, own.iter().copied()));
         assert_eq!(layout.instance(fields), bytes);
     }
 

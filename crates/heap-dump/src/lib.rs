@@ -27,6 +27,7 @@ mod summary;
 use budget::Budget;
 use cast::Cast;
 use dominators::NONE;
+use graph::Walk;
 use inventory::Inventory;
 pub use layout::{Header, Layout, References};
 use loadline_base::error::{Error, Result, plain};
@@ -66,7 +67,9 @@ pub fn read(file: &File, settings: &Settings) -> Result<Summary> {
     let length = file.metadata().map_err(|cause| cannot_read(&cause))?.len();
     if !settings.layout.is_known() {
         let alignment = settings.layout.alignment_bytes;
-        return Err(Error::request(format!("objects aligned to {alignment} bytes; it is a power of two from 4 to 256")));
+        return Err(Error::request(format!(
+            "objects aligned to {alignment} bytes; it is a power of two from 4 to 256"
+        )));
     }
     let head = records::head(file, length)?;
     let dump = Dump { file, length, head, settings };
@@ -74,7 +77,9 @@ pub fn read(file: &File, settings: &Settings) -> Result<Summary> {
     let incomplete = match ended {
         Ended::Whole => None,
         Ended::Cut { at, of } => Some(format!("cut after {} of {} bytes", grouped(at), grouped(of))),
-        Ended::Damaged { at, why } => Some(format!("damaged after {} of {} bytes: {why}", grouped(at), grouped(length))),
+        Ended::Damaged { at, why } => {
+            Some(format!("damaged after {} of {} bytes: {why}", grouped(at), grouped(length)))
+        }
     };
     if found.ids.count() == 0 {
         let why = incomplete.map_or_else(String::new, |why| format!(": it is {why}"));
@@ -131,12 +136,14 @@ impl Dump<'_> {
         let budget = Budget(settings.memory_bytes_max);
         let (objects, roots) = (found.ids.count(), found.roots.len() as u64);
         let statics: u64 = found.classes.iter().map(|class| class.statics.len() as u64).sum();
-        let nodes = objects + roots + statics + 4;
+        let nodes = objects + roots + statics + 5;
         if nodes > graph::NODES_MAX {
             let (objects, most) = (grouped(objects), grouped(graph::NODES_MAX));
             return Err(Error::machine(format!("the heap dump has {objects} objects; at most {most} can be numbered")));
         }
-        budget.hold(Budget::peak(found.bytes(), nodes, 0)).map_err(|error| error.at(format!("it has {} objects", grouped(objects))))?;
+        budget
+            .hold(Budget::peak(found.bytes(), nodes, 0))
+            .map_err(|error| error.at(format!("it has {} objects", grouped(objects))))?;
         let mut cast = Cast::new(found, settings.layout, self.head.id_bytes);
         let found = self.dominators(&mut cast, budget)?;
         let live = found.nodes.len();
@@ -166,6 +173,7 @@ impl Dump<'_> {
             live: sum(&live),
             unreachable: sum(&unreachable),
             classes: by_class(&live),
+            unreachable_classes: by_class(&unreachable),
             holders,
             threads: cast.threads.len() as u64,
             incomplete,
@@ -179,14 +187,20 @@ impl Dump<'_> {
         let most = budget.references_max(cast.bytes, nodes).min(graph::REFERENCES_MAX - nodes.min(graph::NODES_MAX));
         let mut links = Links::new(cast, most, self.head.id_bytes);
         self.scan(&mut links)?;
-        let Links { mut references, thread_names, keys, .. } = links;
-        let seeds = cast.link(&mut references);
+        let Links { mut references, thread_names, keys, reflection, .. } = links;
+        let mut seeds = cast.link(&mut references, reflection);
         let memory_bytes = Budget::peak(cast.bytes, nodes, references.count());
+        let walk = references.walk(cast.everything());
+        let Walk { nodes, numbers, parents } = walk;
+        // A static explains more than the way to its class over loaders and threads.
+        seeds[0] = cast
+            .class_nodes
+            .iter()
+            .filter(|node| **node != NONE && numbers[**node as usize] != NONE)
+            .copied()
+            .collect();
         let before = references.shortest_ways(&seeds);
-        let (walked, nodes) = references.walk(cast.everything());
-        let dominators = dominators::dominators(walked);
-        let mut numbers = vec![NONE; cast.nodes()];
-        (0..).zip(&nodes).for_each(|(number, node)| numbers[*node as usize] = number);
+        let dominators = dominators::dominators(references.turned_round(&numbers, parents));
         let keys = keys.into_iter().collect();
         Ok(Found { nodes, numbers, dominators, before, thread_names, keys, memory_bytes })
     }

@@ -47,6 +47,8 @@ pub(crate) struct Links<'a> {
     pub(crate) thread_names: HashMap<u32, Vec<u32>>,
     /// Entries of thread-locals with their keys.
     pub(crate) keys: Vec<(u32, u32)>,
+    /// Objects that only fields of classes refer to.
+    pub(crate) reflection: Vec<u32>,
     /// The array whose elements follow, and its class.
     array: (u32, u32),
     id_bytes: usize,
@@ -61,6 +63,7 @@ impl<'a> Links<'a> {
             references_max,
             thread_names: HashMap::new(),
             keys: Vec::new(),
+            reflection: Vec::new(),
             array: (NONE, UNKNOWN),
             id_bytes: id_bytes as usize,
         }
@@ -78,7 +81,9 @@ impl<'a> Links<'a> {
         self.references.end(node);
         if self.references.count() > self.references_max {
             let count = self.references.count();
-            return Err(Error::machine(format!("the heap dump has more than {count} references; memory is allowed for no more")));
+            return Err(Error::machine(format!(
+                "the heap dump has more than {count} references; memory is allowed for no more"
+            )));
         }
         Ok(())
     }
@@ -105,13 +110,22 @@ impl Visitor for Links<'_> {
         let class = self.lately.find(class);
         let (cast, references) = (self.cast, &mut self.references);
         cast.classes.references(class, values, |target| {
-            if target != 0 && let Some(target) = cast.ids.index(target) {
+            if target != 0
+                && let Some(target) = cast.ids.index(target)
+            {
                 references.push(target);
             }
         });
         let one = cast.classes.get(class);
         if one.meaning == Meaning::Thread {
             self.thread(node, class, values);
+        }
+        if one.meaning == Meaning::ClassLoader {
+            let loaded = cast.loaded.get(&id).into_iter().flatten();
+            loaded.for_each(|class| self.references.push(*class));
+        }
+        if one.part == Part::Reflection {
+            self.reflection.push(node);
         }
         if one.part == Part::ThreadLocalEntry && self.keys.len() < KEYS_MAX {
             let key = cast.classes.referent(class, values, &cast.names);
@@ -222,7 +236,9 @@ impl Visitor for Weights<'_> {
         // A mirror of `int` and the like is the only class that is dumped as an instance.
         let bytes = if Some(class) == self.cast.classes.class { one.object_bytes } else { one.instance_bytes };
         self.weigh(node, class, bytes);
-        if Some(class) == self.cast.classes.string && let Some(threads) = self.names.get(&node) {
+        if Some(class) == self.cast.classes.string
+            && let Some(threads) = self.names.get(&node)
+        {
             let found = self.cast.classes.characters(values, &self.cast.names);
             if let Some((array, coder)) = found.and_then(|(id, coder)| Some((self.cast.ids.index(id)?, coder))) {
                 self.characters.entry(array).or_insert((Vec::new(), coder)).0.extend(threads);

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 /// Steps that are named; in a long chain of objects those nearest to the root.
 const STEPS_MAX: usize = 40;
 /// Fields between a thread and the values of its thread-locals, which the kind of the holder says already.
-const OF_THREAD_LOCALS: [&str; 2] = ["java.lang.ThreadLocal$ThreadLocalMap", "java.lang.ThreadLocal$ThreadLocalMap$Entry"];
+const OF_THREAD_LOCALS: [&str; 2] =
+    ["java.lang.ThreadLocal$ThreadLocalMap", "java.lang.ThreadLocal$ThreadLocalMap$Entry"];
 
 /// The nodes from a root to `end`, the root first; at most [`STEPS_MAX`] of them.
 pub(crate) fn way(before: &[u32], end: u32) -> Vec<u32> {
@@ -59,7 +60,9 @@ fn steps(cast: &Cast, way: &[u32], labels: &HashMap<(u32, u32), (u32, u64)>) -> 
             _ => continue,
         };
         let is_of_thread_local = step.class == "java.lang.Thread" && step.field == "threadLocals";
-        let is_wrapper = steps.last().is_some_and(|last| last.class.starts_with("java.util.") && step.class.starts_with("java.util."));
+        let is_wrapper = steps
+            .last()
+            .is_some_and(|last| last.class.starts_with("java.util.") && step.class.starts_with("java.util."));
         if !is_wrapper && !is_of_thread_local && !OF_THREAD_LOCALS.contains(&step.class.as_str()) {
             steps.push(step);
         }
@@ -88,6 +91,7 @@ pub(crate) fn holder(
         Title::Thread(of) => (HolderKind::Thread, threads(of)),
         Title::ClassLoader(name) => (HolderKind::ClassLoader, text(name)),
         Title::Classes(name) => (HolderKind::Classes, text(name)),
+        Title::Small(name) => (HolderKind::Small, text(name)),
         Title::JniGlobal(name) => (HolderKind::JniGlobal, text(name)),
         Title::OtherRoot(name) => (HolderKind::OtherRoot, text(name)),
         Title::Jointly(name) => (HolderKind::Jointly, text(name)),

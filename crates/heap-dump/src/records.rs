@@ -148,9 +148,15 @@ pub(crate) trait Visitor {
 pub(crate) enum Ended {
     Whole,
     /// The file ends at `at`, and what it had begun needs `of` bytes at least.
-    Cut { at: u64, of: u64 },
+    Cut {
+        at: u64,
+        of: u64,
+    },
     /// What begins at `at` is no record.
-    Damaged { at: u64, why: String },
+    Damaged {
+        at: u64,
+        why: String,
+    },
 }
 
 /// What stops a pass.
@@ -199,7 +205,9 @@ pub(crate) fn head(file: &File, length: u64) -> Result<Head> {
     };
     match number(&head[VERSION..VERSION + 4]) {
         id_bytes @ (4 | 8) => Ok(Head { id_bytes: id_bytes as u32, has_end, at: BYTES as u64 }),
-        other => Err(Error::subject(format!("identifiers of {other} bytes in the head of the heap dump; 4 or 8 are known"))),
+        other => {
+            Err(Error::subject(format!("identifiers of {other} bytes in the head of the heap dump; 4 or 8 are known")))
+        }
     }
 }
 
@@ -253,9 +261,9 @@ impl Reader<'_> {
     #[inline]
     fn bytes(&mut self, count: usize) -> Step<&[u8]> {
         self.expect(count as u64)?;
-        self.source.take(count).map_err(|cause| {
-            Stop::Failed(Error::machine(format!("cannot read the heap dump: {}", plain(&cause))))
-        })
+        self.source
+            .take(count)
+            .map_err(|cause| Stop::Failed(Error::machine(format!("cannot read the heap dump: {}", plain(&cause)))))
     }
 
     fn skip(&mut self, count: u64) -> Step {
@@ -311,7 +319,12 @@ impl Reader<'_> {
                 }
                 0x2C => return Ok(()),
                 0x03 | 0x06 | 0x07 | 0x0A | 0x0B | 0x0D | 0x0E => {}
-                other => return Err(Stop::Ended(Ended::Damaged { at, why: format!("a record with the unknown tag {other:#04x}") })),
+                other => {
+                    return Err(Stop::Ended(Ended::Damaged {
+                        at,
+                        why: format!("a record with the unknown tag {other:#04x}"),
+                    }));
+                }
             }
             let left = self.limit.saturating_sub(self.source.position());
             self.skip(left)?;
@@ -413,7 +426,9 @@ impl Reader<'_> {
         let class = number(&head[id_bytes + 4..2 * id_bytes + 4]);
         let count = number(&head[2 * id_bytes + 4..]) as usize;
         if count > PIECE_MAX {
-            return Err(self.damaged(format!("an object with {count} bytes of fields; no class has more than {PIECE_MAX}")));
+            return Err(
+                self.damaged(format!("an object with {count} bytes of fields; no class has more than {PIECE_MAX}"))
+            );
         }
         let fields = self.bytes(count)?;
         Ok(visitor.instance(id, class, fields)?)

@@ -63,10 +63,11 @@ impl<'a> Source<'a> {
         while self.filled < count {
             let left = self.length.saturating_sub(self.begins + self.filled as u64);
             let room = (self.buffer.len() - self.filled).min(usize::try_from(left).unwrap_or(usize::MAX));
-            let read = match self.file.read_at(&mut self.buffer[self.filled..][..room], self.begins + self.filled as u64) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                read => read?,
-            };
+            let read =
+                match self.file.read_at(&mut self.buffer[self.filled..][..room], self.begins + self.filled as u64) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    read => read?,
+                };
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }

@@ -33,10 +33,12 @@ pub struct Summary {
     /// What the roots hold. Classes count as objects.
     pub live: Amount,
     /// What they do not hold: garbage of a dump with `-all`, and objects that only weak references refer to.
-    /// A dump of live objects has a few, too: a class refers to some that the format leaves out.
+    /// A dump of live objects has a few, too: names of classes, to which only fields refer that dumps leave out.
     pub unreachable: Amount,
     /// Live objects by class, the most bytes first.
     pub classes: Vec<ClassAmount>,
+    /// The objects of [`Summary::unreachable`] by class, the most bytes first.
+    pub unreachable_classes: Vec<ClassAmount>,
     /// What holds the most, the most bytes first. No object counts for two of them.
     pub holders: Vec<Holder>,
     /// Threads that the JVM had, virtual ones only where the dump gives them as roots.
@@ -51,7 +53,16 @@ pub struct Summary {
 impl Summary {
     /// The share of the live bytes that [`Summary::holders`] explain, from 0 to 1.
     pub fn covered(&self) -> f64 {
-        let held: u64 = self.holders.iter().map(|holder| holder.retained.bytes).sum();
+        self.share(|_| true)
+    }
+
+    /// The same without holders of the kind [`HolderKind::Small`], which name no field.
+    pub fn covered_by_name(&self) -> f64 {
+        self.share(|holder| holder.kind != HolderKind::Small)
+    }
+
+    fn share(&self, counts: impl Fn(&Holder) -> bool) -> f64 {
+        let held: u64 = self.holders.iter().filter(|holder| counts(holder)).map(|holder| holder.retained.bytes).sum();
         if self.live.bytes == 0 { 0.0 } else { held as f64 / self.live.bytes as f64 }
     }
 }
@@ -103,7 +114,8 @@ impl fmt::Display for Holder {
             HolderKind::ThreadLocal { key } => write!(f, "{many}thread{plural} {}, thread-local {key}", self.name)?,
             HolderKind::Thread => write!(f, "{many}thread{plural} {}", self.name)?,
             HolderKind::ClassLoader => write!(f, "{many}class loader{plural} {}", self.name)?,
-            HolderKind::Classes => write!(f, "classes of {}", self.name)?,
+            HolderKind::Classes => f.write_str(&self.name)?,
+            HolderKind::Small => write!(f, "{many}small holder{plural} of {}", self.name)?,
             HolderKind::JniGlobal => write!(f, "{many}JNI global{plural} {}", self.name)?,
             HolderKind::OtherRoot => write!(f, "{many}root{plural} {}", self.name)?,
             HolderKind::Jointly => write!(f, "{} and others", self.name)?,
@@ -131,8 +143,10 @@ pub enum HolderKind {
     Thread,
     /// A class loader by its own fields, without statics of its classes.
     ClassLoader,
-    /// Classes themselves, with the values of their statics that are no references.
+    /// Classes themselves, with the values of their statics that are no references; or what reflection keeps of them.
     Classes,
+    /// Many holders that are small each, of classes whose packages begin alike: `org.hibernate.*`.
+    Small,
     /// A global reference of native code or of the JVM.
     JniGlobal,
     /// A monitor that is held, or a root of which the dump does not say more.
