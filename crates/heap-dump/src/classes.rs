@@ -1,6 +1,6 @@
 //! The classes of a dump: names, superclasses, where references are in the fields of their instances.
 
-use crate::layout::{Fields, Layout};
+use crate::layout::{Fields, Layout, UNPADDED_THREAD};
 use crate::records::{ClassDump, Field, Type, number};
 use std::collections::HashMap;
 
@@ -204,7 +204,10 @@ impl Classes {
         for index in order {
             let parent = self.all[index as usize].parent;
             let above = parent.and_then(|parent| laid[parent as usize]).unwrap_or_else(|| layout.no_fields());
-            let fields = layout.with_fields(above, self.all[index as usize].fields.iter().map(|field| field.kind));
+            let class = &self.all[index as usize];
+            let fields = layout.with_fields(above, class.fields.iter().map(|field| field.kind));
+            let has_holder = class.fields.iter().any(|field| names.is(field.name, UNPADDED_THREAD));
+            let fields = layout.with_injected(fields, &class.name, has_holder);
             laid[index as usize] = Some(fields);
             let (next, meaning) = parent.map_or((None, Meaning::None), |parent| {
                 let class = &self.all[parent as usize];

@@ -576,7 +576,7 @@ impl<'a> Search<'a> {
         let all: u64 = self.groups.iter().map(|group| group.amount.bytes).sum();
         let count = self.groups.len();
         let mut places: Vec<u32> = (0..count as u32).collect();
-        for place in 0..count {
+        for (place, owner) in places.iter_mut().enumerate() {
             let (title, amount) = (self.groups[place].title, self.groups[place].amount);
             if amount.bytes >= all * SMALL_PER_MILLE / 1000 {
                 continue;
@@ -617,7 +617,7 @@ impl<'a> Search<'a> {
             if is_of_threads {
                 into.threads.extend(threads);
             }
-            places[place] = target;
+            *owner = target;
         }
         for owner in owners.iter_mut().filter(|owner| **owner != NONE) {
             *owner = places[*owner as usize];

@@ -59,6 +59,17 @@ impl Header {
 const INJECTED_NUMBERS: u64 = 2 * 8 + 2 * 4;
 const INJECTED_REFERENCES: u64 = 4;
 
+/// Classes into which HotSpot puts a pointer besides their Java fields (`javaClasses.hpp`, `…_INJECTED_FIELDS`).
+const WITH_POINTER: [&str; 4] =
+    ["java.lang.ClassLoader", "java.lang.Module", "java.lang.invoke.MemberName", "java.lang.invoke.ResolvedMethodName"];
+/// Before JDK 19, which has virtual threads, a thread has some fields on lines of the cache of their own:
+/// `-XX:ContendedPaddingWidth` before and after these. Since then a thread has its `holder`.
+const THREAD: &str = "java.lang.Thread";
+pub(crate) const UNPADDED_THREAD: &str = "holder";
+/// What HotSpot keeps of JVMTI in each thread since then: a pointer, a number, a truth value.
+const OF_THREAD: [Type; 3] = [Type::POINTER, Type::Primitive(10), Type::Primitive(4)];
+const THREAD_PADDING: u64 = 2 * 128;
+
 /// More gaps than a class ever has; further ones are lost, which makes a class too large at worst.
 const GAPS_MAX: usize = 8;
 
@@ -116,6 +127,18 @@ impl Layout {
             }
         }
         fields
+    }
+
+    /// What HotSpot adds to the fields of a class that it knows by name. `has_holder` tells of [`UNPADDED_THREAD`].
+    pub(crate) fn with_injected(self, fields: Fields, class: &str, has_holder: bool) -> Fields {
+        if WITH_POINTER.contains(&class) {
+            return self.with_fields(fields, std::iter::once(Type::POINTER));
+        }
+        if class == THREAD && has_holder {
+            return self.with_fields(fields, OF_THREAD.into_iter());
+        }
+        let padding = if class == THREAD { THREAD_PADDING } else { 0 };
+        Fields { end: fields.end + padding, ..fields }
     }
 
     /// An instance with these fields.

@@ -46,6 +46,9 @@ pub(crate) enum Type {
 }
 
 impl Type {
+    /// A `long`.
+    pub(crate) const POINTER: Self = Self::Primitive(11);
+
     fn of(tag: u8) -> Option<Self> {
         match tag {
             1 | 2 => Some(Self::Reference),

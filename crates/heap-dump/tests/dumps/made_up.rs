@@ -4,11 +4,11 @@ use crate::writer::{BYTE, INT, REFERENCE, Writer};
 
 /// How the dump is written.
 #[derive(Clone, Copy)]
-pub struct Shape {
-    pub version: &'static str,
-    pub id_bytes: usize,
+pub(crate) struct Shape {
+    pub(crate) version: &'static str,
+    pub(crate) id_bytes: usize,
     /// What the identifiers are multiples of.
-    pub granule: u64,
+    pub(crate) granule: u64,
 }
 
 impl Default for Shape {
@@ -40,7 +40,7 @@ const APP_LOADER: u64 = 19;
 const OTHERS: u64 = 20;
 
 /// The dump. Sizes are told where they are tested.
-pub fn made_up(shape: Shape) -> Vec<u8> {
+pub(crate) fn made_up(shape: Shape) -> Vec<u8> {
     let mut dump = Writer::new(shape.version, shape.id_bytes);
     let at = |id: u64| id * shape.granule;
     let orders = classes(&mut dump, &at);

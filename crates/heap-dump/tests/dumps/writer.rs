@@ -1,13 +1,13 @@
 //! Writes heap dumps as HotSpot does, of objects that are made up. Names of classes are written as in class files.
 
 /// The type of a field: a reference, or the tag of a primitive type.
-pub const REFERENCE: u8 = 2;
-pub const BYTE: u8 = 8;
-pub const INT: u8 = 10;
-pub const LONG: u8 = 11;
+pub(crate) const REFERENCE: u8 = 2;
+pub(crate) const BYTE: u8 = 8;
+pub(crate) const INT: u8 = 10;
+pub(crate) const LONG: u8 = 11;
 
 /// A dump that is being written.
-pub struct Writer {
+pub(crate) struct Writer {
     bytes: Vec<u8>,
     /// The heap since the last segment.
     heap: Vec<u8>,
@@ -18,7 +18,7 @@ pub struct Writer {
 
 impl Writer {
     /// Version `1.0.1` or `1.0.2`.
-    pub fn new(version: &str, id_bytes: usize) -> Self {
+    pub(crate) fn new(version: &str, id_bytes: usize) -> Self {
         let mut bytes = format!("JAVA PROFILE {version}\0").into_bytes();
         bytes.extend((id_bytes as u32).to_be_bytes());
         bytes.extend([0; 8]);
@@ -29,7 +29,7 @@ impl Writer {
         id.to_be_bytes()[8 - self.id_bytes..].to_vec()
     }
 
-    pub fn record(&mut self, tag: u8, body: &[u8]) {
+    pub(crate) fn record(&mut self, tag: u8, body: &[u8]) {
         self.bytes.push(tag);
         self.bytes.extend([0; 4]);
         self.bytes.extend((body.len() as u32).to_be_bytes());
@@ -37,7 +37,7 @@ impl Writer {
     }
 
     /// The identifier of a name, which is written if it is new.
-    pub fn name(&mut self, name: &str) -> u64 {
+    pub(crate) fn name(&mut self, name: &str) -> u64 {
         if let Some(at) = self.names.iter().position(|known| known == name) {
             return at as u64 + 1;
         }
@@ -49,7 +49,7 @@ impl Writer {
     }
 
     /// A class with its own fields, and statics that are references. Gives its serial number.
-    pub fn class(
+    pub(crate) fn class(
         &mut self,
         id: u64,
         name: &str,
@@ -87,33 +87,33 @@ impl Writer {
     }
 
     /// An object; `values` are references, of the class first and then of its superclasses.
-    pub fn object(&mut self, id: u64, class: u64, values: &[u64]) {
+    pub(crate) fn object(&mut self, id: u64, class: u64, values: &[u64]) {
         let values: Vec<u8> = values.iter().flat_map(|value| self.id(*value)).collect();
         self.instance(id, class, &values);
     }
 
     /// An object whose values are written already.
-    pub fn instance(&mut self, id: u64, class: u64, values: &[u8]) {
+    pub(crate) fn instance(&mut self, id: u64, class: u64, values: &[u8]) {
         let length = (values.len() as u32).to_be_bytes();
         let piece = [vec![0x21], self.id(id), vec![0; 4], self.id(class), length.to_vec(), values.to_vec()].concat();
         self.heap.extend(piece);
     }
 
     /// An array of references.
-    pub fn array(&mut self, id: u64, class: u64, elements: &[u64]) {
+    pub(crate) fn array(&mut self, id: u64, class: u64, elements: &[u64]) {
         let count = (elements.len() as u32).to_be_bytes();
         let elements: Vec<u8> = elements.iter().flat_map(|element| self.id(*element)).collect();
         self.heap.extend([vec![0x22], self.id(id), vec![0; 4], count.to_vec(), self.id(class), elements].concat());
     }
 
     /// An array of bytes.
-    pub fn byte_array(&mut self, id: u64, elements: &[u8]) {
+    pub(crate) fn byte_array(&mut self, id: u64, elements: &[u8]) {
         let count = (elements.len() as u32).to_be_bytes();
         self.heap.extend([vec![0x23], self.id(id), vec![0; 4], count.to_vec(), vec![BYTE], elements.to_vec()].concat());
     }
 
     /// A root by its tag; `numbers` are the thread and the frame, where the tag has them.
-    pub fn root(&mut self, tag: u8, object: u64, numbers: &[u32]) {
+    pub(crate) fn root(&mut self, tag: u8, object: u64, numbers: &[u32]) {
         let mut piece = [vec![tag], self.id(object)].concat();
         if tag == 0x01 {
             piece.extend(self.id(77));
@@ -123,7 +123,7 @@ impl Writer {
     }
 
     /// A stack trace of one frame.
-    pub fn trace(&mut self, serial: u32, frame: u64, method: &str, class_serial: u32, line: u32) {
+    pub(crate) fn trace(&mut self, serial: u32, frame: u64, method: &str, class_serial: u32, line: u32) {
         let method = self.name(method);
         let body = [self.id(frame), self.id(method), self.id(0), self.id(0)].concat();
         self.record(0x04, &[body, class_serial.to_be_bytes().to_vec(), line.to_be_bytes().to_vec()].concat());
@@ -132,22 +132,22 @@ impl Writer {
     }
 
     /// Ends a segment of the heap.
-    pub fn segment(&mut self) {
+    pub(crate) fn segment(&mut self) {
         let heap = std::mem::take(&mut self.heap);
         self.record(0x1C, &heap);
     }
 
-    pub fn id_bytes(&self) -> usize {
+    pub(crate) fn id_bytes(&self) -> usize {
         self.id_bytes
     }
 
     /// Anything, in the middle of the heap.
-    pub fn raw(&mut self, bytes: &[u8]) {
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.heap.extend(bytes);
     }
 
     /// The whole dump.
-    pub fn end(mut self) -> Vec<u8> {
+    pub(crate) fn end(mut self) -> Vec<u8> {
         let heap = std::mem::take(&mut self.heap);
         if self.bytes.starts_with(b"JAVA PROFILE 1.0.1") {
             self.record(0x0C, &heap);
