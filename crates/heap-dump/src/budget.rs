@@ -27,6 +27,6 @@ impl Budget {
 
     /// What `nodes` objects with `references` take at the peak, besides `held` bytes.
     pub(crate) fn peak(held: u64, nodes: u64, references: u64) -> u64 {
-        held + (40 * nodes).max(24 * nodes + 8 * references).max(32 * nodes + 4 * references)
+        held + (36 * nodes).max(24 * nodes + 8 * references).max(32 * nodes + 4 * references)
     }
 }

@@ -30,16 +30,14 @@ const CLASSES_MAX: usize = 10;
 pub(crate) struct Tree<'a> {
     pub(crate) cast: &'a Cast,
     pub(crate) nodes: &'a [u32],
-    /// The number of each node; [`NONE`] for what is unreachable.
-    pub(crate) numbers: &'a [u32],
     pub(crate) dominators: &'a [u32],
     /// [`NONE`] for what is no object.
     pub(crate) classes: &'a [u32],
     pub(crate) units: &'a [u32],
     pub(crate) unit_bytes: u64,
-    /// The node before each node on a shortest way.
+    /// The number before each number on a shortest way; of the first one itself.
     pub(crate) before: &'a [u32],
-    /// Keys of thread-locals by their entries.
+    /// Keys of thread-locals by their entries, as numbers.
     pub(crate) keys: &'a HashMap<u32, u32>,
 }
 
@@ -89,7 +87,7 @@ pub(crate) struct Draft {
     pub(crate) members: u64,
     /// The only thread, if it is one.
     pub(crate) thread: Option<u32>,
-    /// The node where the way ends; [`NONE`] for what has no way.
+    /// The number where the way ends; [`NONE`] for what has no way.
     pub(crate) end: u32,
     pub(crate) retained: Amount,
     pub(crate) consists_of: Vec<ClassAmount>,
@@ -196,7 +194,7 @@ pub(crate) fn holders(tree: &Tree<'_>, count_max: usize) -> (Vec<Draft>, Words) 
     let parts = search.consists_of(&owners, &chosen);
     let drafts = chosen.iter().zip(parts).map(|(group, consists_of)| {
         let Group { title, members, largest, threads, loaders, amount } = &search.groups[*group as usize];
-        let end = if *largest == NONE { NONE } else { tree.nodes[search.followed(*largest) as usize] };
+        let end = if *largest == NONE { NONE } else { search.followed(*largest) };
         let thread = threads.iter().next().copied().filter(|_| threads.len() == 1);
         let wholes = threads.len().max(loaders.len()) as u64;
         let members = if wholes > 0 { wholes } else { *members };
@@ -234,6 +232,10 @@ impl<'a> Search<'a> {
             steps: 0,
             last_origin: (NONE, NONE),
         }
+    }
+
+    fn extra(&self, number: u32) -> Option<Extra> {
+        self.tree.cast.extra(self.tree.nodes[number as usize])
     }
 
     fn class_name(&self, number: u32) -> &'a str {
@@ -473,7 +475,7 @@ impl<'a> Search<'a> {
             let threads = self.threads(thread);
             return match self.meaning(number).1 {
                 Part::ThreadLocalEntry => {
-                    let key = self.thread_local(node);
+                    let key = self.thread_local(number);
                     (Key::ThreadLocal { threads, key }, Title::ThreadLocal { threads, key })
                 }
                 _ => (Key::ThreadPart { threads }, Title::Thread(threads)),
@@ -492,11 +494,10 @@ impl<'a> Search<'a> {
             }
             Some(Extra::Monitors | Extra::OtherRoots) => (Key::Root { kind: 2, class }, Title::OtherRoot(class)),
             _ => {
-                let origin = self.origin(node);
-                let before = self.tree.before[node as usize];
+                let origin = self.origin(number);
+                let before = self.tree.before[number as usize];
                 // Two maps of one kind in different fields are two holders.
-                let by = if before == NONE { NONE } else { self.tree.numbers[before as usize] };
-                let by = if by == NONE { NONE } else { self.tree.classes[by as usize] };
+                let by = if before == NONE { NONE } else { self.tree.classes[before as usize] };
                 (Key::Jointly { origin, class, by }, Title::Jointly(origin))
             }
         }
@@ -508,7 +509,7 @@ impl<'a> Search<'a> {
         let Some(before) = key.map(|key| self.tree.before[key as usize]).filter(|before| *before != NONE) else {
             return self.words.number("(without a key)");
         };
-        match self.tree.cast.extra(before) {
+        match self.extra(before) {
             Some(Extra::Static { class, nth }) => self.static_name(class, nth),
             _ => {
                 let origin = self.origin(before);
@@ -518,15 +519,15 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where a shortest way to a node begins: a static field, a thread, a kind of roots.
-    fn origin(&mut self, node: u32) -> u32 {
-        let before = self.tree.before[node as usize];
+    /// Where a shortest way to a number begins: a static field, a thread, a kind of roots.
+    fn origin(&mut self, number: u32) -> u32 {
+        let before = self.tree.before[number as usize];
         let is_below_seed = before == NONE || self.tree.before[before as usize] == before;
         if before == self.last_origin.0 && !is_below_seed {
             return self.last_origin.1;
         }
-        let (mut at, mut below, mut steps) = (node, NONE, 0);
-        while self.tree.before[at as usize] != at && at != NONE {
+        let (mut at, mut below, mut steps) = (number, NONE, 0);
+        while self.tree.before[at as usize] != at {
             if steps >= STEPS_MAX_EACH || self.steps >= STEPS_MAX {
                 return self.words.number(OF_JVM[5]);
             }
@@ -548,11 +549,11 @@ impl<'a> Search<'a> {
     }
 
     fn origin_name(&mut self, root: u32, below: u32) -> u32 {
-        let extra = self.tree.cast.extra(if below == NONE { root } else { below });
+        let extra = self.extra(if below == NONE { root } else { below });
         if let Some(Extra::Static { class, nth }) = extra {
             return self.static_name(class, nth);
         }
-        if let Some(thread) = self.tree.cast.thread_of_node.get(&root).copied() {
+        if let Some(thread) = self.tree.cast.thread_of_node.get(&self.tree.nodes[root as usize]).copied() {
             let threads = self.threads(thread);
             let mut name = format!("thread {}", self.words.get(threads));
             if let Some(Extra::Frame { thread, frame }) = extra {
@@ -561,7 +562,7 @@ impl<'a> Search<'a> {
             }
             return self.words.number(&name);
         }
-        let name = match self.tree.cast.extra(root) {
+        let name = match self.extra(root) {
             Some(Extra::JniGlobals) => OF_JVM[0],
             Some(Extra::Monitors) => OF_JVM[1],
             Some(Extra::Reflection) => OF_JVM[2],

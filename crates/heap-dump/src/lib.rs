@@ -102,14 +102,13 @@ struct Dump<'a> {
 
 /// The graph when the search for dominators is done.
 struct Found {
-    /// The node of each number of the walk, and the other way round.
+    /// The node of each number of the walk.
     nodes: Vec<u32>,
-    numbers: Vec<u32>,
     dominators: Vec<u32>,
-    /// The node before each node on a shortest way from the roots.
+    /// The number before each number on a shortest way from the roots.
     before: Vec<u32>,
     thread_names: HashMap<u32, Vec<u32>>,
-    keys: HashMap<u32, u32>,
+    keys: Vec<(u32, u32)>,
     memory_bytes: u64,
 }
 
@@ -147,9 +146,14 @@ impl Dump<'_> {
         let mut cast = Cast::new(found, settings.layout, self.head.id_bytes);
         let found = self.dominators(&mut cast, budget)?;
         let live = found.nodes.len();
-        let mut weights = Weights::new(&cast, settings.layout, &found.numbers, live, &found.thread_names);
+        let mut numbers = vec![NONE; cast.nodes()];
+        (0..).zip(&found.nodes).for_each(|(number, node)| numbers[*node as usize] = number);
+        let mut weights = Weights::new(&cast, settings.layout, &numbers, live, &found.thread_names);
         self.scan(&mut weights)?;
         let Weights { classes, units, live, unreachable, characters, .. } = weights;
+        let number = |(entry, key): &(u32, u32)| (numbers[*entry as usize], numbers[*key as usize]);
+        let keys = found.keys.iter().map(number).filter(|(entry, key)| *entry != NONE && *key != NONE).collect();
+        drop(numbers);
         let mut names = ThreadNames::new(&cast, &characters);
         if !characters.is_empty() {
             self.scan(&mut names)?;
@@ -157,7 +161,7 @@ impl Dump<'_> {
         for (thread, name) in names.names {
             cast.threads[thread as usize].name = Some(name);
         }
-        let holders = self.holders(&cast, &found, &classes, &units)?;
+        let holders = self.holders(&cast, &found, &classes, &units, &keys)?;
         let by_class = |amounts: &[Amount]| {
             let named = cast.classes.iter().zip(amounts).filter(|(_, amount)| amount.objects > 0);
             let mut all: Vec<_> =
@@ -199,32 +203,44 @@ impl Dump<'_> {
             .filter(|node| **node != NONE && numbers[**node as usize] != NONE)
             .copied()
             .collect();
-        let before = references.shortest_ways(&seeds);
-        let dominators = dominators::dominators(references.turned_round(&numbers, parents));
-        let keys = keys.into_iter().collect();
-        Ok(Found { nodes, numbers, dominators, before, thread_names, keys, memory_bytes })
+        let before = {
+            let before = references.shortest_ways(&seeds);
+            let number = |node: u32| if node == NONE { NONE } else { numbers[node as usize] };
+            nodes.iter().map(|node| number(before[*node as usize])).collect()
+        };
+        let walked = references.turned_round(&numbers, parents);
+        drop(numbers);
+        let dominators = dominators::dominators(walked);
+        Ok(Found { nodes, dominators, before, thread_names, keys, memory_bytes })
     }
 
-    fn holders(&self, cast: &Cast, found: &Found, classes: &[u32], units: &[u32]) -> Result<Vec<Holder>> {
+    fn holders(
+        &self,
+        cast: &Cast,
+        found: &Found,
+        classes: &[u32],
+        units: &[u32],
+        keys: &HashMap<u32, u32>,
+    ) -> Result<Vec<Holder>> {
         let tree = holders::Tree {
             cast,
             nodes: &found.nodes,
-            numbers: &found.numbers,
             dominators: &found.dominators,
             classes,
             units,
             unit_bytes: u64::from(self.settings.layout.alignment_bytes),
             before: &found.before,
-            keys: &found.keys,
+            keys,
         };
         let (drafts, words) = holders::holders(&tree, self.settings.holders_max);
-        let ways: Vec<Vec<u32>> = drafts.iter().map(|draft| paths::way(&found.before, draft.end)).collect();
+        let ways: Vec<Vec<u32>> =
+            drafts.iter().map(|draft| paths::way(&found.before, &found.nodes, draft.end)).collect();
         let wanted = paths::wanted(ways.iter());
         let mut labels = Labels::new(cast, &wanted);
         if !wanted.is_empty() {
             self.scan(&mut labels)?;
         }
-        let end = |node: u32| match found.numbers.get(node as usize).map(|number| classes[*number as usize]) {
+        let end = |number: u32| match classes.get(number as usize).copied() {
             None | Some(NONE) => String::new(),
             Some(class) => cast.classes.get(class).name.clone(),
         };

@@ -12,8 +12,8 @@ const STEPS_MAX: usize = 40;
 const OF_THREAD_LOCALS: [&str; 2] =
     ["java.lang.ThreadLocal$ThreadLocalMap", "java.lang.ThreadLocal$ThreadLocalMap$Entry"];
 
-/// The nodes from a root to `end`, the root first; at most [`STEPS_MAX`] of them.
-pub(crate) fn way(before: &[u32], end: u32) -> Vec<u32> {
+/// The nodes from a root to the number `end`, the root first; at most [`STEPS_MAX`] of them.
+pub(crate) fn way(before: &[u32], nodes: &[u32], end: u32) -> Vec<u32> {
     let mut way = std::collections::VecDeque::new();
     let mut at = end;
     // A shortest way has no node twice, so that this ends.
@@ -21,7 +21,7 @@ pub(crate) fn way(before: &[u32], end: u32) -> Vec<u32> {
         if way.len() == STEPS_MAX {
             way.pop_back();
         }
-        way.push_front(at);
+        way.push_front(nodes[at as usize]);
         let next = before[at as usize];
         if next == at {
             break;
