@@ -1,6 +1,6 @@
 //! The classes of a dump: names, superclasses, where references are in the fields of their instances.
 
-use crate::layout::{Fields, Layout, UNPADDED_THREAD};
+use crate::layout::{FieldNames, Fields, HOLDER, Layout};
 use crate::records::{ClassDump, Field, Type, number};
 use std::collections::HashMap;
 
@@ -206,8 +206,9 @@ impl Classes {
             let above = parent.and_then(|parent| laid[parent as usize]).unwrap_or_else(|| layout.no_fields());
             let class = &self.all[index as usize];
             let fields = layout.with_fields(above, class.fields.iter().map(|field| field.kind));
-            let has_holder = class.fields.iter().any(|field| names.is(field.name, UNPADDED_THREAD));
-            let fields = layout.with_injected(fields, &class.name, has_holder);
+            let has_holder = class.fields.iter().any(|field| names.is(field.name, HOLDER));
+            let own = if has_holder { FieldNames::WithHolder } else { FieldNames::Others };
+            let fields = layout.with_injected(fields, &class.name, own);
             laid[index as usize] = Some(fields);
             let (next, meaning) = parent.map_or((None, Meaning::None), |parent| {
                 let class = &self.all[parent as usize];

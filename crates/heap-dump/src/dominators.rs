@@ -6,7 +6,7 @@
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A graph by the numbers of a depth-first walk: node 0 is the root, and a parent has a smaller number than its children.
+/// A graph by the numbers of a depth-first walk: node 0 is the root, a parent has a smaller number than its children.
 pub(crate) struct Walked {
     /// The node from which the walk came; of the root itself.
     pub(crate) parents: Vec<u32>,

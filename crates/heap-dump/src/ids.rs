@@ -1,7 +1,7 @@
 //! Object identifiers to small numbers: a bitmap of the heap with ranks, 22 bytes for each 1 KiB of heap.
 //!
-//! Identifiers are addresses, so that they lie close together. A search in a sorted list would cost some 25 misses of the
-//! cache for each reference of the dump; this costs one or two.
+//! Identifiers are addresses, so that they lie close together. A search in a sorted list would miss the cache some 25
+//! times for each reference of the dump; this misses it once or twice.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
-//! How many bytes of heap an object takes. A dump has the fields of objects, and does not say how the JVM lays them out.
+//! How many bytes of heap an object takes. A dump has the fields of objects, and not how the JVM lays them out.
 //!
-//! Source: HotSpot's `fieldLayoutBuilder.cpp` (JDK 15 and newer). Older JVMs leave a few more gaps between the fields of
-//! a class and of its superclass, which makes some classes 8 bytes larger than what is told here.
+//! Source: HotSpot's `fieldLayoutBuilder.cpp` (JDK 15 and newer). Older JVMs leave a few more gaps between the fields
+//! of a class and of its superclass, which makes some classes 8 bytes larger than what is told here.
 
 use crate::records::Type;
 
@@ -65,13 +65,20 @@ const WITH_POINTER: [&str; 4] =
 /// Before JDK 19, which has virtual threads, a thread has some fields on lines of the cache of their own:
 /// `-XX:ContendedPaddingWidth` before and after these. Since then a thread has its `holder`.
 const THREAD: &str = "java.lang.Thread";
-pub(crate) const UNPADDED_THREAD: &str = "holder";
+pub(crate) const HOLDER: &str = "holder";
 /// What HotSpot keeps of JVMTI in each thread since then: a pointer, a number, a truth value.
 const OF_THREAD: [Type; 3] = [Type::POINTER, Type::Primitive(10), Type::Primitive(4)];
 const THREAD_PADDING: u64 = 2 * 128;
 
 /// More gaps than a class ever has; further ones are lost, which makes a class too large at worst.
 const GAPS_MAX: usize = 8;
+
+/// Whether a class has a field of the name [`HOLDER`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldNames {
+    WithHolder,
+    Others,
+}
 
 /// Where the fields of a class end, and which gaps they leave for its subclasses.
 #[derive(Debug, Clone, Copy)]
@@ -129,12 +136,12 @@ impl Layout {
         fields
     }
 
-    /// What HotSpot adds to the fields of a class that it knows by name. `has_holder` tells of [`UNPADDED_THREAD`].
-    pub(crate) fn with_injected(self, fields: Fields, class: &str, has_holder: bool) -> Fields {
+    /// What HotSpot adds to the fields of a class that it knows by name.
+    pub(crate) fn with_injected(self, fields: Fields, class: &str, own: FieldNames) -> Fields {
         if WITH_POINTER.contains(&class) {
             return self.with_fields(fields, std::iter::once(Type::POINTER));
         }
-        if class == THREAD && has_holder {
+        if class == THREAD && own == FieldNames::WithHolder {
             return self.with_fields(fields, OF_THREAD.into_iter());
         }
         let padding = if class == THREAD { THREAD_PADDING } else { 0 };

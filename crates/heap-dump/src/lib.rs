@@ -2,7 +2,7 @@
 //!
 //! [`read`] goes over the file five times, and never has it in memory: what there is, who refers to whom, what it
 //! weighs, what the threads are called, what the fields on the way to the largest holders are called.
-//! In between it finds the dominators: an object dominates another if each way from the roots to the other leads over it.
+//! In between it finds the dominators: an object dominates another if each way from the roots leads over it.
 //!
 //! The referent of a weak or a phantom reference is not held by it. That of a soft reference is, since the JVM keeps it
 //! until memory is short, and that of a finalizer is, since the JVM keeps it until it has run.

@@ -4,7 +4,6 @@
 pub(crate) const REFERENCE: u8 = 2;
 pub(crate) const BYTE: u8 = 8;
 pub(crate) const INT: u8 = 10;
-pub(crate) const LONG: u8 = 11;
 
 /// A dump that is being written.
 pub(crate) struct Writer {

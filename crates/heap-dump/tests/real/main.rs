@@ -40,14 +40,15 @@ fn truths() -> HashMap<String, u64> {
 
 /// What the JVM counted: instances and bytes by class as the JVM calls it, and all bytes.
 fn counted(text: &str) -> (HashMap<String, (u64, u64)>, u64) {
+    let number = |word: &str| word.parse::<u64>().expect("a number");
     let (mut classes, mut all) = (HashMap::new(), 0);
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             [rank, count, bytes, class, ..] if rank.ends_with(':') => {
-                classes.insert(class.to_owned(), (count.parse().unwrap(), bytes.parse().unwrap()));
+                classes.insert(class.to_owned(), (number(count), number(bytes)));
             }
-            ["Total", _, bytes] => all = bytes.parse().unwrap(),
+            ["Total", _, bytes] => all = number(bytes),
             _ => {}
         }
     }
