@@ -310,14 +310,16 @@ impl<'a> Search<'a> {
     /// Follows the way down from `head` while one child has nearly everything.
     fn followed(&self, head: u32) -> u32 {
         let mut at = head;
+        let mut above = NONE;
         loop {
             let child = self.heaviest[at as usize];
             if child == NONE {
                 return at;
             }
             let class = self.tree.classes[child as usize];
-            // A list goes on in its own kind.
-            let is_alike = class != NONE && class == self.tree.classes[at as usize];
+            // A list goes on in its own kind, or in two kinds by turns.
+            let is_alike = class != NONE && (class == self.tree.classes[at as usize] || class == above);
+            above = self.tree.classes[at as usize];
             let of = |parent: u32, percent: u128| {
                 u128::from(self.retained[child as usize]) * 100 >= u128::from(self.retained[parent as usize]) * percent
             };

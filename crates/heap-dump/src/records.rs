@@ -376,17 +376,18 @@ impl Reader<'_> {
         match self.u1()? {
             0x21 => self.instance(visitor),
             0x22 => {
-                let id = self.id()?;
-                self.skip(4)?;
-                let count = self.u4()?;
-                let class = self.id()?;
+                let id_bytes = self.id_bytes as usize;
+                let head = self.bytes(2 * id_bytes + 8)?;
+                let (id, class) = (number(&head[..id_bytes]), number(&head[id_bytes + 8..]));
+                let count = number(&head[id_bytes + 4..id_bytes + 8]) as u32;
                 self.array(Array { id, elements: Type::Reference, class, count }, visitor)
             }
             0x23 => {
-                let id = self.id()?;
-                self.skip(4)?;
-                let count = self.u4()?;
-                let tag = self.u1()?;
+                let id_bytes = self.id_bytes as usize;
+                let head = self.bytes(id_bytes + 9)?;
+                let id = number(&head[..id_bytes]);
+                let count = number(&head[id_bytes + 4..id_bytes + 8]) as u32;
+                let tag = head[id_bytes + 8];
                 let elements = match Type::of(tag) {
                     Some(primitive @ Type::Primitive(_)) => primitive,
                     _ => return Err(self.damaged(format!("an array of the unknown primitive type {tag}"))),
