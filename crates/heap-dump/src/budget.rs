@@ -1,0 +1,32 @@
+//! How much memory reading a dump may take.
+
+use loadline_base::error::{Error, Result};
+use loadline_base::units::Bytes;
+
+/// The most bytes that may be held.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget(pub(crate) u64);
+
+impl Budget {
+    /// That `bytes` are not too many.
+    pub(crate) fn hold(self, bytes: u64) -> Result<()> {
+        if bytes <= self.0 {
+            return Ok(());
+        }
+        let (needed, allowed) = (Bytes(bytes), Bytes(self.0));
+        let what = format!("reading the heap dump needs {needed} of memory or more, and {allowed} are allowed");
+        Err(Error::machine(what))
+    }
+
+    /// How many references fit besides `held` bytes and the arrays of `nodes` objects.
+    pub(crate) fn references_max(self, held: u64, nodes: u64) -> u64 {
+        let left = |per_node: u64| self.0.saturating_sub(held + per_node * nodes);
+        // While the references are turned round, while dominators are searched: `graph`, `dominators`.
+        (left(24) / 8).min(left(32) / 4)
+    }
+
+    /// What `nodes` objects with `references` take at the peak, besides `held` bytes.
+    pub(crate) fn peak(held: u64, nodes: u64, references: u64) -> u64 {
+        held + (36 * nodes).max(24 * nodes + 8 * references).max(32 * nodes + 4 * references)
+    }
+}

@@ -1,0 +1,418 @@
+//! The classes of a dump: names, superclasses, where references are in the fields of their instances.
+
+use crate::layout::{FieldNames, Fields, HOLDER, Layout};
+use crate::records::{ClassDump, Field, Type, number};
+use std::collections::HashMap;
+
+/// The class of objects whose class the dump does not have.
+pub(crate) const UNKNOWN: u32 = 0;
+/// The classes of primitive arrays follow: the tag of the format minus 3.
+const PRIMITIVES: [&str; 8] = ["boolean[]", "char[]", "float[]", "double[]", "byte[]", "short[]", "int[]", "long[]"];
+const FIRST_PRIMITIVE: u32 = 4;
+
+/// What some classes mean to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Meaning {
+    #[default]
+    None,
+    /// A `java.lang.ref.Reference` that does not hold its referent.
+    Weak,
+    ClassLoader,
+    Thread,
+}
+
+/// Classes whose instances belong to one `java.lang.Class` each: its members, annotations and generic signature.
+const OF_REFLECTION: [&str; 3] = [
+    "java.lang.Class$ReflectionData",
+    "java.lang.Class$AnnotationData",
+    "sun.reflect.generics.repository.ClassRepository",
+];
+
+/// Classes that lie between a thread and what it holds, and others that a dump does not explain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Part {
+    #[default]
+    None,
+    ThreadLocalMap,
+    ThreadLocalTable,
+    ThreadLocalEntry,
+    /// What only a field of a `java.lang.Class` refers to. Dumps leave these fields out.
+    Reflection,
+}
+
+/// One class.
+#[derive(Debug, Default)]
+pub(crate) struct Class {
+    pub(crate) id: u64,
+    /// As in Java: `java.util.HashMap$Node[]`.
+    pub(crate) name: String,
+    parent_id: u64,
+    pub(crate) parent: Option<u32>,
+    pub(crate) loader: u64,
+    pub(crate) kept: [u64; 2],
+    pub(crate) statics: Vec<Field>,
+    fields: Vec<Field>,
+    /// Where the references are among the bytes of the own fields.
+    references: Vec<u32>,
+    /// Bytes of the own fields in a dump.
+    own_bytes: u32,
+    /// The nearest superclass that has fields.
+    next: Option<u32>,
+    pub(crate) meaning: Meaning,
+    pub(crate) part: Part,
+    /// Shallow bytes of an instance.
+    pub(crate) instance_bytes: u64,
+    /// Shallow bytes of the class itself.
+    pub(crate) object_bytes: u64,
+    /// Whether nothing but the end of the JVM unloads it: its loader is one of the JVM's own.
+    pub(crate) is_permanent: bool,
+}
+
+/// All classes of a dump; the first ones are [`UNKNOWN`] and the primitive arrays.
+#[derive(Default)]
+pub(crate) struct Classes {
+    all: Vec<Class>,
+    by_id: HashMap<u64, u32>,
+    id_bytes: u32,
+    /// `java.lang.Class`, `Thread`, `String`, `ref.Reference`.
+    pub(crate) class: Option<u32>,
+    pub(crate) string: Option<u32>,
+    thread: Option<u32>,
+    reference: Option<u32>,
+    /// Where `referent` is among the bytes of the fields of `java.lang.ref.Reference`.
+    referent: Option<u32>,
+}
+
+/// Names of the dump by their identifiers.
+#[derive(Default)]
+pub(crate) struct Names {
+    text: Vec<u8>,
+    at: HashMap<u64, (u32, u32)>,
+}
+
+impl Names {
+    pub(crate) fn insert(&mut self, id: u64, text: &[u8]) {
+        if let (Ok(begin), Ok(length)) = (u32::try_from(self.text.len()), u32::try_from(text.len())) {
+            self.text.extend_from_slice(text);
+            self.at.insert(id, (begin, length));
+        }
+    }
+
+    /// Bytes that this takes, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.text.capacity() + self.at.capacity() * 17) as u64
+    }
+
+    pub(crate) fn is(&self, id: u64, text: &str) -> bool {
+        self.raw(id) == Some(text.as_bytes())
+    }
+
+    /// The text, or `?` for a name that the dump does not have.
+    pub(crate) fn get(&self, id: u64) -> String {
+        self.raw(id).map_or_else(|| "?".to_owned(), |text| String::from_utf8_lossy(text).into_owned())
+    }
+
+    fn raw(&self, id: u64) -> Option<&[u8]> {
+        let (begin, length) = self.at.get(&id)?;
+        self.text.get(*begin as usize..*begin as usize + *length as usize)
+    }
+}
+
+/// The class of a primitive array.
+pub(crate) fn class_of_primitives(tag: u8) -> u32 {
+    u32::from(tag).saturating_sub(FIRST_PRIMITIVE) + 1
+}
+
+impl Classes {
+    /// From what the dump says: the classes, and the names of loaded ones by class.
+    pub(crate) fn new(dumped: Vec<ClassDump>, loaded: &HashMap<u64, u64>, names: &Names, id_bytes: u32) -> Self {
+        let unknown = std::iter::once("(a class that the dump does not have)");
+        let fixed = unknown.chain(PRIMITIVES).map(|name| Class { name: name.to_owned(), ..Class::default() });
+        let mut classes = Self { all: fixed.collect(), id_bytes, ..Self::default() };
+        for dump in dumped {
+            classes.add(dump, loaded, names);
+        }
+        // Classes that were loaded and of which the dump has no more.
+        let mut rest: Vec<_> = loaded.keys().filter(|id| !classes.by_id.contains_key(id)).copied().collect();
+        rest.sort_unstable();
+        for id in rest {
+            classes.add(ClassDump { id, ..ClassDump::default() }, loaded, names);
+        }
+        classes
+    }
+
+    fn add(&mut self, dump: ClassDump, loaded: &HashMap<u64, u64>, names: &Names) {
+        let index = self.all.len() as u32;
+        if *self.by_id.entry(dump.id).or_insert(index) != index {
+            return;
+        }
+        let name = loaded
+            .get(&dump.id)
+            .map_or_else(|| format!("(class {:#x} without a name)", dump.id), |name| java_name(&names.get(*name)));
+        match name.as_str() {
+            "java.lang.Class" => self.class = Some(index),
+            "java.lang.String" => self.string = Some(index),
+            "java.lang.Thread" => self.thread = Some(index),
+            "java.lang.ref.Reference" => self.reference = Some(index),
+            _ => {}
+        }
+        let mut references = Vec::new();
+        let mut own_bytes = 0;
+        for field in &dump.fields {
+            if self.reference == Some(index) && names.is(field.name, "referent") {
+                self.referent = Some(own_bytes);
+            }
+            if field.kind == Type::Reference {
+                references.push(own_bytes);
+            }
+            own_bytes += field.kind.bytes(self.id_bytes);
+        }
+        let ClassDump { id, loader, kept, statics, fields, parent } = dump;
+        let part = match name.as_str() {
+            "java.lang.ThreadLocal$ThreadLocalMap" => Part::ThreadLocalMap,
+            "java.lang.ThreadLocal$ThreadLocalMap$Entry[]" => Part::ThreadLocalTable,
+            "java.lang.ThreadLocal$ThreadLocalMap$Entry" => Part::ThreadLocalEntry,
+            name if OF_REFLECTION.contains(&name) => Part::Reflection,
+            _ => Part::None,
+        };
+        let class = Class { id, name, parent_id: parent, loader, kept, statics, fields, ..Class::default() };
+        self.all.push(Class { references, own_bytes, part, ..class });
+    }
+
+    /// How many there are, with those that are always there.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Class)> {
+        (0..).zip(&self.all)
+    }
+
+    pub(crate) fn get(&self, index: u32) -> &Class {
+        self.all.get(index as usize).unwrap_or(&self.all[UNKNOWN as usize])
+    }
+
+    /// The class with an identifier, or [`UNKNOWN`].
+    pub(crate) fn find(&self, id: u64) -> u32 {
+        self.by_id.get(&id).copied().unwrap_or(UNKNOWN)
+    }
+
+    /// Finds superclasses, sizes and meanings.
+    pub(crate) fn resolve(&mut self, layout: Layout, names: &Names) {
+        let order = self.parents_first();
+        let mut laid: Vec<Option<Fields>> = vec![None; self.all.len()];
+        for index in order {
+            let parent = self.all[index as usize].parent;
+            let above = parent.and_then(|parent| laid[parent as usize]).unwrap_or_else(|| layout.no_fields());
+            let class = &self.all[index as usize];
+            let fields = layout.with_fields(above, class.fields.iter().map(|field| field.kind));
+            let has_holder = class.fields.iter().any(|field| names.is(field.name, HOLDER));
+            let own = if has_holder { FieldNames::WithHolder } else { FieldNames::Others };
+            let fields = layout.with_injected(fields, &class.name, own);
+            laid[index as usize] = Some(fields);
+            let (next, meaning) = parent.map_or((None, Meaning::None), |parent| {
+                let class = &self.all[parent as usize];
+                (if class.own_bytes > 0 { Some(parent) } else { class.next }, class.meaning)
+            });
+            let class = &mut self.all[index as usize];
+            class.next = next;
+            class.instance_bytes = layout.instance(fields);
+            class.meaning = match class.name.as_str() {
+                "java.lang.ref.WeakReference" | "java.lang.ref.PhantomReference" => Meaning::Weak,
+                "java.lang.ClassLoader" => Meaning::ClassLoader,
+                "java.lang.Thread" => Meaning::Thread,
+                _ => meaning,
+            };
+        }
+        let of_class = self.class.and_then(|class| laid[class as usize]).unwrap_or_else(|| layout.no_fields());
+        for class in &mut self.all {
+            let own = class.statics.iter().filter(|field| !names.is(field.name, CONSTANTS)).map(|field| field.kind);
+            class.object_bytes = layout.class_object(of_class, own);
+        }
+    }
+
+    /// All classes, each after its superclass. A circle of superclasses is cut where it is met first.
+    fn parents_first(&mut self) -> Vec<u32> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Seen {
+            No,
+            Begun,
+            Done,
+        }
+        let mut seen = vec![Seen::No; self.all.len()];
+        let mut order = Vec::with_capacity(self.all.len());
+        let mut chain = Vec::new();
+        for start in 0..self.all.len() as u32 {
+            let mut at = start;
+            while seen[at as usize] == Seen::No {
+                seen[at as usize] = Seen::Begun;
+                chain.push(at);
+                match self.by_id.get(&self.all[at as usize].parent_id).copied() {
+                    Some(parent) if seen[parent as usize] != Seen::Begun => {
+                        self.all[at as usize].parent = Some(parent);
+                        at = parent;
+                    }
+                    _ => break,
+                }
+            }
+            while let Some(index) = chain.pop() {
+                seen[index as usize] = Seen::Done;
+                order.push(index);
+            }
+        }
+        order
+    }
+
+    /// Marks the classes that are never unloaded. `builtin` knows the loaders that the JVM itself has.
+    pub(crate) fn mark_permanent(&mut self, sticky: &[u64], builtin: impl Fn(u64) -> bool) {
+        for class in &mut self.all {
+            class.is_permanent = class.loader == 0 || builtin(class.loader);
+        }
+        for id in sticky {
+            if let Some(index) = self.by_id.get(id) {
+                self.all[*index as usize].is_permanent = true;
+            }
+        }
+    }
+
+    /// The references among the values of an instance's fields; of a weak reference not the referent.
+    #[inline]
+    pub(crate) fn references(&self, class: u32, values: &[u8], mut each: impl FnMut(u64)) {
+        let is_weak = self.get(class).meaning == Meaning::Weak;
+        let id_bytes = self.id_bytes as usize;
+        let (mut at, mut base) = (Some(class), 0usize);
+        while let Some(index) = at {
+            let class = &self.all[index as usize];
+            let leave_out = if is_weak && Some(index) == self.reference { self.referent } else { None };
+            for offset in &class.references {
+                let begin = base + *offset as usize;
+                let Some(value) = values.get(begin..begin + id_bytes) else { return };
+                if leave_out != Some(*offset) {
+                    each(number(value));
+                }
+            }
+            base += class.own_bytes as usize;
+            at = class.next.filter(|_| base < values.len());
+        }
+    }
+
+    /// The field of `class` or of a superclass whose value is `value`: the class that declares it, and its name.
+    pub(crate) fn field_with(&self, class: u32, values: &[u8], value: u64) -> Option<(u32, u64)> {
+        let id_bytes = self.id_bytes as usize;
+        let (mut at, mut base) = (Some(class), 0usize);
+        while let Some(index) = at {
+            let class = &self.all[index as usize];
+            let mut begin = base;
+            for field in &class.fields {
+                let found = values.get(begin..begin + id_bytes).is_some_and(|bytes| number(bytes) == value);
+                if field.kind == Type::Reference && found {
+                    return Some((index, field.name));
+                }
+                begin += field.kind.bytes(self.id_bytes) as usize;
+            }
+            base += class.own_bytes as usize;
+            at = class.next.filter(|_| base < values.len());
+        }
+        None
+    }
+
+    /// The value of the field `name` that the class `declaring` declares, as bytes.
+    fn value<'a>(&self, class: u32, values: &'a [u8], declaring: u32, name: &str, names: &Names) -> Option<&'a [u8]> {
+        let (mut at, mut base) = (Some(class), 0usize);
+        while let Some(index) = at {
+            let class = &self.all[index as usize];
+            if index == declaring {
+                let mut begin = base;
+                for field in &class.fields {
+                    let size = field.kind.bytes(self.id_bytes) as usize;
+                    if names.is(field.name, name) {
+                        return values.get(begin..begin + size);
+                    }
+                    begin += size;
+                }
+                return None;
+            }
+            base += class.own_bytes as usize;
+            at = class.next.filter(|_| base < values.len());
+        }
+        None
+    }
+
+    /// The string with the name of a thread.
+    pub(crate) fn thread_name(&self, class: u32, values: &[u8], names: &Names) -> Option<u64> {
+        self.value(class, values, self.thread?, "name", names).map(number)
+    }
+
+    /// The array with the characters of a string, and whether a byte is a character.
+    pub(crate) fn characters(&self, values: &[u8], names: &Names) -> Option<(u64, Coder)> {
+        let string = self.string?;
+        let array = self.value(string, values, string, "value", names).map(number)?;
+        let coder = self.value(string, values, string, "coder", names);
+        Some((array, if coder == Some(&[1]) { Coder::Utf16 } else { Coder::Latin1 }))
+    }
+
+    /// What a weak reference refers to without holding it.
+    pub(crate) fn referent(&self, class: u32, values: &[u8], names: &Names) -> Option<u64> {
+        self.value(class, values, self.reference?, "referent", names).map(number)
+    }
+}
+
+/// What HotSpot calls the constants of a class among its statics. They do not live in the class.
+const CONSTANTS: &str = "<resolved_references>";
+
+/// How the bytes of a string become characters (`java.lang.String.coder`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coder {
+    Latin1,
+    Utf16,
+}
+
+/// `[Ljava/util/HashMap$Node;` is `java.util.HashMap$Node[]`.
+fn java_name(name: &str) -> String {
+    let element = name.trim_start_matches('[');
+    let dimensions = name.len() - element.len();
+    let plain = match element {
+        _ if dimensions == 0 => element,
+        "Z" => "boolean",
+        "C" => "char",
+        "F" => "float",
+        "D" => "double",
+        "B" => "byte",
+        "S" => "short",
+        "I" => "int",
+        "J" => "long",
+        other => other.strip_prefix('L').and_then(|rest| rest.strip_suffix(';')).unwrap_or(other),
+    };
+    plain.replace('/', ".") + &"[]".repeat(dimensions.min(255))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_java() {
+        let names = ["java/lang/String", "[[J", "[Ljava/util/HashMap$Node;", "[", "L"].map(java_name);
+        assert_eq!(names, ["java.lang.String", "long[][]", "java.util.HashMap$Node[]", "[]", "L"]);
+        assert_eq!(class_of_primitives(4), 1);
+        assert_eq!(PRIMITIVES[class_of_primitives(8) as usize - 1], "byte[]");
+        assert_eq!(class_of_primitives(11), 8);
+    }
+
+    #[test]
+    fn a_circle_of_superclasses_is_cut() {
+        let dump = |id, parent| ClassDump {
+            id,
+            parent,
+            fields: vec![Field { name: 0, kind: Type::Reference, value: 0 }],
+            ..ClassDump::default()
+        };
+        let mut classes =
+            Classes::new(vec![dump(1, 2), dump(2, 3), dump(3, 1), dump(4, 4)], &HashMap::new(), &Names::default(), 8);
+        classes.resolve(Layout::default(), &Names::default());
+        let mut seen = Vec::new();
+        classes.references(classes.find(1), &[7; 64], |value| seen.push(value));
+        assert_eq!(seen.len(), 3);
+        assert_eq!(classes.get(classes.find(4)).instance_bytes, 16);
+    }
+}

@@ -1,0 +1,253 @@
+//! Reads heap dumps of HotSpot (HPROF, as `jcmd PID GC.heap_dump FILE` writes them) and says what holds the memory.
+//!
+//! [`read`] goes over the file five times, and never has it in memory: what there is, who refers to whom, what it
+//! weighs, what the threads are called, what the fields on the way to the largest holders are called.
+//! In between it finds the dominators: an object dominates another if each way from the roots leads over it.
+//!
+//! The referent of a weak or a phantom reference is not held by it. That of a soft reference is, since the JVM keeps it
+//! until memory is short, and that of a finalizer is, since the JVM keeps it until it has run.
+//!
+//! This crate must not know a JVM, a trial or a report.
+
+mod budget;
+mod cast;
+mod classes;
+mod dominators;
+mod graph;
+mod holders;
+mod ids;
+mod inventory;
+mod layout;
+mod passes;
+mod paths;
+mod records;
+mod source;
+mod summary;
+
+use budget::Budget;
+use cast::Cast;
+use dominators::NONE;
+use graph::Walk;
+use inventory::Inventory;
+pub use layout::{Header, Layout, References};
+use loadline_base::error::{Error, Result, plain};
+use loadline_base::units::grouped;
+use passes::{Labels, Links, ThreadNames, Weights};
+use records::{Ended, Head, Visitor};
+use std::collections::HashMap;
+use std::fs::File;
+pub use summary::{Amount, ClassAmount, Holder, HolderKind, Step, Summary};
+
+/// What a dump does not say, and how far reading may go.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How the JVM that wrote the dump lays out objects.
+    pub layout: Layout,
+    /// The most memory that reading may take, by estimate. Some 45 bytes for each object of the dump.
+    pub memory_bytes_max: u64,
+    /// The most holders that are told.
+    pub holders_max: usize,
+}
+
+impl Default for Settings {
+    /// A JVM without flags, 1 GiB, 40 holders.
+    fn default() -> Self {
+        Self { layout: Layout::default(), memory_bytes_max: 1 << 30, holders_max: 40 }
+    }
+}
+
+/// Reads a dump from the beginning of `file`, wherever its cursor is.
+///
+/// A dump that is cut or damaged behind its first object gives a summary of what came before, which says so.
+///
+/// # Errors
+/// What is no heap dump, or has no object before it is cut. More objects or references than `memory_bytes_max` allows
+/// for, or than 31 bits can number; the message has the values. A file that cannot be read.
+pub fn read(file: &File, settings: &Settings) -> Result<Summary> {
+    let length = file.metadata().map_err(|cause| cannot_read(&cause))?.len();
+    if !settings.layout.is_known() {
+        let alignment = settings.layout.alignment_bytes;
+        return Err(Error::request(format!(
+            "objects aligned to {alignment} bytes; it is a power of two from 4 to 256"
+        )));
+    }
+    let head = records::head(file, length)?;
+    let dump = Dump { file, length, head, settings };
+    let (found, ended) = dump.inventory()?;
+    let incomplete = match ended {
+        Ended::Whole => None,
+        Ended::Cut { at, of } => Some(format!("cut after {} of {} bytes", grouped(at), grouped(of))),
+        Ended::Damaged { at, why } => {
+            Some(format!("damaged after {} of {} bytes: {why}", grouped(at), grouped(length)))
+        }
+    };
+    if found.ids.count() == 0 {
+        let why = incomplete.map_or_else(String::new, |why| format!(": it is {why}"));
+        return Err(Error::subject(format!("the heap dump has no object{why}")));
+    }
+    dump.summary(found, incomplete)
+}
+
+fn cannot_read(cause: &std::io::Error) -> Error {
+    Error::machine(format!("cannot read the heap dump: {}", plain(cause)))
+}
+
+/// A dump that is being read.
+struct Dump<'a> {
+    file: &'a File,
+    length: u64,
+    head: Head,
+    settings: &'a Settings,
+}
+
+/// The graph when the search for dominators is done.
+struct Found {
+    /// The node of each number of the walk.
+    nodes: Vec<u32>,
+    dominators: Vec<u32>,
+    /// The number before each number on a shortest way from the roots.
+    before: Vec<u32>,
+    thread_names: HashMap<u32, Vec<u32>>,
+    keys: Vec<(u32, u32)>,
+    memory_bytes: u64,
+}
+
+impl Dump<'_> {
+    fn scan(&self, visitor: &mut impl Visitor) -> Result<Ended> {
+        records::scan(self.file, self.length, self.head, visitor)
+    }
+
+    /// The first pass, with objects at multiples of 8 bytes as in every heap, or of 1 where that does not fit.
+    fn inventory(&self) -> Result<(Inventory, Ended)> {
+        let budget = Budget(self.settings.memory_bytes_max);
+        for shift in [3, 0] {
+            let mut found = Inventory::new(shift, budget);
+            match self.scan(&mut found) {
+                Err(_) if found.is_too_coarse && shift > 0 => {}
+                ended => return ended.map(|ended| (found, ended)),
+            }
+        }
+        Err(Error::bug("no granule fits the objects of the heap dump"))
+    }
+
+    fn summary(&self, found: Inventory, incomplete: Option<String>) -> Result<Summary> {
+        let settings = self.settings;
+        let budget = Budget(settings.memory_bytes_max);
+        let (objects, roots) = (found.ids.count(), found.roots.len() as u64);
+        let statics: u64 = found.classes.iter().map(|class| class.statics.len() as u64).sum();
+        let nodes = objects + roots + statics + 5;
+        if nodes > graph::NODES_MAX {
+            let (objects, most) = (grouped(objects), grouped(graph::NODES_MAX));
+            return Err(Error::machine(format!("the heap dump has {objects} objects; at most {most} can be numbered")));
+        }
+        budget
+            .hold(Budget::peak(found.bytes(), nodes, 0))
+            .map_err(|error| error.at(format!("it has {} objects", grouped(objects))))?;
+        let mut cast = Cast::new(found, settings.layout, self.head.id_bytes);
+        let found = self.dominators(&mut cast, budget)?;
+        let live = found.nodes.len();
+        let mut numbers = vec![NONE; cast.nodes()];
+        (0..).zip(&found.nodes).for_each(|(number, node)| numbers[*node as usize] = number);
+        let mut weights = Weights::new(&cast, settings.layout, &numbers, live, &found.thread_names);
+        self.scan(&mut weights)?;
+        let Weights { classes, units, live, unreachable, characters, .. } = weights;
+        let number = |(entry, key): &(u32, u32)| (numbers[*entry as usize], numbers[*key as usize]);
+        let keys = found.keys.iter().map(number).filter(|(entry, key)| *entry != NONE && *key != NONE).collect();
+        drop(numbers);
+        let mut names = ThreadNames::new(&cast, &characters);
+        if !characters.is_empty() {
+            self.scan(&mut names)?;
+        }
+        for (thread, name) in names.names {
+            cast.threads[thread as usize].name = Some(name);
+        }
+        let holders = self.holders(&cast, &found, &classes, &units, &keys)?;
+        let by_class = |amounts: &[Amount]| {
+            let named = cast.classes.iter().zip(amounts).filter(|(_, amount)| amount.objects > 0);
+            let mut all: Vec<_> =
+                named.map(|((_, class), amount)| ClassAmount { class: class.name.clone(), amount: *amount }).collect();
+            holders::sort(&mut all);
+            all
+        };
+        let sum = |amounts: &[Amount]| {
+            let objects = amounts.iter().map(|amount| amount.objects).sum();
+            Amount { objects, bytes: amounts.iter().fold(0, |sum, amount| sum.saturating_add(amount.bytes)) }
+        };
+        Ok(Summary {
+            live: sum(&live),
+            unreachable: sum(&unreachable),
+            classes: by_class(&live),
+            unreachable_classes: by_class(&unreachable),
+            holders,
+            threads: cast.threads.len() as u64,
+            incomplete,
+            memory_bytes: found.memory_bytes,
+        })
+    }
+
+    /// The second pass, and all that works on references alone.
+    fn dominators(&self, cast: &mut Cast, budget: Budget) -> Result<Found> {
+        let nodes = cast.nodes() as u64;
+        let most = budget.references_max(cast.bytes, nodes).min(graph::REFERENCES_MAX - nodes.min(graph::NODES_MAX));
+        let mut links = Links::new(cast, most, self.head.id_bytes);
+        self.scan(&mut links)?;
+        let Links { mut references, thread_names, keys, reflection, .. } = links;
+        let mut seeds = cast.link(&mut references, reflection);
+        let memory_bytes = Budget::peak(cast.bytes, nodes, references.count());
+        let walk = references.walk(cast.everything());
+        let Walk { nodes, numbers, parents } = walk;
+        // A static explains more than the way to its class over loaders and threads.
+        seeds[0] = cast
+            .class_nodes
+            .iter()
+            .filter(|node| **node != NONE && numbers[**node as usize] != NONE)
+            .copied()
+            .collect();
+        let before = {
+            let before = references.shortest_ways(&seeds);
+            let number = |node: u32| if node == NONE { NONE } else { numbers[node as usize] };
+            nodes.iter().map(|node| number(before[*node as usize])).collect()
+        };
+        let walked = references.turned_round(&numbers, parents);
+        drop(numbers);
+        let dominators = dominators::dominators(walked);
+        Ok(Found { nodes, dominators, before, thread_names, keys, memory_bytes })
+    }
+
+    fn holders(
+        &self,
+        cast: &Cast,
+        found: &Found,
+        classes: &[u32],
+        units: &[u32],
+        keys: &HashMap<u32, u32>,
+    ) -> Result<Vec<Holder>> {
+        let tree = holders::Tree {
+            cast,
+            nodes: &found.nodes,
+            dominators: &found.dominators,
+            classes,
+            units,
+            unit_bytes: u64::from(self.settings.layout.alignment_bytes),
+            before: &found.before,
+            keys,
+        };
+        let (drafts, words) = holders::holders(&tree, self.settings.holders_max);
+        let ways: Vec<Vec<u32>> =
+            drafts.iter().map(|draft| paths::way(&found.before, &found.nodes, draft.end)).collect();
+        let wanted = paths::wanted(ways.iter());
+        let mut labels = Labels::new(cast, &wanted);
+        if !wanted.is_empty() {
+            self.scan(&mut labels)?;
+        }
+        let end = |number: u32| match classes.get(number as usize).copied() {
+            None | Some(NONE) => String::new(),
+            Some(class) => cast.classes.get(class).name.clone(),
+        };
+        let told = drafts.into_iter().zip(&ways).map(|(draft, way)| {
+            let end = end(draft.end);
+            paths::holder(cast, draft, end, way, &labels.found, &words)
+        });
+        Ok(told.collect())
+    }
+}

@@ -1,0 +1,156 @@
+//! What a heap dump comes down to: plain values.
+
+use std::fmt;
+
+/// Objects and their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Amount {
+    /// How many.
+    pub objects: u64,
+    /// Their bytes of heap, by the layout that the caller gave.
+    pub bytes: u64,
+}
+
+impl Amount {
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.objects += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// The objects of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassAmount {
+    /// As in Java: `java.util.HashMap$Node[]`.
+    pub class: String,
+    /// Its instances, without what they refer to.
+    pub amount: Amount,
+}
+
+/// A heap dump in short.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// What the roots hold. Classes count as objects.
+    pub live: Amount,
+    /// What they do not hold: garbage of a dump with `-all`, and objects that only weak references refer to.
+    /// A dump of live objects has a few, too: names of classes, to which only fields refer that dumps leave out.
+    pub unreachable: Amount,
+    /// Live objects by class, the most bytes first.
+    pub classes: Vec<ClassAmount>,
+    /// The objects of [`Summary::unreachable`] by class, the most bytes first.
+    pub unreachable_classes: Vec<ClassAmount>,
+    /// What holds the most, the most bytes first. No object counts for two of them.
+    pub holders: Vec<Holder>,
+    /// Threads that the JVM had, virtual ones only where the dump gives them as roots.
+    pub threads: u64,
+    /// Why the file was not read to its end, such as `cut after 7,340,032 of 9,000,000 bytes`; `None` if it was.
+    /// All numbers are then about what came before.
+    pub incomplete: Option<String>,
+    /// Bytes that reading took at its peak, as estimated from the number of objects.
+    pub memory_bytes: u64,
+}
+
+impl Summary {
+    /// The share of the live bytes that [`Summary::holders`] explain, from 0 to 1.
+    pub fn covered(&self) -> f64 {
+        self.share(|_| true)
+    }
+
+    /// The same without holders of the kind [`HolderKind::Small`], which name no field.
+    pub fn covered_by_name(&self) -> f64 {
+        self.share(|holder| holder.kind != HolderKind::Small)
+    }
+
+    fn share(&self, counts: impl Fn(&Holder) -> bool) -> f64 {
+        let held: u64 = self.holders.iter().filter(|holder| counts(holder)).map(|holder| holder.retained.bytes).sum();
+        if self.live.bytes == 0 { 0.0 } else { held as f64 / self.live.bytes as f64 }
+    }
+}
+
+/// What keeps objects alive, as one would name it in a fix.
+#[derive(Debug, Clone)]
+pub struct Holder {
+    /// What it is.
+    pub kind: HolderKind,
+    /// Its name: `com.example.Orders.CACHE`, the name of a thread, the class of a loader.
+    /// In names of several alike a `*` replaces digits: `web-*`.
+    pub name: String,
+    /// How many alike this sums up: threads, loaders, static fields of a class that several loaders have, objects.
+    pub members: u64,
+    /// From the name down to where the objects fan out, a shortest way. Elements of arrays are left out, and of a chain
+    /// of steps within `java.util` all but the first one. For several alike it is the way of the largest.
+    pub path: Vec<Step>,
+    /// The class of the object at the end of [`Holder::path`].
+    pub end: String,
+    /// What would be garbage without this holder, less what other holders of the list already explain.
+    pub retained: Amount,
+    /// The classes that make up most of [`Holder::retained`], the most bytes first; at most ten.
+    pub consists_of: Vec<ClassAmount>,
+}
+
+/// A step of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The class that declares the field.
+    pub class: String,
+    /// The field.
+    pub field: String,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.class, self.field)
+    }
+}
+
+impl fmt::Display for Holder {
+    /// The name and the path: `com.example.Orders.CACHE -> java.util.HashMap.table`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let many = if self.members == 1 { String::new() } else { format!("{} ", self.members) };
+        let plural = if self.members == 1 { "" } else { "s" };
+        match &self.kind {
+            HolderKind::StaticField => f.write_str(&self.name)?,
+            HolderKind::Frame { method } => write!(f, "{many}thread{plural} {} in {method}", self.name)?,
+            HolderKind::ThreadLocal { key } => write!(f, "{many}thread{plural} {}, thread-local {key}", self.name)?,
+            HolderKind::Thread => write!(f, "{many}thread{plural} {}", self.name)?,
+            HolderKind::ClassLoader => write!(f, "{many}class loader{plural} {}", self.name)?,
+            HolderKind::Classes => f.write_str(&self.name)?,
+            HolderKind::Small => write!(f, "{many}small holder{plural} of {}", self.name)?,
+            HolderKind::JniGlobal => write!(f, "{many}JNI global{plural} {}", self.name)?,
+            HolderKind::OtherRoot => write!(f, "{many}root{plural} {}", self.name)?,
+            HolderKind::Jointly => write!(f, "{} and others", self.name)?,
+        }
+        self.path.iter().try_for_each(|step| write!(f, " -> {step}"))
+    }
+}
+
+/// What a [`Holder`] is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HolderKind {
+    /// A static field, `Class.field`. Constants of a class are in a field that HotSpot calls `<resolved_references>`.
+    StaticField,
+    /// Locals of a method that runs, of Java or of JNI.
+    Frame {
+        /// `com.example.Orders.load:88`, or `(unknown method)`.
+        method: String,
+    },
+    /// Values of a thread-local.
+    ThreadLocal {
+        /// The static field with the `ThreadLocal`, else the class that has it.
+        key: String,
+    },
+    /// A thread by its own fields.
+    Thread,
+    /// A class loader by its own fields, without statics of its classes.
+    ClassLoader,
+    /// Classes themselves, with the values of their statics that are no references; or what reflection keeps of them.
+    Classes,
+    /// Many holders that are small each, of classes whose packages begin alike: `org.hibernate.*`.
+    Small,
+    /// A global reference of native code or of the JVM.
+    JniGlobal,
+    /// A monitor that is held, or a root of which the dump does not say more.
+    OtherRoot,
+    /// Two or more holders together, none of which holds it alone: the name and the path are those of one of them.
+    Jointly,
+}
