@@ -17,10 +17,16 @@ fn main() -> Result<()> {
         println!("note: {note}");
     }
     let total = recording.total;
-    println!("{:>13} {:>13} {:>8}  bytes at the end, at the peak, allocations", total.bytes_end, total.bytes_at_peak, total.allocations);
+    println!(
+        "{:>13} {:>13} {:>8}  bytes at the end, at the peak, allocations",
+        total.bytes_end, total.bytes_at_peak, total.allocations
+    );
     for site in recording.sites.iter().take(SITES) {
         let uses = site.uses;
-        println!("{:>13} {:>13} {:>8}  {}: {}", uses.bytes_end, uses.bytes_at_peak, uses.allocations, site.place, site.owner);
+        println!(
+            "{:>13} {:>13} {:>8}  {}: {}",
+            uses.bytes_end, uses.bytes_at_peak, uses.allocations, site.place, site.owner
+        );
         for frame in recording.below(site).into_iter().take(FRAMES) {
             println!("{:38}{frame}", "");
         }

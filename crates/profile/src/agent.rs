@@ -1,1 +1,299 @@
-//! To be written.
+//! async-profiler in a JVM: as an option of its start, or loaded into one that runs.
+//!
+//! Its options are words between commas. Errors do not come back through the attach socket, but for a code (100: it
+//! does not take the options; 200: it did not do it); it prints them, and so is told to print into a file:
+//!
+//! ```text
+//! start,nativemem=0,alloc=65536,live,lib,features=comptask,jfr,chunksize=…,chunktime=…,file=…,log=…
+//! [ERROR] Profiler already started
+//! ```
+//!
+//! # What stays in a JVM
+//! The library cannot be unloaded (it is linked with `-z nodelete`). After [`Session::stop`] it records nothing, and has
+//! no thread, no file and no open descriptor; what stays until the JVM ends is its mapping (2.5 MiB of address space),
+//! what it knows of symbols, and `malloc` and `free` of the libraries that were loaded, which go through it still.
+//! Loading it once more takes the copy that is there.
+
+use crate::folder::{Folder, is_plain};
+use crate::library::{FILE_NAME, Library};
+use loadline_base::clock::Clock;
+use loadline_base::error::{Error, Result};
+use loadline_jvm::observe::Unavailable;
+use loadline_jvm::observe::attach::Attach;
+use loadline_jvm::observe::maps;
+use loadline_jvm::observe::procfs::Process;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const RECORDING: &str = "recording.jfr";
+const LOG: &str = "profiler.log";
+/// What is read of what the profiler printed.
+const LOG_BYTES_MAX: u64 = 64 << 10;
+/// Lines of it that an error carries.
+const LINES_MAX: usize = 5;
+/// To load the library and start takes some 100 ms, and a second or two where a JVM has 100,000 classes; to stop it
+/// writes the tables of all stacks.
+const WITHIN: Duration = Duration::from_secs(60);
+/// The profiler stops by itself so long after it should have been stopped: Loadline may have been killed.
+const GRACE: Duration = Duration::from_secs(60);
+/// One part of a recording has at most so many bytes: some 1.5 million events, which are sorted in 50 MB.
+const CHUNK_BYTES: u64 = 32 << 20;
+/// Parts that are complete can be read after the JVM was killed. Each has all tables, some MB on a large server.
+const CHUNK_S: u64 = 60;
+/// Of live objects some hundred samples tell where they come from; a JVM allocates some 100 MB/s.
+const HEAP_EVERY_BYTES: u64 = 64 << 10;
+
+/// What is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Native allocations, one in so many bytes; 0 for each, which makes sizes exact.
+    pub native_every: Option<u64>,
+    /// Allocations in the heap, one in so many bytes.
+    pub heap_every: Option<u64>,
+    /// Of those in the heap, only what is alive at the end.
+    pub live_only: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { native_every: Some(0), heap_every: Some(HEAP_EVERY_BYTES), live_only: true }
+    }
+}
+
+impl Options {
+    /// The words that start a recording into a file.
+    fn words(&self, file: &Path, log: &Path) -> String {
+        let mut words = vec!["start".to_owned()];
+        words.extend(self.native_every.map(|every| format!("nativemem={every}")));
+        words.extend(self.heap_every.map(|every| format!("alloc={every}")));
+        if self.live_only && self.heap_every.is_some() {
+            words.push("live".to_owned());
+        }
+        // `lib`: frames name their library; `comptask`: a compiler's stack names what is compiled.
+        words.extend(["lib", "features=comptask", "jfr"].map(str::to_owned));
+        words.extend([format!("chunksize={CHUNK_BYTES}"), format!("chunktime={CHUNK_S}")]);
+        words.extend([format!("file={}", file.display()), format!("log={}", log.display())]);
+        words.join(",")
+    }
+}
+
+/// A JVM that is to be started with the profiler: the option, and where it will record.
+///
+/// The files are in a private folder, removed with this value. A JVM under another user cannot write there.
+#[derive(Debug)]
+pub struct Launch {
+    /// The option of `java`: `-agentpath:…`. It has no spaces, and so can be in `JAVA_TOOL_OPTIONS`, too.
+    pub argument: String,
+    folder: Folder,
+}
+
+impl Launch {
+    /// Makes the folder and the option. The library must outlive the JVM.
+    ///
+    /// # Errors
+    /// Where no folder can be made.
+    pub fn prepare(library: &Library, options: &Options) -> Result<Self> {
+        let folder = Folder::temporary(&[RECORDING, LOG])?;
+        let (file, log) = (folder.path().join(RECORDING), folder.path().join(LOG));
+        let argument = format!("-agentpath:{}={}", library.path().display(), options.words(&file, &log));
+        Ok(Self { argument, folder })
+    }
+
+    /// The recording, once the JVM has ended. A JVM that was killed leaves one that is cut off.
+    ///
+    /// # Errors
+    /// Where the profiler did not start, with its words; where the JVM was not started with the option.
+    pub fn recording(&self) -> Result<File> {
+        let said = self.folder.text(LOG, LOG_BYTES_MAX);
+        if let Some(error) = refusal(&said) {
+            return Err(error);
+        }
+        self.folder.file(RECORDING).map_err(|cause| {
+            Error::subject(format!("the JVM left no recording: {}", loadline_base::error::plain(&cause)))
+                .hint("the option of the profiler must reach the JVM: a script may start it with other options")
+        })
+    }
+}
+
+/// A recording in a JVM that runs.
+#[derive(Debug)]
+pub struct Session {
+    attach: Attach,
+    process: Process,
+    folder: Folder,
+    /// The library as the JVM names it.
+    library: PathBuf,
+    stopped: bool,
+}
+
+/// What a session has recorded.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The recording; its name is gone already.
+    pub file: File,
+    /// Why it may be incomplete, with the words of the JVM or of the profiler.
+    pub doubt: Option<String>,
+}
+
+impl Session {
+    /// Loads the library into a running JVM and starts to record. Sends what `jcmd` would send (see
+    /// [`loadline_jvm::observe::attach`]). Where Loadline is killed, the profiler stops by itself a minute after
+    /// `within`, the time that the recording is meant to take.
+    ///
+    /// # Errors
+    /// Where the JVM cannot be attached to, forbids agents or cannot load the library; where another profiler records:
+    /// with their words.
+    pub fn start(
+        process: Process,
+        library: &Library,
+        options: &Options,
+        within: Duration,
+        clock: &Clock,
+    ) -> Result<Self> {
+        library.fits(&process, clock)?;
+        let status = process.status(clock).map_err(refused)?.value;
+        let attach = Attach::connect(&process, clock).map_err(refused)?.value;
+        // The same name each time: the JVM then finds the library that it has loaded, instead of one more.
+        let name = format!(".loadline-profiler-{}", status.ns_pid);
+        let files = &[RECORDING, LOG, FILE_NAME];
+        let owner = (status.euid, status.egid);
+        let made = attach.in_tmp(|tmp| {
+            let folder = Folder::taken(tmp, (&name, Path::new("/tmp")), files, owner)?;
+            folder.write(FILE_NAME, library.bytes())?;
+            Ok(folder)
+        });
+        let folder = made.map_err(|cause| Error::io("put the profiler into", "the JVM's /tmp", &cause))?;
+        let library = loaded(&process, clock).unwrap_or_else(|| folder.path().join(FILE_NAME));
+        let mut session = Self { attach, process, folder, library, stopped: true };
+        let (file, log) = (session.folder.path().join(RECORDING), session.folder.path().join(LOG));
+        let stops_after = (within + GRACE).as_secs().max(1);
+        session.order(&format!("{},timeout={stops_after}", options.words(&file, &log)))?;
+        session.stopped = false;
+        Ok(session)
+    }
+
+    /// Ends the recording and removes what was put into the JVM's `/tmp`.
+    ///
+    /// # Errors
+    /// Where there is no recording. A JVM that has ended meanwhile left what it had written, with a doubt.
+    pub fn stop(mut self) -> Result<Recorded> {
+        let ended = self.end();
+        let file = self.folder.file(RECORDING);
+        match (file, ended) {
+            (Ok(file), Ok(())) => Ok(Recorded { file, doubt: None }),
+            (Ok(file), Err(error)) => {
+                let gone = !self.process.is_alive();
+                let why = if gone { "the JVM ended while it was recorded".to_owned() } else { error.what };
+                Ok(Recorded { file, doubt: Some(why) })
+            }
+            (Err(_), Err(error)) => Err(error),
+            (Err(cause), Ok(())) => Err(Error::io("read", "the recording in the JVM's /tmp", &cause)),
+        }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.stopped = true;
+        let log = self.folder.path().join(LOG);
+        let ended = self.order(&format!("stop,log={}", log.display()));
+        // Without an action and without a log: closes the file that it printed into.
+        let _ = self.attach.load_library(&self.shown(), "loglevel=none", WITHIN);
+        ended
+    }
+
+    fn shown(&self) -> String {
+        self.library.display().to_string()
+    }
+
+    /// Lets the profiler do something, with what it printed where it did not.
+    fn order(&self, words: &str) -> Result<()> {
+        self.attach
+            .load_library(&self.shown(), words, WITHIN)
+            .map_err(|cause| refusal(&self.folder.text(LOG, LOG_BYTES_MAX)).unwrap_or_else(|| refused(cause)))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.stopped {
+            // Whoever gave up does not wait for a reason.
+            let _ = self.end();
+        }
+    }
+}
+
+/// The copy of async-profiler that the JVM has loaded already, by the name that it has for the JVM: a second copy would
+/// record beside the first, and neither knows of the other.
+fn loaded(process: &Process, clock: &Clock) -> Option<PathBuf> {
+    let mappings = maps::read(process, clock).ok()?.value;
+    let own = mappings.iter().find(|mapping| mapping.file_name().starts_with("libasyncProfiler"))?;
+    let path = own.file()?;
+    // A path that options cannot name was loaded by somebody who did not need to.
+    let path = PathBuf::from(path.strip_suffix(" (deleted)").unwrap_or(path));
+    is_plain(&path).then_some(path)
+}
+
+/// Why the JVM did not do it, with what would allow it.
+fn refused(cause: Unavailable) -> Error {
+    let error = Error::machine(format!("the profiler cannot be loaded into the JVM: {}", cause.why));
+    match () {
+        () if cause.why.contains("Dynamic agent loading is not enabled") => {
+            error.hint("start the JVM with `-XX:+EnableDynamicAgentLoading`")
+        }
+        () if cause.why.contains("DisableAttachMechanism") => {
+            error.hint("start the JVM without `-XX:+DisableAttachMechanism`")
+        }
+        () if cause.why.contains("failed to map segment") => {
+            error.hint("the JVM's /tmp is mounted `noexec`: start the JVM with the profiler's option instead")
+        }
+        () => error,
+    }
+}
+
+/// What the profiler printed, where that is an error.
+fn refusal(said: &str) -> Option<Error> {
+    let lines = said.lines().filter(|line| line.contains("[ERROR]"));
+    let lines: Vec<String> = lines.map(|line| line.replace("[ERROR]", "").trim().to_owned()).take(LINES_MAX).collect();
+    let first = lines.first()?;
+    let error = match first.as_str() {
+        "Profiler already started" => Error::machine("another profiler records in this JVM already")
+            .hint("stop it, as with `asprof stop PID`, and try again"),
+        words => Error::machine(format!("the profiler did not start: {words}")),
+    };
+    Some(error.said(lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_words_between_commas() {
+        let words = |options: Options| options.words(Path::new("/t/a.jfr"), Path::new("/t/log"));
+        let end = "lib,features=comptask,jfr,chunksize=33554432,chunktime=60,file=/t/a.jfr,log=/t/log";
+        assert_eq!(words(Options::default()), format!("start,nativemem=0,alloc=65536,live,{end}"));
+        let native = Options { native_every: Some(4096), heap_every: None, live_only: true };
+        assert_eq!(words(native), format!("start,nativemem=4096,{end}"));
+        let heap = Options { native_every: None, heap_every: Some(1), live_only: false };
+        assert_eq!(words(heap), format!("start,alloc=1,{end}"));
+    }
+
+    #[test]
+    fn words_of_the_profiler_become_errors() {
+        assert!(refusal("Profiling started\n").is_none());
+        let busy = refusal("[ERROR] Profiler already started\n").unwrap();
+        assert_eq!(busy.what, "another profiler records in this JVM already");
+        let other = refusal("[WARN] x\n[ERROR] Could not open Flight Recorder output file\n").unwrap();
+        assert_eq!(other.what, "the profiler did not start: Could not open Flight Recorder output file");
+        assert_eq!(other.said, ["Could not open Flight Recorder output file"]);
+    }
+
+    #[test]
+    fn what_would_allow_an_agent_is_the_hint() {
+        let hint = |why: &str| refused(Unavailable::new("attach", why)).hint.unwrap_or_default();
+        assert!(hint("Dynamic agent loading is not enabled. Use …").contains("+EnableDynamicAgentLoading"));
+        assert!(hint("the JVM runs with -XX:+DisableAttachMechanism").contains("without"));
+        assert!(hint("x: failed to map segment from shared object").contains("noexec"));
+        assert_eq!(hint("no permission"), "");
+    }
+}

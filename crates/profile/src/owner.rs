@@ -80,16 +80,55 @@ impl fmt::Display for Owner {
 /// What passes memory on for others: the profiler, the C and C++ libraries, the loader, and zlib, which the JDK of
 /// some distributions and many libraries share. Beginnings of file names.
 const PASSING_LIBRARIES: &[&str] = &[
-    "libasyncProfiler", "libc.so", "libc-", "libc.musl", "ld-linux", "ld-musl", "libstdc++", "libgcc", "libpthread",
-    "libdl.", "libz.so", "libm.so", "[vdso]", "libjemalloc", "libtcmalloc", "libmimalloc",
+    "libasyncProfiler",
+    "libc.so",
+    "libc-",
+    "libc.musl",
+    "ld-linux",
+    "ld-musl",
+    "libstdc++",
+    "libgcc",
+    "libpthread",
+    "libdl.",
+    "libz.so",
+    "libm.so",
+    "[vdso]",
+    "libjemalloc",
+    "libtcmalloc",
+    "libmimalloc",
 ];
 
 /// Functions of libjvm that pass memory on for others: beginnings.
 const PASSING_FUNCTIONS: &[&str] = &[
-    "os::malloc", "os::realloc", "os::strdup", "AllocateHeap", "ReallocateHeap", "Arena::", "ChunkPool::", "Chunk::",
-    "ResourceArea::", "resource_", "ResourceObj::", "AnyObj::", "CHeapObj", "CHeapBitMap", "BitMap", "GrowableArray",
-    "GenericGrowableArray", "ArrayAllocator", "MallocArrayAllocator", "BasicHashtable", "ConcurrentHashTable",
-    "ResourceHashtable", "HashTable", "operator new", "malloc", "calloc", "realloc", "safe_calloc", "safe_malloc",
+    "os::malloc",
+    "os::realloc",
+    "os::strdup",
+    "AllocateHeap",
+    "ReallocateHeap",
+    "Arena::",
+    "ChunkPool::",
+    "Chunk::",
+    "ResourceArea::",
+    "resource_",
+    "ResourceObj::",
+    "AnyObj::",
+    "CHeapObj",
+    "CHeapBitMap",
+    "BitMap",
+    "GrowableArray",
+    "GenericGrowableArray",
+    "ArrayAllocator",
+    "MallocArrayAllocator",
+    "BasicHashtable",
+    "ConcurrentHashTable",
+    "ResourceHashtable",
+    "HashTable",
+    "operator new",
+    "malloc",
+    "calloc",
+    "realloc",
+    "safe_calloc",
+    "safe_malloc",
 ];
 
 /// Functions of libjvm by owner: beginnings, the first that fits.
@@ -169,10 +208,45 @@ enum Part {
 
 /// Libraries that a JDK brings beside libjvm: names without `lib` and `.so`.
 const JDK_LIBRARIES: &[&str] = &[
-    "attach", "awt", "awt_headless", "awt_xawt", "dt_socket", "extnet", "fontmanager", "freetype", "instrument",
-    "j2gss", "j2pcsc", "j2pkcs11", "jaas", "java", "javajpeg", "jawt", "jdwp", "jimage", "jli", "jsig", "jsound",
-    "jsvml", "lcms", "le", "management", "management_agent", "management_ext", "mlib_image", "net", "nio", "prefs",
-    "rmi", "saproc", "sctp", "simdsort", "splashscreen", "syslookup", "verify", "zip",
+    "attach",
+    "awt",
+    "awt_headless",
+    "awt_xawt",
+    "dt_socket",
+    "extnet",
+    "fontmanager",
+    "freetype",
+    "instrument",
+    "j2gss",
+    "j2pcsc",
+    "j2pkcs11",
+    "jaas",
+    "java",
+    "javajpeg",
+    "jawt",
+    "jdwp",
+    "jimage",
+    "jli",
+    "jsig",
+    "jsound",
+    "jsvml",
+    "lcms",
+    "le",
+    "management",
+    "management_agent",
+    "management_ext",
+    "mlib_image",
+    "net",
+    "nio",
+    "prefs",
+    "rmi",
+    "saproc",
+    "sctp",
+    "simdsort",
+    "splashscreen",
+    "syslookup",
+    "verify",
+    "zip",
 ];
 
 fn begins(name: &str, beginnings: &[&str]) -> bool {
@@ -348,7 +422,11 @@ mod tests {
     #[test]
     fn libraries_and_parts_of_the_jvm() {
         let native = "libasyncProfiler.so`malloc_hook libc.so.6`strdup";
-        check(&format!("{native} librocks.so`DB::Put librocks.so`Java_A_put A.put"), "x", &Owner::Library("librocks.so".into()));
+        check(
+            &format!("{native} librocks.so`DB::Put librocks.so`Java_A_put A.put"),
+            "x",
+            &Owner::Library("librocks.so".into()),
+        );
         check("libz.so.1`deflateInit2_ libzip.so`Java_java_util_zip_Deflater_init A.a", "x", &Owner::Zlib);
         check("libz.so.1`deflateInit2_ libfoo.so`pack A.a", "x", &Owner::Library("libfoo.so".into()));
         check("java.util.zip.Inflater.init A.a", "x", &Owner::Zlib);

@@ -150,16 +150,18 @@ pub enum Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cut => f.write_str("the recording was cut off: the JVM was killed while it recorded, or the disk is full"),
-            Self::WithoutStacks => {
-                f.write_str("its last part has no stacks, which a profiler writes when it stops")
+            Self::Cut => {
+                f.write_str("the recording was cut off: the JVM was killed while it recorded, or the disk is full")
             }
+            Self::WithoutStacks => f.write_str("its last part has no stacks, which a profiler writes when it stops"),
             Self::Damaged { at, why } => write!(f, "the recording is damaged at byte {at}: {why}"),
             Self::EventsDamaged(count) => write!(f, "{count} events cannot be read"),
             Self::Empty => f.write_str("nothing was recorded: the profiler did not start, or no allocation was made"),
             Self::NoNative => f.write_str("no native allocation was recorded"),
             Self::NoFrees => f.write_str("no free was recorded: the bytes are those allocated, freed or not"),
-            Self::Unsorted => f.write_str("the recording has more events at once than are sorted: bytes are about right"),
+            Self::Unsorted => {
+                f.write_str("the recording has more events at once than are sorted: bytes are about right")
+            }
             Self::Unfollowed(count) => write!(f, "{count} allocations were left out: too many are live"),
             Self::TooManyStacks => f.write_str("the recording has more stacks than are told apart"),
             Self::TooManyObjects => f.write_str("the recording has more classes and stacks than are told apart"),
@@ -178,10 +180,9 @@ impl Recording {
         let mut reader = Reader::default();
         match reader.chunks(&mut input) {
             Ok(()) => Ok(reader.close()),
-            Err(Fault::Io(cause)) => Err(Error::machine(format!(
-                "the recording cannot be read: {}",
-                loadline_base::error::plain(&cause)
-            ))),
+            Err(Fault::Io(cause)) => {
+                Err(Error::machine(format!("the recording cannot be read: {}", loadline_base::error::plain(&cause))))
+            }
             Err(Fault::Damage(why)) => Err(Error::machine(format!("this file is no recording of a JVM: {why}"))),
         }
     }
@@ -526,13 +527,11 @@ impl Reader {
             });
         }
         native.sort_by_key(|own| std::cmp::Reverse(weight(&own.uses)));
-        let places: HashMap<u32, Place> = self.live.keys().chain(self.allocated.keys()).fold(
-            HashMap::new(),
-            |mut places, (_, stack)| {
+        let places: HashMap<u32, Place> =
+            self.live.keys().chain(self.allocated.keys()).fold(HashMap::new(), |mut places, (_, stack)| {
                 places.entry(*stack).or_insert_with(|| locate(self.stacks.frames(*stack), "").1);
                 places
-            },
-        );
+            });
         Recording {
             sites: sites(self.sites, &closed.groups, &mut native),
             native,

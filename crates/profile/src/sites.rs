@@ -14,27 +14,91 @@ const JDK: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun."];
 /// A library that is not here counts as the application's code, and is then named as the site.
 const FRAMEWORKS: &[&str] = &[
     // Servers and clients.
-    "io.netty.", "io.grpc.", "io.vertx.", "io.undertow.", "org.xnio.", "org.apache.tomcat.", "org.apache.catalina.",
-    "org.apache.coyote.", "org.apache.http.", "org.apache.hc.", "org.eclipse.jetty.", "org.glassfish.", "okhttp3.",
-    "okio.", "org.asynchttpclient.", "org.jboss.", "org.wildfly.",
+    "io.netty.",
+    "io.grpc.",
+    "io.vertx.",
+    "io.undertow.",
+    "org.xnio.",
+    "org.apache.tomcat.",
+    "org.apache.catalina.",
+    "org.apache.coyote.",
+    "org.apache.http.",
+    "org.apache.hc.",
+    "org.eclipse.jetty.",
+    "org.glassfish.",
+    "okhttp3.",
+    "okio.",
+    "org.asynchttpclient.",
+    "org.jboss.",
+    "org.wildfly.",
     // Frameworks.
-    "org.springframework.", "io.micronaut.", "io.quarkus.", "io.helidon.", "io.smallrye.", "jakarta.", "play.",
-    "akka.", "org.apache.pekko.", "ratpack.", "io.dropwizard.", "io.javalin.", "ring.", "com.google.inject.",
-    "org.aspectj.", "net.bytebuddy.", "net.sf.cglib.", "org.hibernate.", "org.apache.ibatis.", "com.zaxxer.hikari.",
+    "org.springframework.",
+    "io.micronaut.",
+    "io.quarkus.",
+    "io.helidon.",
+    "io.smallrye.",
+    "jakarta.",
+    "play.",
+    "akka.",
+    "org.apache.pekko.",
+    "ratpack.",
+    "io.dropwizard.",
+    "io.javalin.",
+    "ring.",
+    "com.google.inject.",
+    "org.aspectj.",
+    "net.bytebuddy.",
+    "net.sf.cglib.",
+    "org.hibernate.",
+    "org.apache.ibatis.",
+    "com.zaxxer.hikari.",
     "org.eclipse.microprofile.",
     // Reactive libraries and languages.
-    "reactor.", "io.reactivex.", "org.reactivestreams.", "kotlin.", "kotlinx.", "scala.", "cats.effect.", "zio.",
-    "groovy.", "org.codehaus.groovy.", "org.apache.groovy.", "clojure.", "org.jruby.", "org.graalvm.",
+    "reactor.",
+    "io.reactivex.",
+    "org.reactivestreams.",
+    "kotlin.",
+    "kotlinx.",
+    "scala.",
+    "cats.effect.",
+    "zio.",
+    "groovy.",
+    "org.codehaus.groovy.",
+    "org.apache.groovy.",
+    "clojure.",
+    "org.jruby.",
+    "org.graalvm.",
     // Libraries that work for everybody.
-    "com.fasterxml.", "com.google.gson.", "com.google.common.", "com.google.protobuf.", "org.apache.commons.",
-    "org.apache.logging.", "org.slf4j.", "ch.qos.logback.", "io.micrometer.", "io.opentelemetry.", "org.xerial.",
-    "org.apache.kafka.", "com.github.benmanes.caffeine.",
+    "com.fasterxml.",
+    "com.google.gson.",
+    "com.google.common.",
+    "com.google.protobuf.",
+    "org.apache.commons.",
+    "org.apache.logging.",
+    "org.slf4j.",
+    "ch.qos.logback.",
+    "io.micrometer.",
+    "io.opentelemetry.",
+    "org.xerial.",
+    "org.apache.kafka.",
+    "com.github.benmanes.caffeine.",
 ];
 
 /// In the names of classes that are made while a program runs or is built, in the application's own packages.
 const GENERATED: &[&str] = &[
-    LAMBDA, "$$EnhancerBy", "$$FastClassBy", "$$SpringCGLIB$$", "$$_Weld", "$HibernateProxy$", "$ByteBuddy$",
-    "_ClientProxy", "_Subclass", "$Intercepted", "GeneratedMethodAccessor", "GeneratedConstructorAccessor", "$Proxy",
+    LAMBDA,
+    "$$EnhancerBy",
+    "$$FastClassBy",
+    "$$SpringCGLIB$$",
+    "$$_Weld",
+    "$HibernateProxy$",
+    "$ByteBuddy$",
+    "_ClientProxy",
+    "_Subclass",
+    "$Intercepted",
+    "GeneratedMethodAccessor",
+    "GeneratedConstructorAccessor",
+    "$Proxy",
 ];
 
 /// Whose code a site is.
@@ -91,10 +155,7 @@ fn kind_of(frame: &Frame) -> Option<PlaceKind> {
 }
 
 /// The owner and the place of a stack, the innermost frame first, on this thread.
-pub(crate) fn locate<'f>(
-    frames: impl DoubleEndedIterator<Item = &'f Frame> + Clone,
-    thread: &str,
-) -> (Owner, Place) {
+pub(crate) fn locate<'f>(frames: impl DoubleEndedIterator<Item = &'f Frame> + Clone, thread: &str) -> (Owner, Place) {
     let owner = owner_of(frames.clone(), thread);
     // The Java frame on a compiler's stack is what is compiled, not what runs.
     if let Owner::Compiler { .. } = owner {
@@ -126,10 +187,7 @@ fn native_name<'f>(mut frames: impl Iterator<Item = &'f Frame> + Clone, owner: &
 
 /// The frames of a stack from its place down to the allocation, in this order; all of them where the place is none of
 /// its frames.
-pub(crate) fn below<'f>(
-    frames: impl DoubleEndedIterator<Item = &'f Frame> + Clone,
-    place: &Place,
-) -> Vec<&'f Frame> {
+pub(crate) fn below<'f>(frames: impl DoubleEndedIterator<Item = &'f Frame> + Clone, place: &Place) -> Vec<&'f Frame> {
     let inner = match &place.frame {
         Some(frame) => frames.clone().position(|own| own == frame).map_or(usize::MAX, |at| at + 1),
         None => usize::MAX,
@@ -173,8 +231,16 @@ pub(crate) mod tests {
             PlaceKind::Application,
             "com.shop.Orders.export(Orders.java:88)",
         );
-        check("io.netty.buffer.Pool.x:1 com.shop.H.read:5 io.netty.channel.C.fire:9", PlaceKind::Application, "com.shop.H.read(H.java:5)");
-        check("java.lang.A.x:1 io.netty.buffer.Pool.x:1 io.netty.channel.C.fire:9", PlaceKind::Framework, "io.netty.buffer.Pool.x(Pool.java:1)");
+        check(
+            "io.netty.buffer.Pool.x:1 com.shop.H.read:5 io.netty.channel.C.fire:9",
+            PlaceKind::Application,
+            "com.shop.H.read(H.java:5)",
+        );
+        check(
+            "java.lang.A.x:1 io.netty.buffer.Pool.x:1 io.netty.channel.C.fire:9",
+            PlaceKind::Framework,
+            "io.netty.buffer.Pool.x(Pool.java:1)",
+        );
         check("libjvm.so`os::malloc java.lang.A.x:1 java.lang.Thread.run:9", PlaceKind::Jdk, "java.lang.A.x(A.java:1)");
     }
 
@@ -188,7 +254,11 @@ pub(crate) mod tests {
         under("com.shop.Orders$$SpringCGLIB$$0.export");
         under("jdk.internal.reflect.GeneratedMethodAccessor12.invoke");
         under("jdk.proxy2.$Proxy14.call");
-        check("com.shop.Orders.lambda$main$0:9", PlaceKind::Application, "com.shop.Orders.lambda$main$0(Orders.java:9)");
+        check(
+            "com.shop.Orders.lambda$main$0:9",
+            PlaceKind::Application,
+            "com.shop.Orders.lambda$main$0(Orders.java:9)",
+        );
     }
 
     #[test]
@@ -197,7 +267,8 @@ pub(crate) mod tests {
         check("libc.so.6`strdup libfoo.so`grow libc.so.6`clone3", PlaceKind::Native, "symbol `grow` of libfoo.so");
         check("libc.so.6`strdup libc.so.6`clone3", PlaceKind::Native, "symbol `strdup` of libc.so.6");
         check("", PlaceKind::Native, "no stack");
-        let compiling = "libjvm.so`Arena::grow Scores.of:1 libjvm.so`C2Compiler::x libjvm.so`CompileBroker::invoke_compiler";
+        let compiling =
+            "libjvm.so`Arena::grow Scores.of:1 libjvm.so`C2Compiler::x libjvm.so`CompileBroker::invoke_compiler";
         check(compiling, PlaceKind::Native, "C2 compiler, compiling Scores.of");
     }
 

@@ -93,13 +93,7 @@ impl Plan {
     }
 }
 
-fn pass_array<R: Read + Seek>(
-    types: &Types,
-    input: &mut Input<R>,
-    form: Form,
-    of: u64,
-    depth: usize,
-) -> Found<()> {
+fn pass_array<R: Read + Seek>(types: &Types, input: &mut Input<R>, form: Form, of: u64, depth: usize) -> Found<()> {
     let count = input.count()?;
     (0..count).try_for_each(|_| pass(types, input, form, of, depth))
 }
