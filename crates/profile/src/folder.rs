@@ -2,7 +2,7 @@
 
 use loadline_base::error::{Error, Result};
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, Uid};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -59,8 +59,8 @@ impl Folder {
         made().map_err(|cause| Error::io("make a folder in", &above, &cause))
     }
 
-    /// The folder of this name in another; takes over one that was left behind, if no other user can have made it.
-    /// It and its files will be `owner`'s.
+    /// The folder of this name in another; takes over one that was left behind, if no other user can have made it and no
+    /// living Loadline has it. It and its files will be `owner`'s.
     pub(crate) fn taken(
         above: &OwnedFd,
         (name, path): (&str, &Path),
@@ -71,7 +71,14 @@ impl Folder {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(cause) => return Err(cause.into()),
         }
-        let folder = Self::open(above.try_clone()?, name.to_owned(), path.to_owned(), files, owner)?;
+        let mut folder = Self::open(above.try_clone()?, name.to_owned(), path.to_owned(), &[], owner)?;
+        // Ends with this process, however that ends.
+        rustix::fs::flock(&folder.itself, FlockOperation::NonBlockingLockExclusive).map_err(|cause| match cause {
+            rustix::io::Errno::WOULDBLOCK => io::Error::other("another Loadline has its files there"),
+            cause => cause.into(),
+        })?;
+        // Not before: the files of the other would go when this fails.
+        folder.files = files;
         folder.clear();
         Ok(folder)
     }
@@ -183,6 +190,9 @@ mod tests {
         std::fs::write(above.path().join("x/a"), "left behind").unwrap();
         let folder = taken().unwrap();
         assert_eq!(folder.text("a", 10), "");
+        folder.write("a", b"mine").unwrap();
+        let why = taken().unwrap_err().to_string();
+        assert_eq!((why.as_str(), folder.text("a", 10).as_str()), ("another Loadline has its files there", "mine"));
         std::fs::write(above.path().join("x/b"), "of somebody").unwrap();
         drop(folder);
         assert!(exists(&above.path().join("x/b")));

@@ -10,10 +10,10 @@
 use std::collections::HashMap;
 
 /// How long after the new allocation a late free may be noted: a thread that lost its CPU in between gets it back
-/// within some 100 ms even on a loaded machine.
+/// within some 100 ms even on a loaded machine, and a container that used up its quota within a few of these.
 const LATE_NS: u64 = 500_000_000;
 /// Live allocations that are followed; each takes some 60 bytes.
-const LIVE_MAX: usize = 8 << 20;
+const LIVE_MAX: usize = 4 << 20;
 
 /// One `profiler.Malloc` or `profiler.Free`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,13 +20,16 @@ use crate::sites::{Place, below, locate};
 use crate::stack::{Frame, Stacks};
 use loadline_base::error::{Error, Result};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::io::{Read, Seek};
 
-/// Events that are sorted at once: 320 MiB. [`crate::agent::Options`] lets chunks end at a tenth of that.
-const EVENTS_MAX: usize = 8 << 20;
-/// What distinct frames and stacks may take.
-const STACKS_BYTES_MAX: usize = 512 << 20;
+/// Events that are sorted at once: 160 MiB. A recording that [`crate::agent`] started has a third of that in a chunk.
+const EVENTS_MAX: usize = 4 << 20;
+/// What distinct frames and stacks may take: 200,000 stacks of 100 frames take 90 MiB.
+const STACKS_BYTES_MAX: usize = 256 << 20;
+/// What names of threads and of classes may take.
+const NAMES_BYTES_MAX: usize = 128 << 20;
 /// Chunks of a recording: 16 hours of async-profiler's, at one a minute.
 const CHUNKS_MAX: usize = 1000;
 /// Names of threads that are kept of a stack.
@@ -54,6 +57,8 @@ pub struct Recording {
     /// Sampled allocations in the heap, by class and stack, the largest first: empty where only live objects were
     /// asked for.
     pub allocated: Vec<HeapUse>,
+    /// Frees of what was allocated before the recording, or was not recorded.
+    pub frees_unknown: u64,
     /// Every how many bytes a native allocation was recorded; 0 is every one. `None` where the recording does not say.
     pub native_every: Option<u64>,
     /// Every how many bytes an allocation in the heap was recorded.
@@ -239,15 +244,17 @@ struct Plans(HashMap<u64, Option<(Kind, Plan)>>);
 
 impl Plans {
     fn of(&mut self, types: &Types, id: u64) -> Found<Option<&(Kind, Plan)>> {
-        if !self.0.contains_key(&id) {
-            let of = types.get(id).and_then(|of: &Type| Some((Kind::of(&of.name)?, of)));
-            let plan = match of {
-                Some((kind, of)) => Some((kind, Plan::new(types, of, &kind.fields())?)),
-                None => None,
-            };
-            self.0.insert(id, plan);
-        }
-        Ok(self.0.get(&id).and_then(Option::as_ref))
+        let plan = match self.0.entry(id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let of = types.get(id).and_then(|of: &Type| Some((Kind::of(&of.name)?, of)));
+                new.insert(match of {
+                    Some((kind, of)) => Some((kind, Plan::new(types, of, &kind.fields())?)),
+                    None => None,
+                })
+            }
+        };
+        Ok(plan.as_ref())
     }
 }
 
@@ -289,6 +296,8 @@ struct Reader {
     allocated: HashMap<(String, u32), Samples>,
     native_every: Option<u64>,
     heap_every: Option<u64>,
+    /// What names of threads and classes take.
+    names_bytes: usize,
     mallocs: u64,
     frees: u64,
     first_ns: Option<u64>,
@@ -417,10 +426,14 @@ impl Reader {
                 let class = chunk.tables.class(what);
                 let every = self.heap_every;
                 let rows = if *kind == Kind::Live { &mut self.live } else { &mut self.allocated };
-                if rows.len() >= OBJECTS_MAX && !rows.contains_key(&(class.clone(), stack)) {
-                    self.note(Note::TooManyObjects);
-                } else {
-                    rows.entry((class, stack)).or_default().add(size, every);
+                let (len, room) = (rows.len(), NAMES_BYTES_MAX.saturating_sub(self.names_bytes));
+                match rows.entry((class, stack)) {
+                    Entry::Occupied(mut known) => known.get_mut().add(size, every),
+                    Entry::Vacant(new) if len < OBJECTS_MAX && new.key().0.len() < room => {
+                        self.names_bytes += new.key().0.len();
+                        new.insert(Samples::default()).add(size, every);
+                    }
+                    Entry::Vacant(_) => self.note(Note::TooManyObjects),
                 }
             }
         }
@@ -450,8 +463,9 @@ impl Reader {
         let known = (key, chunk.tables.thread(key));
         let place = match self.thread_places.get(&known) {
             Some(place) => *place,
-            None if self.threads.len() >= THREADS_KEPT_MAX => 0,
+            None if self.threads.len() >= THREADS_KEPT_MAX || self.names_bytes >= NAMES_BYTES_MAX => 0,
             None => {
+                self.names_bytes += known.1.len();
                 let place = self.threads.len() as u32;
                 self.threads.push(known.clone());
                 self.thread_places.insert(known, place);
@@ -511,6 +525,7 @@ impl Reader {
         if self.ledger.unfollowed > 0 {
             self.note(Note::Unfollowed(self.ledger.unfollowed));
         }
+        let frees_unknown = self.ledger.frees_unknown;
         let closed = self.ledger.close();
         let name = |thread: &u32| self.threads.get(*thread as usize).map(|(_, name)| name.clone()).unwrap_or_default();
         let mut native: Vec<NativeUse> = Vec::new();
@@ -539,6 +554,7 @@ impl Reader {
             peak_at_s: closed.peak_at_ns.map(|at| at.saturating_sub(self.first_ns.unwrap_or(0)) as f64 / 1e9),
             live: heap_uses(self.live, &places),
             allocated: heap_uses(self.allocated, &places),
+            frees_unknown,
             native_every: self.native_every,
             heap_every: self.heap_every,
             notes: self.notes,

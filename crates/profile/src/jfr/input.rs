@@ -11,7 +11,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// What is read of the file at once.
-const BUFFER_BYTES: usize = 256 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 /// async-profiler cuts strings at 8 KiB; a longer one than this is damage.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// Values that may be read beyond the bytes of an event: those of types without fields take no bytes.
@@ -201,7 +201,16 @@ impl<R: Read + Seek> Input<R> {
         if count > TEXT_BYTES_MAX {
             return Err(Fault::Damage("a string as long as none is"));
         }
-        (0..count).map(|_| self.byte()).collect()
+        let (mut bytes, count) = (Vec::new(), count as usize);
+        while bytes.len() < count {
+            if self.at == self.buffer.len() {
+                self.fill()?;
+            }
+            let piece = &self.buffer[self.at..self.buffer.len().min(self.at + count - bytes.len())];
+            bytes.extend_from_slice(piece);
+            self.at += piece.len();
+        }
+        Ok(bytes)
     }
 }
 

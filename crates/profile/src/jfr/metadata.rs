@@ -11,6 +11,7 @@
 use super::input::{Fault, Found, Input, Text};
 use std::collections::HashMap;
 use std::io::{Read, Seek};
+use std::rc::Rc;
 
 /// Elements lie four deep (`root`, `metadata`, `class`, `field`, its annotations).
 const DEPTH_MAX: usize = 16;
@@ -63,8 +64,8 @@ impl Types {
         let mut strings = Vec::new();
         for _ in 0..count {
             match input.text()? {
-                Text::Inline(text) => strings.push(text),
-                Text::Null | Text::Pooled(_) => strings.push(String::new()),
+                Text::Inline(text) => strings.push(Rc::from(text)),
+                Text::Null | Text::Pooled(_) => strings.push(Rc::from("")),
             }
         }
         let mut reader = Elements { strings, types: HashMap::new(), elements: 0 };
@@ -94,16 +95,16 @@ fn form(name: &str) -> Form {
 }
 
 struct Elements {
-    strings: Vec<String>,
+    strings: Vec<Rc<str>>,
     types: HashMap<u64, Type>,
     elements: usize,
 }
 
 impl Elements {
-    fn string<R: Read + Seek>(&self, input: &mut Input<R>) -> Found<&str> {
+    fn string<R: Read + Seek>(&self, input: &mut Input<R>) -> Found<Rc<str>> {
         let at = input.integer()?;
         let text = usize::try_from(at).ok().and_then(|at| self.strings.get(at));
-        text.map(String::as_str).ok_or(Fault::Damage("a description without its text"))
+        text.cloned().ok_or(Fault::Damage("a description without its text"))
     }
 
     /// Reads an element and all below; `class` is the id of the type that it is described in.
@@ -112,23 +113,23 @@ impl Elements {
         if depth > DEPTH_MAX || self.elements > ELEMENTS_MAX {
             return Err(Fault::Damage("descriptions as deep or as many as no writer has"));
         }
-        let tag = self.string(input)?.to_owned();
+        let tag = self.string(input)?;
         let attributes = input.count()?;
         let (mut name, mut id, mut of, mut pooled, mut array) = (String::new(), None, None, false, false);
         for _ in 0..attributes {
-            let key = self.string(input)?.to_owned();
+            let key = self.string(input)?;
             let value = self.string(input)?;
-            match key.as_str() {
-                "name" => name = value.to_owned(),
+            match &*key {
+                "name" => name = value.to_string(),
                 "id" => id = value.parse().ok(),
                 "class" => of = value.parse().ok(),
-                "constantPool" => pooled = value == "true",
-                "dimension" => array = value == "1",
+                "constantPool" => pooled = &*value == "true",
+                "dimension" => array = &*value == "1",
                 _ => {}
             }
         }
         let mut inside = None;
-        match (tag.as_str(), id, of, class) {
+        match (&*tag, id, of, class) {
             ("class", Some(id), _, _) => {
                 self.types.insert(id, Type { form: form(&name), name, fields: Vec::new() });
                 inside = Some(id);

@@ -9,6 +9,8 @@
 //! ```
 
 mod input;
+#[cfg(test)]
+pub(crate) mod made_up;
 mod metadata;
 mod plan;
 mod tables;

@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use std::io::{Read, Seek};
 use std::sync::Arc;
 
-/// What the tables of one chunk may take: those of a large server with 200,000 stacks of 60 frames take 300 MiB.
-const BYTES_MAX: usize = 512 << 20;
+/// What the tables of one chunk may take: 200,000 stacks of 50 frames take 250 MiB.
+const BYTES_MAX: usize = 320 << 20;
 /// An entry of a map beside what it holds.
 const ENTRY_BYTES: usize = 64;
 /// async-profiler and the JDK walk at most 2,048 frames unless told otherwise.
@@ -185,7 +185,7 @@ impl Tables {
     fn spend(&mut self, bytes: usize) -> Found<()> {
         self.bytes = self.bytes.saturating_add(bytes + ENTRY_BYTES);
         match self.bytes > BYTES_MAX {
-            true => Err(Fault::Damage("tables larger than 512 MiB")),
+            true => Err(Fault::Damage("tables larger than 320 MiB")),
             false => Ok(()),
         }
     }
