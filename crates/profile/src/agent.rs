@@ -9,10 +9,10 @@
 //! ```
 //!
 //! # What stays in a JVM
-//! The library cannot be unloaded (it is linked with `-z nodelete`). After [`Session::stop`] it records nothing, and has
-//! no thread, no file and no open descriptor. Until the JVM ends, these stay: its mapping (2.5 MiB of address space), its
-//! tables of symbols (18 MiB of RSS with JDK 17 and 25 on x86_64), and its hooks, which `malloc` and `free` of all
-//! libraries go through. Loading it once more takes the copy that is there.
+//! The library cannot be unloaded (it is linked with `-z nodelete`). After [`Session::stop`] it records nothing and has
+//! no thread, no file and no open descriptor. These stay until the JVM ends: its mapping (2.5 MiB of address space),
+//! its tables of symbols (18 MiB of RSS with JDK 17 and 25 on x86_64), and its hooks, which `malloc` and `free` of all
+//! libraries go through. A second recording uses the copy that is loaded.
 
 use crate::folder::{Folder, is_plain};
 use crate::library::{FILE_NAME, Library};

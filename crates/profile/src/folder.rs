@@ -59,8 +59,8 @@ impl Folder {
         made().map_err(|cause| Error::io("make a folder in", &above, &cause))
     }
 
-    /// The folder of this name in another; takes over one that was left behind, if no other user can have made it and no
-    /// living Loadline has it. It and its files will be `owner`'s.
+    /// The folder of this name in another. Takes over one that was left behind, if no other user can have made it and
+    /// no living Loadline has it. The folder and its files will be `owner`'s.
     pub(crate) fn taken(
         above: &OwnedFd,
         (name, path): (&str, &Path),

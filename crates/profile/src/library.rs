@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(why, "async-profiler has no library for riscv64, only for x86_64 and aarch64");
         for cut in (0..whole.len()).step_by(7) {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            assert!(Library::open(&path, "aarch64").is_err() || cut > whole.len() / 2);
+            assert!(Library::open(&path, "aarch64").is_err(), "cut at {cut}");
         }
     }
 

@@ -212,6 +212,8 @@ enum Kind {
     Free,
     Live,
     Allocated,
+    /// The JDK's own: `weight` is what a sample stands for.
+    Weighted,
     Setting,
 }
 
@@ -221,9 +223,8 @@ impl Kind {
             "profiler.Malloc" => Self::Malloc,
             "profiler.Free" => Self::Free,
             "profiler.LiveObject" => Self::Live,
-            "jdk.ObjectAllocationInNewTLAB" | "jdk.ObjectAllocationOutsideTLAB" | "jdk.ObjectAllocationSample" => {
-                Self::Allocated
-            }
+            "jdk.ObjectAllocationInNewTLAB" | "jdk.ObjectAllocationOutsideTLAB" => Self::Allocated,
+            "jdk.ObjectAllocationSample" => Self::Weighted,
             "jdk.ActiveSetting" => Self::Setting,
             _ => return None,
         })
@@ -233,6 +234,7 @@ impl Kind {
         match self {
             Self::Malloc | Self::Free => ["startTime", "eventThread", "stackTrace", "address", "size"],
             Self::Live | Self::Allocated => ["startTime", "eventThread", "stackTrace", "objectClass", "allocationSize"],
+            Self::Weighted => ["startTime", "eventThread", "stackTrace", "objectClass", "weight"],
             Self::Setting => ["name", "value", "", "", ""],
         }
     }
@@ -424,7 +426,7 @@ impl Reader {
             _ => {
                 let stack = self.stack(keys, chunk, stack, thread);
                 let class = chunk.tables.class(what);
-                let every = self.heap_every;
+                let every = if *kind == Kind::Weighted { None } else { self.heap_every };
                 let rows = if *kind == Kind::Live { &mut self.live } else { &mut self.allocated };
                 let (len, room) = (rows.len(), NAMES_BYTES_MAX.saturating_sub(self.names_bytes));
                 match rows.entry((class, stack)) {

@@ -11,6 +11,7 @@ use loadline_profile::library::Library;
 use loadline_profile::owner::{DirectBy, Owner};
 use loadline_profile::recording::{Note, Recording, Site};
 use loadline_test_support::skip;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -56,13 +57,22 @@ struct Jvm {
 
 impl Jvm {
     /// `Plants` with these options of the JVM, and this wait before and after what it plants.
-    #[expect(clippy::disallowed_methods, reason = "only `subject` starts processes, and this crate must not know it")]
     fn start(java: &Path, options: &[&str], wait_ms: u32) -> Self {
+        Self::start_by(&["env"], java, options, wait_ms)
+    }
+
+    /// The same by a command that becomes the JVM.
+    #[expect(clippy::disallowed_methods, reason = "only `subject` starts processes, and this crate must not know it")]
+    fn start_by(words: &[&str], java: &Path, options: &[&str], wait_ms: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/Plants.java");
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let mut command = Command::new(java);
-        command.args(["-Xmx128m", "-XX:MaxDirectMemorySize=256m"]).args(options).arg(source);
+        // Read by other users, too.
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::copy(source, folder.path().join("Plants.java")).unwrap();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(java);
+        command.args(["-Xmx128m", "-XX:MaxDirectMemorySize=256m"]).args(options).arg("Plants.java");
         command.args([BUFFERS.to_string(), DEFLATERS.to_string(), wait_ms.to_string()]);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).current_dir(folder.path());
         Self { child: command.spawn().unwrap(), folder, clock: Clock::start() }
@@ -243,4 +253,43 @@ fn another_recording_is_not_disturbed() {
     assert_eq!(error.what, "another profiler records in this JVM already");
     jvm.wait();
     check_plants(&Recording::read(launch.recording().unwrap()).unwrap(), "beside a second profiler");
+}
+
+/// A JVM of another user, and one with a `/tmp` of its own, as in a container: each sees the library in its `/tmp`.
+#[test]
+fn a_jvm_of_another_user_or_with_its_own_tmp_is_recorded() {
+    let Some(library) = library() else { return };
+    let Some(java) = javas().pop() else { return };
+    let other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let own_tmp = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /tmp && cd \"$0\" && exec \"$@\""];
+    for by in [&other[..], &own_tmp[..]] {
+        if !works(by) {
+            skip("LOADLINE_MACHINE", &format!("`{}` is not allowed", by[0]));
+            continue;
+        }
+        // A folder that lies in `/tmp` is out of sight then: one beside this test's program is not.
+        let beside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        std::fs::set_permissions(beside.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        let words: Vec<&str> =
+            by.iter().copied().chain((by[0] == "unshare").then(|| beside.path().to_str().unwrap())).collect();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/Plants.java");
+        std::fs::copy(source, beside.path().join("Plants.java")).unwrap();
+        let jvm = Jvm::start_by(&words, &java, &[], 3000);
+        jvm.wait_for("READY");
+        let session = Session::start(jvm.process(), &library, &Options::default(), WITHIN, &jvm.clock).unwrap();
+        jvm.wait_for("PLANTED");
+        let recorded = session.stop().unwrap();
+        check_plants(&Recording::read(recorded.file).unwrap(), by[0]);
+        let folder = format!("/proc/{0}/root/tmp/.loadline-profiler-{0}", jvm.child.id());
+        assert!(!Path::new(&folder).exists());
+    }
+}
+
+/// Whether a command can do something else.
+#[expect(clippy::disallowed_methods, reason = "only `subject` starts processes, and this crate must not know it")]
+fn works(by: &[&str]) -> bool {
+    let mut command = Command::new(by[0]);
+    let folder = (by[0] == "unshare").then_some("/");
+    command.args(&by[1..]).args(folder).arg("true").stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
