@@ -1,7 +1,7 @@
 //! async-profiler in a JVM: as an option of its start, or loaded into one that runs.
 //!
 //! Its options are words between commas. Errors do not come back through the attach socket, but for a code (100: it
-//! does not take the options; 200: it did not do it); it prints them, and so is told to print into a file:
+//! does not take the options; 200: it did not do it); it prints them, and the option `log` lets it print into a file:
 //!
 //! ```text
 //! start,nativemem=0,alloc=65536,live,lib,features=comptask,jfr,jfropts=31,…,file=…,log=…
@@ -28,7 +28,7 @@ use std::time::Duration;
 
 const RECORDING: &str = "recording.jfr";
 const LOG: &str = "profiler.log";
-/// What is read of what the profiler printed.
+/// Bytes that are read of the profiler's log.
 const LOG_BYTES_MAX: u64 = 64 << 10;
 /// Lines of it that an error carries.
 const LINES_MAX: usize = 5;
@@ -44,17 +44,17 @@ const CHUNK_S: u64 = 60;
 /// Neither the machine nor the properties of the JVM, which may be secrets, its libraries, its CPU or its heap: bits 0
 /// to 4 of async-profiler's `JfrOption`.
 const JFR_OPTIONS: u32 = 31;
-/// Of live objects some hundred samples tell where they come from; a JVM allocates some 100 MB/s.
+/// A few hundred samples show the origin of live objects. A busy JVM allocates some 100 MB/s.
 const HEAP_EVERY_BYTES: u64 = 64 << 10;
 
-/// What is recorded.
+/// The events to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Native allocations, one in so many bytes; 0 for each, which makes sizes exact.
     pub native_every: Option<u64>,
     /// Allocations in the heap, one in so many bytes.
     pub heap_every: Option<u64>,
-    /// Of those in the heap, only what is alive at the end.
+    /// Record only the objects that are alive at the end.
     pub live_only: bool,
 }
 
@@ -95,7 +95,7 @@ impl Launch {
     /// Makes the folder and the option. The library must outlive the JVM.
     ///
     /// # Errors
-    /// Where no folder can be made.
+    /// If no folder can be made.
     pub fn prepare(library: &Library, options: &Options) -> Result<Self> {
         let folder = Folder::temporary(&[RECORDING, LOG])?;
         let (file, log) = (folder.path().join(RECORDING), folder.path().join(LOG));
@@ -106,7 +106,7 @@ impl Launch {
     /// The recording, once the JVM has ended. A JVM that was killed leaves one that is cut off.
     ///
     /// # Errors
-    /// Where the profiler did not start, with its words; where the JVM was not started with the option.
+    /// If the profiler did not start, with its words; if the JVM was started without the option.
     pub fn recording(&self) -> Result<File> {
         let said = self.folder.text(LOG, LOG_BYTES_MAX);
         if let Some(error) = refusal(&said) {
@@ -130,7 +130,7 @@ pub struct Session {
     stopped: bool,
 }
 
-/// What a session has recorded.
+/// The result of a session.
 #[derive(Debug)]
 pub struct Recorded {
     /// The recording; its name is gone already.
@@ -141,12 +141,12 @@ pub struct Recorded {
 
 impl Session {
     /// Loads the library into a running JVM and starts to record. Sends what `jcmd` would send (see
-    /// [`loadline_jvm::observe::attach`]). Where Loadline is killed, the profiler stops by itself a minute after
+    /// [`loadline_jvm::observe::attach`]). If Loadline is killed, the profiler stops by itself a minute after
     /// `within`, the time that the recording is meant to take.
     ///
     /// # Errors
-    /// Where the JVM cannot be attached to, forbids agents or cannot load the library; where another profiler records:
-    /// with their words.
+    /// If the JVM cannot be attached to, forbids agents or cannot load the library, or if another profiler records.
+    /// The error has the words of the JVM or of the profiler.
     pub fn start(
         process: Process,
         library: &Library,
@@ -189,7 +189,7 @@ impl Session {
     /// Ends the recording and removes what was put into the JVM's `/tmp`.
     ///
     /// # Errors
-    /// Where there is no recording. A JVM that has ended meanwhile left what it had written, with a doubt.
+    /// If there is no recording. If the JVM has ended, the result is what it had written, with a doubt.
     pub fn stop(mut self) -> Result<Recorded> {
         let ended = self.end();
         let file = self.folder.file(RECORDING);
@@ -233,14 +233,14 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if !self.stopped {
-            // Whoever gave up does not wait for a reason.
+            // The caller has given up: no one is left to read an error.
             let _ = self.end();
         }
     }
 }
 
 /// The copy of async-profiler that the JVM has loaded already, by the name that it has for the JVM: a second copy would
-/// record beside the first, and neither knows of the other.
+/// record as well, and neither knows of the other.
 fn loaded(process: &Process, clock: &Clock) -> Option<PathBuf> {
     let mappings = maps::read(process, clock).ok()?.value;
     let own = mappings.iter().find(|mapping| mapping.file_name().starts_with("libasyncProfiler"))?;
@@ -267,7 +267,7 @@ fn refused(cause: Unavailable) -> Error {
     }
 }
 
-/// What the profiler printed, where that is an error.
+/// The errors that the profiler printed.
 fn refusal(said: &str) -> Option<Error> {
     let lines = said.lines().filter(|line| line.contains("[ERROR]"));
     let lines: Vec<String> = lines.map(|line| line.replace("[ERROR]", "").trim().to_owned()).take(LINES_MAX).collect();

@@ -1,4 +1,4 @@
-//! What a native library needs, by its file (man 5 elf): 64-bit little-endian, from its sections.
+//! The needs of a native library, by its file (man 5 elf): 64-bit little-endian, from its sections.
 //!
 //! Which machine it is for, which libraries it names, and which functions it wants from others. The last decides
 //! whether a library that was linked with glibc can be loaded with musl: musl takes the names of glibc's libraries for
@@ -20,7 +20,7 @@ const NEEDED: u64 = 1;
 /// `STB_WEAK`: what may be missing.
 const WEAK: u8 = 2;
 
-/// What a library's file says.
+/// The contents of a library's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Elf {
     /// `e_machine`.

@@ -29,7 +29,7 @@ pub(crate) struct Folder {
     path: PathBuf,
     /// The names of the files that are removed.
     files: &'static [&'static str],
-    /// Whose files they are.
+    /// User and group of the files.
     owner: (u32, u32),
 }
 
@@ -37,7 +37,7 @@ impl Folder {
     /// A new folder in the folder for temporary files, or in `/tmp` where that has a name that options cannot have.
     ///
     /// # Errors
-    /// Where none can be made.
+    /// If none can be made.
     pub(crate) fn temporary(files: &'static [&'static str]) -> Result<Self> {
         let chosen = std::env::temp_dir();
         let above = if is_plain(&chosen) { chosen } else { PathBuf::from("/tmp") };
@@ -103,7 +103,7 @@ impl Folder {
         Ok(Self { above, itself, name, path, files, owner })
     }
 
-    /// Where it is, for the JVM that it was made for.
+    /// Its path, as the JVM that it was made for names it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

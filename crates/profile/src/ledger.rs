@@ -21,7 +21,7 @@ pub(crate) struct Event {
     /// Nanoseconds since 1970.
     pub(crate) at_ns: u64,
     pub(crate) address: u64,
-    /// Bytes that it stands for; `None` for a free.
+    /// Bytes; `None` for a free.
     pub(crate) bytes: Option<u64>,
     /// Place of the stack.
     pub(crate) stack: u32,
@@ -29,7 +29,7 @@ pub(crate) struct Event {
     pub(crate) thread: u32,
 }
 
-/// What a stack or a site has allocated.
+/// Bytes and counts of a stack, a site or the whole process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Uses {
     /// Allocations.
@@ -195,7 +195,7 @@ impl Ledger {
     }
 }
 
-/// What a ledger comes to.
+/// The sums of a ledger.
 #[derive(Debug)]
 pub(crate) struct Closed {
     pub(crate) stacks: Vec<Uses>,

@@ -1,7 +1,7 @@
 //! Finds async-profiler's library, and says whether a JVM can load it.
 //!
-//! In this order: the path that was given (the library, or the jar that Maven Central has of it); beside the running
-//! program; the newest version in the local Maven repository. A jar holds one library for each machine:
+//! In this order: the path that was given (the library, or the jar that Maven Central has of it); next to the
+//! running program; the newest version in the local Maven repository. A jar holds one library for each machine:
 //!
 //! ```text
 //! async-profiler-4.4.jar: linux-arm64/libasyncProfiler.so  linux-x64/libasyncProfiler.so  macos/libasyncProfiler.so
@@ -41,11 +41,11 @@ pub struct Library {
     path: PathBuf,
     elf: Elf,
     bytes: Vec<u8>,
-    /// Where it was unpacked; removed with this value.
+    /// The folder that it was unpacked into; removed with this value.
     unpacked: Option<Folder>,
 }
 
-/// Where a library is looked for.
+/// The places to look for a library.
 #[derive(Debug, Clone, Default)]
 struct Places {
     /// The folder of the running program.
@@ -105,7 +105,7 @@ impl Library {
     /// Finds the library. A file that was given is taken or refused; the others are looked for where it is `None`.
     ///
     /// # Errors
-    /// Where there is none, with the command that gets one; where it is no library, or one for another machine.
+    /// If there is none, with the command that gets one; if it is no library, or one for another machine.
     pub fn find(given: Option<&Path>) -> Result<Self> {
         Self::find_in(given, &Places::here(), std::env::consts::ARCH)
     }
@@ -113,7 +113,7 @@ impl Library {
     fn find_in(given: Option<&Path>, places: &Places, machine: &str) -> Result<Self> {
         let path = given.map(Path::to_path_buf).or_else(|| places.candidate()).ok_or_else(|| {
             let get = format!("mvn dependency:get -Dartifact=tools.profiler:async-profiler:{VERSION}");
-            Error::machine(format!("there is no {FILE_NAME} beside this program or in the local Maven repository"))
+            Error::machine(format!("there is no {FILE_NAME} next to this program or in the local Maven repository"))
                 .hint(format!("get it with `{get}`"))
         })?;
         Self::open(&path, machine)
@@ -148,8 +148,8 @@ impl Library {
         Ok(library)
     }
 
-    /// Where a JVM finds it that this program starts: a path that every option can have. Gone with this value where the
-    /// library was unpacked from a jar, or lies where options cannot name it.
+    /// Its path, for a JVM that this program starts. The path has only characters that an option can have. The file
+    /// goes with this value if the library came from a jar or its own path has other characters.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -162,7 +162,7 @@ impl Library {
     /// Whether a running JVM can load it: its machine, its C library.
     ///
     /// # Errors
-    /// Where it cannot, with what both are; where the JVM's mappings cannot be read.
+    /// If it cannot, with the machine or C library of both; if the JVM's mappings cannot be read.
     pub fn fits(&self, process: &Process, clock: &Clock) -> Result<()> {
         let mappings = maps::read(process, clock).map_err(|cause| Error::machine(cause.why))?.value;
         let read = |mapping: &Mapping| {

@@ -1,4 +1,4 @@
-//! What native memory is for, by the frames of its allocation.
+//! The purpose of native memory, by the frames of its allocation.
 //!
 //! Frames are looked at from the allocation upward, and the first that tells decides: everything above it only led
 //! there. Names are those of HotSpot 17 to 25 as async-profiler prints them (`lib`: the library is the class):
@@ -10,7 +10,7 @@
 use crate::stack::{Frame, FrameKind};
 use std::fmt;
 
-/// What native memory is for.
+/// The purpose of native memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
     /// Memory outside the heap that Java code asked for.
@@ -30,7 +30,7 @@ pub enum Owner {
     ClassLoading,
     /// Structures of the garbage collector.
     Gc,
-    /// What the JVM keeps of a thread beside its stack.
+    /// The JVM's own structures of a thread, without its stack.
     Threads,
     /// Other parts of the JVM.
     Jvm,
@@ -77,8 +77,8 @@ impl fmt::Display for Owner {
     }
 }
 
-/// What passes memory on for others: the profiler, the C and C++ libraries, the loader, and zlib, which the JDK of
-/// some distributions and many libraries share. Beginnings of file names.
+/// Libraries that pass memory on to their callers: the profiler, the C and C++ libraries, the loader, and zlib, which
+/// the JDK of some distributions shares with other libraries. Beginnings of file names.
 const PASSING_LIBRARIES: &[&str] = &[
     "libasyncProfiler",
     "libc.so",
@@ -206,7 +206,7 @@ enum Part {
     Zlib,
 }
 
-/// Libraries that a JDK brings beside libjvm: names without `lib` and `.so`.
+/// Libraries that a JDK brings with libjvm: names without `lib` and `.so`.
 const JDK_LIBRARIES: &[&str] = &[
     "attach",
     "awt",
@@ -336,7 +336,7 @@ fn is_zgc(function: &str) -> bool {
     function.starts_with('Z') && function[1..].starts_with(|second: char| second.is_ascii_uppercase())
 }
 
-/// What a Java frame tells, where the native frames below it are not known.
+/// The part that a Java frame tells, if the native frames below it are not known.
 fn of_java(frame: &Frame) -> Option<Part> {
     match &*frame.class {
         "jdk.internal.misc.Unsafe" | "sun.misc.Unsafe" if frame.method.contains("llocateMemory") => Some(Part::Unsafe),

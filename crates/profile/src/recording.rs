@@ -11,7 +11,7 @@
 //!
 //! Events of several threads lie in buffers that are written as they fill, so each chunk is sorted by time. Chunks
 //! follow each other: a chunk ends with all buffers written. What is held at once are the events and tables of one
-//! chunk, the live allocations, and each stack once; each of these has a bound, which is said where it is reached.
+//! chunk, the live allocations, and each stack once; each of these has a bound, and a note says when it is reached.
 
 use crate::jfr::{Chunk, Event, Fault, Found, Input, Plan, RawFrame, Text, Type, Types, Value};
 use crate::ledger::{self, Ledger, Uses};
@@ -26,20 +26,20 @@ use std::io::{Read, Seek};
 
 /// Events that are sorted at once: 160 MiB. A recording that [`crate::agent`] started has a third of that in a chunk.
 const EVENTS_MAX: usize = 4 << 20;
-/// What distinct frames and stacks may take: 200,000 stacks of 100 frames take 90 MiB.
+/// Bytes that distinct frames and stacks may take: 200,000 stacks of 100 frames take 90 MiB.
 const STACKS_BYTES_MAX: usize = 256 << 20;
-/// What names of threads and of classes may take.
+/// Bytes that names of threads and of classes may take.
 const NAMES_BYTES_MAX: usize = 128 << 20;
 /// Chunks of a recording: 16 hours of async-profiler's, at one a minute.
 const CHUNKS_MAX: usize = 1000;
 /// Names of threads that are kept of a stack.
 const THREADS_MAX: usize = 8;
-/// Threads that are told apart.
+/// Distinct threads that are kept.
 const THREADS_KEPT_MAX: usize = 1 << 20;
 /// Rows of live objects and of other allocations in the heap: a class at a stack.
 const OBJECTS_MAX: usize = 1 << 20;
 
-/// What was recorded of a JVM.
+/// A recording of a JVM, as sums.
 #[derive(Debug, Default)]
 pub struct Recording {
     stacks: Stacks,
@@ -63,7 +63,7 @@ pub struct Recording {
     pub native_every: Option<u64>,
     /// Every how many bytes an allocation in the heap was recorded.
     pub heap_every: Option<u64>,
-    /// What the reader of the figures must know.
+    /// Reasons to read the figures with care.
     pub notes: Vec<Note>,
 }
 
@@ -85,7 +85,7 @@ pub struct NativeUse {
 /// Native memory of one line of code, or of one of the JVM's own works.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// What the memory is for.
+    /// The purpose of the memory.
     pub owner: Owner,
     /// The line.
     pub place: Place,
@@ -102,13 +102,13 @@ pub struct HeapUse {
     pub class: String,
     /// For [`Recording::frames`].
     pub stack: StackId,
-    /// Where they were allocated.
+    /// The code that allocated them.
     pub place: Place,
     /// Objects recorded.
     pub samples: u64,
     /// Bytes of these.
     pub bytes_sampled: u64,
-    /// Estimate of all such objects: each sample stands for as many as the sampling passed over.
+    /// Estimated number of all such objects: the samples and those that sampling passed over.
     pub objects: f64,
     /// Estimate of their bytes.
     pub bytes: f64,
@@ -125,11 +125,11 @@ pub enum Note {
     Cut,
     /// The last part has no tables, because it was cut: its events have no stacks. They are counted as `no stack`.
     WithoutStacks,
-    /// Something in the file is not as a recording has it; what could be read is told.
+    /// The file is damaged. The figures are of the part that could be read.
     Damaged {
         /// Byte of the file.
         at: u64,
-        /// What is wrong there.
+        /// The damage.
         why: &'static str,
     },
     /// So many events could not be read.
@@ -144,9 +144,9 @@ pub enum Note {
     Unsorted,
     /// So many allocations were not followed, because too many are live.
     Unfollowed(u64),
-    /// More stacks than are told apart; the rest is counted as `no stack`.
+    /// More distinct stacks than are kept; the rest is counted as `no stack`.
     TooManyStacks,
-    /// More classes and stacks of objects than are told apart; the rest is left out.
+    /// More classes and stacks of objects than are kept; the rest is left out.
     TooManyObjects,
     /// More parts than are read.
     TooManyChunks,
@@ -158,19 +158,21 @@ impl fmt::Display for Note {
             Self::Cut => {
                 f.write_str("the recording was cut off: the JVM was killed while it recorded, or the disk is full")
             }
-            Self::WithoutStacks => f.write_str("its last part has no stacks, which a profiler writes when it stops"),
+            Self::WithoutStacks => f.write_str("the last part has no stacks: the profiler writes them when it stops"),
             Self::Damaged { at, why } => write!(f, "the recording is damaged at byte {at}: {why}"),
             Self::EventsDamaged(count) => write!(f, "{count} events cannot be read"),
             Self::Empty => f.write_str("nothing was recorded: the profiler did not start, or no allocation was made"),
             Self::NoNative => f.write_str("no native allocation was recorded"),
             Self::NoFrees => f.write_str("no free was recorded: the bytes are those allocated, freed or not"),
             Self::Unsorted => {
-                f.write_str("the recording has more events at once than are sorted: bytes are about right")
+                f.write_str("one part of the recording has too many events to sort at once: bytes are approximate")
             }
             Self::Unfollowed(count) => write!(f, "{count} allocations were left out: too many are live"),
-            Self::TooManyStacks => f.write_str("the recording has more stacks than are told apart"),
-            Self::TooManyObjects => f.write_str("the recording has more classes and stacks than are told apart"),
-            Self::TooManyChunks => f.write_str("the recording has more parts than are read"),
+            Self::TooManyStacks => f.write_str("the recording has too many stacks: some are counted as `no stack`"),
+            Self::TooManyObjects => {
+                f.write_str("the recording has too many classes and stacks of objects: some are left out")
+            }
+            Self::TooManyChunks => f.write_str("the recording has too many parts: the last ones are left out"),
         }
     }
 }
@@ -179,7 +181,7 @@ impl Recording {
     /// Reads a recording to its end, or as far as it can be read, which [`Recording::notes`] says.
     ///
     /// # Errors
-    /// Where the file cannot be read, or is no recording.
+    /// If the file cannot be read, or is no recording.
     pub fn read(file: impl Read + Seek) -> Result<Self> {
         let mut input = Input::new(file);
         let mut reader = Reader::default();
@@ -212,7 +214,7 @@ enum Kind {
     Free,
     Live,
     Allocated,
-    /// The JDK's own: `weight` is what a sample stands for.
+    /// The JDK's own event: `weight` is the bytes since the last sample.
     Weighted,
     Setting,
 }
@@ -260,7 +262,7 @@ impl Plans {
     }
 }
 
-/// What the keys of a chunk's tables stand for in the whole recording.
+/// From the keys of a chunk's tables to places in the whole recording.
 #[derive(Debug, Default)]
 struct Keys {
     stacks: HashMap<u64, u32>,
@@ -292,13 +294,13 @@ struct Reader {
     threads: Vec<(u64, String)>,
     thread_places: HashMap<(u64, String), u32>,
     stack_threads: HashMap<u32, StackThreads>,
-    /// Of the chunk being read, until it is sorted.
+    /// The events of the chunk being read.
     events: Vec<ledger::Event>,
     live: HashMap<(String, u32), Samples>,
     allocated: HashMap<(String, u32), Samples>,
     native_every: Option<u64>,
     heap_every: Option<u64>,
-    /// What names of threads and classes take.
+    /// Bytes that names of threads and classes take.
     names_bytes: usize,
     mallocs: u64,
     frees: u64,
@@ -306,7 +308,7 @@ struct Reader {
     notes: Vec<Note>,
 }
 
-/// Ticks to nanoseconds since 1970. The frequency is measured anew for each chunk: only differences within a chunk are
+/// Ticks to nanoseconds since 1970. Each chunk has its own frequency: only differences within a chunk are
 /// scaled by it.
 fn nanoseconds(chunk: &Chunk, ticks: u64) -> u64 {
     let since = u128::from(ticks.saturating_sub(chunk.start_ticks));
@@ -581,7 +583,7 @@ fn is_cut_magic<R: Read + Seek>(input: &mut Input<R>, len: u64) -> Found<bool> {
     Ok(true)
 }
 
-/// What a row is sorted by: what it holds at the end or held at the peak.
+/// The order of rows: bytes at the end or at the peak, whichever is more.
 fn weight(uses: &Uses) -> u64 {
     uses.bytes_end.max(uses.bytes_at_peak)
 }

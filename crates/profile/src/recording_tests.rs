@@ -6,7 +6,7 @@ use crate::owner::DirectBy;
 use crate::sites::PlaceKind;
 use std::io::Cursor;
 
-/// Of a program that keeps direct buffers and deflaters: `tests/samples/README.md`.
+/// A program that keeps direct buffers and deflaters: `tests/samples/README.md`.
 const SAMPLE: &[u8] = include_bytes!("../tests/samples/plants-17.jfr");
 
 fn read(bytes: &[u8]) -> Recording {
@@ -168,7 +168,7 @@ fn any_byte_may_be_wrong() {
         for wrong in [0, 1, 0x7f, 0x80, 0xff, whole[at] ^ 1, whole[at].wrapping_add(1)] {
             let mut bytes = whole.clone();
             bytes[at] = wrong;
-            // Some figures are then others, which nobody can know.
+            // The figures may differ: a wrong byte of a size cannot be recognised.
             if let Ok(read) = Recording::read(Cursor::new(bytes)) {
                 assert!(read.sites.len() <= 4);
             }

@@ -101,10 +101,10 @@ const GENERATED: &[&str] = &[
     "$Proxy",
 ];
 
-/// Whose code a site is.
+/// The kind of code that a site is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PlaceKind {
-    /// The application's.
+    /// The application's code.
     Application,
     /// A framework's: no frame of the application is on the stack.
     Framework,
@@ -114,14 +114,14 @@ pub enum PlaceKind {
     Native,
 }
 
-/// Where memory was asked for.
+/// The code that asked for memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Whose code it is.
+    /// The kind of code.
     pub kind: PlaceKind,
     /// The frame; `None` where the JVM worked by itself and a name says more.
     pub frame: Option<Frame>,
-    /// What to call it where there is no frame: `C2 compiler, compiling Scores.of`, ``symbol `X` of libfoo.so``.
+    /// The name of a place without a frame: `C2 compiler, compiling Scores.of`, ``symbol `X` of libfoo.so``.
     pub name: String,
 }
 
@@ -143,7 +143,7 @@ fn is_generated(class: &str) -> bool {
     GENERATED.iter().any(|mark| class.contains(mark))
 }
 
-/// Whose code a Java frame is; `None` for one that is generated.
+/// The kind of code of a Java frame; `None` for one that is generated.
 fn kind_of(frame: &Frame) -> Option<PlaceKind> {
     match &*frame.class {
         "" => None,
@@ -172,7 +172,7 @@ pub(crate) fn locate<'f>(frames: impl DoubleEndedIterator<Item = &'f Frame> + Cl
     (owner, Place { kind: PlaceKind::Native, frame: None, name })
 }
 
-/// What to call a stack without Java code.
+/// The name of a stack without Java code.
 fn native_name<'f>(mut frames: impl Iterator<Item = &'f Frame> + Clone, owner: &Owner) -> String {
     if let Owner::Gc | Owner::ClassLoading | Owner::Threads = owner {
         return owner.to_string();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a frame is code of.
+/// The kind of code of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrameKind {
     /// A Java method, interpreted, compiled or inlined.
@@ -39,7 +39,7 @@ pub struct Frame {
     pub method: Arc<str>,
     /// The line in the source, from 1, if the class has line numbers.
     pub line: Option<u32>,
-    /// What it is code of.
+    /// The kind of code.
     pub kind: FrameKind,
 }
 
@@ -152,7 +152,7 @@ impl Stacks {
         place
     }
 
-    /// What frames and stacks take, about.
+    /// Bytes that frames and stacks take, about.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

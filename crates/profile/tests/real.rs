@@ -122,7 +122,7 @@ fn site<'r>(recording: &'r Recording, line: &str, owner: &Owner) -> &'r Site {
     })
 }
 
-/// What `Plants` plants, all of it at its line, 95 % at least.
+/// At least 95 % of what `Plants` plants is at its line.
 #[track_caller]
 fn check_plants(recording: &Recording, what: &str) {
     let direct = Owner::Direct(DirectBy::ByteBuffer);
@@ -252,7 +252,7 @@ fn another_recording_is_not_disturbed() {
     let error = Session::start(jvm.process(), &library, &Options::default(), WITHIN, &jvm.clock).unwrap_err();
     assert_eq!(error.what, "another profiler records in this JVM already");
     jvm.wait();
-    check_plants(&Recording::read(launch.recording().unwrap()).unwrap(), "beside a second profiler");
+    check_plants(&Recording::read(launch.recording().unwrap()).unwrap(), "with a second profiler");
 }
 
 /// A JVM of another user, and one with a `/tmp` of its own, as in a container: each sees the library in its `/tmp`.
@@ -267,7 +267,7 @@ fn a_jvm_of_another_user_or_with_its_own_tmp_is_recorded() {
             skip("LOADLINE_MACHINE", &format!("`{}` is not allowed", by[0]));
             continue;
         }
-        // A folder that lies in `/tmp` is out of sight then: one beside this test's program is not.
+        // A folder that lies in `/tmp` is out of sight then: one next to this test's program is not.
         let beside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::set_permissions(beside.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let words: Vec<&str> =

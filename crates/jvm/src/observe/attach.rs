@@ -137,7 +137,7 @@ impl Attach {
     /// the JVM's own, in its mount namespace. A library stays loaded until the JVM ends.
     ///
     /// # Errors
-    /// Where the JVM does not allow agents (`-XX:-EnableDynamicAgentLoading`), cannot load the library, or the agent
+    /// If the JVM does not allow agents (`-XX:-EnableDynamicAgentLoading`), cannot load the library, or the agent
     /// refuses the options; with the JVM's words, or the agent's code where there are none.
     pub fn load_library(&self, path: &str, options: &str, within: Duration) -> Result<(), Unavailable> {
         let (code, reading) = self.request("load", [path, "true", options], within)?;

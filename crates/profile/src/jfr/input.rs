@@ -10,7 +10,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// What is read of the file at once.
+/// Bytes that are read of the file at once.
 const BUFFER_BYTES: usize = 64 << 10;
 /// async-profiler cuts strings at 8 KiB; a longer one than this is damage.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
@@ -26,7 +26,7 @@ pub(crate) enum Fault {
     Damage(&'static str),
 }
 
-/// What reading gives.
+/// The result of reading.
 pub(crate) type Found<T> = Result<T, Fault>;
 
 impl From<io::Error> for Fault {
@@ -73,7 +73,7 @@ impl<R: Read + Seek> Input<R> {
     /// The length of the file.
     pub(crate) fn len(&mut self) -> io::Result<u64> {
         let len = self.from.seek(SeekFrom::End(0))?;
-        // What follows must not rely on where the file's own position is.
+        // The next read must not rely on the position of the file itself.
         self.buffer.clear();
         (self.start, self.at) = (0, 0);
         self.from.seek(SeekFrom::Start(0))?;

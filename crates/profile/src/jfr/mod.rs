@@ -27,7 +27,7 @@ const MAGIC: u64 = u32::from_be_bytes(*b"FLR\0") as u64;
 const HEADER_BYTES: u64 = 68;
 const METADATA: u64 = 0;
 const CHECKPOINT: u64 = 1;
-/// Integers are compressed; nobody writes others.
+/// Integers are compressed. No writer leaves them uncompressed.
 const COMPRESSED: u64 = 1;
 /// The JDK writes a checkpoint a second or less.
 const CHECKPOINTS_MAX: usize = 1 << 20;
@@ -47,7 +47,7 @@ pub(crate) struct Chunk {
     pub(crate) ticks_per_second: u64,
     pub(crate) types: Types,
     pub(crate) tables: Tables,
-    /// Where and why it cannot be read further, or its tables could not be.
+    /// The damage that was found in it.
     pub(crate) damage: Vec<Damage>,
     /// Whether the file ends before the chunk does, or the chunk was never completed.
     pub(crate) cut: bool,
@@ -55,14 +55,14 @@ pub(crate) struct Chunk {
     events_end: u64,
 }
 
-/// What is wrong at a byte of the file.
+/// Damage at a byte of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) at: u64,
     pub(crate) why: &'static str,
 }
 
-/// Where an event lies, its type, and how many bytes it has from the position of the input.
+/// The type, place and size of an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Event {
     pub(crate) of: u64,
@@ -74,7 +74,7 @@ impl Chunk {
     /// Reads the header, the types and the tables of the chunk at `start` of a file of `len` bytes.
     ///
     /// # Errors
-    /// Where no chunk begins there, or the file cannot be read.
+    /// If no chunk begins there, or the file cannot be read.
     pub(crate) fn open<R: Read + Seek>(input: &mut Input<R>, start: u64, len: u64) -> Found<Self> {
         input.enter(start, len.saturating_sub(start).min(HEADER_BYTES))?;
         if input.fixed(4)? != MAGIC {
@@ -181,7 +181,7 @@ impl Chunk {
     /// within one event does not hinder the others: `each` says so by an error, and the first is kept.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// If the file cannot be read.
     pub(crate) fn events<R: Read + Seek>(
         &mut self,
         input: &mut Input<R>,

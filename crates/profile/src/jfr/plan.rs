@@ -98,7 +98,7 @@ fn pass_array<R: Read + Seek>(types: &Types, input: &mut Input<R>, form: Form, o
     (0..count).try_for_each(|_| pass(types, input, form, of, depth))
 }
 
-/// Goes over a value that nobody wants.
+/// Skips a value.
 pub(crate) fn pass<R: Read + Seek>(
     types: &Types,
     input: &mut Input<R>,

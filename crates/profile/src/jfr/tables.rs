@@ -15,9 +15,9 @@ use std::collections::HashMap;
 use std::io::{Read, Seek};
 use std::sync::Arc;
 
-/// What the tables of one chunk may take: 200,000 stacks of 50 frames take 250 MiB.
+/// Bytes that the tables of one chunk may take: 200,000 stacks of 50 frames take 250 MiB.
 const BYTES_MAX: usize = 320 << 20;
-/// An entry of a map beside what it holds.
+/// The overhead of an entry of a map.
 const ENTRY_BYTES: usize = 64;
 /// async-profiler and the JDK walk at most 2,048 frames unless told otherwise.
 const FRAMES_MAX: u64 = 1 << 16;
