@@ -151,7 +151,7 @@ impl Attach {
         Err(Unavailable::new(SOURCE, format!("the JVM did not load {path}: {why}")))
     }
 
-    /// Does something in the JVM's `/tmp`, as the user that may (see [`Acting`]).
+    /// Does something in the JVM's `/tmp`, as the JVM's user where only that one may.
     ///
     /// # Errors
     /// Those of what is done.
