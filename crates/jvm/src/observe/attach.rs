@@ -133,8 +133,29 @@ impl Attach {
         }
     }
 
-    /// Does something in the JVM's `/tmp`, as the user that may (see [`Acting`]).
-    pub(super) fn in_tmp<T: Send>(&self, act: impl FnOnce(&OwnedFd) -> io::Result<T> + Send) -> io::Result<T> {
+    /// Loads a native agent, as `VirtualMachine.loadAgentPath` does; returns when its `Agent_OnAttach` has. The path is
+    /// the JVM's own, in its mount namespace. A library stays loaded until the JVM ends.
+    ///
+    /// # Errors
+    /// If the JVM does not allow agents (`-XX:-EnableDynamicAgentLoading`), cannot load the library, or the agent
+    /// refuses the options; with the JVM's words, or the agent's code where there are none.
+    pub fn load_library(&self, path: &str, options: &str, within: Duration) -> Result<(), Unavailable> {
+        let (code, reading) = self.request("load", [path, "true", options], within)?;
+        let text = reading.value.trim();
+        let why = match text.strip_prefix("return code:").map(str::trim) {
+            Some("0") if code == 0 => return Ok(()),
+            Some(agents) => format!("the agent ended with code {agents}"),
+            None if text.is_empty() => format!("code {code}"),
+            None => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        };
+        Err(Unavailable::new(SOURCE, format!("the JVM did not load {path}: {why}")))
+    }
+
+    /// Does something in the JVM's `/tmp`, as the JVM's user where only that one may.
+    ///
+    /// # Errors
+    /// Those of what is done.
+    pub fn in_tmp<T: Send>(&self, act: impl FnOnce(&OwnedFd) -> io::Result<T> + Send) -> io::Result<T> {
         self.acting.act(|| act(&self.tmp))
     }
 

@@ -314,3 +314,40 @@ fn a_connection_that_is_closed_in_the_middle_harms_nobody() {
         assert!(jvm.process().is_alive() && !jvm.log().contains("Full thread dump"), "{}", jvm.log());
     }
 }
+
+/// `libjdwp` comes with each JDK and has no `Agent_OnAttach`; what is no library has none either.
+#[test]
+fn a_library_that_cannot_be_loaded_is_told_in_the_words_of_the_jvm() {
+    let clock = Clock::start();
+    for java in javas() {
+        let jvm = Jvm::start(&java, &["-Xmx32m"], None);
+        let attach = Attach::connect(&jvm.process(), &clock).unwrap().value;
+        let load = |path: &str| attach.load_library(path, "start", REPLY_WITHIN).unwrap_err().why;
+        let nothing = jvm.folder.path().join("nothing.so");
+        fs::write(&nothing, "no library").unwrap();
+        for path in [nothing.to_str().unwrap(), "/nowhere/libnone.so"] {
+            let why = load(path);
+            assert!(why.starts_with(&format!("the JVM did not load {path}: ")), "{why}");
+            assert!(why.contains("cannot open") || why.contains("file too short"), "{why}");
+        }
+        let jdwp = java.parent().unwrap().with_file_name("lib").join("libjdwp.so");
+        if jdwp.exists() {
+            let why = load(jdwp.to_str().unwrap());
+            assert!(why.contains("Agent_OnAttach") || why.contains("code"), "{why}");
+        }
+        assert!(attach.jcmd("VM.version").is_ok(), "the JVM goes on");
+    }
+}
+
+/// JDK 21 and later can forbid agents; older ones do not know the option.
+#[test]
+fn a_jvm_without_dynamic_agents_says_so() {
+    let clock = Clock::start();
+    for java in javas() {
+        let options = ["-Xmx32m", "-XX:+IgnoreUnrecognizedVMOptions", "-XX:-EnableDynamicAgentLoading"];
+        let jvm = Jvm::start(&java, &options, None);
+        let attach = Attach::connect(&jvm.process(), &clock).unwrap().value;
+        let why = attach.load_library("/nowhere/libnone.so", "", REPLY_WITHIN).unwrap_err().why;
+        assert!(why.contains("Dynamic agent loading is not enabled") || why.contains("cannot open"), "{why}");
+    }
+}

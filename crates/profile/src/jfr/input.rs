@@ -1,0 +1,268 @@
+//! The bytes of a recording and the primitive values in them.
+//!
+//! Format: JFR 2.x of JDK 9 to 27 with compressed integers (`jdk.jfr.internal.parser.RecordingInput`), the only one
+//! that async-profiler writes. An integer is 7 bits a byte, lowest first; the ninth byte has 8. A string begins with
+//! its encoding:
+//!
+//! ```text
+//! 00 null   01 empty   02 KEY pool   03 LEN UTF-8   04 COUNT chars   05 LEN Latin-1
+//! ```
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// Bytes that are read of the file at once.
+const BUFFER_BYTES: usize = 64 << 10;
+/// async-profiler cuts strings at 8 KiB; a longer one than this is damage.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+/// Values that may be read beyond the bytes of an event: those of types without fields take no bytes.
+const FREE_VALUES: u64 = 256;
+
+/// Why bytes are no recording.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The file itself could not be read.
+    Io(io::Error),
+    /// The bytes say something that no writer writes.
+    Damage(&'static str),
+}
+
+/// The result of reading.
+pub(crate) type Found<T> = Result<T, Fault>;
+
+impl From<io::Error> for Fault {
+    fn from(cause: io::Error) -> Self {
+        match cause.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Damage("the file ends here"),
+            _ => Self::Io(cause),
+        }
+    }
+}
+
+/// A string as it is written in an event or a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Text {
+    /// No string.
+    Null,
+    /// The string itself.
+    Inline(String),
+    /// A key of the pool of strings.
+    Pooled(u64),
+}
+
+/// A file with a position and an end that no read passes.
+#[derive(Debug)]
+pub(crate) struct Input<R> {
+    from: R,
+    buffer: Vec<u8>,
+    /// Position of the buffer's first byte in the file.
+    start: u64,
+    /// Next byte in the buffer.
+    at: usize,
+    /// End of the event that is being read.
+    end: u64,
+    /// How many more values may be read before `end`.
+    values: u64,
+}
+
+impl<R: Read + Seek> Input<R> {
+    /// Begins at the start of a file, without an event.
+    pub(crate) fn new(from: R) -> Self {
+        Self { from, buffer: Vec::new(), start: 0, at: 0, end: 0, values: 0 }
+    }
+
+    /// The length of the file.
+    pub(crate) fn len(&mut self) -> io::Result<u64> {
+        let len = self.from.seek(SeekFrom::End(0))?;
+        // The next read must not rely on the position of the file itself.
+        self.buffer.clear();
+        (self.start, self.at) = (0, 0);
+        self.from.seek(SeekFrom::Start(0))?;
+        Ok(len)
+    }
+
+    pub(crate) fn position(&self) -> u64 {
+        self.start + self.at as u64
+    }
+
+    /// Goes to a position, from which at most so many bytes are read.
+    pub(crate) fn enter(&mut self, position: u64, bytes: u64) -> io::Result<()> {
+        let inside = position.checked_sub(self.start).filter(|inside| *inside <= self.buffer.len() as u64);
+        match inside {
+            Some(inside) => self.at = inside as usize,
+            None => {
+                self.from.seek(SeekFrom::Start(position))?;
+                self.buffer.clear();
+                (self.start, self.at) = (position, 0);
+            }
+        }
+        self.end = position.saturating_add(bytes);
+        self.values = bytes.saturating_add(FREE_VALUES);
+        Ok(())
+    }
+
+    /// Bytes up to the end of the event.
+    pub(crate) fn left(&self) -> u64 {
+        self.end.saturating_sub(self.position())
+    }
+
+    /// Accounts for one value: without it, arrays of types without fields would take forever and no bytes.
+    pub(crate) fn step(&mut self) -> Found<()> {
+        self.values = self.values.checked_sub(1).ok_or(Fault::Damage("more values than bytes"))?;
+        Ok(())
+    }
+
+    fn fill(&mut self) -> Found<()> {
+        self.start = self.position();
+        self.at = 0;
+        self.buffer.resize(BUFFER_BYTES, 0);
+        let got = loop {
+            match self.from.read(&mut self.buffer) {
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                got => break got,
+            }
+        };
+        self.buffer.truncate(*got.as_ref().unwrap_or(&0));
+        match got? {
+            0 => Err(Fault::Damage("the file ends here")),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn byte(&mut self) -> Found<u8> {
+        if self.left() == 0 {
+            return Err(Fault::Damage("a value goes beyond its event"));
+        }
+        if self.at == self.buffer.len() {
+            self.fill()?;
+        }
+        let byte = self.buffer[self.at];
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// An integer of 1 to 9 bytes.
+    pub(crate) fn integer(&mut self) -> Found<u64> {
+        let mut value = 0;
+        for shift in (0..56).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Ok(value | u64::from(self.byte()?) << 56)
+    }
+
+    /// How many elements follow. Each takes a byte at least, so that a larger number than that of bytes is damage.
+    pub(crate) fn count(&mut self) -> Found<u64> {
+        let count = self.integer()?;
+        if count > self.left() {
+            return Err(Fault::Damage("more elements than bytes"));
+        }
+        Ok(count)
+    }
+
+    /// A number of the chunk's header: so many bytes, the highest first.
+    pub(crate) fn fixed(&mut self, bytes: usize) -> Found<u64> {
+        (0..bytes).try_fold(0, |value, _| Ok(value << 8 | u64::from(self.byte()?)))
+    }
+
+    pub(crate) fn skip(&mut self, bytes: u64) -> Found<()> {
+        if bytes > self.left() {
+            return Err(Fault::Damage("a value goes beyond its event"));
+        }
+        let (end, values) = (self.end, self.values);
+        self.enter(self.position() + bytes, 0)?;
+        (self.end, self.values) = (end, values);
+        Ok(())
+    }
+
+    pub(crate) fn text(&mut self) -> Found<Text> {
+        match self.byte()? {
+            0 => Ok(Text::Null),
+            1 => Ok(Text::Inline(String::new())),
+            2 => Ok(Text::Pooled(self.integer()?)),
+            3 => Ok(Text::Inline(String::from_utf8_lossy(&self.raw()?).into_owned())),
+            4 => {
+                let count = self.count()?;
+                if count > TEXT_BYTES_MAX {
+                    return Err(Fault::Damage("a string as long as none is"));
+                }
+                let units: Vec<u16> = (0..count).map(|_| Ok(self.integer()? as u16)).collect::<Found<_>>()?;
+                Ok(Text::Inline(String::from_utf16_lossy(&units)))
+            }
+            5 => Ok(Text::Inline(self.raw()?.iter().map(|byte| char::from(*byte)).collect())),
+            _ => Err(Fault::Damage("a string of an unknown encoding")),
+        }
+    }
+
+    fn raw(&mut self) -> Found<Vec<u8>> {
+        let count = self.count()?;
+        if count > TEXT_BYTES_MAX {
+            return Err(Fault::Damage("a string as long as none is"));
+        }
+        let (mut bytes, count) = (Vec::new(), count as usize);
+        while bytes.len() < count {
+            if self.at == self.buffer.len() {
+                self.fill()?;
+            }
+            let piece = &self.buffer[self.at..self.buffer.len().min(self.at + count - bytes.len())];
+            bytes.extend_from_slice(piece);
+            self.at += piece.len();
+        }
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn input(bytes: &[u8]) -> Input<Cursor<Vec<u8>>> {
+        let mut input = Input::new(Cursor::new(bytes.to_vec()));
+        input.enter(0, bytes.len() as u64).unwrap();
+        input
+    }
+
+    #[test]
+    fn integers_have_one_to_nine_bytes() {
+        let cases: &[(&[u8], u64)] = &[
+            (&[0], 0),
+            (&[0x7f], 127),
+            (&[0x80, 1], 128),
+            (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], u64::MAX),
+            (&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80], 1 << 63),
+        ];
+        for (bytes, expect) in cases {
+            assert_eq!(input(bytes).integer().unwrap(), *expect);
+        }
+        assert!(input(&[0x80]).integer().is_err());
+    }
+
+    #[test]
+    fn strings_of_every_encoding() {
+        let text = |bytes: &[u8]| input(bytes).text().unwrap();
+        let inline = |text: &str| Text::Inline(text.to_owned());
+        assert_eq!(text(&[0]), Text::Null);
+        assert_eq!(text(&[1]), inline(""));
+        assert_eq!(text(&[2, 9]), Text::Pooled(9));
+        assert_eq!(text(&[3, 3, b'a', 0xc3, 0xa4]), inline("aä"));
+        assert_eq!(text(&[4, 2, b'a', 0xe4, 1]), inline("aä"));
+        assert_eq!(text(&[5, 2, b'a', 0xe4]), inline("aä"));
+        assert!(input(&[6, 0]).text().is_err());
+        assert!(input(&[3, 0xff, 0x7f, b'a']).text().is_err(), "longer than its event");
+    }
+
+    #[test]
+    fn nothing_is_read_beyond_an_event() {
+        let mut input = input(&[1, 2, 3, 4]);
+        input.enter(1, 2).unwrap();
+        assert_eq!((input.byte().unwrap(), input.byte().unwrap()), (2, 3));
+        assert!(input.byte().is_err());
+        input.enter(0, 100).unwrap();
+        assert!(input.skip(200).is_err());
+        input.skip(4).unwrap();
+        assert!(input.byte().is_err(), "behind the end of the file");
+    }
+}

@@ -1,0 +1,147 @@
+//! The types of a chunk: which fields an event or a value of a pool has, in which order. The recording describes them
+//! itself, so that later versions may add fields.
+//!
+//! The metadata event is a table of strings and a tree of elements (name, attributes, children), all by index:
+//!
+//! ```text
+//! root ─ metadata ─ class name="profiler.Malloc" id="118" superType="jdk.jfr.Event"
+//!                     └ field name="size" class="11" [constantPool="true"] [dimension="1"]
+//! ```
+
+use super::input::{Fault, Found, Input, Text};
+use std::collections::HashMap;
+use std::io::{Read, Seek};
+use std::rc::Rc;
+
+/// Elements lie four deep (`root`, `metadata`, `class`, `field`, its annotations).
+const DEPTH_MAX: usize = 16;
+/// A JDK has some 400 types with 4,000 fields.
+const ELEMENTS_MAX: usize = 200_000;
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `boolean`, `byte`.
+    Byte,
+    /// `char`, `short`, `int`, `long`, and keys of pools.
+    Integer,
+    /// `float`, `double`: so many bytes.
+    Fixed(u64),
+    /// `java.lang.String`.
+    Text,
+    /// A type with fields.
+    Fields,
+}
+
+/// One field of a type.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    /// Id of its type.
+    pub(crate) of: u64,
+    /// Whether it is a key of its type's pool.
+    pub(crate) pooled: bool,
+    pub(crate) array: bool,
+}
+
+/// One type.
+#[derive(Debug, Clone)]
+pub(crate) struct Type {
+    pub(crate) name: String,
+    pub(crate) form: Form,
+    pub(crate) fields: Vec<Field>,
+}
+
+/// All types of a chunk, by id.
+#[derive(Debug, Default)]
+pub(crate) struct Types(HashMap<u64, Type>);
+
+impl Types {
+    /// Reads the metadata event; the input is behind its size and type.
+    pub(crate) fn read<R: Read + Seek>(input: &mut Input<R>) -> Found<Self> {
+        let (_start, _duration, _id) = (input.integer()?, input.integer()?, input.integer()?);
+        let count = input.count()?;
+        let mut strings = Vec::new();
+        for _ in 0..count {
+            match input.text()? {
+                Text::Inline(text) => strings.push(Rc::from(text)),
+                Text::Null | Text::Pooled(_) => strings.push(Rc::from("")),
+            }
+        }
+        let mut reader = Elements { strings, types: HashMap::new(), elements: 0 };
+        reader.element(input, 0, None)?;
+        Ok(Self(reader.types))
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Option<&Type> {
+        self.0.get(&id)
+    }
+
+    /// How a value of a type is written; a type that is not described cannot even be skipped.
+    pub(crate) fn form(&self, id: u64) -> Found<Form> {
+        self.get(id).map(|of| of.form).ok_or(Fault::Damage("a value of a type that is not described"))
+    }
+}
+
+fn form(name: &str) -> Form {
+    match name {
+        "boolean" | "byte" => Form::Byte,
+        "char" | "short" | "int" | "long" => Form::Integer,
+        "float" => Form::Fixed(4),
+        "double" => Form::Fixed(8),
+        "java.lang.String" => Form::Text,
+        _ => Form::Fields,
+    }
+}
+
+struct Elements {
+    strings: Vec<Rc<str>>,
+    types: HashMap<u64, Type>,
+    elements: usize,
+}
+
+impl Elements {
+    fn string<R: Read + Seek>(&self, input: &mut Input<R>) -> Found<Rc<str>> {
+        let at = input.integer()?;
+        let text = usize::try_from(at).ok().and_then(|at| self.strings.get(at));
+        text.cloned().ok_or(Fault::Damage("a description without its text"))
+    }
+
+    /// Reads an element and all below; `class` is the id of the type that it is described in.
+    fn element<R: Read + Seek>(&mut self, input: &mut Input<R>, depth: usize, class: Option<u64>) -> Found<()> {
+        self.elements += 1;
+        if depth > DEPTH_MAX || self.elements > ELEMENTS_MAX {
+            return Err(Fault::Damage("descriptions as deep or as many as no writer has"));
+        }
+        let tag = self.string(input)?;
+        let attributes = input.count()?;
+        let (mut name, mut id, mut of, mut pooled, mut array) = (String::new(), None, None, false, false);
+        for _ in 0..attributes {
+            let key = self.string(input)?;
+            let value = self.string(input)?;
+            match &*key {
+                "name" => name = value.to_string(),
+                "id" => id = value.parse().ok(),
+                "class" => of = value.parse().ok(),
+                "constantPool" => pooled = &*value == "true",
+                "dimension" => array = &*value == "1",
+                _ => {}
+            }
+        }
+        let mut inside = None;
+        match (&*tag, id, of, class) {
+            ("class", Some(id), _, _) => {
+                self.types.insert(id, Type { form: form(&name), name, fields: Vec::new() });
+                inside = Some(id);
+            }
+            ("field", _, Some(of), Some(class)) => {
+                if let Some(class) = self.types.get_mut(&class) {
+                    class.fields.push(Field { name, of, pooled, array });
+                }
+            }
+            _ => {}
+        }
+        let children = input.count()?;
+        (0..children).try_for_each(|_| self.element(input, depth + 1, inside))
+    }
+}

@@ -1,0 +1,281 @@
+//! Which bytes are live, by allocations and frees in the order of time; pure.
+//!
+//! The peak of the total is kept without looking at all counters when it moves: a counter notes what it holds before it
+//! changes, if the total has peaked since its last change.
+//!
+//! async-profiler notes a free after it was done and an allocation after it was made. So another thread may get the
+//! same address, and note it, before the free of the earlier one is noted. An allocation at an address that is live
+//! therefore means that a free of it is still to come, and that free is not counted against the new one.
+
+use std::collections::HashMap;
+
+/// How long after the new allocation a late free may be noted: a thread that lost its CPU in between gets it back
+/// within some 100 ms even on a loaded machine, and a container that used up its quota within a few of these.
+const LATE_NS: u64 = 500_000_000;
+/// Live allocations that are followed; each takes some 60 bytes.
+const LIVE_MAX: usize = 4 << 20;
+
+/// One `profiler.Malloc` or `profiler.Free`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// Nanoseconds since 1970.
+    pub(crate) at_ns: u64,
+    pub(crate) address: u64,
+    /// Bytes; `None` for a free.
+    pub(crate) bytes: Option<u64>,
+    /// Place of the stack.
+    pub(crate) stack: u32,
+    /// Which thread.
+    pub(crate) thread: u32,
+}
+
+/// Bytes and counts of a stack, a site or the whole process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Allocations.
+    pub allocations: u64,
+    /// Bytes allocated.
+    pub bytes_allocated: u64,
+    /// Bytes that were freed again while the recording ran.
+    pub bytes_freed: u64,
+    /// Bytes not freed at the end.
+    pub bytes_end: u64,
+    /// Bytes live when the total of the whole process was at its peak.
+    pub bytes_at_peak: u64,
+    /// Bytes at this one's own peak.
+    pub bytes_peak: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counter {
+    uses: Uses,
+    /// The peak of the total at which `bytes_at_peak` was noted.
+    noted: u64,
+}
+
+impl Counter {
+    /// Before a change: what is held now was held at the last peak.
+    fn note(&mut self, peak: u64) {
+        if self.noted < peak {
+            self.noted = peak;
+            self.uses.bytes_at_peak = self.uses.bytes_end;
+        }
+    }
+
+    fn add(&mut self, bytes: u64, peak: u64) {
+        self.note(peak);
+        let uses = &mut self.uses;
+        uses.allocations += 1;
+        uses.bytes_allocated = uses.bytes_allocated.saturating_add(bytes);
+        uses.bytes_end = uses.bytes_end.saturating_add(bytes);
+        uses.bytes_peak = uses.bytes_peak.max(uses.bytes_end);
+    }
+
+    fn subtract(&mut self, bytes: u64, peak: u64) {
+        self.note(peak);
+        self.uses.bytes_freed = self.uses.bytes_freed.saturating_add(bytes);
+        self.uses.bytes_end = self.uses.bytes_end.saturating_sub(bytes);
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Live {
+    bytes: u64,
+    at_ns: u64,
+    stack: u32,
+    thread: u32,
+    /// Whether the free of an earlier allocation at this address is still to come.
+    owed: bool,
+}
+
+/// Counters of stacks and of the groups that stacks belong to.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    live: HashMap<u64, Live>,
+    stacks: Vec<Counter>,
+    groups: Vec<Counter>,
+    /// The group of each stack.
+    group_of: Vec<u32>,
+    total: Counter,
+    peak: u64,
+    peak_at_ns: u64,
+    /// Frees of what was allocated before the recording, or was not recorded.
+    pub(crate) frees_unknown: u64,
+    /// Frees that came after the next allocation at their address.
+    pub(crate) frees_late: u64,
+    /// Allocations that were counted and not followed, because too many are live.
+    pub(crate) unfollowed: u64,
+}
+
+impl Ledger {
+    /// Says which group a stack belongs to. Stacks come in the order of their places.
+    pub(crate) fn stack(&mut self, stack: u32, group: u32) {
+        self.stacks.resize(self.stacks.len().max(stack as usize + 1), Counter::default());
+        self.groups.resize(self.groups.len().max(group as usize + 1), Counter::default());
+        self.group_of.resize(self.stacks.len(), 0);
+        self.group_of[stack as usize] = group;
+    }
+
+    /// Counts an event; they come in the order of time.
+    pub(crate) fn count(&mut self, event: Event) {
+        match event.bytes {
+            Some(bytes) => self.malloc(event, bytes),
+            None => self.free(event),
+        }
+    }
+
+    fn malloc(&mut self, event: Event, bytes: u64) {
+        let mut owed = false;
+        if let Some(before) = self.live.remove(&event.address) {
+            // One thread's events are in order: its free would have been noted before. It was lost, or the allocation
+            // is noted twice, by a function of malloc that calls another.
+            owed = before.thread != event.thread;
+            self.take(before);
+        }
+        if self.live.len() >= LIVE_MAX {
+            self.unfollowed += 1;
+            return;
+        }
+        let live = Live { bytes, at_ns: event.at_ns, stack: event.stack, thread: event.thread, owed };
+        self.live.insert(event.address, live);
+        let peak = self.peak;
+        self.each(event.stack, |counter| counter.add(bytes, peak));
+        self.total.add(bytes, peak);
+        if self.total.uses.bytes_end > self.total.uses.bytes_at_peak || self.peak == 0 {
+            self.peak += 1;
+            self.total.note(self.peak);
+            self.peak_at_ns = event.at_ns;
+        }
+    }
+
+    fn free(&mut self, event: Event) {
+        let Some(live) = self.live.get_mut(&event.address) else {
+            self.frees_unknown += 1;
+            return;
+        };
+        let late = event.at_ns.saturating_sub(live.at_ns) < LATE_NS;
+        if live.owed && live.thread != event.thread && late {
+            live.owed = false;
+            self.frees_late += 1;
+            return;
+        }
+        if let Some(live) = self.live.remove(&event.address) {
+            self.take(live);
+        }
+    }
+
+    fn take(&mut self, live: Live) {
+        let peak = self.peak;
+        self.each(live.stack, |counter| counter.subtract(live.bytes, peak));
+        self.total.uses.bytes_freed = self.total.uses.bytes_freed.saturating_add(live.bytes);
+        self.total.uses.bytes_end = self.total.uses.bytes_end.saturating_sub(live.bytes);
+    }
+
+    /// The counters of a stack and of its group.
+    fn each(&mut self, stack: u32, mut change: impl FnMut(&mut Counter)) {
+        let group = self.group_of.get(stack as usize).copied();
+        self.stacks.get_mut(stack as usize).map(&mut change);
+        group.and_then(|group| self.groups.get_mut(group as usize)).map(&mut change);
+    }
+
+    /// Ends the recording: the uses of all stacks, of all groups and of the whole, and when the whole was at its peak.
+    pub(crate) fn close(mut self) -> Closed {
+        let peak = self.peak;
+        let ended = |mut counter: Counter| {
+            counter.note(peak);
+            counter.uses
+        };
+        self.live.clear();
+        Closed {
+            stacks: self.stacks.into_iter().map(ended).collect(),
+            groups: self.groups.into_iter().map(ended).collect(),
+            total: self.total.uses,
+            peak_at_ns: (peak > 0).then_some(self.peak_at_ns),
+        }
+    }
+}
+
+/// The sums of a ledger.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    pub(crate) stacks: Vec<Uses>,
+    pub(crate) groups: Vec<Uses>,
+    pub(crate) total: Uses,
+    pub(crate) peak_at_ns: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn malloc(at_ms: u64, address: u64, bytes: u64, stack: u32, thread: u32) -> Event {
+        Event { at_ns: at_ms * MS, address, bytes: Some(bytes), stack, thread }
+    }
+
+    fn free(at_ms: u64, address: u64, thread: u32) -> Event {
+        Event { at_ns: at_ms * MS, address, bytes: None, stack: 0, thread }
+    }
+
+    /// Stacks 0 and 1 are of group 0, stack 2 of group 1.
+    fn closed(events: &[Event]) -> Closed {
+        let mut ledger = Ledger::default();
+        for (stack, group) in [(0, 0), (1, 0), (2, 1)] {
+            ledger.stack(stack, group);
+        }
+        events.iter().for_each(|event| ledger.count(*event));
+        ledger.close()
+    }
+
+    #[test]
+    fn end_and_peak_are_told_apart() {
+        let closed = closed(&[
+            malloc(1, 0x10, 100, 0, 1),
+            malloc(2, 0x20, 300, 2, 2),
+            malloc(3, 0x30, 50, 1, 1),
+            free(4, 0x20, 2),
+            malloc(5, 0x40, 10, 0, 1),
+            free(6, 0x10, 1),
+        ]);
+        let uses = |allocated, freed, end, at_peak, peak, allocations| Uses {
+            allocations,
+            bytes_allocated: allocated,
+            bytes_freed: freed,
+            bytes_end: end,
+            bytes_at_peak: at_peak,
+            bytes_peak: peak,
+        };
+        assert_eq!(closed.stacks[0], uses(110, 100, 10, 100, 110, 2));
+        assert_eq!(closed.stacks[1], uses(50, 0, 50, 50, 50, 1));
+        assert_eq!(closed.stacks[2], uses(300, 300, 0, 300, 300, 1));
+        assert_eq!(closed.groups[0], uses(160, 100, 60, 150, 160, 3));
+        assert_eq!(closed.total, uses(460, 400, 60, 450, 450, 4));
+        assert_eq!(closed.peak_at_ns, Some(3 * MS));
+        let at_peak: u64 = closed.stacks.iter().map(|uses| uses.bytes_at_peak).sum();
+        assert_eq!(at_peak, closed.total.bytes_at_peak, "stacks add up to the total at its peak");
+    }
+
+    #[test]
+    fn a_free_that_is_noted_late_does_not_free_the_next_allocation() {
+        // Thread 1 frees 0x10; thread 2 gets it and notes it first.
+        let end = |events: &[Event]| closed(events).total.bytes_end;
+        assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(6, 0x10, 1)]), 70);
+        // Its own thread frees it, or somebody does much later: that is the new one.
+        assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(6, 0x10, 2)]), 0);
+        assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(900, 0x10, 3)]), 0);
+        // Noted twice by one thread: one allocation.
+        assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(1, 0x10, 100, 0, 1)]), 100);
+    }
+
+    #[test]
+    fn what_was_never_allocated_is_counted_aside() {
+        let mut ledger = Ledger::default();
+        ledger.stack(0, 0);
+        ledger.count(free(1, 0x10, 1));
+        ledger.count(malloc(2, 0x20, u64::MAX, 0, 1));
+        ledger.count(malloc(2, 0x30, u64::MAX, 0, 1));
+        assert_eq!(ledger.frees_unknown, 1);
+        assert_eq!(ledger.close().total.bytes_end, u64::MAX);
+    }
+}

@@ -1,0 +1,454 @@
+//! The purpose of native memory, by the frames of its allocation.
+//!
+//! Frames are looked at from the allocation upward, and the first that tells decides: everything above it only led
+//! there. Names are those of HotSpot 17 to 25 as async-profiler prints them (`lib`: the library is the class):
+//!
+//! ```text
+//! libasyncProfiler.so`malloc_hook  libjvm.so`os::malloc  libjvm.so`Unsafe_AllocateMemory0  jdk.internal.misc.Unsafe.…
+//! ```
+
+use crate::stack::{Frame, FrameKind};
+use std::fmt;
+
+/// The purpose of native memory.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Owner {
+    /// Memory outside the heap that Java code asked for.
+    Direct(DirectBy),
+    /// The state of a `java.util.zip.Deflater` or `Inflater`: 262 and 40 KiB each, until `end()` or a collection.
+    Zlib,
+    /// A native library that is not the JDK's, by its file name.
+    Library(String),
+    /// A JIT compiler, for the time of a compilation.
+    Compiler {
+        /// `C1`, `C2`, or `JIT` where the frames do not tell.
+        name: &'static str,
+        /// The method being compiled, `com.shop.Orders.total`, if the recording has it (`features=comptask`).
+        method: Option<String>,
+    },
+    /// Class files, names, and what the JVM keeps of a class outside of metaspace.
+    ClassLoading,
+    /// Structures of the garbage collector.
+    Gc,
+    /// The JVM's own structures of a thread, without its stack.
+    Threads,
+    /// Other parts of the JVM.
+    Jvm,
+    /// Native code of the JDK outside of the JVM, by the file name of its library.
+    JdkLibrary(String),
+    /// The frames do not tell.
+    Unknown,
+}
+
+/// By which way Java code asked for memory outside the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DirectBy {
+    /// `sun.nio.ch.Util.getTemporaryDirectBuffer`: kept for each thread that reads into or writes from heap buffers.
+    TemporaryBuffer,
+    /// Netty's pools and its buffers without a cleaner.
+    Netty,
+    /// `ByteBuffer.allocateDirect`.
+    ByteBuffer,
+    /// An `Arena` of `java.lang.foreign`.
+    Arena,
+    /// `Unsafe.allocateMemory` by anyone else.
+    Unsafe,
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Direct(DirectBy::TemporaryBuffer) => f.write_str("direct memory, temporary buffers of NIO"),
+            Self::Direct(DirectBy::Netty) => f.write_str("direct memory, Netty"),
+            Self::Direct(DirectBy::ByteBuffer) => f.write_str("direct memory"),
+            Self::Direct(DirectBy::Arena) => f.write_str("direct memory, arenas of java.lang.foreign"),
+            Self::Direct(DirectBy::Unsafe) => f.write_str("direct memory, Unsafe"),
+            Self::Zlib => f.write_str("zlib"),
+            Self::Library(name) => write!(f, "native library {name}"),
+            Self::Compiler { name, method: None } => write!(f, "{name} compiler"),
+            Self::Compiler { name, method: Some(method) } => write!(f, "{name} compiler, compiling {method}"),
+            Self::ClassLoading => f.write_str("class loading"),
+            Self::Gc => f.write_str("GC"),
+            Self::Threads => f.write_str("threads"),
+            Self::Jvm => f.write_str("JVM"),
+            Self::JdkLibrary(name) => write!(f, "JDK library {name}"),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+/// Libraries that pass memory on to their callers: the profiler, the C and C++ libraries, the loader, and zlib, which
+/// the JDK of some distributions shares with other libraries. Beginnings of file names.
+const PASSING_LIBRARIES: &[&str] = &[
+    "libasyncProfiler",
+    "libc.so",
+    "libc-",
+    "libc.musl",
+    "ld-linux",
+    "ld-musl",
+    "libstdc++",
+    "libgcc",
+    "libpthread",
+    "libdl.",
+    "libz.so",
+    "libm.so",
+    "[vdso]",
+    "libjemalloc",
+    "libtcmalloc",
+    "libmimalloc",
+];
+
+/// Functions of libjvm that pass memory on for others: beginnings.
+const PASSING_FUNCTIONS: &[&str] = &[
+    "os::malloc",
+    "os::realloc",
+    "os::strdup",
+    "AllocateHeap",
+    "ReallocateHeap",
+    "Arena::",
+    "ChunkPool::",
+    "Chunk::",
+    "ResourceArea::",
+    "resource_",
+    "ResourceObj::",
+    "AnyObj::",
+    "CHeapObj",
+    "CHeapBitMap",
+    "BitMap",
+    "GrowableArray",
+    "GenericGrowableArray",
+    "ArrayAllocator",
+    "MallocArrayAllocator",
+    "BasicHashtable",
+    "ConcurrentHashTable",
+    "ResourceHashtable",
+    "HashTable",
+    "operator new",
+    "malloc",
+    "calloc",
+    "realloc",
+    "safe_calloc",
+    "safe_malloc",
+];
+
+/// Functions of libjvm by owner: beginnings, the first that fits.
+const FUNCTIONS: &[(&str, Part)] = &[
+    ("Unsafe_AllocateMemory", Part::Unsafe),
+    ("Unsafe_ReallocateMemory", Part::Unsafe),
+    ("JavaThread::JavaThread", Part::Threads),
+    ("Thread::Thread", Part::Threads),
+    ("OSThread", Part::Threads),
+    ("os::create_thread", Part::Threads),
+    ("os::create_attached_thread", Part::Threads),
+    ("os::create_main_thread", Part::Threads),
+    ("JVM_StartThread", Part::Threads),
+    ("JVM_DefineClass", Part::Classes),
+    ("JVM_FindClass", Part::Classes),
+    ("SystemDictionary", Part::Classes),
+    ("ClassFileParser", Part::Classes),
+    ("ClassFileStream", Part::Classes),
+    ("ClassLoader", Part::Classes),
+    ("ClassPath", Part::Classes),
+    ("ClassVerifier", Part::Classes),
+    ("KlassFactory", Part::Classes),
+    ("InstanceKlass", Part::Classes),
+    ("Klass::", Part::Classes),
+    ("ConstantPool", Part::Classes),
+    ("SymbolTable", Part::Classes),
+    ("Symbol::", Part::Classes),
+    ("Metaspace", Part::Classes),
+    ("metaspace::", Part::Classes),
+    ("Method::", Part::Classes),
+    ("MethodData::", Part::Classes),
+    ("Dictionary", Part::Classes),
+    ("PackageEntry", Part::Classes),
+    ("ModuleEntry", Part::Classes),
+    ("Modules::", Part::Classes),
+    ("Verifier", Part::Classes),
+    ("StackMap", Part::Classes),
+    ("Rewriter", Part::Classes),
+    ("LinkResolver", Part::Classes),
+    ("G1", Part::Gc),
+    ("Shenandoah", Part::Gc),
+    ("Parallel", Part::Gc),
+    ("PSOld", Part::Gc),
+    ("PSPromotion", Part::Gc),
+    ("PSYoung", Part::Gc),
+    ("PSCardTable", Part::Gc),
+    ("ParCompaction", Part::Gc),
+    ("Serial", Part::Gc),
+    ("DefNew", Part::Gc),
+    ("Tenured", Part::Gc),
+    ("GenMarkSweep", Part::Gc),
+    ("MarkSweep", Part::Gc),
+    ("MarkStack", Part::Gc),
+    ("CardTable", Part::Gc),
+    ("CollectedHeap", Part::Gc),
+    ("GenCollectedHeap", Part::Gc),
+    ("GenericTaskQueue", Part::Gc),
+    ("OverflowTaskQueue", Part::Gc),
+    ("WorkGang", Part::Gc),
+    ("WorkerThreads", Part::Gc),
+    ("ReferenceProcessor", Part::Gc),
+    ("PreservedMarks", Part::Gc),
+    ("SATBMark", Part::Gc),
+    ("DirtyCard", Part::Gc),
+    ("HeapRegion", Part::Gc),
+    ("Universe::initialize_heap", Part::Gc),
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Unsafe,
+    Threads,
+    Classes,
+    Gc,
+    Zlib,
+}
+
+/// Libraries that a JDK brings with libjvm: names without `lib` and `.so`.
+const JDK_LIBRARIES: &[&str] = &[
+    "attach",
+    "awt",
+    "awt_headless",
+    "awt_xawt",
+    "dt_socket",
+    "extnet",
+    "fontmanager",
+    "freetype",
+    "instrument",
+    "j2gss",
+    "j2pcsc",
+    "j2pkcs11",
+    "jaas",
+    "java",
+    "javajpeg",
+    "jawt",
+    "jdwp",
+    "jimage",
+    "jli",
+    "jsig",
+    "jsound",
+    "jsvml",
+    "lcms",
+    "le",
+    "management",
+    "management_agent",
+    "management_ext",
+    "mlib_image",
+    "net",
+    "nio",
+    "prefs",
+    "rmi",
+    "saproc",
+    "sctp",
+    "simdsort",
+    "splashscreen",
+    "syslookup",
+    "verify",
+    "zip",
+];
+
+fn begins(name: &str, beginnings: &[&str]) -> bool {
+    beginnings.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// Whether a native frame only passes memory on for the one that called it.
+pub(crate) fn passes_on(frame: &Frame) -> bool {
+    let library = &*frame.class;
+    match library {
+        "" | "libjvm.so" => begins(&frame.method, PASSING_FUNCTIONS) || frame.method.ends_with("_hook"),
+        _ => begins(library, PASSING_LIBRARIES),
+    }
+}
+
+/// The owner of what was allocated on this stack, the innermost frame first, by this thread.
+pub(crate) fn owner_of<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thread: &str) -> Owner {
+    if let Some(compiler) = compiler(frames.clone(), thread) {
+        return compiler;
+    }
+    let mut in_jvm = false;
+    for frame in frames.clone() {
+        if frame.is_java() {
+            return match of_java(frame) {
+                Some(Part::Unsafe) => Owner::Direct(direct_by(frames)),
+                Some(part) => of_part(part),
+                None if in_jvm => Owner::Jvm,
+                None => Owner::Unknown,
+            };
+        }
+        if frame.kind == FrameKind::Kernel || passes_on(frame) {
+            continue;
+        }
+        match of_native(frame) {
+            Native::Part(Part::Unsafe) => return Owner::Direct(direct_by(frames)),
+            Native::Part(part) => return of_part(part),
+            Native::Jvm => in_jvm = true,
+            Native::Jdk => return Owner::JdkLibrary(frame.class.to_string()),
+            Native::Other => return Owner::Library(frame.class.to_string()),
+        }
+    }
+    match (is_gc_thread(thread), in_jvm) {
+        (true, _) => Owner::Gc,
+        (false, true) => Owner::Jvm,
+        (false, false) => Owner::Unknown,
+    }
+}
+
+fn of_part(part: Part) -> Owner {
+    match part {
+        Part::Unsafe => Owner::Direct(DirectBy::Unsafe),
+        Part::Threads => Owner::Threads,
+        Part::Classes => Owner::ClassLoading,
+        Part::Gc => Owner::Gc,
+        Part::Zlib => Owner::Zlib,
+    }
+}
+
+enum Native {
+    Part(Part),
+    Jvm,
+    Jdk,
+    Other,
+}
+
+fn of_native(frame: &Frame) -> Native {
+    let library = &*frame.class;
+    if library == "libjvm.so" || library.is_empty() {
+        let part = FUNCTIONS.iter().find(|(beginning, _)| frame.method.starts_with(beginning));
+        return match part {
+            Some((_, part)) => Native::Part(*part),
+            None if is_zgc(&frame.method) => Native::Part(Part::Gc),
+            None if frame.method.starts_with("Java_java_util_zip_") => Native::Part(Part::Zlib),
+            None => Native::Jvm,
+        };
+    }
+    let stem = library.strip_prefix("lib").and_then(|name| name.split(".so").next()).unwrap_or_default();
+    match stem {
+        "zip" => Native::Part(Part::Zlib),
+        _ if JDK_LIBRARIES.contains(&stem) => Native::Jdk,
+        _ => Native::Other,
+    }
+}
+
+/// `ZPageAllocator::`, `ZMark::`, but not `Zip…`.
+fn is_zgc(function: &str) -> bool {
+    function.starts_with('Z') && function[1..].starts_with(|second: char| second.is_ascii_uppercase())
+}
+
+/// The part that a Java frame tells, if the native frames below it are not known.
+fn of_java(frame: &Frame) -> Option<Part> {
+    match &*frame.class {
+        "jdk.internal.misc.Unsafe" | "sun.misc.Unsafe" if frame.method.contains("llocateMemory") => Some(Part::Unsafe),
+        "java.util.zip.Deflater" | "java.util.zip.Inflater" => Some(Part::Zlib),
+        _ => None,
+    }
+}
+
+fn direct_by<'f>(frames: impl Iterator<Item = &'f Frame> + Clone) -> DirectBy {
+    let any = |fits: fn(&Frame) -> bool| frames.clone().any(|frame| frame.is_java() && fits(frame));
+    if any(|frame| &*frame.class == "sun.nio.ch.Util" && frame.method.contains("TemporaryDirectBuffer")) {
+        DirectBy::TemporaryBuffer
+    } else if any(|frame| {
+        frame.class.starts_with("io.netty.buffer.")
+            || frame.class.starts_with("io.netty.util.internal.PlatformDependent")
+            || frame.class.contains(".netty.shaded.io.netty.buffer.")
+    }) {
+        DirectBy::Netty
+    } else if any(|frame| &*frame.class == "java.nio.DirectByteBuffer" || &*frame.class == "java.nio.ByteBuffer") {
+        DirectBy::ByteBuffer
+    } else if any(|frame| frame.class.starts_with("jdk.internal.foreign.")) {
+        DirectBy::Arena
+    } else {
+        DirectBy::Unsafe
+    }
+}
+
+/// A compiler's thread, and the method that it compiles: the only Java frame of its stack, put there by `comptask`.
+fn compiler<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thread: &str) -> Option<Owner> {
+    let calls = |function: &str| frames.clone().any(|frame| !frame.is_java() && frame.method.starts_with(function));
+    let of_thread = ["C1 Compiler", "C2 Compiler", "JVMCI"].iter().any(|name| thread.starts_with(name));
+    // `CompileBroker::compile_method` is what any thread calls to have something compiled.
+    if !of_thread && !calls("CompileBroker::compiler_thread_loop") && !calls("CompileBroker::invoke_compiler") {
+        return None;
+    }
+    let name = match () {
+        () if calls("C2Compiler::") || calls("Compile::") || thread.starts_with("C2") => "C2",
+        () if calls("Compiler::compile_method") || calls("Compilation::") || thread.starts_with("C1") => "C1",
+        () => "JIT",
+    };
+    let method = frames.filter(|frame| frame.is_java()).last();
+    let method = method.map(|frame| format!("{}.{}", frame.class, frame.method));
+    Some(Owner::Compiler { name, method })
+}
+
+fn is_gc_thread(thread: &str) -> bool {
+    ["GC Thread", "G1 ", "ZDirector", "ZDriver", "ZWorker", "Shenandoah", "ParGC"]
+        .iter()
+        .any(|name| thread.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sites::tests::frames;
+
+    #[track_caller]
+    fn check(stack: &str, thread: &str, expect: &Owner) {
+        let frames = frames(stack);
+        assert_eq!(owner_of(frames.iter(), thread), *expect, "{stack}");
+    }
+
+    #[test]
+    fn direct_memory_by_the_way_it_was_asked_for() {
+        let under = |java: &str, by| {
+            let stack = "libasyncProfiler.so`malloc_hook libjvm.so`os::malloc libjvm.so`Unsafe_AllocateMemory0 \
+                         jdk.internal.misc.Unsafe.allocateMemory0";
+            check(&format!("{stack} {java}"), "web-1", &Owner::Direct(by));
+        };
+        under("java.nio.DirectByteBuffer.<init> java.nio.ByteBuffer.allocateDirect A.a", DirectBy::ByteBuffer);
+        under(
+            "java.nio.DirectByteBuffer.<init> java.nio.ByteBuffer.allocateDirect \
+             sun.nio.ch.Util.getTemporaryDirectBuffer A.a",
+            DirectBy::TemporaryBuffer,
+        );
+        under("io.netty.util.internal.PlatformDependent.allocateMemory io.netty.buffer.PoolArena.x", DirectBy::Netty);
+        // A handler of Netty's that makes a buffer of its own.
+        under("java.nio.ByteBuffer.allocateDirect A.read io.netty.channel.X.fire", DirectBy::ByteBuffer);
+        under("jdk.internal.foreign.NativeMemorySegmentImpl.makeNativeSegment A.a", DirectBy::Arena);
+        under("A.a", DirectBy::Unsafe);
+    }
+
+    #[test]
+    fn libraries_and_parts_of_the_jvm() {
+        let native = "libasyncProfiler.so`malloc_hook libc.so.6`strdup";
+        check(
+            &format!("{native} librocks.so`DB::Put librocks.so`Java_A_put A.put"),
+            "x",
+            &Owner::Library("librocks.so".into()),
+        );
+        check("libz.so.1`deflateInit2_ libzip.so`Java_java_util_zip_Deflater_init A.a", "x", &Owner::Zlib);
+        check("libz.so.1`deflateInit2_ libfoo.so`pack A.a", "x", &Owner::Library("libfoo.so".into()));
+        check("java.util.zip.Inflater.init A.a", "x", &Owner::Zlib);
+        check("libnio.so`Java_sun_nio_fs A.a", "x", &Owner::JdkLibrary("libnio.so".into()));
+        let jvm = "libjvm.so`os::malloc libjvm.so`AllocateHeap";
+        check(&format!("{jvm} libjvm.so`ClassFileParser::parse_stream A.a"), "x", &Owner::ClassLoading);
+        check(&format!("{jvm} libjvm.so`G1CardSet::add"), "x", &Owner::Gc);
+        check(&format!("{jvm} libjvm.so`ZPage::x"), "x", &Owner::Gc);
+        check(&format!("{jvm} libjvm.so`Foo::x libc.so.6`clone3"), "GC Thread#0", &Owner::Gc);
+        check(&format!("{jvm} libjvm.so`JavaThread::JavaThread libjvm.so`JVM_StartThread A.a"), "x", &Owner::Threads);
+        check(&format!("{jvm} libjvm.so`ObjectMonitor::enter A.a"), "x", &Owner::Jvm);
+        check("", "x", &Owner::Unknown);
+    }
+
+    #[test]
+    fn compilers_name_the_method() {
+        let stack = "libjvm.so`os::malloc libjvm.so`Arena::grow libjvm.so`Compile::Compile com.shop.Scores.of \
+                     libjvm.so`C2Compiler::compile_method libjvm.so`CompileBroker::invoke_compiler_on_method";
+        let method = Some("com.shop.Scores.of".to_owned());
+        check(stack, "C2 CompilerThre", &Owner::Compiler { name: "C2", method });
+        check("libjvm.so`Arena::grow", "C1 CompilerThre", &Owner::Compiler { name: "C1", method: None });
+        // A thread of the application that asks for a compilation.
+        check("libjvm.so`CompileTask::x libjvm.so`CompileBroker::compile_method A.a", "web-1", &Owner::Jvm);
+    }
+}

@@ -1,0 +1,645 @@
+//! Reads a recording of async-profiler (4.1 to 4.4): native memory and live objects, by stack and by site.
+//!
+//! The events, as `jfr print` shows them:
+//!
+//! ```text
+//! profiler.Malloc { startTime, eventThread = "web-3", stackTrace = […], address = 0x7FC03C05E940, size = 1000 bytes }
+//! profiler.Free { startTime, eventThread, address = 0x7FD0B0001130 }
+//! profiler.LiveObject { startTime, eventThread, stackTrace, objectClass, allocationSize, allocationTime }
+//! jdk.ActiveSetting { name = "nativemem", value = "0" }
+//! ```
+//!
+//! Events of several threads lie in buffers that are written as they fill, so each chunk is sorted by time. Chunks
+//! follow each other: a chunk ends with all buffers written. What is held at once are the events and tables of one
+//! chunk, the live allocations, and each stack once; each of these has a bound, and a note says when it is reached.
+
+use crate::jfr::{Chunk, Event, Fault, Found, Input, Plan, RawFrame, Text, Type, Types, Value};
+use crate::ledger::{self, Ledger, Uses};
+use crate::owner::Owner;
+use crate::sites::{Place, below, locate};
+use crate::stack::{Frame, Stacks};
+use loadline_base::error::{Error, Result};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::io::{Read, Seek};
+
+/// Events that are sorted at once: 160 MiB. A recording that [`crate::agent`] started has a third of that in a chunk.
+const EVENTS_MAX: usize = 4 << 20;
+/// Bytes that distinct frames and stacks may take: 200,000 stacks of 100 frames take 90 MiB.
+const STACKS_BYTES_MAX: usize = 256 << 20;
+/// Bytes that names of threads and of classes may take.
+const NAMES_BYTES_MAX: usize = 128 << 20;
+/// Chunks of a recording: 16 hours of async-profiler's, at one a minute.
+const CHUNKS_MAX: usize = 1000;
+/// Names of threads that are kept of a stack.
+const THREADS_MAX: usize = 8;
+/// Distinct threads that are kept.
+const THREADS_KEPT_MAX: usize = 1 << 20;
+/// Rows of live objects and of other allocations in the heap: a class at a stack.
+const OBJECTS_MAX: usize = 1 << 20;
+
+/// A recording of a JVM, as sums.
+#[derive(Debug, Default)]
+pub struct Recording {
+    stacks: Stacks,
+    /// Native memory by stack, the largest at the peak or the end first. Stacks that share a site follow each other
+    /// only in [`Recording::sites`].
+    pub native: Vec<NativeUse>,
+    /// Native memory by site, the largest at the peak or the end first.
+    pub sites: Vec<Site>,
+    /// All native memory together.
+    pub total: Uses,
+    /// Seconds from the start of the recording to the peak of the total; `None` where nothing was allocated.
+    pub peak_at_s: Option<f64>,
+    /// Objects that were still alive at the end, by class and stack, the largest first.
+    pub live: Vec<HeapUse>,
+    /// Sampled allocations in the heap, by class and stack, the largest first: empty where only live objects were
+    /// asked for.
+    pub allocated: Vec<HeapUse>,
+    /// Frees of what was allocated before the recording, or was not recorded.
+    pub frees_unknown: u64,
+    /// Every how many bytes a native allocation was recorded; 0 is every one. `None` where the recording does not say.
+    pub native_every: Option<u64>,
+    /// Every how many bytes an allocation in the heap was recorded.
+    pub heap_every: Option<u64>,
+    /// Reasons to read the figures with care.
+    pub notes: Vec<Note>,
+}
+
+/// Native memory of one stack.
+#[derive(Debug, Clone)]
+pub struct NativeUse {
+    /// For [`Recording::frames`].
+    pub stack: StackId,
+    /// Place in [`Recording::sites`].
+    pub site: usize,
+    /// Bytes and counts.
+    pub uses: Uses,
+    /// The threads that allocated, by name, the first eight.
+    pub threads: Vec<String>,
+    /// How many threads more.
+    pub threads_more: u64,
+}
+
+/// Native memory of one line of code, or of one of the JVM's own works.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// The purpose of the memory.
+    pub owner: Owner,
+    /// The line.
+    pub place: Place,
+    /// Bytes and counts of all its stacks; its own peak is that of their sum.
+    pub uses: Uses,
+    /// Places in [`Recording::native`], in the order there.
+    pub stacks: Vec<usize>,
+}
+
+/// Objects of one class, allocated on one stack.
+#[derive(Debug, Clone)]
+pub struct HeapUse {
+    /// With its package; `byte[]` for an array.
+    pub class: String,
+    /// For [`Recording::frames`].
+    pub stack: StackId,
+    /// The code that allocated them.
+    pub place: Place,
+    /// Objects recorded.
+    pub samples: u64,
+    /// Bytes of these.
+    pub bytes_sampled: u64,
+    /// Estimated number of all such objects: the samples and those that sampling passed over.
+    pub objects: f64,
+    /// Estimate of their bytes.
+    pub bytes: f64,
+}
+
+/// A stack of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StackId(u32);
+
+/// A reason to read the figures with care.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// The file ends before the recording does: the JVM was killed, or the disk is full.
+    Cut,
+    /// The last part has no tables, because it was cut: its events have no stacks. They are counted as `no stack`.
+    WithoutStacks,
+    /// The file is damaged. The figures are of the part that could be read.
+    Damaged {
+        /// Byte of the file.
+        at: u64,
+        /// The damage.
+        why: &'static str,
+    },
+    /// So many events could not be read.
+    EventsDamaged(u64),
+    /// Nothing was recorded at all.
+    Empty,
+    /// The profiler recorded, but no native allocation: none was made, or `nativemem` was not asked for.
+    NoNative,
+    /// Frees were not recorded (`nofree`), or none came: what is live cannot be told.
+    NoFrees,
+    /// More events in one part than are sorted at once: what is live may be off by what was out of order.
+    Unsorted,
+    /// So many allocations were not followed, because too many are live.
+    Unfollowed(u64),
+    /// More distinct stacks than are kept; the rest is counted as `no stack`.
+    TooManyStacks,
+    /// More classes and stacks of objects than are kept; the rest is left out.
+    TooManyObjects,
+    /// More parts than are read.
+    TooManyChunks,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut => {
+                f.write_str("the recording was cut off: the JVM was killed while it recorded, or the disk is full")
+            }
+            Self::WithoutStacks => f.write_str("the last part has no stacks: the profiler writes them when it stops"),
+            Self::Damaged { at, why } => write!(f, "the recording is damaged at byte {at}: {why}"),
+            Self::EventsDamaged(count) => write!(f, "{count} events cannot be read"),
+            Self::Empty => f.write_str("nothing was recorded: the profiler did not start, or no allocation was made"),
+            Self::NoNative => f.write_str("no native allocation was recorded"),
+            Self::NoFrees => f.write_str("no free was recorded: the bytes are those allocated, freed or not"),
+            Self::Unsorted => {
+                f.write_str("one part of the recording has too many events to sort at once: bytes are approximate")
+            }
+            Self::Unfollowed(count) => write!(f, "{count} allocations were left out: too many are live"),
+            Self::TooManyStacks => f.write_str("the recording has too many stacks: some are counted as `no stack`"),
+            Self::TooManyObjects => {
+                f.write_str("the recording has too many classes and stacks of objects: some are left out")
+            }
+            Self::TooManyChunks => f.write_str("the recording has too many parts: the last ones are left out"),
+        }
+    }
+}
+
+impl Recording {
+    /// Reads a recording to its end, or as far as it can be read, which [`Recording::notes`] says.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no recording.
+    pub fn read(file: impl Read + Seek) -> Result<Self> {
+        let mut input = Input::new(file);
+        let mut reader = Reader::default();
+        match reader.chunks(&mut input) {
+            Ok(()) => Ok(reader.close()),
+            Err(Fault::Io(cause)) => {
+                Err(Error::machine(format!("the recording cannot be read: {}", loadline_base::error::plain(&cause))))
+            }
+            Err(Fault::Damage(why)) => Err(Error::machine(format!("this file is no recording of a JVM: {why}"))),
+        }
+    }
+
+    /// The frames of a stack, the innermost first.
+    pub fn frames(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &Frame> + Clone {
+        self.stacks.frames(stack.0)
+    }
+
+    /// The frames from a site down to the allocation, on its largest stack.
+    pub fn below(&self, site: &Site) -> Vec<&Frame> {
+        let largest = site.stacks.first().and_then(|place| self.native.get(*place));
+        let stack = largest.map_or(u32::MAX, |largest| largest.stack.0);
+        below(self.stacks.frames(stack), &site.place)
+    }
+}
+
+/// The types of events that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Malloc,
+    Free,
+    Live,
+    Allocated,
+    /// The JDK's own event: `weight` is the bytes since the last sample.
+    Weighted,
+    Setting,
+}
+
+impl Kind {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "profiler.Malloc" => Self::Malloc,
+            "profiler.Free" => Self::Free,
+            "profiler.LiveObject" => Self::Live,
+            "jdk.ObjectAllocationInNewTLAB" | "jdk.ObjectAllocationOutsideTLAB" => Self::Allocated,
+            "jdk.ObjectAllocationSample" => Self::Weighted,
+            "jdk.ActiveSetting" => Self::Setting,
+            _ => return None,
+        })
+    }
+
+    fn fields(self) -> [&'static str; 5] {
+        match self {
+            Self::Malloc | Self::Free => ["startTime", "eventThread", "stackTrace", "address", "size"],
+            Self::Live | Self::Allocated => ["startTime", "eventThread", "stackTrace", "objectClass", "allocationSize"],
+            Self::Weighted => ["startTime", "eventThread", "stackTrace", "objectClass", "weight"],
+            Self::Setting => ["name", "value", "", "", ""],
+        }
+    }
+}
+
+/// How the events of a chunk are read, by the ids of their types.
+#[derive(Debug, Default)]
+struct Plans(HashMap<u64, Option<(Kind, Plan)>>);
+
+impl Plans {
+    fn of(&mut self, types: &Types, id: u64) -> Found<Option<&(Kind, Plan)>> {
+        let plan = match self.0.entry(id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let of = types.get(id).and_then(|of: &Type| Some((Kind::of(&of.name)?, of)));
+                new.insert(match of {
+                    Some((kind, of)) => Some((kind, Plan::new(types, of, &kind.fields())?)),
+                    None => None,
+                })
+            }
+        };
+        Ok(plan.as_ref())
+    }
+}
+
+/// From the keys of a chunk's tables to places in the whole recording.
+#[derive(Debug, Default)]
+struct Keys {
+    stacks: HashMap<u64, u32>,
+    frames: HashMap<RawFrame, u32>,
+    threads: HashMap<u64, u32>,
+}
+
+#[derive(Debug, Default)]
+struct StackThreads {
+    names: Vec<u32>,
+    more: u64,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Samples {
+    samples: u64,
+    bytes: u64,
+    objects_estimated: f64,
+    bytes_estimated: f64,
+}
+
+#[derive(Debug, Default)]
+struct Reader {
+    stacks: Stacks,
+    ledger: Ledger,
+    /// Sites by owner and place; the place of each in the ledger's groups.
+    sites: HashMap<(Owner, Place), u32>,
+    site_of: HashMap<u32, u32>,
+    threads: Vec<(u64, String)>,
+    thread_places: HashMap<(u64, String), u32>,
+    stack_threads: HashMap<u32, StackThreads>,
+    /// The events of the chunk being read.
+    events: Vec<ledger::Event>,
+    live: HashMap<(String, u32), Samples>,
+    allocated: HashMap<(String, u32), Samples>,
+    native_every: Option<u64>,
+    heap_every: Option<u64>,
+    /// Bytes that names of threads and classes take.
+    names_bytes: usize,
+    mallocs: u64,
+    frees: u64,
+    first_ns: Option<u64>,
+    notes: Vec<Note>,
+}
+
+/// Ticks to nanoseconds since 1970. Each chunk has its own frequency: only differences within a chunk are
+/// scaled by it.
+fn nanoseconds(chunk: &Chunk, ticks: u64) -> u64 {
+    let since = u128::from(ticks.saturating_sub(chunk.start_ticks));
+    let scaled = since * 1_000_000_000 / u128::from(chunk.ticks_per_second.max(1));
+    chunk.start_ns.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX))
+}
+
+impl Reader {
+    fn note(&mut self, note: Note) {
+        if !self.notes.contains(&note) && self.notes.len() < 32 {
+            self.notes.push(note);
+        }
+    }
+
+    fn chunks<R: Read + Seek>(&mut self, input: &mut Input<R>) -> Found<()> {
+        let len = input.len()?;
+        if len == 0 {
+            self.note(Note::Empty);
+            return Ok(());
+        }
+        let (mut start, mut read) = (0, 0);
+        while start < len {
+            if read == CHUNKS_MAX {
+                self.note(Note::TooManyChunks);
+                break;
+            }
+            let mut chunk = match Chunk::open(input, start, len) {
+                Ok(chunk) => chunk,
+                Err(Fault::Damage(_)) if start == 0 && is_cut_magic(input, len)? => {
+                    self.note(Note::Cut);
+                    break;
+                }
+                Err(Fault::Damage(why)) if start > 0 => {
+                    let note = if len - start < 68 { Note::Cut } else { Note::Damaged { at: start, why } };
+                    self.note(note);
+                    break;
+                }
+                Err(fault) => return Err(fault),
+            };
+            read += 1;
+            self.chunk(input, &mut chunk)?;
+            if chunk.cut {
+                self.note(Note::Cut);
+            }
+            start = chunk.end.max(start + 1);
+        }
+        Ok(())
+    }
+
+    fn chunk<R: Read + Seek>(&mut self, input: &mut Input<R>, chunk: &mut Chunk) -> Found<()> {
+        let (mut plans, mut keys) = (Plans::default(), Keys::default());
+        let before = self.mallocs;
+        let damaged = chunk.events(input, |chunk, event, input| {
+            self.event(&mut plans, &mut keys, chunk, event, input)?;
+            if self.events.len() == EVENTS_MAX {
+                self.note(Note::Unsorted);
+                self.sort();
+            }
+            Ok(())
+        })?;
+        self.sort();
+        if self.mallocs > before && !chunk.tables.have_stacks() {
+            self.note(Note::WithoutStacks);
+        }
+        for damage in chunk.damage.iter().filter(|damage| !(chunk.cut && damage.why == "the file ends here")) {
+            self.note(Note::Damaged { at: damage.at, why: damage.why });
+        }
+        if damaged > 1 {
+            self.note(Note::EventsDamaged(damaged));
+        }
+        Ok(())
+    }
+
+    /// Counts what was read of the chunk, in the order of time.
+    fn sort(&mut self) {
+        // Stable: where the clock did not move on, the order of the file holds.
+        self.events.sort_by_key(|event| event.at_ns);
+        if let Some(first) = self.events.first() {
+            self.first_ns.get_or_insert(first.at_ns);
+        }
+        for event in self.events.drain(..) {
+            self.ledger.count(event);
+        }
+    }
+
+    /// Reads one event; those of native memory go to `events`.
+    fn event<R: Read + Seek>(
+        &mut self,
+        plans: &mut Plans,
+        keys: &mut Keys,
+        chunk: &Chunk,
+        event: Event,
+        input: &mut Input<R>,
+    ) -> Found<()> {
+        let Some((kind, plan)) = plans.of(&chunk.types, event.of)? else { return Ok(()) };
+        let values: [Value; 5] = plan.read(&chunk.types, input)?;
+        if *kind == Kind::Setting {
+            self.setting(chunk, &values);
+            return Ok(());
+        }
+        let [start, thread, stack, what, size] = values.map(|value| value.number());
+        let at_ns = nanoseconds(chunk, start);
+        let thread = self.thread(keys, chunk, thread);
+        match kind {
+            Kind::Free => {
+                self.frees += 1;
+                self.events.push(ledger::Event { at_ns, address: what, bytes: None, stack: 0, thread });
+            }
+            _ if i64::try_from(size).is_err() => return Err(Fault::Damage("a size below zero")),
+            Kind::Malloc => {
+                let stack = self.stack(keys, chunk, stack, thread);
+                self.mallocs += 1;
+                self.allocated_by(stack, thread);
+                let bytes = Some(size.max(self.native_every.unwrap_or(0)));
+                self.events.push(ledger::Event { at_ns, address: what, bytes, stack, thread });
+            }
+            _ => {
+                let stack = self.stack(keys, chunk, stack, thread);
+                let class = chunk.tables.class(what);
+                let every = if *kind == Kind::Weighted { None } else { self.heap_every };
+                let rows = if *kind == Kind::Live { &mut self.live } else { &mut self.allocated };
+                let (len, room) = (rows.len(), NAMES_BYTES_MAX.saturating_sub(self.names_bytes));
+                match rows.entry((class, stack)) {
+                    Entry::Occupied(mut known) => known.get_mut().add(size, every),
+                    Entry::Vacant(new) if len < OBJECTS_MAX && new.key().0.len() < room => {
+                        self.names_bytes += new.key().0.len();
+                        new.insert(Samples::default()).add(size, every);
+                    }
+                    Entry::Vacant(_) => self.note(Note::TooManyObjects),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn setting(&mut self, chunk: &Chunk, values: &[Value; 5]) {
+        let text = |value: &Value| match value {
+            Value::Text(text) => chunk.tables.string(text).to_owned(),
+            Value::Number(key) => chunk.tables.string(&Text::Pooled(*key)).to_owned(),
+            Value::Missing => String::new(),
+        };
+        // -1 is the profiler's own word for what was not asked for.
+        let every = || text(&values[1]).parse::<i64>().ok().and_then(|every| u64::try_from(every).ok());
+        match text(&values[0]).as_str() {
+            "nativemem" => self.native_every = every(),
+            "alloc" => self.heap_every = every(),
+            _ => {}
+        }
+    }
+
+    /// The place of a thread.
+    fn thread(&mut self, keys: &mut Keys, chunk: &Chunk, key: u64) -> u32 {
+        if let Some(place) = keys.threads.get(&key) {
+            return *place;
+        }
+        let known = (key, chunk.tables.thread(key));
+        let place = match self.thread_places.get(&known) {
+            Some(place) => *place,
+            None if self.threads.len() >= THREADS_KEPT_MAX || self.names_bytes >= NAMES_BYTES_MAX => 0,
+            None => {
+                self.names_bytes += known.1.len();
+                let place = self.threads.len() as u32;
+                self.threads.push(known.clone());
+                self.thread_places.insert(known, place);
+                place
+            }
+        };
+        keys.threads.insert(key, place);
+        place
+    }
+
+    /// The place of a stack; one that is new gets its site.
+    fn stack(&mut self, keys: &mut Keys, chunk: &Chunk, key: u64, thread: u32) -> u32 {
+        if let Some(place) = keys.stacks.get(&key) {
+            return *place;
+        }
+        let mut places = Vec::new();
+        if self.stacks.bytes() < STACKS_BYTES_MAX {
+            for raw in chunk.tables.stack(key) {
+                let stacks = &mut self.stacks;
+                places.push(*keys.frames.entry(*raw).or_insert_with(|| stacks.keep_frame(chunk.tables.frame(*raw))));
+            }
+        } else {
+            self.note(Note::TooManyStacks);
+        }
+        let place = self.stacks.keep(&places);
+        keys.stacks.insert(key, place);
+        if !self.site_of.contains_key(&place) {
+            let name = self.threads.get(thread as usize).map_or("", |(_, name)| name);
+            let site = locate(self.stacks.frames(place), name);
+            let next = self.sites.len() as u32;
+            let group = *self.sites.entry(site).or_insert(next);
+            self.site_of.insert(place, group);
+            self.ledger.stack(place, group);
+        }
+        place
+    }
+
+    fn allocated_by(&mut self, stack: u32, thread: u32) {
+        let threads = self.stack_threads.entry(stack).or_default();
+        if threads.names.contains(&thread) {
+            return;
+        }
+        match threads.names.len() < THREADS_MAX {
+            true => threads.names.push(thread),
+            false => threads.more += 1,
+        }
+    }
+
+    fn close(mut self) -> Recording {
+        if self.mallocs == 0 && self.live.is_empty() && self.allocated.is_empty() {
+            self.note(Note::Empty);
+        } else if self.mallocs == 0 {
+            self.note(Note::NoNative);
+        } else if self.frees == 0 {
+            self.note(Note::NoFrees);
+        }
+        if self.ledger.unfollowed > 0 {
+            self.note(Note::Unfollowed(self.ledger.unfollowed));
+        }
+        let frees_unknown = self.ledger.frees_unknown;
+        let closed = self.ledger.close();
+        let name = |thread: &u32| self.threads.get(*thread as usize).map(|(_, name)| name.clone()).unwrap_or_default();
+        let mut native: Vec<NativeUse> = Vec::new();
+        for (stack, uses) in closed.stacks.iter().enumerate().filter(|(_, uses)| uses.allocations > 0) {
+            let stack = stack as u32;
+            let threads = self.stack_threads.remove(&stack).unwrap_or_default();
+            let site = self.site_of.get(&stack).copied().unwrap_or(0) as usize;
+            native.push(NativeUse {
+                stack: StackId(stack),
+                site,
+                uses: *uses,
+                threads: threads.names.iter().map(name).collect(),
+                threads_more: threads.more,
+            });
+        }
+        native.sort_by_key(|own| std::cmp::Reverse(weight(&own.uses)));
+        let places: HashMap<u32, Place> =
+            self.live.keys().chain(self.allocated.keys()).fold(HashMap::new(), |mut places, (_, stack)| {
+                places.entry(*stack).or_insert_with(|| locate(self.stacks.frames(*stack), "").1);
+                places
+            });
+        Recording {
+            sites: sites(self.sites, &closed.groups, &mut native),
+            native,
+            total: closed.total,
+            peak_at_s: closed.peak_at_ns.map(|at| at.saturating_sub(self.first_ns.unwrap_or(0)) as f64 / 1e9),
+            live: heap_uses(self.live, &places),
+            allocated: heap_uses(self.allocated, &places),
+            frees_unknown,
+            native_every: self.native_every,
+            heap_every: self.heap_every,
+            notes: self.notes,
+            stacks: self.stacks,
+        }
+    }
+}
+
+/// Whether a file that is shorter than a header begins as one.
+fn is_cut_magic<R: Read + Seek>(input: &mut Input<R>, len: u64) -> Found<bool> {
+    if len >= 68 {
+        return Ok(false);
+    }
+    input.enter(0, len)?;
+    for expect in b"FLR\0" {
+        match input.byte() {
+            Ok(byte) if byte == *expect => {}
+            Err(Fault::Damage(_)) => return Ok(true),
+            other => return other.map(|_| false),
+        }
+    }
+    Ok(true)
+}
+
+/// The order of rows: bytes at the end or at the peak, whichever is more.
+fn weight(uses: &Uses) -> u64 {
+    uses.bytes_end.max(uses.bytes_at_peak)
+}
+
+/// The sites, the largest first; the rows of native memory get the places.
+fn sites(known: HashMap<(Owner, Place), u32>, groups: &[Uses], native: &mut [NativeUse]) -> Vec<Site> {
+    let mut sites: Vec<(u32, Site)> = known
+        .into_iter()
+        .map(|((owner, place), group)| {
+            let uses = groups.get(group as usize).copied().unwrap_or_default();
+            (group, Site { owner, place, uses, stacks: Vec::new() })
+        })
+        .filter(|(_, site)| site.uses.allocations > 0)
+        .collect();
+    sites.sort_by_key(|(group, site)| (std::cmp::Reverse(weight(&site.uses)), *group));
+    let places: HashMap<u32, usize> = sites.iter().enumerate().map(|(at, (group, _))| (*group, at)).collect();
+    for (row, own) in native.iter_mut().enumerate() {
+        own.site = places.get(&(own.site as u32)).copied().unwrap_or(0);
+        if let Some((_, site)) = sites.get_mut(own.site) {
+            site.stacks.push(row);
+        }
+    }
+    sites.into_iter().map(|(_, site)| site).collect()
+}
+
+impl Samples {
+    /// HotSpot picks an allocation of `size` bytes with the probability 1 − e^(−size ÷ every), so that each stands for
+    /// the inverse (JEP 331: geometric distribution with the mean `every`).
+    fn add(&mut self, size: u64, every: Option<u64>) {
+        let every = every.unwrap_or(0) as f64;
+        let chance = if every > 0.0 { -(-(size as f64) / every).exp_m1() } else { 1.0 };
+        let stands_for = if chance > 0.0 { 1.0 / chance } else { 0.0 };
+        self.samples += 1;
+        self.bytes = self.bytes.saturating_add(size);
+        self.objects_estimated += stands_for;
+        self.bytes_estimated += stands_for * size as f64;
+    }
+}
+
+fn heap_uses(rows: HashMap<(String, u32), Samples>, places: &HashMap<u32, Place>) -> Vec<HeapUse> {
+    let uses = rows.into_iter().filter_map(|((class, stack), samples)| {
+        Some(HeapUse {
+            class,
+            stack: StackId(stack),
+            place: places.get(&stack)?.clone(),
+            samples: samples.samples,
+            bytes_sampled: samples.bytes,
+            objects: samples.objects_estimated,
+            bytes: samples.bytes_estimated,
+        })
+    });
+    let mut uses: Vec<HeapUse> = uses.collect();
+    uses.sort_by(|a, b| b.bytes.total_cmp(&a.bytes).then_with(|| (&a.class, a.stack.0).cmp(&(&b.class, b.stack.0))));
+    uses
+}
+
+#[cfg(test)]
+#[path = "recording_tests.rs"]
+mod tests;

@@ -1,0 +1,216 @@
+//! Frames and stacks, each kept once.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The kind of code of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FrameKind {
+    /// A Java method, interpreted, compiled or inlined.
+    Java,
+    /// A C function or a stub.
+    Native,
+    /// A C++ function.
+    Cpp,
+    /// The kernel.
+    Kernel,
+}
+
+impl FrameKind {
+    /// By the description in a recording: `Interpreted`, `JIT compiled`, `C1 compiled`, `Inlined`, `Native`, `C++`,
+    /// `Kernel`.
+    pub(crate) fn described(text: &str) -> Self {
+        match text {
+            "Native" => Self::Native,
+            "C++" => Self::Cpp,
+            "Kernel" => Self::Kernel,
+            _ => Self::Java,
+        }
+    }
+}
+
+/// One call on a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The class with its package, `com.shop.Orders$Row`; for native frames the file name of the library, if known.
+    pub class: Arc<str>,
+    /// The method, or the native symbol without its arguments.
+    pub method: Arc<str>,
+    /// The line in the source, from 1, if the class has line numbers.
+    pub line: Option<u32>,
+    /// The kind of code.
+    pub kind: FrameKind,
+}
+
+impl Frame {
+    /// Whether this is a Java method.
+    pub fn is_java(&self) -> bool {
+        self.kind == FrameKind::Java
+    }
+
+    /// The class without its package.
+    pub fn class_brief(&self) -> &str {
+        self.class.rsplit('.').next().unwrap_or(&self.class)
+    }
+
+    /// The name of the source file, derived from the outermost class: recordings have no names of files. A class of
+    /// Kotlin or Scala is shown with `.java`, too.
+    pub fn source_file(&self) -> Option<String> {
+        let outer = self.class_brief().split('$').next().filter(|outer| !outer.is_empty())?;
+        self.is_java().then(|| format!("{outer}.java"))
+    }
+
+    /// `Orders.export(Orders.java:88)`: as [`fmt::Display`], without the package.
+    pub fn brief(&self) -> String {
+        self.shown(self.class_brief())
+    }
+
+    fn shown(&self, class: &str) -> String {
+        if !self.is_java() {
+            return match class.is_empty() {
+                true => self.method.to_string(),
+                false => format!("{}`{}", self.class, self.method),
+            };
+        }
+        match (self.line, self.source_file()) {
+            (Some(line), Some(file)) => format!("{class}.{}({file}:{line})", self.method),
+            _ => format!("{class}.{}", self.method),
+        }
+    }
+}
+
+/// `com.shop.Orders.export(Orders.java:88)` as Java prints it, or ``libz.so.1`deflateInit2_`` for a native frame.
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown(&self.class))
+    }
+}
+
+/// The name of a class as Java source has it, from the JVM's own: `java/lang/String` becomes `java.lang.String`, `[[B`
+/// becomes `byte[][]`. A hidden class loses its number and its address, which differ in each process:
+/// `Orders$$Lambda$14/0x00007f31` and `Orders$$Lambda/0x00007f31` become `Orders$$Lambda`.
+pub(crate) fn java_name(internal: &str) -> String {
+    let element = internal.trim_start_matches('[');
+    let dimensions = internal.len() - element.len();
+    let name = match element {
+        _ if dimensions == 0 => element,
+        "B" => "byte",
+        "C" => "char",
+        "D" => "double",
+        "F" => "float",
+        "I" => "int",
+        "J" => "long",
+        "S" => "short",
+        "Z" => "boolean",
+        of => of.strip_prefix('L').and_then(|of| of.strip_suffix(';')).unwrap_or(of),
+    };
+    let end = ["/0x", ".0x", "+0x"].iter().filter_map(|mark| name.find(mark)).min().unwrap_or(name.len());
+    let name = match name[..end].find(LAMBDA) {
+        Some(at) => &name[..at + LAMBDA.len()],
+        None => &name[..end],
+    };
+    name.replace('/', ".") + &"[]".repeat(dimensions.min(255))
+}
+
+/// In the names of classes that the JDK makes for lambda expressions.
+pub(crate) const LAMBDA: &str = "$$Lambda";
+
+/// Frames and stacks, each once. A stack is a row of places in the list of frames, the innermost first.
+#[derive(Debug, Default)]
+pub(crate) struct Stacks {
+    frames: Vec<Frame>,
+    frame_places: HashMap<Frame, u32>,
+    stacks: Vec<Arc<[u32]>>,
+    stack_places: HashMap<Arc<[u32]>, u32>,
+    bytes: usize,
+}
+
+impl Stacks {
+    /// The place of a frame.
+    pub(crate) fn keep_frame(&mut self, frame: Frame) -> u32 {
+        if let Some(place) = self.frame_places.get(&frame) {
+            return *place;
+        }
+        let place = self.frames.len() as u32;
+        self.bytes += 2 * size_of::<Frame>() + frame.class.len() + frame.method.len();
+        self.frames.push(frame.clone());
+        self.frame_places.insert(frame, place);
+        place
+    }
+
+    /// The place of a stack.
+    pub(crate) fn keep(&mut self, stack: &[u32]) -> u32 {
+        if let Some(place) = self.stack_places.get(stack) {
+            return *place;
+        }
+        let place = self.stacks.len() as u32;
+        let stack: Arc<[u32]> = Arc::from(stack);
+        self.bytes += 4 * stack.len() + 64;
+        self.stacks.push(Arc::clone(&stack));
+        self.stack_places.insert(stack, place);
+        place
+    }
+
+    /// Bytes that frames and stacks take, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The frames of a stack, the innermost first.
+    pub(crate) fn frames(&self, stack: u32) -> impl DoubleEndedIterator<Item = &Frame> + Clone {
+        let places = self.stacks.get(stack as usize).map_or(&[][..], |stack| stack);
+        places.iter().filter_map(|place| self.frames.get(*place as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(class: &str, method: &str, line: u32, kind: FrameKind) -> Frame {
+        Frame { class: class.into(), method: method.into(), line: (line > 0).then_some(line), kind }
+    }
+
+    #[test]
+    fn frames_read_as_java_prints_them() {
+        let java = |class: &str, line| frame(class, "export", line, FrameKind::Java);
+        assert_eq!(java("com.shop.Orders", 88).to_string(), "com.shop.Orders.export(Orders.java:88)");
+        assert_eq!(java("com.shop.Orders", 88).brief(), "Orders.export(Orders.java:88)");
+        assert_eq!(java("Orders$Row$1", 7).to_string(), "Orders$Row$1.export(Orders.java:7)");
+        assert_eq!(java("Orders", 0).to_string(), "Orders.export");
+        let native = frame("libz.so.1", "deflateInit2_", 0, FrameKind::Native);
+        assert_eq!(native.to_string(), "libz.so.1`deflateInit2_");
+        assert_eq!(frame("", "malloc", 0, FrameKind::Native).to_string(), "malloc");
+    }
+
+    #[test]
+    fn names_of_classes_are_those_of_source() {
+        let cases = [
+            ("com/shop/Orders$Row", "com.shop.Orders$Row"),
+            ("java.lang.String", "java.lang.String"),
+            ("[B", "byte[]"),
+            ("[[Ljava/lang/String;", "java.lang.String[][]"),
+            ("byte[]", "byte[]"),
+            ("com/shop/Orders$$Lambda$14/0x00007f31a8", "com.shop.Orders$$Lambda"),
+            ("com/shop/Orders$$Lambda.0x00007f31a8", "com.shop.Orders$$Lambda"),
+            ("java/lang/invoke/LambdaForm$MH+0x00007f31a8", "java.lang.invoke.LambdaForm$MH"),
+        ];
+        for (internal, expect) in cases {
+            assert_eq!(java_name(internal), expect);
+        }
+    }
+
+    #[test]
+    fn equal_stacks_are_kept_once() {
+        let mut stacks = Stacks::default();
+        let a = stacks.keep_frame(frame("A", "a", 1, FrameKind::Java));
+        assert_eq!(stacks.keep_frame(frame("A", "a", 1, FrameKind::Java)), a);
+        let b = stacks.keep_frame(frame("A", "a", 2, FrameKind::Java));
+        let one = stacks.keep(&[a, b]);
+        assert_eq!(stacks.keep(&[a, b]), one);
+        assert_ne!(stacks.keep(&[b, a]), one);
+        assert_eq!(stacks.frames(one).map(|frame| frame.line).collect::<Vec<_>>(), [Some(1), Some(2)]);
+        assert_eq!(stacks.frames(99).count(), 0);
+    }
+}
