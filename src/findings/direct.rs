@@ -2,7 +2,10 @@
 
 use super::facts::{Facts, share};
 use super::found::{Weight, weight};
-use crate::record::{DirectHolder, DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyKind, NettyMemory};
+use crate::doubt::MemoryPool;
+use crate::record::{
+    CeilingCause, DirectHolder, DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyKind, NettyMemory,
+};
 use crate::remedy::changes;
 use crate::scenario::{Change, MarkPoint};
 use crate::units::{Bytes, grouped, several};
@@ -112,6 +115,84 @@ fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> 
     let room = round_up(live.saturating_mul(ROOM_TIMES).max(CEILING_LEAST));
     let is_useful = room < direct_bytes && facts.flags.is_free("MaxDirectMemorySize");
     is_useful.then_some(Change::DirectMax(Bytes(room))).into_iter().collect()
+}
+
+/// From this share of a ceiling on, the next buffer may not fit.
+const AT_CEILING_SHARE_MIN: f64 = 0.85;
+
+/// Direct memory is at its ceiling. At the ceiling the JDK calls `System.gc()`, so that Cleaners free dead buffers;
+/// with `-XX:+DisableExplicitGC` no collection comes, and allocations fail beside memory that is garbage. Source:
+/// `java.nio.Bits.reserveMemory` (JDK 11–27); measured: 128 MiB of garbage, and every request failed.
+pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, _) = facts.weighed()?;
+    let (direct, direct_bytes) = (mark.direct?, mark.direct_bytes());
+    let ceiling_bytes = ceiling(facts, &direct, mark)?;
+    let error = facts.error_of(MemoryPool::DirectMemory);
+    let is_at = share(direct_bytes, ceiling_bytes) >= AT_CEILING_SHARE_MIN && direct_bytes >= LIVES_LEAST;
+    if !is_at && error.is_none() {
+        return None;
+    }
+    let left = facts.at(MarkPoint::Collected).filter(|mark| mark.direct.is_some()).map(Mark::direct_bytes);
+    let lives = left.is_some_and(|left| share(left, direct_bytes) >= LIVES_SHARE_MIN);
+    let is_disabled = facts.flags.is("DisableExplicitGC", "true");
+    let cause = match () {
+        () if is_disabled && !lives => CeilingCause::CollectionsDisabled,
+        () if lives => CeilingCause::Alive,
+        () => CeilingCause::Unknown,
+    };
+    // Without an error, buffers at the ceiling are freed when the next one does not fit.
+    if cause == CeilingCause::Unknown && error.is_none() {
+        return None;
+    }
+    let typed = facts.flags.is_typed("MaxDirectMemorySize");
+    let (set, jvm) =
+        (|bytes: u64| Change::DirectMax(Bytes(bytes)), |option: &str| Change::Jvm(vec![option.to_owned()]));
+    let higher = round_up(direct_bytes.max(ceiling_bytes).saturating_mul(ROOM_TIMES));
+    let (why, next, remedies) = match cause {
+        CeilingCause::CollectionsDisabled => {
+            let mut remedies = vec![jvm("-XX:-DisableExplicitGC")];
+            if facts.collector() == "G1" {
+                remedies.push(Change::Jvm(vec![
+                    "-XX:-DisableExplicitGC".to_owned(),
+                    "-XX:+ExplicitGCInvokesConcurrent".to_owned(),
+                ]));
+            }
+            (
+                "; buffers that are garbage stay, for `-XX:+DisableExplicitGC` keeps the JDK from collecting when it \
+                 is full",
+                "drop your own `-XX:+DisableExplicitGC` (G1: `-XX:+ExplicitGCInvokesConcurrent` makes such collections \
+                 concurrent), or reuse the buffers; a higher ceiling only delays it"
+                    .to_owned(),
+                remedies,
+            )
+        }
+        CeilingCause::Alive => {
+            let raise = set(higher);
+            let next = format!(
+                "the ceiling is below what is alive: raise it (`{}`) where the limit has room, or keep fewer buffers; \
+                 collections free none of them",
+                raise.typed().join(" ")
+            );
+            (", and a full GC leaves them", next, vec![raise])
+        }
+        CeilingCause::Unknown => (
+            "",
+            "see what a full GC leaves (`jcmd PID GC.run`): reuse buffers that are garbage, and raise the ceiling for \
+             those that are alive"
+                .to_owned(),
+            vec![set(higher)],
+        ),
+    };
+    let of = if typed { "your own `-XX:MaxDirectMemorySize`" } else { "the size of the heap" };
+    let said = error.as_ref().map(|error| format!("; the subject printed `{error}`")).unwrap_or_default();
+    let text = format!(
+        "{} are in {}, at a ceiling of {} by {of}{why}{said}",
+        Bytes(direct_bytes),
+        several(direct.buffers, "direct buffer"),
+        Bytes(ceiling_bytes)
+    );
+    let finding = Finding::DirectMemoryAtCeiling { direct_bytes, ceiling_bytes, cause, error };
+    Some(weight(finding, text, next, Weight { costs_bytes: direct_bytes, gain_bytes_max: None, remedies }))
 }
 
 /// Less of direct memory that a full collection leaves is not all alive.

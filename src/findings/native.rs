@@ -4,9 +4,9 @@ use super::compilers::compile;
 use super::facts::{Facts, holds, share};
 use super::found::{Weight, weight};
 use crate::owner::Owner;
-use crate::record::{Finding, FindingRecord, Mark, OwnerFreed, PhaseRecord};
+use crate::record::{Finding, FindingRecord, Mark, NativeHolder, OwnerFreed, PhaseRecord};
 use crate::scenario::{Change, MarkPoint};
-use crate::units::{Bytes, several};
+use crate::units::{Bytes, grouped, several};
 
 /// Less of RSS, or less than this, is what any JVM frees by the way.
 const SHARE_MIN: f64 = 0.05;
@@ -98,6 +98,137 @@ fn allocated_per_s(facts: &Facts) -> Option<f64> {
     let works = |phase: &&PhaseRecord| phase.works() && !phase.is_warmup() && phase.seconds > 0.0;
     let phase = facts.phases.iter().rev().find(works)?;
     Some(phase.subject.allocated_bytes? as f64 / phase.seconds)
+}
+
+/// Native memory of a program below this, or this share of RSS, is what the JVM and its libraries come to need.
+const LIVES_MIN: u64 = 32 << 20;
+const LIVES_SHARE_MIN: f64 = 0.15;
+/// Fewer objects that own native memory are those of any program.
+const OBJECTS_MIN: u64 = 100;
+/// Owners that malloc serves; direct buffers have a row, and a finding, of their own.
+const OF_MALLOC: [Owner; 4] = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::MallocUnsplit];
+/// Libraries of the JDK and of the system.
+const KNOWN_LIBRARIES: [&str; 34] = [
+    "libjava.",
+    "libjli.",
+    "libnet.",
+    "libnio.",
+    "libzip.",
+    "libjimage.",
+    "libverify.",
+    "libmanagement",
+    "libextnet.",
+    "libinstrument.",
+    "libprefs.",
+    "libattach.",
+    "libjsvml.",
+    "libsyslookup.",
+    "libawt",
+    "libfontmanager.",
+    "libmlib_image.",
+    "libjavajpeg.",
+    "liblcms.",
+    "libfreetype.",
+    "libc.",
+    "libm.",
+    "libdl.",
+    "libpthread.",
+    "librt.",
+    "libz.",
+    "ld-linux",
+    "libgcc_s.",
+    "libstdc++.",
+    "libnss",
+    "libresolv.",
+    "libjemalloc.",
+    "libtcmalloc",
+    "libmimalloc.",
+];
+
+/// The program, or a library of it, took native memory during the load, and a full collection left it. Source:
+/// `Unsafe.allocateMemory`, JEP 454 (arenas that are shared or global live until they are closed), JNI stores such as
+/// RocksDB (facebook/rocksdb #4112); measured: 1,200 arenas of 128 KiB.
+pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
+    let (_, weighed) = facts.weighed()?;
+    let first = facts.at(MarkPoint::Start)?.account.as_ref()?;
+    let mark = facts.at(MarkPoint::Collected).filter(|mark| mark.processes.is_empty())?;
+    let account = mark.account.as_ref()?;
+    let grown = |owner: Owner| OwnerFreed {
+        owner: owner.name().to_owned(),
+        bytes: holds(account, owner).saturating_sub(holds(first, owner)),
+    };
+    let mut owners: Vec<OwnerFreed> = OF_MALLOC.map(grown).into_iter().filter(|of| of.bytes > 0).collect();
+    owners.sort_by_key(|of| std::cmp::Reverse(of.bytes));
+    // What the JVM itself took for classes, code and threads, as far as it tracks that.
+    let bytes = owners.iter().map(|of| of.bytes).fold(0, u64::saturating_add);
+    // Compilers that work hold what they will free, and an allocator that cannot be split may hold what was freed.
+    let compiled = compile_now(mark) || super::compilers::peak(facts).is_some();
+    if bytes < LIVES_MIN || share(bytes, weighed.total_bytes) < LIVES_SHARE_MIN || compiled {
+        return None;
+    }
+    let count = |names: &[&str]| {
+        let of = mark.live_classes.iter().filter(|of| names.contains(&of.class.as_str()));
+        of.map(|of| of.instances).fold(0, u64::saturating_add)
+    };
+    let arenas = count(&[
+        "jdk.internal.foreign.SharedSession",
+        "jdk.internal.foreign.ConfinedSession",
+        "jdk.internal.foreign.ImplicitSession",
+    ]);
+    let segments = count(&["jdk.internal.foreign.NativeMemorySegmentImpl"]);
+    let zlib = count(&["java.util.zip.Inflater", "java.util.zip.Deflater"]);
+    let libraries = account.owners.iter().find(|owner| owner.name == Owner::Libraries.name());
+    let files = libraries
+        .into_iter()
+        .flat_map(|owner| &owner.detail)
+        .map(|part| part.name.rsplit('/').next().unwrap_or(&part.name));
+    let is_foreign = |file: &&str| file.contains(".so") && !KNOWN_LIBRARIES.iter().any(|known| file.starts_with(known));
+    let library = files.into_iter().find(is_foreign).map(str::to_owned);
+    let by = match library {
+        _ if arenas.max(segments) >= OBJECTS_MIN => NativeHolder::ForeignArenas { arenas: arenas.max(segments) },
+        _ if zlib >= OBJECTS_MIN => NativeHolder::Zlib { objects: zlib },
+        Some(name) => NativeHolder::Library { name },
+        None => NativeHolder::Unknown,
+    };
+    let (whose, next) = told_of(&by);
+    let text = format!(
+        "{} of native memory came with the load, and a full GC leaves them: malloc holds them for {whose}; no counter \
+         of the JDK has them",
+        Bytes(bytes)
+    );
+    let next = format!("{next}. Neither `-Xmx` nor `-XX:MaxDirectMemorySize` nor arenas of malloc bound them");
+    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
+    Some(weight(Finding::NativeMemoryLives { bytes, owners, by }, text, next, weighs))
+}
+
+/// Whether compilers hold much at a mark; right after a collection they mostly rest.
+fn compile_now(mark: &Mark) -> bool {
+    mark.nmt.is_some() && super::facts::tagged(mark, "Compiler").is_some_and(|bytes| bytes >= LIVES_MIN / 2)
+}
+
+/// Who holds it, and what helps.
+fn told_of(by: &NativeHolder) -> (String, &'static str) {
+    match by {
+        NativeHolder::ForeignArenas { arenas } => (
+            format!("{} arenas or segments of the foreign memory API that are still referred to", grouped(*arenas)),
+            "close each arena (`try (Arena arena = Arena.ofConfined())`): memory of `Arena.global()` is never freed, that \
+             of a shared or confined one when it is closed, that of `ofAuto()` when a collection finds it dead",
+        ),
+        NativeHolder::Zlib { objects } => (
+            format!("{} `Inflater`s and `Deflater`s that are still referred to", grouped(*objects)),
+            "end them (`end()`, or close their stream), or keep fewer",
+        ),
+        NativeHolder::Library { name } => (
+            format!("the program or a native library of it, such as `{name}`"),
+            "set that library's own limit (caches, buffers, pools), and close what it hands out; the container needs \
+             heap + library + the rest",
+        ),
+        NativeHolder::Unknown => (
+            "the program: `Unsafe.allocateMemory`, or native code that it calls".to_owned(),
+            "free what is allocated there, or bound that store or cache in its own settings; the container needs heap + \
+             this + the rest",
+        ),
+    }
 }
 
 /// A library manages memory of its own beside malloc. Source: duckdb-java #182, sqrl #2059, yaci-store #867 (80 % of
