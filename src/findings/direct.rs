@@ -229,6 +229,10 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
         },
         None => match direct.netty_bytes {
             Some(bytes) if share(bytes, direct_bytes) >= HOLDER_SHARE_MIN => DirectHolder::Netty { bytes },
+            // Without `Unsafe` Netty takes its chunks from the JDK, whose counter has them.
+            None if direct.netty_loaded && most_are_chunks(facts, direct.buffers) => {
+                DirectHolder::Netty { bytes: direct_bytes }
+            }
             _ => DirectHolder::Program,
         },
     };
@@ -242,6 +246,16 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     let finding = Finding::DirectMemoryLives { direct_bytes, buffers, left_by_gc_bytes: left, holder };
     Some(weight(finding, text, next, Weight { costs_bytes: direct_bytes, gain_bytes_max: gain, remedies }))
 }
+
+/// Whether half of the direct buffers and more are chunks of Netty's pools, by a histogram of classes.
+fn most_are_chunks(facts: &Facts, buffers: u64) -> bool {
+    let live = facts.at(MarkPoint::Collected).into_iter().flat_map(|mark| &mark.live_classes);
+    let chunks = live.filter(|of| of.class.ends_with(CHUNK)).map(|of| of.instances).fold(0, u64::saturating_add);
+    chunks > 0 && share(chunks, buffers) >= HOLDER_SHARE_MIN
+}
+
+/// A chunk of Netty's pools, also where Netty was moved into another package.
+const CHUNK: &str = "netty.buffer.PoolChunk";
 
 /// The pool that has about as many threads as keep buffers, the one that allocated most where several have.
 fn pool_of(mark: &Mark, threads: u64) -> Option<String> {
@@ -284,7 +298,8 @@ fn told_of(
             let text = format!("{all}: Netty counts {} of them as its own", Bytes(*bytes));
             let next =
                 "list Netty's pools (`loadline account PID --netty`, or a trial with `--inside`): full chunks are \
-                buffers that nobody released or requests under way, empty ones are retained"
+                buffers that were never released (`-Dio.netty.leakDetection.level=paranoid` says which) or requests \
+                under way; nearly empty ones are retained by a few buffers that are kept long"
                     .to_owned();
             (text, next, None, Vec::new())
         }

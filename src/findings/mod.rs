@@ -44,6 +44,8 @@ const RULES: &[Rule] = &[
     direct::lives,
     native::library,
     native::program,
+    native::mapped_files,
+    classes::generated,
     humongous::tails,
     compilers::peak,
     live::statics,

@@ -4,7 +4,9 @@ use super::compilers::compile;
 use super::facts::{Facts, holds, share};
 use super::found::{Weight, weight};
 use crate::owner::Owner;
-use crate::record::{Finding, FindingRecord, Mark, NativeHolder, OwnerFreed, PhaseRecord};
+use crate::record::{
+    AccountRecord, DiskFileRecord, Finding, FindingRecord, Mark, NativeHolder, OwnerFreed, PhaseRecord,
+};
 use crate::scenario::{Change, MarkPoint};
 use crate::units::{Bytes, grouped, several};
 
@@ -107,28 +109,8 @@ const LIVES_SHARE_MIN: f64 = 0.15;
 const OBJECTS_MIN: u64 = 100;
 /// Owners that malloc serves; direct buffers have a row, and a finding, of their own.
 const OF_MALLOC: [Owner; 4] = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::MallocUnsplit];
-/// Libraries of the JDK and of the system.
-const KNOWN_LIBRARIES: [&str; 34] = [
-    "libjava.",
-    "libjli.",
-    "libnet.",
-    "libnio.",
-    "libzip.",
-    "libjimage.",
-    "libverify.",
-    "libmanagement",
-    "libextnet.",
-    "libinstrument.",
-    "libprefs.",
-    "libattach.",
-    "libjsvml.",
-    "libsyslookup.",
-    "libawt",
-    "libfontmanager.",
-    "libmlib_image.",
-    "libjavajpeg.",
-    "liblcms.",
-    "libfreetype.",
+/// Libraries of the system, and allocators.
+const KNOWN_LIBRARIES: [&str; 17] = [
     "libc.",
     "libm.",
     "libdl.",
@@ -136,10 +118,13 @@ const KNOWN_LIBRARIES: [&str; 34] = [
     "librt.",
     "libz.",
     "ld-linux",
+    "ld-musl",
     "libgcc_s.",
     "libstdc++.",
     "libnss",
     "libresolv.",
+    "libfreetype.",
+    "libfontconfig.",
     "libjemalloc.",
     "libtcmalloc",
     "libmimalloc.",
@@ -159,7 +144,6 @@ pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
     };
     let mut owners: Vec<OwnerFreed> = OF_MALLOC.map(grown).into_iter().filter(|of| of.bytes > 0).collect();
     owners.sort_by_key(|of| std::cmp::Reverse(of.bytes));
-    // What the JVM itself took for classes, code and threads, as far as it tracks that.
     let bytes = owners.iter().map(|of| of.bytes).fold(0, u64::saturating_add);
     // Compilers that work hold what they will free, and an allocator that cannot be split may hold what was freed.
     let compiled = compile_now(mark) || super::compilers::peak(facts).is_some();
@@ -177,13 +161,7 @@ pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
     ]);
     let segments = count(&["jdk.internal.foreign.NativeMemorySegmentImpl"]);
     let zlib = count(&["java.util.zip.Inflater", "java.util.zip.Deflater"]);
-    let libraries = account.owners.iter().find(|owner| owner.name == Owner::Libraries.name());
-    let files = libraries
-        .into_iter()
-        .flat_map(|owner| &owner.detail)
-        .map(|part| part.name.rsplit('/').next().unwrap_or(&part.name));
-    let is_foreign = |file: &&str| file.contains(".so") && !KNOWN_LIBRARIES.iter().any(|known| file.starts_with(known));
-    let library = files.into_iter().find(is_foreign).map(str::to_owned);
+    let library = foreign_library(account);
     let by = match library {
         _ if arenas.max(segments) >= OBJECTS_MIN => NativeHolder::ForeignArenas { arenas: arenas.max(segments) },
         _ if zlib >= OBJECTS_MIN => NativeHolder::Zlib { objects: zlib },
@@ -204,6 +182,19 @@ pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
 /// Whether compilers hold much at a mark; right after a collection they mostly rest.
 fn compile_now(mark: &Mark) -> bool {
     mark.nmt.is_some() && super::facts::tagged(mark, "Compiler").is_some_and(|bytes| bytes >= LIVES_MIN / 2)
+}
+
+/// The largest library that is neither of the JDK nor of the system.
+fn foreign_library(account: &AccountRecord) -> Option<String> {
+    let libraries = &account.owners.iter().find(|owner| owner.name == Owner::Libraries.name())?.detail;
+    let split = |path: &'_ str| path.rsplit_once('/').map(|(folder, file)| (folder.to_owned(), file.to_owned()));
+    let files: Vec<(String, String)> = libraries.iter().filter_map(|part| split(&part.name)).collect();
+    let jdk = files.iter().find(|(_, file)| file == "libjava.so").map(|(folder, _)| folder.clone());
+    let is_foreign = |(folder, file): &(String, String)| {
+        let is_of_jdk = jdk.as_ref().is_some_and(|jdk| folder.starts_with(jdk.as_str()));
+        file.contains(".so") && !is_of_jdk && !KNOWN_LIBRARIES.iter().any(|known| file.starts_with(known))
+    };
+    files.into_iter().find(is_foreign).map(|(_, file)| file)
 }
 
 /// Who holds it, and what helps.
@@ -250,3 +241,41 @@ pub(super) fn library(facts: &Facts) -> Option<FindingRecord> {
     let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
     Some(weight(Finding::LibraryMemory { bytes, library }, text, next, weighs))
 }
+
+/// Files that any JVM maps.
+const MAPPED_BY_ANY: [&str; 5] = [".jar", ".so", ".jsa", ".aot", "/modules"];
+
+/// Files that the program mapped are resident: buffers of `FileChannel.map`, indices of Lucene or Kafka. Source:
+/// `/proc/PID/smaps`; kernel memory.stat (`file_mapped`); measured: an index of 160 MiB.
+pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
+    let (_, account) = facts.weighed()?;
+    let owner = account.owners.iter().find(|owner| owner.name == Owner::MappedFiles.name())?;
+    let is_own = |path: &str| !MAPPED_BY_ANY.iter().any(|end| path.trim_end_matches(" (deleted)").ends_with(end));
+    let mut files: Vec<DiskFileRecord> = owner
+        .detail
+        .iter()
+        .filter(|part| is_own(&part.name))
+        .map(|part| DiskFileRecord { path: part.name.clone(), bytes: part.rss_bytes })
+        .collect();
+    let bytes = files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
+    if bytes < MAPPED_MIN || share(bytes, account.total_bytes) < MAPPED_SHARE_MIN {
+        return None;
+    }
+    files.sort_by_key(|file| std::cmp::Reverse(file.bytes));
+    files.truncate(MAPPED_NAMED);
+    let told = |file: &DiskFileRecord| {
+        format!("`{}` with {}", file.path.rsplit('/').next().unwrap_or_default(), Bytes(file.bytes))
+    };
+    let list: Vec<String> = files.iter().map(told).collect();
+    let text = format!("{} of RSS are pages of files that the program mapped: {}", Bytes(bytes), list.join(", "));
+    let next = "map less of them at once, or read them in pieces; pages that are clean are dropped before the kernel \
+        kills, so the limit need not hold all of them. No flag of the JVM bounds them"
+        .to_owned();
+    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
+    Some(weight(Finding::MappedFiles { bytes, files }, text, next, weighs))
+}
+
+/// Less than this, or this share of RSS, is what any program maps. Files that are named.
+const MAPPED_MIN: u64 = 16 << 20;
+const MAPPED_SHARE_MIN: f64 = 0.15;
+const MAPPED_NAMED: usize = 3;

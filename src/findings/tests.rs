@@ -841,6 +841,89 @@ fn native_memory_that_came_and_stays_is_told_with_who_asked_for_it() {
 }
 
 #[test]
+fn a_library_of_the_program_is_named_for_native_memory_and_none_of_the_jdk() {
+    let of = |files: &[&str]| {
+        let held = [("malloc.live", 104)];
+        let trial = with(&collected(&held, &held, [1.0, 1.0]), |trial| {
+            trial.marks.insert(0, mark("start", &[("malloc.live", 4)]));
+            let part = |name: &&str| DetailRecord { name: (*name).to_owned(), ..Default::default() };
+            let owner = OwnerRecord {
+                name: "libraries".to_owned(),
+                detail: files.iter().map(part).collect(),
+                ..Default::default()
+            };
+            trial.marks[3].account.as_mut().unwrap().owners.push(owner);
+        });
+        only(&trial, "native_memory_lives").unwrap().text
+    };
+    let jdk = ["/lib/libc.so.6", "/jdk/lib/libjava.so", "/jdk/lib/libsimdsort.so", "/jdk/lib/server/libjvm.so"];
+    assert!(of(&jdk).contains("`Unsafe.allocateMemory`"));
+    assert!(of(&[&jdk[..], &["/tmp/librocksdbjni7.so"]].concat()).contains("`librocksdbjni7.so`"));
+}
+
+#[test]
+fn files_that_the_program_mapped_are_told_and_none_of_the_jdk() {
+    let of = |files: &[(&str, u64)]| {
+        with(&loaded(&[("mapped_files", 60)]), |trial| {
+            let owners = &mut trial.marks[0].account.as_mut().unwrap().owners;
+            let part = |(name, mib): &(&str, u64)| DetailRecord {
+                name: (*name).to_owned(),
+                rss_bytes: mib * MIB,
+                ..Default::default()
+            };
+            let owner = owners.iter_mut().find(|owner| owner.name == "mapped_files").unwrap();
+            owner.detail = files.iter().map(part).collect();
+        })
+    };
+    let found = only(&of(&[("/jdk/lib/modules", 10), ("/data/a.idx (deleted)", 50)]), "mapped_files");
+    says(&found, &["50.0 MiB of RSS", "`a.idx (deleted)` with 50.0 MiB", "dropped before the kernel kills"]);
+    assert!(only(&of(&[("/jdk/lib/modules", 30), ("/app/lib/a.jar", 30)]), "mapped_files").is_none());
+    assert!(only(&of(&[("/data/a.idx", 29)]), "mapped_files").is_none(), "15 % of RSS");
+}
+
+#[test]
+fn classes_that_are_generated_under_load_are_told_by_their_loader() {
+    let of = |classes: u64, loaders: u64, mib: u64| {
+        let mark = |name: &str, n: u64| {
+            let total = LoaderSum {
+                loaders: 3 + n * loaders,
+                classes: 1400 + n * classes,
+                taken_bytes: n * mib * MIB,
+                ..Default::default()
+            };
+            let kind = LoaderType { name: "a.AppLoader".to_owned(), now: total, change: None };
+            let mut mark = mark(name, &[("metaspace", 60)]);
+            mark.loaders = Some(LoadersRecord { total, types: vec![kind], ..Default::default() });
+            mark
+        };
+        only(&trial(vec![mark("start", 0), mark("loaded", 1)]), "classes_generated")
+    };
+    says(&of(16_800, 0, 60), &["16,800 classes came with the load", "`a.AppLoader`", "60.0 MiB of metaspace"]);
+    assert!(of(3999, 0, 60).is_none(), "a warm-up");
+    assert!(of(16_800, 1000, 60).is_none(), "a crowd of loaders");
+    assert!(of(16_800, 0, 19).is_none(), "a tenth of RSS");
+}
+
+#[test]
+fn chunks_of_netty_are_told_by_their_number_where_netty_counts_nothing() {
+    let of = |chunks: u64, is_loaded: bool| {
+        let held = [("malloc.direct", 150)];
+        with(&collected(&held, &held, [0.0; 2]), |trial| {
+            for mark in &mut trial.marks {
+                mark.direct = direct(150);
+                let direct = mark.direct.as_mut().unwrap();
+                (direct.buffers, direct.netty_loaded, direct.netty_bytes) = (48, is_loaded, None);
+            }
+            let class = "io.netty.buffer.PoolChunk".to_owned();
+            trial.marks[2].live_classes = vec![LiveClassRecord { class, instances: chunks, bytes: 1 }];
+        })
+    };
+    says(&only(&of(40, true), "direct_memory_lives"), &["Netty counts", "never released"]);
+    says(&only(&of(10, true), "direct_memory_lives"), &["the program or a library of it"]);
+    says(&only(&of(40, false), "direct_memory_lives"), &["the program or a library of it"]);
+}
+
+#[test]
 fn threads_that_come_with_the_load_and_stay_pile_up() {
     let of = |threads: u64, cpu_s: f64| {
         let mut all = trial(vec![mark("start", &[]), mark("loaded", &[])]);

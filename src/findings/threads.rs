@@ -35,13 +35,13 @@ pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
     let pool =
         IdlePool { name: of.name.clone(), threads: of.threads, stack_bytes: of.stack_bytes, cpus: of.cpu_s / age_s };
     let text = format!(
-        "{} threads came with the load and did not end, {} of them `{}`, which do next to nothing: {} of stacks and {} \
+        "{} threads came with the load and did not end, {} of them `{}`, which do next to nothing: {} of stacks, and {} KiB \
          of the kernel for each",
         grouped(grown),
         grouped(of.threads),
         of.name,
         Bytes(of.stack_bytes),
-        Bytes(KERNEL_STACK)
+        KERNEL_STACK >> 10
     );
     let next =
         "end them, or take them from one pool with a bound (`Executors.newFixedThreadPool`), and give what they \

@@ -196,6 +196,22 @@ pub enum Finding {
         /// Who asked for it, as far as that is known.
         by: NativeHolder,
     },
+    /// Files that the program mapped are resident.
+    MappedFiles {
+        /// Resident pages of them.
+        bytes: u64,
+        /// The largest, with what of them is resident.
+        files: Vec<DiskFileRecord>,
+    },
+    /// A loader got very many classes while the subject worked: they are generated at run time.
+    ClassesGenerated {
+        /// Class of the loader.
+        loader: String,
+        /// By how many the classes of all loaders grew.
+        classes: u64,
+        /// By how much their metadata grew.
+        bytes: u64,
+    },
     /// Direct memory is at its ceiling.
     DirectMemoryAtCeiling {
         /// What direct buffers have reserved.

@@ -150,7 +150,7 @@ const LISTED_MALLOC_MIN: u64 = 32 << 20;
 /// Whether a histogram is worth its collection.
 fn is_worth_listing(mark: &Mark) -> bool {
     let holds = |owner: Owner| mark.account.as_ref().map_or(0, |account| account.holds(owner.name()));
-    let malloc = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped];
+    let malloc = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::MallocDirect];
     let native = malloc.into_iter().map(holds).fold(0, u64::saturating_add);
     let live = mark.heap.live_bytes.unwrap_or(0);
     mark.name == MarkPoint::Collected.word() && (live >= LISTED_HEAP_MIN || native >= LISTED_MALLOC_MIN)

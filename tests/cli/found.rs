@@ -72,6 +72,8 @@ fn causes() -> Vec<Finding> {
         native(NativeHolder::Zlib { objects: 200 }),
         native(NativeHolder::Library { name: "librocksdbjni.so".to_owned() }),
         native(NativeHolder::Unknown),
+        Finding::MappedFiles { bytes: MIB, files: vec![disk_file()] },
+        Finding::ClassesGenerated { loader: "a.AppLoader".to_owned(), classes: 9000, bytes: MIB },
         at_ceiling(CeilingCause::CollectionsDisabled),
         at_ceiling(CeilingCause::Alive),
         at_ceiling(CeilingCause::Unknown),
