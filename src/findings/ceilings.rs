@@ -72,9 +72,9 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { remedies, ..risk(finding, text, next) })
 }
 
-/// `-XX:MaxRAMPercentage` was typed, and the JVM took what `MinRAMPercentage` says: half, for so little memory that this
-/// is less than a heap is by default. Source: `Arguments::set_heap_size` (JDK 11–27); measured: 75 % of 200 MiB gave a
-/// heap of 97 MiB.
+/// `-XX:MaxRAMPercentage` was typed, and the JVM took what `MinRAMPercentage` says: half, for so little memory that
+/// this is less than a heap is by default. Source: `Arguments::set_heap_size` (JDK 11–27); measured: 75 % of 220 MiB
+/// gave a heap of 110 MiB.
 pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let typed = flags.number("MaxRAM").filter(|_| flags.is_typed("MaxRAM"));

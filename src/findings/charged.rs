@@ -92,8 +92,8 @@ pub(super) fn page_cache(facts: &Facts) -> Option<FindingRecord> {
     let told = |file: &DiskFileRecord| format!("`{}` by {}", name(&file.path), Bytes(file.bytes));
     let list: Vec<String> = files.iter().map(told).collect();
     let text = format!(
-        "page cache grew by {}{}: files that the JVM has open were written, {}; the container is charged for it, and no \
-         RSS has it",
+        "page cache grew by {}{}: files that the JVM has open were written, {}; the container is charged for it, and \
+         no RSS has it",
         Bytes(cached),
         others(last),
         list.join(", ")

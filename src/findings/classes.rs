@@ -75,8 +75,8 @@ pub(super) fn generated(facts: &Facts) -> Option<FindingRecord> {
     }
     let loader = largest.name.clone();
     let text = format!(
-        "{} classes came with the load, most of them in `{loader}`, and hold {} of metaspace, which no collection frees \
-         while that loader lives",
+        "{} classes came with the load, most of them in `{loader}`, and hold {} of metaspace, which no collection \
+         frees while that loader lives",
         grouped(classes),
         Bytes(bytes)
     );

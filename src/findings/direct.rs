@@ -117,6 +117,11 @@ fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> 
     is_useful.then_some(Change::DirectMax(Bytes(room))).into_iter().collect()
 }
 
+/// Direct memory that a full collection left; `None` where there was none.
+fn left(facts: &Facts) -> Option<u64> {
+    facts.at(MarkPoint::Collected).filter(|mark| mark.direct.is_some()).map(Mark::direct_bytes)
+}
+
 /// From this share of a ceiling on, the next buffer may not fit.
 const AT_CEILING_SHARE_MIN: f64 = 0.85;
 
@@ -132,8 +137,7 @@ pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
     if !is_at && error.is_none() {
         return None;
     }
-    let left = facts.at(MarkPoint::Collected).filter(|mark| mark.direct.is_some()).map(Mark::direct_bytes);
-    let lives = left.is_some_and(|left| share(left, direct_bytes) >= LIVES_SHARE_MIN);
+    let lives = left(facts).is_some_and(|left| share(left, direct_bytes) >= LIVES_SHARE_MIN);
     let is_disabled = facts.flags.is("DisableExplicitGC", "true");
     let cause = match () {
         () if is_disabled && !lives => CeilingCause::CollectionsDisabled,
@@ -210,7 +214,7 @@ const KEEP_LESS: &str = "-Djdk.nio.maxCachedBufferSize=";
 pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let (direct, direct_bytes) = (mark.direct?, mark.direct_bytes());
-    let left = facts.at(MarkPoint::Collected).filter(|mark| mark.direct.is_some()).map(Mark::direct_bytes);
+    let left = left(facts);
     let caches = mark.thread_buffers.filter(|of| share(of.bytes, direct_bytes) >= HOLDER_SHARE_MIN);
     let lives = match left {
         Some(left) => share(left, direct_bytes) >= LIVES_SHARE_MIN,

@@ -202,8 +202,8 @@ fn told_of(by: &NativeHolder) -> (String, &'static str) {
     match by {
         NativeHolder::ForeignArenas { arenas } => (
             format!("{} arenas or segments of the foreign memory API that are still referred to", grouped(*arenas)),
-            "close each arena (`try (Arena arena = Arena.ofConfined())`): memory of `Arena.global()` is never freed, that \
-             of a shared or confined one when it is closed, that of `ofAuto()` when a collection finds it dead",
+            "close each arena (`try (Arena arena = Arena.ofConfined())`): memory of `Arena.global()` is never freed, \
+             that of a shared or confined one when it is closed, that of `ofAuto()` when a collection finds it dead",
         ),
         NativeHolder::Zlib { objects } => (
             format!("{} `Inflater`s and `Deflater`s that are still referred to", grouped(*objects)),
@@ -216,8 +216,8 @@ fn told_of(by: &NativeHolder) -> (String, &'static str) {
         ),
         NativeHolder::Unknown => (
             "the program: `Unsafe.allocateMemory`, or native code that it calls".to_owned(),
-            "free what is allocated there, or bound that store or cache in its own settings; the container needs heap + \
-             this + the rest",
+            "free what is allocated there, or bound that store or cache in its own settings; the container needs heap \
+             + this + the rest",
         ),
     }
 }

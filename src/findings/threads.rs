@@ -35,8 +35,8 @@ pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
     let pool =
         IdlePool { name: of.name.clone(), threads: of.threads, stack_bytes: of.stack_bytes, cpus: of.cpu_s / age_s };
     let text = format!(
-        "{} threads came with the load and did not end, {} of them `{}`, which do next to nothing: {} of stacks, and {} KiB \
-         of the kernel for each",
+        "{} threads came with the load and did not end, {} of them `{}`, which do next to nothing: {} of stacks, and \
+         {} KiB of the kernel for each",
         grouped(grown),
         grouped(of.threads),
         of.name,

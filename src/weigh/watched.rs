@@ -46,8 +46,8 @@ const COLLECTED_WITHIN: Duration = Duration::from_secs(600);
 
 /// Classes that are listed of the live heap, the heaviest.
 const LIVE_CLASSES: usize = 12;
-/// Classes whose number tells of a cause, however little they weigh: parked virtual threads, finalizers that wait, arenas
-/// of foreign memory that nobody closed, chunks of Netty, what zlib allocated.
+/// Classes whose number tells of a cause, however little they weigh: parked virtual threads, finalizers that wait,
+/// arenas of foreign memory that nobody closed, chunks of Netty, what zlib allocated.
 const TELLING: [&str; 10] = [
     "io.netty.buffer.PoolChunk",
     "jdk.internal.vm.StackChunk",

@@ -228,8 +228,8 @@ impl Objects {
         number_at(memory, object.checked_add(field.offset)?, &field.descriptor)
     }
 
-    /// What a class says of the size of its objects (`Klass::layout_helper`): positive for ordinary objects, their bytes
-    /// with a flag in the lowest bit; negative for arrays.
+    /// The size of its objects by a class (`Klass::layout_helper`): positive for ordinary objects, their bytes with a
+    /// flag in the lowest bit; negative for arrays.
     pub(super) fn layout_of(&self, memory: &dyn Memory, class: u64) -> Option<i32> {
         Some(memory.u32(class.checked_add(self.layout?)?)?.cast_signed())
     }
