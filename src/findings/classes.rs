@@ -7,7 +7,7 @@ use crate::owner::Owner;
 use crate::record::{AccountRecord, CdsCause, Finding, FindingRecord, GrowthSpan, Mark};
 use crate::remedy::changes;
 use crate::scenario::MarkPoint;
-use crate::units::Bytes;
+use crate::units::{Bytes, grouped};
 
 /// Growth of a span that may be of the first use of something.
 const GROWTH_MIN: u64 = 1 << 20;
@@ -51,6 +51,45 @@ pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
     let finding = Finding::MetaspaceKeepsGrowing { spans, kept_by_gc: collected.is_some() };
     Some(FindingRecord { costs_bytes: added, ..risk(finding, text, next) })
 }
+
+/// A server that warms up loads 1,000 to 3,000 classes after it is ready.
+const GENERATED_MIN: u64 = 4000;
+const GENERATED_BYTES_MIN: u64 = 16 << 20;
+const GENERATED_SHARE_MIN: f64 = 0.1;
+
+/// Very many classes came with the load, and a full collection left them: proxies, scripts, serializers or lambdas that
+/// are generated again and again into one loader. Crowds of loaders have a finding of their own. Source: JEP 387
+/// (metadata goes with its loader only); measured: 16,800 classes in the loader of the application, 90 MiB.
+pub(super) fn generated(facts: &Facts) -> Option<FindingRecord> {
+    let (loaded, account) = facts.weighed()?;
+    let first = facts.at(MarkPoint::Start)?.loaders.as_ref()?;
+    let last = facts.at(MarkPoint::Collected).unwrap_or(loaded).loaders.as_ref()?;
+    let classes = last.total.classes.saturating_sub(first.total.classes);
+    let bytes = last.total.taken_bytes.saturating_sub(first.total.taken_bytes);
+    let loaders = last.total.loaders.saturating_sub(first.total.loaders);
+    let largest = last.types.iter().max_by_key(|of| of.now.taken_bytes)?;
+    let is_of_few = classes >= loaders.saturating_mul(CLASSES_EACH_MIN);
+    let is_heavy = bytes >= GENERATED_BYTES_MIN && share(bytes, account.total_bytes) >= GENERATED_SHARE_MIN;
+    if classes < GENERATED_MIN || !is_of_few || !is_heavy {
+        return None;
+    }
+    let loader = largest.name.clone();
+    let text = format!(
+        "{} classes came with the load, most of them in `{loader}`, and hold {} of metaspace, which no collection \
+         frees while that loader lives",
+        grouped(classes),
+        Bytes(bytes)
+    );
+    let next = "find what generates classes for each request (scripts, proxies, serializers, expressions: \
+        `jcmd PID VM.classes`, or `-Xlog:class+load`), and keep one for all. `-XX:MaxMetaspaceSize` would only make \
+        loading fail"
+        .to_owned();
+    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
+    Some(weight(Finding::ClassesGenerated { loader, classes, bytes }, text, next, weighs))
+}
+
+/// Loaders with fewer classes each are a crowd.
+const CLASSES_EACH_MIN: u64 = 20;
 
 /// Chunks that loaders have taken, or else what is resident of metadata.
 fn metadata(mark: &Mark) -> Option<u64> {

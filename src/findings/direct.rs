@@ -2,7 +2,10 @@
 
 use super::facts::{Facts, share};
 use super::found::{Weight, weight};
-use crate::record::{DirectHolder, DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyKind, NettyMemory};
+use crate::doubt::MemoryPool;
+use crate::record::{
+    CeilingCause, DirectHolder, DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyKind, NettyMemory,
+};
 use crate::remedy::changes;
 use crate::scenario::{Change, MarkPoint};
 use crate::units::{Bytes, grouped, several};
@@ -114,6 +117,88 @@ fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> 
     is_useful.then_some(Change::DirectMax(Bytes(room))).into_iter().collect()
 }
 
+/// Direct memory that a full collection left; `None` where there was none.
+fn left(facts: &Facts) -> Option<u64> {
+    facts.at(MarkPoint::Collected).filter(|mark| mark.direct.is_some()).map(Mark::direct_bytes)
+}
+
+/// From this share of a ceiling on, the next buffer may not fit.
+const AT_CEILING_SHARE_MIN: f64 = 0.85;
+
+/// Direct memory is at its ceiling. At the ceiling the JDK calls `System.gc()`, so that Cleaners free dead buffers;
+/// with `-XX:+DisableExplicitGC` no collection comes, and allocations fail beside memory that is garbage. Source:
+/// `java.nio.Bits.reserveMemory` (JDK 11–27); measured: 128 MiB of garbage, and every request failed.
+pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, _) = facts.weighed()?;
+    let (direct, direct_bytes) = (mark.direct?, mark.direct_bytes());
+    let ceiling_bytes = ceiling(facts, &direct, mark)?;
+    let error = facts.error_of(MemoryPool::DirectMemory);
+    let is_at = share(direct_bytes, ceiling_bytes) >= AT_CEILING_SHARE_MIN && direct_bytes >= LIVES_LEAST;
+    if !is_at && error.is_none() {
+        return None;
+    }
+    let lives = left(facts).is_some_and(|left| share(left, direct_bytes) >= LIVES_SHARE_MIN);
+    let is_disabled = facts.flags.is("DisableExplicitGC", "true");
+    let cause = match () {
+        () if is_disabled && !lives => CeilingCause::CollectionsDisabled,
+        () if lives => CeilingCause::Alive,
+        () => CeilingCause::Unknown,
+    };
+    // Without an error, buffers at the ceiling are freed when the next one does not fit.
+    if cause == CeilingCause::Unknown && error.is_none() {
+        return None;
+    }
+    let typed = facts.flags.is_typed("MaxDirectMemorySize");
+    let (set, jvm) =
+        (|bytes: u64| Change::DirectMax(Bytes(bytes)), |option: &str| Change::Jvm(vec![option.to_owned()]));
+    let higher = round_up(direct_bytes.max(ceiling_bytes).saturating_mul(ROOM_TIMES));
+    let (why, next, remedies) = match cause {
+        CeilingCause::CollectionsDisabled => {
+            let mut remedies = vec![jvm("-XX:-DisableExplicitGC")];
+            if facts.collector() == "G1" {
+                remedies.push(Change::Jvm(vec![
+                    "-XX:-DisableExplicitGC".to_owned(),
+                    "-XX:+ExplicitGCInvokesConcurrent".to_owned(),
+                ]));
+            }
+            (
+                "; buffers that are garbage stay, for `-XX:+DisableExplicitGC` keeps the JDK from collecting when it \
+                 is full",
+                "drop your own `-XX:+DisableExplicitGC` (G1: `-XX:+ExplicitGCInvokesConcurrent` makes such collections \
+                 concurrent), or reuse the buffers; a higher ceiling only delays it"
+                    .to_owned(),
+                remedies,
+            )
+        }
+        CeilingCause::Alive => {
+            let raise = set(higher);
+            let next = format!(
+                "the ceiling is below what is alive: raise it (`{}`) where the limit has room, or keep fewer buffers; \
+                 collections free none of them",
+                raise.typed().join(" ")
+            );
+            (", and a full GC leaves them", next, vec![raise])
+        }
+        CeilingCause::Unknown => (
+            "",
+            "see what a full GC leaves (`jcmd PID GC.run`): reuse buffers that are garbage, and raise the ceiling for \
+             those that are alive"
+                .to_owned(),
+            vec![set(higher)],
+        ),
+    };
+    let of = if typed { "your own `-XX:MaxDirectMemorySize`" } else { "the size of the heap" };
+    let said = error.as_ref().map(|error| format!("; the subject printed `{error}`")).unwrap_or_default();
+    let text = format!(
+        "{} are in {}, at a ceiling of {} by {of}{why}{said}",
+        Bytes(direct_bytes),
+        several(direct.buffers, "direct buffer"),
+        Bytes(ceiling_bytes)
+    );
+    let finding = Finding::DirectMemoryAtCeiling { direct_bytes, ceiling_bytes, cause, error };
+    Some(weight(finding, text, next, Weight { costs_bytes: direct_bytes, gain_bytes_max: None, remedies }))
+}
+
 /// Less of direct memory that a full collection leaves is not all alive.
 const LIVES_SHARE_MIN: f64 = 0.75;
 /// Whoever has this much of it is named.
@@ -129,7 +214,7 @@ const KEEP_LESS: &str = "-Djdk.nio.maxCachedBufferSize=";
 pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let (direct, direct_bytes) = (mark.direct?, mark.direct_bytes());
-    let left = facts.at(MarkPoint::Collected).filter(|mark| mark.direct.is_some()).map(Mark::direct_bytes);
+    let left = left(facts);
     let caches = mark.thread_buffers.filter(|of| share(of.bytes, direct_bytes) >= HOLDER_SHARE_MIN);
     let lives = match left {
         Some(left) => share(left, direct_bytes) >= LIVES_SHARE_MIN,
@@ -148,6 +233,10 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
         },
         None => match direct.netty_bytes {
             Some(bytes) if share(bytes, direct_bytes) >= HOLDER_SHARE_MIN => DirectHolder::Netty { bytes },
+            // Without `Unsafe` Netty takes its chunks from the JDK, whose counter has them.
+            None if direct.netty_loaded && most_are_chunks(facts, direct.buffers) => {
+                DirectHolder::Netty { bytes: direct_bytes }
+            }
             _ => DirectHolder::Program,
         },
     };
@@ -161,6 +250,16 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     let finding = Finding::DirectMemoryLives { direct_bytes, buffers, left_by_gc_bytes: left, holder };
     Some(weight(finding, text, next, Weight { costs_bytes: direct_bytes, gain_bytes_max: gain, remedies }))
 }
+
+/// Whether half of the direct buffers and more are chunks of Netty's pools, by a histogram of classes.
+fn most_are_chunks(facts: &Facts, buffers: u64) -> bool {
+    let live = facts.at(MarkPoint::Collected).into_iter().flat_map(|mark| &mark.live_classes);
+    let chunks = live.filter(|of| of.class.ends_with(CHUNK)).map(|of| of.instances).fold(0, u64::saturating_add);
+    chunks > 0 && share(chunks, buffers) >= HOLDER_SHARE_MIN
+}
+
+/// A chunk of Netty's pools, also where Netty was moved into another package.
+const CHUNK: &str = "netty.buffer.PoolChunk";
 
 /// The pool that has about as many threads as keep buffers, the one that allocated most where several have.
 fn pool_of(mark: &Mark, threads: u64) -> Option<String> {
@@ -203,7 +302,8 @@ fn told_of(
             let text = format!("{all}: Netty counts {} of them as its own", Bytes(*bytes));
             let next =
                 "list Netty's pools (`loadline account PID --netty`, or a trial with `--inside`): full chunks are \
-                buffers that nobody released or requests under way, empty ones are retained"
+                buffers that were never released (`-Dio.netty.leakDetection.level=paranoid` says which) or requests \
+                under way; nearly empty ones are retained by a few buffers that are kept long"
                     .to_owned();
             (text, next, None, Vec::new())
         }

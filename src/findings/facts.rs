@@ -1,6 +1,7 @@
 //! What rules look at: one value, made of a trial or of an account.
 
 use super::flags::Flags;
+use crate::doubt::{Doubt, MemoryPool};
 use crate::owner::{Owner, is_heap};
 use crate::record::{
     AccountDocument, AccountRecord, CompilationRecord, DoubtRecord, Jvm, Mark, ObjectsRecord, PhaseRecord, Trial,
@@ -126,6 +127,14 @@ impl<'a> Facts<'a> {
         let settings = malloc.and_then(|malloc| malloc.settings.as_ref()).into_iter().flatten();
         let mut set = self.env.iter().chain(settings);
         set.any(|set| set.split_once('=').is_some_and(|(known, _)| known == name))
+    }
+
+    /// The first `OutOfMemoryError` that the subject printed, where it was of this pool.
+    pub(super) fn error_of(&self, wanted: MemoryPool) -> Option<String> {
+        self.doubts.iter().find_map(|of| match &of.doubt {
+            Doubt::OutOfMemoryError { error, pool } if *pool == wanted => Some(error.clone()),
+            _ => None,
+        })
     }
 
     /// The live set where a full collection told it.

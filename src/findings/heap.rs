@@ -4,9 +4,9 @@ use super::direct::round_up;
 use super::facts::{Facts, heap, holds, share};
 use super::found::{Weight, weight};
 use crate::owner::Owner;
-use crate::record::{Finding, FindingRecord, LiveBy, StaticCollectionRecord};
+use crate::record::{Finding, FindingRecord, LiveBy};
 use crate::scenario::{Change, MarkPoint};
-use crate::units::{Bytes, grouped};
+use crate::units::Bytes;
 
 /// Less of RSS is not worth a change of when the heap shrinks.
 const FREE_SHARE_MIN: f64 = 0.05;
@@ -89,58 +89,6 @@ fn remedies(facts: &Facts) -> Vec<Change> {
     }
     remedies
 }
-
-/// A live set below this share of RSS, or below this, is that of any program.
-const LIVE_SHARE_MIN: f64 = 0.15;
-const LIVE_MIN: u64 = 16 << 20;
-/// An entry of a map with a key takes some 40 bytes and more: fewer of them hold no such share of the live set.
-const ENTRY_BYTES_LEAST: u64 = 40;
-const HELD_SHARE_MIN: f64 = 0.1;
-/// Static fields that are named.
-const HOLDERS_MAX: usize = 3;
-
-/// Much of the heap is alive, and static fields refer to large collections: what a program puts there stays. Source:
-/// iceberg #13738 (millions of paths in `DeleteOnExitHook`), netty #10560, bisq #3817; measured: 150,000 paths, 26 MiB.
-pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
-    let (_, account) = facts.weighed()?;
-    let mark = facts.at(MarkPoint::Collected)?;
-    let live_bytes = mark.heap.live_bytes?;
-    if live_bytes < LIVE_MIN || share(live_bytes, account.total_bytes) < LIVE_SHARE_MIN {
-        return None;
-    }
-    let holds = |of: &&StaticCollectionRecord| {
-        share(of.entries.saturating_mul(ENTRY_BYTES_LEAST), live_bytes) >= HELD_SHARE_MIN
-    };
-    let holders: Vec<StaticCollectionRecord> =
-        mark.static_collections.iter().filter(holds).take(HOLDERS_MAX).cloned().collect();
-    let told =
-        |of: &StaticCollectionRecord| format!("`{}.{}` with {} entries", of.class, of.field, grouped(of.entries));
-    let list: Vec<String> = holders.iter().map(told).collect();
-    let first = holders.first()?;
-    let text = format!(
-        "{} of the heap are alive after a full GC, and static fields keep large collections: {}",
-        Bytes(live_bytes),
-        list.join(", ")
-    );
-    let next = match first.class.as_str() {
-        DELETE_ON_EXIT => {
-            "drop `File.deleteOnExit()` where the file is deleted anyway: its path stays in that set until the \
-            JVM ends. Not the size of the heap is the cause"
-                .to_owned()
-        }
-        _ => format!(
-            "bound `{}.{}`, or let entries go: a larger heap only delays it (`loadline account PID --classes`, or a \
-             heap dump, shows their bytes)",
-            first.class, first.field
-        ),
-    };
-    let costs_bytes = live_bytes;
-    let finding = Finding::HeapHeldByStatics { live_bytes, holders };
-    Some(weight(finding, text, next, Weight { costs_bytes, gain_bytes_max: None, remedies: Vec::new() }))
-}
-
-/// Whose set grows with each call of `File.deleteOnExit()`, and shrinks never (JDK 11–27).
-const DELETE_ON_EXIT: &str = "java.io.DeleteOnExitHook";
 
 /// The heap is far larger than what lives in it. Source: measured, and `loadline find`, which searches the heap: the
 /// database of 1,413 MiB carried the same load in 506 with a heap of 121 MiB. The live set is that of a full collection

@@ -5,16 +5,19 @@
 
 mod beside;
 mod ceilings;
+mod charged;
 mod classes;
 mod collector;
 mod compilers;
 mod direct;
+mod exhausted;
 mod facts;
 mod flags;
 mod found;
 mod heap;
 mod humongous;
 mod idle_flags;
+mod live;
 mod loaders;
 mod machine;
 mod malloc;
@@ -35,28 +38,41 @@ type Rule = fn(&Facts) -> Option<FindingRecord>;
 
 /// Every rule but that of loaders, which yields one for each type.
 const RULES: &[Rule] = &[
+    direct::at_ceiling,
     native::held_by_garbage,
     direct::waits,
     direct::lives,
     native::library,
+    native::program,
+    native::mapped_files,
+    classes::generated,
     humongous::tails,
     compilers::peak,
-    heap::lives,
+    live::statics,
+    live::thread_values,
+    live::virtual_threads,
+    live::finalizers,
+    live::unheld,
     beside::children,
     beside::files_in_memory,
+    charged::names,
+    charged::page_cache,
     malloc::retained,
     heap::free,
     heap::far_above_live,
     collector::g1_on_small_heap,
     collector::serial_unasked,
     classes::code_large,
+    threads::pile_up,
     threads::idle,
     direct::netty,
     classes::cds_missing,
     machine::observers,
     machine::huge_pages,
+    ceilings::share_unheeded,
     ceilings::not_seen,
     ceilings::above_limit,
+    exhausted::heap,
     idle_flags::idle,
 ];
 
@@ -115,8 +131,8 @@ fn every(facts: &Facts) -> Vec<FindingRecord> {
 }
 
 /// Leaves out what is true of nearly every JVM (a heap larger than what lives in it, freed memory that malloc keeps,
-/// idle threads) where a cause was found that weighs so many times as much: it would lead away from it.
-const CAUSE_TIMES: u64 = 3;
+/// idle threads) where a cause was found that weighs as much: it would lead away from it.
+const CAUSE_TIMES: u64 = 1;
 
 fn with_own_evidence(mut found: Vec<FindingRecord>) -> Vec<FindingRecord> {
     let causes = found.iter().filter(|one| !one.finding.is_habit());

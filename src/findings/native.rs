@@ -4,9 +4,11 @@ use super::compilers::compile;
 use super::facts::{Facts, holds, share};
 use super::found::{Weight, weight};
 use crate::owner::Owner;
-use crate::record::{Finding, FindingRecord, Mark, OwnerFreed, PhaseRecord};
+use crate::record::{
+    AccountRecord, DiskFileRecord, Finding, FindingRecord, Mark, NativeHolder, OwnerFreed, PhaseRecord,
+};
 use crate::scenario::{Change, MarkPoint};
-use crate::units::{Bytes, several};
+use crate::units::{Bytes, grouped, several};
 
 /// Less of RSS, or less than this, is what any JVM frees by the way.
 const SHARE_MIN: f64 = 0.05;
@@ -100,6 +102,126 @@ fn allocated_per_s(facts: &Facts) -> Option<f64> {
     Some(phase.subject.allocated_bytes? as f64 / phase.seconds)
 }
 
+/// Native memory of a program below this, or this share of RSS, is what the JVM and its libraries come to need.
+const LIVES_MIN: u64 = 32 << 20;
+const LIVES_SHARE_MIN: f64 = 0.15;
+/// Fewer objects that own native memory are those of any program.
+const OBJECTS_MIN: u64 = 100;
+/// Owners that malloc serves; direct buffers have a row, and a finding, of their own.
+const OF_MALLOC: [Owner; 4] = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::MallocUnsplit];
+/// Libraries of the system, and allocators.
+const KNOWN_LIBRARIES: [&str; 17] = [
+    "libc.",
+    "libm.",
+    "libdl.",
+    "libpthread.",
+    "librt.",
+    "libz.",
+    "ld-linux",
+    "ld-musl",
+    "libgcc_s.",
+    "libstdc++.",
+    "libnss",
+    "libresolv.",
+    "libfreetype.",
+    "libfontconfig.",
+    "libjemalloc.",
+    "libtcmalloc",
+    "libmimalloc.",
+];
+
+/// The program, or a library of it, took native memory during the load, and a full collection left it. Source:
+/// `Unsafe.allocateMemory`, JEP 454 (arenas that are shared or global live until they are closed), JNI stores such as
+/// RocksDB (facebook/rocksdb #4112); measured: 1,200 arenas of 128 KiB.
+pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
+    let (_, weighed) = facts.weighed()?;
+    let first = facts.at(MarkPoint::Start)?.account.as_ref()?;
+    let mark = facts.at(MarkPoint::Collected).filter(|mark| mark.processes.is_empty())?;
+    let account = mark.account.as_ref()?;
+    let grown = |owner: Owner| OwnerFreed {
+        owner: owner.name().to_owned(),
+        bytes: holds(account, owner).saturating_sub(holds(first, owner)),
+    };
+    let mut owners: Vec<OwnerFreed> = OF_MALLOC.map(grown).into_iter().filter(|of| of.bytes > 0).collect();
+    owners.sort_by_key(|of| std::cmp::Reverse(of.bytes));
+    let bytes = owners.iter().map(|of| of.bytes).fold(0, u64::saturating_add);
+    // Compilers that work hold what they will free, and an allocator that cannot be split may hold what was freed.
+    let compiled = compile_now(mark) || super::compilers::peak(facts).is_some();
+    if bytes < LIVES_MIN || share(bytes, weighed.total_bytes) < LIVES_SHARE_MIN || compiled {
+        return None;
+    }
+    let count = |names: &[&str]| {
+        let of = mark.live_classes.iter().filter(|of| names.contains(&of.class.as_str()));
+        of.map(|of| of.instances).fold(0, u64::saturating_add)
+    };
+    let arenas = count(&[
+        "jdk.internal.foreign.SharedSession",
+        "jdk.internal.foreign.ConfinedSession",
+        "jdk.internal.foreign.ImplicitSession",
+    ]);
+    let segments = count(&["jdk.internal.foreign.NativeMemorySegmentImpl"]);
+    let zlib = count(&["java.util.zip.Inflater", "java.util.zip.Deflater"]);
+    let library = foreign_library(account);
+    let by = match library {
+        _ if arenas.max(segments) >= OBJECTS_MIN => NativeHolder::ForeignArenas { arenas: arenas.max(segments) },
+        _ if zlib >= OBJECTS_MIN => NativeHolder::Zlib { objects: zlib },
+        Some(name) => NativeHolder::Library { name },
+        None => NativeHolder::Unknown,
+    };
+    let (whose, next) = told_of(&by);
+    let text = format!(
+        "{} of native memory came with the load, and a full GC leaves them: malloc holds them for {whose}; no counter \
+         of the JDK has them",
+        Bytes(bytes)
+    );
+    let next = format!("{next}. Neither `-Xmx` nor `-XX:MaxDirectMemorySize` nor arenas of malloc bound them");
+    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
+    Some(weight(Finding::NativeMemoryLives { bytes, owners, by }, text, next, weighs))
+}
+
+/// Whether compilers hold much at a mark; right after a collection they mostly rest.
+fn compile_now(mark: &Mark) -> bool {
+    mark.nmt.is_some() && super::facts::tagged(mark, "Compiler").is_some_and(|bytes| bytes >= LIVES_MIN / 2)
+}
+
+/// The largest library that is neither of the JDK nor of the system.
+fn foreign_library(account: &AccountRecord) -> Option<String> {
+    let libraries = &account.owners.iter().find(|owner| owner.name == Owner::Libraries.name())?.detail;
+    let split = |path: &'_ str| path.rsplit_once('/').map(|(folder, file)| (folder.to_owned(), file.to_owned()));
+    let files: Vec<(String, String)> = libraries.iter().filter_map(|part| split(&part.name)).collect();
+    let jdk = files.iter().find(|(_, file)| file == "libjava.so").map(|(folder, _)| folder.clone());
+    let is_foreign = |(folder, file): &(String, String)| {
+        let is_of_jdk = jdk.as_ref().is_some_and(|jdk| folder.starts_with(jdk.as_str()));
+        file.contains(".so") && !is_of_jdk && !KNOWN_LIBRARIES.iter().any(|known| file.starts_with(known))
+    };
+    files.into_iter().find(is_foreign).map(|(_, file)| file)
+}
+
+/// Who holds it, and what helps.
+fn told_of(by: &NativeHolder) -> (String, &'static str) {
+    match by {
+        NativeHolder::ForeignArenas { arenas } => (
+            format!("{} arenas or segments of the foreign memory API that are still referred to", grouped(*arenas)),
+            "close each arena (`try (Arena arena = Arena.ofConfined())`): memory of `Arena.global()` is never freed, \
+             that of a shared or confined one when it is closed, that of `ofAuto()` when a collection finds it dead",
+        ),
+        NativeHolder::Zlib { objects } => (
+            format!("{} `Inflater`s and `Deflater`s that are still referred to", grouped(*objects)),
+            "end them (`end()`, or close their stream), or keep fewer",
+        ),
+        NativeHolder::Library { name } => (
+            format!("the program or a native library of it, such as `{name}`"),
+            "set that library's own limit (caches, buffers, pools), and close what it hands out; the container needs \
+             heap + library + the rest",
+        ),
+        NativeHolder::Unknown => (
+            "the program: `Unsafe.allocateMemory`, or native code that it calls".to_owned(),
+            "free what is allocated there, or bound that store or cache in its own settings; the container needs heap \
+             + this + the rest",
+        ),
+    }
+}
+
 /// A library manages memory of its own beside malloc. Source: duckdb-java #182, sqrl #2059, yaci-store #867 (80 % of
 /// the machine's memory unless it is bounded), and measured on DuckDB.
 pub(super) fn library(facts: &Facts) -> Option<FindingRecord> {
@@ -119,3 +241,41 @@ pub(super) fn library(facts: &Facts) -> Option<FindingRecord> {
     let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
     Some(weight(Finding::LibraryMemory { bytes, library }, text, next, weighs))
 }
+
+/// Files that any JVM maps.
+const MAPPED_BY_ANY: [&str; 5] = [".jar", ".so", ".jsa", ".aot", "/modules"];
+
+/// Files that the program mapped are resident: buffers of `FileChannel.map`, indices of Lucene or Kafka. Source:
+/// `/proc/PID/smaps`; kernel memory.stat (`file_mapped`); measured: an index of 160 MiB.
+pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
+    let (_, account) = facts.weighed()?;
+    let owner = account.owners.iter().find(|owner| owner.name == Owner::MappedFiles.name())?;
+    let is_own = |path: &str| !MAPPED_BY_ANY.iter().any(|end| path.trim_end_matches(" (deleted)").ends_with(end));
+    let mut files: Vec<DiskFileRecord> = owner
+        .detail
+        .iter()
+        .filter(|part| is_own(&part.name))
+        .map(|part| DiskFileRecord { path: part.name.clone(), bytes: part.rss_bytes })
+        .collect();
+    let bytes = files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
+    if bytes < MAPPED_MIN || share(bytes, account.total_bytes) < MAPPED_SHARE_MIN {
+        return None;
+    }
+    files.sort_by_key(|file| std::cmp::Reverse(file.bytes));
+    files.truncate(MAPPED_NAMED);
+    let told = |file: &DiskFileRecord| {
+        format!("`{}` with {}", file.path.rsplit('/').next().unwrap_or_default(), Bytes(file.bytes))
+    };
+    let list: Vec<String> = files.iter().map(told).collect();
+    let text = format!("{} of RSS are pages of files that the program mapped: {}", Bytes(bytes), list.join(", "));
+    let next = "map less of them at once, or read them in pieces; pages that are clean are dropped before the kernel \
+        kills, so the limit need not hold all of them. No flag of the JVM bounds them"
+        .to_owned();
+    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
+    Some(weight(Finding::MappedFiles { bytes, files }, text, next, weighs))
+}
+
+/// Less than this, or this share of RSS, is what any program maps. Files that are named.
+const MAPPED_MIN: u64 = 16 << 20;
+const MAPPED_SHARE_MIN: f64 = 0.15;
+const MAPPED_NAMED: usize = 3;

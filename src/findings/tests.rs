@@ -600,7 +600,9 @@ fn what_lies_beside_the_jvm_comes_before_what_is_true_of_any() {
     };
     let files = |mib: u64| MemoryFilesRecord { place: "/dev/shm".to_owned(), files: 3, deleted: 1, bytes: mib * MIB };
     let of = |children: Vec<ProcessRecord>, files: Vec<MemoryFilesRecord>| {
-        with(&loaded(&[("malloc.retained", 12)]), |trial| trial.marks[0].beside = BesideRecord { children, files })
+        with(&loaded(&[("malloc.retained", 12)]), |trial| {
+            trial.marks[0].beside = BesideRecord { children, files, ..BesideRecord::default() };
+        })
     };
     let helpers = of(vec![child("tail", 40), child("tail", 40), child("sh", 1)], Vec::new());
     assert_eq!(kinds(&helpers), ["child_processes"], "what malloc retains is no cause beside it");
@@ -609,7 +611,7 @@ fn what_lies_beside_the_jvm_comes_before_what_is_true_of_any() {
         &["81.0 MiB", "2 of `tail` with 80.0 MiB, 1 of `sh`", "helpers × 27.0 MiB"],
     );
     let spool = of(Vec::new(), vec![files(30)]);
-    assert_eq!(kinds(&spool), ["files_in_memory", "malloc_retained"], "that has a third of it");
+    assert_eq!(kinds(&spool), ["files_in_memory"], "what malloc retains weighs less");
     says(&only(&spool, "files_in_memory"), &["30.0 MiB", "3 files in /dev/shm, 1 of them deleted and still open"]);
     assert_eq!(kinds(&of(vec![child("sh", 3)], vec![files(3)])), ["malloc_retained"]);
 }
@@ -640,6 +642,7 @@ fn the_heap_is_told_by_what_fills_it() {
                 field: "files".to_owned(),
                 collection: "java.util.LinkedHashSet".to_owned(),
                 entries,
+                bytes: 0,
             }];
         })
     };
@@ -647,6 +650,297 @@ fn the_heap_is_told_by_what_fills_it() {
     says(&found, &["40.0 MiB", "`java.io.DeleteOnExitHook.files` with 150,000 entries", "File.deleteOnExit()"]);
     assert!(only(&statics(29, 150_000), "heap_held_by_statics").is_none(), "15 % of RSS");
     assert!(only(&statics(40, 100_000), "heap_held_by_statics").is_none(), "a tenth of what lives");
+}
+
+/// A heap of 100 MiB, of which so much is alive, with these classes.
+fn alive(live: u64, classes: &[(&str, u64, u64)]) -> Trial {
+    with(&collected(&[("java_heap.used", 100)], &[("java_heap.live", live)], [0.0; 2]), |trial| {
+        let record = |(class, instances, mib): &(&str, u64, u64)| LiveClassRecord {
+            class: (*class).to_owned(),
+            instances: *instances,
+            bytes: mib * MIB,
+        };
+        trial.marks[2].heap.live_bytes = Some(live * MIB);
+        trial.marks[2].live_classes = classes.iter().map(record).collect();
+    })
+}
+
+#[test]
+fn a_collection_of_few_large_entries_is_found_by_what_it_leads_to() {
+    let of = |bytes: u64| {
+        with(&alive(80, &[("[B", 900, 70)]), |trial| {
+            trial.marks[2].static_collections = vec![StaticCollectionRecord {
+                class: "a.Carts".to_owned(),
+                field: "OPEN".to_owned(),
+                collection: "java.util.HashMap".to_owned(),
+                entries: 900,
+                bytes: bytes * MIB,
+            }];
+        })
+    };
+    says(&only(&of(60), "heap_held_by_statics"), &["`a.Carts.OPEN` with 900 entries, 60.0 MiB at least", "bound"]);
+    assert!(only(&of(7), "heap_held_by_statics").is_none(), "a tenth of what lives");
+    assert!(only(&of(60), "heap_lives").is_none() && only(&of(7), "heap_lives").is_some());
+}
+
+#[test]
+fn a_live_heap_is_told_by_threads_finalizers_or_its_classes() {
+    let values = |mib: u64| {
+        with(&alive(80, &[("[B", 900, 70)]), |trial| {
+            let class = "[B".to_owned();
+            let values = ThreadValuesRecord { threads: 32, bytes: mib * MIB, class, largest_bytes: 2 * MIB };
+            trial.marks[2].thread_values = Some(values);
+        })
+    };
+    let found = only(&values(64), "heap_held_by_thread_locals");
+    says(&found, &["64.0 MiB of the 80.0 MiB", "32 threads, 2.0 MiB for each", "`byte[]`", "ThreadLocal.remove()"]);
+    assert!(only(&values(23), "heap_held_by_thread_locals").is_none(), "30 % of what lives");
+
+    let parked = |threads: u64, mib: u64| {
+        alive(80, &[("jdk.internal.vm.StackChunk", threads, mib), ("java.lang.VirtualThread", threads, 1)])
+    };
+    let found = only(&parked(20_000, 60), "virtual_threads_parked");
+    says(&found, &["20,000 virtual threads are parked", "60.0 MiB of the 80.0 MiB", "Semaphore"]);
+    assert_eq!(remedies(&found), [] as [&str; 0]);
+    assert!(only(&parked(999, 60), "virtual_threads_parked").is_none(), "requests under way");
+    assert!(only(&parked(20_000, 20), "virtual_threads_parked").is_none());
+
+    let waiting = |objects: u64| {
+        alive(80, &[("[B", objects, 70), ("a.Handle", objects, 1), ("java.lang.ref.Finalizer", objects, 1)])
+    };
+    let found = only(&waiting(5000), "finalizers_wait");
+    says(&found, &["5,000 objects with a finalizer", "5,000 of them of `a.Handle`", "drop `finalize()`"]);
+    assert!(only(&waiting(900), "finalizers_wait").is_none());
+
+    says(
+        &only(&alive(80, &[("[B", 900, 70)]), "heap_lives"),
+        &["80.0 MiB", "70.0 MiB in 900 of `byte[]`", "heap dump"],
+    );
+    assert!(only(&alive(47, &[("[B", 900, 40)]), "heap_lives").is_none(), "the live set of a program");
+    assert!(only(&alive(80, &[]), "heap_lives").is_none(), "nothing is known of it");
+}
+
+/// A trial whose kernel memory, page cache and names of files grew.
+fn charged(kernel: u64, file: u64, names: u64, written: u64) -> Trial {
+    let mark = |name: &str, n: u64| {
+        let mut mark = mark(name, &[]);
+        let charge = ChargeRecord {
+            kernel_bytes: Some(n * kernel * MIB),
+            file_bytes: n * file * MIB,
+            ..ChargeRecord::default()
+        };
+        mark.beside.shared_charge = Some(charge);
+        mark.beside.dentries = Some(DentriesRecord { all: 9000 + n * names, negative: n * names });
+        let log = DiskFileRecord { path: "/logs/app.log".to_owned(), bytes: (1 + n * written) * MIB };
+        mark.beside.disk_files = vec![log];
+        mark
+    };
+    trial(vec![mark("start", 0), mark("loaded", 1)])
+}
+
+#[test]
+fn what_the_kernel_keeps_is_told_with_its_cause() {
+    let found = only(&charged(90, 0, 480_000, 0), "kernel_remembers_names");
+    let parts = ["90.0 MiB", "480,000 more names of files", "negative dentries", "reclaims them before it kills"];
+    says(&found, &parts);
+    assert_eq!((remedies(&found), found.unwrap().gain_bytes_max), (vec![], None));
+    assert_eq!(kinds(&charged(90, 0, 200_000, 0)), [] as [&str; 0], "names take less than half of it");
+    assert_eq!(kinds(&charged(19, 0, 480_000, 0)), [] as [&str; 0], "a tenth of RSS");
+
+    let found = only(&charged(0, 110, 0, 117), "page_cache_of_files");
+    says(&found, &["110.0 MiB", "`app.log` by 117.0 MiB", "drops these pages before it kills", "rotate"]);
+    assert_eq!(kinds(&charged(0, 110, 0, 40)), [] as [&str; 0], "written less than half of it");
+    assert_eq!(kinds(&charged(0, 3, 0, 117)), [] as [&str; 0], "the pages went");
+    let own = with(&charged(0, 110, 0, 117), |trial| {
+        for mark in &mut trial.marks {
+            mark.charge = mark.beside.shared_charge.take();
+        }
+    });
+    let found = only(&own, "page_cache_of_files");
+    assert!(!found.unwrap().text.contains("share"), "the cgroup is its own");
+}
+
+#[test]
+fn direct_memory_at_its_ceiling_is_told_with_why_nothing_is_freed() {
+    let of = |mib: u64, left: Option<u64>| {
+        let mut trial = collected(&[("malloc.direct", 100)], &[("malloc.direct", 100)], [0.0; 2]);
+        trial.marks[0].direct = direct(mib);
+        trial.marks[0].direct.as_mut().unwrap().max_bytes = Some(100 * MIB);
+        match left {
+            Some(left) => trial.marks[2].direct = direct(left),
+            None => trial.marks.truncate(1),
+        }
+        trial
+    };
+    let disabled = |trial: &Trial| typed(trial, "-XX:+DisableExplicitGC", "DisableExplicitGC", "true");
+    let kind = "direct_memory_at_ceiling";
+    let found = only(&disabled(&of(96, None)), kind);
+    assert_eq!(remedies(&found)[0], "-XX:-DisableExplicitGC");
+    says(&found, &["96.0 MiB", "a ceiling of 100.0 MiB", "drop your own `-XX:+DisableExplicitGC`"]);
+    assert!(only(&of(96, None), kind).is_none(), "a collection comes when the next one does not fit");
+    assert!(only(&disabled(&of(84, None)), kind).is_none());
+    assert_eq!(remedies(&only(&disabled(&of(96, Some(96))), kind)), ["-XX:MaxDirectMemorySize=200m"], "they live");
+    says(&only(&of(96, Some(90)), kind), &["a full GC leaves them", "below what is alive"]);
+    let error = || "java.lang.OutOfMemoryError: Cannot reserve 1 bytes of direct buffer memory".to_owned();
+    let printed = with(&of(60, None), |trial| {
+        trial.doubts =
+            vec![Doubt::OutOfMemoryError { error: error(), pool: crate::doubt::MemoryPool::DirectMemory }.into()];
+    });
+    says(&only(&printed, kind), &["the subject printed `java.lang.OutOfMemoryError: Cannot reserve"]);
+}
+
+#[test]
+fn a_share_of_little_memory_is_ruled_by_the_other_flag() {
+    let of = |limit: u64, heap: u64, share: &str| {
+        only(&typed(&limited(limit, heap), "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", share), "heap_share_unheeded")
+    };
+    let found = of(200, 97, "75.000000");
+    assert_eq!(remedies(&found), ["-XX:MinRAMPercentage=75", "-Xmx150m"]);
+    says(&found, &["(75 %) has no effect", "of 200.0 MiB", "a heap of 97.0 MiB in place of 150.0 MiB"]);
+    assert!(of(512, 384, "75.000000").is_none(), "it rules there");
+    assert!(of(200, 97, "50.000000").is_none(), "both say the same");
+    assert!(only(&limited(200, 97), "heap_share_unheeded").is_none(), "nobody asked for a share");
+    let machine = with(&limited(200, 97), |trial| trial.limit_bytes = None);
+    let machine = typed(&machine, "-XX:MaxRAM=200m", "MaxRAM", &(200 * MIB).to_string());
+    let machine = typed(&machine, "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", "75.0");
+    assert!(only(&machine, "heap_share_unheeded").is_some());
+}
+
+#[test]
+fn a_heap_that_was_exhausted_is_told_without_any_weighing() {
+    let of = |error: &str| {
+        let doubt = Doubt::OutOfMemoryError { error: error.to_owned(), pool: crate::doubt::MemoryPool::Other };
+        only(&Trial { doubts: vec![doubt.into()], ..Trial::default() }, "heap_exhausted")
+    };
+    let found = of("java.lang.OutOfMemoryError: Java heap space");
+    says(&found, &["was exhausted", "Java heap space", "HeapDumpOnOutOfMemoryError"]);
+    assert!(of("java.lang.OutOfMemoryError: Metaspace").is_none());
+}
+
+#[test]
+fn native_memory_that_came_and_stays_is_told_with_who_asked_for_it() {
+    let of = |mib: u64, classes: &[(&str, u64, u64)]| {
+        let held = [("malloc.live", mib)];
+        with(&collected(&held, &held, [1.0, 1.0]), |trial| {
+            trial.marks.insert(0, mark("start", &[("malloc.live", 4)]));
+            let record = |(class, instances, _): &(&str, u64, u64)| LiveClassRecord {
+                class: (*class).to_owned(),
+                instances: *instances,
+                bytes: 1,
+            };
+            trial.marks[3].live_classes = classes.iter().map(record).collect();
+        })
+    };
+    let arenas = only(&of(104, &[("jdk.internal.foreign.SharedSession", 1200, 0)]), "native_memory_lives");
+    says(&arenas, &["100.0 MiB", "1,200 arenas", "close each arena"]);
+    assert_eq!(remedies(&arenas), [] as [&str; 0]);
+    says(&only(&of(104, &[]), "native_memory_lives"), &["`Unsafe.allocateMemory`"]);
+    assert!(only(&of(35, &[]), "native_memory_lives").is_none(), "32 MiB");
+    let no_start = with(&of(104, &[]), |trial| drop(trial.marks.remove(0)));
+    assert!(only(&no_start, "native_memory_lives").is_none(), "when it came is not known");
+}
+
+#[test]
+fn a_library_of_the_program_is_named_for_native_memory_and_none_of_the_jdk() {
+    let of = |files: &[&str]| {
+        let held = [("malloc.live", 104)];
+        let trial = with(&collected(&held, &held, [1.0, 1.0]), |trial| {
+            trial.marks.insert(0, mark("start", &[("malloc.live", 4)]));
+            let part = |name: &&str| DetailRecord { name: (*name).to_owned(), ..Default::default() };
+            let owner = OwnerRecord {
+                name: "libraries".to_owned(),
+                detail: files.iter().map(part).collect(),
+                ..Default::default()
+            };
+            trial.marks[3].account.as_mut().unwrap().owners.push(owner);
+        });
+        only(&trial, "native_memory_lives").unwrap().text
+    };
+    let jdk = ["/lib/libc.so.6", "/jdk/lib/libjava.so", "/jdk/lib/libsimdsort.so", "/jdk/lib/server/libjvm.so"];
+    assert!(of(&jdk).contains("`Unsafe.allocateMemory`"));
+    assert!(of(&[&jdk[..], &["/tmp/librocksdbjni7.so"]].concat()).contains("`librocksdbjni7.so`"));
+}
+
+#[test]
+fn files_that_the_program_mapped_are_told_and_none_of_the_jdk() {
+    let of = |files: &[(&str, u64)]| {
+        with(&loaded(&[("mapped_files", 60)]), |trial| {
+            let owners = &mut trial.marks[0].account.as_mut().unwrap().owners;
+            let part = |(name, mib): &(&str, u64)| DetailRecord {
+                name: (*name).to_owned(),
+                rss_bytes: mib * MIB,
+                ..Default::default()
+            };
+            let owner = owners.iter_mut().find(|owner| owner.name == "mapped_files").unwrap();
+            owner.detail = files.iter().map(part).collect();
+        })
+    };
+    let found = only(&of(&[("/jdk/lib/modules", 10), ("/data/a.idx (deleted)", 50)]), "mapped_files");
+    says(&found, &["50.0 MiB of RSS", "`a.idx (deleted)` with 50.0 MiB", "dropped before the kernel kills"]);
+    assert!(only(&of(&[("/jdk/lib/modules", 30), ("/app/lib/a.jar", 30)]), "mapped_files").is_none());
+    assert!(only(&of(&[("/data/a.idx", 29)]), "mapped_files").is_none(), "15 % of RSS");
+}
+
+#[test]
+fn classes_that_are_generated_under_load_are_told_by_their_loader() {
+    let of = |classes: u64, loaders: u64, mib: u64| {
+        let mark = |name: &str, n: u64| {
+            let total = LoaderSum {
+                loaders: 3 + n * loaders,
+                classes: 1400 + n * classes,
+                taken_bytes: n * mib * MIB,
+                ..Default::default()
+            };
+            let kind = LoaderType { name: "a.AppLoader".to_owned(), now: total, change: None };
+            let mut mark = mark(name, &[("metaspace", 60)]);
+            mark.loaders = Some(LoadersRecord { total, types: vec![kind], ..Default::default() });
+            mark
+        };
+        only(&trial(vec![mark("start", 0), mark("loaded", 1)]), "classes_generated")
+    };
+    says(&of(16_800, 0, 60), &["16,800 classes came with the load", "`a.AppLoader`", "60.0 MiB of metaspace"]);
+    assert!(of(3999, 0, 60).is_none(), "a warm-up");
+    assert!(of(16_800, 1000, 60).is_none(), "a crowd of loaders");
+    assert!(of(16_800, 0, 19).is_none(), "a tenth of RSS");
+}
+
+#[test]
+fn chunks_of_netty_are_told_by_their_number_where_netty_counts_nothing() {
+    let of = |chunks: u64, is_loaded: bool| {
+        let held = [("malloc.direct", 150)];
+        with(&collected(&held, &held, [0.0; 2]), |trial| {
+            for mark in &mut trial.marks {
+                mark.direct = direct(150);
+                let direct = mark.direct.as_mut().unwrap();
+                (direct.buffers, direct.netty_loaded, direct.netty_bytes) = (48, is_loaded, None);
+            }
+            let class = "io.netty.buffer.PoolChunk".to_owned();
+            trial.marks[2].live_classes = vec![LiveClassRecord { class, instances: chunks, bytes: 1 }];
+        })
+    };
+    says(&only(&of(40, true), "direct_memory_lives"), &["Netty counts", "never released"]);
+    says(&only(&of(10, true), "direct_memory_lives"), &["the program or a library of it"]);
+    says(&only(&of(40, false), "direct_memory_lives"), &["the program or a library of it"]);
+}
+
+#[test]
+fn threads_that_come_with_the_load_and_stay_pile_up() {
+    let of = |threads: u64, cpu_s: f64| {
+        let mut all = trial(vec![mark("start", &[]), mark("loaded", &[])]);
+        let pool = ThreadPoolRecord {
+            name: "export-*".to_owned(),
+            threads,
+            stack_bytes: threads << 15,
+            cpu_s,
+            allocated_bytes: Some(1),
+        };
+        (all.marks[0].threads, all.marks[1].threads, all.marks[1].pools) = (Some(30), Some(30 + threads), vec![pool]);
+        all
+    };
+    let found = only(&of(900, 1.0), "threads_pile_up");
+    says(&found, &["900 threads came with the load", "`export-*`", "28.1 MiB of stacks", "newFixedThreadPool"]);
+    assert!(only(&of(900, 1.0), "threads_idle").is_none(), "it is told once");
+    assert!(only(&of(299, 1.0), "threads_pile_up").is_none() && only(&of(900, 900.0), "threads_pile_up").is_none());
 }
 
 #[test]

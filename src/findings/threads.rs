@@ -4,6 +4,7 @@ use super::compilers::compile;
 use super::facts::Facts;
 use super::found::{Weight, weight};
 use crate::record::{Finding, FindingRecord, IdlePool, ThreadPoolRecord};
+use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped};
 
 /// Fewer threads of a name are no pool that anybody sized.
@@ -13,9 +14,49 @@ const CPU_SHARE_MAX: f64 = 0.01;
 /// Pools that are named.
 const POOLS_MAX: usize = 3;
 
+/// So many new threads of one pool are more than a pool of workers (Tomcat and Jetty end at 200).
+const PILE_MIN: u64 = 300;
+/// What the kernel keeps for a thread beside its stack (`THREAD_SIZE`, x86-64 and aarch64).
+const KERNEL_STACK: u64 = 16 << 10;
+
+/// Threads of one name come with the load and do not end: what starts one for each request or client never ends it, or
+/// a pool has no bound. Source: `Executors.newCachedThreadPool` (no bound), measured: 900 parked threads, 45 MiB.
+pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
+    let (mark, _) = facts.weighed()?;
+    let (first, age_s) = (facts.at(MarkPoint::Start)?, facts.age_s()?);
+    let grown = mark.threads?.saturating_sub(first.threads?);
+    let is_of_program = |pool: &&ThreadPoolRecord| pool.allocated_bytes.is_some() && !compile(pool);
+    let is_idle = |pool: &&ThreadPoolRecord| pool.cpu_s / (pool.threads as f64 * age_s) < CPU_SHARE_MAX;
+    let of = mark.pools.iter().filter(is_of_program).filter(is_idle).max_by_key(|pool| pool.threads)?;
+    if grown < PILE_MIN || of.threads < PILE_MIN || of.threads < grown / 2 {
+        return None;
+    }
+    let bytes = of.stack_bytes.saturating_add(of.threads.saturating_mul(KERNEL_STACK));
+    let pool =
+        IdlePool { name: of.name.clone(), threads: of.threads, stack_bytes: of.stack_bytes, cpus: of.cpu_s / age_s };
+    let text = format!(
+        "{} threads came with the load and did not end, {} of them `{}`, which do next to nothing: {} of stacks, and \
+         {} KiB of the kernel for each",
+        grouped(grown),
+        grouped(of.threads),
+        of.name,
+        Bytes(of.stack_bytes),
+        KERNEL_STACK >> 10
+    );
+    let next =
+        "end them, or take them from one pool with a bound (`Executors.newFixedThreadPool`), and give what they \
+        wait for a timeout: `jcmd PID Thread.print` shows where they wait. `-Xss` saves nothing resident"
+            .to_owned();
+    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: Some(bytes), remedies: Vec::new() };
+    Some(weight(Finding::ThreadsPileUp { pool, grown }, text, next, weighs))
+}
+
 /// Pools of idle threads. Source: measured (50 to 150 KiB of stack and tcache a thread), winfoom #15; Tomcat's default
 /// is 200 workers. Nothing of the JVM makes them fewer: `-Xss` reserves and saves nothing resident (ecchronos #1608).
 pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
+    if pile_up(facts).is_some() {
+        return None;
+    }
     let (mark, _) = facts.weighed()?;
     let age_s = facts.age_s()?;
     let is_of_program =

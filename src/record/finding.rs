@@ -1,6 +1,9 @@
 //! What trials or an account say is wrong, with the numbers that show it.
 
-use super::{CompilationRecord, LoaderSum, MemoryFilesRecord, StaticCollectionRecord};
+use super::{
+    CompilationRecord, DiskFileRecord, LiveClassRecord, LoaderSum, MemoryFilesRecord, StaticCollectionRecord,
+    ThreadValuesRecord,
+};
 use crate::scenario::Change;
 use serde::{Deserialize, Serialize};
 
@@ -152,6 +155,97 @@ pub enum Finding {
         /// The largest collections.
         holders: Vec<StaticCollectionRecord>,
     },
+    /// Much of the heap is alive, and hangs on `ThreadLocal` variables.
+    HeapHeldByThreadLocals {
+        /// What a full collection left.
+        live_bytes: u64,
+        /// What the variables hold.
+        values: ThreadValuesRecord,
+    },
+    /// Virtual threads are parked, with their stacks in the heap.
+    VirtualThreadsParked {
+        /// How many there are.
+        threads: u64,
+        /// Bytes of their stacks.
+        stack_bytes: u64,
+        /// What a full collection left.
+        live_bytes: u64,
+    },
+    /// Objects wait for their finalizer and keep what they refer to.
+    FinalizersWait {
+        /// How many have a finalizer that has not run.
+        waiting: u64,
+        /// What a full collection left.
+        live_bytes: u64,
+        /// The heaviest classes.
+        classes: Vec<LiveClassRecord>,
+    },
+    /// Most of RSS is live heap, and its holder was not found.
+    HeapLives {
+        /// What a full collection left.
+        live_bytes: u64,
+        /// The heaviest classes.
+        classes: Vec<LiveClassRecord>,
+    },
+    /// The program, or a library of it, allocated native memory, and no collection frees it.
+    NativeMemoryLives {
+        /// By how much it grew from the start of the load, after a full collection.
+        bytes: u64,
+        /// The same by owner, the largest first.
+        owners: Vec<OwnerFreed>,
+        /// Who asked for it, as far as that is known.
+        by: NativeHolder,
+    },
+    /// Files that the program mapped are resident.
+    MappedFiles {
+        /// Resident pages of them.
+        bytes: u64,
+        /// The largest, with what of them is resident.
+        files: Vec<DiskFileRecord>,
+    },
+    /// A loader got very many classes while the subject worked: they are generated at run time.
+    ClassesGenerated {
+        /// Class of the loader.
+        loader: String,
+        /// By how many the classes of all loaders grew.
+        classes: u64,
+        /// By how much their metadata grew.
+        bytes: u64,
+    },
+    /// Direct memory is at its ceiling.
+    DirectMemoryAtCeiling {
+        /// What direct buffers have reserved.
+        direct_bytes: u64,
+        /// The most they may reserve.
+        ceiling_bytes: u64,
+        /// Why nothing was freed.
+        cause: CeilingCause,
+        /// The error that the subject printed; `null` where it printed none.
+        error: Option<String>,
+    },
+    /// The heap was exhausted.
+    HeapExhausted {
+        /// The error that the subject printed.
+        error: String,
+        /// The most that the heap may become; `null` where it is not known.
+        max_bytes: Option<u64>,
+    },
+    /// `-XX:MaxRAMPercentage` has no effect on so little memory.
+    HeapShareUnheeded {
+        /// The memory that the JVM sees.
+        memory_bytes: u64,
+        /// The heap that it took.
+        heap_bytes_max: u64,
+        /// The heap that was asked for.
+        asked_bytes: u64,
+    },
+    /// Threads of one pool came while the subject worked, do next to nothing and do not end.
+    ThreadsPileUp {
+        /// The pool.
+        pool: IdlePool,
+        /// By how much the number of all threads grew.
+        grown: u64,
+    },
     /// One compilation of the JIT takes much memory, which malloc keeps afterwards.
     CompilerPeak {
         /// What it took at the most.
@@ -172,6 +266,22 @@ pub enum Finding {
         bytes: u64,
         /// By place, the largest first.
         places: Vec<MemoryFilesRecord>,
+    },
+    /// The kernel remembers names of files (dentries) for the container: kernel memory, in no RSS.
+    KernelRemembersNames {
+        /// By how much kernel memory of the cgroup grew while the subject worked.
+        kernel_bytes: u64,
+        /// By how many names the machine remembers more.
+        names: u64,
+        /// How many of them are names of files that there are not.
+        missing: u64,
+    },
+    /// Files that the JVM has written are in the page cache of its container: charged, in no RSS, reclaimable.
+    PageCacheOfFiles {
+        /// By how much the page cache of the cgroup grew.
+        bytes: u64,
+        /// The open files that grew most, with their growth.
+        files: Vec<DiskFileRecord>,
     },
     /// Chunks that Netty holds, of which little is handed out.
     NettyChunksFree {
@@ -282,6 +392,9 @@ impl Finding {
                 | Self::LimitNotSeen { .. }
                 | Self::FlagsIdle { .. }
                 | Self::HumongousTails { .. }
+                | Self::HeapShareUnheeded { .. }
+                | Self::HeapExhausted { .. }
+                | Self::DirectMemoryAtCeiling { .. }
         )
     }
 
@@ -372,6 +485,43 @@ pub enum DirectHolder {
     },
     /// The program itself, or a library of it.
     Program,
+}
+
+/// Who asked for native memory that lives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum NativeHolder {
+    /// Arenas of the foreign memory API (JDK 22 and newer) that nobody closed.
+    ForeignArenas {
+        /// How many live.
+        arenas: u64,
+    },
+    /// Compressors and decompressors of zlib.
+    Zlib {
+        /// How many live.
+        objects: u64,
+    },
+    /// A library that is not of the JDK.
+    Library {
+        /// Its file.
+        name: String,
+    },
+    /// Not known: `Unsafe.allocateMemory`, or native code.
+    Unknown,
+}
+
+/// Why direct memory at its ceiling is not freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CeilingCause {
+    /// `-XX:+DisableExplicitGC`: the collection that the JDK asks for at the ceiling does not come.
+    CollectionsDisabled,
+    /// The buffers are alive.
+    Alive,
+    /// Not known.
+    Unknown,
 }
 
 /// Children of one program.

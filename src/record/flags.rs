@@ -35,6 +35,8 @@ pub const FLAGS_KEPT: &[&str] = &[
     "AlwaysPreTouch",
     "ArchiveClassesAtExit",
     "CompressedClassSpaceSize",
+    "DisableExplicitGC",
+    "ExplicitGCInvokesConcurrent",
     "FlightRecorder",
     "G1PeriodicGCInterval",
     "InitialHeapSize",

@@ -42,8 +42,8 @@ pub use find::{
     ProbeRecord, ProbeStage, ProbeVerdict, ProofRecord, RateRecord, RuleRecord, Unknowns, limit_to_set,
 };
 pub use finding::{
-    CdsCause, Ceiling, ChildProgram, DirectHolder, Finding, FindingRecord, GrowthSpan, IdleCause, IdleFlag, IdlePool,
-    LiveBy, LoaderSpan, ObserverOn, OfTrials, OwnerFreed, UnseenCause,
+    CdsCause, Ceiling, CeilingCause, ChildProgram, DirectHolder, Finding, FindingRecord, GrowthSpan, IdleCause,
+    IdleFlag, IdlePool, LiveBy, LoaderSpan, NativeHolder, ObserverOn, OfTrials, OwnerFreed, UnseenCause,
 };
 pub use flags::{FLAGS_KEPT, FlagOrigin, FlagRecord, FlagsRecord};
 pub use fleet::{
@@ -455,6 +455,12 @@ pub struct Mark {
     /// The largest collections that static fields refer to, after a full collection; absent elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub static_collections: Vec<StaticCollectionRecord>,
+    /// What variables of threads hold in the heap, after a full collection; absent where none holds much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_values: Option<ThreadValuesRecord>,
+    /// The classes that most of the live heap is of, and those that tell a cause; absent where little is alive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub live_classes: Vec<LiveClassRecord>,
     /// The processes that form the subject, where all of them are weighed; the one that serves comes first. All other
     /// figures are their sums, so `rss_bytes` counts a page that n of them share n times, `pss_bytes` once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -505,13 +511,43 @@ pub struct BesideRecord {
     /// Files in memory that it has open, by place, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<MemoryFilesRecord>,
+    /// The largest files on disks that it has open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disk_files: Vec<DiskFileRecord>,
+    /// Names of files that the kernel remembers; absent where it does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dentries: Option<DentriesRecord>,
+    /// The charge of the cgroup that it shares with other processes; absent where it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_charge: Option<ChargeRecord>,
 }
 
 impl BesideRecord {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
-        self.children.is_empty() && self.files.is_empty()
+        let no_files = self.files.is_empty() && self.disk_files.is_empty();
+        self.children.is_empty() && no_files && self.dentries.is_none() && self.shared_charge.is_none()
     }
+}
+
+/// A file on a disk that a process has open.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DiskFileRecord {
+    /// The file, as the process sees it.
+    pub path: String,
+    /// Bytes that it occupies on its disk.
+    pub bytes: u64,
+}
+
+/// Names of files that the kernel remembers (dentries), of the whole machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DentriesRecord {
+    /// All of them.
+    pub all: u64,
+    /// Names of files that there are not.
+    pub negative: u64,
 }
 
 /// Files in memory of one place that a process has open.
@@ -554,6 +590,35 @@ pub struct StaticCollectionRecord {
     pub collection: String,
     /// How many entries it has.
     pub entries: u64,
+    /// Bytes of the objects that it leads to, at least; 0 where they were not counted.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+/// Objects that `ThreadLocal` variables refer to, once for each thread, and what these lead to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ThreadValuesRecord {
+    /// Threads whose variables hold 256 KiB and more.
+    pub threads: u64,
+    /// Bytes of what these hold, at least.
+    pub bytes: u64,
+    /// The class of the value that holds most, as the JVM spells it.
+    pub class: String,
+    /// Bytes of that value.
+    pub largest_bytes: u64,
+}
+
+/// Live objects of a class.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LiveClassRecord {
+    /// As the JVM spells it: `[B` is `byte[]`.
+    pub class: String,
+    /// How many.
+    pub instances: u64,
+    /// What they take, without what they refer to.
+    pub bytes: u64,
 }
 
 /// A compilation of the JIT, by samples of the timeline.

@@ -1,9 +1,12 @@
 //! Memory that a process causes and that is in no RSS of it: its children, and files in memory that it has open.
 
+use super::charge::charge_record;
 use super::watched::Watched;
+use crate::kernel::machine::Dentries;
+use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::procfs::Process;
-use crate::observe::{memory_files, smaps};
-use crate::record::{BesideRecord, MemoryFilesRecord, ProcessRecord};
+use crate::observe::{memory_files, open_files, smaps};
+use crate::record::{BesideRecord, ChargeRecord, DentriesRecord, DiskFileRecord, MemoryFilesRecord, ProcessRecord};
 use crate::subject::processes::descendants;
 
 /// Children whose shared pages are divided among sharers, the largest; a look takes 1 ms for each 40 MiB.
@@ -12,6 +15,8 @@ const ROLLUPS_MAX: usize = 32;
 const CHILDREN_MAX: usize = 200;
 /// Places of files that are listed.
 const PLACES_MAX: usize = 20;
+/// Files on disks that are listed.
+const DISK_FILES_MAX: usize = 10;
 
 /// What there is beside a process; what cannot be read is missing.
 pub(super) fn look(watched: &Watched) -> BesideRecord {
@@ -22,7 +27,29 @@ pub(super) fn look(watched: &Watched) -> BesideRecord {
         deleted: of.deleted,
         bytes: of.bytes,
     };
-    BesideRecord { children: children(watched), files: files.into_iter().take(PLACES_MAX).map(record).collect() }
+    BesideRecord {
+        children: children(watched),
+        files: files.into_iter().take(PLACES_MAX).map(record).collect(),
+        disk_files: disk_files(watched),
+        dentries: Dentries::read().map(|read| DentriesRecord { all: read.all, negative: read.negative }),
+        shared_charge: shared_charge(watched),
+    }
+}
+
+/// The largest open files on disks.
+fn disk_files(watched: &Watched) -> Vec<DiskFileRecord> {
+    let found = open_files::largest(&watched.process, &watched.clock, DISK_FILES_MAX);
+    let record = |file: open_files::DiskFile| DiskFileRecord { path: file.path, bytes: file.bytes };
+    found.map(|found| found.value.into_iter().map(record).collect()).unwrap_or_default()
+}
+
+/// The charge of a cgroup that is not the subject's own.
+fn shared_charge(watched: &Watched) -> Option<ChargeRecord> {
+    if watched.cgroup.is_some() {
+        return None;
+    }
+    let cgroup = MemoryCgroup::of(&watched.process).ok()?;
+    Some(charge_record(&cgroup.read(&watched.clock).ok()?.value, &cgroup))
 }
 
 /// The living processes below it, the largest first.

@@ -41,6 +41,32 @@ pub(super) fn pools(
     listed
 }
 
+/// The kernel keeps so many bytes of a name (`TASK_COMM_LEN`).
+const KERNEL_NAME: usize = 15;
+
+/// Names pools in full whose threads have names that the kernel cut, where nearly all of a pool's are of one pattern.
+pub(super) fn name_in_full(pools: &mut [ThreadPoolRecord], threads: &[ThreadTime], full: &BTreeMap<u32, String>) {
+    let pool_of = pool_names(threads.iter().map(|thread| thread.name.as_str()));
+    let full_pool_of = pool_names(full.values().map(String::as_str));
+    for pool in pools {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        let of_pool = |thread: &&ThreadTime| {
+            thread.name.len() >= KERNEL_NAME && pool_of.get(thread.name.as_str()).is_some_and(|name| *name == pool.name)
+        };
+        for thread in threads.iter().filter(of_pool) {
+            let pattern = full.get(&thread.ns_tid).and_then(|name| full_pool_of.get(name.as_str()));
+            if let Some(pattern) = pattern {
+                *counts.entry(pattern.as_str()).or_default() += 1;
+            }
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        if let Some((pattern, _)) = most.filter(|(_, count)| count.saturating_mul(5) >= pool.threads.saturating_mul(4))
+        {
+            pool.name = pattern.to_owned();
+        }
+    }
+}
+
 /// Several processes as one: a pool of the same name is one.
 pub(super) fn together<'a>(parts: impl Iterator<Item = &'a [ThreadPoolRecord]>) -> Vec<ThreadPoolRecord> {
     let mut sum: Vec<ThreadPoolRecord> = Vec::new();
@@ -108,6 +134,23 @@ mod tests {
         let allocated: Vec<_> = found.iter().map(|pool| pool.allocated_bytes).collect();
         assert_eq!(allocated, [Some(340), Some(7), None]);
         assert!((found[0].cpu_s - 0.03).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_pool_whose_names_the_kernel_cut_gets_them_in_full() {
+        let all: Vec<ThreadTime> = (1..=10).map(|n| thread("order-export-wo", n)).collect();
+        let full = |last: &str| -> BTreeMap<u32, String> {
+            let name = |n| if n > 7 { format!("{last}{n}") } else { format!("order-export-worker-{n}") };
+            (1..=10).map(|n| (n, name(n))).collect()
+        };
+        let named = |full: &BTreeMap<u32, String>| {
+            let mut found = pools(&all, &BTreeMap::new(), None);
+            name_in_full(&mut found, &all, full);
+            found.remove(0).name
+        };
+        assert_eq!(named(&full("order-export-worker-")), "order-export-worker-*");
+        assert_eq!(named(&full("order-export-workshop-")), "order-export-wo", "three of ten are another pool's");
+        assert_eq!(named(&BTreeMap::new()), "order-export-wo");
     }
 
     proptest! {

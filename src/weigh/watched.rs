@@ -14,11 +14,12 @@ use crate::observe::addresses::JvmRange;
 use crate::observe::agent::{self, Standing};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
-use crate::observe::class_histogram::{self, ClassHistogram};
+use crate::observe::class_histogram::{self, ClassHistogram, ClassRow};
 use crate::observe::heap_dump::{self, Dumped};
 use crate::observe::hotspot::compiling::Compilers;
 use crate::observe::hotspot::statics::StaticCollection;
 use crate::observe::hotspot::thread_buffers::ThreadBuffers;
+use crate::observe::hotspot::thread_values::ThreadValues;
 use crate::observe::hotspot::{self, flags::Flags as AllFlags};
 use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
 use crate::observe::maps::{self, Allocator};
@@ -26,7 +27,8 @@ use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
 use crate::record::{
-    ChargeRecord, DirectRecord, HeapDumpRecord, Jvm, NettyPools, Observer, StaticCollectionRecord, ThreadBuffersRecord,
+    ChargeRecord, DirectRecord, HeapDumpRecord, Jvm, LiveClassRecord, NettyPools, Observer, StaticCollectionRecord,
+    ThreadBuffersRecord, ThreadValuesRecord,
 };
 use crate::scenario::{Asking, Kind};
 use crate::subject::{Complaint, ComplaintKind};
@@ -41,6 +43,23 @@ use std::time::Duration;
 
 /// A full collection of a heap of 100 GB and a walk over it.
 const COLLECTED_WITHIN: Duration = Duration::from_secs(600);
+
+/// Classes that are listed of the live heap, the heaviest.
+const LIVE_CLASSES: usize = 12;
+/// Classes whose number tells of a cause, however little they weigh: parked virtual threads, finalizers that wait,
+/// arenas of foreign memory that nobody closed, chunks of Netty, what zlib allocated.
+const TELLING: [&str; 10] = [
+    "io.netty.buffer.PoolChunk",
+    "jdk.internal.vm.StackChunk",
+    "java.lang.VirtualThread",
+    "java.lang.ref.Finalizer",
+    "jdk.internal.foreign.SharedSession",
+    "jdk.internal.foreign.ConfinedSession",
+    "jdk.internal.foreign.ImplicitSession",
+    "jdk.internal.foreign.NativeMemorySegmentImpl",
+    "java.util.zip.Inflater",
+    "java.util.zip.Deflater",
+];
 
 /// A process and the sources it can be read from. One that is no JVM is only read, never asked.
 pub(crate) struct Watched {
@@ -241,9 +260,33 @@ impl Watched {
             field: of.field,
             collection: of.collection,
             entries: of.entries,
+            bytes: of.bytes,
         };
         let found = tables.static_collections(&self.process, &self.clock).unwrap_or_default();
         found.into_iter().map(record).collect()
+    }
+
+    /// The names of threads in full, by their ids in the JVM's own pid namespace; none where they cannot be read.
+    pub(crate) fn thread_names(&self) -> BTreeMap<u32, String> {
+        let tables = self.tables.as_ref();
+        tables.and_then(|tables| tables.thread_names(&self.process, &self.clock).ok()).unwrap_or_default()
+    }
+
+    /// What variables of threads hold in the heap; `None` where none holds much, or they cannot be read.
+    pub(crate) fn thread_values(&self) -> Option<ThreadValuesRecord> {
+        let found = self.tables.as_ref()?.thread_values(&self.process, &self.clock).ok()?;
+        let ThreadValues { threads, bytes, class, largest } = found;
+        (threads > 0).then_some(ThreadValuesRecord { threads, bytes, class, largest_bytes: largest })
+    }
+
+    /// The classes that most of the live heap is of, by a histogram, which collects; none where it cannot be asked.
+    pub(crate) fn live_classes(&self) -> Vec<LiveClassRecord> {
+        let Some(Ok(histogram)) = self.histogram() else { return Vec::new() };
+        let tells = |row: &ClassRow| TELLING.contains(&row.name.as_str());
+        let (first, rest) = histogram.rows.split_at(histogram.rows.len().min(LIVE_CLASSES));
+        let record =
+            |row: &ClassRow| LiveClassRecord { class: row.name.clone(), instances: row.instances, bytes: row.bytes };
+        first.iter().chain(rest.iter().filter(|row| tells(row))).map(record).collect()
     }
 
     /// What the JIT compilers work on; `None` where its tables do not tell it.

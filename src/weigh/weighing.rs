@@ -21,7 +21,7 @@ use crate::record::{
     AccountRecord, CodeHeapRecord, DirectRecord, Heap, HumongousRecord, Mark, NmtCategory, NmtRecord, Observer, ToldBy,
     ToldRecord,
 };
-use crate::scenario::{Asking, Kind};
+use crate::scenario::{Asking, Kind, MarkPoint};
 use crate::units::Growth;
 use loadline_jvm::accounting::TablesRead;
 use loadline_jvm::accounting::{self, Accounted, Wanted};
@@ -130,10 +130,30 @@ impl MarkSettings {
         taken.mark.beside = beside::look(watched);
         if self.moment == Moment::Collected {
             taken.mark.static_collections = watched.static_collections();
+            taken.mark.thread_values = watched.thread_values();
+            if is_worth_listing(&taken.mark) {
+                taken.mark.live_classes = watched.live_classes();
+            }
         }
         taken.mark.took_ms = (clock.now_ns() - begin_ns) as f64 / 1e6;
         taken
     }
+}
+
+/// Pools of so many threads and more are named in full.
+const NAMED_IN_FULL_MIN: u64 = 8;
+
+/// Live heap, or live native memory, of which a histogram of classes may tell the cause: it is a collection more.
+const LISTED_HEAP_MIN: u64 = 16 << 20;
+const LISTED_MALLOC_MIN: u64 = 32 << 20;
+
+/// Whether a histogram is worth its collection.
+fn is_worth_listing(mark: &Mark) -> bool {
+    let holds = |owner: Owner| mark.account.as_ref().map_or(0, |account| account.holds(owner.name()));
+    let malloc = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::MallocDirect];
+    let native = malloc.into_iter().map(holds).fold(0, u64::saturating_add);
+    let live = mark.heap.live_bytes.unwrap_or(0);
+    mark.name == MarkPoint::Collected.word() && (live >= LISTED_HEAP_MIN || native >= LISTED_MALLOC_MIN)
 }
 
 impl MarkReading {
@@ -205,6 +225,10 @@ impl MarkReading {
         let threads = thread_times::all(&watched.process).unwrap_or_default();
         let allocated = watched.allocated_by_thread();
         self.mark.pools = thread_pools::pools(&threads, &allocated, account);
+        // Names that the kernel has in full need not be read.
+        if self.mark.pools.iter().any(|pool| pool.threads >= NAMED_IN_FULL_MIN) {
+            thread_pools::name_in_full(&mut self.mark.pools, &threads, &watched.thread_names());
+        }
         self.mark.code = code;
         if let Some(account) = &mut self.mark.account {
             account.threads = stacks.map(|stacks| thread_list::threads(&threads, &allocated, &stacks));

@@ -1,9 +1,10 @@
 //! Every finding there is, with all that one can say.
 
 use loadline::record::{
-    BesideRecord, CdsCause, Ceiling, ChildProgram, CompilationRecord, DirectHolder, Finding, FindingRecord, GrowthSpan,
-    HumongousRecord, IdleCause, IdleFlag, IdlePool, LiveBy, LoaderSpan, LoaderSum, MemoryFilesRecord, ObserverOn,
-    OfTrials, OwnerFreed, ProcessRecord, StaticCollectionRecord, ThreadBuffersRecord, UnseenCause,
+    BesideRecord, CdsCause, Ceiling, CeilingCause, ChargeRecord, ChildProgram, CompilationRecord, DentriesRecord,
+    DirectHolder, DiskFileRecord, Finding, FindingRecord, GrowthSpan, HumongousRecord, IdleCause, IdleFlag, IdlePool,
+    LiveBy, LiveClassRecord, LoaderSpan, LoaderSum, MemoryFilesRecord, NativeHolder, ObserverOn, OfTrials, OwnerFreed,
+    ProcessRecord, StaticCollectionRecord, ThreadBuffersRecord, ThreadValuesRecord, UnseenCause,
 };
 use loadline::scenario::{Change, Gc};
 use loadline::units::Bytes;
@@ -63,9 +64,53 @@ fn causes() -> Vec<Finding> {
         Finding::LoadersMany { loader: "x.Defining".to_owned(), now: sum, came_last: Some(0) },
         Finding::HeapHeldByStatics { live_bytes: MIB, holders: vec![static_collection()] },
         Finding::CompilerPeak { bytes: MIB, compilation: compilation() },
+        Finding::HeapHeldByThreadLocals { live_bytes: MIB, values: thread_values() },
+        Finding::VirtualThreadsParked { threads: 9000, stack_bytes: MIB, live_bytes: MIB },
+        Finding::FinalizersWait { waiting: 9000, live_bytes: MIB, classes: vec![live_class()] },
+        Finding::HeapLives { live_bytes: MIB, classes: vec![live_class()] },
+        native(NativeHolder::ForeignArenas { arenas: 200 }),
+        native(NativeHolder::Zlib { objects: 200 }),
+        native(NativeHolder::Library { name: "librocksdbjni.so".to_owned() }),
+        native(NativeHolder::Unknown),
+        Finding::MappedFiles { bytes: MIB, files: vec![disk_file()] },
+        Finding::ClassesGenerated { loader: "a.AppLoader".to_owned(), classes: 9000, bytes: MIB },
+        at_ceiling(CeilingCause::CollectionsDisabled),
+        at_ceiling(CeilingCause::Alive),
+        at_ceiling(CeilingCause::Unknown),
+        Finding::HeapExhausted { error: "java.lang.OutOfMemoryError".to_owned(), max_bytes: Some(MIB) },
+        Finding::HeapShareUnheeded { memory_bytes: 4 * MIB, heap_bytes_max: 2 * MIB, asked_bytes: 3 * MIB },
+        Finding::ThreadsPileUp { pool: export_pool(), grown: 910 },
+        Finding::KernelRemembersNames { kernel_bytes: MIB, names: 9000, missing: 8000 },
+        Finding::PageCacheOfFiles { bytes: MIB, files: vec![disk_file()] },
         Finding::ChildProcesses { bytes: MIB, programs: vec![tail] },
         Finding::FilesInMemory { bytes: MIB, places: vec![memory_files()] },
     ]
+}
+
+fn native(by: NativeHolder) -> Finding {
+    let owners = vec![OwnerFreed { owner: "malloc.live".to_owned(), bytes: MIB }];
+    Finding::NativeMemoryLives { bytes: MIB, owners, by }
+}
+
+fn at_ceiling(cause: CeilingCause) -> Finding {
+    let error = Some("java.lang.OutOfMemoryError: Direct buffer memory".to_owned());
+    Finding::DirectMemoryAtCeiling { direct_bytes: MIB, ceiling_bytes: MIB, cause, error }
+}
+
+fn export_pool() -> IdlePool {
+    IdlePool { name: "export-*".to_owned(), threads: 900, stack_bytes: MIB, cpus: 0.1 }
+}
+
+fn thread_values() -> ThreadValuesRecord {
+    ThreadValuesRecord { threads: 32, bytes: MIB, class: "[B".to_owned(), largest_bytes: 1 }
+}
+
+fn live_class() -> LiveClassRecord {
+    LiveClassRecord { class: "[B".to_owned(), instances: 9, bytes: MIB }
+}
+
+fn disk_file() -> DiskFileRecord {
+    DiskFileRecord { path: "/logs/app.log".to_owned(), bytes: MIB }
 }
 
 fn static_collection() -> StaticCollectionRecord {
@@ -74,6 +119,7 @@ fn static_collection() -> StaticCollectionRecord {
         field: "files".to_owned(),
         collection: "java.util.LinkedHashSet".to_owned(),
         entries: 150_000,
+        bytes: MIB,
     }
 }
 
@@ -90,7 +136,15 @@ pub(crate) fn compilation() -> CompilationRecord {
 /// Gives a mark, as a document has it, all by which causes are told.
 pub(crate) fn add_evidence(mark: &mut Value) {
     let child = ProcessRecord { pid: 7, name: "tail".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };
-    mark["beside"] = json!(BesideRecord { children: vec![child], files: vec![memory_files()] });
+    mark["beside"] = json!(BesideRecord {
+        children: vec![child],
+        files: vec![memory_files()],
+        disk_files: vec![disk_file()],
+        dentries: Some(DentriesRecord { all: 9, negative: 1 }),
+        shared_charge: Some(ChargeRecord { version: "v2".to_owned(), ..ChargeRecord::default() }),
+    });
+    mark["thread_values"] = json!(thread_values());
+    mark["live_classes"] = json!([live_class()]);
     mark["thread_buffers"] = json!(ThreadBuffersRecord { threads: 2, buffers: 2, bytes: MIB, largest_bytes: MIB });
     mark["static_collections"] = json!([static_collection()]);
     mark["heap"]["humongous"] =

@@ -117,3 +117,28 @@ fn what_fills_the_heap_is_named() {
         assert_eq!(cure, "", "a larger heap cures nothing");
     }
 }
+
+#[test]
+fn who_keeps_large_objects_alive_is_named() {
+    for release in newest() {
+        let (found, trial) = weighed(release, "-Xmx160m -XX:+UseSerialGC", "locals");
+        let (Finding::HeapHeldByThreadLocals { values, .. }, cure) = first(&found) else { panic!("{found:?}") };
+        assert!(near(values.bytes, truth("Plants", "local_bytes")), "{values:?}");
+        assert_eq!((values.threads, values.class.as_str()), (truth("Plants", "local_threads"), "[B"));
+        assert_eq!(cure, "", "a larger heap cures nothing");
+        // The kernel keeps 15 bytes of a name.
+        let pools = &mark(&trial, "loaded").pools;
+        assert!(pools.iter().any(|pool| pool.name == "report-renderer-of-pages-*"), "{pools:?}");
+
+        let (found, _) = weighed(release, "-Xmx160m -XX:+UseSerialGC", "carts");
+        let (Finding::HeapHeldByStatics { holders, .. }, _) = first(&found) else { panic!("{found:?}") };
+        let planted = (truth("Plants", "carts"), "carts");
+        assert_eq!((holders[0].entries, holders[0].field.as_str()), planted);
+        assert!(near(holders[0].bytes, truth("Plants", "cart_bytes")), "{holders:?}");
+
+        let (found, _) = weighed(release, "-Xmx160m -XX:+UseSerialGC", "field");
+        let (Finding::HeapLives { classes, live_bytes }, _) = first(&found) else { panic!("{found:?}") };
+        assert!(near(*live_bytes, truth("Plants", "cart_bytes")) && classes[0].class == "[B", "{classes:?}");
+        no_habit(&found);
+    }
+}

@@ -16,6 +16,8 @@ use crate::observe::hotspot::heap::{self, HeapRead};
 use crate::observe::hotspot::objects::Objects;
 use crate::observe::hotspot::statics::{self, StaticCollection};
 use crate::observe::hotspot::thread_buffers::{self, ThreadBuffers};
+use crate::observe::hotspot::thread_names;
+use crate::observe::hotspot::thread_values::{self, ThreadValues};
 use crate::observe::hotspot::threads::Threads;
 use crate::observe::hotspot::{code, loaders, metaspace};
 use crate::observe::metaspace_nodes::MetaspaceNode;
@@ -115,6 +117,26 @@ impl JvmTables {
         let maps = maps::read_of_tables(process, clock)?.value;
         let memory = Untouched::open(process, &maps)?;
         thread_buffers::read(&memory, &self.hotspot.tables, self.objects()?)
+    }
+
+    /// The names of threads in full, by their ids in the JVM's own pid namespace.
+    ///
+    /// # Errors
+    /// Where threads or their objects cannot be read.
+    pub fn thread_names(&self, process: &Process, clock: &Clock) -> Result<BTreeMap<u32, String>, Unavailable> {
+        let maps = maps::read_of_tables(process, clock)?.value;
+        let memory = Untouched::open(process, &maps)?;
+        thread_names::read(&memory, &self.hotspot.tables, self.objects()?)
+    }
+
+    /// What the `ThreadLocal` variables of threads hold in the heap.
+    ///
+    /// # Errors
+    /// Where threads or their objects cannot be read.
+    pub fn thread_values(&self, process: &Process, clock: &Clock) -> Result<ThreadValues, Unavailable> {
+        let maps = maps::read_of_tables(process, clock)?.value;
+        let memory = Untouched::open(process, &maps)?;
+        thread_values::read(&memory, &self.hotspot.tables, self.objects()?)
     }
 
     /// Every flag in force.

@@ -70,6 +70,28 @@ impl CpuTimes {
     }
 }
 
+/// Names of files that the kernel remembers, of the whole machine (`Documentation/admin-guide/sysctl/fs.rst`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Dentries {
+    /// All of them.
+    pub all: u64,
+    /// Names of files that there are not; 0 before Linux 5.0.
+    pub negative: u64,
+}
+
+impl Dentries {
+    /// Reads `/proc/sys/fs/dentry-state`.
+    pub fn read() -> Option<Self> {
+        Self::parse(&read("/proc/sys/fs/dentry-state").ok()?)
+    }
+
+    /// `455480\t453620\t45\t0\t163137\t0`: all, unused, seconds until they are reclaimed, pages, negative, nothing.
+    pub fn parse(text: &str) -> Option<Self> {
+        let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
+        Some(Self { all: *numbers.first()?, negative: numbers.get(4).copied().unwrap_or(0) })
+    }
+}
+
 /// Stalls on one resource: the share of time in which some task, or every one, waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pressure {
@@ -189,6 +211,14 @@ pub fn parse_choice(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dentries_of_kernels_with_and_without_negative_ones() {
+        let of = |all, negative| Some(Dentries { all, negative });
+        assert_eq!(Dentries::parse("455480\t453620\t45\t0\t163137\t0\n"), of(455_480, 163_137));
+        assert_eq!(Dentries::parse("88 70 45 0\n"), of(88, 0));
+        assert_eq!(Dentries::parse(""), None);
+    }
 
     #[test]
     fn shares_of_a_difference() {

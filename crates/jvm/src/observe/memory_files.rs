@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, HashSet};
 /// Descriptors that are looked at: a look at each takes some 2 µs.
 const DESCRIPTORS_MAX: usize = 100_000;
 /// `mountinfo` of a node with thousands of containers.
-const MOUNTS_BYTES_MAX: u64 = 4 << 20;
+pub(super) const MOUNTS_BYTES_MAX: u64 = 4 << 20;
 /// File systems that keep what is written in memory.
 const IN_MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
 /// Links of files without a folder: `/memfd:NAME (deleted)`, from `memfd_create(2)`.
 const MEMFD: &str = "/memfd:";
 /// `st_blocks` counts in units of so many bytes, whatever the file system (stat(3type)).
-const BLOCK: u64 = 512;
+pub(super) const BLOCK: u64 = 512;
 
 /// Open files in memory of one place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,7 +65,7 @@ pub fn read(process: &Process, clock: &Clock) -> Read<Vec<MemoryFiles>> {
 }
 
 /// The mount points of file systems in memory, by their device.
-fn places(mountinfo: &str) -> BTreeMap<(u32, u32), String> {
+pub(super) fn places(mountinfo: &str) -> BTreeMap<(u32, u32), String> {
     let of = |line: &str| {
         let mount = mounts::Mount::parse(line)?;
         let (major, minor) = line.split(' ').nth(2)?.split_once(':')?;

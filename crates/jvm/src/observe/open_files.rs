@@ -1,10 +1,12 @@
 //! `/proc/PID/fd` (man proc_pid_fd): the regular files that a process has open, each named by a link such as
 //! `5 -> /opt/app/lib/app.jar`. Pipes, sockets and devices are left out, and so is what was deleted.
 
+use super::memory_files::{BLOCK, MOUNTS_BYTES_MAX, places};
 use super::procfs::Process;
 use super::{Read, Reading, Unavailable};
 use loadline_base::clock::Clock;
-use rustix::fs::{AtFlags, FileType, statat};
+use rustix::fs::{AtFlags, FileType, StatxFlags, statat, statx};
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// More than any limit on descriptors that servers are given.
@@ -27,9 +29,71 @@ fn regular(process: &Process, number: u32) -> Option<PathBuf> {
     is_kept.then(|| process.link(&link).ok()).flatten().filter(|path| path.is_absolute())
 }
 
+/// Descriptors whose files are measured: a look at each takes some 2 µs.
+const MEASURED_MAX: usize = 100_000;
+
+/// An open file on a disk.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DiskFile {
+    /// As the process sees it, with ` (deleted)` behind where it was.
+    pub path: String,
+    /// Bytes that it occupies on its disk.
+    pub bytes: u64,
+}
+
+/// The open files that are not in memory, the largest first, at most so many; one that is open twice comes once.
+///
+/// # Errors
+/// Where the descriptors or the mounts of the process cannot be read.
+pub fn largest(process: &Process, clock: &Clock, most: usize) -> Read<Vec<DiskFile>> {
+    Reading::take(clock, || {
+        let mountinfo =
+            process.read_below("mountinfo", MOUNTS_BYTES_MAX).map_err(|e| Unavailable::io("mountinfo", &e))?;
+        let in_memory = places(&String::from_utf8_lossy(&mountinfo));
+        let numbers = process.numbers_in("fd").map_err(|e| Unavailable::io("fd", &e))?;
+        let mut seen = HashSet::new();
+        let mut found: Vec<(u64, u32)> = Vec::new();
+        for number in numbers.take(MEASURED_MAX) {
+            let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BLOCKS;
+            let link = format!("fd/{number}");
+            let Ok(file) = statx(process.folder(), &link, AtFlags::STATX_DONT_SYNC, wanted) else { continue };
+            let device = (file.stx_dev_major, file.stx_dev_minor);
+            let is_kept = FileType::from_raw_mode(file.stx_mode.into()) == FileType::RegularFile
+                && !in_memory.contains_key(&device)
+                && file.stx_blocks > 0;
+            if is_kept && seen.insert((device, file.stx_ino)) {
+                found.push((file.stx_blocks.saturating_mul(BLOCK), number));
+            }
+        }
+        found.sort_unstable_by_key(|(bytes, number)| (std::cmp::Reverse(*bytes), *number));
+        let named = |(bytes, number): (u64, u32)| {
+            let path = process.link(&format!("fd/{number}")).ok()?.display().to_string();
+            path.starts_with('/').then_some(DiskFile { path, bytes }).filter(|file| !file.path.starts_with("/memfd:"))
+        };
+        Ok(found.into_iter().filter_map(named).take(most).collect())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_largest_open_file_of_a_disk_comes_first_and_once() {
+        use std::io::Write;
+        let folder = tempfile::tempdir_in(std::env::var("CARGO_MANIFEST_DIR").unwrap()).unwrap();
+        let path = |name| folder.path().canonicalize().unwrap().join(name);
+        let mut large = std::fs::File::create(path("large.log")).unwrap();
+        large.write_all(&vec![7; 48 << 20]).unwrap();
+        large.sync_all().unwrap();
+        let twice = large.try_clone().unwrap();
+        let own = Process::open(std::process::id()).unwrap();
+        let found = largest(&own, &Clock::start(), 20).unwrap().value;
+        let ours: Vec<_> = found.iter().filter(|file| file.path.ends_with("large.log")).collect();
+        assert!(ours.len() == 1 && ours[0].bytes >= 48 << 20, "{found:?}");
+        drop((large, twice));
+        assert!(largest(&own, &Clock::start(), 0).unwrap().value.is_empty());
+    }
 
     #[test]
     fn regular_files_are_found_and_nothing_else() {

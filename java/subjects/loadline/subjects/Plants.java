@@ -29,17 +29,49 @@ import java.util.zip.Deflater;
  *   <li>{@code channels}: 16 threads, each of which has read 2 MiB of a file into an array
  *   <li>{@code buffers}: 48 direct buffers of 1 MiB that a static field refers to
  *   <li>{@code garbage}: 200 Deflaters that nobody refers to and nobody ended
+ *   <li>{@code locals}: 16 threads, each with 3 MiB behind a {@code ThreadLocal}
+ *   <li>{@code carts}: a map of 600 arrays of 100 KiB that a static field refers to
+ *   <li>{@code field}: the same map, that only a field of an object refers to
  *   <li>{@code statics}: a map of 300,000 entries that a static field refers to
  * </ul>
  */
 // truth: children=3 child_bytes=25165824 files=32 file_bytes=33554432 humongous=64 humongous_bytes=67109888
 // truth: channel_threads=16 channel_bytes=33554432 buffer_bytes=50331648 deflaters=200 entries=300000 status=204
+// truth: local_threads=16 local_bytes=50331648 carts=600 cart_bytes=61440000
 public final class Plants {
     private static final int MIB = 1 << 20;
     private static final List<Object> held = new ArrayList<>();
     private static final Map<Integer, long[]> sessions = new HashMap<>();
 
+    private static final Map<Integer, byte[]> carts = new HashMap<>();
+    private static final ThreadLocal<byte[]> scratch = new ThreadLocal<>();
+    private static Shop shop;
+
     private Plants() {}
+
+    private static final class Shop {
+        final Map<Integer, byte[]> open = new HashMap<>();
+    }
+
+    private static void fill(Map<Integer, byte[]> map) {
+        for (int i = 0; i < 600; i++) {
+            map.put(i, new byte[100 << 10]);
+        }
+    }
+
+    private static void locals() throws InterruptedException {
+        CountDownLatch set = new CountDownLatch(16);
+        for (int i = 0; i < 16; i++) {
+            Thread thread = new Thread(() -> {
+                scratch.set(new byte[3 * MIB]);
+                set.countDown();
+                LockSupport.park();
+            }, "report-renderer-of-pages-" + i);
+            thread.setDaemon(true);
+            thread.start();
+        }
+        set.await();
+    }
 
     public static void main(String[] args) throws IOException, InterruptedException {
         plant(args[1]);
@@ -72,6 +104,16 @@ public final class Plants {
                 break;
             case "garbage":
                 garbage();
+                break;
+            case "locals":
+                locals();
+                break;
+            case "carts":
+                fill(carts);
+                break;
+            case "field":
+                shop = new Shop();
+                fill(shop.open);
                 break;
             case "statics":
                 for (int i = 0; i < 300_000; i++) {

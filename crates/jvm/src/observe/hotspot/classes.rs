@@ -174,6 +174,18 @@ impl Classes {
         Some(declared.filter_map(reference).filter_map(named).collect())
     }
 
+    /// Where the fields stand, in an object, that a class declares itself and that refer to objects.
+    pub(super) fn instance_references(&self, memory: &dyn Memory, class: u64) -> Option<Vec<u64>> {
+        let pool = self.constants(memory, class)?;
+        let own = self.declared(memory, class)?.into_iter().filter(|[.., access]| access & STATIC == 0);
+        let reference = |[_, descriptor, offset, _]: [u64; 4]| {
+            let descriptor = self.constant(memory, pool, descriptor)?;
+            let mut first = [0];
+            (memory.read(descriptor.at, &mut first) && matches!(first, [b'L' | b'['])).then_some(offset)
+        };
+        Some(own.filter_map(reference).collect())
+    }
+
     /// Of each field that a class declares: the indices of its name and its descriptor, its offset, its access flags.
     fn declared(&self, memory: &dyn Memory, class: u64) -> Option<Vec<[u64; 4]>> {
         match &self.fields.form {

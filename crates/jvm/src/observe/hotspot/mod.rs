@@ -12,6 +12,8 @@
 //! | [`objects`] | static fields, and what they refer to in the heap |
 //! | [`direct`] | direct buffers and those of mapped files |
 //! | [`statics`] | the largest collections that static fields refer to |
+//! | [`thread_names`] | names of threads in full |
+//! | [`thread_values`] | objects that variables of threads refer to |
 //! | [`thread_buffers`] | direct buffers that the JDK keeps for each thread |
 //! | [`heap`] | bounds, spaces and regions of the Java heap |
 //! | [`code`] | code heaps, and how full they are |
@@ -31,10 +33,13 @@ pub mod loaders;
 pub(super) mod made_up;
 pub mod metaspace;
 pub mod objects;
+mod reach;
 mod regions;
 pub mod statics;
 pub mod tables;
 pub mod thread_buffers;
+pub mod thread_names;
+pub mod thread_values;
 pub mod threads;
 
 use super::Unavailable;

@@ -208,6 +208,11 @@ impl Objects {
         self.reference(memory, object.checked_add(field.offset)?).filter(|object| *object != 0)
     }
 
+    /// The object that is referred to from here; `None` as for [`Self::follow`].
+    pub(super) fn follow_at(&self, memory: &dyn Memory, at: u64) -> Option<u64> {
+        self.reference(memory, at).filter(|object| *object != 0)
+    }
+
     /// The object that a handle of the JVM refers to.
     pub(super) fn of_handle(&self, memory: &dyn Memory, handle: u64) -> Option<u64> {
         self.address(memory, memory.u64(handle)?).filter(|object| *object != 0)
@@ -221,6 +226,12 @@ impl Objects {
     /// A number in a field of an object.
     pub(super) fn number_in(&self, memory: &dyn Memory, object: u64, field: &Field) -> Option<u64> {
         number_at(memory, object.checked_add(field.offset)?, &field.descriptor)
+    }
+
+    /// The size of its objects by a class (`Klass::layout_helper`): positive for ordinary objects, their bytes with a
+    /// flag in the lowest bit; negative for arrays.
+    pub(super) fn layout_of(&self, memory: &dyn Memory, class: u64) -> Option<i32> {
+        Some(memory.u32(class.checked_add(self.layout?)?)?.cast_signed())
     }
 
     /// How many references an array of objects has room for; `None` for what is no such array (`Klass::layout_helper`:
@@ -250,6 +261,18 @@ impl Objects {
         let length = u64::from(memory.u32(array.checked_add(self.length_at())?)?);
         let bytes = length.checked_shl(shift).filter(|_| shift <= 3)?.checked_add(header)?;
         bytes.checked_next_multiple_of(8)
+    }
+
+    /// The bytes of an array of bytes, at most so many; `None` for a longer one and for any other object.
+    pub(super) fn bytes_of(&self, memory: &dyn Memory, array: u64, most: usize) -> Option<Vec<u8>> {
+        let layout = self.layout_of(memory, self.class_of(memory, array)?)?.cast_unsigned();
+        // An array of numbers, each of one byte.
+        (layout >> 30 == 0b11 && layout & 0x3f == 0).then_some(())?;
+        let length = memory.u32(array.checked_add(self.length_at())?)? as usize;
+        (length <= most).then_some(())?;
+        let mut bytes = vec![0; length];
+        let first = array.checked_add(u64::from(layout >> 16 & 0xff))?;
+        (bytes.is_empty() || memory.read(first, &mut bytes)).then_some(bytes)
     }
 
     /// The objects that an array refers to, at most so many; empty ones are left out. The elements stand behind the

@@ -6,11 +6,15 @@ use super::super::Unavailable;
 use super::super::memory::Memory;
 use super::classes::Field;
 use super::objects::Objects;
+use super::reach::Reach;
 use super::{SOURCE, Tables};
 use std::collections::HashMap;
 
-/// Fewer entries are in many a table of a program.
+/// A collection with fewer entries, and with less behind them, is a table that any program has.
 const ENTRIES_MIN: u64 = 1000;
+const BYTES_MIN: u64 = 4 << 20;
+/// Collections whose objects are counted.
+const COUNTED_MAX: usize = 300;
 /// Collections that are listed.
 const KEPT_MAX: usize = 10;
 /// Views, wrappers and sets lead to a collection within so many steps.
@@ -29,6 +33,8 @@ pub struct StaticCollection {
     pub collection: String,
     /// How many entries it has.
     pub entries: u64,
+    /// Bytes of the objects that it leads to, at least.
+    pub bytes: u64,
 }
 
 /// How a collection tells how many entries it has.
@@ -69,7 +75,7 @@ struct Known {
     counts: bool,
 }
 
-/// The largest ones, the one with most entries first.
+/// The largest ones: the one that most is known to hang on first, then the one with most entries.
 ///
 /// # Errors
 /// Where this JVM does not describe its classes.
@@ -97,21 +103,40 @@ pub fn collections(
     }
     let counting = Counting { memory, objects, known, super_class };
     let mut found = Vec::new();
+    let mut reach = Reach::new(memory, objects, super_class);
     for class in all {
         for (field, name) in classes.static_references(memory, class).unwrap_or_default() {
             let collection = || {
                 let object = objects.static_object(memory, class, &field)?;
-                let entries = counting.entries(object).filter(|entries| *entries >= ENTRIES_MIN)?;
+                let entries = counting.entries(object).filter(|entries| *entries > 0)?;
                 let spelled = |class: u64| Some(classes.name(memory, class)?.replace('/', "."));
                 let collection = spelled(objects.class_of(memory, object)?)?;
-                Some(StaticCollection { class: spelled(class)?, field: name.read(memory)?, collection, entries })
+                let of = StaticCollection {
+                    class: spelled(class)?,
+                    field: name.read(memory)?,
+                    collection,
+                    entries,
+                    bytes: 0,
+                };
+                Some((object, of))
             };
             found.extend(collection());
         }
     }
-    found.sort_by_key(|of| std::cmp::Reverse(of.entries));
+    // Collections of the program come first: those of the JDK may lead to them.
+    found.sort_by_key(|(_, of)| (is_of_jdk(&of.class), std::cmp::Reverse(of.entries)));
+    for (object, of) in found.iter_mut().take(COUNTED_MAX) {
+        of.bytes = reach.bytes(*object);
+    }
+    let mut found: Vec<StaticCollection> = found.into_iter().map(|(_, of)| of).collect();
+    found.retain(|of| of.entries >= ENTRIES_MIN || of.bytes >= BYTES_MIN);
+    found.sort_by_key(|of| std::cmp::Reverse((of.bytes, of.entries)));
     found.truncate(KEPT_MAX);
     Ok(found)
+}
+
+fn is_of_jdk(class: &str) -> bool {
+    ["java.", "javax.", "jdk.", "sun.", "com.sun."].iter().any(|begin| class.starts_with(begin))
 }
 
 struct Counting<'a> {

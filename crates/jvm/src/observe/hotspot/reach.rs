@@ -1,0 +1,114 @@
+//! Objects that one object leads to, with their sizes, up to a bound: what it holds at the least. Classes, threads and
+//! loaders are not entered, nor what a weak reference refers to. An object that moves meanwhile is left out.
+
+use super::super::memory::Memory;
+use super::objects::Objects;
+use std::collections::{HashMap, HashSet};
+
+/// Objects of one walk, and of all walks together: each takes some microseconds.
+const ONE_MAX: usize = 30_000;
+const ALL_MAX: usize = 150_000;
+/// Elements of one array that are followed.
+const ELEMENTS_MAX: u32 = 1 << 20;
+/// Classes between one and `java.lang.Object`.
+const SUPERS_MAX: usize = 64;
+/// Whoever extends these is not entered: it leads to everything.
+const NOT_ENTERED: [&str; 5] =
+    ["java/lang/Thread", "java/lang/ThreadGroup", "java/lang/ClassLoader", "java/lang/Class", "java/lang/Module"];
+const REFERENCE: &str = "java/lang/ref/Reference";
+const SOFT: &str = "java/lang/ref/SoftReference";
+
+/// How the objects of a class refer to others.
+#[derive(Debug, Clone)]
+enum Shape {
+    Ordinary { bytes: u64, fields: Vec<u64> },
+    Objects,
+    Numbers,
+    NotEntered,
+}
+
+/// Counts what is reached; an object counts once, for whoever reaches it first.
+pub(super) struct Reach<'a> {
+    memory: &'a dyn Memory,
+    objects: &'a Objects,
+    super_class: u64,
+    shapes: HashMap<u64, Option<Shape>>,
+    seen: HashSet<u64>,
+}
+
+impl<'a> Reach<'a> {
+    /// `super_class` is where a class keeps the one that it extends.
+    pub(super) fn new(memory: &'a dyn Memory, objects: &'a Objects, super_class: u64) -> Self {
+        Self { memory, objects, super_class, shapes: HashMap::new(), seen: HashSet::new() }
+    }
+
+    /// Bytes of the objects that this one leads to, itself among them; at least so many where there are too many.
+    pub(super) fn bytes(&mut self, from: u64) -> u64 {
+        let (mut open, mut bytes, mut left) = (vec![from], 0u64, ONE_MAX);
+        while let Some(object) = open.pop() {
+            if left == 0 || self.seen.len() >= ALL_MAX {
+                break;
+            }
+            if !self.seen.insert(object) {
+                continue;
+            }
+            left -= 1;
+            bytes = bytes.saturating_add(self.enter(object, &mut open).unwrap_or(0));
+        }
+        bytes
+    }
+
+    /// The size of an object; what it refers to is to be entered.
+    fn enter(&mut self, object: u64, open: &mut Vec<u64>) -> Option<u64> {
+        let (memory, objects) = (self.memory, self.objects);
+        let class = objects.class_of(memory, object)?;
+        match self.shape(class)? {
+            Shape::NotEntered => None,
+            Shape::Numbers => objects.array_size(memory, object),
+            Shape::Objects => {
+                open.extend(objects.elements(memory, object, ELEMENTS_MAX).unwrap_or_default());
+                objects.array_size(memory, object)
+            }
+            Shape::Ordinary { bytes, fields } => {
+                let follow = |offset: &u64| objects.follow_at(memory, object.checked_add(*offset)?);
+                open.extend(fields.iter().filter_map(follow));
+                Some(*bytes)
+            }
+        }
+    }
+
+    fn shape(&mut self, class: u64) -> Option<&Shape> {
+        if !self.shapes.contains_key(&class) {
+            let shape = self.read_shape(class);
+            self.shapes.insert(class, shape);
+        }
+        self.shapes.get(&class)?.as_ref()
+    }
+
+    fn read_shape(&self, class: u64) -> Option<Shape> {
+        let (memory, objects) = (self.memory, self.objects);
+        let layout = objects.layout_of(memory, class)?;
+        if layout < 0 {
+            let is_of_objects = layout.cast_unsigned() >> 30 == 0b10;
+            return Some(if is_of_objects { Shape::Objects } else { Shape::Numbers });
+        }
+        let classes = objects.classes();
+        let above = |class: &u64| memory.u64(class.checked_add(self.super_class)?).filter(|class| *class != 0);
+        let mut fields = Vec::new();
+        let mut is_soft = false;
+        for class in std::iter::successors(Some(class), above).take(SUPERS_MAX) {
+            let name = classes.name_of(memory, class)?;
+            if NOT_ENTERED.iter().any(|known| name.is(memory, known)) {
+                return Some(Shape::NotEntered);
+            }
+            is_soft |= name.is(memory, SOFT);
+            // The collector's own links lead from one reference to the next.
+            match name.is(memory, REFERENCE) {
+                true if is_soft => fields.extend(classes.field(memory, class, "referent").map(|field| field.offset)),
+                true => {}
+                false => fields.extend(classes.instance_references(memory, class)?),
+            }
+        }
+        Some(Shape::Ordinary { bytes: u64::from(layout.cast_unsigned() & !7), fields })
+    }
+}

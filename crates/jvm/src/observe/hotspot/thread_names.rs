@@ -1,0 +1,75 @@
+//! Names of Java threads in full, by the id that the kernel knows: the kernel itself keeps 15 bytes of a name, by which
+//! pools are merged or cut. `JavaThread` → `Thread.name` → `String.value` (JDK 11–27). A thread whose objects move
+//! meanwhile is left out.
+
+use super::super::Unavailable;
+use super::super::memory::Memory;
+use super::objects::Objects;
+use super::threads::Threads;
+use super::{SOURCE, Tables};
+use std::collections::{BTreeMap, HashMap};
+
+/// Bytes of a name that are read.
+const NAME_MAX: usize = 512;
+/// Threads whose names are read.
+const THREADS_MAX: usize = 20_000;
+const THREAD: &str = "java/lang/Thread";
+const STRING: &str = "java/lang/String";
+
+/// The names of the threads that live, by their ids in the JVM's own pid namespace.
+///
+/// # Errors
+/// Where this JVM does not describe its threads or their names.
+pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<BTreeMap<u32, String>, Unavailable> {
+    let classes = objects.classes();
+    let mut known = HashMap::new();
+    classes.walk(memory, |_, class| {
+        let Some(name) = classes.name_of(memory, class) else { return };
+        if let Some(wanted) = [THREAD, STRING].into_iter().find(|wanted| name.is(memory, wanted)) {
+            known.entry(wanted).or_insert(class);
+        }
+    })?;
+    let field = |of: &'static str, name: &str| {
+        let field = known.get(of).and_then(|class| classes.field(memory, *class, name));
+        field.ok_or_else(|| Unavailable::new(SOURCE, format!("`{of}` has no field `{name}`")))
+    };
+    let (name, value, coder) = (field(THREAD, "name")?, field(STRING, "value")?, field(STRING, "coder")?);
+    let string = known.get(STRING).copied();
+    let object_at = tables.offset(&["JavaThread::_threadObj"])?;
+    let list = Threads::of(tables, None)?;
+    let threads = list.addresses(memory);
+    let threads = threads.ok_or_else(|| Unavailable::new(SOURCE, "its list of threads could not be read"))?;
+    let named = |thread: u64| {
+        let tid = list.tid(memory, thread)?;
+        let object = objects.of_handle(memory, memory.u64(thread.checked_add(object_at)?)?)?;
+        let text = objects.follow(memory, object, &name)?;
+        (objects.class_of(memory, text) == string).then_some(())?;
+        let mut wide = [0];
+        memory.read(text.checked_add(coder.offset)?, &mut wide).then_some(())?;
+        let bytes = objects.bytes_of(memory, objects.follow(memory, text, &value)?, NAME_MAX)?;
+        Some((tid, spelled(&bytes, wide[0] != 0)))
+    };
+    Ok(threads.into_iter().take(THREADS_MAX).filter_map(named).collect())
+}
+
+/// A string as the JVM keeps it: a byte for each character of Latin-1, or two of UTF-16.
+fn spelled(bytes: &[u8], is_wide: bool) -> String {
+    let pair = |pair: &[u8]| u16::from_le_bytes([pair[0], pair[1]]);
+    match is_wide {
+        true => String::from_utf16_lossy(&bytes.chunks_exact(2).map(pair).collect::<Vec<u16>>()),
+        false => bytes.iter().map(|byte| char::from(*byte)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_of_one_and_of_two_bytes_a_character() {
+        assert_eq!(spelled(b"order-export-worker-7", false), "order-export-worker-7");
+        assert_eq!(spelled(&[0xe4], false), "ä");
+        assert_eq!(spelled(&[0x2d, 0x4e, 0x31, 0], true), "中1");
+        assert_eq!(spelled(&[0x2d], true), "");
+    }
+}

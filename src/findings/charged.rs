@@ -1,0 +1,112 @@
+//! What the kernel keeps for a container while its JVM works: names of files, and pages of files. Both are charged and
+//! reclaimable: the kernel drops them before it kills, so that a limit need not hold them.
+
+use super::facts::{Facts, share};
+use super::found::{Weight, weight};
+use crate::record::{ChargeRecord, DiskFileRecord, Finding, FindingRecord, Mark};
+use crate::scenario::MarkPoint;
+use crate::units::{Bytes, grouped};
+
+/// Less than this, or than this share of RSS, is what any start of a program leaves.
+const BYTES_MIN: u64 = 16 << 20;
+const SHARE_MIN: f64 = 0.1;
+/// A remembered name takes so much (`struct dentry` of Linux 4 to 6, x86-64 and aarch64).
+const DENTRY_BYTES: u64 = 192;
+/// Of the growth of a charge, the part that must be seen to come from its cause.
+const SEEN_SHARE_MIN: f64 = 0.5;
+/// Files that are named.
+const FILES_MAX: usize = 3;
+
+/// The charge of a subject's cgroup, whether it is its own or shared.
+fn charge(mark: &Mark) -> Option<&ChargeRecord> {
+    mark.charge.as_ref().or(mark.beside.shared_charge.as_ref())
+}
+
+/// The first weighing and the one where the weight is judged, where one cgroup was charged at both.
+fn span<'a>(facts: &Facts<'a>) -> Option<(&'a Mark, &'a Mark)> {
+    let first = facts.at(MarkPoint::Start)?;
+    let (last, _) = facts.weighed()?;
+    (charge(first)?.cgroup == charge(last)?.cgroup).then_some((first, last))
+}
+
+/// Who else the charge may be of.
+fn others(mark: &Mark) -> &'static str {
+    match mark.charge {
+        Some(_) => "",
+        None => " (of the cgroup, which other processes share)",
+    }
+}
+
+/// The kernel remembers a name for each path that was asked for, also where there is no such file. Source: kernel
+/// `Documentation/admin-guide/sysctl/fs.rst`, memory.stat (`slab_reclaimable`); druid #7508 (`File.exists` of a new
+/// name each time), lxc #3143; measured: 480,000 names, 90 MiB.
+pub(super) fn names(facts: &Facts) -> Option<FindingRecord> {
+    let (first, last) = span(facts)?;
+    let kernel_bytes = charge(last)?.kernel_bytes?.saturating_sub(charge(first)?.kernel_bytes?);
+    let (before, now) = (first.beside.dentries?, last.beside.dentries?);
+    let (names, missing) = (now.all.saturating_sub(before.all), now.negative.saturating_sub(before.negative));
+    let seen = names.saturating_mul(DENTRY_BYTES);
+    let is_seen = share(seen, kernel_bytes) >= SEEN_SHARE_MIN;
+    if kernel_bytes < BYTES_MIN || share(kernel_bytes, facts.rss()) < SHARE_MIN || !is_seen {
+        return None;
+    }
+    let of = match share(missing, names) >= SEEN_SHARE_MIN {
+        true => format!("{} of them of files that do not exist (negative dentries)", grouped(missing)),
+        false => "files that were made, opened or listed".to_owned(),
+    };
+    let text = format!(
+        "kernel memory grew by {}{}: the kernel remembers {} more names of files (dentries), {of}; the container is \
+         charged for them, and no RSS has them",
+        Bytes(kernel_bytes),
+        others(last),
+        grouped(names)
+    );
+    let next = "the kernel reclaims them before it kills, so the limit need not hold them: alarm on the working set. \
+        Look up fewer paths: cache what was not found, use few names again, keep temporary files in one place. No flag \
+        of the JVM changes it"
+        .to_owned();
+    let weighs = Weight { costs_bytes: kernel_bytes, gain_bytes_max: None, remedies: Vec::new() };
+    Some(weight(Finding::KernelRemembersNames { kernel_bytes, names, missing }, text, next, weighs))
+}
+
+/// Files that the JVM writes, such as logs, stay in the page cache of its container. Source: kernel memory.stat
+/// (`file`), kubernetes #43916, cadvisor #2604 (page cache counted as used); measured: a log of 117 MiB.
+pub(super) fn page_cache(facts: &Facts) -> Option<FindingRecord> {
+    let (first, last) = span(facts)?;
+    let cached = charge(last)?.file_bytes.saturating_sub(charge(first)?.file_bytes);
+    let before =
+        |path: &str| first.beside.disk_files.iter().find(|file| file.path == path).map_or(0, |file| file.bytes);
+    let grown = |file: &DiskFileRecord| DiskFileRecord {
+        bytes: file.bytes.saturating_sub(before(&file.path)),
+        path: file.path.clone(),
+    };
+    let mut files: Vec<DiskFileRecord> = last.beside.disk_files.iter().map(grown).collect();
+    files.retain(|file| file.bytes > 0);
+    files.sort_by_key(|file| std::cmp::Reverse(file.bytes));
+    let written = files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
+    let bytes = cached.min(written);
+    if bytes < BYTES_MIN || share(bytes, facts.rss()) < SHARE_MIN || share(bytes, cached) < SEEN_SHARE_MIN {
+        return None;
+    }
+    files.truncate(FILES_MAX);
+    let told = |file: &DiskFileRecord| format!("`{}` by {}", name(&file.path), Bytes(file.bytes));
+    let list: Vec<String> = files.iter().map(told).collect();
+    let text = format!(
+        "page cache grew by {}{}: files that the JVM has open were written, {}; the container is charged for it, and \
+         no RSS has it",
+        Bytes(cached),
+        others(last),
+        list.join(", ")
+    );
+    let next =
+        "the kernel drops these pages before it kills, so the limit need not hold them: alarm on the working set \
+        (usage without inactive file pages). Write less, or rotate and delete sooner. No flag of the JVM changes it"
+            .to_owned();
+    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
+    Some(weight(Finding::PageCacheOfFiles { bytes, files }, text, next, weighs))
+}
+
+/// A file without its folder.
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

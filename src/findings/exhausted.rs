@@ -1,0 +1,28 @@
+//! The subject's own words: an `OutOfMemoryError` of the heap, also where every request failed.
+
+use super::facts::Facts;
+use super::found::risk;
+use super::{ceilings, live};
+use crate::doubt::MemoryPool;
+use crate::record::{Finding, FindingRecord};
+use crate::units::Bytes;
+
+/// What the JVM says of a heap that is full (JDK 11–27).
+const OF_HEAP: [&str; 3] = ["Java heap space", "GC overhead limit exceeded", "Requested array size exceeds"];
+
+/// The heap was exhausted. A heap that is full of what lives is told by who holds it.
+pub(super) fn heap(facts: &Facts) -> Option<FindingRecord> {
+    let error = facts.error_of(MemoryPool::Other)?;
+    let is_told = ceilings::share_unheeded(facts).is_some() || live::statics(facts).is_some();
+    if is_told || !OF_HEAP.iter().any(|sign| error.contains(sign)) {
+        return None;
+    }
+    let max = facts.flags.number("MaxHeapSize").or_else(|| facts.weighed()?.0.heap.max_bytes);
+    let max_bytes = max.filter(|bytes| *bytes > 0);
+    let of = max_bytes.map(|bytes| format!(", which may become {}", Bytes(bytes))).unwrap_or_default();
+    let text = format!("the heap{of}, was exhausted: the subject printed `{error}`");
+    let next = "see what fills it (`-XX:+HeapDumpOnOutOfMemoryError`): what grows without a bound fills any heap; \
+        where all of it is needed, raise `-Xmx`, and the limit with it"
+        .to_owned();
+    Some(risk(Finding::HeapExhausted { error, max_bytes }, text, next))
+}

@@ -1,0 +1,200 @@
+//! Who keeps much of the heap alive: static fields, variables of threads, virtual threads, finalizers that wait, or
+//! objects whose holder was not found.
+
+use super::facts::{Facts, share};
+use super::found::{Weight, weight};
+use crate::record::{Finding, FindingRecord, LiveClassRecord, Mark, StaticCollectionRecord};
+use crate::scenario::MarkPoint;
+use crate::units::{Bytes, grouped, several};
+
+/// A live set below this share of RSS, or below this, is that of any program.
+const LIVE_SHARE_MIN: f64 = 0.15;
+const LIVE_MIN: u64 = 16 << 20;
+/// Without a holder, a live set is a cause only where it is most of what is resident.
+const ALONE_SHARE_MIN: f64 = 0.35;
+const ALONE_MIN: u64 = 48 << 20;
+/// An entry of a map with a key takes some 40 bytes and more: fewer of them hold no such share of the live set.
+const ENTRY_BYTES_LEAST: u64 = 40;
+const HELD_SHARE_MIN: f64 = 0.1;
+/// Of the live set, what a holder that is no collection must have.
+const HOLDER_SHARE_MIN: f64 = 0.3;
+/// Static fields and classes that are named.
+const NAMED_MAX: usize = 3;
+/// Fewer virtual threads are the requests under way, and fewer finalizers those of the JDK.
+const VIRTUAL_MIN: u64 = 1000;
+const FINALIZERS_MIN: u64 = 1000;
+
+/// What a full collection left, where that is much.
+fn much<'a>(facts: &Facts<'a>) -> Option<(u64, &'a Mark)> {
+    let (_, account) = facts.weighed()?;
+    let mark = facts.at(MarkPoint::Collected)?;
+    let live_bytes = mark.heap.live_bytes?;
+    let is_much = live_bytes >= LIVE_MIN && share(live_bytes, account.total_bytes) >= LIVE_SHARE_MIN;
+    is_much.then_some((live_bytes, mark))
+}
+
+fn of_class<'a>(mark: &'a Mark, name: &str) -> Option<&'a LiveClassRecord> {
+    mark.live_classes.iter().find(|of| of.class == name)
+}
+
+/// A finding of a live heap, which no flag makes smaller.
+fn found(finding: Finding, bytes: u64, text: String, next: String) -> Option<FindingRecord> {
+    Some(weight(finding, text, next, Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() }))
+}
+
+/// Much of the heap is alive, and static fields refer to large collections: what a program puts there stays. Source:
+/// iceberg #13738 (millions of paths in `DeleteOnExitHook`), netty #10560, bisq #3817; measured: 150,000 paths, 26 MiB.
+pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
+    let (live_bytes, mark) = much(facts)?;
+    let least = |of: &StaticCollectionRecord| of.bytes.max(of.entries.saturating_mul(ENTRY_BYTES_LEAST));
+    let holds = |of: &&StaticCollectionRecord| share(least(of), live_bytes) >= HELD_SHARE_MIN;
+    let mut holders: Vec<StaticCollectionRecord> = mark.static_collections.iter().filter(holds).cloned().collect();
+    holders.sort_by_key(|of| std::cmp::Reverse(least(of)));
+    holders.truncate(NAMED_MAX);
+    let told = |of: &StaticCollectionRecord| {
+        let bytes = if of.bytes > 0 { format!(", {} at least", Bytes(of.bytes)) } else { String::new() };
+        format!("`{}.{}` with {} entries{bytes}", of.class, of.field, grouped(of.entries))
+    };
+    let list: Vec<String> = holders.iter().map(told).collect();
+    let first = holders.first()?;
+    let text = format!(
+        "{} of the heap are alive after a full GC, and static fields keep large collections: {}",
+        Bytes(live_bytes),
+        list.join(", ")
+    );
+    let next = match first.class.as_str() {
+        DELETE_ON_EXIT => {
+            "drop `File.deleteOnExit()` where the file is deleted anyway: its path stays in that set until the \
+            JVM ends. Not the size of the heap is the cause"
+                .to_owned()
+        }
+        _ => format!(
+            "bound `{}.{}`, or let entries go: a larger heap only delays it (`loadline account PID --classes`, or a \
+             heap dump, shows their bytes)",
+            first.class, first.field
+        ),
+    };
+    found(Finding::HeapHeldByStatics { live_bytes, holders }, live_bytes, text, next)
+}
+
+/// Whose set grows with each call of `File.deleteOnExit()`, and shrinks never (JDK 11–27).
+const DELETE_ON_EXIT: &str = "java.io.DeleteOnExitHook";
+
+/// Variables of threads hold much of the heap, once for each thread. Source: `ThreadLocal` (JDK 11–27: a value lives as
+/// long as its thread); measured: 32 threads × 4 MiB.
+pub(super) fn thread_values(facts: &Facts) -> Option<FindingRecord> {
+    let (live_bytes, mark) = much(facts)?;
+    let held = mark.thread_values.clone().filter(|of| share(of.bytes, live_bytes) >= HOLDER_SHARE_MIN)?;
+    let each = held.bytes / held.threads.max(1);
+    let text = format!(
+        "{} of the {} that live in the heap hang on `ThreadLocal` variables of {}, {} for each; the largest value is \
+         {} behind a `{}`",
+        Bytes(held.bytes),
+        Bytes(live_bytes),
+        several(held.threads, "thread"),
+        Bytes(each),
+        Bytes(held.largest_bytes),
+        spelled(&held.class)
+    );
+    let next = "remove the value when a request ends (`ThreadLocal.remove()`), share or bound it; fewer threads hold \
+        fewer. A larger `-Xmx` cures nothing"
+        .to_owned();
+    let bytes = held.bytes;
+    found(Finding::HeapHeldByThreadLocals { live_bytes, values: held }, bytes, text, next)
+}
+
+/// Virtual threads that are parked keep their stacks in the heap. Source: JEP 444 (stack chunks are objects of the
+/// heap); measured: 28,000 parked threads, 105 MiB.
+pub(super) fn virtual_threads(facts: &Facts) -> Option<FindingRecord> {
+    let (live_bytes, mark) = much(facts)?;
+    let threads = of_class(mark, "java.lang.VirtualThread")?.instances;
+    let stack_bytes = of_class(mark, "jdk.internal.vm.StackChunk")?.bytes;
+    if threads < VIRTUAL_MIN || share(stack_bytes, live_bytes) < HOLDER_SHARE_MIN {
+        return None;
+    }
+    let text = format!(
+        "{} virtual threads are parked, and their stacks take {} of the {} that live in the heap ({:.1} KiB each)",
+        grouped(threads),
+        Bytes(stack_bytes),
+        Bytes(live_bytes),
+        stack_bytes as f64 / threads as f64 / 1024.0
+    );
+    let next =
+        "bound how many run at once (a `Semaphore` before work is taken in), give what they wait for a timeout, \
+        and end those that wait forever: `jcmd PID Thread.dump_to_file FILE` shows where they are parked. A larger \
+        `-Xmx` only delays it"
+            .to_owned();
+    found(Finding::VirtualThreadsParked { threads, stack_bytes, live_bytes }, stack_bytes, text, next)
+}
+
+/// Objects wait for their finalizer, on which one thread works. Source: JEP 421 (finalization is deprecated); measured:
+/// finalizers of 5 ms each with 2,000 objects a second.
+pub(super) fn finalizers(facts: &Facts) -> Option<FindingRecord> {
+    let (live_bytes, mark) = much(facts)?;
+    let waiting = of_class(mark, "java.lang.ref.Finalizer").filter(|of| of.instances >= FINALIZERS_MIN)?.instances;
+    if share(live_bytes, facts.rss()) < ALONE_SHARE_MIN {
+        return None;
+    }
+    let classes = heaviest(mark);
+    // A finalizer for each of the objects of a class: these are the ones that wait, or what they refer to.
+    let of = mark.live_classes.iter().find(|of| !is_of_jdk(&of.class) && of.instances >= waiting / 2);
+    let whose = of.map(|of| format!(", {} of them of `{}`", grouped(of.instances), spelled(&of.class)));
+    let text = format!(
+        "{} objects with a finalizer are in the heap{}, and with what they refer to {} stay alive until one thread has \
+         finalized them",
+        grouped(waiting),
+        whose.unwrap_or_default(),
+        Bytes(live_bytes)
+    );
+    let next =
+        "drop `finalize()`: close what it frees (`AutoCloseable`, or a `java.lang.ref.Cleaner`); until then make \
+        it quick, for one thread runs all of them. A larger `-Xmx` only delays it"
+            .to_owned();
+    found(Finding::FinalizersWait { waiting, live_bytes, classes }, live_bytes, text, next)
+}
+
+fn is_of_jdk(class: &str) -> bool {
+    ["[", "java.", "javax.", "jdk.", "sun.", "com.sun."].iter().any(|begin| class.starts_with(begin))
+}
+
+fn heaviest(mark: &Mark) -> Vec<LiveClassRecord> {
+    mark.live_classes.iter().take(NAMED_MAX).cloned().collect()
+}
+
+/// Most of what is resident is live heap, and nobody was found that holds it: an object's field, a queue or a thread.
+pub(super) fn unheld(facts: &Facts) -> Option<FindingRecord> {
+    let (live_bytes, mark) = much(facts)?;
+    let is_most = live_bytes >= ALONE_MIN && share(live_bytes, facts.rss()) >= ALONE_SHARE_MIN;
+    let holders: [fn(&Facts) -> Option<FindingRecord>; 4] = [statics, thread_values, virtual_threads, finalizers];
+    let has_humongous = super::humongous::tails(facts).is_some();
+    if !is_most || has_humongous || mark.live_classes.is_empty() || holders.iter().any(|rule| rule(facts).is_some()) {
+        return None;
+    }
+    let classes = heaviest(mark);
+    let told =
+        |of: &LiveClassRecord| format!("{} in {} of `{}`", Bytes(of.bytes), grouped(of.instances), spelled(&of.class));
+    let list: Vec<String> = classes.iter().map(told).collect();
+    let text = format!(
+        "{} of the heap are alive after a full GC: {}; no static collection and no variable of a thread holds them, so \
+         a field of an object does, such as a cache or a queue",
+        Bytes(live_bytes),
+        list.join(", ")
+    );
+    let next = "see who refers to them in a heap dump (`--heap-dump FILE`), and bound that cache or queue: a larger \
+        `-Xmx` only delays it"
+        .to_owned();
+    found(Finding::HeapLives { live_bytes, classes }, live_bytes, text, next)
+}
+
+/// `byte[]` of `[B`.
+fn spelled(class: &str) -> &str {
+    match class {
+        "[B" => "byte[]",
+        "[C" => "char[]",
+        "[I" => "int[]",
+        "[J" => "long[]",
+        "[D" => "double[]",
+        "[Ljava.lang.Object;" => "Object[]",
+        other => other,
+    }
+}
