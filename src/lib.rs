@@ -26,6 +26,8 @@ pub mod fleet;
 
 pub mod weigh;
 
+pub mod explain;
+
 pub mod watch;
 
 pub mod trial;

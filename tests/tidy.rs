@@ -37,10 +37,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "growth", "weigh",
         ],
     ),
+    ("explain", &["clock", "error", "subject", "observe", "record"]),
     ("doctor", &["clock", "error", "kernel", "subject", "observe", "weigh"]),
     (
         "trial",
-        &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "record", "weigh", "kernel"],
+        &[
+            "clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "record", "weigh", "kernel",
+            "explain",
+        ],
     ),
     (
         "series",
@@ -76,7 +80,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "bounded", "clock", "error", "units", "doubt", "scenario", "detect", "subject", "load", "doctor", "record",
-            "archive", "findings", "fleet", "weigh", "watch", "trial", "series", "work", "result", "report",
+            "archive", "findings", "fleet", "weigh", "watch", "trial", "series", "work", "result", "report", "explain",
         ],
     ),
     // `subject` re-enters the binary as the guardian of what it started.

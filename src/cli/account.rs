@@ -148,6 +148,7 @@ pub(super) fn document(weighed: AccountedJvm, command: String, taken: String, ma
         flags: weighed.flags,
         objects: weighed.objects,
         heap_dump: weighed.heap_dump,
+        explanation: None,
         findings: Vec::new(),
         doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
     };

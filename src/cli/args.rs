@@ -1,6 +1,7 @@
 //! What was typed. Validates words and does nothing else; `scenario` gives those that change what is run their meaning.
 
 use super::args_compare::{Compare, Exports, Judging, View};
+use super::args_explain::Explain;
 use super::args_find::Find;
 use super::args_history::History;
 use super::args_init::Init;
@@ -54,6 +55,7 @@ Examples:
   loadline tune --rate 200 --target 'p99<50ms' --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline load http://127.0.0.1:8080/hello --rate 500 --require 'p99<50ms'
   loadline account 4711
+  loadline explain target/app.jar
   loadline account --all";
 
 #[derive(Debug, Subcommand)]
@@ -82,6 +84,8 @@ pub(super) enum Verb {
     Demo(Box<Demo>),
     /// Say who holds the resident memory of a running JVM, now
     Account(Account),
+    /// Name the code and the objects that hold the memory of a server
+    Explain(Box<Explain>),
     /// Watch running JVMs: what each holds, what grows, and when it meets its limit
     Watch(Box<Watch>),
     /// Print the summary of an archive again; needs no JVM

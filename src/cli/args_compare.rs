@@ -1,7 +1,7 @@
 //! What was typed about comparing, judging and showing: the verb `compare`, budgets, and the files a result goes to.
 
 use super::args::RunOptions;
-use crate::scenario::{Budget, CompareSettings, Marking, Running, axes};
+use crate::scenario::{Budget, CompareSettings, Explain, Marking, Running, axes};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 
@@ -21,6 +21,12 @@ pub(super) struct Compare {
     /// Begin without asking, however long it takes
     #[arg(long, short)]
     pub(super) yes: bool,
+    /// Start each configuration once more, under a profiler and with a heap dump, to name the code and the objects
+    /// behind the difference
+    #[arg(long)]
+    pub(super) explain: bool,
+    #[command(flatten)]
+    pub(super) explaining: Explain,
     #[command(flatten)]
     pub(super) comparing: CompareSettings,
     #[command(flatten)]

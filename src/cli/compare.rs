@@ -3,6 +3,7 @@
 use super::args::Source;
 use super::args_compare::Compare as Verb;
 use super::exit::Code;
+use super::explain::with_profiler;
 use super::exports::Shown;
 use super::judging::{code, judgement};
 use super::one_server::Typed;
@@ -51,6 +52,9 @@ fn side_by_side(verb: &Verb, mut scenario: Scenario, session: &Session) -> Resul
         return Err(Error::request("there is one configuration, and nothing to compare it with")
             .hint("add `--vary gc=serial,g1`, or a second one to the scenario"));
     }
+    if verb.explain {
+        scenario.explain(with_profiler(&verb.explaining)?)?;
+    }
     let judgement = judgement(&scenario, Some(&verb.comparing), &verb.judging)?;
     announce(&scenario, verb)?;
     session.run(&scenario, &judgement)
@@ -96,7 +100,7 @@ fn refuse_options(verb: &Verb) -> Result<()> {
         && verb.options.output.out.is_none()
         && verb.options.output.source == Source::default()
         && verb.running == untyped.running;
-    if same && verb.vary.is_empty() && verb.only.is_empty() {
+    if same && verb.vary.is_empty() && verb.only.is_empty() && !verb.explain {
         return Ok(());
     }
     Err(Error::request("two archives are compared as they are: nothing runs, and options of a run have no effect")

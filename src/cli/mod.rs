@@ -3,6 +3,7 @@
 mod account;
 mod args;
 mod args_compare;
+mod args_explain;
 mod args_find;
 mod args_history;
 mod args_init;
@@ -19,6 +20,7 @@ mod demo;
 mod doctor;
 mod dumps;
 mod exit;
+mod explain;
 mod exports;
 mod find;
 mod generate;
@@ -130,6 +132,7 @@ fn dispatch(args: Args, typed: CommandLine) -> Result<Code> {
         Verb::Work(verb) => work::work(*verb, typed, clock),
         Verb::Load(verb) => load::load(&verb, typed.to_string(), clock, &Interrupt::listen()?),
         Verb::Demo(verb) => demo::demo(*verb, typed, clock, Interrupt::listen()?),
+        Verb::Explain(verb) => explain::explain(*verb, typed, clock, Interrupt::listen()?),
         Verb::Watch(verb) => watch::watch(*verb, typed.to_string(), clock),
         Verb::Account(verb) => account::account(&verb, typed.to_string(), clock),
         Verb::Merge(verb) => merge::merge(&verb, &typed.to_string(), clock),

@@ -293,6 +293,9 @@ pub struct AccountDocument {
     /// The heap dump, where one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<super::HeapDumpRecord>,
+    /// Which code and which objects hold the memory, where that was asked for; recorded after the weighing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<super::ExplanationRecord>,
     /// What stands out in it, the most worthwhile first; empty in older documents.
     #[serde(default)]
     pub findings: Vec<super::FindingRecord>,

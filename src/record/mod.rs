@@ -7,6 +7,7 @@ mod circumstances;
 mod classes;
 mod comparison;
 mod evidence;
+mod explanation;
 mod figure;
 mod find;
 mod finding;
@@ -36,6 +37,7 @@ pub use comparison::{
     ParetoPoint, ParetoRecord, Unit, ValueRecord, tells_nothing,
 };
 pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRecord};
+pub use explanation::{ExplanationRecord, HeldClassRecord, HeldHeapRecord, HolderRecord, SiteRecord};
 pub use figure::{FigureKind, FigureRecord};
 pub use find::{
     CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,
@@ -325,6 +327,9 @@ pub struct Trial {
     /// The heap dump, where one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<HeapDumpRecord>,
+    /// Which code holds the memory, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<ExplanationRecord>,
     /// Compilations of the JIT during which RSS grew, the largest growth first; absent where there were none, or they
     /// could not be seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

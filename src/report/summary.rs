@@ -8,6 +8,7 @@ mod comparison;
 mod details;
 mod doubts;
 mod drivers;
+mod explanation;
 mod facts;
 mod figures;
 pub(super) mod find;
@@ -132,6 +133,7 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     if compares {
         sections.splice(1..1, together(document, depth));
         sections.push(owners::section(document));
+        sections.extend(explanation::of_comparison(document));
     }
     match alone {
         Some(trial) => sections.extend(trial::sections(trial, of.of(trial), depth)),

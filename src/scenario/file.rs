@@ -61,6 +61,9 @@ pub struct Scenario {
     /// The new file that takes a heap dump at the end of the first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<PathBuf>,
+    /// A second start of the first trial of each configuration, which shows the code that holds memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explain>,
     /// What is derived from the marks of each trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Derived>,
@@ -126,6 +129,23 @@ impl Scenario {
         Ok(())
     }
 
+    /// Starts the first trial of each configuration once more, to show the code that holds memory. The path of a
+    /// profiler is absolute.
+    ///
+    /// # Errors
+    /// `Request` where the subject is no JVM, or its code runs in a container.
+    pub fn explain(&mut self, typed: Explain) -> Result<()> {
+        if self.subject.kind != Kind::Jvm {
+            return Err(Error::request("only the code of a JVM can be explained, and the subject is none"));
+        }
+        if self.subject.image.is_some() {
+            return Err(Error::request("a profiler cannot be put into the container of `--image`")
+                .hint("start the server without a container, or explain a running one: `loadline explain PID`"));
+        }
+        self.explain = Some(typed);
+        Ok(())
+    }
+
     /// Looks into the heap at the end of trials, also where the scenario asks for it. The path of a dump is absolute.
     ///
     /// # Errors
@@ -173,6 +193,17 @@ pub struct Marking {
     /// Trials of each configuration, a fresh JVM each [default: 1]
     #[arg(long, value_name = "N")]
     pub trials: Option<u32>,
+}
+
+/// A second start of a command after everything was weighed: it runs under a profiler, goes through the same load, and
+/// leaves a heap dump.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, Args)]
+#[command(next_help_heading = "Explaining")]
+pub struct Explain {
+    /// The library of async-profiler, or the jar of `tools.profiler:async-profiler` [default: beside this program, else
+    /// the newest in the local Maven repository]
+    #[arg(long, value_name = "FILE")]
+    pub profiler: Option<PathBuf>,
 }
 
 /// What is looked at in the heap, after everything was measured.
@@ -294,6 +325,7 @@ impl File {
             load: LoadPlan(load),
             objects: Objects::typed(self.classes.unwrap_or(false)),
             heap_dump: None,
+            explain: None,
             marks: Vec::new(),
             collect: Collect { times: self.collect.times.unwrap_or(1), settle: self.collect.settle },
             trials,

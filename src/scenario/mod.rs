@@ -40,7 +40,7 @@ pub use compare::{Amount, Compare, CompareSettings, Confidence, Running, Share};
 pub use composition::{Answers, Kind, Ports, Processes};
 pub use configuration::{Configuration, ConfigurationSettings, Cpus, Gc, Jdk, Netty, Nmt, Objects};
 pub use derived::{Derivation, Derived};
-pub use file::{Inside, Marking, Scenario, TrialOptions, parse, parse_marks};
+pub use file::{Explain, Inside, Marking, Scenario, TrialOptions, parse, parse_marks};
 pub use find::{Find, FindSettings};
 pub use fleet::{Fleet, Last, PAST_MAX, PastLine, SEARCH_EVERY, Service, WITHIN};
 pub use fleet_file::parse_fleet;

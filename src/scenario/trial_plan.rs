@@ -4,8 +4,8 @@
 //! plans with the same text, each named from the folder that it lies in, are the same trial.
 
 use super::{
-    Arrivals, Body, Collect, Configuration, Cpus, LoadPlan, MarkPoint, Objects, PhaseKind, Scenario, Schedule, Subject,
-    Time, Work,
+    Arrivals, Body, Collect, Configuration, Cpus, Explain, LoadPlan, MarkPoint, Objects, PhaseKind, Scenario, Schedule,
+    Subject, Time, Work,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -54,6 +54,9 @@ pub struct TrialPlan {
     /// The new file that takes a heap dump at the end, in the first trial of a series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<PathBuf>,
+    /// A second start, after everything was weighed, which shows the code that holds memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explain>,
     /// Who pays for file pages; `None` leaves them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
@@ -83,6 +86,7 @@ impl TrialPlan {
             guard: Guard::default(),
             objects: scenario.objects,
             heap_dump: scenario.heap_dump.clone(),
+            explain: scenario.explain.clone(),
             pages: None,
             list_files: false,
         }

@@ -1,6 +1,8 @@
 //! The order of a trial: start, ready, mark, warm-up, mark, load, mark, rest, mark, collect, mark, end.
 
+use super::conducted::Conducted;
 use super::event::{Event, Sink};
+use super::explain::{Again, explain};
 use super::here::Here;
 use super::inside::{self, Afresh};
 use super::tools::Tools;
@@ -17,19 +19,17 @@ use crate::subject::{check_port_free, cpus, free_ports, image, jdk, launch};
 use crate::weigh::Identity;
 use std::path::Path;
 
-/// The yield of a trial, however it ended.
-#[derive(Debug)]
-pub struct Conducted {
-    /// All that was measured before it ended.
-    pub trial: Trial,
-    /// The error that stopped it before its plan was done.
-    pub error: Option<Error>,
-}
-
 /// Runs one trial from the start of the subject to its end. The subject has ended when this returns. What the trial was
 /// for, and that it is finished, is said by whoever asked for it.
 pub fn conduct(plan: &TrialPlan, tools: &Tools<'_>, sink: &mut dyn Sink) -> Conducted {
-    conclude(plan, |trial| run(plan, tools, trial, sink))
+    let mut conducted = conclude(plan, |trial| run(plan, tools, trial, sink));
+    // One start explains a configuration, however many trials it has.
+    let asked = plan.explain.as_ref().filter(|_| plan.block == 0 && plan.repeats.is_none());
+    if let Some(asked) = asked.filter(|_| !conducted.trial.marks.is_empty() && !tools.interrupted()) {
+        let again: Again<'_> = &mut |plan, sink| conduct(plan, tools, sink);
+        conducted.trial.explanation = Some(explain(plan, asked, tools.clock, again, sink));
+    }
+    conducted
 }
 
 /// The record of a trial that is made by `run`, however that ends.

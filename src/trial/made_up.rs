@@ -1,6 +1,7 @@
 //! A world that is made up, for tests: a script says what happens when, and time passes without waiting.
 
-use super::conductor::{Conducted, PreparedTrial, carry_out, conclude};
+use super::conducted::Conducted;
+use super::conductor::{PreparedTrial, carry_out, conclude};
 use super::driving::{Interval, LoadProgress};
 use super::event::{Event, Sink};
 use super::usage::Spent;

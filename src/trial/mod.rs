@@ -2,6 +2,7 @@
 //! terminals, files or other trials.
 
 mod cgroup_record;
+mod conducted;
 mod conductor;
 mod description;
 mod doubts;
@@ -9,6 +10,7 @@ mod driver;
 mod driving;
 mod ending;
 mod event;
+mod explain;
 mod failed;
 mod files;
 mod first;
@@ -32,7 +34,8 @@ mod usage;
 mod work_record;
 mod world;
 
-pub use conductor::{Conducted, conduct};
+pub use conducted::Conducted;
+pub use conductor::conduct;
 pub use description::describe_load;
 pub use event::{Event, Sink};
 pub use first::first_answer;

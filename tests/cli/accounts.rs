@@ -80,6 +80,7 @@ fn the_document_is_as_described_and_nothing_else_is() {
     let mut with_netty = printed();
     with_netty["mark"]["netty"] = netty();
     with_netty["findings"] = json!(found::every());
+    with_netty["explanation"] = json!(found::explanation());
     found::add_evidence(&mut with_netty["mark"]);
     with_netty["machine"]["cpu_model"] = json!("EPYC 7763");
     assert_eq!(schema.complaints(&with_netty), [] as [&str; 0]);

@@ -39,6 +39,7 @@ fn other(pid: u32, name: &str, factor: u64) -> AccountDocument {
 fn wide() -> AccountsDocument {
     let mut alone = other(815, "org.gradle.launcher.daemon.bootstrap.GradleDaemon", 1);
     alone.mark.charge = None;
+    alone.explanation = Some(crate::found::explanation());
     alone.jvm.version = Some("25.412-b08".to_owned());
     alone.doubts.clear();
     let mut large = other(4_194_303, "app.jar", 90);
@@ -99,7 +100,8 @@ fn later() -> AccountDocument {
 }
 
 fn compared() -> ChangesDocument {
-    changes(vec![made_up()], later(), "loadline account 4711 --against then.json --json".to_owned()).unwrap()
+    let now = AccountDocument { explanation: Some(crate::found::explanation()), ..later() };
+    changes(vec![made_up()], now, "loadline account 4711 --against then.json --json".to_owned()).unwrap()
 }
 
 #[test]

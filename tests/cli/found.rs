@@ -2,15 +2,49 @@
 
 use loadline::record::{
     BesideRecord, CdsCause, Ceiling, CeilingCause, ChargeRecord, ChildProgram, CompilationRecord, DentriesRecord,
-    DirectHolder, DiskFileRecord, Finding, FindingRecord, GrowthSpan, HumongousRecord, IdleCause, IdleFlag, IdlePool,
-    LiveBy, LiveClassRecord, LoaderSpan, LoaderSum, MemoryFilesRecord, NativeHolder, ObserverOn, OfTrials, OwnerFreed,
-    ProcessRecord, StaticCollectionRecord, ThreadBuffersRecord, ThreadValuesRecord, UnseenCause,
+    DirectHolder, DiskFileRecord, ExplanationRecord, Finding, FindingRecord, GrowthSpan, HeldClassRecord,
+    HeldHeapRecord, HolderRecord, HumongousRecord, IdleCause, IdleFlag, IdlePool, LiveBy, LiveClassRecord, LoaderSpan,
+    LoaderSum, MemoryFilesRecord, NativeHolder, ObserverOn, OfTrials, OwnerFreed, ProcessRecord, SiteRecord,
+    StaticCollectionRecord, ThreadBuffersRecord, ThreadValuesRecord, UnseenCause,
 };
 use loadline::scenario::{Change, Gc};
 use loadline::units::Bytes;
 use serde_json::{Value, json};
 
 const MIB: u64 = 1 << 20;
+
+/// All that a second start under a profiler can show.
+pub(crate) fn explanation() -> ExplanationRecord {
+    let site = SiteRecord {
+        owner: "malloc.direct".to_owned(),
+        kind: "direct memory".to_owned(),
+        site: "Orders.export(Orders.java:88)".to_owned(),
+        frames: vec!["Orders.export(Orders.java:88)".to_owned()],
+        loaded_bytes: 8 * MIB,
+        kept_bytes: 8 * MIB,
+        peak_bytes: 9 * MIB,
+        allocations: 2,
+    };
+    let class = HeldClassRecord { name: "java.lang.String".to_owned(), instances: 90_000, bytes: MIB };
+    let holder = HolderRecord {
+        name: "java.io.DeleteOnExitHook.files".to_owned(),
+        path: vec!["java.util.HashSet.map".to_owned()],
+        retained_bytes: 26 * MIB,
+        objects: 450_003,
+        classes: vec![class],
+    };
+    ExplanationRecord {
+        profiler: Some("libasyncProfiler.so".to_owned()),
+        missing: vec!["the recording was cut off".to_owned()],
+        sites: vec![site],
+        heap: Some(HeldHeapRecord {
+            live_bytes: 27 * MIB,
+            objects: 460_000,
+            covered_bytes: 26 * MIB,
+            holders: vec![holder],
+        }),
+    }
+}
 
 /// One of each kind.
 pub(crate) fn every() -> Vec<FindingRecord> {

@@ -66,6 +66,7 @@ fn the_results_schema_describes_nothing_else() {
     accounted["findings"] = json!(found::every());
     accounted["trials"][0]["jvm"]["flags_kept"] = json!(made_up().flags);
     found::add_evidence(&mut accounted["trials"][0]["marks"][0]);
+    accounted["trials"][0]["explanation"] = json!(found::explanation());
     accounted["trials"][0]["compilations"] = json!([found::compilation()]);
     let figures = document("archives/figures");
     let process = ProcessRecord { pid: 1, name: "java".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };

@@ -28,7 +28,7 @@ fn the_help_names_every_verb_and_is_plain_text() {
         verbs,
         [
             "weigh", "init", "run", "compare", "find", "tune", "plan", "work", "merge", "load", "demo", "account",
-            "watch", "report", "history", "doctor", "help"
+            "explain", "watch", "report", "history", "doctor", "help"
         ]
     );
     for verb in &verbs[..verbs.len() - 1] {
@@ -53,6 +53,21 @@ fn a_weighing_of_nothing() {
     let called = loadline(&["weigh", "--trials", "3"]);
     let expected = "error: weigh what?\n\nhint: name a jar, or give a command after `--`\n";
     assert_eq!((called.code, called.stderr.as_str()), (2, expected));
+}
+
+#[test]
+fn an_explanation_of_nothing_and_of_what_does_not_fit() {
+    let no_profiler = ["explain", "--profiler", "/nowhere/libasyncProfiler.so", "--", "java", "-jar", "app.jar"];
+    for (words, told) in [
+        (["explain"].as_slice(), "error: explain what?\n\nhint: name a scenario, a jar or a pid"),
+        (&["explain", "--for", "5s", "--", "java"], "error: `--for` and `--heap` are about a JVM that runs"),
+        (&no_profiler, "error: there is no profiler /nowhere/libasyncProfiler.so"),
+        (&["explain", "4000000000"], "error: "),
+        (&["explain", "--image", "app:1", "--url", "http://127.0.0.1:8080/"], "error: a profiler cannot be put into"),
+    ] {
+        let called = loadline(words);
+        assert!(called.code == 2 && called.stderr.starts_with(told), "{words:?}: {called}");
+    }
 }
 
 #[test]

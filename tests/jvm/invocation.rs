@@ -132,10 +132,19 @@ impl Call {
 
     /// `loadline weigh`, with little load and little rest.
     pub(crate) fn weigh() -> Self {
-        let mut call = Self::verb("weigh -n 200 --rest 200ms").with("--url http://127.0.0.1:{port}/hello");
-        let out = call.archive().display().to_string();
-        call.options.extend(["--out".to_owned(), out]);
-        call
+        Self::trial_of("weigh")
+    }
+
+    /// A verb that makes a trial of a command, with little load and little rest.
+    fn trial_of(verb: &str) -> Self {
+        let call = Self::verb(&format!("{verb} -n 200 --rest 200ms")).with("--url http://127.0.0.1:{port}/hello");
+        let out = call.archive();
+        call.with_argument(Path::new("--out")).with_argument(&out)
+    }
+
+    /// `loadline explain --json`, on a JDK.
+    pub(crate) fn explaining(release: u32) -> Self {
+        Self::trial_of("explain").with("--json").of_jdk(release)
     }
 
     /// The same with `--json`, on a JDK.

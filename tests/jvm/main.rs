@@ -20,6 +20,7 @@ mod detect;
 mod doctor;
 mod drivers;
 mod endings;
+mod explain;
 mod find;
 mod findings;
 mod flags;

@@ -40,6 +40,8 @@ pub struct Uses {
     pub bytes_freed: u64,
     /// Bytes not freed at the end.
     pub bytes_end: u64,
+    /// Bytes not freed at the moment that was asked for; those at the end where none was.
+    pub bytes_then: u64,
     /// Bytes live when the total of the whole process was at its peak.
     pub bytes_at_peak: u64,
     /// Bytes at this one's own peak.
@@ -97,6 +99,9 @@ pub(crate) struct Ledger {
     /// The group of each stack.
     group_of: Vec<u32>,
     total: Counter,
+    /// The moment whose bytes are kept, in nanoseconds since 1970, until an event after it comes.
+    then_ns: Option<u64>,
+    is_kept: bool,
     peak: u64,
     peak_at_ns: u64,
     /// Frees of what was allocated before the recording, or was not recorded.
@@ -108,6 +113,17 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
+    /// Keeps what is live at this moment, in nanoseconds since 1970, beside what is at the end.
+    pub(crate) fn keep(&mut self, then_ns: u64) {
+        self.then_ns = Some(then_ns);
+    }
+
+    fn keep_now(&mut self) {
+        let counters = self.stacks.iter_mut().chain(&mut self.groups).chain([&mut self.total]);
+        counters.for_each(|counter| counter.uses.bytes_then = counter.uses.bytes_end);
+        (self.then_ns, self.is_kept) = (None, true);
+    }
+
     /// Says which group a stack belongs to. Stacks come in the order of their places.
     pub(crate) fn stack(&mut self, stack: u32, group: u32) {
         self.stacks.resize(self.stacks.len().max(stack as usize + 1), Counter::default());
@@ -118,6 +134,9 @@ impl Ledger {
 
     /// Counts an event; they come in the order of time.
     pub(crate) fn count(&mut self, event: Event) {
+        if self.then_ns.is_some_and(|then| event.at_ns > then) {
+            self.keep_now();
+        }
         match event.bytes {
             Some(bytes) => self.malloc(event, bytes),
             None => self.free(event),
@@ -180,6 +199,9 @@ impl Ledger {
 
     /// Ends the recording: the uses of all stacks, of all groups and of the whole, and when the whole was at its peak.
     pub(crate) fn close(mut self) -> Closed {
+        if !self.is_kept {
+            self.keep_now();
+        }
         let peak = self.peak;
         let ended = |mut counter: Counter| {
             counter.note(peak);
@@ -243,6 +265,7 @@ mod tests {
             bytes_allocated: allocated,
             bytes_freed: freed,
             bytes_end: end,
+            bytes_then: end,
             bytes_at_peak: at_peak,
             bytes_peak: peak,
         };
@@ -254,6 +277,18 @@ mod tests {
         assert_eq!(closed.peak_at_ns, Some(3 * MS));
         let at_peak: u64 = closed.stacks.iter().map(|uses| uses.bytes_at_peak).sum();
         assert_eq!(at_peak, closed.total.bytes_at_peak, "stacks add up to the total at its peak");
+    }
+
+    #[test]
+    fn what_was_live_at_a_moment_is_kept() {
+        let mut ledger = Ledger::default();
+        ledger.stack(0, 0);
+        ledger.keep(3 * MS);
+        let events =
+            [malloc(1, 0x10, 100, 0, 1), malloc(3, 0x20, 50, 0, 1), free(4, 0x10, 1), malloc(5, 0x30, 7, 0, 1)];
+        events.into_iter().for_each(|event| ledger.count(event));
+        let closed = ledger.close();
+        assert_eq!((closed.groups[0].bytes_then, closed.total.bytes_then, closed.total.bytes_end), (150, 150, 57));
     }
 
     #[test]

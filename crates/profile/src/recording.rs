@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::io::{Read, Seek};
+use std::time::Duration;
 
 /// Events that are sorted at once: 160 MiB. A recording that [`crate::agent`] started has a third of that in a chunk.
 const EVENTS_MAX: usize = 4 << 20;
@@ -183,8 +184,19 @@ impl Recording {
     /// # Errors
     /// If the file cannot be read, or is no recording.
     pub fn read(file: impl Read + Seek) -> Result<Self> {
+        Self::read_at(file, None)
+    }
+
+    /// The same, with what was live at a moment since 1970, as [`Uses::bytes_then`].
+    ///
+    /// # Errors
+    /// As [`Recording::read`].
+    pub fn read_at(file: impl Read + Seek, then: Option<Duration>) -> Result<Self> {
         let mut input = Input::new(file);
         let mut reader = Reader::default();
+        if let Some(then) = then {
+            reader.ledger.keep(u64::try_from(then.as_nanos()).unwrap_or(u64::MAX));
+        }
         match reader.chunks(&mut input) {
             Ok(()) => Ok(reader.close()),
             Err(Fault::Io(cause)) => {

@@ -5,13 +5,13 @@ use super::details::{Detail, details, remainders};
 use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::netty::pools;
-use super::{findings, flags, inside};
+use super::{explanation, findings, flags, inside};
 use crate::owner::{self, Owner, is_heap, label};
 use crate::record::{
     AccountDocument, AccountRecord, ChargeRecord, DirectRecord, FlagsRecord, MallocRecord, Mark, OwnerRecord, ToldBy,
     ToldRecord,
 };
-use crate::report::page::{Page, Part, Section, Topic};
+use crate::report::page::{Depth, Page, Part, Section, Topic};
 use crate::report::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, several};
 
@@ -33,6 +33,8 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Page {
             sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
             let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
             sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
+            let explained = document.explanation.as_ref();
+            sections.extend(explained.map(|found| explanation::section(found, Some(mark), Depth::default())));
             sections.push(findings::section(&document.findings));
             let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {

@@ -5,7 +5,7 @@ use super::journey::{growth_notes, journey};
 use super::netty;
 use super::numbers::{by_category, load, weights};
 use super::tried::trial_text;
-use super::{inside, loaders, pools};
+use super::{explanation, inside, loaders, pools};
 use crate::record::{Evidence, Outcome, Trial, Unit};
 use crate::report::chart;
 use crate::report::markup::shortened;
@@ -43,11 +43,13 @@ pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth)
     }
     memory.extend(by_category(trial).map(on_demand));
     let phases = (!trial.phases.is_empty()).then(|| Part::Table(load(trial)));
-    vec![
+    let explanation = explanation::of_trial(trial, depth);
+    let measured = [
         Section::titled(Topic::Memory, "memory", memory).id("memory"),
         Section::titled(Topic::Course, "memory over time", timeline.map(Part::figure)).id("course"),
         Section::titled(Topic::Load, "load", phases.into_iter().chain(requests.map(Part::figure))).id("load"),
-    ]
+    ];
+    explanation.into_iter().chain(measured).collect()
 }
 
 /// A table that a page folds away.

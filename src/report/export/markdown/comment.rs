@@ -156,6 +156,7 @@ fn filtered(page: Page) -> Page {
     };
     let kept = page.sections.into_iter().filter_map(|of| match (of.topic, of.id.as_str()) {
         (Topic::Answer, "comparison" | "budgets") => Some(of_changes(of)),
+        (Topic::Answer, "code") if compares => Some(of),
         (Topic::Memory, _) if compares => {
             // Its sentences stand at the top.
             let tables = of.parts.iter().filter(|part| matches!(part, Part::Table(_))).cloned();

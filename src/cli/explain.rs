@@ -1,0 +1,90 @@
+//! `loadline explain`: one configuration under load, and once more under a profiler; or a JVM that runs.
+
+use super::account::document;
+use super::args_explain::Explain as Verb;
+use super::exit::Code;
+use super::judging::judgement;
+use super::one_server::Typed;
+use super::session::{CommandLine, Interrupt, Session};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::explain::{self, Asked};
+use crate::report::{self, Progress, print, render, summarize_account};
+use crate::scenario::{Asking, Explain};
+use crate::series;
+use crate::units::utc;
+use crate::weigh::AccountOptions;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a JVM that runs is recorded where nothing was typed.
+const RECORDED: Duration = Duration::from_secs(60);
+
+pub(super) fn explain(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+    let explain = with_profiler(&verb.explain)?;
+    if let Some(pid) = verb.what.as_deref().and_then(pid) {
+        return running(pid, &verb, &explain, typed.to_string(), clock, &interrupt);
+    }
+    if verb.running.span.is_some() || verb.running.heap {
+        return Err(Error::request("`--for` and `--heap` are about a JVM that runs, and no process id is given")
+            .hint("leave them out: the trial has its own load, and a heap dump at its end"));
+    }
+    let mut session = Session::of(&verb.options, typed, clock, interrupt);
+    let (scenario, command) = (verb.what.as_deref(), verb.command.as_slice());
+    let asked = Typed { scenario, only: &verb.only, options: &verb.options, command }.asked(&mut session)?;
+    let what = || Error::request("explain what?").hint("name a scenario, a jar or a pid, or give a command after `--`");
+    let mut scenario = asked.ok_or_else(what)?.scenario;
+    scenario.mark(&verb.marking)?;
+    scenario.explain(explain)?;
+    let judgement = judgement(&scenario, None, &verb.judging)?;
+    session.run(&scenario, &judgement)
+}
+
+/// The process id that a word is, unless a file has that name.
+fn pid(word: &Path) -> Option<u32> {
+    word.to_str()?.parse().ok().filter(|_| !word.exists())
+}
+
+/// What was asked, with the profiler as an absolute path of a file that is there.
+///
+/// # Errors
+/// `Request` where it is not.
+pub(super) fn with_profiler(typed: &Explain) -> Result<Explain> {
+    Ok(Explain { profiler: typed.profiler.as_deref().map(absolute).transpose()? })
+}
+
+fn absolute(file: &Path) -> Result<PathBuf> {
+    let path = std::path::absolute(file).map_err(|cause| Error::io("find", file, &cause))?;
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(Error::request(format!("there is no profiler {}", file.display()))
+            .hint("name libasyncProfiler.so, or the jar of tools.profiler:async-profiler")),
+    }
+}
+
+/// Weighs the JVM first, since the profiler and the dump both change it.
+fn running(
+    pid: u32,
+    verb: &Verb,
+    explain: &Explain,
+    typed: String,
+    clock: Clock,
+    interrupt: &Interrupt,
+) -> Result<Code> {
+    if !verb.command.is_empty() {
+        return Err(Error::request("a JVM that runs needs no command").hint("leave out what follows `--`"));
+    }
+    let mut talk = Progress::new(verb.options.output.quiet);
+    let (machine, taken) = (series::machine_now(clock), utc(clock.unix_s()));
+    let weighed = AccountOptions { stop: true, netty: false, asking: Asking::default() }.weigh(pid, &clock)?;
+    let mut document = document(weighed, typed, taken, machine);
+    let span = verb.running.span.map_or(RECORDED, |span| span.0);
+    let asked = Asked { pid, profiler: explain.profiler.as_deref(), span, heap: verb.running.heap };
+    let stop = || interrupt.seen();
+    document.explanation = Some(explain::running(&asked, &document.jvm, clock, &stop, &mut |words| talk.step(words))?);
+    print(&match verb.options.output.json {
+        true => report::document(&document),
+        false => render(&summarize_account(&document, &[])),
+    })?;
+    Ok(Code::Yes)
+}

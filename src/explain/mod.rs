@@ -1,0 +1,78 @@
+//! Which code and which objects hold memory: what the recording of a profiler and a heap dump say, as plain values.
+//! It starts nothing: `trial` does for a command, and a JVM that runs is recorded where it is.
+
+mod heap;
+mod native;
+mod running;
+
+pub use running::{Asked, running};
+
+use crate::error::{Error, Result};
+use crate::record::{ExplanationRecord, Jvm};
+use loadline_profile::agent::{Launch, Options};
+use loadline_profile::library::Library;
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+/// A profiler that is ready to be started with a JVM.
+pub struct Profiler {
+    library: Library,
+    launch: Launch,
+}
+
+impl Profiler {
+    /// The profiler at this place, or the best that is found.
+    ///
+    /// # Errors
+    /// As [`Library::find`] and [`Launch::prepare`].
+    pub fn find(given: Option<&Path>) -> Result<Self> {
+        let library = Library::find(given)?;
+        let launch = Launch::prepare(&library, &Options::default())?;
+        Ok(Self { library, launch })
+    }
+
+    /// The option of `java` that starts it.
+    pub fn option(&self) -> &str {
+        &self.launch.argument
+    }
+}
+
+/// The part of an explanation that native memory is.
+const NATIVE: &str = "No native memory by code";
+/// The part of an explanation that objects are.
+const OBJECTS: &str = "No objects by what keeps them";
+
+/// Enters what a profiler recorded of a JVM that has ended.
+pub fn enter_recorded(profiler: &Profiler, load_ended: Option<Duration>, found: &mut ExplanationRecord) {
+    found.profiler = Some(profiler.library.path().display().to_string());
+    let entered = profiler.launch.recording().and_then(|file| native::enter(file, load_ended, found));
+    noted(found, NATIVE, entered);
+}
+
+/// Enters what keeps the objects in a heap dump of this JVM.
+pub fn enter_heap(dump: &Path, jvm: Option<&Jvm>, found: &mut ExplanationRecord) {
+    let file = File::open(dump).map_err(|cause| Error::io("read", dump, &cause));
+    if let Some(file) = noted(found, OBJECTS, file) {
+        enter_dump(&file, jvm, found);
+    }
+}
+
+fn enter_dump(dump: &File, jvm: Option<&Jvm>, found: &mut ExplanationRecord) {
+    let held = heap::held(dump, jvm);
+    if let Some((heap, incomplete)) = noted(found, OBJECTS, held) {
+        found.heap = Some(heap);
+        found.missing.extend(incomplete.map(|why| format!("Not all objects are told: the heap dump is {why}.")));
+    }
+}
+
+/// Notes why there is no profiler.
+pub fn without_profiler<T>(looked_for: Result<T>, found: &mut ExplanationRecord) -> Option<T> {
+    noted(found, NATIVE, looked_for)
+}
+
+/// The result; a failure is noted with its reason.
+fn noted<T>(found: &mut ExplanationRecord, what: &str, result: Result<T>) -> Option<T> {
+    let hint = |hint: Option<String>| hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+    result.map_err(|error| found.missing.push(format!("{what}: {}{}.", error.what, hint(error.hint)))).ok()
+}

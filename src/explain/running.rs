@@ -1,0 +1,105 @@
+//! A JVM that runs: it is recorded for a while through its attach socket and, where that was asked for, writes a heap
+//! dump. Both change it, so that whoever calls has weighed it before.
+
+use super::{NATIVE, OBJECTS, enter_dump, native, noted};
+use crate::clock::Clock;
+use crate::error::{Error, Result, plain};
+use crate::observe::attach::Attach;
+use crate::observe::heap_dump;
+use crate::observe::procfs::Process;
+use crate::record::{ExplanationRecord, Jvm};
+use crate::subject::names;
+use loadline_profile::agent::{Options, Session};
+use loadline_profile::library::Library;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often a wait looks whether somebody wants to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// The threads that free native memory of dead objects are woken by a collection and work meanwhile.
+const CLEANED_WITHIN: Duration = Duration::from_secs(1);
+
+/// What is asked of a JVM that runs.
+pub struct Asked<'a> {
+    /// Its process id.
+    pub pid: u32,
+    /// As in [`super::Profiler::find`].
+    pub profiler: Option<&'a Path>,
+    /// How long it is recorded.
+    pub span: Duration,
+    /// Whether it writes a heap dump.
+    pub heap: bool,
+}
+
+/// Records a JVM, and reads which code and which objects hold its memory. Ends early where `stop` says so or the JVM
+/// ends; `say` is told what is done to the JVM before it is done.
+///
+/// # Errors
+/// Where there is no such process, or neither of the two can be had.
+pub fn running(
+    asked: &Asked<'_>,
+    jvm: &Jvm,
+    clock: Clock,
+    stop: &dyn Fn() -> bool,
+    say: &mut dyn FnMut(&str),
+) -> Result<ExplanationRecord> {
+    let mut found = ExplanationRecord::default();
+    let process = || Process::open(asked.pid).map_err(|cause| Error::request(cause.to_string()));
+    let watched = process()?;
+    let session = Library::find(asked.profiler).and_then(|library| {
+        say(&format!(
+            "recording pid {} for {} s: {} is loaded into it, and some 20 MiB of it stay until the JVM ends",
+            asked.pid,
+            asked.span.as_secs(),
+            library.path().display()
+        ));
+        let session = Session::start(process()?, &library, &Options::default(), asked.span, &clock)?;
+        Ok((library.path().display().to_string(), session))
+    });
+    let session = match (session, asked.heap) {
+        (Err(error), false) => return Err(error),
+        (session, _) => noted(&mut found, NATIVE, session),
+    };
+    let ends = clock.now() + if session.is_some() { asked.span } else { Duration::ZERO };
+    while clock.now() < ends && !stop() && watched.is_alive() {
+        clock.park(LOOK_EVERY.min(ends - clock.now()));
+    }
+    let recorded_until = clock.since_epoch(clock.now_ns());
+    if asked.heap && !stop() {
+        say("its heap is dumped: a full GC, then it stands still while it writes about as much as lives in its heap");
+        let dump = dumped(&watched, clock);
+        if let Some(dump) = noted(&mut found, OBJECTS, dump) {
+            enter_dump(&dump, Some(jvm), &mut found);
+        }
+        clock.sleep(CLEANED_WITHIN);
+    }
+    if let Some((name, session)) = session {
+        let recorded = session.stop().and_then(|recorded| {
+            found.missing.extend(recorded.doubt.map(|why| format!("Native memory by code may be incomplete: {why}.")));
+            native::enter(recorded.file, Some(recorded_until), &mut found)
+        });
+        noted(&mut found, NATIVE, recorded);
+        found.profiler = Some(name);
+    }
+    Ok(found)
+}
+
+/// Has the JVM write a heap dump into its `/tmp`; the name is gone when this returns.
+fn dumped(process: &Process, clock: Clock) -> Result<File> {
+    let unavailable = |cause: crate::observe::Unavailable| Error::machine(cause.why);
+    let attach = Attach::connect(process, &clock).map_err(unavailable)?.value;
+    let name = format!("loadline-explain-{}.hprof", names::random());
+    let written = heap_dump::write(process, &attach, &PathBuf::from("/tmp").join(&name));
+    let file = attach.in_tmp(|tmp| {
+        let file = openat(tmp, &name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        // One that was cut short takes room, too.
+        let removed = unlinkat(tmp, &name, AtFlags::empty());
+        let file = file?;
+        removed?;
+        Ok(File::from(file))
+    });
+    written.map_err(unavailable)?;
+    file.map_err(|cause| Error::machine(format!("the heap dump in the JVM's /tmp: {}", plain(&cause))))
+}

@@ -1,0 +1,166 @@
+//! Which code holds the memory. After everything was weighed, the same command is started once more: under a profiler
+//! that records native memory, through the same load, and with a heap dump at its end. Nothing of that start is
+//! weighed or kept, since a profiler and a dump both cost memory.
+
+use super::conducted::Conducted;
+use super::event::{Event, Sink};
+use crate::clock::Clock;
+use crate::explain::{Profiler, enter_heap, enter_recorded, without_profiler};
+use crate::record::ExplanationRecord;
+use crate::scenario::{Explain, MarkPoint, Objects, TrialPlan};
+use crate::subject::WorkFolder;
+use std::path::Path;
+use std::time::Duration;
+
+/// Makes another trial of a plan.
+pub(super) type Again<'a> = &'a mut dyn FnMut(&TrialPlan, &mut dyn Sink) -> Conducted;
+
+/// The heap dump within its folder.
+const DUMP: &str = "heap.hprof";
+
+/// Starts the command of a plan once more, and reads which code and which objects hold memory. What cannot be had is
+/// said in the record.
+pub(super) fn explain(
+    plan: &TrialPlan,
+    asked: &Explain,
+    clock: Clock,
+    again: Again<'_>,
+    sink: &mut dyn Sink,
+) -> ExplanationRecord {
+    let mut found = ExplanationRecord::default();
+    let folder = match WorkFolder::create() {
+        Ok(folder) => folder,
+        Err(error) => {
+            found.missing.push(format!("There is no second start: {}", error.what));
+            return found;
+        }
+    };
+    sink.receive(&Event::Note("  the code that holds memory: the server is started once more under a profiler"));
+    let profiler = without_profiler(Profiler::find(asked.profiler.as_deref()), &mut found);
+    let mut told = Told { next: sink, clock, load_ended: None };
+    let mut again = |profiler: Option<&Profiler>| {
+        again(&second_start(plan, profiler.map(Profiler::option), folder.path()), &mut told)
+    };
+    let mut conducted = again(profiler.as_ref());
+    if profiler.is_some() && conducted.trial.ready_s.is_none() {
+        // It may be the profiler that this JVM does not take; its objects can still be told.
+        let why = conducted.error.map_or_else(String::new, |error| format!(": {}", error.what));
+        found.missing.push(format!("The server did not start under the profiler{why}."));
+        conducted = again(None);
+    } else if let Some(profiler) = &profiler {
+        enter_recorded(profiler, told.load_ended, &mut found);
+    }
+    if let Some(error) = conducted.error {
+        found.missing.push(format!("The second start did not go through its load: {}.", error.what));
+    }
+    let doubts = conducted.trial.doubts.iter().filter(|doubt| doubt.text.contains("heap dump"));
+    found.missing.extend(doubts.map(|doubt| doubt.text.clone()));
+    enter_heap(&folder.path().join(DUMP), conducted.trial.jvm.as_ref(), &mut found);
+    found
+}
+
+/// The plan of the second start: the same load, a collection, a heap dump.
+fn second_start(plan: &TrialPlan, option: Option<&str>, folder: &Path) -> TrialPlan {
+    let mut plan = plan.clone();
+    plan.title = format!("{}, explained", plan.title);
+    plan.configuration.jvm.extend(option.map(str::to_owned));
+    (plan.index, plan.explain, plan.objects) = (0, None, Objects::Unread);
+    plan.heap_dump = Some(folder.join(DUMP));
+    // A collection, after which the threads that free native memory of dead objects have their time.
+    plan.marks = vec![MarkPoint::Loaded, MarkPoint::Collected];
+    plan
+}
+
+/// Hands on what a user should know of the second start, and nothing that belongs to a trial.
+struct Told<'a> {
+    next: &'a mut dyn Sink,
+    clock: Clock,
+    /// The end of the last phase of work, since the Unix epoch.
+    load_ended: Option<Duration>,
+}
+
+impl Sink for Told<'_> {
+    fn receive(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Note(_) | Event::Warning(_) | Event::PhaseStarted { .. } => self.next.receive(event),
+            Event::PhaseEnded(phase) if phase.works() => {
+                self.load_ended = Some(self.clock.since_epoch(self.clock.now_ns()));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{PhaseRecord, Trial};
+    use crate::scenario::{Model, Scenario, parse};
+
+    fn plan() -> TrialPlan {
+        let text = "name: x\nsubject: {command: [java, '{jvm}', -jar, x.jar, '{port}'], ready: {http: /}}\n\
+                    classes: true\nload:\n  - steady: {closed: {connections: 2, duration: 4s}, get: /}\n";
+        let mut scenario: Scenario = parse(text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}"));
+        scenario.explain(Explain::default()).unwrap();
+        TrialPlan { index: 7, ..TrialPlan::of(&scenario, &scenario.configurations[0]) }
+    }
+
+    #[derive(Default)]
+    struct Seen(Vec<String>);
+
+    impl Sink for Seen {
+        fn receive(&mut self, event: &Event<'_>) {
+            self.0.push(format!("{event:?}").split(['(', ' ']).next().unwrap_or_default().to_owned());
+        }
+
+        fn log(&self) -> Option<std::path::PathBuf> {
+            panic!("the second start writes into no file of the trial")
+        }
+    }
+
+    #[test]
+    fn the_second_start_has_the_same_load_a_profiler_and_a_dump_and_is_not_explained_again() {
+        let plan = plan();
+        let second = second_start(&plan, Some("-agentpath:/x/lib.so=start"), Path::new("/x"));
+        assert_eq!((&second.load, &second.subject), (&plan.load, &plan.subject));
+        assert_eq!(second.configuration.jvm, ["-agentpath:/x/lib.so=start"]);
+        assert_eq!((second.explain, second.objects, second.index), (None, Objects::Unread, 0));
+        assert_eq!(
+            (second.marks, second.heap_dump),
+            (vec![MarkPoint::Loaded, MarkPoint::Collected], Some("/x/heap.hprof".into()))
+        );
+    }
+
+    #[test]
+    fn a_trial_hears_what_a_user_should_and_nothing_of_its_own() {
+        let (mut seen, clock) = (Seen::default(), Clock::made_up());
+        let mut told = Told { next: &mut seen, clock, load_ended: None };
+        let (work, rest) = (PhaseRecord { model: Model::Closed, ..PhaseRecord::default() }, PhaseRecord::default());
+        told.receive(&Event::Warning("a warning"));
+        told.receive(&Event::TrialFinished(&Trial::new("x", 0, 0)));
+        clock.sleep(Duration::from_secs(3));
+        told.receive(&Event::PhaseEnded(&work));
+        let ended = told.load_ended;
+        clock.sleep(Duration::from_secs(5));
+        told.receive(&Event::PhaseEnded(&PhaseRecord { model: Model::Idle, ..rest }));
+        assert_eq!((told.load_ended, told.log()), (ended, None));
+        assert!(ended.is_some());
+        assert_eq!(seen.0, ["Warning"]);
+    }
+
+    #[test]
+    fn a_start_that_fails_leaves_a_reason_for_each_part() {
+        let asked = Explain { profiler: Some("/nowhere/libasyncProfiler.so".into()) };
+        let again: Again<'_> = &mut |plan, _| Conducted {
+            trial: Trial::new(&plan.configuration.name, 0, 0),
+            error: Some(crate::error::Error::subject("it ended before it was ready")),
+        };
+        let found = explain(&plan(), &asked, Clock::made_up(), again, &mut Seen::default());
+        assert_eq!((found.profiler, found.sites.len(), found.heap), (None, 0, None));
+        let missing = found.missing.join("\n");
+        for what in ["No native memory by code: ", "did not go through its load: it ended", "No objects by what keeps"]
+        {
+            assert!(missing.contains(what), "{missing}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Memory that is planted at a known line is explained by that line.
+
+use crate::invocation::{Call, newest};
+use crate::truth::truth;
+use loadline::record::{ExplanationRecord, Trial};
+
+/// How the names of the subject's methods begin. It is compiled without numbers of lines.
+const PLANTS: &str = "loadline.subjects.Plants.";
+
+/// What the second start of a subject showed in which this cause was planted; `None` without a profiler.
+fn explained(release: u32, options: &str, cause: &str) -> Option<ExplanationRecord> {
+    let call = Call::explaining(release).with("-n 200").with("--rest 1").with("--warmup 50");
+    let jvm = options.split_whitespace().map(|option| format!("--jvm {option}"));
+    let call = jvm.fold(call, |call, option| call.with(&option));
+    let mut document = call.subject("Plants", &format!("{{port}} {cause}")).run().expect(0).document();
+    let trial: Trial = document.trials.remove(0);
+    let found = trial.explanation.expect("it was asked for");
+    if found.profiler.is_none() {
+        loadline_test_support::skip("LOADLINE_PROFILER", &found.missing.join("; "));
+        return None;
+    }
+    println!("JDK {release}, {cause}: {found:#?}");
+    Some(found)
+}
+
+/// At least 95 % of what was planted is at lines of the method, and not much more.
+#[track_caller]
+fn is_at(found: &ExplanationRecord, method: &str, bytes: impl Fn(&loadline::record::SiteRecord) -> u64, planted: u64) {
+    let at: u64 = found.sites.iter().filter(|site| site.site.starts_with(method)).map(bytes).sum();
+    assert!(at * 100 >= planted * 95 && at <= planted + planted / 10, "{at} of {planted} at {method}");
+}
+
+#[test]
+fn direct_memory_is_at_the_line_that_asked_for_it() {
+    for release in newest() {
+        let Some(found) = explained(release, "-Xmx96m -XX:+UseSerialGC", "channels") else { return };
+        is_at(
+            &found,
+            PLANTS,
+            |site| if site.kind.starts_with("direct memory") { site.kept_bytes } else { 0 },
+            truth("Plants", "channel_bytes"),
+        );
+        assert_eq!(found.missing, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn native_memory_of_garbage_is_there_after_the_load_and_gone_after_a_collection() {
+    for release in newest() {
+        let options = "-Xmx160m -Xmn128m -XX:+UseSerialGC";
+        let Some(found) = explained(release, options, "garbage") else { return };
+        let planted = truth("Plants", "deflaters") * (262 << 10);
+        is_at(&found, PLANTS, |site| site.loaded_bytes, planted);
+        let kept: u64 =
+            found.sites.iter().filter(|site| site.site.starts_with(PLANTS)).map(|site| site.kept_bytes).sum();
+        assert!(kept < planted / 10, "{kept} of {planted}");
+    }
+}
+
+#[test]
+fn objects_are_at_the_field_that_keeps_them() {
+    for release in newest() {
+        let Some(found) = explained(release, "-Xmx160m -XX:+UseSerialGC", "statics") else { return };
+        let heap = found.heap.expect("the heap was dumped");
+        assert_eq!(heap.holders[0].name, "loadline.subjects.Plants.sessions");
+        assert!(heap.covered_bytes * 10 >= heap.live_bytes * 9, "{} of {}", heap.covered_bytes, heap.live_bytes);
+    }
+}
