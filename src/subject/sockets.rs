@@ -102,7 +102,7 @@ pub fn free_port(host: &str) -> Result<u16> {
 }
 
 /// The first of so many consecutive ports on which nothing listens. No two processes that ask this function get the
-/// same port while both live, and no process gets one again before it has had [`WINDOW`] others.
+/// same port while both live, and no process gets one again soon.
 ///
 /// # Errors
 /// Where the host has no address, or no such block is free.
