@@ -8,6 +8,7 @@ use loadline::doubt::Doubt;
 use loadline::record::{Document, Mark, PhaseRecord, Sample, Trial};
 use loadline::subject::jdk::{FoundJdk, Places, discover};
 use loadline::subject::processes::{self, Process};
+use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -528,6 +529,11 @@ pub(crate) struct Permit(usize);
 static SHARES: Mutex<(usize, usize)> = Mutex::new((0, 0));
 static CHANGED: Condvar = Condvar::new();
 
+thread_local! {
+    /// Shares that this test has. One that has some never waits for more: two such tests would wait for each other.
+    static OWN: Cell<usize> = const { Cell::new(0) };
+}
+
 impl Permit {
     /// What one JVM needs.
     pub(crate) fn one() -> Self {
@@ -535,8 +541,13 @@ impl Permit {
     }
 
     fn take(count: usize) -> Self {
-        let whole = usize::from(count == AT_ONCE);
+        let owns = OWN.replace(OWN.get() + count) > 0;
         let mut shares = SHARES.lock().unwrap_or_else(PoisonError::into_inner);
+        if owns {
+            shares.0 += count;
+            return Self(count);
+        }
+        let whole = usize::from(count == AT_ONCE);
         shares.1 += whole;
         let mut shares = CHANGED
             .wait_while(shares, |(taken, waiting)| *taken + count > AT_ONCE || (whole == 0 && *waiting > 0))
@@ -548,6 +559,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        OWN.set(OWN.get().saturating_sub(self.0));
         SHARES.lock().unwrap_or_else(PoisonError::into_inner).0 -= self.0;
         CHANGED.notify_all();
     }
