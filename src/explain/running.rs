@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The threads that free native memory of dead objects are woken by a collection and work meanwhile.
 const CLEANED_WITHIN: Duration = Duration::from_secs(1);
 
-/// What is asked of a JVM that runs.
+/// A request to a JVM that runs.
 pub struct Asked<'a> {
     /// Its process id.
     pub pid: u32,

@@ -8,7 +8,7 @@ use loadline_base::units::Bytes;
 pub(crate) struct Budget(pub(crate) u64);
 
 impl Budget {
-    /// That `bytes` are not too many.
+    /// Checks that `bytes` are not too many.
     pub(crate) fn hold(self, bytes: u64) -> Result<()> {
         if bytes <= self.0 {
             return Ok(());
@@ -25,7 +25,7 @@ impl Budget {
         (left(24) / 8).min(left(32) / 4)
     }
 
-    /// What `nodes` objects with `references` take at the peak, besides `held` bytes.
+    /// The bytes that `nodes` objects with `references` take at the peak, besides `held` bytes.
     pub(crate) fn peak(held: u64, nodes: u64, references: u64) -> u64 {
         held + (36 * nodes).max(24 * nodes + 8 * references).max(32 * nodes + 4 * references)
     }

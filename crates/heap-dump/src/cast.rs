@@ -1,4 +1,4 @@
-//! Who takes part: the objects of a dump, and nodes that are no objects: statics, frames of stacks, kinds of roots.
+//! The nodes of a graph: the objects of a dump, and statics, frames of stacks and kinds of roots, which are no objects.
 
 use crate::classes::Classes;
 use crate::classes::Names;
@@ -59,7 +59,7 @@ pub(crate) struct Cast {
     pub(crate) class_nodes: Vec<u32>,
     /// The nodes of classes that may be unloaded, by their loader: a loader holds them.
     pub(crate) loaded: HashMap<u64, Vec<u32>>,
-    /// What each extra refers to.
+    /// The references of each extra node.
     held: Vec<Vec<u32>>,
     serials: HashMap<u32, u64>,
     frames: HashMap<u64, Frame>,
@@ -118,7 +118,7 @@ impl Cast {
         self.objects
     }
 
-    /// What a node is, if it is no object.
+    /// The meaning of a node that is no object.
     pub(crate) fn extra(&self, node: u32) -> Option<Extra> {
         self.extras.get(node.checked_sub(self.objects)? as usize).copied()
     }

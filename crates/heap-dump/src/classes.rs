@@ -10,7 +10,7 @@ pub(crate) const UNKNOWN: u32 = 0;
 const PRIMITIVES: [&str; 8] = ["boolean[]", "char[]", "float[]", "double[]", "byte[]", "short[]", "int[]", "long[]"];
 const FIRST_PRIMITIVE: u32 = 4;
 
-/// What some classes mean to us.
+/// Classes with a meaning of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Meaning {
     #[default]
@@ -36,7 +36,7 @@ pub(crate) enum Part {
     ThreadLocalMap,
     ThreadLocalTable,
     ThreadLocalEntry,
-    /// What only a field of a `java.lang.Class` refers to. Dumps leave these fields out.
+    /// Objects to which only a field of a `java.lang.Class` refers. Dumps leave these fields out.
     Reflection,
 }
 

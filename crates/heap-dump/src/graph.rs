@@ -1,4 +1,4 @@
-//! Who refers to whom: compact lists of references, the walk from the roots, and shortest ways to them.
+//! References among nodes: compact lists of references, the walk from the roots, and shortest ways to them.
 
 use crate::dominators::{NONE, Walked};
 

@@ -9,9 +9,9 @@ use crate::records::Type;
 /// `UseCompactObjectHeaders`, `ObjectAlignmentInBytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// What a reference takes.
+    /// The size of a reference.
     pub references: References,
-    /// What comes before the fields.
+    /// The bytes before the fields.
     pub header: Header,
     /// Objects begin at multiples of this, a power of two from 4 to 256.
     pub alignment_bytes: u32,
@@ -24,7 +24,7 @@ impl Default for Layout {
     }
 }
 
-/// What a reference takes in an object.
+/// The size of a reference in an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum References {
     /// 4 bytes: `-XX:+UseCompressedOops`, and 32-bit JVMs.
@@ -33,7 +33,7 @@ pub enum References {
     Whole,
 }
 
-/// What comes before the fields of an object.
+/// The bytes before the fields of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Header {
     /// 16 bytes: `-XX:-UseCompressedClassPointers`.
@@ -80,7 +80,7 @@ pub(crate) enum FieldNames {
     Others,
 }
 
-/// Where the fields of a class end, and which gaps they leave for its subclasses.
+/// The end of the fields of a class, and the gaps that they leave for its subclasses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fields {
     end: u64,

@@ -1,4 +1,4 @@
-//! What a heap dump comes down to: plain values.
+//! The summary of a heap dump: plain values.
 
 use std::fmt;
 
@@ -30,16 +30,16 @@ pub struct ClassAmount {
 /// A heap dump in short.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// What the roots hold. Classes count as objects.
+    /// Objects that the roots hold. Classes count as objects.
     pub live: Amount,
-    /// What they do not hold: garbage of a dump with `-all`, and objects that only weak references refer to.
+    /// Objects that no root holds: garbage of a dump with `-all`, and objects that only weak references refer to.
     /// A dump of live objects has a few, too: names of classes, to which only fields refer that dumps leave out.
     pub unreachable: Amount,
     /// Live objects by class, the most bytes first.
     pub classes: Vec<ClassAmount>,
     /// The objects of [`Summary::unreachable`] by class, the most bytes first.
     pub unreachable_classes: Vec<ClassAmount>,
-    /// What holds the most, the most bytes first. No object counts for two of them.
+    /// The largest holders, the most bytes first. No object counts for two of them.
     pub holders: Vec<Holder>,
     /// Threads that the JVM had, virtual ones only where the dump gives them as roots.
     pub threads: u64,
@@ -67,10 +67,10 @@ impl Summary {
     }
 }
 
-/// What keeps objects alive, as one would name it in a fix.
+/// A holder: it keeps objects alive, and has the name that a fix would use.
 #[derive(Debug, Clone)]
 pub struct Holder {
-    /// What it is.
+    /// Its kind.
     pub kind: HolderKind,
     /// Its name: `com.example.Orders.CACHE`, the name of a thread, the class of a loader.
     /// In names of several alike a `*` replaces digits: `web-*`.
@@ -82,7 +82,7 @@ pub struct Holder {
     pub path: Vec<Step>,
     /// The class of the object at the end of [`Holder::path`].
     pub end: String,
-    /// What would be garbage without this holder, less what other holders of the list already explain.
+    /// Objects that would be garbage without this holder, less those that other holders of the list explain.
     pub retained: Amount,
     /// The classes that make up most of [`Holder::retained`], the most bytes first; at most ten.
     pub consists_of: Vec<ClassAmount>,
@@ -124,7 +124,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// What a [`Holder`] is.
+/// Kinds of [`Holder`]s.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HolderKind {
     /// A static field, `Class.field`. Constants of a class are in a field that HotSpot calls `<resolved_references>`.

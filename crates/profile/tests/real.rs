@@ -122,6 +122,12 @@ fn site<'r>(recording: &'r Recording, line: &str, owner: &Owner) -> &'r Site {
     })
 }
 
+/// The folder that a session makes in the `/tmp` of a JVM.
+fn folder_of(pid: u32) -> PathBuf {
+    let root = Path::new("/proc").join(pid.to_string()).join("root");
+    root.join(format!("tmp/.loadline-profiler-{pid}"))
+}
+
 /// At least 95 % of what `Plants` plants is at its line.
 #[track_caller]
 fn check_plants(recording: &Recording, what: &str) {
@@ -181,8 +187,7 @@ fn a_running_jvm_is_recorded_and_goes_on() {
         assert!(recording.notes.is_empty(), "{:?}", recording.notes);
         check_plants(&recording, &format!("{} while it ran", java.display()));
         let pid = jvm.child.id();
-        let tmp = PathBuf::from(format!("/proc/{pid}/root/tmp/.loadline-profiler-{pid}"));
-        assert!(!tmp.exists(), "its folder is gone");
+        assert!(!folder_of(pid).exists(), "its folder is gone");
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
         let open: Vec<_> = open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
         assert!(!open.iter().any(|path| path.to_string_lossy().contains("loadline-profiler")), "{open:?}");
@@ -224,9 +229,8 @@ fn a_jvm_that_refuses_says_why() {
             let jvm = Jvm::start(&java, options, 3000);
             jvm.wait_for("READY");
             let tried = Session::start(jvm.process(), &library, &Options::default(), WITHIN, &jvm.clock);
-            let folder = format!("/proc/{0}/root/tmp/.loadline-profiler-{0}", jvm.child.id());
             let result = tried.map(Session::stop);
-            assert!(!Path::new(&folder).exists());
+            assert!(!folder_of(jvm.child.id()).exists());
             result
         };
         let error = refused(&["-XX:+DisableAttachMechanism"]).unwrap_err();
@@ -280,8 +284,7 @@ fn a_jvm_of_another_user_or_with_its_own_tmp_is_recorded() {
         jvm.wait_for("PLANTED");
         let recorded = session.stop().unwrap();
         check_plants(&Recording::read(recorded.file).unwrap(), by[0]);
-        let folder = format!("/proc/{0}/root/tmp/.loadline-profiler-{0}", jvm.child.id());
-        assert!(!Path::new(&folder).exists());
+        assert!(!folder_of(jvm.child.id()).exists());
     }
 }
 
