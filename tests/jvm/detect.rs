@@ -3,6 +3,7 @@
 use crate::invocation::{Call, jdk, newest};
 use crate::test_subjects::test_subjects;
 use loadline::scenario::{Ready, Subject};
+use loadline_test_support::long_tests_run;
 use std::path::Path;
 use std::process::Command;
 
@@ -96,6 +97,9 @@ fn who_answers_no_usual_path_is_told_with_what_it_answered() {
 
 #[test]
 fn find_and_compare_take_a_jar_too() {
+    if !long_tests_run() {
+        return;
+    }
     for release in newest() {
         let call = of_jar("compare --vary gc=serial,g1 --trials 1", release, "Framed", SPRING).of_jdk(release);
         let ran = call.run().expect(0).says(&["loaded: GET /hello (first 200"]);

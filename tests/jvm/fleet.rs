@@ -180,6 +180,9 @@ fn an_entry_that_begins_twice_has_one_answer() {
 /// A comparison whose blocks two nodes made, one after the other here and at once on Slurm, is one document.
 #[test]
 fn blocks_of_two_nodes_are_one_comparison() {
+    if !long_tests_run() {
+        return;
+    }
     let shared = Shared::with("");
     scenario(shared.folder.path(), "both", 2, "500ms");
     let file = shared.path("both.loadline.yaml");

@@ -62,6 +62,9 @@ fn three_tiny_servers_answer_everything_in_six_mebibytes() {
 
 #[test]
 fn the_plateau_is_named() {
+    if !long_tests_run() {
+        return;
+    }
     let _folder = TINY_HTTP.lock().unwrap_or_else(PoisonError::into_inner);
     for release in release(17) {
         let [delayed, nodelay] = ["delayed", "nodelay"].map(|how| format!("jdk{release}-{how}"));
@@ -178,6 +181,9 @@ fn without_maven_what_needs_it_is_left_out() {
 
 #[test]
 fn a_whole_file_weighs_several_times_a_streamed_one() {
+    if !long_tests_run() {
+        return;
+    }
     assert!(builds("file-server"), "it needs nothing but a JDK");
     let document = run("file-server", "file-server-quick").run().expect(0).document();
     assert_eq!(document.trials.len(), 6);

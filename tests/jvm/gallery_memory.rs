@@ -28,6 +28,9 @@ fn assert_completed(document: &Document) {
 
 #[test]
 fn classes_that_are_gone_come_back_as_their_jdk_gives_them_back() {
+    if !long_tests_run() {
+        return;
+    }
     let _folder = CLASS_CHURN.lock().unwrap_or_else(PoisonError::into_inner);
     let document = run("class-churn", "class-churn-quick").run().expect(0).document();
     assert_completed(&document);
@@ -91,6 +94,9 @@ fn uploads_leave_more_in_a_pool_than_a_stream_needs() {
 
 #[test]
 fn an_instance_takes_so_many_bytes() {
+    if !long_tests_run() {
+        return;
+    }
     if !has_maven() {
         return;
     }

@@ -10,7 +10,7 @@ use crate::invocation::{Call, Ran, mark, newest};
 use crate::standing::Plan;
 use loadline::doubt::Doubt;
 use loadline::record::{AccountRecord, DoubtRecord, FindOutcome, Trial, Unknowns};
-use loadline_test_support::{record, skip};
+use loadline_test_support::{long_tests_run, record, skip};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -141,6 +141,9 @@ fn image(folder: &Path, name: &str) -> Option<Image> {
 /// One after the other: both images have one name.
 #[test]
 fn a_program_on_musl_is_weighed_and_its_limit_found_in_an_image() {
+    if !long_tests_run() {
+        return;
+    }
     let call = Call::verb("run musl.loadline.yaml --json");
     let Some(image) = image(call.folder(), "appetite") else { return };
     let ran = run(call, &format!("image: '{}', command: [exact]", image.name()));

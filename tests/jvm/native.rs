@@ -5,7 +5,7 @@ use crate::account::{assert_closes, held};
 use crate::invocation::{newest, releases};
 use crate::standing::{Plan, Standing};
 use loadline::record::AccountRecord;
-use loadline_test_support::skip;
+use loadline_test_support::{long_tests_run, skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -59,6 +59,9 @@ fn part(account: &AccountRecord, owner: &str, name: &str) -> u64 {
 
 #[test]
 fn what_a_library_maps_is_its_own_under_every_collector_and_none_of_it_a_table() {
+    if !long_tests_run() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let Some(pool) = build(folder.path(), "pool", &[]) else { return };
     for release in releases() {

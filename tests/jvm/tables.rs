@@ -7,7 +7,7 @@ use crate::standing::{Plan, Standing};
 use loadline::observe::procfs::Process;
 use loadline::observe::thread_faults;
 use loadline::record::{AccountDocument, AccountRecord, ToldBy};
-use loadline_test_support::skip;
+use loadline_test_support::{long_tests_run, skip};
 use std::collections::BTreeSet;
 
 const COLLECTORS: [&str; 6] = ["Serial", "Parallel", "G1", "Z", "Shenandoah", "Epsilon"];
@@ -55,6 +55,9 @@ fn each(mut then: impl FnMut(u32, &str, &str)) {
 
 #[test]
 fn an_account_from_tables_is_the_one_that_was_asked_for() {
+    if !long_tests_run() {
+        return;
+    }
     each(|release, collector, options| {
         // A compiler at work takes MiB of malloc and gives them back between two accounts.
         let server = Plan::on(release, &format!("-Xmx96m -Xint {options}")).start("DemoServer", "{port}");

@@ -131,6 +131,9 @@ fn newer_mavens_say_the_same() {
 
 #[test]
 fn every_option_that_skips_tests_skips() {
+    if !long_tests_run() {
+        return;
+    }
     let Some(maven) = maven() else { return };
     let stand_in = StandIn::new(&maven.empty("skips stand-in").folder, 1, "", &[Verdict::Broken]);
     let project = maven.project("app", "skips");

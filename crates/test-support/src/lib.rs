@@ -30,7 +30,7 @@ pub fn record(variable: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped, because {why}: {}", thread.name().unwrap_or("a test"));
 }
 
-/// Whether this test, which takes most of a minute or more, runs. `LOADLINE_LONG` has the beginnings of the names of
+/// Whether this test, which takes half a minute or more, runs. `LOADLINE_LONG` has the beginnings of the names of
 /// such tests that run, separated by commas, or `all`, as each night. A test that does not run is told as skipped.
 pub fn long_tests_run() -> bool {
     let asked = std::env::var(LONG).unwrap_or_default();
@@ -38,7 +38,7 @@ pub fn long_tests_run() -> bool {
     let name = thread.name().unwrap_or_default();
     let runs = asked == "all" || asked.split(',').any(|begin| !begin.is_empty() && name.starts_with(begin));
     if !runs {
-        record(&format!("{LONG}=all"), "it takes a minute, and runs each night");
+        record(&format!("{LONG}=all"), "it takes half a minute or more, and runs each night");
     }
     runs
 }
