@@ -1,6 +1,7 @@
 //! The text of a first scenario: what is known is written, what is not is said in a comment beside it.
 
 use crate::subject::FirstAnswer;
+use crate::units::steers;
 
 /// What a scenario is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -147,9 +148,9 @@ impl Draft {
     }
 }
 
-/// A text within a comment: what would end its line does not.
+/// A text within a comment: what would end its line does not, and nothing that YAML refuses stands in it.
 fn comment(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || "\u{2028}\u{2029}\u{feff}".contains(c) { ' ' } else { c }).collect()
+    text.chars().map(|c| if steers(c) { ' ' } else { c }).collect()
 }
 
 /// Words that YAML takes for something else than a text.
@@ -168,13 +169,7 @@ fn scalar(text: &str) -> String {
         match c {
             '"' | '\\' => quoted.extend(['\\', c]),
             // Sentences and commands stay legible; what YAML does not print is escaped.
-            _ if c.is_control()
-                || "\u{2028}\u{2029}\u{feff}".contains(c)
-                || c as u32 == 0xfffe
-                || c as u32 == 0xffff =>
-            {
-                quoted.push_str(&format!("\\U{:08x}", c as u32));
-            }
+            _ if steers(c) => quoted.push_str(&format!("\\U{:08x}", c as u32)),
             _ => quoted.push(c),
         }
     }
@@ -309,6 +304,14 @@ mod tests {
             let start = Start::Command(vec!["java".to_owned(), word.to_owned()]);
             assert_eq!(read(&Draft { start, ..draft() }).subject.command[2], word, "{word:?}");
         }
+    }
+
+    #[test]
+    fn characters_that_yaml_does_not_print_read_back() {
+        let text = "a\u{ffff}\u{fffe}\u{feff}\u{85}\u{2028}\u{202e}\u{7}z".to_owned();
+        let start = Start::Command(vec!["java".to_owned(), text.clone()]);
+        let scenario = read(&Draft { start, told: vec![text.clone()], page_by: text.clone(), ..draft() });
+        assert_eq!(scenario.subject.command[1], text);
     }
 
     proptest! {

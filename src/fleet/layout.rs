@@ -1,6 +1,7 @@
 //! What the scripts and manifests of engines share: where things lie, and names that are safe where they stand.
 
 use super::plan::Plan;
+use crate::units::steers;
 
 /// Of a name in characters: a label of Kubernetes has 63, and more is put before and behind it.
 const SLUG_MAX: usize = 30;
@@ -36,7 +37,7 @@ pub(super) fn slug(name: &str) -> String {
 
 /// A text in a comment: on its line, and none of what is replaced around it.
 pub(super) fn comment(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || c == '{' || c == '}' { ' ' } else { c }).collect()
+    text.chars().map(|c| if steers(c) || c == '{' || c == '}' { ' ' } else { c }).collect()
 }
 
 /// The minutes of the longest entry, whole ones, from 1 to a year.

@@ -34,6 +34,8 @@ pub(crate) struct Event {
 pub struct Uses {
     /// Allocations.
     pub allocations: u64,
+    /// Allocations not freed at the moment of `bytes_then`.
+    pub allocations_then: u64,
     /// Bytes allocated.
     pub bytes_allocated: u64,
     /// Bytes that were freed again while the recording ran.
@@ -51,6 +53,8 @@ pub struct Uses {
 #[derive(Debug, Clone, Copy, Default)]
 struct Counter {
     uses: Uses,
+    /// Allocations not freed.
+    live: u64,
     /// The peak of the total at which `bytes_at_peak` was noted.
     noted: u64,
 }
@@ -68,6 +72,7 @@ impl Counter {
         self.note(peak);
         let uses = &mut self.uses;
         uses.allocations += 1;
+        self.live += 1;
         uses.bytes_allocated = uses.bytes_allocated.saturating_add(bytes);
         uses.bytes_end = uses.bytes_end.saturating_add(bytes);
         uses.bytes_peak = uses.bytes_peak.max(uses.bytes_end);
@@ -75,6 +80,7 @@ impl Counter {
 
     fn subtract(&mut self, bytes: u64, peak: u64) {
         self.note(peak);
+        self.live = self.live.saturating_sub(1);
         self.uses.bytes_freed = self.uses.bytes_freed.saturating_add(bytes);
         self.uses.bytes_end = self.uses.bytes_end.saturating_sub(bytes);
     }
@@ -120,7 +126,9 @@ impl Ledger {
 
     fn keep_now(&mut self) {
         let counters = self.stacks.iter_mut().chain(&mut self.groups).chain([&mut self.total]);
-        counters.for_each(|counter| counter.uses.bytes_then = counter.uses.bytes_end);
+        counters.for_each(|counter| {
+            (counter.uses.bytes_then, counter.uses.allocations_then) = (counter.uses.bytes_end, counter.live);
+        });
         (self.then_ns, self.is_kept) = (None, true);
     }
 
@@ -186,6 +194,7 @@ impl Ledger {
     fn take(&mut self, live: Live) {
         let peak = self.peak;
         self.each(live.stack, |counter| counter.subtract(live.bytes, peak));
+        self.total.live = self.total.live.saturating_sub(1);
         self.total.uses.bytes_freed = self.total.uses.bytes_freed.saturating_add(live.bytes);
         self.total.uses.bytes_end = self.total.uses.bytes_end.saturating_sub(live.bytes);
     }
@@ -260,8 +269,9 @@ mod tests {
             malloc(5, 0x40, 10, 0, 1),
             free(6, 0x10, 1),
         ]);
-        let uses = |allocated, freed, end, at_peak, peak, allocations| Uses {
+        let uses = |allocated, freed, end, at_peak, peak, (allocations, allocations_then)| Uses {
             allocations,
+            allocations_then,
             bytes_allocated: allocated,
             bytes_freed: freed,
             bytes_end: end,
@@ -269,11 +279,11 @@ mod tests {
             bytes_at_peak: at_peak,
             bytes_peak: peak,
         };
-        assert_eq!(closed.stacks[0], uses(110, 100, 10, 100, 110, 2));
-        assert_eq!(closed.stacks[1], uses(50, 0, 50, 50, 50, 1));
-        assert_eq!(closed.stacks[2], uses(300, 300, 0, 300, 300, 1));
-        assert_eq!(closed.groups[0], uses(160, 100, 60, 150, 160, 3));
-        assert_eq!(closed.total, uses(460, 400, 60, 450, 450, 4));
+        assert_eq!(closed.stacks[0], uses(110, 100, 10, 100, 110, (2, 1)));
+        assert_eq!(closed.stacks[1], uses(50, 0, 50, 50, 50, (1, 1)));
+        assert_eq!(closed.stacks[2], uses(300, 300, 0, 300, 300, (1, 0)));
+        assert_eq!(closed.groups[0], uses(160, 100, 60, 150, 160, (3, 2)));
+        assert_eq!(closed.total, uses(460, 400, 60, 450, 450, (4, 2)));
         assert_eq!(closed.peak_at_ns, Some(3 * MS));
         let at_peak: u64 = closed.stacks.iter().map(|uses| uses.bytes_at_peak).sum();
         assert_eq!(at_peak, closed.total.bytes_at_peak, "stacks add up to the total at its peak");
@@ -289,6 +299,7 @@ mod tests {
         events.into_iter().for_each(|event| ledger.count(event));
         let closed = ledger.close();
         assert_eq!((closed.groups[0].bytes_then, closed.total.bytes_then, closed.total.bytes_end), (150, 150, 57));
+        assert_eq!((closed.groups[0].allocations_then, closed.total.allocations), (2, 3));
     }
 
     #[test]
