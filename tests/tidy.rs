@@ -19,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("doubt", &["units"]),
     ("scenario", &["units", "error", "load"]),
     ("subject", &["bounded", "clock", "error", "units", "scenario", "kernel"]),
-    ("detect", &["bounded", "error", "scenario", "subject"]),
+    ("detect", &["bounded", "error", "scenario", "subject", "units"]),
     ("record", &["growth", "units", "doubt", "scenario", "subject", "observe", "load"]),
     ("remedy", &["numbers", "owner", "units", "scenario", "record"]),
     ("archive", &["bounded", "error", "units", "kernel", "scenario", "record"]),

@@ -1,9 +1,15 @@
-//! A recording of async-profiler as sites: the lines of code that allocated native memory.
+//! A recording of async-profiler as sites, the lines of code that allocated native memory, and as flame graphs.
 
 use crate::error::Result;
-use crate::record::{ExplanationRecord, SiteRecord};
+use crate::record::{
+    ExplanationRecord, FlameFrameRecord, FlameMoment, FlameRecord, FlameStackRecord, FrameCode, SiteRecord,
+};
 use loadline_profile::owner::Owner;
-use loadline_profile::recording::{Recording, Site};
+use loadline_profile::recording::{NativeUse, Recording, Site};
+use loadline_profile::sites::{PlaceKind, code_of};
+use loadline_profile::stack::Frame;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::time::Duration;
 
@@ -11,6 +17,18 @@ use std::time::Duration;
 const SITES_MAX: usize = 100;
 /// Frames that are kept of a site.
 const FRAMES_MAX: usize = 60;
+/// Kinds of memory that get a flame graph.
+const FLAMES_MAX: usize = 8;
+/// What a kind holds at least for a flame graph.
+const FLAME_BYTES_MIN: u64 = 1 << 20;
+/// Stacks of a flame graph.
+const FLAME_STACKS_MAX: usize = 400;
+/// Frames of a stack of a flame graph: those next to the allocation.
+const FLAME_DEPTH_MAX: usize = 128;
+/// Distinct frames of a flame graph, which bounds a record of hostile names to some MiB.
+const FLAME_FRAMES_MAX: usize = 4096;
+/// A name of a flame graph, in characters.
+const FLAME_NAME_MAX: usize = 200;
 
 /// Enters what the file recorded into an explanation; `load_ended` is the moment whose bytes are told, since the Unix
 /// epoch, the end of the recording where there was none.
@@ -21,9 +39,10 @@ pub(super) fn enter(file: File, load_ended: Option<Duration>, found: &mut Explan
     let recording = Recording::read_at(file, load_ended)?;
     let mut sites: Vec<SiteRecord> = recording.sites.iter().map(|site| record(&recording, site)).collect();
     sites.retain(|site| site.peak_bytes > 0);
-    sites.sort_by_key(|site| std::cmp::Reverse(site.loaded_bytes.max(site.peak_bytes)));
+    sites.sort_by_key(|site| Reverse(site.loaded_bytes.max(site.peak_bytes)));
     sites.truncate(SITES_MAX);
     found.sites = sites;
+    found.flames = flames(&recording);
     found.missing.extend(recording.notes.iter().map(|note| format!("Native memory by code: {note}.")));
     Ok(())
 }
@@ -42,13 +61,166 @@ fn record(recording: &Recording, site: &Site) -> SiteRecord {
         kept_bytes: site.uses.bytes_end.min(site.uses.bytes_then),
         peak_bytes: site.uses.bytes_peak,
         allocations: site.uses.allocations,
+        made: recording.made_at(site),
     }
 }
 
-/// The row of an account that has this memory.
+/// The row of an account that has this memory, or what it comes with.
 fn owner(of: &Owner) -> &'static str {
     match of {
         Owner::Direct(_) => "malloc.direct",
+        Owner::Threads => "thread_stacks",
+        Owner::ClassLoading => "metaspace",
         _ => "malloc.live",
+    }
+}
+
+/// A flame graph for each kind of memory that is large enough, the largest first.
+fn flames(recording: &Recording) -> Vec<FlameRecord> {
+    let mut kinds: BTreeMap<Owner, Vec<&NativeUse>> = BTreeMap::new();
+    for own in &recording.native {
+        let site = recording.sites.get(own.site);
+        kinds.entry(site.map_or(Owner::Unknown, |site| site.owner.kind())).or_default().push(own);
+    }
+    let drawn = kinds.into_iter().filter_map(|(kind, mut uses)| {
+        let sum = |bytes: fn(&NativeUse) -> u64| uses.iter().map(|own| bytes(own)).fold(0, u64::saturating_add);
+        let (at, bytes): (FlameMoment, fn(&NativeUse) -> u64) = match sum(loaded) >= FLAME_BYTES_MIN {
+            true => (FlameMoment::Loaded, loaded),
+            false => (FlameMoment::Peak, |own| own.bytes_at_kind_peak),
+        };
+        let is_large = sum(bytes) >= FLAME_BYTES_MIN;
+        uses.sort_by_key(|own| Reverse(bytes(own)));
+        let stacks = uses.into_iter().map(|own| (recording.frames(own.stack).collect(), bytes(own)));
+        is_large.then(|| flame(&kind.to_string(), at, stacks))
+    });
+    let mut flames: Vec<FlameRecord> = drawn.collect();
+    flames.sort_by_key(|flame| Reverse(flame.bytes));
+    flames.truncate(FLAMES_MAX);
+    flames
+}
+
+fn loaded(own: &NativeUse) -> u64 {
+    own.uses.bytes_then
+}
+
+/// The flame graph of these stacks, the largest first: each with its frames, the innermost first, and its bytes.
+fn flame<'f>(kind: &str, at: FlameMoment, stacks: impl Iterator<Item = (Vec<&'f Frame>, u64)>) -> FlameRecord {
+    let mut flame = FlameRecord { kind: shortened(kind), at, ..FlameRecord::default() };
+    let mut places: HashMap<FlameFrameRecord, u32> = HashMap::new();
+    for (frames, bytes) in stacks.filter(|(_, bytes)| *bytes > 0) {
+        flame.bytes = flame.bytes.saturating_add(bytes);
+        if flame.stacks.len() == FLAME_STACKS_MAX || flame.frames.len() + FLAME_DEPTH_MAX > FLAME_FRAMES_MAX {
+            flame.left_out_bytes = flame.left_out_bytes.saturating_add(bytes);
+            continue;
+        }
+        // The profiler's own function stands for the allocation that it saw.
+        let frames = frames.into_iter().skip_while(|frame| frame.class.starts_with("libasyncProfiler"));
+        let frames: Vec<&Frame> = frames.collect();
+        let mut place = |frame: &&Frame| {
+            let frame = FlameFrameRecord { name: shortened(&frame.to_string()), code: code(frame) };
+            *places.entry(frame).or_insert_with_key(|frame| {
+                flame.frames.push(frame.clone());
+                flame.frames.len() as u32 - 1
+            })
+        };
+        let kept = frames.iter().take(FLAME_DEPTH_MAX).rev().map(&mut place).collect();
+        let outer_left_out = frames.len().saturating_sub(FLAME_DEPTH_MAX) as u64;
+        flame.stacks.push(FlameStackRecord { outer_left_out, frames: kept, bytes });
+    }
+    flame
+}
+
+fn code(frame: &Frame) -> FrameCode {
+    match code_of(frame) {
+        PlaceKind::Application => FrameCode::Application,
+        PlaceKind::Framework => FrameCode::Framework,
+        PlaceKind::Jdk => FrameCode::Jdk,
+        PlaceKind::Native => FrameCode::Native,
+    }
+}
+
+/// A foreign name without its middle, where it is too long.
+fn shortened(name: &str) -> String {
+    let (length, half) = (name.chars().count(), FLAME_NAME_MAX / 2);
+    if length <= FLAME_NAME_MAX {
+        return name.to_owned();
+    }
+    let end = name.chars().skip(length - half + 1);
+    name.chars().take(half).chain(['\u{2026}']).chain(end).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_profile::stack::FrameKind;
+    use std::io::Cursor;
+
+    /// A program that keeps direct buffers and deflaters.
+    const SAMPLE: &[u8] = include_bytes!("../../crates/profile/tests/samples/plants-17.jfr");
+
+    fn java(class: &str, line: u32) -> Frame {
+        Frame { class: class.into(), method: "run".into(), line: Some(line), kind: FrameKind::Java }
+    }
+
+    /// What is told and what is left out add up, the largest stacks come first, and each frame stands once.
+    #[track_caller]
+    fn check(flame: &FlameRecord) {
+        let told: u64 = flame.stacks.iter().map(|stack| stack.bytes).sum();
+        assert_eq!(told + flame.left_out_bytes, flame.bytes);
+        assert!(flame.stacks.is_sorted_by_key(|stack| Reverse(stack.bytes)));
+        let distinct: std::collections::HashSet<&FlameFrameRecord> = flame.frames.iter().collect();
+        assert_eq!(distinct.len(), flame.frames.len());
+        assert!(flame.stacks.iter().flat_map(|stack| &stack.frames).all(|at| (*at as usize) < flame.frames.len()));
+    }
+
+    #[test]
+    fn a_recording_has_a_graph_for_each_kind_with_the_bytes_of_its_sites() {
+        // At its end four buffers of 1 MiB are left; before the first of them, 64 MiB came and went.
+        let between = Some(Duration::from_nanos(1_795_685_350_240_084_202));
+        for (then, at, mib) in [(None, FlameMoment::Loaded, 4), (between, FlameMoment::Peak, 64)] {
+            let recording = Recording::read_at(Cursor::new(SAMPLE), then).unwrap();
+            let flames = flames(&recording);
+            flames.iter().for_each(check);
+            assert!(flames.is_sorted_by_key(|flame| Reverse(flame.bytes)));
+            assert!(flames.iter().all(|flame| flame.bytes >= FLAME_BYTES_MIN));
+            let direct = flames.iter().find(|flame| flame.kind == "direct memory").unwrap();
+            assert_eq!(direct.at, at);
+            assert_eq!(direct.bytes >> 20, mib);
+            let line = if then.is_none() { "Plants.buffer(Plants.java:22)" } else { "Plants.freed(Plants.java:16)" };
+            let largest = direct.stacks[0].frames.iter().map(|at| &direct.frames[*at as usize]);
+            let largest: Vec<&FlameFrameRecord> = largest.collect();
+            let at = largest.iter().position(|frame| frame.name == line).unwrap();
+            assert_eq!(largest[at].code, FrameCode::Application);
+            assert!(largest[at..].iter().any(|frame| frame.code == FrameCode::Jdk), "{largest:?}");
+            assert_eq!(largest.last().unwrap().code, FrameCode::Native, "the innermost comes last");
+            assert!(direct.frames.iter().all(|frame| !frame.name.starts_with("libasyncProfiler")));
+        }
+    }
+
+    #[test]
+    fn stacks_frames_and_names_are_bounded_and_what_is_left_out_is_told() {
+        let all: Vec<Frame> = (0..1000).map(|line| java("A", line)).collect();
+        let stacks = (0..1000).map(|at| (all.iter().skip(at).collect(), 1000 - at as u64));
+        let flame = flame("zlib", FlameMoment::Peak, stacks);
+        check(&flame);
+        assert_eq!((flame.stacks.len(), flame.bytes), (FLAME_STACKS_MAX, 500_500));
+        assert_eq!(flame.left_out_bytes, (1..=600u64).sum::<u64>());
+        let first = &flame.stacks[0];
+        assert_eq!((first.frames.len(), first.outer_left_out), (FLAME_DEPTH_MAX, 1000 - 128));
+        assert_eq!(flame.frames[*first.frames.last().unwrap() as usize].name, "A.run(A.java:0)", "the innermost");
+        let many: Vec<Frame> = (0..100 * 128).map(|line| java("A", line)).collect();
+        let flame = super::flame("zlib", FlameMoment::Loaded, many.chunks(128).map(|own| (own.iter().collect(), 1)));
+        check(&flame);
+        assert_eq!((flame.frames.len(), flame.left_out_bytes), (FLAME_FRAMES_MAX, 100 - 32));
+    }
+
+    #[test]
+    fn a_long_name_keeps_both_ends() {
+        let long = java(&format!("<b>\u{202e}{}.Evil", "é".repeat(5000)), 7);
+        let flame = flame(&"x".repeat(5000), FlameMoment::Loaded, [(vec![&long], 1)].into_iter());
+        assert_eq!([&flame.frames[0].name, &flame.kind].map(|name| name.chars().count()), [FLAME_NAME_MAX; 2]);
+        assert!(
+            flame.frames[0].name.starts_with("<b>\u{202e}é") && flame.frames[0].name.ends_with(".run(Evil.java:7)")
+        );
     }
 }

@@ -14,6 +14,8 @@ pub struct ExplanationRecord {
     pub missing: Vec<String>,
     /// Native memory by the code that allocated it, the largest first.
     pub sites: Vec<SiteRecord>,
+    /// The same memory by its whole stacks: a flame graph for each kind that held a MiB, the largest first.
+    pub flames: Vec<FlameRecord>,
     /// The objects of the Java heap by what keeps them; `null` where there is no heap dump.
     pub heap: Option<HeldHeapRecord>,
 }
@@ -23,7 +25,8 @@ pub struct ExplanationRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SiteRecord {
-    /// The owner in accounts that this memory belongs to: `direct`, `malloc.live`, ….
+    /// The owner in accounts that this memory belongs to: `malloc.direct`, `malloc.live`. Where a thread or a class is
+    /// the reason for it, the owner of the larger part: `thread_stacks`, `metaspace`.
     pub owner: String,
     /// The memory in words: `direct memory`, `zlib`, `JNI librocksdbjni.so`, `C2 compiler`.
     pub kind: String,
@@ -40,6 +43,80 @@ pub struct SiteRecord {
     pub peak_bytes: u64,
     /// Allocations that were recorded.
     pub allocations: u64,
+    /// Threads that were started here, or class loaders that were made, and were there when the load ended; 0 for other
+    /// memory.
+    pub made: u64,
+}
+
+/// Native memory of one kind by the stacks that allocated it, as a flame graph draws it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct FlameRecord {
+    /// The memory in words: `direct memory`, `zlib`, `C2 compiler`, whatever it compiled.
+    pub kind: String,
+    /// The moment of the bytes.
+    pub at: FlameMoment,
+    /// All memory of this kind that was allocated and not yet freed at that moment.
+    pub bytes: u64,
+    /// What of it belongs to stacks that are left out: the smallest.
+    pub left_out_bytes: u64,
+    /// The frames of the stacks, each once.
+    pub frames: Vec<FlameFrameRecord>,
+    /// The stacks, the largest first; with what is left out their bytes add up to all.
+    pub stacks: Vec<FlameStackRecord>,
+}
+
+/// When the bytes of a flame graph were live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FlameMoment {
+    /// When the load ended.
+    #[default]
+    Loaded,
+    /// When this kind of memory was at its peak before that: less than a MiB of it was live when the load ended.
+    Peak,
+}
+
+/// A frame of a flame graph.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct FlameFrameRecord {
+    /// `com.shop.Orders.export(Orders.java:88)`, or ``libz.so.1`deflateInit2_``; the middle of a long name is left out.
+    pub name: String,
+    /// Whose code it is.
+    pub code: FrameCode,
+}
+
+/// Whose code a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FrameCode {
+    /// The application's.
+    Application,
+    /// A framework's, or generated.
+    Framework,
+    /// The JDK's, in Java.
+    Jdk,
+    /// The JVM's, or that of a native library.
+    #[default]
+    Native,
+}
+
+/// A stack of a flame graph.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct FlameStackRecord {
+    /// The outermost frames, as many as are left out before the first one below.
+    pub outer_left_out: u64,
+    /// Places in the list of frames, from 0, the outermost frame first.
+    pub frames: Vec<u32>,
+    /// What this stack allocated and was not yet freed.
+    pub bytes: u64,
 }
 
 /// The live objects of a Java heap and what keeps them.

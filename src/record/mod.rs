@@ -37,7 +37,10 @@ pub use comparison::{
     ParetoPoint, ParetoRecord, Unit, ValueRecord, tells_nothing,
 };
 pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRecord};
-pub use explanation::{ExplanationRecord, HeldClassRecord, HeldHeapRecord, HolderRecord, SiteRecord};
+pub use explanation::{
+    ExplanationRecord, FlameFrameRecord, FlameMoment, FlameRecord, FlameStackRecord, FrameCode, HeldClassRecord,
+    HeldHeapRecord, HolderRecord, SiteRecord,
+};
 pub use figure::{FigureKind, FigureRecord};
 pub use find::{
     CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,

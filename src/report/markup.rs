@@ -111,7 +111,7 @@ impl Write for Escaped<'_> {
 }
 
 /// Characters that are not seen themselves but change what is: controls, changes of direction, blanks of no width.
-fn is_hidden(c: char) -> bool {
+pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'

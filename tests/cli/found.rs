@@ -2,10 +2,11 @@
 
 use loadline::record::{
     BesideRecord, CdsCause, Ceiling, CeilingCause, ChargeRecord, ChildProgram, CompilationRecord, DentriesRecord,
-    DirectHolder, DiskFileRecord, ExplanationRecord, Finding, FindingRecord, GrowthSpan, HeldClassRecord,
-    HeldHeapRecord, HolderRecord, HumongousRecord, IdleCause, IdleFlag, IdlePool, LiveBy, LiveClassRecord, LoaderSpan,
-    LoaderSum, MemoryFilesRecord, NativeHolder, ObserverOn, OfTrials, OwnerFreed, ProcessRecord, SiteRecord,
-    StaticCollectionRecord, ThreadBuffersRecord, ThreadValuesRecord, UnseenCause,
+    DirectHolder, DiskFileRecord, ExplanationRecord, Finding, FindingRecord, FlameFrameRecord, FlameMoment,
+    FlameRecord, FlameStackRecord, FrameCode, GrowthSpan, HeldClassRecord, HeldHeapRecord, HolderRecord,
+    HumongousRecord, IdleCause, IdleFlag, IdlePool, LiveBy, LiveClassRecord, LoaderSpan, LoaderSum, MemoryFilesRecord,
+    NativeHolder, ObserverOn, OfTrials, OwnerFreed, ProcessRecord, SiteRecord, StaticCollectionRecord,
+    ThreadBuffersRecord, ThreadValuesRecord, UnseenCause,
 };
 use loadline::scenario::{Change, Gc};
 use loadline::units::Bytes;
@@ -24,6 +25,7 @@ pub(crate) fn explanation() -> ExplanationRecord {
         kept_bytes: 8 * MIB,
         peak_bytes: 9 * MIB,
         allocations: 2,
+        made: 0,
     };
     let class = HeldClassRecord { name: "java.lang.String".to_owned(), instances: 90_000, bytes: MIB };
     let holder = HolderRecord {
@@ -33,10 +35,19 @@ pub(crate) fn explanation() -> ExplanationRecord {
         objects: 450_003,
         classes: vec![class],
     };
+    let flame = FlameRecord {
+        kind: "direct memory".to_owned(),
+        at: FlameMoment::Loaded,
+        bytes: 9 * MIB,
+        left_out_bytes: MIB,
+        frames: vec![FlameFrameRecord { name: site.site.clone(), code: FrameCode::Application }],
+        stacks: vec![FlameStackRecord { outer_left_out: 3, frames: vec![0], bytes: 8 * MIB }],
+    };
     ExplanationRecord {
         profiler: Some("libasyncProfiler.so".to_owned()),
         missing: vec!["the recording was cut off".to_owned()],
         sites: vec![site],
+        flames: vec![flame],
         heap: Some(HeldHeapRecord {
             live_bytes: 27 * MIB,
             objects: 460_000,

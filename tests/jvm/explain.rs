@@ -2,7 +2,7 @@
 
 use crate::invocation::{Call, newest};
 use crate::truth::truth;
-use loadline::record::{ExplanationRecord, Trial};
+use loadline::record::{ExplanationRecord, FrameCode, Trial};
 
 /// How the names of the subject's methods begin. It is compiled without numbers of lines.
 const PLANTS: &str = "loadline.subjects.Plants.";
@@ -41,6 +41,11 @@ fn direct_memory_is_at_the_line_that_asked_for_it() {
             truth("Plants", "channel_bytes"),
         );
         assert_eq!(found.missing, Vec::<String>::new());
+        let flame = found.flames.iter().find(|flame| flame.kind.starts_with("direct memory")).expect("a MiB and more");
+        let told: u64 = flame.stacks.iter().map(|stack| stack.bytes).sum();
+        assert_eq!(told + flame.left_out_bytes, flame.bytes);
+        let mut own = flame.frames.iter().filter(|frame| frame.code == FrameCode::Application);
+        assert!(own.any(|frame| frame.name.starts_with(PLANTS)), "{flame:#?}");
     }
 }
 

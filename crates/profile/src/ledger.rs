@@ -96,7 +96,24 @@ struct Live {
     owed: bool,
 }
 
-/// Counters of stacks and of the groups that stacks belong to.
+/// All stacks of one kind together.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kind {
+    bytes: u64,
+    bytes_peak: u64,
+    /// How often the bytes were more than ever.
+    peaks: u64,
+}
+
+/// What a stack held at the last peak of its kind, noted as in [`Counter::note`].
+#[derive(Debug, Clone, Copy, Default)]
+struct Share {
+    kind: u32,
+    noted: u64,
+    bytes: u64,
+}
+
+/// Counters of stacks and of the groups and kinds that stacks belong to.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     live: HashMap<u64, Live>,
@@ -104,6 +121,9 @@ pub(crate) struct Ledger {
     groups: Vec<Counter>,
     /// The group of each stack.
     group_of: Vec<u32>,
+    kinds: Vec<Kind>,
+    /// For each stack.
+    shares: Vec<Share>,
     total: Counter,
     /// The moment whose bytes are kept, in nanoseconds since 1970, until an event after it comes.
     then_ns: Option<u64>,
@@ -132,12 +152,15 @@ impl Ledger {
         (self.then_ns, self.is_kept) = (None, true);
     }
 
-    /// Says which group a stack belongs to. Stacks come in the order of their places.
-    pub(crate) fn stack(&mut self, stack: u32, group: u32) {
+    /// Says which group and which kind a stack belongs to. Stacks come in the order of their places.
+    pub(crate) fn stack(&mut self, stack: u32, group: u32, kind: u32) {
         self.stacks.resize(self.stacks.len().max(stack as usize + 1), Counter::default());
         self.groups.resize(self.groups.len().max(group as usize + 1), Counter::default());
+        self.kinds.resize(self.kinds.len().max(kind as usize + 1), Kind::default());
         self.group_of.resize(self.stacks.len(), 0);
+        self.shares.resize(self.stacks.len(), Share::default());
         self.group_of[stack as usize] = group;
+        self.shares[stack as usize].kind = kind;
     }
 
     /// Counts an event; they come in the order of time.
@@ -165,6 +188,14 @@ impl Ledger {
         }
         let live = Live { bytes, at_ns: event.at_ns, stack: event.stack, thread: event.thread, owed };
         self.live.insert(event.address, live);
+        // What follows the moment that was asked for, such as a heap dump, makes no peak.
+        let may_peak = !self.is_kept;
+        if let Some(kind) = self.share(event.stack) {
+            kind.bytes = kind.bytes.saturating_add(bytes);
+            if may_peak && kind.bytes > kind.bytes_peak {
+                (kind.bytes_peak, kind.peaks) = (kind.bytes, kind.peaks + 1);
+            }
+        }
         let peak = self.peak;
         self.each(event.stack, |counter| counter.add(bytes, peak));
         self.total.add(bytes, peak);
@@ -192,11 +223,25 @@ impl Ledger {
     }
 
     fn take(&mut self, live: Live) {
+        if let Some(kind) = self.share(live.stack) {
+            kind.bytes = kind.bytes.saturating_sub(live.bytes);
+        }
         let peak = self.peak;
         self.each(live.stack, |counter| counter.subtract(live.bytes, peak));
         self.total.live = self.total.live.saturating_sub(1);
         self.total.uses.bytes_freed = self.total.uses.bytes_freed.saturating_add(live.bytes);
         self.total.uses.bytes_end = self.total.uses.bytes_end.saturating_sub(live.bytes);
+    }
+
+    /// Before a stack changes: notes what it held at the last peak of its kind. The kind.
+    fn share(&mut self, stack: u32) -> Option<&mut Kind> {
+        let share = self.shares.get_mut(stack as usize)?;
+        let kind = self.kinds.get_mut(share.kind as usize)?;
+        if share.noted < kind.peaks {
+            share.noted = kind.peaks;
+            share.bytes = self.stacks.get(stack as usize).map_or(0, |counter| counter.uses.bytes_end);
+        }
+        Some(kind)
     }
 
     /// The counters of a stack and of its group.
@@ -211,6 +256,9 @@ impl Ledger {
         if !self.is_kept {
             self.keep_now();
         }
+        for stack in 0..self.shares.len() as u32 {
+            self.share(stack);
+        }
         let peak = self.peak;
         let ended = |mut counter: Counter| {
             counter.note(peak);
@@ -219,6 +267,7 @@ impl Ledger {
         self.live.clear();
         Closed {
             stacks: self.stacks.into_iter().map(ended).collect(),
+            at_kind_peak: self.shares.iter().map(|share| share.bytes).collect(),
             groups: self.groups.into_iter().map(ended).collect(),
             total: self.total.uses,
             peak_at_ns: (peak > 0).then_some(self.peak_at_ns),
@@ -230,6 +279,8 @@ impl Ledger {
 #[derive(Debug)]
 pub(crate) struct Closed {
     pub(crate) stacks: Vec<Uses>,
+    /// Bytes of each stack when its kind held most, until the moment that was asked for.
+    pub(crate) at_kind_peak: Vec<u64>,
     pub(crate) groups: Vec<Uses>,
     pub(crate) total: Uses,
     pub(crate) peak_at_ns: Option<u64>,
@@ -249,11 +300,11 @@ mod tests {
         Event { at_ns: at_ms * MS, address, bytes: None, stack: 0, thread }
     }
 
-    /// Stacks 0 and 1 are of group 0, stack 2 of group 1.
+    /// Stacks 0 and 1 are of group 0, stack 2 of group 1; stacks 1 and 2 are of kind 1, stack 0 of kind 0.
     fn closed(events: &[Event]) -> Closed {
         let mut ledger = Ledger::default();
-        for (stack, group) in [(0, 0), (1, 0), (2, 1)] {
-            ledger.stack(stack, group);
+        for (stack, group, kind) in [(0, 0, 0), (1, 0, 1), (2, 1, 1)] {
+            ledger.stack(stack, group, kind);
         }
         events.iter().for_each(|event| ledger.count(*event));
         ledger.close()
@@ -290,16 +341,41 @@ mod tests {
     }
 
     #[test]
+    fn stacks_of_a_kind_add_up_to_its_peak() {
+        // Kind 0 peaks at 9, long before the whole does; kind 1 at 60 + 30, between the peaks of its stacks.
+        let closed = closed(&[
+            malloc(1, 0x10, 9, 0, 1),
+            free(2, 0x10, 1),
+            malloc(3, 0x20, 70, 1, 1),
+            free(4, 0x20, 1),
+            malloc(5, 0x30, 60, 1, 1),
+            malloc(6, 0x40, 30, 2, 2),
+            free(7, 0x30, 1),
+            malloc(8, 0x50, 20, 2, 2),
+        ]);
+        assert_eq!(closed.at_kind_peak, [9, 60, 30]);
+        let peaks: Vec<u64> = closed.stacks.iter().map(|uses| uses.bytes_peak).collect();
+        assert_eq!(peaks, [9, 70, 50], "each for itself");
+    }
+
+    #[test]
     fn what_was_live_at_a_moment_is_kept() {
         let mut ledger = Ledger::default();
-        ledger.stack(0, 0);
+        ledger.stack(0, 0, 0);
         ledger.keep(3 * MS);
-        let events =
-            [malloc(1, 0x10, 100, 0, 1), malloc(3, 0x20, 50, 0, 1), free(4, 0x10, 1), malloc(5, 0x30, 7, 0, 1)];
+        let events = [
+            malloc(1, 0x10, 100, 0, 1),
+            malloc(3, 0x20, 50, 0, 1),
+            free(4, 0x10, 1),
+            malloc(5, 0x30, 7, 0, 1),
+            malloc(6, 0x40, 900, 0, 1),
+            free(7, 0x40, 1),
+        ];
         events.into_iter().for_each(|event| ledger.count(event));
         let closed = ledger.close();
         assert_eq!((closed.groups[0].bytes_then, closed.total.bytes_then, closed.total.bytes_end), (150, 150, 57));
         assert_eq!((closed.groups[0].allocations_then, closed.total.allocations), (2, 3));
+        assert_eq!(closed.at_kind_peak, [150], "what comes later makes no peak");
     }
 
     #[test]
@@ -317,7 +393,7 @@ mod tests {
     #[test]
     fn what_was_never_allocated_is_counted_aside() {
         let mut ledger = Ledger::default();
-        ledger.stack(0, 0);
+        ledger.stack(0, 0, 0);
         ledger.count(free(1, 0x10, 1));
         ledger.count(malloc(2, 0x20, u64::MAX, 0, 1));
         ledger.count(malloc(2, 0x30, u64::MAX, 0, 1));

@@ -55,6 +55,16 @@ pub enum DirectBy {
     Unsafe,
 }
 
+impl Owner {
+    /// The owner without what tells apart memory of one kind: the method that is compiled.
+    pub fn kind(&self) -> Self {
+        match self {
+            Self::Compiler { name, .. } => Self::Compiler { name, method: None },
+            other => other.clone(),
+        }
+    }
+}
+
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -262,6 +272,21 @@ pub(crate) fn passes_on(frame: &Frame) -> bool {
     }
 }
 
+/// Whether each allocation on this stack stands for a thread that was started, or for a class loader that was made: the
+/// object that HotSpot 11 to 25 allocates once for each (`JavaThread`, `ClassLoaderData`). A hidden class, which has a
+/// `ClassLoaderData` of its own, is none. False where libjvm has no symbols beyond those it exports.
+pub(crate) fn is_one_each<'f>(mut frames: impl Iterator<Item = &'f Frame> + Clone, owner: &Owner) -> bool {
+    let objects: &[&str] = match owner {
+        Owner::Threads => &["Thread::allocate", "JVM_StartThread"],
+        Owner::ClassLoading => &["ClassLoaderDataGraph::add"],
+        _ => return false,
+    };
+    const HIDDEN: &[&str] = &["JVM_LookupDefineClass", "Unsafe_DefineAnonymousClass"];
+    let is_hidden = frames.clone().any(|frame| begins(&frame.method, HIDDEN));
+    let first = frames.find(|frame| !passes_on(frame));
+    !is_hidden && first.is_some_and(|frame| !frame.is_java() && begins(&frame.method, objects))
+}
+
 /// The owner of what was allocated on this stack, the innermost frame first, by this thread.
 pub(crate) fn owner_of<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thread: &str) -> Owner {
     if let Some(compiler) = compiler(frames.clone(), thread) {
@@ -417,6 +442,27 @@ mod tests {
         under("java.nio.ByteBuffer.allocateDirect A.read io.netty.channel.X.fire", DirectBy::ByteBuffer);
         under("jdk.internal.foreign.NativeMemorySegmentImpl.makeNativeSegment A.a", DirectBy::Arena);
         under("A.a", DirectBy::Unsafe);
+    }
+
+    #[test]
+    fn threads_and_class_loaders_are_counted_once_each() {
+        let one = |stack: &str| {
+            let frames = frames(stack);
+            is_one_each(frames.iter(), &owner_of(frames.iter(), "main"))
+        };
+        let jvm = "libasyncProfiler.so`malloc_hook libjvm.so`os::malloc libjvm.so`AllocateHeap";
+        let start = "libjvm.so`JVM_StartThread java.lang.Thread.start0 java.lang.Thread.start A.a";
+        // JDK 17 and 25.
+        assert!(one(&format!("{jvm} libjvm.so`Thread::allocate {start}")));
+        assert!(one(&format!("{jvm} {start}")));
+        assert!(!one(&format!("{jvm} libjvm.so`JavaThread::JavaThread {start}")));
+        let graph = "libjvm.so`ClassLoaderDataGraph::add_to_graph libjvm.so`ClassLoaderDataGraph::add";
+        let define = "libjvm.so`SystemDictionary::resolve_class_from_stream libjvm.so`JVM_DefineClassWithSource";
+        let hidden = "libjvm.so`SystemDictionary::resolve_hidden_class_from_stream libjvm.so`JVM_LookupDefineClass";
+        assert!(one(&format!("{jvm} {graph} {define} java.lang.ClassLoader.defineClass1 A.a")));
+        assert!(!one(&format!("{jvm} {graph} {hidden} java.lang.ClassLoader.defineClass0 A.a")));
+        assert!(!one(&format!("{jvm} libjvm.so`ClassLoaderData::ClassLoaderData {graph} {define} A.a")));
+        assert!(!one(&format!("{jvm} libjvm.so`G1CardSet::add")));
     }
 
     #[test]

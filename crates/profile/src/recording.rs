@@ -15,7 +15,7 @@
 
 use crate::jfr::{Chunk, Event, Fault, Found, Input, Plan, RawFrame, Text, Type, Types, Value};
 use crate::ledger::{self, Ledger, Uses};
-use crate::owner::Owner;
+use crate::owner::{Owner, is_one_each};
 use crate::sites::{Place, below, locate};
 use crate::stack::{Frame, Stacks};
 use loadline_base::error::{Error, Result};
@@ -77,6 +77,9 @@ pub struct NativeUse {
     pub site: usize,
     /// Bytes and counts.
     pub uses: Uses,
+    /// Bytes live when all memory of the same kind ([`Owner::kind`]) was at its peak, until the moment that was asked
+    /// for.
+    pub bytes_at_kind_peak: u64,
     /// The threads that allocated, by name, the first eight.
     pub threads: Vec<String>,
     /// How many threads more.
@@ -211,6 +214,14 @@ impl Recording {
         self.stacks.frames(stack.0)
     }
 
+    /// Threads that a site started, or class loaders that it made, which were there at the moment of
+    /// [`Uses::bytes_then`]; 0 for memory of another purpose, and where libjvm is stripped of its symbols.
+    pub fn made_at(&self, site: &Site) -> u64 {
+        let stacks = site.stacks.iter().filter_map(|place| self.native.get(*place));
+        let each = stacks.filter(|own| is_one_each(self.frames(own.stack), &site.owner));
+        each.map(|own| own.uses.allocations_then).sum()
+    }
+
     /// The frames from a site down to the allocation, on its largest stack.
     pub fn below(&self, site: &Site) -> Vec<&Frame> {
         let largest = site.stacks.first().and_then(|place| self.native.get(*place));
@@ -303,6 +314,8 @@ struct Reader {
     /// Sites by owner and place; the place of each in the ledger's groups.
     sites: HashMap<(Owner, Place), u32>,
     site_of: HashMap<u32, u32>,
+    /// The place of each kind of owner in the ledger.
+    kinds: HashMap<Owner, u32>,
     threads: Vec<(u64, String)>,
     thread_places: HashMap<(u64, String), u32>,
     stack_threads: HashMap<u32, StackThreads>,
@@ -511,10 +524,12 @@ impl Reader {
         if !self.site_of.contains_key(&place) {
             let name = self.threads.get(thread as usize).map_or("", |(_, name)| name);
             let site = locate(self.stacks.frames(place), name);
+            let next = self.kinds.len() as u32;
+            let kind = *self.kinds.entry(site.0.kind()).or_insert(next);
             let next = self.sites.len() as u32;
             let group = *self.sites.entry(site).or_insert(next);
             self.site_of.insert(place, group);
-            self.ledger.stack(place, group);
+            self.ledger.stack(place, group, kind);
         }
         place
     }
@@ -553,6 +568,7 @@ impl Reader {
                 stack: StackId(stack),
                 site,
                 uses: *uses,
+                bytes_at_kind_peak: closed.at_kind_peak.get(stack as usize).copied().unwrap_or(0),
                 threads: threads.names.iter().map(name).collect(),
                 threads_more: threads.more,
             });

@@ -195,6 +195,11 @@ fn kind_of(frame: &Frame) -> Option<PlaceKind> {
     }
 }
 
+/// The kind of code of any frame; code that is generated counts as a framework's.
+pub fn code_of(frame: &Frame) -> PlaceKind {
+    if frame.is_java() { kind_of(frame).unwrap_or(PlaceKind::Framework) } else { PlaceKind::Native }
+}
+
 /// The owner and the place of a stack, the innermost frame first, on this thread.
 pub(crate) fn locate<'f>(frames: impl DoubleEndedIterator<Item = &'f Frame> + Clone, thread: &str) -> (Owner, Place) {
     let owner = owner_of(frames.clone(), thread);
@@ -295,6 +300,9 @@ pub(crate) mod tests {
         under("com.shop.Orders$$SpringCGLIB$$0.export");
         under("jdk.internal.reflect.GeneratedMethodAccessor12.invoke");
         under("jdk.proxy2.$Proxy14.call");
+        let codes: Vec<PlaceKind> =
+            frames("com.shop.Orders$$Lambda.run A.a libc.so.6`malloc").iter().map(code_of).collect();
+        assert_eq!(codes, [PlaceKind::Framework, PlaceKind::Application, PlaceKind::Native]);
         check(
             "com.shop.Orders.lambda$main$0:9",
             PlaceKind::Application,

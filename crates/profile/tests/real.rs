@@ -149,6 +149,9 @@ fn check_plants(recording: &Recording, what: &str) {
     assert!(buffers.bytes_end <= (BUFFERS + 1) * MIB, "{buffers:?}");
     assert!(zlib.bytes_end * 100 >= DEFLATERS * DEFLATER_BYTES * 95, "{zlib:?}");
     assert_eq!((freed.bytes_end, freed.bytes_freed), (0, 64 * MIB), "{freed:?}");
+    let threads = site(recording, "Plants.sleeper(Plants.java:64)", &Owner::Threads);
+    let loaders = site(recording, "Plants$Own.define(Plants.java:69)", &Owner::ClassLoading);
+    assert_eq!((recording.made_at(threads), recording.made_at(loaders)), (DEFLATERS, DEFLATERS), "{what}");
     assert_eq!(freed.bytes_at_peak, 64 * MIB, "the peak of all is when the large buffer was there");
     assert!(recording.total.bytes_at_peak >= 64 * MIB);
 }

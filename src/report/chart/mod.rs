@@ -4,6 +4,7 @@
 mod model;
 mod of_comparison;
 mod of_find;
+mod of_flames;
 mod of_history;
 mod of_trial;
 mod of_tune;
@@ -18,6 +19,7 @@ mod values;
 pub(super) use model::{Figure, Sign};
 pub(super) use of_comparison::{dots, forests, paretos};
 pub(super) use of_find::finds;
+pub(super) use of_flames::flames;
 pub(super) use of_history::of_metric;
 pub(super) use of_trial::figures as of_trial;
 pub(super) use of_tune::tunes;
@@ -51,6 +53,7 @@ pub fn plots(document: &Document, evidence: &[Evidence]) -> Vec<Plot> {
     for trial in &document.trials {
         let evidence = evidence.iter().find(|evidence| evidence.trial == trial.index);
         figures.extend(of_trial(trial, evidence).into_iter().flatten());
+        figures.extend(flames(trial));
     }
     let plot = |figure: Figure| Plot {
         svg: svg::fixed(&figure.chart, &style),

@@ -2,13 +2,14 @@
 
 use super::cells::{mib, signed};
 use crate::record::{AccountRecord, Document, ExplanationRecord, HolderRecord, Mark, SiteRecord, Trial, Unit};
+use crate::report::chart;
 use crate::report::markup::shortened;
 use crate::report::page::{Depth, Fold, Part, Section, Topic};
 use crate::report::quantity::shown;
 use crate::report::table::Table;
 use crate::report::words::pairs;
 use crate::scenario::MarkPoint;
-use crate::units::grouped;
+use crate::units::{grouped, several};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sites and holders that a screen shows together; a page has all of them.
@@ -27,7 +28,14 @@ const NAME_MAX: usize = 160;
 /// What a trial's second start showed; nothing where there was none.
 pub(super) fn of_trial(trial: &Trial, depth: Depth) -> Option<Section> {
     let loaded = trial.at(MarkPoint::Loaded).or(trial.marks.last());
-    trial.explanation.as_ref().map(|found| section(found, loaded, depth))
+    let mut section = trial.explanation.as_ref().map(|found| section(found, loaded, depth))?;
+    if depth.whole {
+        section.parts.extend(chart::flames(trial).into_iter().map(|figure| {
+            let title = figure.chart.title.clone();
+            Part::Section(Section::titled(Topic::Answer, title, [Part::figure(figure)]).folded(Fold::Closed))
+        }));
+    }
+    Some(section)
 }
 
 /// The code and the objects that hold memory, beside what the owners held at a mark.
@@ -45,7 +53,6 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, depth: Dep
     parts.extend(found.missing.iter().map(|why| Part::Text(shortened(why, 4 * NAME_MAX))));
     if depth.whole {
         parts.extend((!found.sites.is_empty()).then(|| folded(sites(found))));
-        parts.extend(found.sites.iter().filter(|site| weight(site) >= SMALL_BYTES).map(frames));
         parts.extend(found.heap.as_ref().map(|heap| folded(holders(&heap.holders))));
     }
     Section::new(Topic::Answer, "which code holds memory", parts).id("code")
@@ -80,7 +87,7 @@ fn differences(before: &ExplanationRecord, after: &ExplanationRecord) -> Vec<(St
     let told = names.into_iter().map(|name| {
         let way = after.get(name).or(before.get(name)).map(|held| held.way.clone());
         let grown = signed(change(name), |bytes| mib(Some(bytes)));
-        (format!("{grown} MiB {}, {}", name.0, name.1), way.unwrap_or_default())
+        (format!("{grown} MiB {}{}", name.0, name.1), way.unwrap_or_default())
     });
     told.collect()
 }
@@ -96,11 +103,13 @@ struct Held {
 fn held_by_name(found: &ExplanationRecord) -> BTreeMap<(String, String), Held> {
     let mut held: BTreeMap<(String, String), Held> = BTreeMap::new();
     let sites = found.sites.iter().map(|site| {
-        let at = format!("allocated at {}", shortened(&site.site, NAME_MAX));
+        // The JVM's own work has a name and no line.
+        let is_line = site.site != site.kind;
+        let at = if is_line { format!(", allocated at {}", shortened(&site.site, NAME_MAX)) } else { String::new() };
         ((site.kind.clone(), at), site.loaded_bytes, via(&site.frames))
     });
     let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(|holder| {
-        let by = format!("kept by {}", shortened(&holder.name, NAME_MAX));
+        let by = format!(", kept by {}", shortened(&holder.name, NAME_MAX));
         (("Java heap".to_owned(), by), holder.retained_bytes, down_to(&holder.path))
     });
     for (name, bytes, way) in sites.chain(holders) {
@@ -122,16 +131,14 @@ struct Line {
 fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<Line> {
     let account = mark.and_then(|mark| mark.account.as_ref());
     let peak_min = mark.map_or(0, |mark| mark.rss_bytes / PEAK_SHARE_MIN);
-    let sites = found.sites.iter().map(|site| line_of_site(site, account, peak_min));
+    let sites = found.sites.iter().map(|site| match account.and_then(|account| with_it(site, found, account)) {
+        Some(held) => line_of_makers(site, held),
+        None => line_of_site(site, account.filter(|_| !comes_with_more(site)), peak_min),
+    });
     let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(line_of_holder);
     let mut lines: Vec<Line> = sites.chain(holders).filter(|line| line.bytes >= SMALL_BYTES).collect();
     lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
     lines
-}
-
-/// What a site held when it held most: what is gone again before the load ends may still decide a limit.
-fn weight(site: &SiteRecord) -> u64 {
-    site.loaded_bytes.max(site.peak_bytes)
 }
 
 fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u64) -> Line {
@@ -166,6 +173,46 @@ fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u6
     let peak = if site.peak_bytes >= peak_min { site.peak_bytes / 2 } else { 0 };
     let bytes = site.loaded_bytes.max(peak);
     Line { bytes, text, way: way.join("; ") }
+}
+
+/// Whether its owner is that of a larger part, which malloc does not give.
+fn comes_with_more(site: &SiteRecord) -> bool {
+    ["thread_stacks", "metaspace"].contains(&site.owner.as_str())
+}
+
+/// What the threads that a site started, or the classes that it loaded, hold beside malloc's memory: a part of the
+/// owner, and the whole of it. Stacks are shared by the number of threads; metaspace, of which nothing tells who asked
+/// for it, by the bytes of malloc that loading took.
+fn with_it(site: &SiteRecord, found: &ExplanationRecord, account: &AccountRecord) -> Option<(u64, u64)> {
+    let of_owner = || found.sites.iter().filter(|other| other.owner == site.owner);
+    let (part, all) = match site.owner.as_str() {
+        "thread_stacks" => {
+            let owner = account.owners.iter().find(|owner| owner.name == site.owner)?;
+            let threads = owner.detail.iter().map(|detail| detail.count).sum::<u64>();
+            (site.made, threads.max(of_owner().map(|other| other.made).sum()))
+        }
+        "metaspace" => (site.loaded_bytes, of_owner().map(|other| other.loaded_bytes).sum()),
+        _ => return None,
+    };
+    let whole = account.holds(&site.owner);
+    (part > 0).then(|| ((whole as f64 * part as f64 / all.max(1) as f64) as u64, whole))
+}
+
+/// A site that starts threads or loads classes.
+fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> Line {
+    let place = shortened(&site.site, NAME_MAX);
+    let share = format!("some {} of {} MiB", mib(Some(part)), mib(Some(whole)));
+    let text = match (site.owner.as_str(), site.made) {
+        ("thread_stacks", made) => format!("thread stacks: {share}, {} started at {place}", several(made, "thread")),
+        (_, made @ 0..=1) => {
+            let loaded = if made == 1 { "classes of a loader made" } else { "classes loaded" };
+            format!("metaspace: {share}, {loaded} at {place}")
+        }
+        (_, made) => format!("metaspace: {share}, classes of {} made at {place}", several(made, "class loader")),
+    };
+    let beside = format!("with {} of malloc", size(site.loaded_bytes));
+    let way: Vec<String> = via(&site.frames).into_iter().chain([beside]).collect();
+    Line { bytes: part.saturating_add(site.loaded_bytes), text, way: way.join("; ") }
 }
 
 fn line_of_holder(holder: &HolderRecord) -> Line {
@@ -239,13 +286,6 @@ fn holders(holders: &[HolderRecord]) -> Table {
 
 fn folded(table: Table) -> Part {
     Part::Section(Section::titled(Topic::Answer, table.title.clone(), [Part::Table(table)]).folded(Fold::Closed))
-}
-
-/// The frames of a site, down to the allocation.
-fn frames(site: &SiteRecord) -> Part {
-    let lines = Part::Literal { title: String::new(), lines: site.frames.clone() };
-    let heading = format!("frames of {} ({})", shortened(&site.site, NAME_MAX), size(weight(site)));
-    Part::Section(Section::new(Topic::Answer, heading, [lines]).folded(Fold::Closed))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Code that holds memory, in words.
 
 use super::*;
-use crate::record::{AccountRecord, HeldClassRecord, HeldHeapRecord, Mark, OwnerRecord};
+use crate::record::{AccountRecord, DetailRecord, FlameRecord, HeldClassRecord, HeldHeapRecord, Mark, OwnerRecord};
 use crate::report::page::Page;
 use crate::report::terminal::render_within;
 
@@ -18,6 +18,7 @@ fn site(kind: &str, site: &str, [loaded, kept, peak]: [u64; 3]) -> SiteRecord {
         kept_bytes: kept * MIB,
         peak_bytes: peak * MIB,
         allocations: 32,
+        made: 0,
     }
 }
 
@@ -62,6 +63,60 @@ fn the_heaviest_comes_first_with_its_code_and_what_a_collection_frees() {
     let trial = explained(sites, vec![holder("java.io.DeleteOnExitHook.files", 26 * MIB)]);
     insta::assert_snapshot!(text(&trial, Depth::default()));
     insta::assert_snapshot!(text(&trial, Depth { whole: true, ..Depth::default() }));
+}
+
+#[test]
+fn threads_and_class_loaders_bring_their_stacks_and_their_metaspace() {
+    let made = |owner: &str, line: &str, loaded_bytes: u64, made: u64| SiteRecord {
+        owner: owner.to_owned(),
+        loaded_bytes,
+        made,
+        ..site("", line, [0, 0, 0])
+    };
+    let mut trial = explained(
+        vec![
+            made("thread_stacks", "Pool.grow(Pool.java:31)", MIB / 2, 150),
+            made("metaspace", "Rules.compile(Rules.java:7)", 3 * MIB, 4800),
+            made("metaspace", "App.main(App.java:1)", MIB, 0),
+            made("thread_stacks", "threads", MIB / 4, 0),
+        ],
+        Vec::new(),
+    );
+    let detail = DetailRecord { kind: "thread".to_owned(), count: 200, ..DetailRecord::default() };
+    let row = |name: &str, mib: u64| OwnerRecord {
+        name: name.to_owned(),
+        rss_bytes: mib * MIB,
+        detail: vec![detail.clone()],
+        ..OwnerRecord::default()
+    };
+    let account = trial.marks[0].account.as_mut().unwrap();
+    account.owners = vec![row("thread_stacks", 20), row("metaspace", 60)];
+    let text = text(&trial, Depth::default());
+    insta::assert_snapshot!(text);
+    // Three quarters of what loading took, and three quarters of all threads.
+    assert!(text.contains("some 45.0 of 60.0 MiB") && text.contains("some 15.0 of 20.0 MiB"), "{text}");
+}
+
+#[test]
+fn flame_graphs_stand_folded_behind_the_tables_and_only_on_a_page() {
+    let mut trial = explained(vec![site("zlib", "A.a(A.java:1)", [2, 2, 2])], vec![holder("Cache.ALL", MIB)]);
+    let without = text(&trial, Depth { whole: true, ..Depth::default() });
+    let flame = |kind: &str| FlameRecord { kind: kind.to_owned(), bytes: MIB, ..FlameRecord::default() };
+    trial.explanation.as_mut().unwrap().flames = vec![flame("zlib"), flame("GC")];
+    let parts = |depth| of_trial(&trial, depth).unwrap().parts;
+    let is_graph = |part: &Part| matches!(part, Part::Section(of) if matches!(of.parts[0], Part::Figure(_)));
+    let whole = parts(Depth { whole: true, ..Depth::default() });
+    let folds: Vec<Fold> = whole
+        .iter()
+        .filter_map(|part| match part {
+            Part::Section(of) => Some(of.fold),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(folds, [Fold::Closed; 4], "two tables and two graphs");
+    assert_eq!(whole.iter().rev().take_while(|part| is_graph(part)).count(), 2);
+    assert!(!parts(Depth::default()).iter().any(is_graph));
+    assert_eq!(text(&trial, Depth { whole: true, ..Depth::default() }), without, "a terminal prints nothing of it");
 }
 
 #[test]

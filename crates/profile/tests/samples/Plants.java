@@ -4,8 +4,8 @@ import java.util.List;
 import java.util.zip.Deflater;
 
 /**
- * Keeps direct buffers and deflaters that nobody ends, and frees one large buffer: each at a line of its own.
- * Arguments: how many buffers of 1 MiB, how many deflaters, how long to wait before and after, in ms.
+ * Keeps direct buffers, deflaters that nobody ends, threads and class loaders, and frees one large buffer: each at its
+ * line. Arguments: how many buffers of 1 MiB, how many of each other, how long to wait before and after, in ms.
  * Prints READY, and PLANTED when all are there.
  */
 public class Plants {
@@ -40,6 +40,8 @@ public class Plants {
             freed();
             for (int i = 0; i < buffers; i++) KEPT.add(buffer());
             for (int i = 0; i < deflaters; i++) KEPT.add(deflater());
+            for (int i = 0; i < deflaters; i++) sleeper();
+            for (int i = 0; i < deflaters; i++) KEPT.add(new Own().define(EMPTY));
             System.out.println("PLANTED");
             Thread.sleep(wait);
         } catch (Exception e) {
@@ -55,4 +57,23 @@ public class Plants {
         planter.start();
         planter.join();
     }
+
+    static void sleeper() {
+        Thread sleeper = new Thread(() -> java.util.concurrent.locks.LockSupport.park(), "sleeper");
+        sleeper.setDaemon(true);
+        sleeper.start();
+    }
+
+    static class Own extends ClassLoader {
+        Class<?> define(byte[] file) {
+            return defineClass(null, file, 0, file.length);
+        }
+    }
+
+    /** The class P of Java 8, with nothing in it. */
+    static final byte[] EMPTY = {
+        (byte) 0xca, (byte) 0xfe, (byte) 0xba, (byte) 0xbe, 0, 0, 0, 52, 0, 5, 1, 0, 1, 'P', 7, 0, 1, 1, 0, 16,
+        'j', 'a', 'v', 'a', '/', 'l', 'a', 'n', 'g', '/', 'O', 'b', 'j', 'e', 'c', 't', 7, 0, 3,
+        0, 0x21, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0,
+    };
 }
