@@ -16,8 +16,8 @@ use std::collections::VecDeque;
 const ROW: u32 = 18;
 /// Rows of a graph: a graph with more joins the frames of others that call nothing else, and is then cut.
 const ROWS_MAX: u32 = 40;
-/// Half a pixel of a large screen: what is narrower is left out.
-const NARROWEST: u32 = WIDTH / COLUMNS / 2;
+/// Two pixels of a large screen: the edges of a box cover what is narrower, which is left out.
+const NARROWEST: u32 = 2 * WIDTH / COLUMNS;
 /// Boxes of a graph, of which each takes some 300 bytes of a page.
 const BOXES_MAX: usize = 3000;
 /// Stacks, and frames of a stack: as many as a record has at most.
@@ -249,7 +249,7 @@ impl<'a> Tree<'a> {
         let more = self.nodes.len() - rows.len().min(ROWS_OF_TABLE_MAX);
         rows.truncate(ROWS_OF_TABLE_MAX);
         let note = (more > 0).then(|| format!("{} more calls are left out here.", grouped(more as u64)));
-        let head = ["frame", "depth", "MiB", "of these by itself", "% of all"];
+        let head = ["frame", "depth", "MiB", "own MiB", "% of all"];
         Table::new("Stacks in numbers", head, rows).noted(note)
     }
 }

@@ -22,6 +22,8 @@ const PEAK_SHARE_MIN: u64 = 10;
 const STEPS_MAX: usize = 4;
 /// What is smaller needs no line beside what is larger.
 const SMALL_BYTES: u64 = 1 << 20;
+/// What is smaller is 0.0 MiB in a table.
+const ROW_BYTES_MIN: u64 = SMALL_BYTES / 20;
 /// A step or a name, in characters.
 const NAME_MAX: usize = 160;
 
@@ -266,11 +268,13 @@ fn size(bytes: u64) -> String {
 fn sites(found: &ExplanationRecord) -> Table {
     let row = |site: &SiteRecord| {
         let sizes = [site.loaded_bytes, site.kept_bytes, site.peak_bytes].map(|bytes| mib(Some(bytes)));
-        let name = vec![site.kind.clone(), shortened(&site.site, NAME_MAX)];
+        let line = if site.site == site.kind { String::new() } else { shortened(&site.site, NAME_MAX) };
+        let name = vec![site.kind.clone(), line];
         [name, sizes.to_vec(), vec![grouped(site.allocations)]].concat()
     };
     let head = ["memory", "allocated at", "loaded", "after a full GC", "peak", "allocations"];
-    Table::new("native memory by code, MiB", head, found.sites.iter().map(row)).worded(2, 0)
+    let rows = found.sites.iter().filter(|site| site.loaded_bytes.max(site.peak_bytes) >= ROW_BYTES_MIN).map(row);
+    Table::new("native memory by code, MiB", head, rows).worded(2, 0)
 }
 
 fn holders(holders: &[HolderRecord]) -> Table {
