@@ -374,7 +374,7 @@ mod tests {
         events.into_iter().for_each(|event| ledger.count(event));
         let closed = ledger.close();
         assert_eq!((closed.groups[0].bytes_then, closed.total.bytes_then, closed.total.bytes_end), (150, 150, 57));
-        assert_eq!((closed.groups[0].allocations_then, closed.total.allocations), (2, 3));
+        assert_eq!((closed.groups[0].allocations_then, closed.total.allocations), (2, 4));
         assert_eq!(closed.at_kind_peak, [150], "what comes later makes no peak");
     }
 
