@@ -19,7 +19,7 @@ const SITES_MAX: usize = 100;
 const FRAMES_MAX: usize = 60;
 /// Kinds of memory that get a flame graph.
 const FLAMES_MAX: usize = 8;
-/// What a kind holds at least for a flame graph.
+/// A kind that holds less has no flame graph.
 const FLAME_BYTES_MIN: u64 = 1 << 20;
 /// Stacks of a flame graph.
 const FLAME_STACKS_MAX: usize = 400;
@@ -162,7 +162,7 @@ mod tests {
         Frame { class: class.into(), method: "run".into(), line: Some(line), kind: FrameKind::Java }
     }
 
-    /// What is told and what is left out add up, the largest stacks come first, and each frame stands once.
+    /// The stacks and what is left out add up to the whole, the largest stacks come first, and no frame stands twice.
     #[track_caller]
     fn check(flame: &FlameRecord) {
         let told: u64 = flame.stacks.iter().map(|stack| stack.bytes).sum();

@@ -105,7 +105,7 @@ struct Kind {
     peaks: u64,
 }
 
-/// What a stack held at the last peak of its kind, noted as in [`Counter::note`].
+/// The bytes of a stack at the last peak of its kind, noted as in [`Counter::note`].
 #[derive(Debug, Clone, Copy, Default)]
 struct Share {
     kind: u32,
@@ -188,7 +188,7 @@ impl Ledger {
         }
         let live = Live { bytes, at_ns: event.at_ns, stack: event.stack, thread: event.thread, owed };
         self.live.insert(event.address, live);
-        // What follows the moment that was asked for, such as a heap dump, makes no peak.
+        // An allocation after the moment that was asked for, such as one of a heap dump, makes no peak.
         let may_peak = !self.is_kept;
         if let Some(kind) = self.share(event.stack) {
             kind.bytes = kind.bytes.saturating_add(bytes);

@@ -31,7 +31,7 @@ const SHARE_MIN: u64 = 100;
 /// A name where a pointer rests, and where two stand together.
 const NAME_CHARS: usize = 180;
 
-/// What a box stands for.
+/// The frames that a box stands for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum What {
     /// All of the memory.
@@ -48,9 +48,9 @@ enum What {
 #[derive(Debug)]
 struct Node {
     what: What,
-    /// Of stacks that go through here.
+    /// Bytes of all stacks that go through this frame.
     bytes: u64,
-    /// Of stacks that end here.
+    /// Bytes of the stacks that end in this frame.
     own_bytes: u64,
     /// Places of what it calls, the largest first.
     calls: Vec<usize>,
