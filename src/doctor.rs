@@ -17,6 +17,7 @@ use crate::subject::jdk::{self, Places};
 use crate::subject::{
     Eviction, FoundJdk, FoundTool, LimitSeen, Spawner, cpus, file_pages, limit, limit_ways, private_jdk,
 };
+use loadline_base::order::Order as _;
 use std::path::Path;
 
 /// Facts that belong together, each with its label.
@@ -32,7 +33,7 @@ pub struct Section {
 pub fn examine(clock: Clock) -> Vec<Section> {
     let mut jdks = jdk::discover(&Places::usual(), clock);
     // Of two of one release the nearer at hand stays first.
-    jdks.sort_by_key(|jdk| std::cmp::Reverse(jdk.release));
+    jdks.largest_first(|jdk| jdk.release);
     vec![
         Section { title: "machine".to_owned(), facts: machine_facts(&Machine::read()) },
         Section { title: "JDKs, newest first".to_owned(), facts: jdk_facts(&jdks) },

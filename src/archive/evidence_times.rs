@@ -8,6 +8,7 @@ use crate::record::{IntervalRecord, PhaseRecord, SpectrumRecord, Timing, Trial};
 use crate::units::grouped;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
+use loadline_base::order::Order as _;
 use std::path::Path;
 
 /// The file in a trial's folder.
@@ -200,7 +201,7 @@ fn thin(phases: Vec<Phase<'_>>) -> Vec<IntervalRecord> {
         let joined = width.div_ceil(group).max(1);
         intervals.extend(series.finish(len.div_ceil(joined) as usize));
     }
-    intervals.sort_by(|a: &IntervalRecord, b| a.at_s.total_cmp(&b.at_s));
+    intervals.order_by(|a: &IntervalRecord, b| a.at_s.total_cmp(&b.at_s));
     intervals
 }
 

@@ -5,6 +5,7 @@ use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::record::{Conditions, Document, RESULT_SCHEMA, Trial};
 use crate::scenario::Scenario;
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -92,7 +93,7 @@ fn look(found: &mut Found, folder: &Path, depth: usize) -> Result<()> {
         return take(found, folder.to_owned(), RunKind::Archive);
     }
     let mut entries: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().collect();
-    entries.sort_by_key(std::fs::DirEntry::file_name);
+    entries.order_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
         let is_hidden = entry.file_name().to_string_lossy().starts_with('.');

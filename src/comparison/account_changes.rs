@@ -7,6 +7,7 @@ use crate::record::{
     AccountRecord, LoaderSum as Sum, LoaderType, LoadersRecord, OwnerChangeRecord, PartChangeRecord, pool_names,
 };
 use crate::units::growth;
+use loadline_base::order::Order as _;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ pub fn owner_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<OwnerChan
     names.push(Owner::Unexplained.name());
     names.sort_unstable();
     names.dedup();
-    names.sort_by_key(|name| place(name));
+    names.order_by_key(|name| place(name));
     let change = |name: &str| {
         let (then_bytes, now_bytes) = (told_bytes(then, name), told_bytes(now, name));
         let growth_bytes = then_bytes.zip(now_bytes).map(|(then, now)| growth(then, now));
@@ -86,7 +87,7 @@ fn changed(then: &BTreeMap<Part, Amount>, now: &BTreeMap<Part, Amount>) -> Vec<P
         }
     };
     let mut changes: Vec<PartChangeRecord> = keys.into_iter().map(change).filter(differs).collect();
-    changes.sort_by(|one, other| {
+    changes.order_by(|one, other| {
         one.kind.cmp(&other.kind).then_with(|| Reverse(change_bytes(one)).cmp(&Reverse(change_bytes(other))))
     });
     changes

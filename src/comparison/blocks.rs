@@ -3,6 +3,7 @@
 use super::metrics::configurations;
 use crate::doubt::Doubt;
 use crate::record::{BlockRecord, Outcome, Trial};
+use loadline_base::order::Order as _;
 use loadline_stats::random::Random;
 
 /// The order in which a block runs so many configurations: a fresh permutation for each block, the same for the same
@@ -36,7 +37,7 @@ pub fn blocks(trials: &[Trial]) -> Vec<BlockRecord> {
         .iter()
         .map(|&block| {
             let mut ran: Vec<&Trial> = own(block).collect();
-            ran.sort_by_key(|trial| trial.index);
+            ran.order_by_key(|trial| trial.index);
             BlockRecord {
                 block,
                 order: ran.iter().map(|trial| trial.configuration.clone()).collect(),

@@ -7,6 +7,7 @@ use crate::owner::Owner::MallocLive;
 use crate::record::{BlockRecord, ComparisonRecord, Outcome, Trial};
 use crate::scenario::MarkPoint;
 use crate::units::MIB;
+use loadline_base::order::Order as _;
 
 /// Work that differs by less than this leaves the same memory behind, as far as any measurement shows.
 const WORK_SHARE_MAX: f64 = 0.01;
@@ -133,7 +134,7 @@ fn unequal_work(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
             (!answers.is_empty()).then(|| (name.clone(), median(&answers).round()))
         };
         let mut done: Vec<(String, f64)> = names.iter().filter_map(done).collect();
-        done.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        done.order_by(|(_, a), (_, b)| a.total_cmp(b));
         let (Some((least, fewest)), Some((most, highest))) = (done.first(), done.last()) else { continue };
         if highest - fewest > WORK_SHARE_MAX * highest {
             doubts.push(Doubt::Comparing(Comparing::UnequalWork {

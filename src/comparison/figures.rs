@@ -8,6 +8,7 @@ use super::names::listed;
 use crate::record::{Better, FigureKind, FigureRecord, Mark, Outcome, Trial, Unit};
 use crate::scenario::{Derivation, Derived};
 use crate::units::grouped;
+use loadline_base::order::Order as _;
 
 /// Below this many standard errors a slope is not told from none. Three, since few points give a rough one.
 const ERRORS_MIN: f64 = 3.0;
@@ -176,7 +177,7 @@ fn points(
 fn slope(asked: &Derived, per: &str, record: &mut FigureRecord) -> Result<f64, String> {
     let of = &asked.of;
     let mut sorted = record.points.clone();
-    sorted.sort_by(|left, right| left.0.total_cmp(&right.0));
+    sorted.order_by(|left, right| left.0.total_cmp(&right.0));
     let groups: Vec<&[(f64, f64)]> = sorted.chunk_by(|left, right| left.0 == right.0).collect();
     let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Err("there is no point".to_owned()) };
     if groups.len() < 2 {

@@ -7,6 +7,7 @@ use super::owners::held;
 use crate::numbers;
 use crate::record::{Better, MetricRecord, Outcome, PhaseRecord, Trial, Unit, ValueRecord, each_once};
 use crate::scenario::Compare;
+use loadline_base::order::Order as _;
 use loadline_stats::interval::{Resamples, Sample};
 
 /// Ends of an interval for show, of which there are hundreds: they move by about 6 % of its length.
@@ -42,7 +43,7 @@ pub fn metrics_in_order(trials: &[Trial], order: &[String]) -> Vec<MetricRecord>
 pub fn measured(trials: &[Trial], order: &[String], asked: &dyn Fn(&str) -> bool) -> Vec<MetricRecord> {
     let unused = unused(trials);
     let mut completed: Vec<&Trial> = trials.iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
-    completed.sort_by_key(|trial| trial.index);
+    completed.order_by_key(|trial| trial.index);
     let mut wanted = wanted(&completed);
     wanted.retain(|wanted| asked(&wanted.metric));
     // One seed for all: the same trials always show the same interval.

@@ -2,7 +2,7 @@
 
 use crate::owner::{Group, Owner};
 use crate::record::{AccountDocument, AccountRecord};
-use std::cmp::Reverse;
+use loadline_base::order::Order as _;
 
 /// A column of the table of all JVMs. Sizes are sorted the largest first, what is not known last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -54,13 +54,13 @@ pub fn group_pss_bytes(account: &AccountRecord, group: Group) -> Option<u64> {
 
 /// Puts accounts into the order of a column; equal ones stay in the order of their pids.
 pub fn rank(accounts: &mut [AccountDocument], by: Column) {
-    accounts.sort_by_key(|document| document.jvm.pid);
+    accounts.order_by_key(|document| document.jvm.pid);
     match by {
         Column::Pid => {}
         Column::Name => {
             accounts.sort_by_cached_key(|document| document.identity.as_ref().map(|of| of.name.to_lowercase()));
         }
-        sized => accounts.sort_by_key(|document| Reverse(size(document, sized))),
+        sized => accounts.largest_first(|document| size(document, sized)),
     }
 }
 

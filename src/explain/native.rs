@@ -4,11 +4,11 @@ use crate::error::Result;
 use crate::record::{
     ExplanationRecord, FlameFrameRecord, FlameMoment, FlameRecord, FlameStackRecord, FrameCode, SiteRecord,
 };
+use loadline_base::order::Order as _;
 use loadline_profile::owner::Owner;
 use loadline_profile::recording::{NativeUse, Recording, Site};
 use loadline_profile::sites::{PlaceKind, code_of};
 use loadline_profile::stack::Frame;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(super) fn enter(file: File, load_ended: Option<Duration>, found: &mut Explan
     let recording = Recording::read_at(file, load_ended)?;
     let mut sites: Vec<SiteRecord> = recording.sites.iter().map(|site| record(&recording, site)).collect();
     sites.retain(|site| site.peak_bytes > 0);
-    sites.sort_by_key(|site| Reverse(site.loaded_bytes.max(site.peak_bytes)));
+    sites.largest_first(|site| site.loaded_bytes.max(site.peak_bytes));
     sites.truncate(SITES_MAX);
     found.sites = sites;
     found.flames = flames(&recording);
@@ -89,12 +89,12 @@ fn flames(recording: &Recording) -> Vec<FlameRecord> {
             false => (FlameMoment::Peak, |own| own.bytes_at_kind_peak),
         };
         let is_large = sum(bytes) >= FLAME_BYTES_MIN;
-        uses.sort_by_key(|own| Reverse(bytes(own)));
+        uses.largest_first(|own| bytes(own));
         let stacks = uses.into_iter().map(|own| (recording.frames(own.stack).collect(), bytes(own)));
         is_large.then(|| flame(&kind.to_string(), at, stacks))
     });
     let mut flames: Vec<FlameRecord> = drawn.collect();
-    flames.sort_by_key(|flame| Reverse(flame.bytes));
+    flames.largest_first(|flame| flame.bytes);
     flames.truncate(FLAMES_MAX);
     flames
 }

@@ -4,6 +4,7 @@ use super::facts::{Facts, share};
 use super::found::{Weight, weight};
 use crate::record::{ChildProgram, Finding, FindingRecord, MemoryFilesRecord, ProcessRecord};
 use crate::units::{Bytes, grouped, several};
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 /// Less beside an RSS, or less than this, is nobody's trouble.
@@ -33,7 +34,7 @@ pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
     let program =
         |(name, (processes, bytes)): (&str, (u64, u64))| ChildProgram { name: name.to_owned(), processes, bytes };
     let mut programs: Vec<ChildProgram> = sums.into_iter().map(program).collect();
-    programs.sort_by_key(|program| std::cmp::Reverse(program.bytes));
+    programs.largest_first(|program| program.bytes);
     programs.truncate(NAMED_MAX);
     let told = |of: &ChildProgram| format!("{} of `{}` with {}", grouped(of.processes), of.name, Bytes(of.bytes));
     let list: Vec<String> = programs.iter().map(told).collect();

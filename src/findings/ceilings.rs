@@ -8,6 +8,7 @@ use crate::owner::Owner;
 use crate::record::{Ceiling, ChargeRecord, Finding, FindingRecord, UnseenCause};
 use crate::scenario::Change;
 use crate::units::{Bytes, grouped};
+use loadline_base::order::Order as _;
 
 /// The sum of ceilings over the limit above which it is said: not all of them are reached at once, and the code cache
 /// hardly ever is.
@@ -52,7 +53,7 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
         ceiling(format!("{} stacks", grouped(threads)), stacks),
     ];
     ceilings.retain(|of| of.bytes > 0);
-    ceilings.sort_by_key(|of| std::cmp::Reverse(of.bytes));
+    ceilings.largest_first(|of| of.bytes);
     let ceilings_bytes = ceilings.iter().map(|of| of.bytes).fold(0, u64::saturating_add);
     // A heap as if there were no limit is said by itself.
     if ceilings_bytes as f64 <= limit_bytes as f64 * OVER_LIMIT_MIN || not_seen(facts).is_some() {

@@ -6,6 +6,7 @@ use super::found::{Weight, weight};
 use crate::record::{ChargeRecord, DiskFileRecord, Finding, FindingRecord, Mark};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped};
+use loadline_base::order::Order as _;
 
 /// Less than this, or than this share of RSS, is what any start of a program leaves.
 const BYTES_MIN: u64 = 16 << 20;
@@ -82,7 +83,7 @@ pub(super) fn page_cache(facts: &Facts) -> Option<FindingRecord> {
     };
     let mut files: Vec<DiskFileRecord> = last.beside.disk_files.iter().map(grown).collect();
     files.retain(|file| file.bytes > 0);
-    files.sort_by_key(|file| std::cmp::Reverse(file.bytes));
+    files.largest_first(|file| file.bytes);
     let written = files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
     let bytes = cached.min(written);
     if bytes < BYTES_MIN || share(bytes, facts.rss()) < SHARE_MIN || share(bytes, cached) < SEEN_SHARE_MIN {

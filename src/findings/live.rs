@@ -6,6 +6,7 @@ use super::found::{Weight, weight};
 use crate::record::{Finding, FindingRecord, LiveClassRecord, Mark, StaticCollectionRecord};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, several};
+use loadline_base::order::Order as _;
 
 /// A live set below this share of RSS, or below this, is that of any program.
 const LIVE_SHARE_MIN: f64 = 0.15;
@@ -49,7 +50,7 @@ pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
     let least = |of: &StaticCollectionRecord| of.bytes.max(of.entries.saturating_mul(ENTRY_BYTES_LEAST));
     let holds = |of: &&StaticCollectionRecord| share(least(of), live_bytes) >= HELD_SHARE_MIN;
     let mut holders: Vec<StaticCollectionRecord> = mark.static_collections.iter().filter(holds).cloned().collect();
-    holders.sort_by_key(|of| std::cmp::Reverse(least(of)));
+    holders.largest_first(|of| least(of));
     holders.truncate(NAMED_MAX);
     let told = |of: &StaticCollectionRecord| {
         let bytes = if of.bytes > 0 { format!(", {} at least", Bytes(of.bytes)) } else { String::new() };

@@ -29,6 +29,7 @@ pub use idle_flags::COPIED_DEFAULTS;
 
 use crate::record::{AccountDocument, FindingRecord, OfTrials, Outcome, ProbeStage, Trial, each_once};
 use facts::{Facts, least, share};
+use loadline_base::order::Order as _;
 
 /// A weight of more of RSS than this comes before any risk.
 const HEAVY_SHARE: f64 = 0.05;
@@ -83,7 +84,7 @@ pub fn of_trials(trials: &[Trial]) -> Vec<FindingRecord> {
     let is_probe = |trial: &&Trial| trial.probe.as_ref().is_none_or(|probe| probe.stage == ProbeStage::Reference);
     let mut all: Vec<&Trial> = trials.iter().filter(is_probe).collect();
     let names = each_once(trials.iter().map(|trial| trial.configuration.as_str()));
-    all.sort_by_key(|trial| trial.outcome != Outcome::Completed);
+    all.order_by_key(|trial| trial.outcome != Outcome::Completed);
     let mut found = Vec::new();
     for configuration in names {
         let mut own: Vec<FindingRecord> = Vec::new();
@@ -150,7 +151,7 @@ fn rank(found: &mut [FindingRecord], rss: u64) {
         (false, _) if one.finding.is_risk() => 2,
         (false, _) => 3,
     };
-    found.sort_by_key(|one| (class(one), std::cmp::Reverse(one.worth_bytes()), std::cmp::Reverse(one.costs_bytes)));
+    found.order_by_key(|one| (class(one), std::cmp::Reverse(one.worth_bytes()), std::cmp::Reverse(one.costs_bytes)));
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::record::{
 };
 use crate::scenario::{Change, MarkPoint};
 use crate::units::{Bytes, grouped, several};
+use loadline_base::order::Order as _;
 
 /// Less of RSS, or less than this, is what any JVM frees by the way.
 const SHARE_MIN: f64 = 0.05;
@@ -41,7 +42,7 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
         bytes: holds(had, owner).saturating_sub(holds(has, owner)),
     };
     let mut owners: Vec<OwnerFreed> = FREED_BY_CLEANERS.map(freed).into_iter().filter(|of| of.bytes > 0).collect();
-    owners.sort_by_key(|of| std::cmp::Reverse(of.bytes));
+    owners.largest_first(|of| of.bytes);
     let freed_bytes = owners.iter().map(|of| of.bytes).fold(0, u64::saturating_add);
     if freed_bytes < BYTES_MIN || share(freed_bytes, weighed.total_bytes) < SHARE_MIN {
         return None;
@@ -143,7 +144,7 @@ pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
         bytes: holds(account, owner).saturating_sub(holds(first, owner)),
     };
     let mut owners: Vec<OwnerFreed> = OF_MALLOC.map(grown).into_iter().filter(|of| of.bytes > 0).collect();
-    owners.sort_by_key(|of| std::cmp::Reverse(of.bytes));
+    owners.largest_first(|of| of.bytes);
     let bytes = owners.iter().map(|of| of.bytes).fold(0, u64::saturating_add);
     // Compilers that work hold what they will free, and an allocator that cannot be split may hold what was freed.
     let compiled = compile_now(mark) || super::compilers::peak(facts).is_some();
@@ -261,7 +262,7 @@ pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
     if bytes < MAPPED_MIN || share(bytes, account.total_bytes) < MAPPED_SHARE_MIN {
         return None;
     }
-    files.sort_by_key(|file| std::cmp::Reverse(file.bytes));
+    files.largest_first(|file| file.bytes);
     files.truncate(MAPPED_NAMED);
     let told = |file: &DiskFileRecord| {
         format!("`{}` with {}", file.path.rsplit('/').next().unwrap_or_default(), Bytes(file.bytes))

@@ -6,6 +6,7 @@ use super::found::{Weight, weight};
 use crate::record::{Finding, FindingRecord, IdlePool, ThreadPoolRecord};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped};
+use loadline_base::order::Order as _;
 
 /// Fewer threads of a name are no pool that anybody sized.
 const THREADS_MIN: u64 = 20;
@@ -70,7 +71,7 @@ pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
         cpus: of.cpu_s / age_s,
     };
     let mut pools: Vec<IdlePool> = known.map(pool).collect();
-    pools.sort_by_key(|pool| std::cmp::Reverse(pool.stack_bytes));
+    pools.largest_first(|pool| pool.stack_bytes);
     pools.truncate(POOLS_MAX);
     let stacks = pools.iter().map(|pool| pool.stack_bytes).fold(0, u64::saturating_add);
     let told = |pool: &IdlePool| {

@@ -3,6 +3,7 @@
 use super::known::KnownServices;
 use crate::record::{PlanEntry, Task, Why};
 use crate::units::{grouped, roughly, several, trimmed};
+use loadline_base::order::Order as _;
 use std::fmt;
 
 /// What a search takes on a quiet machine: 14 to 18 trials.
@@ -40,7 +41,7 @@ impl Estimate {
                 Task::Block { .. } => {}
             }
         }
-        estimate.searches.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        estimate.searches.largest_first(|(_, count)| *count);
         estimate
     }
 

@@ -7,6 +7,7 @@ use crate::record::{
     Document, DoubtRecord, EntryResult, FLEET_SCHEMA, FleetDocument, NodeRecord, PlanEntry, ServiceRecord,
 };
 use crate::units::unix_s;
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 /// What the results of a plan say together at a moment, seconds since the Unix epoch; `comparison` is what its blocks
@@ -55,7 +56,7 @@ fn nodes(standing: &Standing) -> (Vec<NodeRecord>, f64) {
     }
     let mut seconds = 0.0;
     let mut node = |mut results: Vec<&EntryResult>| {
-        results.sort_by_key(|result| (unix_s(&result.started), result.index));
+        results.order_by_key(|result| (unix_s(&result.started), result.index));
         let began = |result: &EntryResult| unix_s(&result.started);
         let spans = results.iter().filter_map(|result| {
             let from = began(result)? as f64;

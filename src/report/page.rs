@@ -4,6 +4,7 @@
 use super::chart::Figure;
 use super::table::Table;
 use super::words::Standing;
+use loadline_base::order::Order as _;
 
 /// All that is said of a result.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -143,7 +144,7 @@ impl Page {
     /// A page of these sections in the order of their topics, those without any part left out.
     pub fn new(title: impl Into<String>, sections: impl IntoIterator<Item = Section>) -> Self {
         let mut sections: Vec<Section> = sections.into_iter().filter(|section| !section.parts.is_empty()).collect();
-        sections.sort_by_key(|section| section.topic);
+        sections.order_by_key(|section| section.topic);
         Self { title: title.into(), sections }
     }
 

@@ -7,6 +7,7 @@ use super::words::Standing;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, visible};
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+use loadline_base::order::Order as _;
 use std::io::Write;
 
 /// Lines fit an ordinary terminal.
@@ -182,7 +183,7 @@ fn apportioned(parts: &[u64], cells: usize) -> Vec<usize> {
     let share = |part: &u64| u128::from(*part) * cells as u128;
     let mut counts: Vec<usize> = parts.iter().map(|part| (share(part) / total) as usize).collect();
     let mut order: Vec<usize> = (0..parts.len()).filter(|&index| parts[index] > 0).collect();
-    order.sort_by_key(|&index| std::cmp::Reverse(share(&parts[index]) % total));
+    order.largest_first(|&index| share(&parts[index]) % total);
     let left = cells.saturating_sub(counts.iter().sum());
     order.into_iter().take(left).for_each(|index| counts[index] += 1);
     counts

@@ -9,6 +9,7 @@ use crate::record::{
 };
 use crate::scenario::{Change, Objective};
 use crate::units::{Bytes, MIB};
+use loadline_base::order::Order as _;
 
 /// Owners with what they hold as it is and with the winner, in MiB.
 const OWNERS: [(&str, f64, f64); 9] = [
@@ -349,7 +350,7 @@ fn owner_gains() -> Vec<OwnerGain> {
         after_bytes: bytes(after),
     });
     let moved = |gain: &OwnerGain| (gain.before_bytes - gain.after_bytes).abs();
-    all.sort_by(|left, right| moved(right).total_cmp(&moved(left)));
+    all.order_by(|left, right| moved(right).total_cmp(&moved(left)));
     all.to_vec()
 }
 

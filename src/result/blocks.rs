@@ -5,6 +5,7 @@ use super::Judgement;
 use crate::archive::Archive;
 use crate::doubt::{Comparing, Doubt};
 use crate::record::{ArchiveRecord, Conditions, Document, DoubtRecord, Trial, each_once};
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -42,7 +43,7 @@ impl AllBlocks {
     /// Puts together what nodes made of a comparison of so many blocks, in any order; `command` is what merges them.
     /// `None` where nothing was made.
     pub fn of(mut nodes: Vec<NodeBlocks>, planned: u32, command: &str) -> Option<Self> {
-        nodes.sort_by(|one, other| (one.first, &one.name).cmp(&(other.first, &other.name)));
+        nodes.order_by(|one, other| (one.first, &one.name).cmp(&(other.first, &other.name)));
         let (_, first) = nodes.iter().find_map(|node| node.archives.first())?;
         let conditions = Conditions { command: command.to_owned(), ..first.conditions.clone() };
         let (mut all, mut beyond) = (Self::empty(conditions), planned);

@@ -9,6 +9,7 @@ use crate::record::{
     OwnerMove, PointRecord, PointValue, SeriesRecord, TrendRecord, Trial, Unit, each_once,
 };
 use crate::scenario::{Compare, CompareSettings, Derived};
+use loadline_base::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is followed where nothing else is asked: what it weighs under load and at most, what lives in its heap, what a
@@ -285,7 +286,7 @@ impl Series<'_> {
         };
         let mut moved: Vec<OwnerMove> =
             if unit == Unit::Bytes { names.into_iter().filter_map(moved).collect() } else { Vec::new() };
-        moved.sort_by(|one, other| other.bytes.abs().total_cmp(&one.bytes.abs()));
+        moved.order_by(|one, other| other.bytes.abs().total_cmp(&one.bytes.abs()));
         moved.truncate(OWNERS_MAX);
         moved
     }

@@ -7,6 +7,7 @@ use crate::record::{
     Circumstances, Conditions, Differing, HistoryBy, MetricRecord, Outcome, PointRecord, Trial, each_once,
 };
 use crate::units::{clipped, unix_s};
+use loadline_base::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A name that is no hash is cut: it may be anything.
@@ -100,7 +101,7 @@ pub(super) fn points(runs: Vec<Run>, by: HistoryBy, commits: &Commits, left_out:
             Err(why) => left_out.push(format!("{} {why}", run.archive)),
         }
     }
-    kept.sort_by(|one, other| {
+    kept.order_by(|one, other| {
         let key = |run: &Run| (run.rank, unix_s(&run.started).unwrap_or(i64::MIN));
         (key(one), &one.archive).cmp(&(key(other), &other.archive))
     });

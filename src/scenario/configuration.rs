@@ -3,6 +3,7 @@
 use super::schema;
 use super::written::{Named, Scalar, parsed, texts, texts_by_name};
 use crate::units::Bytes;
+use loadline_base::order::Order as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -236,7 +237,7 @@ impl Configuration {
             options.push("-XX:NativeMemoryTracking=summary".to_owned());
         }
         options.extend(self.jvm.iter().cloned());
-        options.sort_by_key(|option| !option.starts_with("-XX:+Unlock"));
+        options.order_by_key(|option| !option.starts_with("-XX:+Unlock"));
         options
     }
 }

@@ -6,6 +6,7 @@ use super::short_name::short_names;
 use super::written::{Named, Scalar, nearest};
 use super::{Configuration, ConfigurationSettings};
 use crate::error::{Error, Result};
+use loadline_base::order::Order as _;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -91,7 +92,7 @@ impl<'de> Deserialize<'de> for Matrix {
                         }
                     }
                 }
-                matrix.axes.sort_by_key(|(axis, _)| AXES.iter().position(|one| one == *axis));
+                matrix.axes.order_by_key(|(axis, _)| AXES.iter().position(|one| one == *axis));
                 Ok(matrix)
             }
         }

@@ -4,6 +4,7 @@ use super::processes::Process;
 use super::sockets::listening_on;
 use crate::error::{Error, Result};
 use crate::kernel::mapping;
+use loadline_base::order::Order as _;
 
 /// Whether a process has HotSpot or OpenJ9 loaded. `None` when its mappings may not be read.
 pub fn is_jvm(pid: u32) -> Option<bool> {
@@ -19,7 +20,7 @@ pub(super) fn find(processes: &[Process], port: u16) -> Result<Vec<u32>> {
     if jvms.is_empty() {
         return Err(none(processes));
     }
-    jvms.sort_by_key(|process| std::cmp::Reverse((process.started_ticks, process.pid)));
+    jvms.largest_first(|process| (process.started_ticks, process.pid));
     let jvms: Vec<Process> = jvms.into_iter().cloned().collect();
     let serving = listening_on(&jvms, port);
     let others = jvms.iter().map(|process| process.pid).filter(|pid| !serving.contains(pid));

@@ -4,6 +4,7 @@ use super::processes::Process;
 use super::sockets::listening_on;
 use crate::error::{Error, Result};
 use crate::scenario::Processes;
+use loadline_base::order::Order as _;
 
 /// All processes, the one that listens on the port first. Where none listens, the one that started last, which is the
 /// server where a script waits for it; but the one that started first where all are weighed, because the subject ends
@@ -13,7 +14,7 @@ use crate::scenario::Processes;
 /// Where none is left.
 pub(super) fn find(processes: &[Process], port: u16, weighed: Processes) -> Result<Vec<u32>> {
     let mut processes = processes.to_vec();
-    processes.sort_by_key(|process| (process.started_ticks, process.pid));
+    processes.order_by_key(|process| (process.started_ticks, process.pid));
     if weighed == Processes::One {
         processes.reverse();
     }

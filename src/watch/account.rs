@@ -6,6 +6,7 @@
 
 use crate::kernel::private_file;
 use crate::record::{AccountRecord, NmtRecord, WATCH_OWNERS_MAX, WatchAccount, WatchOwner, WhyWeighed};
+use loadline_base::order::Order as _;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::io::Read;
@@ -113,7 +114,7 @@ pub(super) fn read(file: &AccountFile) -> Option<WatchAccount> {
 /// The largest of these, so many in all; the last of them is `other`, the sum of the rest, where there is a rest.
 pub fn top(mut owners: Vec<WatchOwner>, most: usize) -> Vec<WatchOwner> {
     owners.retain(|owner| owner.bytes > 0);
-    owners.sort_by_key(|owner| std::cmp::Reverse(owner.bytes));
+    owners.largest_first(|owner| owner.bytes);
     if owners.len() > most {
         let rest = owners.split_off(most.saturating_sub(1));
         let bytes = rest.iter().fold(0, |sum: u64, owner| sum.saturating_add(owner.bytes));

@@ -22,6 +22,7 @@ use crate::observe::procfs::Process;
 use crate::record::{WatchLabel, WatchLimit, WhyWeighed};
 use crate::units::Bytes;
 use crate::weigh::{Outside, OutsideReading};
+use loadline_base::order::Order as _;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -554,7 +555,7 @@ fn fair(ids: BTreeSet<Id>, most: usize, cgroup: impl Fn(u32) -> Option<Vec<u8>>)
     ids.into_iter().for_each(|id| of_cgroups.entry(cgroup(id.pid)).or_default().push(id));
     let mut ranked: Vec<(usize, u64, Id)> = Vec::new();
     for mut ids in of_cgroups.into_values() {
-        ids.sort_by_key(|id| (id.start_ticks, id.pid));
+        ids.order_by_key(|id| (id.start_ticks, id.pid));
         ranked.extend(ids.into_iter().enumerate().map(|(rank, id)| (rank, id.start_ticks, id)));
     }
     ranked.sort();

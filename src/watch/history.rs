@@ -19,6 +19,7 @@ use super::sample::Sample;
 use super::sealed::{self, CELL_BYTES, SAMPLE_BYTES};
 use super::unwritten::Unwritten;
 use crate::kernel::private_file;
+use loadline_base::order::Order as _;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -160,7 +161,7 @@ impl Past {
             }
         }
         cells.extend(unwritten.cells(tier).cloned());
-        cells.sort_by_key(|cell| cell.number);
+        cells.order_by_key(|cell| cell.number);
         keep_recent(&mut cells, size);
         Ok(cells)
     }

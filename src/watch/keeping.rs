@@ -8,6 +8,7 @@ use crate::kernel::machine::boot_id;
 use crate::kernel::private_file;
 use crate::kernel::process::Stat;
 use crate::units::Bytes;
+use loadline_base::order::Order as _;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,7 +128,7 @@ fn in_order(folder: &Path, lives: BTreeMap<String, Vec<Written>>, watched: &BTre
     let boot = boot_id();
     let (mut ended, mut running) = (Vec::new(), Vec::new());
     for (stem, mut files) in lives {
-        files.sort_by_key(|file| (file.kind, file.when));
+        files.order_by_key(|file| (file.kind, file.when));
         match state(&folder.join(format!("{stem}.history")), &stem, watched, boot.as_deref()) {
             State::Runs => {
                 files.retain(|file| file.kind != Kind::History);
@@ -142,8 +143,8 @@ fn in_order(folder: &Path, lives: BTreeMap<String, Vec<Written>>, watched: &BTre
             }
         }
     }
-    ended.sort_by_key(|(state, last, _)| (*state, *last));
-    running.sort_by_key(|(is_spared, file)| (*is_spared, file.when));
+    ended.order_by_key(|(state, last, _)| (*state, *last));
+    running.order_by_key(|(is_spared, file)| (*is_spared, file.when));
     ended.into_iter().flat_map(|(.., files)| files).chain(running.into_iter().map(|(_, file)| file)).collect()
 }
 

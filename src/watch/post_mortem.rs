@@ -10,6 +10,7 @@ use super::shown::{THREAD_BYTES, by_counters, shown};
 use super::verdicts::{Precedents, Thing, judge, leaves_little};
 use crate::growth::Ladder;
 use crate::record::{DeathCause, EndKind, GrowthWord, PostMortem, WatchChange};
+use loadline_base::order::Order as _;
 use std::path::Path;
 
 /// Stretches of the course in its picture.
@@ -103,7 +104,7 @@ pub fn add_accounts(told: &mut PostMortem, history: &Path) {
         after_bytes: held(&last.owners, &owner.name),
     };
     told.by_account = last.owners.iter().chain(gone).map(change).collect();
-    told.by_account.sort_by_key(|change| std::cmp::Reverse(change.after_bytes as i128 - change.before_bytes as i128));
+    told.by_account.largest_first(|change| change.after_bytes as i128 - change.before_bytes as i128);
 }
 
 /// The part that grew most over the longest time known, where that matters; parts that hold others are none.

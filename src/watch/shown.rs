@@ -3,6 +3,7 @@
 use super::column::Column;
 use super::sample::{Sample, unreclaimable};
 use crate::record::{WatchOwner, WatchSample};
+use loadline_base::order::Order as _;
 
 /// What a thread is taken to hold, where its stack is not weighed: idle ones of a server hold some 100 KiB, with what
 /// malloc and the kernel keep for them (measured; docs/memory.md).
@@ -28,7 +29,7 @@ pub(super) fn by_counters(now: &WatchSample) -> Vec<WatchOwner> {
     let files = [("files", now.rss_file_bytes.unwrap_or(0))];
     let named = |(name, bytes): (&str, u64)| WatchOwner { name: name.to_owned(), bytes };
     let mut owners: Vec<WatchOwner> = owners.into_iter().chain(files).map(named).filter(|one| one.bytes > 0).collect();
-    owners.sort_by_key(|owner| std::cmp::Reverse(owner.bytes));
+    owners.largest_first(|owner| owner.bytes);
     owners
 }
 

@@ -15,6 +15,7 @@ use super::when_weighed::{self, Attaching, WhenWeighed};
 use super::world::{Found, Id, Look, Looked, Opened, There, Weighed, World};
 use crate::growth::{Ladder, STEP};
 use crate::record::{GrowthWord, Happened, WatchCourse, WatchEvent, WatchedJvm, WhyWeighed};
+use loadline_base::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
@@ -125,7 +126,7 @@ impl<W: World> Watching<W> {
     /// All JVMs as they stand, by name.
     pub fn jvms(&self) -> Vec<&WatchedJvm> {
         let mut jvms: Vec<&WatchedJvm> = self.jvms.values().map(|one| &one.shown).collect();
-        jvms.sort_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
+        jvms.order_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
         jvms
     }
 
@@ -254,7 +255,7 @@ impl<W: World> Watching<W> {
         let own = lives::own(&self.how.folder, &found.iter().map(|(_, found)| &found.kept).collect::<Vec<_>>());
         let mut came: Vec<_> = own.into_iter().zip(found).collect();
         // Who had a name before this watch began keeps it; the others take what is left.
-        came.sort_by_key(|(own, _)| own.is_none());
+        came.order_by_key(|(own, _)| own.is_none());
         let came: Vec<_> = came.into_iter().map(|(own, (id, found))| (id, self.named(own, found))).collect();
         let kept: Vec<&Kept> = came.iter().map(|(_, (_, found))| &found.kept).collect();
         let before = lives::before(&self.how.folder, &kept, Precedents::of);

@@ -8,6 +8,7 @@ use crate::observe::procfs::Process;
 use crate::observe::{memory_files, open_files, smaps};
 use crate::record::{BesideRecord, ChargeRecord, DentriesRecord, DiskFileRecord, MemoryFilesRecord, ProcessRecord};
 use crate::subject::processes::descendants;
+use loadline_base::order::Order as _;
 
 /// Children whose shared pages are divided among sharers, the largest; a look takes 1 ms for each 40 MiB.
 const ROLLUPS_MAX: usize = 32;
@@ -61,7 +62,7 @@ fn children(watched: &Watched) -> Vec<ProcessRecord> {
         Some((process, ProcessRecord { pid: child.pid, name: child.name, rss_bytes, pss_bytes: None }))
     };
     let mut all: Vec<_> = descendants(watched.process.pid()).into_iter().filter_map(weigh).collect();
-    all.sort_by_key(|(_, record)| std::cmp::Reverse(record.rss_bytes));
+    all.largest_first(|(_, record)| record.rss_bytes);
     all.truncate(CHILDREN_MAX);
     for (process, record) in all.iter_mut().take(ROLLUPS_MAX) {
         record.pss_bytes = smaps::read_rollup(process, clock).ok().map(|rollup| rollup.value.pss.0);

@@ -6,6 +6,7 @@ use crate::observe::memory::ProcessMemory;
 use crate::observe::procfs::Process;
 use crate::observe::thread_times;
 use crate::record::CompilationRecord;
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 /// Less growth than this is that of any compilation.
@@ -82,7 +83,7 @@ impl Compilations {
             seconds: running.last_s - running.began_s,
             rss_growth_bytes,
         });
-        self.ended.sort_by_key(|record| std::cmp::Reverse(record.rss_growth_bytes));
+        self.ended.largest_first(|record| record.rss_growth_bytes);
         self.ended.truncate(KEPT_MAX);
     }
 

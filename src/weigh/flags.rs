@@ -2,6 +2,7 @@
 
 use crate::observe::hotspot::flags::Flags;
 use crate::record::{FLAGS_KEPT, FlagRecord, FlagsRecord};
+use loadline_base::order::Order as _;
 
 /// All flags; those that are not at their default by name.
 pub(super) fn record(flags: Flags) -> FlagsRecord {
@@ -12,7 +13,7 @@ pub(super) fn record(flags: Flags) -> FlagsRecord {
             None => _ = record.defaults.insert(flag.name, flag.value),
         }
     }
-    record.set.sort_by(|one, other| one.name.cmp(&other.name));
+    record.set.order_by(|one, other| one.name.cmp(&other.name));
     record
 }
 

@@ -3,6 +3,7 @@
 use crate::observe::class_loaders::ClassLoader;
 use crate::record::{LoaderChange, LoaderSum, LoaderType, LoadersRecord};
 use crate::units::growth;
+use loadline_base::order::Order as _;
 use std::collections::HashMap;
 
 /// Types listed at a mark: servers have 5 to 20, and each type beyond is counted.
@@ -88,7 +89,7 @@ fn folded(mut types: Vec<LoaderType>) -> LoadersRecord {
         let moved = of.change.map_or(0, |change| change.added.taken_bytes.max(change.ended.taken_bytes));
         of.now.taken_bytes.max(moved)
     };
-    types.sort_by(|one, other| weight(other).cmp(&weight(one)).then_with(|| one.name.cmp(&other.name)));
+    types.order_by(|one, other| weight(other).cmp(&weight(one)).then_with(|| one.name.cmp(&other.name)));
     let types_left_out = types.len().saturating_sub(TYPES_MAX) as u64;
     types.truncate(TYPES_MAX);
     LoadersRecord { total, change, types, types_left_out }

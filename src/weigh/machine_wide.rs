@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::jvms::{self, Found};
 use crate::record::{UnreadCause, UnreadRecord};
+use loadline_base::order::Order as _;
 
 /// The JVMs of the machine, before any of them is weighed.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +36,7 @@ impl Candidates {
             Error::machine(format!("/proc cannot be listed: {cause}")).hint("mount /proc, or raise `ulimit -n`")
         })?;
         let mut all: Vec<Found> = found.known.into_iter().chain(found.perhaps).collect();
-        all.sort_by_key(|jvm| jvm.pid);
+        all.order_by_key(|jvm| jvm.pid);
         let own = std::process::id();
         let named = |jvm: Found| Candidate { pid: jvm.pid, name: identity::name(&jvm.arguments, None, &jvm.comm) };
         Ok(Self { jvms: all.into_iter().filter(|jvm| jvm.pid != own).map(named).collect(), hidden: found.hidden })

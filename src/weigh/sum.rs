@@ -9,6 +9,7 @@ use crate::record::{
     AccountRecord, ClassCounts, DetailRecord, DirectRecord, Heap, LoadersRecord, MallocRecord, Mark, NmtCategory,
     NmtRecord, OwnerRecord, ProcessRecord, RemainderRecord, ToldBy, WouldReturn,
 };
+use loadline_base::order::Order as _;
 
 /// Stretches without an owner that are worth listing.
 const REMAINDERS_MAX: usize = 20;
@@ -184,8 +185,8 @@ fn merge(parts: Vec<(u32, AccountRecord)>) -> AccountRecord {
         }
     }
     let place = |owner: &OwnerRecord| Owner::ALL.iter().position(|known| known.name() == owner.name);
-    merged.owners.sort_by_key(place);
-    merged.unexplained.sort_by_key(|found| std::cmp::Reverse(found.rss_bytes));
+    merged.owners.order_by_key(place);
+    merged.unexplained.largest_first(|found| found.rss_bytes);
     merged.unexplained.truncate(REMAINDERS_MAX);
     merged
 }
@@ -200,7 +201,7 @@ fn add_owner(to: &mut OwnerRecord, more: OwnerRecord) {
             None => to.detail.push(detail),
         }
     }
-    to.detail.sort_by_key(|detail| std::cmp::Reverse(detail.rss_bytes));
+    to.detail.largest_first(|detail| detail.rss_bytes);
 }
 
 fn add_detail(to: &mut DetailRecord, more: &DetailRecord) {

@@ -3,6 +3,7 @@
 use crate::account::Owner;
 use crate::observe::thread_times::ThreadTime;
 use crate::record::ThreadRecord;
+use loadline_base::order::Order as _;
 use loadline_jvm::accounting::Accounted;
 use std::collections::BTreeMap;
 
@@ -42,7 +43,7 @@ pub(super) fn threads(
         allocated_bytes: allocated.get(&thread.ns_tid).copied(),
     };
     let mut list: Vec<ThreadRecord> = threads.iter().map(record).collect();
-    list.sort_by_key(|thread| std::cmp::Reverse((thread.allocated_bytes, thread.stack_bytes)));
+    list.largest_first(|thread| (thread.allocated_bytes, thread.stack_bytes));
     list
 }
 

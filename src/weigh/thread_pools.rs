@@ -2,6 +2,7 @@
 
 use crate::observe::thread_times::ThreadTime;
 use crate::record::{AccountRecord, CodeHeapRecord, ThreadPoolRecord, pool_names};
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 /// Pools listed, the heaviest first; a server has 20 to 60.
@@ -36,7 +37,7 @@ pub(super) fn pools(
     }
     let named = |(name, pool): (&str, ThreadPoolRecord)| ThreadPoolRecord { name: name.to_owned(), ..pool };
     let mut listed: Vec<ThreadPoolRecord> = pools.into_iter().map(named).collect();
-    listed.sort_by(|one, other| other.stack_bytes.cmp(&one.stack_bytes).then(other.cpu_s.total_cmp(&one.cpu_s)));
+    listed.order_by(|one, other| other.stack_bytes.cmp(&one.stack_bytes).then(other.cpu_s.total_cmp(&one.cpu_s)));
     listed.truncate(POOLS_MAX);
     listed
 }
@@ -76,7 +77,7 @@ pub(super) fn together<'a>(parts: impl Iterator<Item = &'a [ThreadPoolRecord]>) 
             None => sum.push(pool.clone()),
         }
     }
-    sum.sort_by_key(|pool| std::cmp::Reverse(pool.stack_bytes));
+    sum.largest_first(|pool| pool.stack_bytes);
     sum.truncate(POOLS_MAX);
     sum
 }

@@ -6,5 +6,6 @@ pub mod bounded;
 pub mod clock;
 pub mod error;
 pub mod numbers;
+pub mod order;
 mod schema;
 pub mod units;

@@ -7,6 +7,7 @@ use crate::cast::{Cast, Extra};
 use crate::classes::{Meaning, Part};
 use crate::dominators::NONE;
 use crate::summary::{Amount, ClassAmount};
+use loadline_base::order::Order as _;
 use std::collections::{HashMap, HashSet};
 
 /// A child with this much of its parent, in percent, stands for it; and of the head of the way, so that a long way of
@@ -630,7 +631,7 @@ impl<'a> Search<'a> {
     /// The groups with the most bytes.
     fn chosen(&self, count_max: usize) -> Vec<u32> {
         let mut chosen: Vec<u32> = (0..self.groups.len() as u32).collect();
-        chosen.sort_by_key(|group| std::cmp::Reverse(self.groups[*group as usize].amount.bytes));
+        chosen.largest_first(|group| self.groups[*group as usize].amount.bytes);
         chosen.truncate(count_max);
         chosen.retain(|group| self.groups[*group as usize].amount.bytes > 0);
         chosen
@@ -674,7 +675,7 @@ impl<'a> Search<'a> {
 
 /// The most bytes first.
 pub(crate) fn sort(classes: &mut [ClassAmount]) {
-    classes.sort_by(|a, b| b.amount.bytes.cmp(&a.amount.bytes).then_with(|| a.class.cmp(&b.class)));
+    classes.order_by(|a, b| b.amount.bytes.cmp(&a.amount.bytes).then_with(|| a.class.cmp(&b.class)));
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::owner::{Owner, is_one_each};
 use crate::sites::{Place, below, locate};
 use crate::stack::{Frame, Stacks};
 use loadline_base::error::{Error, Result};
+use loadline_base::order::Order as _;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -573,7 +574,7 @@ impl Reader {
                 threads_more: threads.more,
             });
         }
-        native.sort_by_key(|own| std::cmp::Reverse(weight(&own.uses)));
+        native.largest_first(|own| weight(&own.uses));
         let places: HashMap<u32, Place> =
             self.live.keys().chain(self.allocated.keys()).fold(HashMap::new(), |mut places, (_, stack)| {
                 places.entry(*stack).or_insert_with(|| locate(self.stacks.frames(*stack), "").1);
@@ -626,7 +627,7 @@ fn sites(known: HashMap<(Owner, Place), u32>, groups: &[Uses], native: &mut [Nat
         })
         .filter(|(_, site)| site.uses.allocations > 0)
         .collect();
-    sites.sort_by_key(|(group, site)| (std::cmp::Reverse(weight(&site.uses)), *group));
+    sites.order_by_key(|(group, site)| (std::cmp::Reverse(weight(&site.uses)), *group));
     let places: HashMap<u32, usize> = sites.iter().enumerate().map(|(at, (group, _))| (*group, at)).collect();
     for (row, own) in native.iter_mut().enumerate() {
         own.site = places.get(&(own.site as u32)).copied().unwrap_or(0);
@@ -664,7 +665,7 @@ fn heap_uses(rows: HashMap<(String, u32), Samples>, places: &HashMap<u32, Place>
         })
     });
     let mut uses: Vec<HeapUse> = uses.collect();
-    uses.sort_by(|a, b| b.bytes.total_cmp(&a.bytes).then_with(|| (&a.class, a.stack.0).cmp(&(&b.class, b.stack.0))));
+    uses.order_by(|a, b| b.bytes.total_cmp(&a.bytes).then_with(|| (&a.class, a.stack.0).cmp(&(&b.class, b.stack.0))));
     uses
 }
 

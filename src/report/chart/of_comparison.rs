@@ -15,6 +15,7 @@ use crate::report::quantity::{self, Quantity};
 use crate::report::table::{Cell, Table};
 use crate::report::words::{VERDICTS, verdict_word};
 use crate::units::trimmed;
+use loadline_base::order::Order as _;
 
 /// Height of a row of a forest, in tenths of a pixel.
 const ROW: u32 = 440;
@@ -63,7 +64,7 @@ pub(crate) fn judged<'a>(document: &'a Document, candidate: &str) -> Vec<&'a Com
         DifferenceVerdict::Equivalent => 1,
         DifferenceVerdict::CannotTell => 2,
     };
-    found.sort_by_key(|comparison| order(comparison.verdict));
+    found.order_by_key(|comparison| order(comparison.verdict));
     found
 }
 

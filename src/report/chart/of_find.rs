@@ -11,6 +11,7 @@ use crate::report::summary::tried::{Reached, reached, trial_text, tried_told};
 use crate::report::table::Table;
 use crate::scenario::{Amount, Budget, Limit};
 use crate::units::{Bytes, milliseconds, per_second};
+use loadline_base::order::Order as _;
 
 /// Height of a panel.
 const HEIGHT: u32 = 120;
@@ -106,7 +107,7 @@ fn marks(find: &FindRecord) -> Vec<(f64, String)> {
     let rate = find.rate.as_ref().map(|rate| rate.rate_per_s);
     found.extend(rate.map(|rate| (rate, format!("highest rate {}/s", per_second(rate)))));
     found.retain(|(x, _)| *x > 0.0 && x.is_finite());
-    found.sort_by(|left, right| left.0.total_cmp(&right.0));
+    found.order_by(|left, right| left.0.total_cmp(&right.0));
     found
 }
 

@@ -9,7 +9,7 @@ use crate::report::markup::{is_hidden, shortened};
 use crate::report::table::Table;
 use crate::report::width::width;
 use crate::units::grouped;
-use std::cmp::Reverse;
+use loadline_base::order::Order as _;
 use std::collections::VecDeque;
 
 /// Height of a row, in pixels.
@@ -125,7 +125,7 @@ impl<'a> Tree<'a> {
         }
         let weights: Vec<(bool, u64)> = tree.nodes.iter().map(|of| (of.what != What::Stacks, of.bytes)).collect();
         for node in &mut tree.nodes {
-            node.calls.sort_by_key(|call| Reverse(weights[*call]));
+            node.calls.largest_first(|call| weights[*call]);
         }
         tree
     }

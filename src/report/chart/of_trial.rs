@@ -13,6 +13,7 @@ use crate::report::table::Table;
 use crate::report::width::width;
 use crate::scenario::MarkPoint;
 use crate::units::{grouped, milliseconds};
+use loadline_base::order::Order as _;
 
 /// Where more requests are known than this, they are drawn as a density.
 const DOTS_MAX: u64 = 2000;
@@ -379,7 +380,7 @@ impl Course<'_> {
 
     fn requests_row(&self, part: &[IntervalRecord]) -> Vec<String> {
         let mut classes: Vec<(f64, u64)> = part.iter().flat_map(|interval| interval.classes.iter().copied()).collect();
-        classes.sort_by(|left, right| left.0.total_cmp(&right.0));
+        classes.order_by(|left, right| left.0.total_cmp(&right.0));
         let quantile = |q: f64| class_quantile(&classes, q).map_or("-".to_owned(), milliseconds);
         let (first, last) = (part.first(), part.last());
         vec![
@@ -436,7 +437,7 @@ fn accounts(trial: &Trial) -> Option<Figure> {
     }
     let mut names: Vec<&str> =
         marks.iter().flat_map(|(_, account)| &account.owners).map(|owner| owner.name.as_str()).collect();
-    names.sort_by_key(|name| (place(name), *name));
+    names.order_by_key(|name| (place(name), *name));
     names.dedup();
     let total = |account: &AccountRecord| account.total_bytes as f64 / MIB;
     let scale = Scale::from_zero(marks.iter().map(|(_, account)| total(account)));

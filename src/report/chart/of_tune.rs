@@ -13,6 +13,7 @@ use crate::report::quantity::{change, shown, signed};
 use crate::report::summary::tune::NO_PROOF;
 use crate::report::summary::tune_answer::{AS_IS, objective_gain, objective_words};
 use crate::report::table::Table;
+use loadline_base::order::Order as _;
 
 /// Height of a row of the steps, in tenths of a pixel.
 const ROW: u32 = 420;
@@ -78,7 +79,7 @@ fn confirmed(tune: &TuneRecord, ids: &[&str]) -> Option<SettingRecord> {
 /// What the owners lost by a remedy: between two settings that differ by it alone, those with the most remedies.
 fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
     let mut with: Vec<&SettingRecord> = tune.path.iter().filter(|of| of.remedies.iter().any(|own| own == id)).collect();
-    with.sort_by_key(|of| std::cmp::Reverse(of.remedies.len()));
+    with.largest_first(|of| of.remedies.len());
     let pair = with.into_iter().find_map(|of| {
         let others: Vec<&str> = of.remedies.iter().map(String::as_str).filter(|own| *own != id).collect();
         Some((setting_of(tune, &others)?, of))
@@ -87,7 +88,7 @@ fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
     let held = |of: &OwnerBytes| with.owners.iter().find(|other| other.owner == of.owner).map_or(0.0, |of| of.bytes);
     let mut lost: Vec<(String, f64)> =
         without.owners.iter().map(|of| (of.owner.clone(), of.bytes - held(of))).filter(|of| of.1.is_finite()).collect();
-    lost.sort_by(|left, right| right.1.abs().total_cmp(&left.1.abs()));
+    lost.order_by(|left, right| right.1.abs().total_cmp(&left.1.abs()));
     lost.retain(|of| of.1.abs() >= STEP_BYTES_MIN);
     lost
 }
@@ -96,7 +97,7 @@ fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
 fn steps(tune: &TuneRecord, before: f64, after: f64) -> Vec<Step> {
     let mut kept = kept(tune);
     let weight = |of: &RemedyRecord| of.saved_bytes.filter(|bytes| bytes.is_finite()).unwrap_or(0.0);
-    kept.sort_by(|left, right| weight(right).total_cmp(&weight(left)));
+    kept.order_by(|left, right| weight(right).total_cmp(&weight(left)));
     let mut at = before;
     let mut found = Vec::new();
     for of in kept.into_iter().take(STEPS_MAX).filter(|of| weight(of).abs() >= STEP_BYTES_MIN) {
@@ -155,7 +156,7 @@ fn row(top: u32, name: &str, number: String) -> Vec<Item> {
 /// A bar divided among owners; undivided where they are not known.
 fn stacked(of: &SettingRecord, total: f64, x: &Axis, top: u32) -> Vec<Item> {
     let mut owners: Vec<&OwnerBytes> = of.owners.iter().filter(|owner| owner.bytes > 0.0).collect();
-    owners.sort_by_key(|owner| (place(&owner.owner), owner.owner.as_str()));
+    owners.order_by_key(|owner| (place(&owner.owner), owner.owner.as_str()));
     let all = OwnerBytes { owner: String::new(), bytes: total };
     if owners.is_empty() {
         owners.push(&all);
@@ -195,7 +196,7 @@ fn stretch(step: &Step, x: &Axis, top: u32) -> Item {
 fn owners_legend(as_is: &SettingRecord, winner: &SettingRecord) -> Vec<(Sign, String)> {
     let held = as_is.owners.iter().chain(&winner.owners).filter(|owner| owner.bytes > 0.0);
     let mut names: Vec<&str> = held.map(|owner| owner.owner.as_str()).collect();
-    names.sort_by_key(|name| (place(name), *name));
+    names.order_by_key(|name| (place(name), *name));
     names.dedup();
     let sign = |name: &str| {
         let (class, hatched) = owner_style(name);

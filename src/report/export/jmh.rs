@@ -6,6 +6,7 @@
 use super::metric_name::principal_rate;
 use crate::comparison::split;
 use crate::record::{Better, Document, MetricRecord, PhaseRecord, Trial, Unit};
+use loadline_base::order::Order as _;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -136,7 +137,7 @@ fn has_values(of: &MetricRecord) -> bool {
 fn score(of: &MetricRecord) -> Score {
     let mut sorted = values(of);
     let raw_data = sorted.iter().map(|value| [Number(*value)]).collect();
-    sorted.sort_by(f64::total_cmp);
+    sorted.order_by(f64::total_cmp);
     let (low, high) = (of.low.unwrap_or(f64::NAN), of.high.unwrap_or(f64::NAN));
     Score {
         score: Number(of.median),

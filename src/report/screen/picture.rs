@@ -7,7 +7,7 @@ use crate::report::table::Table;
 use crate::report::terminal::render_within;
 use crate::report::width::{first, width};
 use crate::units::{roughly, visible};
-use std::cmp::Reverse;
+use loadline_base::order::Order as _;
 
 /// Columns and lines of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,9 +118,9 @@ pub(super) fn sorted(document: &WatchDocument, order: Order) -> Vec<&WatchedJvm>
     };
     match order {
         Order::Name => {}
-        Order::Memory => jvms.sort_by_key(|jvm| Reverse(held(jvm))),
-        Order::Held => jvms.sort_by_key(|jvm| Reverse(share(jvm))),
-        Order::Left => jvms.sort_by(|a, b| {
+        Order::Memory => jvms.largest_first(|jvm| held(jvm)),
+        Order::Held => jvms.largest_first(|jvm| share(jvm)),
+        Order::Left => jvms.order_by(|a, b| {
             let left = |jvm: &WatchedJvm| jvm.growth.limit_in_s.unwrap_or(f64::INFINITY);
             left(a).total_cmp(&left(b))
         }),

@@ -14,6 +14,7 @@ use crate::record::{
 use crate::report::page::{Depth, Page, Part, Section, Topic};
 use crate::report::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, several};
+use loadline_base::order::Order as _;
 
 /// Owners named in the sentence.
 const LARGEST: usize = 3;
@@ -184,7 +185,7 @@ pub(super) fn answer(account: &AccountRecord) -> String {
     }
     let mut outside: Vec<&OwnerRecord> = account.owners.iter().filter(|owner| !is_heap(&owner.name)).collect();
     outside.retain(|owner| !rounds_to_none(owner.rss_bytes));
-    outside.sort_by_key(|owner| std::cmp::Reverse(owner.rss_bytes));
+    outside.largest_first(|owner| owner.rss_bytes);
     outside.truncate(LARGEST);
     let named = |(index, owner): (usize, &&OwnerRecord)| {
         let unit = if index == 0 { " MiB" } else { "" };

@@ -7,6 +7,7 @@ use crate::record::{AccountDocument, AccountRecord, DetailRecord, OwnerRecord, R
 use crate::report::page::Part;
 use crate::report::table::Table;
 use crate::units::grouped;
+use loadline_base::order::Order as _;
 
 /// What an account can be split by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -77,7 +78,7 @@ pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detai
 fn of_kind<'a>(account: &'a AccountRecord, kind: &str) -> Vec<(&'a OwnerRecord, &'a DetailRecord)> {
     let all = account.owners.iter().flat_map(|owner| owner.detail.iter().map(move |detail| (owner, detail)));
     let mut found: Vec<_> = all.filter(|(_, detail)| detail.kind == kind).collect();
-    found.sort_by_key(|(_, detail)| std::cmp::Reverse(detail.rss_bytes));
+    found.largest_first(|(_, detail)| detail.rss_bytes);
     found
 }
 

@@ -10,6 +10,7 @@ use crate::report::table::Table;
 use crate::report::words::pairs;
 use crate::scenario::MarkPoint;
 use crate::units::{grouped, several};
+use loadline_base::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sites and holders that a screen shows together; a page has all of them.
@@ -84,7 +85,7 @@ fn differences(before: &ExplanationRecord, after: &ExplanationRecord) -> Vec<(St
     let change = |name| bytes(&after, name) as i64 - bytes(&before, name) as i64;
     let mut names: Vec<&(String, String)> =
         names.into_iter().filter(|name| change(name).unsigned_abs() >= SMALL_BYTES).collect();
-    names.sort_by_key(|name| std::cmp::Reverse(change(name).unsigned_abs()));
+    names.largest_first(|name| change(name).unsigned_abs());
     names.truncate(SHOWN_MAX);
     let told = names.into_iter().map(|name| {
         let way = after.get(name).or(before.get(name)).map(|held| held.way.clone());
@@ -139,7 +140,7 @@ fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<Line> {
     });
     let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(line_of_holder);
     let mut lines: Vec<Line> = sites.chain(holders).filter(|line| line.bytes >= SMALL_BYTES).collect();
-    lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+    lines.largest_first(|line| line.bytes);
     lines
 }
 

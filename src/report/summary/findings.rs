@@ -3,6 +3,7 @@
 use crate::record::{FindingRecord, each_once};
 use crate::report::page::{Part, Section, Topic};
 use crate::units::{Bytes, several};
+use loadline_base::order::Order as _;
 
 /// Findings on a screen.
 const SHOWN_MAX: usize = 5;
@@ -30,9 +31,9 @@ pub(in crate::report) fn shown(found: &[FindingRecord]) -> Vec<&FindingRecord> {
         ranked.extend(found.iter().filter(|one| one.configuration() == configuration).enumerate());
     }
     let place = |one: &FindingRecord| found.iter().position(|other| std::ptr::eq(one, other));
-    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.order_by_key(|(rank, _)| *rank);
     ranked.truncate(SHOWN_MAX);
-    ranked.sort_by_key(|(_, one)| place(one));
+    ranked.order_by_key(|(_, one)| place(one));
     ranked.into_iter().map(|(_, one)| one).collect()
 }
 

@@ -10,6 +10,7 @@ use crate::report::page::{Depth, Page, Part, Section, Topic, Verdict};
 use crate::report::screen::Glyphs;
 use crate::report::table::Table;
 use crate::units::{Bytes, grouped, several};
+use loadline_base::order::Order as _;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -92,7 +93,7 @@ pub(in crate::report) fn by_waste(document: &FleetDocument) -> Vec<&ServiceRecor
         Some(wasted) => (1, -wasted),
         None => (2, 0),
     };
-    services.sort_by_key(|of| (order(of), of.index));
+    services.order_by_key(|of| (order(of), of.index));
     services
 }
 
@@ -101,13 +102,13 @@ fn orders(document: &FleetDocument) -> Vec<(&'static str, Vec<&ServiceRecord>)> 
     let all = || document.services.iter().collect::<Vec<_>>();
     let by = |key: &dyn Fn(&ServiceRecord) -> Option<u64>| {
         let mut services = all();
-        services.sort_by_key(|of| (Reverse(key(of)), of.index));
+        services.order_by_key(|of| (Reverse(key(of)), of.index));
         services
     };
     let mut by_name = all();
-    by_name.sort_by(|one, other| one.name.cmp(&other.name));
+    by_name.order_by(|one, other| one.name.cmp(&other.name));
     let mut by_verdict = all();
-    by_verdict.sort_by_key(|of| (ALL.iter().rev().position(|verdict| *verdict == of.verdict), of.index));
+    by_verdict.order_by_key(|of| (ALL.iter().rev().position(|verdict| *verdict == of.verdict), of.index));
     vec![
         ("wasted", by_waste(document)),
         ("service", by_name),
@@ -267,7 +268,7 @@ fn all_doubts(document: &FleetDocument) -> Vec<DoubtRecord> {
     };
     let mut all: Vec<DoubtRecord> = document.services.iter().flat_map(of_service).collect();
     // What asks for the same is told together.
-    all.sort_by(|one, other| one.next.cmp(&other.next));
+    all.order_by(|one, other| one.next.cmp(&other.next));
     all.splice(0..0, document.doubts.iter().cloned());
     let more = all.len().saturating_sub(TOLD_MAX);
     all.truncate(TOLD_MAX);

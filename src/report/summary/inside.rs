@@ -8,6 +8,7 @@ use crate::record::{
 use crate::report::page::Part;
 use crate::report::table::Table;
 use crate::units::{Bytes, grouped, growth};
+use loadline_base::order::Order as _;
 
 /// Classes shown.
 const CLASSES_MAX: usize = 15;
@@ -54,9 +55,9 @@ pub(super) fn threads(threads: &[ThreadRecord]) -> Part {
     let columns = [stack, cpu, allocated].map(|of: fn(&ThreadRecord) -> f64| (of, total(of)));
     let weight = |thread: &ThreadRecord| columns.iter().map(|(of, total)| of(thread) / total).fold(0.0, f64::max);
     let mut shown: Vec<&ThreadRecord> = threads.iter().collect();
-    shown.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+    shown.order_by(|one, other| weight(other).total_cmp(&weight(one)));
     let left = shown.split_off(shown.len().min(THREADS_MAX));
-    shown.sort_by_key(|thread| std::cmp::Reverse((thread.stack_bytes, thread.allocated_bytes)));
+    shown.largest_first(|thread| (thread.stack_bytes, thread.allocated_bytes));
     let row = |thread: &&ThreadRecord| {
         let cpu = format!("{:.2}", thread.cpu_s);
         let stack = thread.stack_bytes.map_or_else(|| NONE.to_owned(), kib);

@@ -9,6 +9,7 @@ use crate::report::page::{Bar, Bars, Part};
 use crate::report::table::Table;
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, Growth};
+use loadline_base::order::Order as _;
 use std::borrow::Cow;
 
 /// The marks shown, with what leads to them. `warm` is left out, so that the table fits 80 columns.
@@ -96,7 +97,7 @@ impl<'a> Journey<'a> {
                 names.push(&owner.name);
             }
         }
-        names.sort_by_key(|name| place(name));
+        names.order_by_key(|name| place(name));
         names.push(Owner::Unexplained.name());
         names
     }
@@ -250,7 +251,7 @@ fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a 
     let mut found: Vec<(&str, Growth)> =
         names.into_iter().map(|name| (name, Growth::between(holds(before, name), holds(after, name)))).collect();
     found.retain(|(_, growth)| is_shown(*growth));
-    found.sort_by_key(|(_, growth)| std::cmp::Reverse(growth.0.unsigned_abs()));
+    found.largest_first(|(_, growth)| growth.0.unsigned_abs());
     found
 }
 

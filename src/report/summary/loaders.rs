@@ -5,6 +5,7 @@ use crate::record::{LoaderChange, LoaderType, LoadersRecord, Mark, Trial};
 use crate::report::page::Part;
 use crate::report::table::Table;
 use crate::units::{Bytes, Growth, grouped};
+use loadline_base::order::Order as _;
 
 /// More classes than this must come or go between two marks to be told: a little is always loaded late.
 const CLASSES_MIN: u64 = 50;
@@ -72,7 +73,7 @@ fn rows_of(mark: &Mark) -> Vec<Vec<String>> {
     let Some(LoadersRecord { change: Some(all), types, .. }) = &mark.loaders else { return Vec::new() };
     let mut changed: Vec<(&LoaderType, LoaderChange)> =
         types.iter().filter_map(|of| Some((of, of.change?))).filter(|(_, change)| is_shown(change)).collect();
-    changed.sort_by_key(|(_, change)| std::cmp::Reverse(weight(change)));
+    changed.largest_first(|(_, change)| weight(change));
     let row = |name: String, change: &LoaderChange| {
         let (new, gone) = (grouped(change.added.loaders), grouped(change.ended.loaders));
         let classes = signed(change.classes_growth(), grouped);
@@ -114,7 +115,7 @@ fn in_all(trial: &Trial) -> Option<String> {
         }
     }
     sums.retain(|(_, change)| change.loaders_growth() > 0);
-    sums.sort_by_key(|(_, change)| std::cmp::Reverse(change.taken_bytes_growth()));
+    sums.largest_first(|(_, change)| change.taken_bytes_growth());
     let told = |(name, change): &(&str, LoaderChange)| {
         let loaders = grouped(change.loaders_growth().unsigned_abs());
         let classes = signed(change.classes_growth(), grouped);

@@ -9,6 +9,7 @@ use crate::report::page::Part;
 use crate::report::table::Table;
 use crate::report::words::name_of;
 use crate::units::{Bytes, Growth, grouped, milliseconds, several};
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 /// Signs of a chunk from nothing used to all of it, for a tenth of the chunk each between them.
@@ -185,7 +186,7 @@ fn cached_sizes(allocator: &NettyAllocator) -> Option<Table> {
     }
     let total = sum(allocator.caches.iter().map(|cache| cache.bytes));
     let mut rows: Vec<_> = sizes.into_iter().collect();
-    rows.sort_by_key(|(size, (_, _, bytes))| (std::cmp::Reverse(*bytes), *size));
+    rows.order_by_key(|(size, (_, _, bytes))| (std::cmp::Reverse(*bytes), *size));
     let more = rows.len().saturating_sub(SIZES_MAX);
     let rows: Vec<Vec<String>> = rows
         .into_iter()

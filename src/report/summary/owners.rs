@@ -8,6 +8,7 @@ use crate::report::quantity::{Estimate, Quantity, signed};
 use crate::report::table::{Cell, Table};
 use crate::report::words::{Pair, pairs};
 use crate::scenario::MarkPoint;
+use loadline_base::order::Order as _;
 
 /// Owners named in the sentence.
 const OWNERS_MAX: usize = 4;
@@ -62,7 +63,7 @@ fn at<'a>(document: &'a Document, pair: &Pair<'_>, mark: &str) -> Vec<&'a Compar
         same && Owner::named(owner).is_some() && Quantity::new(of.unit, of.difference).is_shown()
     };
     let mut found: Vec<&ComparisonRecord> = document.comparisons.iter().filter(own).collect();
-    found.sort_by(|one, other| other.difference.abs().total_cmp(&one.difference.abs()));
+    found.order_by(|one, other| other.difference.abs().total_cmp(&one.difference.abs()));
     found
 }
 

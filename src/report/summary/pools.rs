@@ -4,6 +4,7 @@ use super::cells::{NONE, beginning, kib, mib};
 use crate::record::{Mark, ThreadPoolRecord, Trial, pool_names};
 use crate::report::table::Table;
 use crate::units::grouped;
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 /// Pools shown.
@@ -50,7 +51,7 @@ pub(in crate::report) fn of_trial(trial: &Trial) -> Option<Table> {
     // A warm-up does the same work for as long, and its first requests allocate more.
     let (_, pairs, from, to) = spans.into_iter().rfind(|(allocated, ..)| *allocated >= most / 2)?;
     let mut pairs: Vec<(String, Pair<'_>)> = pairs.into_iter().filter(|(_, pair)| pair.to.threads > 0).collect();
-    pairs.sort_by(|(_, one), (_, other)| {
+    pairs.order_by(|(_, one), (_, other)| {
         other.allocated().cmp(&one.allocated()).then(other.to.cpu_s.total_cmp(&one.to.cpu_s))
     });
     let row = |(pool, pair): &(String, Pair<'_>)| {

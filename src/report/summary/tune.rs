@@ -26,6 +26,7 @@ use crate::report::words::Standing;
 use crate::report::words::verdict_word;
 use crate::scenario::shell_words;
 use crate::units::{MIB, per_second, several};
+use loadline_base::order::Order as _;
 
 /// Owners on a screen.
 const OWNERS_MAX: usize = 6;
@@ -160,7 +161,7 @@ fn gains(tune: &TuneRecord) -> Option<Table> {
 fn owners(tune: &TuneRecord, most: usize) -> Option<Table> {
     let moved = |gain: &OwnerGain| (gain.before_bytes - gain.after_bytes).abs();
     let mut sorted: Vec<&OwnerGain> = tune.owners.iter().collect();
-    sorted.sort_by(|left, right| moved(right).total_cmp(&moved(left)));
+    sorted.order_by(|left, right| moved(right).total_cmp(&moved(left)));
     let changed = sorted.iter().take(most).take_while(|gain| moved(gain) >= OWNER_BYTES_MIN).count();
     let (shown_ones, rest) = sorted.split_at(changed);
     let row = |name: String, before: f64, after: f64| -> Vec<Cell> {
@@ -243,7 +244,7 @@ fn ranked(tune: &TuneRecord, fate: Fate) -> Vec<&RemedyRecord> {
         _ => of.saved_bytes.filter(|bytes| bytes.is_finite()).map_or(-1.0, f64::abs),
     };
     let mut found: Vec<&RemedyRecord> = tune.remedies.iter().filter(|of| of.fate == fate).collect();
-    found.sort_by(|left, right| weight(right).total_cmp(&weight(left)));
+    found.order_by(|left, right| weight(right).total_cmp(&weight(left)));
     found
 }
 

@@ -8,6 +8,7 @@ use crate::record::{
 use crate::report::quantity::{Estimate, shown};
 use crate::scenario::{Objective, WARMUP, shell_words};
 use crate::units::several;
+use loadline_base::order::Order as _;
 
 /// As it is.
 pub(in crate::report) const AS_IS: &str = "as it is";
@@ -124,7 +125,7 @@ pub(super) fn gains_told(tune: &TuneRecord) -> Vec<&ComparisonRecord> {
     let Some(objective) = objective_gain(tune) else { return Vec::new() };
     let others = tune.gains.iter().filter(|gain| !std::ptr::eq(*gain, objective));
     let mut others: Vec<&ComparisonRecord> = others.filter(|gain| split(&gain.metric).1 != WARMUP).collect();
-    others.sort_by_key(|gain| (!is_cpu(gain), !gain.primary));
+    others.order_by_key(|gain| (!is_cpu(gain), !gain.primary));
     std::iter::once(objective).chain(others).collect()
 }
 

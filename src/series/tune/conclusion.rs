@@ -13,6 +13,7 @@ use crate::record::{
 use crate::remedy::{Group, Offered};
 use crate::scenario::{Change, Compare, Scenario};
 use crate::units::Bytes;
+use loadline_base::order::Order as _;
 
 /// Closed models whose CPU time of a request differs by more from trial to trial are too noisy to judge a price by.
 const CPU_NOISE_MAX: f64 = 0.03;
@@ -206,7 +207,7 @@ impl Conclusion<'_> {
         });
         let change = |of: &OwnerGain| (of.before_bytes - of.after_bytes).abs();
         let mut gains: Vec<OwnerGain> = gains.filter(|of| change(of) >= OWNER_MIN).collect();
-        gains.sort_by(|one, other| change(other).total_cmp(&change(one)));
+        gains.order_by(|one, other| change(other).total_cmp(&change(one)));
         gains
     }
 
@@ -274,7 +275,7 @@ impl Conclusion<'_> {
         };
         let mut front: Vec<SettingRecord> =
             held.iter().filter(|of| of.remedies.is_empty() || !is_beaten(of)).map(|of| (*of).clone()).collect();
-        front.sort_by(|one, other| other.bytes.unwrap_or(0.0).total_cmp(&one.bytes.unwrap_or(0.0)));
+        front.order_by(|one, other| other.bytes.unwrap_or(0.0).total_cmp(&one.bytes.unwrap_or(0.0)));
         (path, front)
     }
 
@@ -288,7 +289,7 @@ impl Conclusion<'_> {
             .iter()
             .map(|(owner, bytes)| OwnerBytes { owner: owner.name().to_owned(), bytes: *bytes })
             .collect();
-        owners.sort_by_key(|of| place(&of.owner));
+        owners.order_by_key(|of| place(&of.owner));
         SettingRecord {
             remedies: first.remedies.clone(),
             options: setting.changes().iter().flat_map(Change::typed).collect(),

@@ -16,7 +16,7 @@ use crate::remedy::{Group, Offered};
 use crate::scenario::Change;
 use crate::units::{Bytes, MIB};
 use FirstOutcomes::{BudgetSpent, Known};
-use std::cmp::Reverse;
+use loadline_base::order::Order as _;
 use std::ops::ControlFlow::{self, Break, Continue};
 
 /// Trials of the subject as it is.
@@ -345,7 +345,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             }
         }
         let mut sharing: Vec<Candidate<'o>> = winner.candidates().filter(|of| winner.shares_owners(*of)).collect();
-        sharing.sort_by_key(|candidate| candidate.gain_bytes_max());
+        sharing.order_by_key(|candidate| candidate.gain_bytes_max());
         for candidate in sharing {
             let variant = winner.without(candidate);
             let is_shared = winner.shares_owners(candidate) && !variant.is_as_it_is();
@@ -362,7 +362,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             |level: &Candidate<'_>| level.group == candidate.group && level.rank > 0 && level.rank < candidate.rank;
         let levels = self.scheduler.candidates().filter(is_lower);
         let mut simpler: Vec<_> = levels.filter(|of| of.changes().len() < candidate.changes().len()).collect();
-        simpler.sort_by_key(|level| level.changes().len());
+        simpler.order_by_key(|level| level.changes().len());
         simpler
     }
 
@@ -399,7 +399,7 @@ impl<'c, 'o> Phases<'c, 'o> {
                 break;
             }
         }
-        others.sort_by_key(|candidate| Reverse(candidate.gain_bytes_max()));
+        others.largest_first(|candidate| candidate.gain_bytes_max());
         for candidate in others {
             self.race_with(candidate, &mut winner)?;
         }

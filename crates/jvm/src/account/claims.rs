@@ -1,6 +1,7 @@
 //! Claims on ranges of addresses, made disjoint: where two overlap, the owner that comes first in the account wins.
 
 use crate::owner::Owner;
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 /// A range of addresses and the owner that claims it.
@@ -35,7 +36,7 @@ impl Claims {
     /// one owner the earlier in the list wins.
     pub fn settle(mut claims: Vec<Claim>) -> Self {
         claims.retain(|claim| claim.start < claim.end);
-        claims.sort_by_key(|claim| claim.owner);
+        claims.order_by_key(|claim| claim.owner);
         let mut taken: BTreeMap<u64, Claim> = BTreeMap::new();
         for claim in claims {
             for (start, end) in gaps(&taken, claim.start, claim.end) {

@@ -4,6 +4,7 @@
 use super::heap::share_of;
 use super::ledger::{Account, Detail, Holding};
 use crate::owner::Owner;
+use loadline_base::order::Order as _;
 
 /// Where direct buffers lie, in the order in which they are looked for.
 const CHUNKS: [Owner; 4] = [Owner::MallocMmapped, Owner::MallocNonHotspot, Owner::MallocLive, Owner::MallocUnsplit];
@@ -36,7 +37,7 @@ pub fn split_direct(account: &mut Account, bytes: u64) {
     }
     account.holdings.push(direct);
     account.holdings.retain(|holding| holding.rss > 0 || holding.pss > 0 || holding.swap > 0);
-    account.holdings.sort_by_key(|holding| holding.owner);
+    account.holdings.order_by_key(|holding| holding.owner);
 }
 
 /// Moves up to `bytes` of what an owner has of a mapping to direct memory.
@@ -50,7 +51,7 @@ fn move_share(shares: &mut Vec<(Owner, u64)>, owner: Owner, bytes: &mut u64) {
         None => shares.push((Owner::MallocDirect, moved)),
     }
     shares.retain(|share| share.1 > 0);
-    shares.sort_by_key(|share| std::cmp::Reverse(share.1));
+    shares.largest_first(|share| share.1);
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::tables::is_inaccessible;
 use crate::kernel::mapping::Mapping;
 use crate::observe::pagemap::Run;
 use crate::owner::Owner;
+use loadline_base::order::Order as _;
 
 /// Where the heap that is reserved from `start` to `end` is committed, as offsets from its start.
 pub(super) fn committed<'a>(maps: impl Iterator<Item = &'a Mapping>, start: u64, end: u64) -> Vec<(u64, u64)> {
@@ -67,7 +68,7 @@ pub fn split_heap(account: &mut Account, used: u64, live: bool) {
     };
     account.holdings.extend([used, free]);
     account.holdings.retain(|holding| holding.rss > 0 || holding.pss > 0 || holding.swap > 0);
-    account.holdings.sort_by_key(|holding| holding.owner);
+    account.holdings.order_by_key(|holding| holding.owner);
 }
 
 #[cfg(test)]

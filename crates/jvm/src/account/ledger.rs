@@ -4,6 +4,7 @@
 use super::claims::Claim;
 use crate::observe::smaps::{Smaps, Weighed};
 use crate::owner::Owner;
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 /// What was found in a mapping, or in a stretch of it.
@@ -155,7 +156,7 @@ impl<'a> Ledger<'a> {
             add(&mut account.pss, weight.pss.0);
             enter_mapping(index, weighed, parts, &mut books, &mut account);
         }
-        account.remainders.sort_by_key(|remainder| std::cmp::Reverse(remainder.rss));
+        account.remainders.largest_first(|remainder| remainder.rss);
         account.holdings = books.into_iter().map(|(owner, book)| book.close(owner)).collect();
         account
     }
@@ -202,7 +203,7 @@ fn enter_mapping(
         }
     }
     let mut shares: Vec<(Owner, u64)> = shares.into_iter().collect();
-    shares.sort_by_key(|(_, rss)| std::cmp::Reverse(*rss));
+    shares.largest_first(|(_, rss)| *rss);
     account.regions.push(Region { index, shares });
 }
 
@@ -248,7 +249,7 @@ impl Book {
 
     fn close(self, owner: Owner) -> Holding {
         let mut detail: Vec<Detail> = self.details.into_values().collect();
-        detail.sort_by_key(|detail| (std::cmp::Reverse(detail.rss), std::cmp::Reverse(detail.allocated)));
+        detail.order_by_key(|detail| (std::cmp::Reverse(detail.rss), std::cmp::Reverse(detail.allocated)));
         Holding { owner, rss: self.rss, pss: self.pss, swap: self.swap, detail }
     }
 }

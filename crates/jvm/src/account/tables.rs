@@ -9,6 +9,7 @@ use super::claims::{Claim, Claims};
 use super::heap::committed;
 use crate::kernel::mapping::Mapping;
 use crate::owner::Owner;
+use loadline_base::order::Order as _;
 use std::collections::BTreeSet;
 
 /// The longest guard in front of a stack: HotSpot's zones take 16 to 80 KiB, and with larger pages …
@@ -267,7 +268,7 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
     }
     free.push((at, mapping.end));
     let mut full: Vec<&Table> = tables.iter().filter(|table| table.is_full()).collect();
-    full.sort_by_key(|table| table.length);
+    full.order_by_key(|table| table.length);
     full.dedup_by_key(|table| table.length);
     let whole = |(start, end): (u64, u64)| {
         if let Some(named) = &sizes.named {

@@ -2,6 +2,7 @@
 //! order does not differ from the summary's; so numbers and categories are aligned, by how many bytes each has.
 
 use crate::observe::nmt::NativeMemory;
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 /// Bytes that carry a tag.
@@ -23,7 +24,7 @@ impl TagNames {
     /// Aligns the tags that were found with the categories of a summary: in order, with the least sum of differences.
     pub(super) fn align(tags: &[TagSum], summary: &NativeMemory) -> Self {
         let mut tags = tags.to_vec();
-        tags.sort_by_key(|tag| tag.number);
+        tags.order_by_key(|tag| tag.number);
         let categories = expected(summary);
         let (rows, columns) = (tags.len(), categories.len());
         let mut cost = vec![vec![0u64; columns + 1]; rows + 1];

@@ -11,6 +11,7 @@
 
 use super::Unavailable;
 use super::text::{ADDRESS_END, address, addresses, size};
+use loadline_base::order::Order as _;
 use loadline_base::units::Bytes;
 
 /// What a range of addresses is for.
@@ -164,7 +165,7 @@ impl<'t> Found<'t> {
             self.add_collection_set_map(heap.1, page);
         }
         let mut found = self.addresses;
-        found.ranges.sort_by_key(|range| (range.start, range.end));
+        found.ranges.order_by_key(|range| (range.start, range.end));
         let mut end = 0;
         found.ranges.retain(|range| {
             let apart = range.start >= end;

@@ -12,6 +12,7 @@
 use super::mallocng::PagesOf;
 use super::memory::{Memory, number};
 use super::pointers::{Pointer, words};
+use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
@@ -168,7 +169,7 @@ fn conclude<'p>(pages: impl Iterator<Item = &'p Page>) -> Walk {
         extents.push(Extent { start: page.addr, end: page.addr.saturating_add(page.size), free });
     }
     let split = if strange * DISAGREE_SHARE <= extents.len() { Split::Known } else { Split::Unknown };
-    extents.sort_by_key(|extent| (extent.start, extent.end));
+    extents.order_by_key(|extent| (extent.start, extent.end));
     let mut reached = 0;
     extents.retain(|extent| {
         let apart = extent.start >= reached;

@@ -14,6 +14,7 @@ use super::memory::{Memory, number};
 use super::pagemap::Run;
 use super::procfs::Process;
 use crate::kernel::mapping::Mapping;
+use loadline_base::order::Order as _;
 use std::collections::BTreeSet;
 
 /// The size of an area of metas, to which its address is aligned, whatever the machine's pages are.
@@ -308,7 +309,7 @@ impl Walker {
             ahead.extend(metas.filter(|meta| !meta.is_nested()));
             at = next;
         }
-        ahead.sort_by_key(|meta| std::cmp::Reverse((meta.group, meta.at)));
+        ahead.largest_first(|meta| (meta.group, meta.at));
         let mut pages: Vec<_> = areas.iter().filter_map(|area| whole_pages(memory, *area, area + AREA)).collect();
         // Of larger pages one holds several areas.
         pages.dedup();
@@ -390,9 +391,9 @@ impl Walker {
     /// Where so much of it makes no sense that the layout must be another one.
     pub fn finish(mut self) -> Result<Walk, &'static str> {
         self.found.broken = self.refused.into_iter().map(|(_, broken)| broken).collect();
-        self.found.groups.sort_by_key(|group| group.start);
-        self.found.donated.sort_by_key(|group| group.start);
-        self.found.mmapped.sort_by_key(|chunk| chunk.start);
+        self.found.groups.order_by_key(|group| group.start);
+        self.found.donated.order_by_key(|group| group.start);
+        self.found.mmapped.order_by_key(|chunk| chunk.start);
         let walked = self.found.groups.len() + self.found.donated.len() + self.found.mmapped.len();
         let torn = self.torn > TORN_MIN && self.torn.saturating_mul(TORN_SHARE) > self.found.asked.count;
         let broken = self.found.broken.len().saturating_sub(1) * BROKEN_SHARE > walked;

@@ -7,6 +7,7 @@ use super::procfs::Process;
 use super::{Read, Reading, Unavailable, maps};
 use crate::kernel::mounts;
 use loadline_base::clock::Clock;
+use loadline_base::order::Order as _;
 use rustix::fs::{AtFlags, FileType, StatxFlags, statx};
 use std::collections::{BTreeMap, HashSet};
 
@@ -59,7 +60,7 @@ pub fn read(process: &Process, clock: &Clock) -> Read<Vec<MemoryFiles>> {
         }
         let named = |(place, sum)| MemoryFiles { place, ..sum };
         let mut found: Vec<MemoryFiles> = found.into_iter().map(named).filter(|sum| sum.bytes > 0).collect();
-        found.sort_by_key(|sum| std::cmp::Reverse(sum.bytes));
+        found.largest_first(|sum| sum.bytes);
         Ok(found)
     })
 }

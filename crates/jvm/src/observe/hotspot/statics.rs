@@ -8,6 +8,7 @@ use super::classes::Field;
 use super::objects::Objects;
 use super::reach::Reach;
 use super::{SOURCE, Tables};
+use loadline_base::order::Order as _;
 use std::collections::HashMap;
 
 /// A collection with fewer entries, and with less behind them, is a table that any program has.
@@ -124,13 +125,13 @@ pub fn collections(
         }
     }
     // Collections of the program come first: those of the JDK may lead to them.
-    found.sort_by_key(|(_, of)| (is_of_jdk(&of.class), std::cmp::Reverse(of.entries)));
+    found.order_by_key(|(_, of)| (is_of_jdk(&of.class), std::cmp::Reverse(of.entries)));
     for (object, of) in found.iter_mut().take(COUNTED_MAX) {
         of.bytes = reach.bytes(*object);
     }
     let mut found: Vec<StaticCollection> = found.into_iter().map(|(_, of)| of).collect();
     found.retain(|of| of.entries >= ENTRIES_MIN || of.bytes >= BYTES_MIN);
-    found.sort_by_key(|of| std::cmp::Reverse((of.bytes, of.entries)));
+    found.largest_first(|of| (of.bytes, of.entries));
     found.truncate(KEPT_MAX);
     Ok(found)
 }
