@@ -167,7 +167,7 @@ mod tests {
     fn check(flame: &FlameRecord) {
         let told: u64 = flame.stacks.iter().map(|stack| stack.bytes).sum();
         assert_eq!(told + flame.left_out_bytes, flame.bytes);
-        assert!(flame.stacks.is_sorted_by_key(|stack| Reverse(stack.bytes)));
+        assert!(flame.stacks.is_sorted_by_key(|stack| std::cmp::Reverse(stack.bytes)));
         let distinct: std::collections::HashSet<&FlameFrameRecord> = flame.frames.iter().collect();
         assert_eq!(distinct.len(), flame.frames.len());
         assert!(flame.stacks.iter().flat_map(|stack| &stack.frames).all(|at| (*at as usize) < flame.frames.len()));
@@ -181,7 +181,7 @@ mod tests {
             let recording = Recording::read_at(Cursor::new(SAMPLE), then).unwrap();
             let flames = flames(&recording);
             flames.iter().for_each(check);
-            assert!(flames.is_sorted_by_key(|flame| Reverse(flame.bytes)));
+            assert!(flames.is_sorted_by_key(|flame| std::cmp::Reverse(flame.bytes)));
             assert!(flames.iter().all(|flame| flame.bytes >= FLAME_BYTES_MIN));
             let direct = flames.iter().find(|flame| flame.kind == "direct memory").unwrap();
             assert_eq!(direct.at, at);

@@ -39,9 +39,7 @@ fn swaps(length: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<(usiz
         let mut at = start;
         while from[at] != start {
             swaps.push((at, from[at]));
-            let next = from[at];
-            from[at] = at;
-            at = next;
+            at = std::mem::replace(&mut from[at], at);
         }
         from[at] = at;
     }
@@ -66,7 +64,7 @@ mod tests {
             prop_assert_eq!(&ordered, &sorted);
             let (mut ordered, mut sorted) = (list.clone(), list);
             ordered.order_by(|one, other| other.1.cmp(&one.1));
-            sorted.sort_by(|one, other| other.1.cmp(&one.1));
+            sorted.sort_by_key(|of| std::cmp::Reverse(of.1));
             prop_assert_eq!(ordered, sorted);
         }
     }
