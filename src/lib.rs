@@ -3,31 +3,25 @@
 //! The modules stand in the order of the data; `tests/tidy.rs` holds who may use whom.
 
 pub use loadline_base::{bounded, clock, error, numbers, units};
+pub use loadline_comparison as comparison;
+pub use loadline_diagnosis as diagnosis;
 pub use loadline_jvm::{account, kernel, observe, owner};
 pub use loadline_load::{self as load, files as tls};
+pub use loadline_model::{doubt, record, scenario};
+pub use loadline_report as report;
 pub use loadline_stats::growth;
-
-pub mod doubt;
-
-pub mod scenario;
 
 pub mod subject;
 
 pub mod detect;
-
 pub mod doctor;
-pub mod record;
-pub mod remedy;
 
 pub mod archive;
-pub mod comparison;
-pub mod findings;
 pub mod fleet;
 
 pub mod weigh;
 
 pub mod explain;
-
 pub mod watch;
 
 pub mod trial;
@@ -35,12 +29,6 @@ pub mod trial;
 pub mod series;
 
 pub mod result;
-
 pub mod work;
 
-pub mod report;
-
 pub mod cli;
-
-#[cfg(test)]
-mod schemas;

@@ -11,21 +11,32 @@ use std::process::Command;
 
 /// Modules of the crates below this one. The compiler keeps the crates apart; here stands who asks for which.
 const OF_CRATES: &[&str] = &[
-    "account", "bounded", "clock", "error", "growth", "kernel", "load", "numbers", "observe", "owner", "tls", "units",
+    "account",
+    "bounded",
+    "clock",
+    "comparison",
+    "diagnosis",
+    "doubt",
+    "error",
+    "growth",
+    "kernel",
+    "load",
+    "numbers",
+    "observe",
+    "owner",
+    "record",
+    "report",
+    "scenario",
+    "tls",
+    "units",
 ];
 
 /// Who may use whom: a module of `lib.rs` and all that it names. The order is that of the data.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("doubt", &["units"]),
-    ("scenario", &["units", "error", "load"]),
-    ("subject", &["bounded", "clock", "error", "units", "scenario", "kernel"]),
+    ("subject", &["bounded", "clock", "error", "units", "scenario", "record", "kernel"]),
     ("detect", &["bounded", "error", "scenario", "subject", "units"]),
-    ("record", &["growth", "units", "doubt", "scenario", "subject", "observe", "load"]),
-    ("remedy", &["numbers", "owner", "units", "scenario", "record"]),
     ("archive", &["bounded", "error", "units", "kernel", "scenario", "record"]),
-    ("comparison", &["numbers", "owner", "units", "doubt", "scenario", "record"]),
     ("fleet", &["error", "units", "doubt", "scenario", "record"]),
-    ("findings", &["owner", "units", "doubt", "scenario", "record", "remedy"]),
     (
         "weigh",
         &["clock", "error", "units", "doubt", "scenario", "subject", "load", "observe", "account", "record", "kernel"],
@@ -61,7 +72,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "subject",
             "observe",
             "record",
-            "remedy",
+            "diagnosis",
             "archive",
             "comparison",
             "trial",
@@ -74,13 +85,32 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "series",
         ],
     ),
-    ("result", &["error", "units", "doubt", "scenario", "record", "archive", "comparison", "findings", "series"]),
-    ("report", &["error", "owner", "units", "doubt", "scenario", "record", "remedy", "comparison", "series"]),
+    ("result", &["error", "units", "doubt", "scenario", "record", "archive", "comparison", "diagnosis", "series"]),
     (
         "cli",
         &[
-            "bounded", "clock", "error", "units", "doubt", "scenario", "detect", "subject", "load", "doctor", "record",
-            "archive", "findings", "fleet", "weigh", "watch", "trial", "series", "work", "result", "report", "explain",
+            "bounded",
+            "clock",
+            "error",
+            "units",
+            "doubt",
+            "scenario",
+            "detect",
+            "subject",
+            "load",
+            "doctor",
+            "record",
+            "archive",
+            "diagnosis",
+            "fleet",
+            "weigh",
+            "watch",
+            "trial",
+            "series",
+            "work",
+            "result",
+            "report",
+            "explain",
         ],
     ),
     // `subject` re-enters the binary as the guardian of what it started.
@@ -91,33 +121,32 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &[
     "crates/base/src/numbers",
     "crates/base/src/units",
+    "crates/comparison/src",
+    "crates/diagnosis/src",
     "crates/jvm/src/account",
     "crates/jvm/src/owner",
+    "crates/model/src/doubt",
+    "crates/model/src/record",
+    "crates/model/src/scenario",
+    "crates/search/src",
     "crates/stats/src",
-    "src/doubt",
-    "src/scenario",
     "src/detect/draft",
     "src/detect/signs",
-    "src/record",
-    "src/remedy",
-    "src/comparison",
-    "src/findings",
     "src/fleet",
-    "src/series/search",
     "src/series/tune",
 ];
 
 /// Folders whose files use each other in one direction: none uses another that uses it, over however many others.
 const WITHOUT_CIRCLES: &[&str] = &[
+    "crates/diagnosis/src",
+    "crates/model/src/scenario",
+    "crates/report/src/summary",
+    "crates/search/src",
     "src/detect",
     "src/detect/signs",
-    "src/findings",
     "src/fleet",
-    "src/report/summary",
     "src/result",
-    "src/scenario",
     "src/series",
-    "src/series/search",
     "src/series/tune",
     "src/trial",
     "src/watch",
@@ -570,12 +599,12 @@ fn misplaced_words(path: &str, work: &str) -> Vec<Complaint> {
     if !within(&["src/subject"]) {
         refuse("Command::new", "only `subject` starts processes");
     }
-    if !within(&["src/report", REPLAY]) {
+    if !within(&["crates/report/src", REPLAY]) {
         for word in ["println!", "print!", "io::stdout", "stdio::stdout"] {
             refuse(word, "only `report` writes to standard output");
         }
     }
-    if !within(&["src/report", "src/cli", "src/main.rs", REPLAY]) {
+    if !within(&["crates/report/src", "src/cli", "src/main.rs", REPLAY]) {
         for word in ["eprintln!", "eprint!", "io::stderr", "stdio::stderr"] {
             refuse(word, "only `report`, `cli` and `main` talk to the user");
         }
@@ -587,7 +616,7 @@ fn misplaced_words(path: &str, work: &str) -> Vec<Complaint> {
         refuse("unsafe_code", "only the files in UNSAFE may hold unsafe code");
     }
     let pure = PURE.iter().any(|at| path == format!("{at}.rs") || path.starts_with(&format!("{at}/")));
-    if pure || path.starts_with("src/report/summary") {
+    if pure || path.starts_with("crates/report/src/summary") {
         for word in IMPURE {
             refuse(word, "this module only computes");
         }
@@ -746,8 +775,8 @@ fn scripts_that_measure_read_fields_that_there_are() {
 #[test]
 fn forbidden_uses_are_found() {
     expect(
-        &[("src/report/html.rs", "//! Html.\n\nuse crate::trial::Trial;\nuse crate::record::Trial;\n")],
-        &["src/report/html.rs:3: `report` must not use `trial`"],
+        &[("src/archive/html.rs", "//! Html.\n\nuse crate::trial::Trial;\nuse crate::record::Trial;\n")],
+        &["src/archive/html.rs:3: `archive` must not use `trial`"],
     );
     expect(
         &[(
@@ -761,8 +790,8 @@ fn forbidden_uses_are_found() {
         ],
     );
     expect(
-        &[("src/doubt.rs", "//! D.\nfn f() -> crate::error::Result<()> { Ok(()) }\n")],
-        &["src/doubt.rs:2: `doubt` must not use `error`"],
+        &[("src/explain.rs", "//! E.\nfn f() -> crate::report::Page { panic!() }\n")],
+        &["src/explain.rs:2: `explain` must not use `report`"],
     );
     expect(&[("src/main.rs", "//! M.\nuse loadline::trial;\n")], &["src/main.rs:2: `main` must not use `trial`"]);
     // The module itself, comments, strings and other crates' paths are no use of a module.
@@ -779,7 +808,7 @@ fn forbidden_uses_are_found() {
 #[test]
 fn a_new_module_needs_a_place_in_the_table() {
     expect(
-        &[("src/lib.rs", "//! L.\npub mod doubt;\nmod gadget;\n")],
+        &[("src/lib.rs", "//! L.\npub mod detect;\nmod gadget;\n")],
         &["src/lib.rs:3: `gadget` is not in the table MAY_USE"],
     );
 }
@@ -787,17 +816,17 @@ fn a_new_module_needs_a_place_in_the_table() {
 #[test]
 fn a_permission_that_nobody_uses_is_found() {
     let lib: String = MAY_USE.iter().map(|(module, _)| format!("pub mod {module};\n")).collect();
-    let lib = format!("//! L.\n{}", lib.replace("pub mod doubt;\n", ""));
+    let lib = format!("//! L.\n{}", lib.replace("pub mod detect;\n", ""));
     let files = [
         ("src/lib.rs", lib.as_str()),
         ("src/main.rs", "//! M.\n"),
-        ("src/remedy/a.rs", "//! A.\nuse crate::units::Bytes;\n"),
+        ("src/fleet/a.rs", "//! A.\nuse crate::units::Bytes;\n"),
     ];
     let files: Vec<Source> = files.iter().map(|(path, raw)| Source::new(path, raw)).collect();
     let found = idle_permissions(&files);
-    assert!(found.contains(&"tests/tidy.rs: there is no module `doubt`".to_owned()), "{found:?}");
-    assert!(found.contains(&"tests/tidy.rs: `remedy` may use `owner`, and does not".to_owned()), "{found:?}");
-    assert!(!found.iter().any(|complaint| complaint.contains("`remedy` may use `units`")), "{found:?}");
+    assert!(found.contains(&"tests/tidy.rs: there is no module `detect`".to_owned()), "{found:?}");
+    assert!(found.contains(&"tests/tidy.rs: `fleet` may use `doubt`, and does not".to_owned()), "{found:?}");
+    assert!(!found.iter().any(|complaint| complaint.contains("`fleet` may use `units`")), "{found:?}");
 }
 
 #[test]
@@ -847,7 +876,7 @@ fn only_the_right_modules_start_processes_and_print() {
     expect(
         &[
             ("src/subject/launch.rs", "//! L.\nfn f() { Command::new(\"x\").stdout(Stdio::piped()); }\n"),
-            ("src/report/terminal.rs", "//! T.\nfn f() { println!(); eprintln!(); }\n"),
+            ("crates/report/src/terminal.rs", "//! T.\nfn f() { println!(); eprintln!(); }\n"),
             ("src/cli/exit.rs", "//! E.\nfn f() { eprintln!(); }\n"),
             ("tests/jvm.rs", "//! J.\nfn f() { Command::new(\"x\"); println!(); }\n"),
             ("src/load/mod.rs", "//! L.\n#[cfg(test)]\nmod tests {\n    fn f() { println!(); }\n}\n"),

@@ -7,8 +7,8 @@ use super::exit::Code;
 use super::session::Interrupt;
 use crate::archive;
 use crate::clock::Clock;
+use crate::diagnosis;
 use crate::error::{Error, ErrorKind, Result};
-use crate::findings;
 use crate::record::{
     ACCOUNT_SCHEMA, ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, DoubtRecord, Machine, UnreadCause,
 };
@@ -152,7 +152,7 @@ pub(super) fn document(weighed: AccountedJvm, command: String, taken: String, ma
         findings: Vec::new(),
         doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
     };
-    document.findings = findings::of_account(&document);
+    document.findings = diagnosis::of_account(&document);
     document
 }
 

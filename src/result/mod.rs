@@ -21,8 +21,8 @@ pub use recorded::read;
 
 use crate::archive;
 use crate::comparison;
+use crate::diagnosis;
 use crate::doubt::Doubt;
-use crate::findings;
 use crate::record::{
     ArchiveRecord, BlockRecord, BudgetRecord, ComparisonRecord, Conditions, Document, DoubtRecord, Evidence,
     FindRecord, LinesRecord, MetricRecord, RESULT_SCHEMA, Trial, TuneRecord,
@@ -106,7 +106,7 @@ fn document(conditions: &Conditions, trials: &[Trial], together: Together) -> Do
         doubts: together.doubts.into_iter().map(DoubtRecord::from).collect(),
         find: together.find,
         tune: together.tune,
-        findings: findings::of_trials(trials),
+        findings: diagnosis::of_trials(trials),
         budgets: together.budgets,
     }
 }

@@ -13,9 +13,9 @@ use super::ready::{self, ReadyInfo};
 use super::stdin::Stdin;
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::record::EndCause;
 use crate::units::Bytes;
 use rustix::process::Signal;
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -63,25 +63,6 @@ pub struct Ended {
     pub took: Duration,
     /// Processes that could not be killed: none, short of a hanging device.
     pub left: usize,
-}
-
-/// Why a subject ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum EndCause {
-    /// The subject ended when asked to.
-    AsAsked,
-    /// The subject was killed because it did not end within its time.
-    KilledAfterTerm,
-    /// The subject had ended before it was asked.
-    ByItself,
-    /// The kernel killed a process of the subject because its cgroup was full.
-    OomKill,
-    /// The subject ended by itself after a `java.lang.OutOfMemoryError`.
-    OutOfMemoryError,
-    /// The guardian was killed, and the subject with it.
-    GuardianLost,
 }
 
 impl Spawner {

@@ -3,7 +3,7 @@
 use crate::called::{folder, read, root};
 use crate::found;
 use crate::schema::Schema;
-use loadline::findings;
+use loadline::diagnosis;
 use loadline::record::AccountDocument;
 use loadline::report::{self, Detail, render, summarize_account};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub(crate) const ACCOUNT: &str = "account.schema.json";
 /// Put together by hand: every field is set, and the owners add up to the RSS.
 pub(crate) fn made_up() -> AccountDocument {
     let mut document: AccountDocument = serde_json::from_str(&read(folder().join("accounts/made-up.json"))).unwrap();
-    document.findings = findings::of_account(&document);
+    document.findings = diagnosis::of_account(&document);
     document
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn made_up() -> AccountDocument {
 #[test]
 fn what_stands_out_in_a_real_account() {
     let mut document: AccountDocument = serde_json::from_str(&read(folder().join("accounts/real-25.json"))).unwrap();
-    document.findings = findings::of_account(&document);
+    document.findings = diagnosis::of_account(&document);
     let shown = render(&summarize_account(&document, &[]));
     let start = shown.find("what stands out").unwrap();
     insta::assert_snapshot!(&shown[start..]);

@@ -3,7 +3,7 @@
 use crate::invocation::{every_release, jdk, newest};
 use crate::standing::{Plan, Standing};
 use crate::waiting::{LONG, wait_for};
-use loadline::findings::COPIED_DEFAULTS;
+use loadline::diagnosis::COPIED_DEFAULTS;
 use loadline::record::{AccountDocument, FindingRecord};
 use std::process::Command;
 

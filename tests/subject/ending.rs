@@ -3,9 +3,10 @@
 use super::support::*;
 use crate::small_disk::SmallDisk;
 use loadline::error::ErrorKind;
+use loadline::record::EndCause;
 use loadline::scenario::{Configuration, Ready};
+use loadline::subject::Exit;
 use loadline::subject::processes::Process;
-use loadline::subject::{EndCause, Exit};
 use std::time::Duration;
 
 #[test]

@@ -1,8 +1,9 @@
 //! Sudden deaths: of Loadline, of its guardian, of the command.
 
 use super::support::*;
+use loadline::record::EndCause;
+use loadline::subject::Spawner;
 use loadline::subject::processes::{self, Process};
-use loadline::subject::{EndCause, Spawner};
 use loadline::units::Bytes;
 use loadline_test_support::skip;
 use rustix::process::Signal;

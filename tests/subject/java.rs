@@ -1,9 +1,10 @@
 //! Real JVMs.
 
 use super::support::*;
+use loadline::record::EndCause;
 use loadline::scenario::{Configuration, Gc, Ready};
 use loadline::subject::jdk::{Places, discover};
-use loadline::subject::{EndCause, FoundJdk, Launch, OptionsPassed, file_pages};
+use loadline::subject::{FoundJdk, Launch, OptionsPassed, file_pages};
 use loadline::units::Bytes;
 use loadline_test_support::skip;
 use std::path::Path;

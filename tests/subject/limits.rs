@@ -2,9 +2,10 @@
 
 use super::support::*;
 use loadline::clock::Clock;
+use loadline::record::EndCause;
 use loadline::subject::jdk::{Places, discover};
 use loadline::subject::limit::probe;
-use loadline::subject::{EndCause, FoundJdk, LimitSeen, MemoryCgroup};
+use loadline::subject::{FoundJdk, LimitSeen, MemoryCgroup};
 use loadline::units::Bytes;
 use loadline_test_support::skip;
 use std::path::{Path, PathBuf};

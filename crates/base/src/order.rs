@@ -4,8 +4,8 @@
 
 use std::cmp::{Ordering, Reverse};
 
-/// Stable sorting of a slice, for lists that are short or rarely sorted: a comparison is an indirect call, and the places of
-/// the elements take 16 bytes each meanwhile. What sorts millions takes `slice::sort_by`.
+/// Stable sorting of a slice, for lists that are short or rarely sorted: a comparison is an indirect call, and each
+/// element takes up to 24 bytes meanwhile. Code that sorts millions calls `slice::sort_by`.
 pub trait Order<T> {
     /// Sorts by a comparison, as `slice::sort_by` does.
     fn order_by(&mut self, compare: impl Fn(&T, &T) -> Ordering);

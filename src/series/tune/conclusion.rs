@@ -5,12 +5,12 @@ use super::scheduler::{Finish, Replayed, TuneStep};
 use super::setting::{Candidate, Setting};
 use super::strategy::{Tuner, rates};
 use crate::comparison;
+use crate::diagnosis::remedy::{Group, Offered};
 use crate::owner::{Owner, place};
 use crate::record::{
     Better, ComparisonRecord, Fate, MetricRecord, NoiseRecord, OwnerBytes, OwnerGain, RemedyRecord, SettingRecord,
     Trial, TuneOutcome, TuneRecord, TuneStage, Unit, ValueRecord,
 };
-use crate::remedy::{Group, Offered};
 use crate::scenario::{Change, Compare, Scenario};
 use crate::units::Bytes;
 use loadline_base::order::Order as _;

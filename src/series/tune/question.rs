@@ -2,8 +2,8 @@
 
 use super::strategy::Tuner;
 use crate::comparison;
+use crate::diagnosis::remedy::{TABLE, begins};
 use crate::error::{Error, Result};
-use crate::remedy::{TABLE, begins};
 use crate::scenario::{Change, Kind, MarkPoint, Scenario, TuneSettings};
 use crate::series::search;
 

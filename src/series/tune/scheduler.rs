@@ -11,8 +11,8 @@ use super::judging::{AsItIs, ConfirmationPairs, Rejection, Unconfirmed, standard
 use super::outcome::{Means, Noise, Observed};
 use super::setting::{Candidate, Setting};
 use crate::comparison;
+use crate::diagnosis::remedy::{Group, Offered};
 use crate::record::{ConfirmationRecord, Fate, PriceClass, TuneStage};
-use crate::remedy::{Group, Offered};
 use crate::scenario::Change;
 use crate::units::{Bytes, MIB};
 use FirstOutcomes::{BudgetSpent, Known};

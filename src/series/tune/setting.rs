@@ -1,7 +1,7 @@
 //! Candidates and settings: what a tuning may set, and what it sets at once.
 
+use crate::diagnosis::remedy::{Group, Offered};
 use crate::owner::Owner;
-use crate::remedy::{Group, Offered};
 use crate::scenario::Change;
 use std::cmp::Ordering;
 use std::ops::Deref;

@@ -4,10 +4,10 @@
 use super::outcome::Observed;
 use super::scheduler::{Finish, Scheduler, TrialRequest, TuneStep};
 use super::setting::{Candidate, Setting};
+use crate::diagnosis::remedy::{Group, NotOffered, Offer, Offered};
 use crate::numbers::SplitMix64;
 use crate::owner::Owner;
 use crate::record::{PriceClass, TuneStage};
-use crate::remedy::{Group, NotOffered, Offer, Offered};
 use crate::scenario::Change;
 use loadline_test_support::long_tests_run;
 use std::collections::BTreeMap;

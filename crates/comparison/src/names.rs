@@ -1,0 +1,199 @@
+//! The metric that a word means: full names, families, and what is nearest to a slip.
+
+use super::catalogue::{FAMILIES, Family, ReadAt, family_named, split};
+use super::metrics::in_order;
+use crate::record::{MetricRecord, Unit};
+use crate::scenario::WARMUP;
+use std::fmt::Display;
+
+/// More names than this in one message are not read.
+const NAMES_SHOWN: usize = 5;
+
+/// The full name of the metric that a word means.
+///
+/// A full name means itself. The family of a phase (`p99`) means the last phase in which something was sent and that is
+/// no warm-up. The family of a mark (`rss`) does not say which mark.
+///
+/// # Errors
+/// Why the word means none of these metrics, with those nearest to it: it is no metric at all, names none alone, or
+/// was not measured.
+pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
+    let names = in_order(metrics.iter().map(|metric| metric.metric.as_str()));
+    if names.iter().any(|name| name == word) {
+        return Ok(word.to_owned());
+    }
+    let places = |family: &str| -> Vec<String> {
+        names.iter().filter(|name| name.as_str() != family && split(name).0 == family).cloned().collect()
+    };
+    let alone = places(word);
+    if let Some(family) = family_named(word) {
+        return match (family.place, principal(metrics)) {
+            (ReadAt::Phase(_), Some(phase)) if names.contains(&format!("{word}.{phase}")) => {
+                Ok(format!("{word}.{phase}"))
+            }
+            (ReadAt::Mark(_), _) if !alone.is_empty() => Err(which(word, &alone)),
+            _ => Err(not_measured(word, Some(family), &alone)),
+        };
+    }
+    if !alone.is_empty() {
+        return Err(which(word, &alone));
+    }
+    let (family, place) = split(word);
+    let measured = places(family);
+    if !place.is_empty() && (family_named(family).is_some() || !measured.is_empty()) {
+        return Err(not_measured(word, family_named(family), &measured));
+    }
+    Err(unknown(word, &names))
+}
+
+/// Whether a word may mean a metric of trials with these `possible` metrics, before they are made. A name at one of the
+/// marks may be an owner of the account, which only the account knows.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, String> {
+    let unit = |name: &str| possible.iter().find(|metric| metric.metric == name).map(|metric| metric.unit);
+    match resolve(word, possible) {
+        Ok(name) => Ok(unit(&name)),
+        Err(why) => {
+            let (family, place) = split(word);
+            let at_mark = possible.iter().any(|metric| metric.metric == format!("rss.{place}"));
+            let slip =
+                FAMILIES.iter().any(|known| strsim::damerau_levenshtein(known.name, family) <= known.name.len() / 3);
+            if family_named(family).is_none() && at_mark && !slip { Ok(Some(Unit::Bytes)) } else { Err(why) }
+        }
+    }
+}
+
+/// The phase that a family alone means: the last one that is no warm-up and has a rate, if any has one.
+pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
+    let of_phases = |name: &str| matches!(family_named(name).map(|family| family.place), Some(ReadAt::Phase(_)));
+    let phases = in_order(
+        metrics
+            .iter()
+            .map(|metric| split(&metric.metric))
+            .filter_map(|(family, place)| of_phases(family).then_some(place)),
+    );
+    // A subject that works by itself need not count in each of its phases.
+    let counted = |phase: &&String| metrics.iter().any(|metric| split(&metric.metric) == ("rate", phase.as_str()));
+    let measured = || phases.iter().rev().filter(|phase| *phase != WARMUP);
+    measured().find(counted).or(measured().next()).or(phases.last()).cloned()
+}
+
+fn which(word: &str, names: &[String]) -> String {
+    format!("`{word}` is measured at several moments; write which: {}", listed(names))
+}
+
+fn not_measured(word: &str, family: Option<&Family>, measured: &[String]) -> String {
+    let needs = family.map(|family| family.needs).filter(|needs| !needs.is_empty());
+    match (measured, needs) {
+        ([], Some(needs)) => format!("`{word}` is not measured; it needs {needs}"),
+        ([], None) => format!("`{word}` is not measured in these trials"),
+        _ => format!("`{word}` is not measured; measured are {}", listed(measured)),
+    }
+}
+
+fn unknown(word: &str, names: &[String]) -> String {
+    let families = FAMILIES.iter().map(|family| family.name.to_owned());
+    let mut near: Vec<(usize, String)> = names
+        .iter()
+        .cloned()
+        .chain(families)
+        .map(|name| (strsim::damerau_levenshtein(word, &name), name))
+        // Farther than this it is another word, not a slip.
+        .filter(|(distance, name)| *distance <= 1 + name.len() / 3)
+        .collect();
+    near.sort();
+    near.dedup();
+    let near: Vec<String> = near.into_iter().map(|(_, name)| name).take(NAMES_SHOWN).collect();
+    match near.as_slice() {
+        [] if word == "elasticity" => {
+            "no figure is called `elasticity`; the scenario must ask for it under `figures`".to_owned()
+        }
+        [] => format!("no metric is called `{word}`; measured are {}", listed(names)),
+        [only] => format!("no metric is called `{word}`; did you mean `{only}`?"),
+        several => {
+            format!("no metric is called `{word}`; the nearest are {}", listed(several))
+        }
+    }
+}
+
+/// `a`, `b` and 3 more.
+pub(super) fn listed(names: impl IntoIterator<Item = impl Display>) -> String {
+    let mut quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    let more = quoted.len().saturating_sub(NAMES_SHOWN);
+    quoted.truncate(NAMES_SHOWN);
+    match (more, quoted.as_slice()) {
+        (_, []) => "none".to_owned(),
+        (0, [one]) => one.clone(),
+        (0, [before @ .., last]) => format!("{} and {last}", before.join(", ")),
+        (more, _) => format!("{} and {more} more", quoted.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics;
+    use crate::record::Model;
+    use crate::simulated;
+
+    fn check(word: &str, expect: Result<&str, &[&str]>) {
+        let metrics = metrics(&simulated::trials(3, &["a", "b"], 1));
+        match (resolve(word, &metrics), expect) {
+            (Ok(name), Ok(expected)) => assert_eq!(name, expected),
+            (Err(why), Err(pieces)) => {
+                for piece in pieces {
+                    assert!(why.contains(piece), "`{word}`: `{why}` lacks `{piece}`");
+                }
+            }
+            (found, _) => panic!("`{word}` gave {found:?}"),
+        }
+    }
+
+    #[test]
+    fn a_word_means_one_metric_or_says_why_not() {
+        check("rss.loaded", Ok("rss.loaded"));
+        check("p99", Ok("p99.steady"));
+        check("p99.warmup", Ok("p99.warmup"));
+        check("rss_peak", Ok("rss_peak"));
+        check("start_up", Ok("start_up"));
+        check("malloc.retained.loaded", Ok("malloc.retained.loaded"));
+        check("rss", Err(&["which", "`rss.start`", "`rss.loaded`"]));
+        check("malloc.retained", Err(&["which", "`malloc.retained.loaded`"]));
+        check("rss.rested", Err(&["is not measured", "`rss.loaded`"]));
+        check("p99.spike", Err(&["is not measured", "`p99.steady`"]));
+        check("charge", Err(&["is not measured", "--limit"]));
+        check("charge.loaded", Err(&["is not measured", "--limit"]));
+        check("response.p99", Err(&["is not measured", "open model"]));
+        check("rss.loadde", Err(&["is not measured", "`rss.loaded`"]));
+        check("rsss.loaded", Err(&["no metric", "`rss.loaded`"]));
+        check("p98", Err(&["no metric", "`p99`"]));
+        check("", Err(&["no metric"]));
+        check("<script>", Err(&["no metric", "measured are"]));
+    }
+
+    #[test]
+    fn where_nothing_was_measured_nothing_is_offered() {
+        assert!(resolve("banana", &[]).unwrap_err().contains("measured are none"));
+        assert!(resolve("p99", &[]).unwrap_err().contains("is not measured"));
+        assert_eq!(principal(&[]), None);
+    }
+
+    #[test]
+    fn a_warm_up_alone_is_the_principal_phase() {
+        let mut trials = simulated::trials(1, &["a"], 1);
+        trials[0].phases.retain(|phase| phase.name == WARMUP);
+        assert_eq!(resolve("rate", &metrics(&trials)), Ok("rate.warmup".to_owned()));
+    }
+
+    #[test]
+    fn a_phase_in_which_nothing_was_counted_is_passed_over() {
+        let mut trials = simulated::trials(1, &["a"], 1);
+        let mut own = trials[0].phases.last().unwrap().clone();
+        (own.name, own.model, own.requests) = ("own".to_owned(), Model::Subject, 0);
+        trials[0].phases.push(own);
+        assert_eq!(resolve("rate", &metrics(&trials)), Ok("rate.steady".to_owned()));
+        assert!(resolve("rate.own", &metrics(&trials)).is_err());
+    }
+}

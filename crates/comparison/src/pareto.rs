@@ -1,0 +1,88 @@
+//! Weight against speed: which configurations are beaten in both.
+
+use super::differences::weight;
+use super::metrics::in_order;
+use super::names::principal;
+use crate::record::{Better, MetricRecord, ParetoPoint, ParetoRecord};
+
+/// RSS under load (PSS, where several processes form the subject) against the rate and against the 99th percentile of
+/// the principal phase, by medians. Empty below two configurations.
+pub fn pareto(metrics: &[MetricRecord]) -> Vec<ParetoRecord> {
+    let phase = principal(metrics).unwrap_or_default();
+    ["rate", "p99"].iter().filter_map(|speed| against(metrics, weight(metrics), &format!("{speed}.{phase}"))).collect()
+}
+
+fn against(metrics: &[MetricRecord], x: &str, y: &str) -> Option<ParetoRecord> {
+    let named = |name: &str| metrics.iter().find(|metric| metric.metric == name);
+    let (x_better, y_better) = (named(x)?.better, named(y)?.better);
+    let of = |name: &str, configuration: &str| {
+        let own = |metric: &&MetricRecord| metric.metric == name && metric.configuration == configuration;
+        metrics.iter().find(own).map(|metric| metric.median)
+    };
+    let configurations = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
+    let mut points: Vec<ParetoPoint> = configurations
+        .into_iter()
+        .filter_map(|name| {
+            let (x, y) = (of(x, &name)?, of(y, &name)?);
+            Some(ParetoPoint { configuration: name, x, y, dominated_by: None })
+        })
+        .collect();
+    if points.len() < 2 {
+        return None;
+    }
+    let beats = |one: &ParetoPoint, other: &ParetoPoint| {
+        let (x, y) = (gain(x_better, one.x, other.x), gain(y_better, one.y, other.y));
+        x >= 0.0 && y >= 0.0 && (x > 0.0 || y > 0.0)
+    };
+    let front: Vec<ParetoPoint> =
+        points.iter().filter(|point| !points.iter().any(|other| beats(other, point))).cloned().collect();
+    for point in &mut points {
+        // What is beaten at all is beaten by one of the front.
+        point.dominated_by = front.iter().find(|best| beats(best, point)).map(|best| best.configuration.clone());
+    }
+    Some(ParetoRecord { x: x.to_owned(), y: y.to_owned(), points })
+}
+
+/// By how much `one` is better than `other`.
+fn gain(better: Better, one: f64, other: f64) -> f64 {
+    match better {
+        Better::Lower => other - one,
+        Better::Higher => one - other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{metrics, simulated};
+
+    fn point(configuration: &str, metric: &str, better: Better, median: f64) -> MetricRecord {
+        let mut record = metrics(&simulated::trials(1, &["x"], 1)).swap_remove(0);
+        (record.metric, record.configuration) = (metric.to_owned(), configuration.to_owned());
+        (record.better, record.median) = (better, median);
+        record
+    }
+
+    #[test]
+    fn what_is_beaten_in_both_names_what_beats_it() {
+        let mut records = Vec::new();
+        for (name, rss, rate) in
+            [("a", 60.0, 100.0), ("b", 70.0, 90.0), ("c", 50.0, 80.0), ("d", 60.0, 100.0), ("e", 65.0, 95.0)]
+        {
+            records.push(point(name, "rss.loaded", Better::Lower, rss));
+            records.push(point(name, "rate.steady", Better::Higher, rate));
+        }
+        let found = pareto(&records);
+        assert_eq!(found.len(), 1, "no p99 was measured");
+        let dominated: Vec<Option<&str>> = found[0].points.iter().map(|point| point.dominated_by.as_deref()).collect();
+        assert_eq!(dominated, [None, Some("a"), None, None, Some("a")]);
+        assert_eq!((found[0].x.as_str(), found[0].y.as_str()), ("rss.loaded", "rate.steady"));
+    }
+
+    #[test]
+    fn one_configuration_has_nothing_to_be_weighed_against() {
+        assert_eq!(pareto(&metrics(&simulated::trials(3, &["a"], 1))), []);
+        assert_eq!(pareto(&metrics(&simulated::trials(3, &["a", "b"], 1))).len(), 2);
+        assert_eq!(pareto(&[]), []);
+    }
+}

@@ -1,0 +1,166 @@
+//! The diagnosis of a subject: rules over recorded trials, or over one account, yield findings, each with its evidence,
+//! its cost, its cure and the most that the cure may gain; [`remedy`] has the cures that a trial can prove.
+//!
+//! A rule without its evidence yields nothing. This crate only computes. `docs/findings.md` has the table of rules.
+
+use loadline_base::{numbers, units};
+use loadline_jvm::owner;
+use loadline_model::{doubt, record, scenario};
+
+pub mod remedy;
+
+mod beside;
+mod ceilings;
+mod charged;
+mod classes;
+mod collector;
+mod compilers;
+mod direct;
+mod exhausted;
+mod facts;
+mod flags;
+mod found;
+mod heap;
+mod humongous;
+mod idle_flags;
+mod live;
+mod loaders;
+mod machine;
+mod malloc;
+mod native;
+mod spans;
+mod threads;
+
+pub use idle_flags::COPIED_DEFAULTS;
+
+use crate::record::{AccountDocument, FindingRecord, OfTrials, Outcome, ProbeStage, Trial, each_once};
+use facts::{Facts, least, share};
+use loadline_base::order::Order as _;
+
+/// A weight of more of RSS than this comes before any risk.
+const HEAVY_SHARE: f64 = 0.05;
+
+/// A rule that yields at most one finding.
+type Rule = fn(&Facts) -> Option<FindingRecord>;
+
+/// Every rule but that of loaders, which yields one for each type.
+const RULES: &[Rule] = &[
+    direct::at_ceiling,
+    native::held_by_garbage,
+    direct::waits,
+    direct::lives,
+    native::library,
+    native::program,
+    native::mapped_files,
+    classes::generated,
+    humongous::tails,
+    compilers::peak,
+    live::statics,
+    live::thread_values,
+    live::virtual_threads,
+    live::finalizers,
+    live::unheld,
+    beside::children,
+    beside::files_in_memory,
+    charged::names,
+    charged::page_cache,
+    malloc::retained,
+    heap::free,
+    heap::far_above_live,
+    collector::g1_on_small_heap,
+    collector::serial_unasked,
+    classes::code_large,
+    threads::pile_up,
+    threads::idle,
+    direct::netty,
+    classes::cds_missing,
+    machine::observers,
+    machine::huge_pages,
+    ceilings::share_unheeded,
+    ceilings::not_seen,
+    ceilings::above_limit,
+    exhausted::heap,
+    idle_flags::idle,
+];
+
+/// What the trials show, each diagnosis once for each configuration, with the numbers of the first trial that shows
+/// it, where one that completed comes before those that failed; the most worthwhile first. Of a search only the trials
+/// count in which memory was no concern: the others are starved on purpose.
+pub fn of_trials(trials: &[Trial]) -> Vec<FindingRecord> {
+    let is_probe = |trial: &&Trial| trial.probe.as_ref().is_none_or(|probe| probe.stage == ProbeStage::Reference);
+    let mut all: Vec<&Trial> = trials.iter().filter(is_probe).collect();
+    let names = each_once(trials.iter().map(|trial| trial.configuration.as_str()));
+    all.order_by_key(|trial| trial.outcome != Outcome::Completed);
+    let mut found = Vec::new();
+    for configuration in names {
+        let mut own: Vec<FindingRecord> = Vec::new();
+        let mut rss = 0;
+        for trial in all.iter().filter(|trial| trial.configuration == configuration) {
+            let facts = Facts::of_trial(trial);
+            rss = if rss == 0 { facts.rss() } else { rss };
+            for one in every(&facts) {
+                let known = own.iter_mut().find(|known| known.finding.is_like(&one.finding));
+                match known.and_then(|known| known.of.as_mut()) {
+                    Some(of) => of.trials_alike += 1,
+                    None => {
+                        let configuration = configuration.to_owned();
+                        let of = Some(OfTrials { configuration, trial: trial.index, trials_alike: 1 });
+                        own.push(FindingRecord { of, ..one });
+                    }
+                }
+            }
+        }
+        rank(&mut own, rss);
+        found.extend(own);
+    }
+    found
+}
+
+/// What an account shows, the most worthwhile first.
+pub fn of_account(document: &AccountDocument) -> Vec<FindingRecord> {
+    let facts = Facts::of_account(document);
+    let mut found = every(&facts);
+    rank(&mut found, facts.rss());
+    found
+}
+
+/// All that is worth saying of one JVM.
+fn every(facts: &Facts) -> Vec<FindingRecord> {
+    let loaders = loaders::keep_coming(facts);
+    // Loaders that keep coming say why metadata grow.
+    let metaspace = if loaders.is_empty() { classes::metaspace_grows(facts) } else { None };
+    let many = loaders::many(facts, &loaders);
+    let others = RULES.iter().filter_map(|rule| rule(facts));
+    let least = least(facts.rss());
+    let is_worth = |found: &FindingRecord| found.finding.is_risk() || found.worth_bytes() >= least;
+    let found = loaders.into_iter().chain(many).chain(metaspace).chain(others).filter(is_worth).collect();
+    with_own_evidence(found)
+}
+
+/// Leaves out what is true of nearly every JVM (a heap larger than what lives in it, freed memory that malloc keeps,
+/// idle threads) where a cause was found that weighs as much: it would lead away from it.
+const CAUSE_TIMES: u64 = 1;
+
+fn with_own_evidence(mut found: Vec<FindingRecord>) -> Vec<FindingRecord> {
+    let causes = found.iter().filter(|one| !one.finding.is_habit());
+    let heaviest = causes.map(FindingRecord::worth_bytes).max().unwrap_or(0);
+    found.retain(|one| !one.finding.is_habit() || one.worth_bytes().saturating_mul(CAUSE_TIMES) >= heaviest);
+    found
+}
+
+/// Puts causes of much weight first, then what is true of nearly every JVM and weighs much, then risks, then the rest;
+/// each the most worthwhile first.
+fn rank(found: &mut [FindingRecord], rss: u64) {
+    let class = |one: &FindingRecord| match (share(one.worth_bytes(), rss) > HEAVY_SHARE, one.finding.is_habit()) {
+        (true, false) => 0,
+        (true, true) => 1,
+        (false, _) if one.finding.is_risk() => 2,
+        (false, _) => 3,
+    };
+    found.order_by_key(|one| (class(one), std::cmp::Reverse(one.worth_bytes()), std::cmp::Reverse(one.costs_bytes)));
+}
+
+#[cfg(test)]
+mod laws_tests;
+#[cfg(test)]
+mod tests;

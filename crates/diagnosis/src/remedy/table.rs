@@ -1,0 +1,265 @@
+//! The table of remedies.
+
+use super::{Facts, NotOffered, Offer, heap, malloc, others};
+use crate::owner::Owner;
+use crate::record::PriceClass;
+
+/// Remedies of which one excludes the others: levels of one setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// How much the heap may hold.
+    Heap,
+    /// What malloc keeps.
+    Malloc,
+    /// What the heap gives back.
+    HeapReturn,
+    /// How much direct memory there may be, where the heap is the user's.
+    Direct,
+    /// What each thread keeps for its I/O.
+    BufferCache,
+    /// Netty's pools.
+    Netty,
+    /// The collector.
+    Collector,
+    /// The compilers.
+    Compiler,
+    /// Headers of objects.
+    Headers,
+    /// Where classes come from.
+    Classes,
+    /// What a user named, by its place; each for itself.
+    Own(usize),
+}
+
+/// A row of the table.
+pub struct Remedy {
+    /// Names it in options, records and documents.
+    pub id: &'static str,
+    /// The setting whose level it is.
+    pub group: Group,
+    /// What it does, in plain words.
+    pub what: &'static str,
+    /// Whose pages it moves.
+    pub owners: &'static [Owner],
+    /// What it may cost.
+    pub price: PriceClass,
+    /// Its place among the levels of its group in the first bundle, the highest that is offered; 0 where it is tried
+    /// alone.
+    pub rank: u8,
+    /// The share of RSS that its owners must hold before it is worth a trial, 0–1.
+    pub share_min: f64,
+    /// Where its effect was measured, by whom.
+    pub source: &'static str,
+    /// What is known against it; empty where nothing is.
+    pub against: &'static str,
+    /// What it would change here.
+    pub(super) offer: fn(&Facts) -> Result<Offer, NotOffered>,
+}
+
+use Owner::{
+    ClassSpace, CodeCache, Gc, JavaHeap, JavaHeapFree, JavaHeapGarbage, JavaHeapLive, JavaHeapUsed, MallocDirect,
+    MallocLive, MallocMmapped, MallocNonHotspot, MallocRetained, MallocUnsplit, MappedFiles, Metaspace, ThreadStacks,
+};
+use PriceClass::{Cpu, Free, Program};
+
+const MALLOC: &[Owner] = &[MallocRetained, MallocLive, MallocNonHotspot, MallocUnsplit];
+const ALLOCATOR: &[Owner] = &[MallocRetained, MallocLive, MallocNonHotspot, MallocMmapped, MallocDirect, MallocUnsplit];
+const HEAP: &[Owner] = &[JavaHeap, JavaHeapUsed, JavaHeapLive, JavaHeapGarbage, JavaHeapFree, Gc];
+const DIRECT: &[Owner] = &[MallocDirect, MallocMmapped, MallocLive, MallocRetained];
+const COMPILER: &[Owner] = &[CodeCache, MallocLive, MallocRetained, MallocUnsplit, ThreadStacks];
+const CLASSES: &[Owner] = &[Metaspace, ClassSpace, Owner::Cds, MappedFiles];
+
+/// All remedies, in the order in which they are shown.
+pub const TABLE: &[Remedy] = &[
+    Remedy {
+        source: "as heap.4x",
+        against: "as heap.4x, later",
+        ..heap("heap.8x", "a heap ceiling of 8 times what lives in it", |facts| heap::ceiling(facts, 8.0, 64))
+    },
+    Remedy {
+        rank: 2,
+        source: "measured (docs/tune.md); a heap that nobody bounds may take a quarter of the machine (JDK 11-25)",
+        against: "too small: collections take CPU, then OutOfMemoryError under a load that was not tried",
+        ..heap("heap.4x", "a heap ceiling of 4 times what lives in it", |facts| heap::ceiling(facts, 4.0, 32))
+    },
+    Remedy {
+        rank: 1,
+        source: "as heap.4x",
+        against: "as heap.4x, sooner",
+        ..heap("heap.2.5x", "a heap ceiling of 2.5 times what lives in it", |facts| heap::ceiling(facts, 2.5, 16))
+    },
+    Remedy {
+        source: "as heap.4x",
+        against: "as heap.4x, soonest",
+        ..heap("heap.1.6x", "a heap ceiling of 1.6 times what lives in it", |facts| heap::ceiling(facts, 1.6, 6))
+    },
+    Remedy {
+        rank: 1,
+        source: "bigbluebutton PR 25309: p95 of RSS -63 MB in 36 h; here: Netty with bodies of 20 MB 632 to 192 MB",
+        against: "threads wait for each other in native code that allocates much (hpcc 9441)",
+        ..malloc("malloc.arenas", "one arena of malloc for all threads", malloc::arenas)
+    },
+    Remedy {
+        rank: 2,
+        source: "JDK-8293114 (hotspot-dev 2021-08: petclinic 649 to 471 MB); here a trim returns 76-87 % of the row",
+        against: "each trim holds the locks of malloc's arenas for a moment",
+        ..malloc("malloc.trim", "the JVM trims malloc's heaps every 2 s", malloc::trim)
+    },
+    Remedy {
+        rank: 3,
+        source: "as malloc.arenas and malloc.trim",
+        against: "as malloc.arenas and malloc.trim",
+        ..malloc("malloc.arenas+trim", "one arena, trimmed every 2 s", malloc::arenas_and_trim)
+    },
+    Remedy {
+        price: Cpu,
+        source: "mallopt(3); here: Netty 636 to 158 MB, growth of a server with Deflater halved",
+        against: "a mapping and its page faults for each large allocation; beside one arena worse (concord 319)",
+        ..malloc("malloc.thresholds", "large chunks are mapped alone and given back", malloc::thresholds)
+    },
+    Remedy {
+        price: Cpu,
+        source: "as malloc.thresholds and malloc.trim",
+        against: "as malloc.thresholds and malloc.trim",
+        ..malloc("malloc.thresholds+trim", "the same, trimmed every 2 s", malloc::thresholds_and_trim)
+    },
+    Remedy {
+        price: Cpu,
+        share_min: 0.1,
+        owners: ALLOCATOR,
+        source: "monitee-agent 272: 603 to 499 MB; here on a server with Deflater 1.72 times as much",
+        against: "the library must be in the image; uncovered faults of HotSpot (jemalloc 1919)",
+        ..malloc("malloc.jemalloc", "jemalloc in place of glibc's malloc", |facts| malloc::preload(facts, "jemalloc"))
+    },
+    Remedy {
+        price: Cpu,
+        share_min: 0.1,
+        owners: ALLOCATOR,
+        source: "here on a server with Deflater 1.21 times as much",
+        against: "the library must be in the image; what it frees stays resident by default (mimalloc 776)",
+        ..malloc("malloc.mimalloc", "mimalloc in place of glibc's malloc", |facts| malloc::preload(facts, "mimalloc"))
+    },
+    Remedy {
+        group: Group::HeapReturn,
+        source: "man java of JDK 25 (-XX:MinHeapFreeRatio); Red Hat's footprint options",
+        against: "exactly such options took services down under spikes (quarkus 39084): try them with one",
+        ..heap("heap.ratios", "the heap shrinks to 20 % free and grows from 10 %", heap::ratios)
+    },
+    Remedy {
+        group: Group::HeapReturn,
+        source: "JEP 346 (JDK 12); vcell 1899: one full GC took 1,934 to 1,032 MiB",
+        against: "any young collection resets its timer (JDK-8317755): it acts at rest only",
+        ..heap("heap.periodic", "G1 collects and gives back when nothing was collected for long", heap::periodic)
+    },
+    Remedy {
+        group: Group::Direct,
+        owners: DIRECT,
+        source: "measured (docs/tune.md): buffers that only a collection frees wait for it below this ceiling",
+        against: "too small: OutOfMemoryError: Direct buffer memory",
+        ..heap("direct.ceiling", "a ceiling of direct memory near what lives of it", heap::direct_ceiling)
+    },
+    Remedy {
+        group: Group::BufferCache,
+        owners: DIRECT,
+        source: "linkerd 1858, ehcache3 2868: threads times their largest write",
+        against: "larger I/O from heap buffers allocates each time",
+        ..heap("nio.cache", "threads keep no direct buffer above 256 KiB", others::buffer_cache)
+    },
+    Remedy {
+        group: Group::Netty,
+        owners: DIRECT,
+        source: "netty 9768: 7.5 against 37.7 MiB of chunks, and regressions the other way (15850, 15206)",
+        against: "rate and latency of servers with much I/O",
+        ..heap("netty.pooled", "Netty's pooled allocator", |facts| others::netty(facts, "type=pooled"))
+    },
+    Remedy {
+        group: Group::Netty,
+        owners: DIRECT,
+        source: "netty 9768",
+        against: "each buffer is allocated and freed: CPU, rate",
+        ..heap("netty.unpooled", "Netty without pools", |facts| others::netty(facts, "type=unpooled"))
+    },
+    Remedy {
+        group: Group::Netty,
+        owners: DIRECT,
+        source: "io.netty.allocator.maxOrder: chunks of 64 KiB in place of 4 or 16 MiB",
+        against: "buffers above 64 KiB are not pooled",
+        ..heap("netty.small_chunks", "Netty's pools in chunks of 64 KiB", |facts| others::netty(facts, "maxOrder=3"))
+    },
+    Remedy {
+        group: Group::Collector,
+        source: "JDK-8210708, JDK-8017163: G1's tables by release",
+        against: "pauses grow with what lives; on two CPUs leaving Serial gave 36 % more rate (tmdevlab)",
+        ..heap("gc.serial", "the Serial collector, which has next to no tables", others::serial)
+    },
+    Remedy {
+        group: Group::Compiler,
+        owners: COMPILER,
+        source: "measured: 74.7 to 44.0 MB with others, at 0.78 of the rate and 1.29 of the CPU time",
+        against: "steady CPU time of all that is computed",
+        ..heap("compiler.c1", "only the first compiler", others::first_compiler)
+    },
+    Remedy {
+        group: Group::Headers,
+        source: "JEP 519: 22 % less heap in SPECjbb2015; here none resolved on a small server",
+        against: "JDK-8380060: silent corruption of byte arrays on 24 and 25",
+        ..heap("headers.compact", "object headers of 8 bytes", others::compact_headers)
+    },
+    Remedy {
+        group: Group::Classes,
+        owners: CLASSES,
+        price: Program,
+        source: "JEP 350; here 8 to 10 MB at start and none resolved under load",
+        against: "a file that must fit JDK, class path and collector; else it is silently not used",
+        ..heap("cds.app", "an archive of the application's classes, from a training run", others::class_archive)
+    },
+];
+
+const fn heap(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
+    let (group, owners, price) = (Group::Heap, HEAP, Cpu);
+    Remedy { id, group, what, owners, price, rank: 0, share_min: 0.0, source: "", against: "", offer }
+}
+
+const fn malloc(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
+    Remedy { group: Group::Malloc, owners: MALLOC, price: Free, ..heap(id, what, offer) }
+}
+
+impl Remedy {
+    /// The remedy of this id.
+    pub fn named(id: &str) -> Option<&'static Self> {
+        TABLE.iter().find(|remedy| remedy.id == id)
+    }
+}
+
+impl std::fmt::Debug for Remedy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_remedy_has_a_row_of_its_own_in_the_documents() {
+        let page = include_str!("../../../../docs/tune.md");
+        for remedy in TABLE {
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", remedy.id)));
+            let row = row.unwrap_or_else(|| panic!("no row for `{}`", remedy.id));
+            for part in [remedy.what, remedy.source, remedy.against] {
+                assert!(row.contains(part), "{}: `{part}` is not in `{row}`", remedy.id);
+            }
+            assert!(!remedy.source.is_empty() && !remedy.owners.is_empty(), "{}", remedy.id);
+            assert_eq!(TABLE.iter().filter(|other| other.id == remedy.id).count(), 1, "{}", remedy.id);
+        }
+    }
+
+    #[test]
+    fn levels_of_a_group_that_go_into_the_bundle_have_an_order() {
+        for remedy in TABLE.iter().filter(|remedy| remedy.rank > 0) {
+            let same = TABLE.iter().filter(|of| of.group == remedy.group && of.rank == remedy.rank);
+            assert_eq!(same.count(), 1, "{}", remedy.id);
+        }
+    }
+}

@@ -1,0 +1,1005 @@
+//! Each rule on made-up facts, at its threshold both ways.
+
+use super::{of_account, of_trials};
+use crate::doubt::Doubt;
+use crate::record::*;
+use crate::scenario::Model;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+const MIB: u64 = 1 << 20;
+
+/// A mark with owners in MiB; what is left of 200 MiB is libjvm's, so that 1 % of RSS are 2 MiB.
+fn mark(name: &str, owners: &[(&str, u64)]) -> Mark {
+    let rest = 200 - owners.iter().map(|(_, mib)| mib).sum::<u64>();
+    let all = owners.iter().copied().chain([("libjvm", rest)]);
+    let owner = |(name, mib): (&str, u64)| OwnerRecord {
+        name: name.to_owned(),
+        rss_bytes: mib * MIB,
+        ..OwnerRecord::default()
+    };
+    let malloc = MallocRecord { allocator: "glibc".to_owned(), arenas: 8, ..MallocRecord::default() };
+    let owners = all.chain([("cds", 0)]).map(owner).collect();
+    let account = AccountRecord { total_bytes: 200 * MIB, owners, malloc: Some(malloc), ..AccountRecord::default() };
+    Mark { name: name.to_owned(), at_s: 60.0, rss_bytes: 200 * MIB, account: Some(account), ..Mark::default() }
+}
+
+/// A trial of JDK 21.0.5 with G1, whose flags are all known.
+fn trial(marks: Vec<Mark>) -> Trial {
+    let mut defaults: BTreeMap<_, _> = FLAGS_KEPT.iter().map(|name| ((*name).to_owned(), "0".to_owned())).collect();
+    defaults.insert("NativeMemoryTracking".to_owned(), "off".to_owned());
+    let jvm = Jvm {
+        version: Some("21.0.5+11".to_owned()),
+        collector: Some("G1".to_owned()),
+        flags_kept: Some(FlagsRecord { set: Vec::new(), defaults }),
+        ..Jvm::default()
+    };
+    Trial { marks, jvm: Some(jvm), command: vec!["java".to_owned()], ..Trial::new("a", 0, 0) }
+}
+
+fn with(trial: &Trial, change: impl FnOnce(&mut Trial)) -> Trial {
+    let mut trial = trial.clone();
+    change(&mut trial);
+    trial
+}
+
+/// The same with this option in its command line, and the flag it sets in force.
+fn typed(trial: &Trial, option: &str, name: &str, value: &str) -> Trial {
+    with(trial, |trial| {
+        trial.command.push(option.to_owned());
+        let flags = trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap();
+        flags.defaults.remove(name);
+        let origin = FlagOrigin::CommandLine;
+        flags.set.push(FlagRecord { name: name.to_owned(), value: value.to_owned(), origin });
+    })
+}
+
+fn kind(found: &FindingRecord) -> String {
+    serde_json::to_value(&found.finding).unwrap()["kind"].as_str().unwrap().to_owned()
+}
+
+fn kinds(trial: &Trial) -> Vec<String> {
+    of_trials(std::slice::from_ref(trial)).iter().map(kind).collect()
+}
+
+fn only(trial: &Trial, wanted: &str) -> Option<FindingRecord> {
+    of_trials(std::slice::from_ref(trial)).into_iter().find(|found| kind(found) == wanted)
+}
+
+fn remedies(found: &Option<FindingRecord>) -> Vec<String> {
+    found.iter().flat_map(|found| &found.remedies).map(|change| change.typed().join(" ")).collect()
+}
+
+fn says(found: &Option<FindingRecord>, parts: &[&str]) {
+    let found = found.as_ref().unwrap();
+    let said = format!("{} -> {}", found.text, found.next);
+    assert!(parts.iter().all(|part| said.contains(part)), "{parts:?} in {said}");
+}
+
+fn loaded(owners: &[(&str, u64)]) -> Trial {
+    trial(vec![mark("loaded", owners)])
+}
+
+#[test]
+fn a_quiet_server_has_no_finding() {
+    assert_eq!(kinds(&loaded(&[("java_heap.used", 4), ("malloc.live", 10), ("cds", 13)])), [] as [&str; 0]);
+    assert_eq!(kinds(&Trial::default()), [] as [&str; 0]);
+    assert_eq!(of_account(&AccountDocument::default()), []);
+}
+
+#[test]
+fn retained_malloc_is_told_with_what_is_not_set_yet() {
+    let found = only(&loaded(&[("malloc.retained", 20)]), "malloc_retained");
+    let all = ["MALLOC_ARENA_MAX=1", "-XX:TrimNativeHeapInterval=2000", "MALLOC_TRIM_THRESHOLD_=131072"];
+    assert_eq!(remedies(&found), all);
+    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(18 * MIB));
+    says(&found, &["20.0 MiB", "8 arenas", "`MALLOC_ARENA_MAX=1`"]);
+    // The bound of the gain, 90 % of the row, has to be 1 % of RSS.
+    assert!(only(&loaded(&[("malloc.retained", 3)]), "malloc_retained").is_some());
+    assert!(only(&loaded(&[("malloc.retained", 2)]), "malloc_retained").is_none());
+    let of = |change: fn(&mut MallocRecord)| {
+        let trial = with(&loaded(&[("malloc.retained", 20)]), |trial| {
+            change(trial.marks[0].account.as_mut().unwrap().malloc.as_mut().unwrap());
+        });
+        only(&trial, "malloc_retained")
+    };
+    assert_eq!(remedies(&of(|malloc| malloc.settings = Some(vec!["MALLOC_ARENA_MAX=2".to_owned()]))), all[1..]);
+    assert_eq!(remedies(&of(|malloc| malloc.settings = Some(vec!["MALLOC_TOP_PAD_=0".to_owned()]))), all[..2]);
+    assert_eq!(remedies(&of(|malloc| malloc.arenas = 1)), all[1..]);
+    let musl = of(|malloc| malloc.allocator = "musl".to_owned());
+    assert_eq!(remedies(&musl), [] as [&str; 0]);
+    says(&musl, &["an image with glibc"]);
+}
+
+#[test]
+fn a_trial_that_failed_shows_findings_and_numbers_are_those_of_one_that_completed() {
+    let failed = with(&loaded(&[("malloc.retained", 40)]), |trial| trial.outcome = Outcome::SubjectFailed);
+    let well =
+        with(&loaded(&[("malloc.retained", 20)]), |trial| (trial.index, trial.outcome) = (1, Outcome::Completed));
+    says(&only(&failed, "malloc_retained"), &["40.0 MiB"]);
+    let both = of_trials(&[failed, well]).into_iter().find(|found| kind(found) == "malloc_retained");
+    says(&both, &["20.0 MiB"]);
+    let of = both.unwrap().of.unwrap();
+    assert_eq!((of.trial, of.trials_alike), (1, 2));
+}
+
+#[test]
+fn a_trim_is_proposed_where_the_jvm_has_it() {
+    let base = loaded(&[("malloc.retained", 20)]);
+    let trim = |trial: &Trial| remedies(&only(trial, "malloc_retained")).into_iter().find(|one| one.contains("Trim"));
+    let lacks = with(&base, |trial| {
+        trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap().defaults.remove("TrimNativeHeapInterval");
+    });
+    assert_eq!(trim(&lacks), None);
+    assert_eq!(trim(&typed(&base, "-XX:TrimNativeHeapInterval=60000", "TrimNativeHeapInterval", "60000")), None);
+    let early = with(&base, |trial| trial.jvm.as_mut().unwrap().version = Some("17.0.10+7".to_owned()));
+    let unlocked = "-XX:+UnlockExperimentalVMOptions -XX:TrimNativeHeapInterval=2000";
+    assert_eq!(trim(&early).as_deref(), Some(unlocked));
+}
+
+fn direct(mib: u64) -> Option<DirectRecord> {
+    let max_bytes = Some(1024 * MIB);
+    Some(DirectRecord { reserved_bytes: mib * MIB, buffers: mib, max_bytes, ..DirectRecord::default() })
+}
+
+#[test]
+fn direct_memory_that_waits_is_told_with_what_a_collection_left() {
+    let of = |loaded: u64, collected: Option<u64>, collections: u64| {
+        let mut marks = vec![mark("loaded", &[("malloc.direct", 80)])];
+        marks[0].direct = direct(loaded);
+        marks[0].heap.collections = Some(collections);
+        marks.extend(collected.map(|mib| Mark { direct: direct(mib), ..mark("collected", &[]) }));
+        only(&trial(marks), "direct_memory_waits")
+    };
+    let freed = of(80, Some(10), 99);
+    assert_eq!(
+        (remedies(&freed), freed.as_ref().unwrap().gain_bytes_max),
+        (vec!["-XX:MaxDirectMemorySize=20m".into()], Some(70 * MIB))
+    );
+    says(&freed, &["80.0 MiB are in 80 direct buffers", "a full GC left 10.0 MiB", "may become 1024.0 MiB"]);
+    assert!(of(80, Some(60), 0).is_some() && of(80, Some(61), 0).is_none(), "a quarter has to go");
+    // A minute with six collections has one each ten seconds.
+    assert!(of(80, None, 6).is_some() && of(80, None, 7).is_none());
+    assert!(of(9, None, 0).is_none(), "less than 5 % of RSS");
+}
+
+#[test]
+fn free_heap_after_a_rest_is_told_with_the_collectors_own_remedies() {
+    let of = |collector: &str, version: &str, free: u64| {
+        let rested = mark("rested", &[("java_heap.free", free), ("java_heap.used", 10)]);
+        with(&trial(vec![mark("loaded", &[]), rested]), |trial| {
+            let jvm = trial.jvm.as_mut().unwrap();
+            (jvm.collector, jvm.version) = (Some(collector.to_owned()), Some(version.to_owned()));
+        })
+    };
+    let check = |collector, version, expect: &[&str]| {
+        assert_eq!(remedies(&only(&of(collector, version, 40), "heap_free")), expect, "{collector} {version}");
+    };
+    let narrow = "-XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20";
+    check("G1", "25.0.3+9", &["-XX:G1PeriodicGCInterval=10000", narrow]);
+    check("G1", "26+35", &["-XX:G1PeriodicGCInterval=10000"]);
+    check("Serial", "17.0.15+6", &[&format!("{narrow} -XX:-ShrinkHeapInSteps")]);
+    check("Z", "25.0.3+9", &["-XX:ZUncommitDelay=30"]);
+    check("Epsilon", "25.0.3+9", &[]);
+    let is_told = |free| only(&of("G1", "25", free), "heap_free").is_some();
+    assert!(is_told(10) && !is_told(9), "5 % of RSS");
+    let kept = typed(&of("G1", "25", 40), "-Xms2g", "InitialHeapSize", "2147483648");
+    let kept = with(&kept, |trial| trial.marks[1].heap.committed_bytes = Some(2048 * MIB));
+    says(&only(&kept, "heap_free"), &["your own `-Xms` keeps it"]);
+}
+
+#[test]
+fn a_heap_far_above_what_lives_gets_a_ceiling_where_nobody_set_one() {
+    let of = |heap: u64, live: u64| {
+        let mut collected = mark("collected", &[]);
+        collected.heap.live_bytes = Some(live * MIB);
+        trial(vec![mark("loaded", &[("java_heap.used", heap)]), collected])
+    };
+    let found = only(&of(80, 20), "heap_far_above_live");
+    assert_eq!((remedies(&found), found.as_ref().unwrap().gain_bytes_max), (vec!["-Xmx60m".into()], Some(20 * MIB)));
+    assert!(only(&of(79, 20), "heap_far_above_live").is_none());
+    assert!(only(&of(18, 2), "heap_far_above_live").is_some() && only(&of(17, 2), "heap_far_above_live").is_none());
+    let typed = typed(&of(80, 20), "-Xmx4g", "MaxHeapSize", "4294967296");
+    assert_eq!(remedies(&only(&typed, "heap_far_above_live")), [] as [&str; 0]);
+    let buffers = with(&of(80, 10), |trial| trial.marks[1].direct = direct(50));
+    let both = ["-Xmx30m -XX:MaxDirectMemorySize=100m"];
+    assert_eq!(remedies(&only(&buffers, "heap_far_above_live")), both, "buffers take their ceiling from the heap");
+    let by_last = with(&loaded(&[("java_heap.used", 80)]), |trial| {
+        trial.marks[0].heap.left_by_gc_bytes = Some(20 * MIB);
+    });
+    says(&only(&by_last, "heap_far_above_live"), &["the last collection left 20.0 MiB"]);
+    let z = with(&by_last, |trial| trial.jvm.as_mut().unwrap().collector = Some("Z".to_owned()));
+    assert!(only(&z, "heap_far_above_live").is_none(), "its counters are of the old generation");
+}
+
+#[test]
+fn collectors_fit_their_heaps() {
+    let g1 = |heap, tables| loaded(&[("java_heap.used", heap), ("gc", tables)]);
+    assert_eq!(remedies(&only(&g1(64, 3), "g1_on_small_heap")), ["-XX:+UseSerialGC"]);
+    assert!(only(&g1(64, 2), "g1_on_small_heap").is_none());
+    let chosen = typed(&g1(64, 3), "-XX:+UseG1GC", "UseG1GC", "true");
+    assert_eq!(remedies(&only(&chosen, "g1_on_small_heap")), [] as [&str; 0]);
+    let serial = |gc_ms| {
+        with(&loaded(&[]), |trial| {
+            trial.jvm.as_mut().unwrap().collector = Some("Serial".to_owned());
+            let subject = SubjectWork { gc_ms: Some(gc_ms), ..SubjectWork::default() };
+            let name = "steady".to_owned();
+            trial.phases = vec![PhaseRecord { name, seconds: 10.0, subject, model: Model::Closed, ..<_>::default() }];
+        })
+    };
+    assert_eq!(remedies(&only(&serial(500.0), "serial_unasked")), ["-XX:+UseG1GC", "-XX:+UseParallelGC"]);
+    assert!(only(&serial(499.0), "serial_unasked").is_none());
+    let chosen = typed(&serial(900.0), "-XX:+UseSerialGC", "UseSerialGC", "true");
+    assert!(only(&chosen, "serial_unasked").is_none());
+}
+
+#[test]
+fn code_and_archives_of_classes() {
+    assert_eq!(remedies(&only(&loaded(&[("code_cache", 20)]), "code_large")), ["-XX:TieredStopAtLevel=1"]);
+    assert!(only(&loaded(&[("code_cache", 19)]), "code_large").is_none(), "10 % of RSS");
+    let compiling = with(&loaded(&[("code_cache", 20)]), |trial| {
+        let category = |name: &str| NmtCategory { name: name.to_owned(), committed_bytes: 7 * MIB, ..<_>::default() };
+        let categories = vec![category("Compiler"), category("Code")];
+        trial.marks[0].nmt = Some(NmtRecord { categories, ..NmtRecord::default() });
+    });
+    let found = only(&compiling, "code_large");
+    says(&found, &["20.0 MiB, and compilers hold 7.0 MiB"]);
+    assert_eq!(found.unwrap().gain_bytes_max, Some(17 * MIB));
+    let typed_level = typed(&loaded(&[("code_cache", 40)]), "-XX:TieredStopAtLevel=1", "TieredStopAtLevel", "1");
+    assert!(only(&typed_level, "code_large").is_none());
+    let base = loaded(&[("metaspace", 12)]);
+    says(&only(&base, "cds_missing"), &["the JDK has none that fits", "class metadata weigh 12.0 MiB"]);
+    let option = |option: &str| with(&base, |trial| trial.command.push(option.to_owned()));
+    says(&only(&option("-Xshare:off"), "cds_missing"), &["switched off"]);
+    says(&only(&option("-XX:SharedArchiveFile=app.jsa"), "cds_missing"), &["`app.jsa` was given"]);
+    assert!(only(&loaded(&[("metaspace", 12), ("cds", 13)]), "cds_missing").is_none());
+}
+
+#[test]
+fn metadata_that_keeps_growing_is_told_unless_a_collection_takes_it() {
+    let of = |sizes: [u64; 3], collected: Option<u64>| {
+        let names = ["start", "warm", "loaded"];
+        let at = |(n, mib): (usize, &u64)| Mark { at_s: 10.0 * n as f64, ..mark(names[n], &[("metaspace", *mib)]) };
+        let mut marks: Vec<Mark> = sizes.iter().enumerate().map(at).collect();
+        marks.extend(collected.map(|mib| Mark { at_s: 40.0, ..mark("collected", &[("metaspace", mib)]) }));
+        with(&trial(marks), |trial| {
+            let phase = |at_s| PhaseRecord { at_s, ok: 1000, ..PhaseRecord::default() };
+            trial.phases = vec![phase(1.0), phase(11.0)];
+        })
+    };
+    let told = |sizes, collected| only(&of(sizes, collected), "metaspace_keeps_growing").is_some();
+    assert!(told([10, 20, 30], None) && told([10, 20, 30], Some(25)));
+    assert!(!told([10, 20, 30], Some(15)), "a collection took it");
+    assert!(!told([10, 20, 24], None) && told([10, 20, 25], None), "a request brings as much within a factor of 2");
+}
+
+#[test]
+fn idle_pools_are_told_by_their_cpu_time() {
+    let of = |threads, cpu_s, mib: u64| {
+        let pool = |name: &str| ThreadPoolRecord {
+            name: name.to_owned(),
+            threads,
+            stack_bytes: mib * MIB,
+            cpu_s,
+            allocated_bytes: Some(1),
+        };
+        with(&loaded(&[("thread_stacks", 20)]), |trial| {
+            trial.marks[0].pools = vec![pool("http-nio-*"), pool("C2 CompilerThre*")];
+        })
+    };
+    let found = only(&of(200, 60.0, 18), "threads_idle");
+    says(&found, &["200 of `http-nio-*` with 18.0 MiB of stacks and 1.00 CPUs in use"]);
+    assert!(found.unwrap().remedies.is_empty());
+    assert!(only(&of(200, 120.0, 18), "threads_idle").is_none(), "a hundredth of a CPU each");
+    assert!(only(&of(19, 0.0, 18), "threads_idle").is_none() && only(&of(20, 0.0, 1), "threads_idle").is_none());
+}
+
+#[test]
+fn netty_chunks_mostly_free() {
+    let of = |held: u64, out: u64, kind: NettyKind, package: &str| {
+        let allocator = NettyAllocator {
+            class: "io.netty.buffer.AdaptiveByteBufAllocator".to_owned(),
+            kind,
+            used_direct_bytes: Some(held * MIB),
+            pinned_direct_bytes: Some(out * MIB),
+            ..NettyAllocator::default()
+        };
+        let library =
+            NettyLibrary { package: package.to_owned(), allocators: vec![allocator], ..NettyLibrary::default() };
+        let pools = NettyPools { libraries: vec![library], ..NettyPools::default() };
+        only(&with(&loaded(&[]), |trial| trial.marks[0].netty = Some(pools)), "netty_chunks_free")
+    };
+    assert_eq!(remedies(&of(32, 15, NettyKind::Adaptive, "io.netty")), ["-Dio.netty.allocator.type=pooled"]);
+    assert!(of(32, 16, NettyKind::Adaptive, "io.netty").is_none());
+    assert!(remedies(&of(32, 1, NettyKind::Adaptive, "shaded.io.netty")).is_empty(), "it reads another property");
+    assert!(of(32, 1, NettyKind::Pooled, "io.netty").is_some());
+}
+
+#[test]
+fn what_watches_is_told_with_its_price() {
+    let of = |option: &str| only(&with(&loaded(&[]), |trial| trial.command.push(option.to_owned())), "observers_on");
+    says(&of("-Dcom.sun.management.jmxremote.port=1"), &["JMX, usually 7.6 to 13.4 MiB"]);
+    says(&of("-XX:StartFlightRecording"), &["JFR, usually 21.0 to 34.3 MiB"]);
+    assert!(of("-javaagent:/a/apm.jar=x=y").is_none(), "nobody has measured it");
+    let both = with(&loaded(&[]), |trial| {
+        trial.command.extend(["-javaagent:/a/apm.jar=x=y", "-XX:StartFlightRecording"].map(str::to_owned));
+    });
+    says(&only(&both, "observers_on"), &["`apm.jar`, which nobody has measured"]);
+    let nmt = typed(&loaded(&[]), "-XX:NativeMemoryTracking=detail", "NativeMemoryTracking", "detail");
+    assert_eq!(remedies(&only(&nmt, "observers_on")), ["-XX:NativeMemoryTracking=off"]);
+}
+
+#[test]
+fn huge_pages_are_told_as_the_doubt_saw_them() {
+    let of = |mib: u64| {
+        let doubt = Doubt::HugePagesInUse { huge_bytes: mib * MIB };
+        only(&with(&loaded(&[]), |trial| trial.doubts = vec![doubt.into()]), "huge_pages")
+    };
+    assert!(of(2).is_some() && of(1).is_none());
+}
+
+/// A trial under a limit, with what may grow.
+fn limited(limit: u64, heap_max: u64) -> Trial {
+    let base = with(&loaded(&[("metaspace", 20), ("cds", 13)]), |trial| {
+        trial.limit_bytes = Some(limit * MIB);
+        let mark = &mut trial.marks[0];
+        (mark.heap.max_bytes, mark.threads) = (Some(heap_max * MIB), Some(60));
+        let flags = trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap();
+        flags.defaults.insert("ReservedCodeCacheSize".to_owned(), (240 * MIB).to_string());
+        flags.defaults.insert("ThreadStackSize".to_owned(), "1024".to_owned());
+        flags.defaults.insert("MaxRAMPercentage".to_owned(), "25.000000".to_owned());
+        flags.defaults.insert("MinRAMPercentage".to_owned(), "50.000000".to_owned());
+        flags.defaults.remove("MaxHeapSize");
+    });
+    with(&base, |trial| trial.marks[0].direct = None)
+}
+
+#[test]
+fn ceilings_are_held_against_the_limit() {
+    // 2 x heap + 240 + 60 + 20, against 1.25 x the limit.
+    let of = |heap: u64| {
+        let trial = typed(&limited(512, heap), "-Xmx", "MaxHeapSize", &(heap * MIB).to_string());
+        only(&trial, "ceilings_above_limit")
+    };
+    assert!(of(160).is_none());
+    let found = of(161);
+    says(&found, &["may grow to 642.0 MiB under a limit of 512.0 MiB", "code cache 240.0 MiB", "60 stacks 60.0 MiB"]);
+    assert_eq!(remedies(&found), ["-XX:MaxDirectMemorySize=32m"]);
+    assert!(only(&with(&limited(512, 400), |trial| trial.limit_bytes = None), "ceilings_above_limit").is_none());
+}
+
+#[test]
+fn a_limit_that_the_jvm_does_not_see_is_told() {
+    let of = |limit, heap| only(&limited(limit, heap), "limit_not_seen");
+    assert!(of(512, 141).is_none() && of(1024, 282).is_none(), "a quarter, and what rounding adds");
+    assert!(of(200, 100).is_none() && of(200, 111).is_some(), "half of a small one");
+    assert!(of(300, 126).is_none() && of(300, 139).is_some(), "no less than without looking");
+    let found = of(1024, 283);
+    assert_eq!(remedies(&found), ["-Xmx256m"]);
+    says(&found, &["did not size itself by its limit", "1024.0 MiB"]);
+    assert!(only(&limited(512, 6000), "ceilings_above_limit").is_none(), "the cause is said");
+    let off = typed(&limited(512, 6000), "-XX:-UseContainerSupport", "UseContainerSupport", "false");
+    says(&only(&off, "limit_not_seen"), &["drop your own `-XX:-UseContainerSupport`"]);
+    let starts = typed(&limited(512, 400), "-Xms400m", "InitialHeapSize", &(400 * MIB).to_string());
+    assert!(only(&starts, "limit_not_seen").is_none(), "it was told to begin with as much");
+}
+
+/// A JVM of this version that may use 6000 MiB under a limit of 512, on cgroup v2.
+fn unseen(version: &str, change: impl Fn(&mut ChargeRecord)) -> Trial {
+    with(&limited(512, 6000), |trial| {
+        trial.jvm.as_mut().unwrap().version = Some(version.to_owned());
+        let mut charge = ChargeRecord { version: "v2".to_owned(), ..ChargeRecord::default() };
+        change(&mut charge);
+        trial.marks[0].charge = Some(charge);
+    })
+}
+
+fn cause(found: &Option<FindingRecord>) -> Option<UnseenCause> {
+    match found.as_ref()?.finding {
+        Finding::LimitNotSeen { cause, .. } => Some(cause),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_limit_is_not_seen_for_the_reason_that_the_evidence_shows() {
+    let of = |version, change: fn(&mut ChargeRecord)| only(&unseen(version, change), "limit_not_seen");
+    let none: fn(&mut ChargeRecord) = |_| {};
+    says(&of("11.0.15+10", none), &["this release knows no cgroups v2"]);
+    assert_eq!(cause(&of("17.0.15+6", none)), Some(UnseenCause::Unknown));
+    let no_memory: fn(&mut ChargeRecord) = |charge| charge.unlisted = ["cpuset", "memory"].map(str::to_owned).to_vec();
+    for version in ["17.0.15+6", "21.0.9+10", "24.0.2+12", "11.0.16+8", "25.372-b07"] {
+        let found = of(version, no_memory);
+        assert_eq!(cause(&found), Some(UnseenCause::ControllersUnlisted), "{version}");
+        says(&found, &["lists no `cpuset`, no `memory` (JDK-8349988)", "21.0.10", "`-Xmx128m`"]);
+    }
+    for version in ["21.0.10+7", "25+36", "26.0.2+10"] {
+        assert_eq!(cause(&of(version, no_memory)), Some(UnseenCause::Unknown), "{version} does not look there");
+    }
+    let no_cpuset: fn(&mut ChargeRecord) = |charge| charge.unlisted = vec!["cpuset".to_owned()];
+    says(&of("17.0.13+11", no_cpuset), &["lists no `cpuset` (JDK-8347129)"]);
+    let above: fn(&mut ChargeRecord) = |charge| charge.limit_cgroup = Some("/job".to_owned());
+    says(&of("21.0.9+10", above), &["the cgroup /job above", "JDK-8322420", "JDK 24 or newer"]);
+    assert_eq!(cause(&of("24.0.1+9", above)), Some(UnseenCause::Unknown), "it looks there");
+    let v1 = only(&unseen("17.0.15+6", |charge| charge.version = "v1".to_owned()), "limit_not_seen");
+    assert_eq!(cause(&v1), Some(UnseenCause::Unknown));
+    let max = typed(&unseen("17.0.15+6", no_memory), "-XX:MaxRAM=8g", "MaxRAM", &(8192 * MIB).to_string());
+    says(&only(&max, "limit_not_seen"), &["by your own `-XX:MaxRAM`", "lower it to the limit"]);
+}
+
+#[test]
+fn a_limit_is_not_seen_also_where_a_share_was_typed() {
+    let share = |heap| {
+        let trial = with(&limited(512, heap), |trial| {
+            let charge =
+                ChargeRecord { version: "v2".to_owned(), unlisted: vec!["memory".to_owned()], ..Default::default() };
+            trial.marks[0].charge = Some(charge);
+        });
+        only(&typed(&trial, "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", "75.000000"), "limit_not_seen")
+    };
+    assert!(share(384).is_none() && share(400).is_none(), "three quarters of the limit");
+    let found = share(6000);
+    assert_eq!(
+        (cause(&found), remedies(&found)),
+        (Some(UnseenCause::ControllersUnlisted), vec!["-Xmx384m".to_owned()])
+    );
+}
+
+#[test]
+fn a_limit_that_was_another_one_at_the_start_is_told_by_an_account() {
+    let of = |heap_mib: u64| {
+        let trial = limited(512, heap_mib);
+        let mut mark = trial.marks[0].clone();
+        let charge = ChargeRecord { version: "v2".to_owned(), limit_bytes: Some(512 * MIB), ..ChargeRecord::default() };
+        mark.charge = Some(charge);
+        let machine = Machine { memory_bytes: 8192 * MIB, ..Machine::default() };
+        let document = AccountDocument { mark, machine, jvm: trial.jvm.unwrap(), ..AccountDocument::default() };
+        cause(&of_account(&document).into_iter().find(|found| kind(found) == "limit_not_seen"))
+    };
+    assert_eq!(of(512), Some(UnseenCause::LimitChanged), "a quarter of 2 GiB");
+    assert_eq!(of(2048), Some(UnseenCause::Unknown), "a quarter of the machine");
+    assert_eq!(of(128), None);
+}
+
+#[test]
+fn options_that_change_nothing_are_listed() {
+    let of = |options: &[&str]| {
+        let trial = with(&loaded(&[]), |trial| trial.command.extend(options.iter().map(|&one| one.to_owned())));
+        let trial = with(&trial, |trial| {
+            let flags = trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap();
+            flags.defaults.insert("UseG1GC".to_owned(), "true".to_owned());
+        });
+        let found = of_trials(&[trial]).into_iter().find(|found| kind(found) == "flags_idle");
+        found.map(|found| found.text).unwrap_or_default()
+    };
+    assert_eq!(of(&["-Xmx1g", "-cp", "-Xmx2g", "Main", "-XX:+UseTLAB"]), "");
+    assert!(of(&["-Xmx1g", "-Xmx2g"]).contains("`-Xmx1g` (`-Xmx2g` wins)"));
+    assert!(of(&["-Xmx1g", "-XX:MaxRAMPercentage=70"]).contains("`-XX:MaxRAMPercentage=70` (`-Xmx1g` wins)"));
+    assert!(of(&["-XX:MaxRAMPercentage=25"]).contains("(the default)"));
+    assert!(of(&["-XX:ZUncommitDelay=30"]).contains("`-XX:ZUncommitDelay=30` (the collector is G1)"));
+    assert_eq!(of(&["-XX:ZeroAll=30", "-XX:MaxRAMPercentage=26", "-XX:G1ReservePercent=11"]), "");
+}
+
+#[test]
+fn heavy_weights_come_first_then_risks_then_the_rest() {
+    let trial = with(&loaded(&[("malloc.retained", 40), ("metaspace", 5)]), |trial| {
+        trial.command.extend(["-Xmx1g", "-Xmx2g"].map(str::to_owned));
+    });
+    assert_eq!(kinds(&trial), ["malloc_retained", "flags_idle", "cds_missing"]);
+}
+
+#[test]
+fn trials_alike_are_counted_and_starved_ones_left_out() {
+    let one = loaded(&[("malloc.retained", 40), ("cds", 9)]);
+    let probe = ProbeRecord {
+        stage: ProbeStage::Limit,
+        heap_bytes: None,
+        direct_bytes: None,
+        rate_per_s: None,
+        pages: Pages::Cold,
+        verdict: ProbeVerdict::Holds,
+        why: Vec::new(),
+        missed: Vec::new(),
+        cause: None,
+        classes: None,
+        read_ahead_bytes: None,
+        seconds: 1.0,
+    };
+    let starved = with(&one, |trial| trial.probe = Some(probe));
+    let other = with(&one, |trial| trial.configuration = "b".to_owned());
+    let found = of_trials(&[one.clone(), starved, other, one]);
+    let told: Vec<_> = found.iter().map(|found| found.of.clone().unwrap()).collect();
+    let counts: Vec<_> = told.iter().map(|of| (of.configuration.as_str(), of.trials_alike)).collect();
+    assert_eq!(counts, [("a", 2), ("b", 1)]);
+}
+
+#[test]
+fn what_compilers_retain_gets_no_arenas() {
+    let of = |compilers: u64| {
+        let trial = with(&loaded(&[("malloc.retained", 40)]), |trial| {
+            let malloc = trial.marks[0].account.as_mut().unwrap().malloc.as_mut().unwrap();
+            malloc.compilers_retained_bytes = Some(compilers * MIB);
+        });
+        only(&trial, "malloc_retained").is_some()
+    };
+    assert!(of(0) && of(29) && !of(31) && !of(40), "a quarter of it, and 4 % of RSS, must be beside the compilers");
+}
+
+/// Loaded, rested and collected, with these owners at the last two, and CPU time of a compiler at each.
+fn collected(rested: &[(&str, u64)], after: &[(&str, u64)], compiled_s: [f64; 2]) -> Trial {
+    let pool = |cpu_s| vec![ThreadPoolRecord { name: "C* CompilerThre".to_owned(), cpu_s, ..Default::default() }];
+    let mut marks = vec![mark("loaded", rested), mark("rested", rested), mark("collected", after)];
+    (marks[1].pools, marks[2].pools) = (pool(compiled_s[0]), pool(compiled_s[1]));
+    trial(marks)
+}
+
+#[test]
+fn native_memory_that_a_collection_freed_was_held_by_garbage() {
+    let held = [("malloc.live", 60), ("malloc.retained", 4)];
+    let freed = [("malloc.live", 10), ("malloc.retained", 54)];
+    let found = only(&collected(&held, &freed, [1.0, 1.1]), "native_held_by_garbage");
+    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(50 * MIB));
+    assert_eq!(remedies(&found), ["-XX:G1PeriodicGCInterval=2000", "-Xmn8m"]);
+    says(&found, &["50.0 MiB", "a full GC freed them", "`close()`"]);
+    let typed = typed(&collected(&held, &freed, [1.0, 1.1]), "-Xmn320m", "MaxNewSize", "335544320");
+    says(&only(&typed, "native_held_by_garbage"), &["-XX:G1PeriodicGCInterval=2000"]);
+    // What compilers freed meanwhile is theirs; what stays is alive; a little is that of any JVM.
+    assert!(only(&collected(&held, &freed, [1.0, 1.3]), "native_held_by_garbage").is_none());
+    assert!(only(&collected(&held, &held, [1.0, 1.0]), "native_held_by_garbage").is_none());
+    assert!(only(&collected(&held, &[("malloc.live", 50)], [1.0, 1.0]), "native_held_by_garbage").is_some());
+    assert!(only(&collected(&held, &[("malloc.live", 51)], [1.0, 1.0]), "native_held_by_garbage").is_none());
+}
+
+#[test]
+fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
+    let of = |left: u64, change: fn(&mut Mark)| {
+        let direct = |mib: u64| Some(DirectRecord { reserved_bytes: mib * MIB, buffers: 32, ..Default::default() });
+        let trial = with(&collected(&[("malloc.direct", 64)], &[("malloc.direct", left)], [0.0; 2]), |trial| {
+            trial.marks[0].direct = direct(64);
+            trial.marks[2].direct = direct(left);
+            change(&mut trial.marks[0]);
+        });
+        only(&trial, "direct_memory_lives")
+    };
+    let caches = |mark: &mut Mark| {
+        let buffers = ThreadBuffersRecord { threads: 32, buffers: 32, bytes: 64 * MIB, largest_bytes: 2 * MIB };
+        mark.thread_buffers = Some(buffers);
+        mark.pools = vec![ThreadPoolRecord { name: "web-*".to_owned(), threads: 32, ..Default::default() }];
+    };
+    let found = of(64, caches);
+    assert_eq!(remedies(&found), ["-Djdk.nio.maxCachedBufferSize=262144"]);
+    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(56 * MIB), "32 times 256 KiB stay");
+    says(&found, &["in 32 direct buffers", "32 threads, such as those of `web-*`", "up to 2.0 MiB", "in pieces"]);
+    // JDK 25 counts none of them.
+    let uncounted = with(&collected(&[("malloc.direct", 64)], &[("malloc.direct", 64)], [0.0; 2]), |trial| {
+        for mark in &mut trial.marks {
+            caches(mark);
+            mark.direct = Some(DirectRecord::default());
+        }
+    });
+    let found = only(&uncounted, "direct_memory_lives");
+    says(&found, &["64.0 MiB are in 32 direct buffers", "the counters of this JDK have none of it"]);
+    let netty = of(64, |mark| {
+        let direct = mark.direct.as_mut().unwrap();
+        (direct.reserved_bytes, direct.netty_bytes) = (0, Some(64 * MIB));
+    });
+    says(&netty, &["Netty counts 64.0 MiB"]);
+    let own = of(64, |_| ());
+    says(&own, &["the program or a library of it refers to them", "would make allocations fail"]);
+    assert_eq!((remedies(&netty), remedies(&own)), (Vec::new(), Vec::new()));
+    assert!(of(48, |_| ()).is_some() && of(47, |_| ()).is_none(), "three quarters must stay");
+}
+
+#[test]
+fn what_lies_beside_the_jvm_comes_before_what_is_true_of_any() {
+    let child = |name: &str, mib: u64| ProcessRecord {
+        name: name.to_owned(),
+        rss_bytes: 2 * mib * MIB,
+        pss_bytes: Some(mib * MIB),
+        ..Default::default()
+    };
+    let files = |mib: u64| MemoryFilesRecord { place: "/dev/shm".to_owned(), files: 3, deleted: 1, bytes: mib * MIB };
+    let of = |children: Vec<ProcessRecord>, files: Vec<MemoryFilesRecord>| {
+        with(&loaded(&[("malloc.retained", 12)]), |trial| {
+            trial.marks[0].beside = BesideRecord { children, files, ..BesideRecord::default() };
+        })
+    };
+    let helpers = of(vec![child("tail", 40), child("tail", 40), child("sh", 1)], Vec::new());
+    assert_eq!(kinds(&helpers), ["child_processes"], "what malloc retains is no cause beside it");
+    says(
+        &only(&helpers, "child_processes"),
+        &["81.0 MiB", "2 of `tail` with 80.0 MiB, 1 of `sh`", "helpers × 27.0 MiB"],
+    );
+    let spool = of(Vec::new(), vec![files(30)]);
+    assert_eq!(kinds(&spool), ["files_in_memory"], "what malloc retains weighs less");
+    says(&only(&spool, "files_in_memory"), &["30.0 MiB", "3 files in /dev/shm, 1 of them deleted and still open"]);
+    assert_eq!(kinds(&of(vec![child("sh", 3)], vec![files(3)])), ["malloc_retained"]);
+}
+
+#[test]
+fn the_heap_is_told_by_what_fills_it() {
+    let humongous = |tail: u64| {
+        with(&loaded(&[("java_heap.used", 120)]), |trial| {
+            let heap = &mut trial.marks[0].heap;
+            (heap.used_bytes, heap.max_bytes) = (Some(130 * MIB), Some(512 * MIB));
+            heap.humongous = Some(HumongousRecord {
+                objects: 60,
+                object_bytes: 60 * (MIB + 16),
+                tail_bytes: tail * MIB,
+                region_bytes: MIB,
+            });
+        })
+    };
+    let found = only(&humongous(60), "humongous_tails");
+    assert_eq!(remedies(&found), ["-XX:G1HeapRegionSize=4m"]);
+    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(50 * MIB), "pages that nobody wrote to are not resident");
+    assert!(only(&humongous(13), "humongous_tails").is_some() && only(&humongous(12), "humongous_tails").is_none());
+    let statics = |live: u64, entries: u64| {
+        with(&collected(&[("java_heap.used", 60)], &[("java_heap.live", 40)], [0.0; 2]), |trial| {
+            trial.marks[2].heap.live_bytes = Some(live * MIB);
+            trial.marks[2].static_collections = vec![StaticCollectionRecord {
+                class: "java.io.DeleteOnExitHook".to_owned(),
+                field: "files".to_owned(),
+                collection: "java.util.LinkedHashSet".to_owned(),
+                entries,
+                bytes: 0,
+            }];
+        })
+    };
+    let found = only(&statics(40, 150_000), "heap_held_by_statics");
+    says(&found, &["40.0 MiB", "`java.io.DeleteOnExitHook.files` with 150,000 entries", "File.deleteOnExit()"]);
+    assert!(only(&statics(29, 150_000), "heap_held_by_statics").is_none(), "15 % of RSS");
+    assert!(only(&statics(40, 100_000), "heap_held_by_statics").is_none(), "a tenth of what lives");
+}
+
+/// A heap of 100 MiB, of which so much is alive, with these classes.
+fn alive(live: u64, classes: &[(&str, u64, u64)]) -> Trial {
+    with(&collected(&[("java_heap.used", 100)], &[("java_heap.live", live)], [0.0; 2]), |trial| {
+        let record = |(class, instances, mib): &(&str, u64, u64)| LiveClassRecord {
+            class: (*class).to_owned(),
+            instances: *instances,
+            bytes: mib * MIB,
+        };
+        trial.marks[2].heap.live_bytes = Some(live * MIB);
+        trial.marks[2].live_classes = classes.iter().map(record).collect();
+    })
+}
+
+#[test]
+fn a_collection_of_few_large_entries_is_found_by_what_it_leads_to() {
+    let of = |bytes: u64| {
+        with(&alive(80, &[("[B", 900, 70)]), |trial| {
+            trial.marks[2].static_collections = vec![StaticCollectionRecord {
+                class: "a.Carts".to_owned(),
+                field: "OPEN".to_owned(),
+                collection: "java.util.HashMap".to_owned(),
+                entries: 900,
+                bytes: bytes * MIB,
+            }];
+        })
+    };
+    says(&only(&of(60), "heap_held_by_statics"), &["`a.Carts.OPEN` with 900 entries, 60.0 MiB at least", "bound"]);
+    assert!(only(&of(7), "heap_held_by_statics").is_none(), "a tenth of what lives");
+    assert!(only(&of(60), "heap_lives").is_none() && only(&of(7), "heap_lives").is_some());
+}
+
+#[test]
+fn a_live_heap_is_told_by_threads_finalizers_or_its_classes() {
+    let values = |mib: u64| {
+        with(&alive(80, &[("[B", 900, 70)]), |trial| {
+            let class = "[B".to_owned();
+            let values = ThreadValuesRecord { threads: 32, bytes: mib * MIB, class, largest_bytes: 2 * MIB };
+            trial.marks[2].thread_values = Some(values);
+        })
+    };
+    let found = only(&values(64), "heap_held_by_thread_locals");
+    says(&found, &["64.0 MiB of the 80.0 MiB", "32 threads, 2.0 MiB for each", "`byte[]`", "ThreadLocal.remove()"]);
+    assert!(only(&values(23), "heap_held_by_thread_locals").is_none(), "30 % of what lives");
+
+    let parked = |threads: u64, mib: u64| {
+        alive(80, &[("jdk.internal.vm.StackChunk", threads, mib), ("java.lang.VirtualThread", threads, 1)])
+    };
+    let found = only(&parked(20_000, 60), "virtual_threads_parked");
+    says(&found, &["20,000 virtual threads are parked", "60.0 MiB of the 80.0 MiB", "Semaphore"]);
+    assert_eq!(remedies(&found), [] as [&str; 0]);
+    assert!(only(&parked(999, 60), "virtual_threads_parked").is_none(), "requests under way");
+    assert!(only(&parked(20_000, 20), "virtual_threads_parked").is_none());
+
+    let waiting = |objects: u64| {
+        alive(80, &[("[B", objects, 70), ("a.Handle", objects, 1), ("java.lang.ref.Finalizer", objects, 1)])
+    };
+    let found = only(&waiting(5000), "finalizers_wait");
+    says(&found, &["5,000 objects with a finalizer", "5,000 of them of `a.Handle`", "drop `finalize()`"]);
+    assert!(only(&waiting(900), "finalizers_wait").is_none());
+
+    says(
+        &only(&alive(80, &[("[B", 900, 70)]), "heap_lives"),
+        &["80.0 MiB", "70.0 MiB in 900 of `byte[]`", "heap dump"],
+    );
+    assert!(only(&alive(47, &[("[B", 900, 40)]), "heap_lives").is_none(), "the live set of a program");
+    assert!(only(&alive(80, &[]), "heap_lives").is_none(), "nothing is known of it");
+}
+
+/// A trial whose kernel memory, page cache and names of files grew.
+fn charged(kernel: u64, file: u64, names: u64, written: u64) -> Trial {
+    let mark = |name: &str, n: u64| {
+        let mut mark = mark(name, &[]);
+        let charge = ChargeRecord {
+            kernel_bytes: Some(n * kernel * MIB),
+            file_bytes: n * file * MIB,
+            ..ChargeRecord::default()
+        };
+        mark.beside.shared_charge = Some(charge);
+        mark.beside.dentries = Some(DentriesRecord { all: 9000 + n * names, negative: n * names });
+        let log = DiskFileRecord { path: "/logs/app.log".to_owned(), bytes: (1 + n * written) * MIB };
+        mark.beside.disk_files = vec![log];
+        mark
+    };
+    trial(vec![mark("start", 0), mark("loaded", 1)])
+}
+
+#[test]
+fn what_the_kernel_keeps_is_told_with_its_cause() {
+    let found = only(&charged(90, 0, 480_000, 0), "kernel_remembers_names");
+    let parts = ["90.0 MiB", "480,000 more names of files", "negative dentries", "reclaims them before it kills"];
+    says(&found, &parts);
+    assert_eq!((remedies(&found), found.unwrap().gain_bytes_max), (vec![], None));
+    assert_eq!(kinds(&charged(90, 0, 200_000, 0)), [] as [&str; 0], "names take less than half of it");
+    assert_eq!(kinds(&charged(19, 0, 480_000, 0)), [] as [&str; 0], "a tenth of RSS");
+
+    let found = only(&charged(0, 110, 0, 117), "page_cache_of_files");
+    says(&found, &["110.0 MiB", "`app.log` by 117.0 MiB", "drops these pages before it kills", "rotate"]);
+    assert_eq!(kinds(&charged(0, 110, 0, 40)), [] as [&str; 0], "written less than half of it");
+    assert_eq!(kinds(&charged(0, 3, 0, 117)), [] as [&str; 0], "the pages went");
+    let own = with(&charged(0, 110, 0, 117), |trial| {
+        for mark in &mut trial.marks {
+            mark.charge = mark.beside.shared_charge.take();
+        }
+    });
+    let found = only(&own, "page_cache_of_files");
+    assert!(!found.unwrap().text.contains("share"), "the cgroup is its own");
+}
+
+#[test]
+fn direct_memory_at_its_ceiling_is_told_with_why_nothing_is_freed() {
+    let of = |mib: u64, left: Option<u64>| {
+        let mut trial = collected(&[("malloc.direct", 100)], &[("malloc.direct", 100)], [0.0; 2]);
+        trial.marks[0].direct = direct(mib);
+        trial.marks[0].direct.as_mut().unwrap().max_bytes = Some(100 * MIB);
+        match left {
+            Some(left) => trial.marks[2].direct = direct(left),
+            None => trial.marks.truncate(1),
+        }
+        trial
+    };
+    let disabled = |trial: &Trial| typed(trial, "-XX:+DisableExplicitGC", "DisableExplicitGC", "true");
+    let kind = "direct_memory_at_ceiling";
+    let found = only(&disabled(&of(96, None)), kind);
+    assert_eq!(remedies(&found)[0], "-XX:-DisableExplicitGC");
+    says(&found, &["96.0 MiB", "a ceiling of 100.0 MiB", "drop your own `-XX:+DisableExplicitGC`"]);
+    assert!(only(&of(96, None), kind).is_none(), "a collection comes when the next one does not fit");
+    assert!(only(&disabled(&of(84, None)), kind).is_none());
+    assert_eq!(remedies(&only(&disabled(&of(96, Some(96))), kind)), ["-XX:MaxDirectMemorySize=200m"], "they live");
+    says(&only(&of(96, Some(90)), kind), &["a full GC leaves them", "below what is alive"]);
+    let error = || "java.lang.OutOfMemoryError: Cannot reserve 1 bytes of direct buffer memory".to_owned();
+    let printed = with(&of(60, None), |trial| {
+        trial.doubts =
+            vec![Doubt::OutOfMemoryError { error: error(), pool: crate::doubt::MemoryPool::DirectMemory }.into()];
+    });
+    says(&only(&printed, kind), &["the subject printed `java.lang.OutOfMemoryError: Cannot reserve"]);
+}
+
+#[test]
+fn a_share_of_little_memory_is_ruled_by_the_other_flag() {
+    let of = |limit: u64, heap: u64, share: &str| {
+        only(&typed(&limited(limit, heap), "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", share), "heap_share_unheeded")
+    };
+    let found = of(200, 97, "75.000000");
+    assert_eq!(remedies(&found), ["-XX:MinRAMPercentage=75", "-Xmx150m"]);
+    says(&found, &["(75 %) has no effect", "of 200.0 MiB", "a heap of 97.0 MiB in place of 150.0 MiB"]);
+    assert!(of(512, 384, "75.000000").is_none(), "it rules there");
+    assert!(of(200, 97, "50.000000").is_none(), "both say the same");
+    assert!(only(&limited(200, 97), "heap_share_unheeded").is_none(), "nobody asked for a share");
+    let machine = with(&limited(200, 97), |trial| trial.limit_bytes = None);
+    let machine = typed(&machine, "-XX:MaxRAM=200m", "MaxRAM", &(200 * MIB).to_string());
+    let machine = typed(&machine, "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", "75.0");
+    assert!(only(&machine, "heap_share_unheeded").is_some());
+}
+
+#[test]
+fn a_heap_that_was_exhausted_is_told_without_any_weighing() {
+    let of = |error: &str| {
+        let doubt = Doubt::OutOfMemoryError { error: error.to_owned(), pool: crate::doubt::MemoryPool::Other };
+        only(&Trial { doubts: vec![doubt.into()], ..Trial::default() }, "heap_exhausted")
+    };
+    let found = of("java.lang.OutOfMemoryError: Java heap space");
+    says(&found, &["was exhausted", "Java heap space", "HeapDumpOnOutOfMemoryError"]);
+    assert!(of("java.lang.OutOfMemoryError: Metaspace").is_none());
+}
+
+#[test]
+fn native_memory_that_came_and_stays_is_told_with_who_asked_for_it() {
+    let of = |mib: u64, classes: &[(&str, u64, u64)]| {
+        let held = [("malloc.live", mib)];
+        with(&collected(&held, &held, [1.0, 1.0]), |trial| {
+            trial.marks.insert(0, mark("start", &[("malloc.live", 4)]));
+            let record = |(class, instances, _): &(&str, u64, u64)| LiveClassRecord {
+                class: (*class).to_owned(),
+                instances: *instances,
+                bytes: 1,
+            };
+            trial.marks[3].live_classes = classes.iter().map(record).collect();
+        })
+    };
+    let arenas = only(&of(104, &[("jdk.internal.foreign.SharedSession", 1200, 0)]), "native_memory_lives");
+    says(&arenas, &["100.0 MiB", "1,200 arenas", "close each arena"]);
+    assert_eq!(remedies(&arenas), [] as [&str; 0]);
+    says(&only(&of(104, &[]), "native_memory_lives"), &["`Unsafe.allocateMemory`"]);
+    assert!(only(&of(35, &[]), "native_memory_lives").is_none(), "32 MiB");
+    let no_start = with(&of(104, &[]), |trial| drop(trial.marks.remove(0)));
+    assert!(only(&no_start, "native_memory_lives").is_none(), "when it came is not known");
+}
+
+#[test]
+fn a_library_of_the_program_is_named_for_native_memory_and_none_of_the_jdk() {
+    let of = |files: &[&str]| {
+        let held = [("malloc.live", 104)];
+        let trial = with(&collected(&held, &held, [1.0, 1.0]), |trial| {
+            trial.marks.insert(0, mark("start", &[("malloc.live", 4)]));
+            let part = |name: &&str| DetailRecord { name: (*name).to_owned(), ..Default::default() };
+            let owner = OwnerRecord {
+                name: "libraries".to_owned(),
+                detail: files.iter().map(part).collect(),
+                ..Default::default()
+            };
+            trial.marks[3].account.as_mut().unwrap().owners.push(owner);
+        });
+        only(&trial, "native_memory_lives").unwrap().text
+    };
+    let jdk = ["/lib/libc.so.6", "/jdk/lib/libjava.so", "/jdk/lib/libsimdsort.so", "/jdk/lib/server/libjvm.so"];
+    assert!(of(&jdk).contains("`Unsafe.allocateMemory`"));
+    assert!(of(&[&jdk[..], &["/tmp/librocksdbjni7.so"]].concat()).contains("`librocksdbjni7.so`"));
+}
+
+#[test]
+fn files_that_the_program_mapped_are_told_and_none_of_the_jdk() {
+    let of = |files: &[(&str, u64)]| {
+        with(&loaded(&[("mapped_files", 60)]), |trial| {
+            let owners = &mut trial.marks[0].account.as_mut().unwrap().owners;
+            let part = |(name, mib): &(&str, u64)| DetailRecord {
+                name: (*name).to_owned(),
+                rss_bytes: mib * MIB,
+                ..Default::default()
+            };
+            let owner = owners.iter_mut().find(|owner| owner.name == "mapped_files").unwrap();
+            owner.detail = files.iter().map(part).collect();
+        })
+    };
+    let found = only(&of(&[("/jdk/lib/modules", 10), ("/data/a.idx (deleted)", 50)]), "mapped_files");
+    says(&found, &["50.0 MiB of RSS", "`a.idx (deleted)` with 50.0 MiB", "dropped before the kernel kills"]);
+    assert!(only(&of(&[("/jdk/lib/modules", 30), ("/app/lib/a.jar", 30)]), "mapped_files").is_none());
+    assert!(only(&of(&[("/data/a.idx", 29)]), "mapped_files").is_none(), "15 % of RSS");
+}
+
+#[test]
+fn classes_that_are_generated_under_load_are_told_by_their_loader() {
+    let of = |classes: u64, loaders: u64, mib: u64| {
+        let mark = |name: &str, n: u64| {
+            let total = LoaderSum {
+                loaders: 3 + n * loaders,
+                classes: 1400 + n * classes,
+                taken_bytes: n * mib * MIB,
+                ..Default::default()
+            };
+            let kind = LoaderType { name: "a.AppLoader".to_owned(), now: total, change: None };
+            let mut mark = mark(name, &[("metaspace", 60)]);
+            mark.loaders = Some(LoadersRecord { total, types: vec![kind], ..Default::default() });
+            mark
+        };
+        only(&trial(vec![mark("start", 0), mark("loaded", 1)]), "classes_generated")
+    };
+    says(&of(16_800, 0, 60), &["16,800 classes came with the load", "`a.AppLoader`", "60.0 MiB of metaspace"]);
+    assert!(of(3999, 0, 60).is_none(), "a warm-up");
+    assert!(of(16_800, 1000, 60).is_none(), "a crowd of loaders");
+    assert!(of(16_800, 0, 19).is_none(), "a tenth of RSS");
+}
+
+#[test]
+fn chunks_of_netty_are_told_by_their_number_where_netty_counts_nothing() {
+    let of = |chunks: u64, is_loaded: bool| {
+        let held = [("malloc.direct", 150)];
+        with(&collected(&held, &held, [0.0; 2]), |trial| {
+            for mark in &mut trial.marks {
+                mark.direct = direct(150);
+                let direct = mark.direct.as_mut().unwrap();
+                (direct.buffers, direct.netty_loaded, direct.netty_bytes) = (48, is_loaded, None);
+            }
+            let class = "io.netty.buffer.PoolChunk".to_owned();
+            trial.marks[2].live_classes = vec![LiveClassRecord { class, instances: chunks, bytes: 1 }];
+        })
+    };
+    says(&only(&of(40, true), "direct_memory_lives"), &["Netty counts", "never released"]);
+    says(&only(&of(10, true), "direct_memory_lives"), &["the program or a library of it"]);
+    says(&only(&of(40, false), "direct_memory_lives"), &["the program or a library of it"]);
+}
+
+#[test]
+fn threads_that_come_with_the_load_and_stay_pile_up() {
+    let of = |threads: u64, cpu_s: f64| {
+        let mut all = trial(vec![mark("start", &[]), mark("loaded", &[])]);
+        let pool = ThreadPoolRecord {
+            name: "export-*".to_owned(),
+            threads,
+            stack_bytes: threads << 15,
+            cpu_s,
+            allocated_bytes: Some(1),
+        };
+        (all.marks[0].threads, all.marks[1].threads, all.marks[1].pools) = (Some(30), Some(30 + threads), vec![pool]);
+        all
+    };
+    let found = only(&of(900, 1.0), "threads_pile_up");
+    says(&found, &["900 threads came with the load", "`export-*`", "28.1 MiB of stacks", "newFixedThreadPool"]);
+    assert!(only(&of(900, 1.0), "threads_idle").is_none(), "it is told once");
+    assert!(only(&of(299, 1.0), "threads_pile_up").is_none() && only(&of(900, 900.0), "threads_pile_up").is_none());
+}
+
+#[test]
+fn compilations_and_crowds_of_loaders() {
+    let of = |growth: u64, kept: u64| {
+        with(&loaded(&[("malloc.retained", 100)]), |trial| {
+            trial.marks[0].account.as_mut().unwrap().malloc.as_mut().unwrap().compilers_retained_bytes =
+                Some(kept * MIB);
+            trial.compilations = vec![CompilationRecord {
+                method: "a.Scores::of".to_owned(),
+                tier: 4,
+                seconds: 2.5,
+                rss_growth_bytes: growth * MIB,
+                ..Default::default()
+            }];
+        })
+    };
+    let found = only(&of(120, 90), "compiler_peak");
+    assert_eq!(remedies(&found), ["-XX:CompileCommand=exclude,a.Scores::of", "-XX:TieredStopAtLevel=1"]);
+    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(90 * MIB), "no more than compilers kept");
+    assert!(only(&of(120, 60), "compiler_peak").is_none() && only(&of(60, 120), "compiler_peak").is_none());
+    let loaders = |loaders: u64, classes: u64| {
+        with(&loaded(&[("metaspace", 60)]), |trial| {
+            let now = LoaderSum { loaders, classes, taken_bytes: loaders << 14, ..Default::default() };
+            let of = LoaderType { name: "x.Defining".to_owned(), now, change: None };
+            trial.marks[0].loaders = Some(LoadersRecord { types: vec![of], ..Default::default() });
+        })
+    };
+    says(
+        &only(&loaders(4800, 4800), "loaders_many"),
+        &["4,800 class loaders of `x.Defining`", "75.0 MiB of metaspace"],
+    );
+    assert!(only(&loaders(600, 600), "loaders_many").is_none(), "5 % of RSS");
+    assert!(only(&loaders(4800, 20_000), "loaders_many").is_none(), "loaders of applications have many classes");
+}
+
+#[test]
+fn a_library_with_memory_of_its_own_is_named() {
+    let of = |mib: u64| {
+        with(&loaded(&[("native", mib)]), |trial| {
+            let own =
+                trial.marks[0].account.as_mut().unwrap().owners.iter_mut().find(|of| of.name == "native").unwrap();
+            let name = "libduck.so (jemalloc): in use, by its jemalloc's tables".to_owned();
+            own.detail =
+                vec![DetailRecord { kind: "library".to_owned(), name, rss_bytes: mib * MIB, ..Default::default() }];
+        })
+    };
+    says(&only(&of(80), "library_memory"), &["80.0 MiB", "`libduck.so (jemalloc)`", "own limit"]);
+    assert!(only(&of(9), "library_memory").is_none());
+}
+
+#[test]
+fn the_table_of_the_document_has_every_kind() {
+    let page = include_str!("../../../docs/findings.md");
+    let schema: Value = serde_json::from_str(include_str!("../../../docs/results.schema.json")).unwrap();
+    let kinds = schema["$defs"]["Finding"]["oneOf"].as_array().unwrap();
+    assert!(kinds.len() >= 17);
+    for of in kinds {
+        let kind = of["properties"]["kind"]["const"].as_str().unwrap();
+        assert!(page.contains(&format!("| `{kind}` |")), "{kind}");
+    }
+}

@@ -1,0 +1,338 @@
+//! All that one trial needs: a value that can be written down, handed on, and carried out elsewhere.
+//!
+//! The text of a plan says everything but what its files hold, and of that `Configuration::inputs` is the hash: two
+//! plans with the same text, each named from the folder that it lies in, are the same trial.
+
+use super::{
+    Arrivals, Body, Collect, Configuration, Cpus, Explain, LoadPlan, MarkPoint, Objects, PhaseKind, Scenario, Schedule,
+    Subject, Time, Work,
+};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// A trial to make. The same plan makes the same trial wherever its files lie: nothing else of a scenario is read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TrialPlan {
+    /// What it is for, in words.
+    pub title: String,
+    /// Position in the series, from 0.
+    pub index: u32,
+    /// Which repetition of all configurations, from 0.
+    pub block: u32,
+    /// The disturbed block that this trial's block repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u32>,
+    /// The program weighed.
+    pub subject: Subject,
+    /// Which way to run it.
+    pub configuration: Configuration,
+    /// What is done to it.
+    pub load: LoadPlan,
+    /// The moments at which it is weighed, in the order of [`MarkPoint`].
+    pub marks: Vec<MarkPoint>,
+    /// What is done before the mark `collected`, and before a phase's own mark of that kind.
+    #[serde(default)]
+    pub collect: Collect,
+    /// Seeds everything that is drawn at random.
+    pub seed: u64,
+    /// Timeline samples per second, 1–100.
+    pub sample_hz: u32,
+    /// CPUs for the load engine and the rest of Loadline.
+    pub load_cpus: Cpus,
+    /// How closely the subject is looked at.
+    #[serde(default)]
+    pub look: Look,
+    /// When a JVM is asked for what may be read from outside.
+    #[serde(default, skip_serializing_if = "Asking::is_default")]
+    pub asking: Asking,
+    /// What ends the trial early; nothing where no phase is named.
+    #[serde(default)]
+    pub guard: Guard,
+    /// Whether live objects are listed at the end, and of a fresh JVM that is ready.
+    #[serde(default, skip_serializing_if = "Objects::is_unread")]
+    pub objects: Objects,
+    /// The new file that takes a heap dump at the end, in the first trial of a series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_dump: Option<PathBuf>,
+    /// A second start, after everything was weighed, which shows the code that holds memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explain>,
+    /// Who pays for file pages; `None` leaves them as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<Pages>,
+    /// Whether the files that the subject has mapped or open at the end of the load are listed.
+    #[serde(default)]
+    pub list_files: bool,
+}
+
+impl TrialPlan {
+    /// A trial of a configuration as a scenario asks for it, weighed at its marks; the first of its series.
+    pub fn of(scenario: &Scenario, configuration: &Configuration) -> Self {
+        Self {
+            title: configuration.name.clone(),
+            index: 0,
+            block: 0,
+            repeats: None,
+            subject: scenario.subject.clone(),
+            configuration: configuration.clone(),
+            load: scenario.load.clone(),
+            marks: scenario.marks.clone(),
+            collect: scenario.collect,
+            seed: scenario.seed,
+            sample_hz: scenario.sample_hz,
+            load_cpus: scenario.load_cpus.clone(),
+            look: Look::Full,
+            asking: scenario.asking,
+            guard: Guard::default(),
+            objects: scenario.objects,
+            heap_dump: scenario.heap_dump.clone(),
+            explain: scenario.explain.clone(),
+            pages: None,
+            list_files: false,
+        }
+    }
+
+    /// Files that it may need, each once, in the order of the plan. Not all of them need to be there: a word of a
+    /// command that might name a file is among them.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let Self { subject, configuration, load, .. } = self;
+        let folder = subject.dir.as_deref().unwrap_or(Path::new(""));
+        let tls = subject.tls.iter().flat_map(|tls| [&tls.ca, &tls.cert, &tls.key]).flatten().cloned();
+        let preload = configuration.preload.iter().filter(|library| library.contains('/')).map(PathBuf::from);
+        let mut files: Vec<PathBuf> =
+            tls.chain(configuration.code.clone()).chain(subject.artifact.clone()).chain(preload).collect();
+        // What a container is told names what is in there.
+        if subject.image.is_none() {
+            let program =
+                subject.command.first().filter(|program| program.contains('/') && !program.ends_with("/java"));
+            let words = program.into_iter().chain(subject.command.iter().skip(1)).chain(&configuration.args);
+            let options = configuration.jvm.iter();
+            let words = words.chain(options).filter(|word| !WRITES.iter().any(|begin| word.starts_with(begin)));
+            files.extend(words.flat_map(|word| named_in(word)).map(|name| folder.join(name)));
+        }
+        for phase in load {
+            match &phase.kind {
+                PhaseKind::Work(work) => files.extend(files_of(work)),
+                PhaseKind::Driver(driver) => {
+                    let from = driver.dir.as_deref().unwrap_or(Path::new(""));
+                    let words = driver.command.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+                    files.extend(words.flat_map(named_in).map(|name| from.join(name)));
+                }
+                PhaseKind::Own(_) | PhaseKind::Idle(_) => {}
+            }
+        }
+        let mut seen = std::collections::HashSet::new();
+        files.retain(|file| seen.insert(file.clone()));
+        files
+    }
+}
+
+/// Options that name what the JVM writes, or what is no file.
+const WRITES: [&str; 2] = ["-Xlog", "-XX:"];
+
+/// What of a word may be the name of a file: all of it, or a part as in `-cp a.jar:b.jar` and `-javaagent:a.jar=x`.
+fn named_in(word: &str) -> impl Iterator<Item = &str> {
+    let parts = word.split([':', '=', ',', '@']).filter(move |part| *part != word);
+    std::iter::once(word).chain(parts).filter(|name| !name.is_empty())
+}
+
+fn files_of(work: &Work) -> impl Iterator<Item = PathBuf> {
+    let starts = match &work.schedule {
+        Schedule::Open { arrivals: Arrivals::File(file), .. } => Some(file.clone()),
+        _ => None,
+    };
+    let bodies = work.requests().filter_map(|request| match &request.body {
+        Body::File(file) => Some(file.clone()),
+        _ => None,
+    });
+    starts.into_iter().chain(bodies)
+}
+
+/// When a JVM is asked, by its attach socket, where it keeps what: its own tables tell it too, from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Asking {
+    /// Where its tables do not tell it.
+    #[default]
+    IfNeeded,
+    /// Always, which adds 0.2 to 0.3 MiB to it.
+    Always,
+}
+
+impl Asking {
+    /// As it was typed: whether `--attach` is there.
+    pub fn typed(attach: bool) -> Self {
+        if attach { Self::Always } else { Self::IfNeeded }
+    }
+
+    /// Whether it need not be written down.
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How closely a subject is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Look {
+    /// It is weighed at the marks of the plan; the JVM is asked, and given an agent where one is wanted.
+    #[default]
+    Full,
+    /// Nobody speaks to it: its files in `/proc`, its counters and its cgroup are read and nothing else, so that it
+    /// needs what it would need without Loadline. There are no marks then, whatever the plan says.
+    Outside,
+}
+
+/// Who pays for file pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Pages {
+    /// Nobody has them in memory: all that the subject touches is charged to it.
+    Cold,
+    /// They are in memory and are charged to somebody else.
+    Warm,
+}
+
+/// Bounds beyond which a trial is ended early.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Guard {
+    /// Those of each phase; a phase without bounds is not named.
+    pub phases: Vec<PhaseGuard>,
+}
+
+/// The bounds of a phase.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PhaseGuard {
+    /// Name of the phase; of a phase in which the subject works by itself, the marker that begins it.
+    pub name: String,
+    /// The longest that it may last.
+    pub seconds_max: Option<f64>,
+    /// How many answers may be how late.
+    pub late: Vec<Late>,
+    /// Requests that may fail.
+    pub failed_max: Option<u64>,
+    /// The fewest correct answers per second over about 3 s, as long as the plan sends requests.
+    pub rate_min_per_s: Option<f64>,
+}
+
+/// How many answers may be late.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Late {
+    /// An answer that took longer is late.
+    pub bound_ms: f64,
+    /// Which time is meant; service time stands in where there is no response time.
+    pub time: Time,
+    /// As many may be.
+    pub requests_max: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{parse, vary};
+    use super::*;
+
+    fn read_back(plan: &TrialPlan) -> TrialPlan {
+        serde_json::from_str(&serde_json::to_string(plan).unwrap()).unwrap()
+    }
+
+    /// Every scenario file that stands below a folder.
+    fn scenario_files(folder: &Path, found: &mut Vec<PathBuf>) {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            match path.is_dir() {
+                true => scenario_files(&path, found),
+                false if path.to_string_lossy().ends_with(".loadline.yaml") => found.push(path),
+                false => {}
+            }
+        }
+    }
+
+    #[test]
+    fn every_plan_of_every_scenario_reads_back_and_moves() {
+        let mut files = Vec::new();
+        scenario_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios"), &mut files);
+        assert!(files.len() > 10, "{files:?}");
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let of = |base: &str| parse(&text, Path::new(base), &[17, 21, 25]).unwrap();
+            let (here, there) = (of("/here/a"), of("/there/b/c"));
+            let heaps = [("heap".to_owned(), ["64m", "1000k"].map(str::to_owned).to_vec())];
+            let varied = |scenario: &Scenario| match here.subject.kind {
+                super::super::Kind::Jvm => vary(&heaps, &scenario.configurations, Path::new(""), &[]).unwrap(),
+                super::super::Kind::Native => Vec::new(),
+            };
+            let all = |scenario: &Scenario| [scenario.configurations.clone(), varied(scenario)].concat();
+            for (one, other) in all(&here).iter().zip(all(&there)) {
+                let plan = TrialPlan::of(&here, one);
+                assert_eq!(read_back(&plan), plan, "{}", file.display());
+                let handed = plan.clone().seen_from(Path::new("/here/a"));
+                let same = TrialPlan::of(&there, &other).seen_from(Path::new("/there/b/c"));
+                let text = |plan: &TrialPlan| serde_json::to_string(plan).unwrap();
+                assert_eq!(text(&handed), text(&same), "{}", file.display());
+                assert_eq!(handed.put_into(Path::new("/here/a")), plan, "{}", file.display());
+            }
+        }
+    }
+
+    fn planned(base: &str) -> TrialPlan {
+        let text = "name: x\nsubject: {command: [./run.sh, -jar, lib/a.jar, -cp, 'b.jar:lib/c.jar', '{port}'], \
+            dir: app, tls: {ca: ca.pem}}\n\
+            configurations: {a: {heap: 64m, limit: 200m, preload: native/lib.so, jdk: 17, args: [conf=x.yaml], \
+            jvm: ['-javaagent:agent.jar=k', '-Xlog:gc:file=gc.log']}}\nload:\n  - warmup: {same: steady}\n  \
+            - steady: {schedule: {file: starts}, post: /, body: {file: body.bin}, stop: ['p99>1.5ms', 'failed>0.0001%']}\n  \
+            - other: {driver: \"wrk -s 'post.lua' {url}\"}\n";
+        let scenario = parse(text, Path::new(base), &[17]).unwrap_or_else(|error| panic!("{error}"));
+        let late = Late { bound_ms: 0.1 + 0.2, time: Time::Usual, requests_max: 12 };
+        let guard = PhaseGuard { name: "steady".to_owned(), late: vec![late], ..PhaseGuard::default() };
+        let mut plan = TrialPlan {
+            index: 4,
+            repeats: Some(1),
+            look: Look::Outside,
+            guard: Guard { phases: vec![guard] },
+            pages: Some(Pages::Cold),
+            ..TrialPlan::of(&scenario, &scenario.configurations[0])
+        };
+        plan.subject.ready_within.0 = std::time::Duration::from_nanos(1_234_567_891);
+        plan.subject.end_within.0 = std::time::Duration::from_nanos(1_500_001);
+        plan
+    }
+
+    #[test]
+    fn a_plan_reads_back_to_the_last_digit() {
+        let plan = planned("/x");
+        assert_eq!(read_back(&plan), plan);
+    }
+
+    #[test]
+    fn a_plan_is_the_same_in_every_folder() {
+        let (one, other) = (planned("/one"), planned("/another/folder"));
+        assert_ne!(one, other);
+        let (handed, same) = (one.clone().seen_from(Path::new("/one")), other.seen_from(Path::new("/another/folder")));
+        let text = serde_json::to_string(&handed).unwrap();
+        assert_eq!(text, serde_json::to_string(&same).unwrap());
+        assert!(!text.contains("/one"), "{text}");
+        assert_eq!(read_back(&handed).put_into(Path::new("/one")), one);
+    }
+
+    #[test]
+    fn a_plan_knows_which_files_it_may_need() {
+        let files = planned("").files();
+        let files: Vec<_> = files.iter().filter_map(|file| file.to_str()).collect();
+        let needed = [
+            "ca.pem",
+            "native/lib.so",
+            "app/./run.sh",
+            "app/lib/a.jar",
+            "app/b.jar",
+            "app/lib/c.jar",
+            "app/x.yaml",
+            "app/agent.jar",
+            "starts",
+            "body.bin",
+            "post.lua",
+        ];
+        let found: Vec<_> =
+            needed.iter().filter(|name| files.iter().any(|file| Path::new(file) == Path::new(name))).collect();
+        assert_eq!(found.len(), needed.len(), "{files:?}");
+        assert!(!files.iter().any(|file| file.contains("gc.log")), "{files:?}");
+    }
+}

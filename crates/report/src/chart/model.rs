@@ -1,0 +1,176 @@
+//! A chart as values: panels that share an x axis, and what is drawn in them. How it becomes SVG is `svg`'s.
+
+use super::scale::Scale;
+use super::thin::{Point, WIDTH};
+use crate::table::Table;
+
+/// A chart with the table that says the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    pub(crate) chart: Chart,
+    pub(crate) table: Table,
+}
+
+/// Panels one below the other that share their x axis.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Chart {
+    /// Stem of a file's name, and the beginning of ids; of `a-z`, `0-9` and `-`.
+    pub(crate) name: String,
+    /// What it shows, in a few words.
+    pub(crate) title: String,
+    /// The chart in a sentence, for those who do not see it.
+    pub(crate) description: String,
+    /// Charts of one group are zoomed together; empty where nothing is zoomed.
+    pub(crate) group: String,
+    /// The axis at the bottom; `None` where the panels are rows of another kind.
+    pub(crate) x: Option<Axis>,
+    /// Top to bottom.
+    pub(crate) panels: Vec<Panel>,
+    /// Labelled lines through all panels.
+    pub(crate) guides: Vec<Guide>,
+    /// Stretches of x, faintly shaded.
+    pub(crate) bands: Vec<Band>,
+    /// What the signs mean.
+    pub(crate) legend: Vec<(Sign, String)>,
+}
+
+/// An axis.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Axis {
+    pub(crate) scale: Scale,
+    /// What it counts, with the unit.
+    pub(crate) title: String,
+    /// Unit behind a number that is read off, such as ` ms`.
+    pub(crate) unit: &'static str,
+    /// Values with their text, ascending.
+    pub(crate) ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    /// An axis with round ticks.
+    pub(crate) fn new(scale: Scale, title: &str, unit: &'static str, most: usize) -> Self {
+        let ticks = scale.ticks(most);
+        let ticks = ticks.iter().map(|tick| (*tick, super::scale::tick_text(*tick, &ticks))).collect();
+        Self { scale, title: title.to_owned(), unit, ticks }
+    }
+
+    /// A value's place from the left, in [`WIDTH`].
+    pub(crate) fn across(&self, value: f64) -> u32 {
+        (self.scale.place(value) * f64::from(WIDTH)).round() as u32
+    }
+
+    /// A value's place from the top of a panel of this height in pixels, in tenths of a pixel.
+    pub(crate) fn down(&self, value: f64, height: u32) -> u32 {
+        ((1.0 - self.scale.place(value)) * f64::from(height * 10)).round() as u32
+    }
+}
+
+/// A plot with a y axis, or rows without one; its height is in pixels.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Panel {
+    /// Above it; empty where the chart's title says it all.
+    pub(crate) title: String,
+    /// The axis at the left.
+    pub(crate) y: Option<Axis>,
+    pub(crate) height: u32,
+    /// Things in the order of drawing.
+    pub(crate) items: Vec<Item>,
+}
+
+/// A moment with a name: its place from the left.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Guide {
+    pub(crate) x: u32,
+    pub(crate) label: String,
+}
+
+/// A stretch with a name: both ends from the left.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Band {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) label: String,
+}
+
+/// What a class of style is called: a word of `chart.css`, or two.
+pub(crate) type Class = String;
+
+/// A sign with the class that colours it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Sign {
+    /// A stretch of line.
+    Line(Class),
+    /// A small dot.
+    Dot(Class),
+    /// An area; hatched where the second value says so.
+    Area(Class, bool),
+    /// One of [`SHAPES`].
+    Mark(usize, Class),
+    /// A cross.
+    Cross,
+}
+
+/// Signs that are told apart without colour, each about 9 pixels wide around its place.
+pub(crate) const SHAPES: [&str; 8] = [
+    "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z",
+    "M-4-4h8v8h-8z",
+    "M0-5.5l5.5 5.5l-5.5 5.5l-5.5-5.5z",
+    "M0-5.2l5 8.7h-10z",
+    "M0 5.2l5-8.7h-10z",
+    "M-1.7-5h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3v-3.4h3.3z",
+    "M0-5l4.8 3.5l-1.8 5.6h-6l-1.8-5.6z",
+    "M-5-2.5h10v5h-10z",
+];
+
+/// Where a text stands to its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    /// Behind it.
+    Start,
+    /// Before it.
+    End,
+    /// Behind a sign that is there.
+    BehindSign,
+    /// Before a sign that is there.
+    BeforeSign,
+}
+
+/// A thing in a panel. `across` is from the left in [`WIDTH`], `down` from the top in tenths of a pixel, `class` its
+/// style; `words` are shown where a pointer rests on it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Item {
+    /// A line through points in the order of x, with the name under which it is read off.
+    Line { points: Vec<Point>, class: Class, name: String },
+    /// An area within these points.
+    Fill { points: Vec<Point>, class: Class },
+    /// Upright lines from the bottom of the panel to these points.
+    Stems { points: Vec<Point>, class: Class, name: String },
+    /// Many small dots of one kind.
+    Dots { points: Vec<Point>, class: Class },
+    /// Level stretches of equal thickness: left end, and length in [`WIDTH`].
+    Stretches { runs: Vec<(Point, u32)>, thick: u32, class: Class },
+    /// An upright rectangle, with a label written inside where there is room.
+    Area { across: (u32, u32), down: (u32, u32), class: Class, hatched: bool, words: String, label: String },
+    /// The sign of this index in [`SHAPES`].
+    Mark { at: Point, shape: usize, class: Class, words: String },
+    /// Crosses.
+    Crosses(Vec<Point>),
+    /// A level line with upright ends.
+    Interval { across: (u32, u32), y: u32, class: Class },
+    /// An upright line.
+    Rule { x: u32, down: (u32, u32), class: Class },
+    /// A text whose line of writing begins or ends at a place.
+    Words { at: Point, anchor: Anchor, text: String, class: Class },
+}
+
+impl Item {
+    /// A line, thinned to what can be seen.
+    pub(crate) fn line(points: &[Point], class: impl Into<Class>, name: impl Into<String>) -> Self {
+        Self::Line { points: super::thin::line(points), class: class.into(), name: name.into() }
+    }
+
+    /// A text.
+    pub(crate) fn words(at: Point, anchor: Anchor, text: String, class: &str) -> Self {
+        Self::Words { at, anchor, text, class: class.to_owned() }
+    }
+}

@@ -1,0 +1,285 @@
+//! The picture of a search for the load line: limit against rate, p99 and CPU per request, each trial a dot.
+
+use super::model::{Anchor, Axis, Chart, Figure, Guide, Item, Panel, Sign};
+use super::scale::{Kind, Scale, tick_text};
+use super::thin::WIDTH;
+use super::values::MIB;
+use crate::comparison::split;
+use crate::markup::shortened;
+use crate::record::{Document, FindRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
+use crate::scenario::{Amount, Budget, Limit};
+use crate::summary::tried::{Reached, reached, trial_text, tried_told};
+use crate::table::Table;
+use crate::units::{Bytes, milliseconds, per_second};
+use loadline_base::order::Order as _;
+
+/// Height of a panel.
+const HEIGHT: u32 = 120;
+/// Ticks of an axis.
+const TICKS: usize = 6;
+/// Longest condition beside its line.
+const NAME_CHARS: usize = 40;
+/// Room beside the outermost dots, as a ratio: about a step or two of a search.
+const ROOM: f64 = 1.04;
+
+/// A trial with its place.
+struct Dot<'a> {
+    trial: &'a Trial,
+    probe: &'a ProbeRecord,
+    reached: Reached,
+    /// MiB; requests per second where rates were searched.
+    x: f64,
+}
+
+/// The picture; none where no trial has a limit to stand at.
+pub(crate) fn finds(document: &Document) -> Vec<Figure> {
+    let dots: Vec<Dot<'_>> = document.trials.iter().filter_map(dot).collect();
+    let find = document.find.as_ref().filter(|_| !dots.is_empty());
+    find.map(|find| Figure { chart: chart(find, &dots), table: table(&document.trials) }).into_iter().collect()
+}
+
+fn table(trials: &[Trial]) -> Table {
+    Table { title: "Every trial in numbers".to_owned(), ..tried_told(trials) }
+}
+
+/// A trial of the limit stands at its limit, one of a rate at what was asked. Where the limit was no concern, what it
+/// needed is its largest charge.
+fn dot(trial: &Trial) -> Option<Dot<'_>> {
+    let (probe, reached) = (trial.probe.as_ref()?, reached(trial));
+    let bytes = match probe.stage {
+        ProbeStage::Limit | ProbeStage::Warm => trial.limit_bytes,
+        ProbeStage::Reference | ProbeStage::Heap => reached.peak_bytes,
+        // A start without load has nothing that a panel shows.
+        ProbeStage::HeapStart | ProbeStage::Rate => None,
+    };
+    let mib = bytes.map(|bytes| bytes as f64 / MIB);
+    let x = mib.or(probe.rate_per_s).filter(|x| *x > 0.0 && x.is_finite())?;
+    Some(Dot { trial, probe, reached, x })
+}
+
+/// Filled where it held and hollow where it failed, so that it is told without colour.
+fn class(verdict: ProbeVerdict) -> &'static str {
+    match verdict {
+        ProbeVerdict::Holds => "held",
+        ProbeVerdict::Fails => "failed",
+        ProbeVerdict::Discarded => "hollow",
+    }
+}
+
+/// The shape of a stage, with its words.
+fn shape(stage: ProbeStage) -> (usize, &'static str) {
+    match stage {
+        ProbeStage::Limit => (0, "for the limit, at its limit"),
+        ProbeStage::Warm => (3, "for the limit of a warm host, at its limit"),
+        ProbeStage::Heap | ProbeStage::HeapStart => (2, "for the heap, at its largest charge"),
+        ProbeStage::Reference => (1, "no concern for memory, at its largest charge"),
+        ProbeStage::Rate => (0, "for the rate, at what was asked"),
+    }
+}
+
+/// Steps of a search are ratios, so equal ratios are equally far apart.
+fn across(find: &FindRecord, dots: &[Dot<'_>]) -> Axis {
+    let of_find = marks(find).into_iter().map(|(mib, _)| mib);
+    let all = dots.iter().map(|dot| dot.x).chain(of_find);
+    let (low, high) = all.fold((f64::INFINITY, 0.0f64), |(low, high), mib| (low.min(mib), high.max(mib)));
+    let scale = Scale { low: low / ROOM, high: high * ROOM, kind: Kind::Log };
+    let ticks = Scale::linear(scale.low, scale.high).ticks(TICKS);
+    let ticks: Vec<f64> = ticks.into_iter().filter(|tick| *tick >= scale.low && *tick <= scale.high).collect();
+    let texts = ticks.iter().map(|tick| (*tick, tick_text(*tick, &ticks))).collect();
+    let (title, unit) = match find.unknowns {
+        Unknowns::Rate => ("requests asked per second", "/s"),
+        _ => ("limit, or largest charge where the limit was no concern, MiB", " MiB"),
+    };
+    Axis { scale, title: title.to_owned(), unit, ticks: texts }
+}
+
+/// The edge and what is named beside it, where it lies.
+fn marks(find: &FindRecord) -> Vec<(f64, String)> {
+    let mib = |bytes: u64| bytes as f64 / MIB;
+    let named = |bytes: u64, what: &str| (mib(bytes), format!("{what} {}", Bytes(bytes)));
+    let mut found: Vec<(f64, String)> = Vec::new();
+    found.extend(find.warm.as_ref().map(|warm| named(warm.limit_bytes, "warm host")));
+    let of_line = if find.prove_bytes.is_some() { "proved" } else { "load line" };
+    found.extend(find.line.as_ref().map(|line| named(line.limit_bytes, of_line)));
+    let set = find.limit_bytes.filter(|_| find.headroom > 0.0);
+    found.extend(set.map(|limit| named(limit, "with headroom")));
+    found.extend(find.knee.map(|knee| named(knee.limit_bytes, "knee")));
+    let rate = find.rate.as_ref().map(|rate| rate.rate_per_s);
+    found.extend(rate.map(|rate| (rate, format!("highest rate {}/s", per_second(rate)))));
+    found.retain(|(x, _)| *x > 0.0 && x.is_finite());
+    found.order_by(|left, right| left.0.total_cmp(&right.0));
+    found
+}
+
+fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
+    let x = across(find, dots);
+    let against = if find.unknowns == Unknowns::Rate { "Rate asked" } else { "Limit" };
+    let guides = marks(find).into_iter().map(|(mib, label)| Guide { x: x.across(mib), label }).collect();
+    let rate = |dot: &Dot<'_>| dot.reached.rate_per_s;
+    let p99 = |dot: &Dot<'_>| dot.reached.p99_ms.filter(|ms| *ms > 0.0);
+    let cpu = |dot: &Dot<'_>| dot.reached.cpu_us;
+    let values = |value: &dyn Fn(&Dot<'_>) -> Option<f64>| dots.iter().filter_map(value).collect::<Vec<f64>>();
+    let rates = Axis::new(Scale::from_zero(values(&rate).into_iter()), "", "/s", 4);
+    let bounds = bounds(find);
+    let of_times: Vec<f64> = values(&p99).into_iter().chain(bounds.iter().map(|(ms, _)| *ms)).collect();
+    let times = Axis::new(Scale::log_around(of_times.into_iter()), "", " ms", 4);
+    let cpus = Axis::new(Scale::from_zero(values(&cpu).into_iter()), "", " \u{b5}s", 4);
+    let asked = bounds.iter().flat_map(|(ms, text)| bound(&times, *ms, text)).collect::<Vec<Item>>();
+    let mut of_p99 = panel("p99 of the worst phase, ms", times, dots, &x, &p99);
+    if let Some(panel) = &mut of_p99 {
+        panel.items.splice(0..0, asked);
+    }
+    let panels = [
+        // A trial that did not reach its measured phases has no rate, and answered nothing in them.
+        panel("correct answers per second", rates, dots, &x, &|dot| Some(rate(dot).unwrap_or(0.0))),
+        of_p99,
+        panel("CPU per request, \u{b5}s", cpus, dots, &x, &cpu),
+    ];
+    Chart {
+        name: "load-line".to_owned(),
+        title: format!("{against} against rate, p99 and CPU per request"),
+        description: "Every trial of the search as a dot, filled where the target held and hollow where it failed, at \
+                      its limit or, where the limit was no concern, at its largest charge. Upright lines mark the load \
+                      line, the limit with headroom, the line of a warm host and the knee."
+            .to_owned(),
+        x: Some(x),
+        panels: panels.into_iter().flatten().collect(),
+        guides,
+        legend: legend(dots),
+        ..Chart::default()
+    }
+}
+
+/// What the target asks of p99, in ms, as it is written.
+fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
+    let of = |text: &String| {
+        let budget: Budget = text.parse().ok()?;
+        let Limit::Absolute(Amount::Time(bound)) = budget.limit else { return None };
+        let ms = bound.as_s() * 1e3;
+        let about = split(&budget.metric).0 == "p99";
+        (about && ms > 0.0).then(|| (ms, budget.to_string()))
+    };
+    find.target.iter().filter_map(of).collect()
+}
+
+/// A level line with what it is.
+fn bound(y: &Axis, ms: f64, text: &str) -> [Item; 2] {
+    let at = y.down(ms, HEIGHT);
+    let name = shortened(text, NAME_CHARS);
+    let words = Item::words((WIDTH, at.saturating_sub(30)), Anchor::End, name, "faint");
+    [Item::line(&[(0, at), (WIDTH, at)], "line bound", text), words]
+}
+
+/// A panel; none where no trial has its value.
+fn panel(title: &str, y: Axis, dots: &[Dot<'_>], x: &Axis, value: &dyn Fn(&Dot<'_>) -> Option<f64>) -> Option<Panel> {
+    let mark = |dot: &Dot<'_>| {
+        Some(Item::Mark {
+            at: (x.across(dot.x), y.down(value(dot)?, HEIGHT)),
+            shape: shape(dot.probe.stage).0,
+            class: class(dot.probe.verdict).to_owned(),
+            words: words(dot),
+        })
+    };
+    let items: Vec<Item> = dots.iter().filter_map(mark).collect();
+    (!items.is_empty()).then(|| Panel { title: title.to_owned(), y: Some(y), height: HEIGHT, items })
+}
+
+fn words(dot: &Dot<'_>) -> String {
+    let mut text = format!("trial {}", dot.trial.index + 1);
+    text.extend(trial_text(dot.trial).map(|what| format!(" {what}")));
+    let numbers = [
+        dot.reached.rate_per_s.map(|rate| format!("{}/s", per_second(rate))),
+        dot.reached.p99_ms.map(|ms| format!("p99 {} ms", milliseconds(ms))),
+        dot.reached.cpu_us.map(|us| format!("{us:.0} \u{b5}s of CPU per request")),
+    ];
+    let numbers: Vec<String> = numbers.into_iter().flatten().collect();
+    if numbers.is_empty() { text } else { format!("{text}; {}", numbers.join(", ")) }
+}
+
+fn legend(dots: &[Dot<'_>]) -> Vec<(Sign, String)> {
+    let mut legend = Vec::new();
+    for (verdict, words) in [
+        (ProbeVerdict::Holds, "held"),
+        (ProbeVerdict::Fails, "failed"),
+        (ProbeVerdict::Discarded, "discarded: the machine disturbed it"),
+    ] {
+        if dots.iter().any(|dot| dot.probe.verdict == verdict) {
+            legend.push((Sign::Mark(0, class(verdict).to_owned()), words.to_owned()));
+        }
+    }
+    use ProbeStage::{Heap, Limit, Rate, Reference, Warm};
+    for stage in [Reference, Heap, Limit, Warm, Rate] {
+        if dots.iter().any(|dot| dot.probe.stage == stage) {
+            let (shape, words) = shape(stage);
+            legend.push((Sign::Mark(shape, "dominated".to_owned()), words.to_owned()));
+        }
+    }
+    legend
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::svg;
+    use super::*;
+    use crate::find_sample;
+
+    #[test]
+    fn every_trial_is_a_dot_and_the_edge_a_line() {
+        let document = find_sample::found();
+        let [figure] = &finds(&document)[..] else { panic!("one picture") };
+        insta::assert_snapshot!(svg::fluid(&figure.chart).as_str().replace('>', ">\n"));
+        assert_eq!(figure.chart.panels.len(), 3);
+        assert_eq!(figure.chart.panels[0].items.len(), document.trials.len());
+        let asked = |item: &&Item| matches!(item, Item::Words { text, .. } if text == "p99<50ms");
+        assert_eq!(figure.chart.panels[1].items.iter().filter(asked).count(), 1);
+        assert_eq!(figure.table.rows.len(), document.trials.len());
+    }
+
+    #[test]
+    fn dots_and_lines_lie_in_the_order_of_their_limits() {
+        let document = find_sample::found();
+        let chart = &finds(&document)[0].chart;
+        let at = |name: &str| chart.guides.iter().find(|guide| guide.label.starts_with(name)).unwrap().x;
+        assert!(at("warm host") < at("load line") && at("load line") < at("with headroom"));
+        let line = document.find.as_ref().unwrap().line.as_ref().unwrap().limit_bytes;
+        for (item, trial) in chart.panels[0].items.iter().zip(&document.trials) {
+            let Item::Mark { at: (x, _), class, .. } = item else { panic!("{item:?}") };
+            let probe = trial.probe.as_ref().unwrap();
+            if probe.stage == ProbeStage::Limit {
+                assert_eq!(*x < at("load line"), trial.limit_bytes < Some(line));
+                assert_eq!(class == "held", probe.verdict == ProbeVerdict::Holds);
+            }
+        }
+    }
+
+    #[test]
+    fn every_ending_and_no_search_at_all_can_be_drawn() {
+        for (outcome, document) in find_sample::endings() {
+            let figures = finds(&document);
+            assert_eq!(figures.len(), 1, "{outcome:?}");
+            let axis = figures[0].chart.x.as_ref().unwrap();
+            assert!(axis.scale.low < axis.scale.high && axis.scale.low > 0.0, "{outcome:?}");
+        }
+        let document = Document { trials: Vec::new(), ..find_sample::found() };
+        assert!(finds(&document).is_empty());
+        assert!(finds(&Document { find: None, ..find_sample::found() }).is_empty());
+    }
+
+    #[test]
+    fn a_search_for_a_rate_stands_over_what_was_asked() {
+        let document = find_sample::highest_rate(512 << 20);
+        let chart = &finds(&document)[0].chart;
+        let rate = document.find.as_ref().unwrap().rate.as_ref().unwrap().rate_per_s;
+        let [guide] = &chart.guides[..] else { panic!("{:?}", chart.guides) };
+        assert!(guide.label.starts_with("highest rate 1,2"), "{}", guide.label);
+        assert_eq!(guide.x, chart.x.as_ref().unwrap().across(rate));
+        assert_eq!(chart.panels[0].items.len(), document.trials.len());
+    }
+
+    #[test]
+    fn each_class_has_a_rule() {
+        for class in ["held", "failed", "hollow", "dominated", "bound"] {
+            assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! Pictures of a tuning: the way from as it is to the answer, a step for each remedy that was kept; memory against CPU
+//! of every setting that was weighed.
+
+use super::model::{Anchor, Axis, Chart, Figure, Item, Panel, Sign};
+use super::palette::owner_style;
+use super::scale::{Scale, tick_text};
+use super::thin::{Point, WIDTH};
+use super::values::MIB;
+use crate::markup::shortened;
+use crate::owner::{label, place};
+use crate::quantity::{change, shown, signed};
+use crate::record::{Document, Fate, OwnerBytes, RemedyRecord, SettingRecord, TuneRecord, TuneStage, Unit};
+use crate::summary::tune::NO_PROOF;
+use crate::summary::tune_answer::{AS_IS, objective_gain, objective_words};
+use crate::table::Table;
+use loadline_base::order::Order as _;
+
+/// Height of a row of the steps, in tenths of a pixel.
+const ROW: u32 = 420;
+/// Steps drawn; the others are in the last one.
+const STEPS_MAX: usize = 24;
+/// Steps that print as 0.0 MiB are none.
+const STEP_BYTES_MIN: f64 = 0.05 * MIB;
+/// Owners named where a pointer rests on a step.
+const OWNERS_MAX: usize = 4;
+const FRONT_HEIGHT: u32 = 260;
+/// Settings drawn.
+const POINTS_MAX: usize = 200;
+/// Longest name in a chart.
+const NAME_CHARS: usize = 40;
+/// The answer, where it stands for its remedies.
+const ANSWER: &str = "the answer";
+
+/// The pictures; none where nothing was weighed.
+pub(crate) fn tunes(document: &Document) -> Vec<Figure> {
+    let Some(tune) = &document.tune else { return Vec::new() };
+    waterfall(tune).into_iter().chain(front(tune)).collect()
+}
+
+// ---- The steps ----
+
+/// A stretch of the way: from so many bytes to so many.
+struct Step {
+    name: String,
+    from: f64,
+    to: f64,
+    /// What each owner lost, the largest first; empty where no two settings differ by this remedy alone.
+    owners: Vec<(String, f64)>,
+}
+
+/// The ids of the answer, in the order of the table.
+fn kept(tune: &TuneRecord) -> Vec<&RemedyRecord> {
+    tune.remedies.iter().filter(|of| of.fate == Fate::Kept).collect()
+}
+
+/// The setting with exactly these remedies.
+fn setting_of<'a>(tune: &'a TuneRecord, ids: &[&str]) -> Option<&'a SettingRecord> {
+    let same =
+        |of: &&SettingRecord| of.remedies.len() == ids.len() && of.remedies.iter().all(|id| ids.contains(&&**id));
+    tune.path.iter().chain(&tune.front).find(same)
+}
+
+/// The answer by its confirmation, where the search did not weigh just these remedies; its owners are not told.
+fn confirmed(tune: &TuneRecord, ids: &[&str]) -> Option<SettingRecord> {
+    let gain = objective_gain(tune).filter(|gain| gain.unit == Unit::Bytes && gain.candidate_median.is_finite())?;
+    Some(SettingRecord {
+        remedies: ids.iter().map(|id| (*id).to_owned()).collect(),
+        options: tune.answer.clone(),
+        stage: TuneStage::Confirmation,
+        trials: gain.blocks,
+        holds: true,
+        bytes: Some(gain.candidate_median),
+        cpu_ratio: None,
+        owners: Vec::new(),
+        why: Vec::new(),
+    })
+}
+
+/// What the owners lost by a remedy: between two settings that differ by it alone, those with the most remedies.
+fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
+    let mut with: Vec<&SettingRecord> = tune.path.iter().filter(|of| of.remedies.iter().any(|own| own == id)).collect();
+    with.largest_first(|of| of.remedies.len());
+    let pair = with.into_iter().find_map(|of| {
+        let others: Vec<&str> = of.remedies.iter().map(String::as_str).filter(|own| *own != id).collect();
+        Some((setting_of(tune, &others)?, of))
+    });
+    let Some((without, with)) = pair else { return Vec::new() };
+    let held = |of: &OwnerBytes| with.owners.iter().find(|other| other.owner == of.owner).map_or(0.0, |of| of.bytes);
+    let mut lost: Vec<(String, f64)> =
+        without.owners.iter().map(|of| (of.owner.clone(), of.bytes - held(of))).filter(|of| of.1.is_finite()).collect();
+    lost.order_by(|left, right| right.1.abs().total_cmp(&left.1.abs()));
+    lost.retain(|of| of.1.abs() >= STEP_BYTES_MIN);
+    lost
+}
+
+/// From as it is to the answer: a step for each remedy, and one for what they save beside each other.
+fn steps(tune: &TuneRecord, before: f64, after: f64) -> Vec<Step> {
+    let mut kept = kept(tune);
+    let weight = |of: &RemedyRecord| of.saved_bytes.filter(|bytes| bytes.is_finite()).unwrap_or(0.0);
+    kept.order_by(|left, right| weight(right).total_cmp(&weight(left)));
+    let mut at = before;
+    let mut found = Vec::new();
+    for of in kept.into_iter().take(STEPS_MAX).filter(|of| weight(of).abs() >= STEP_BYTES_MIN) {
+        let to = at - weight(of);
+        found.push(Step { name: of.id.clone(), from: at, to, owners: moved_by(tune, &of.id) });
+        at = to;
+    }
+    if (at - after).abs() >= STEP_BYTES_MIN {
+        found.push(Step { name: "together".to_owned(), from: at, to: after, owners: Vec::new() });
+    }
+    found
+}
+
+fn waterfall(tune: &TuneRecord) -> Option<Figure> {
+    let bytes = |of: &&SettingRecord| of.bytes.is_some_and(f64::is_finite);
+    let as_is = tune.as_is.as_ref().filter(bytes)?;
+    let ids: Vec<&str> = kept(tune).iter().map(|of| of.id.as_str()).collect();
+    let winner = setting_of(tune, &ids).filter(bytes).cloned().or_else(|| confirmed(tune, &ids));
+    let winner = &winner.filter(|_| !ids.is_empty())?;
+    let (before, after) = (as_is.bytes?, winner.bytes?);
+    let steps = steps(tune, before, after);
+    let ends = steps.iter().flat_map(|step| [step.from, step.to]).chain([before, after]);
+    let x = Axis::new(Scale::from_zero(ends.map(|bytes| bytes / MIB)), "MiB", " MiB", 8);
+    let mut items = row(0, AS_IS, shown(Unit::Bytes, Some(before)));
+    items.extend(stacked(as_is, before, &x, 170));
+    for (at, step) in steps.iter().enumerate() {
+        let top = (at as u32 + 1) * ROW;
+        items.extend(row(top, &step.name, signed(Unit::Bytes, Some(step.to - step.from))));
+        items.push(stretch(step, &x, top + 170));
+    }
+    let top = (steps.len() as u32 + 1) * ROW;
+    items.extend(row(top, ANSWER, shown(Unit::Bytes, Some(after))));
+    items.extend(stacked(winner, after, &x, top + 170));
+    let chart = Chart {
+        name: "tuning-steps".to_owned(),
+        title: format!("{} from {AS_IS} to the answer, by remedy and owner", objective_words(tune.objective).0),
+        description: "A bar for what it weighs as it is and one with the answer, both divided among their owners; \
+                      between them a step for each remedy that was kept, in the colour of the owner that it moves most."
+            .to_owned(),
+        x: Some(x),
+        panels: vec![Panel { title: String::new(), y: None, height: (top + ROW) / 10, items }],
+        legend: owners_legend(as_is, winner),
+        ..Chart::default()
+    };
+    Some(Figure { chart, table: steps_table(before, &steps, after) })
+}
+
+/// A name at the left and a number at the right, above a bar.
+fn row(top: u32, name: &str, number: String) -> Vec<Item> {
+    vec![
+        Item::words((0, top + 120), Anchor::Start, shortened(name, NAME_CHARS), "strong"),
+        Item::words((WIDTH, top + 120), Anchor::End, number, ""),
+    ]
+}
+
+/// A bar divided among owners; undivided where they are not known.
+fn stacked(of: &SettingRecord, total: f64, x: &Axis, top: u32) -> Vec<Item> {
+    let mut owners: Vec<&OwnerBytes> = of.owners.iter().filter(|owner| owner.bytes > 0.0).collect();
+    owners.order_by_key(|owner| (place(&owner.owner), owner.owner.as_str()));
+    let all = OwnerBytes { owner: String::new(), bytes: total };
+    if owners.is_empty() {
+        owners.push(&all);
+    }
+    let mut sum = 0.0;
+    let mut items = Vec::new();
+    for owner in owners {
+        let across = (x.across(sum / MIB), x.across((sum + owner.bytes) / MIB));
+        sum += owner.bytes;
+        if across.0 < across.1 {
+            let (class, hatched) = owner_style(&owner.owner);
+            let words = format!("{}: {}", label(&owner.owner), shown(Unit::Bytes, Some(owner.bytes)));
+            let class = format!("part {class}");
+            items.push(Item::Area { across, down: (top, top + 200), class, hatched, words, label: String::new() });
+        }
+    }
+    items
+}
+
+/// A step hangs between what was before it and what is behind it; one that takes more is drawn as what is worse.
+fn stretch(step: &Step, x: &Axis, top: u32) -> Item {
+    let (from, to) = (x.across(step.from / MIB), x.across(step.to / MIB));
+    let (class, hatched) = match step.owners.first() {
+        _ if step.to > step.from => ("v-worse".to_owned(), false),
+        Some((owner, _)) => owner_style(owner),
+        None => ("o-other".to_owned(), false),
+    };
+    let told = |(owner, lost): &(String, f64)| format!("{} {}", label(owner), signed(Unit::Bytes, Some(-lost)));
+    let owners: Vec<String> = step.owners.iter().take(OWNERS_MAX).map(told).collect();
+    let words = format!("{}: {}", step.name, signed(Unit::Bytes, Some(step.to - step.from)));
+    let words = if owners.is_empty() { words } else { format!("{words}; {}", owners.join(", ")) };
+    let across = (from.min(to), from.max(to).max(from.min(to) + 1));
+    Item::Area { across, down: (top, top + 200), class: format!("part {class}"), hatched, words, label: String::new() }
+}
+
+/// Every owner of either bar, in the order of the account.
+fn owners_legend(as_is: &SettingRecord, winner: &SettingRecord) -> Vec<(Sign, String)> {
+    let held = as_is.owners.iter().chain(&winner.owners).filter(|owner| owner.bytes > 0.0);
+    let mut names: Vec<&str> = held.map(|owner| owner.owner.as_str()).collect();
+    names.order_by_key(|name| (place(name), *name));
+    names.dedup();
+    let sign = |name: &str| {
+        let (class, hatched) = owner_style(name);
+        (Sign::Area(class, hatched), label(name).to_owned())
+    };
+    names.into_iter().map(sign).collect()
+}
+
+fn steps_table(before: f64, steps: &[Step], after: f64) -> Table {
+    let mib = |bytes: f64| shown(Unit::Bytes, Some(bytes));
+    let owners = |step: &Step| {
+        let told = |(owner, lost): &(String, f64)| format!("{} {}", label(owner), signed(Unit::Bytes, Some(-lost)));
+        let all: Vec<String> = step.owners.iter().take(OWNERS_MAX).map(told).collect();
+        if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+    };
+    let mut rows = vec![vec![AS_IS.to_owned(), "-".to_owned(), mib(before), "-".to_owned()]];
+    let row = |step: &Step| {
+        vec![step.name.clone(), signed(Unit::Bytes, Some(step.to - step.from)), mib(step.to), owners(step)]
+    };
+    rows.extend(steps.iter().map(row));
+    rows.push(vec![ANSWER.to_owned(), "-".to_owned(), mib(after), "-".to_owned()]);
+    let notes =
+        ["By the trials of the search: each step as it was weighed beside the others of its time. together: what the \
+         remedies save, or do not save, beside each other."
+            .to_owned()];
+    Table::new("Steps in numbers", ["step", "change", "then", "owners"], rows).worded(1, 1).noted(notes)
+}
+
+// ---- Memory against CPU ----
+
+/// A setting with its place: MiB, and the change of CPU time in percent.
+struct Weighed<'a> {
+    of: &'a SettingRecord,
+    mib: f64,
+    cpu: f64,
+    is_on_front: bool,
+}
+
+fn front(tune: &TuneRecord) -> Option<Figure> {
+    let mut points: Vec<Weighed<'_>> = Vec::new();
+    let on_front = tune.front.iter().map(|of| (of, true));
+    for (of, is_on_front) in on_front.chain(tune.path.iter().map(|of| (of, false))) {
+        let number = of.bytes.zip(of.cpu_ratio).filter(|(bytes, ratio)| bytes.is_finite() && ratio.is_finite());
+        let Some((bytes, ratio)) = number else { continue };
+        let is_new = points.iter().all(|point| point.of.remedies != of.remedies);
+        if is_new && points.len() < POINTS_MAX {
+            points.push(Weighed { of, mib: bytes / MIB, cpu: (ratio - 1.0) * 100.0, is_on_front });
+        }
+    }
+    if points.len() < 2 {
+        return None;
+    }
+    let what = objective_words(tune.objective).0;
+    let x =
+        Axis::new(Scale::around(points.iter().map(|of| of.mib)), &format!("{what}, MiB  \u{2190} better"), " MiB", 6);
+    let price = (tune.price * 100.0).clamp(0.0, 100.0);
+    let mut y = Axis::new(Scale::around(points.iter().map(|of| of.cpu).chain([0.0, price])), "", " %", 6);
+    let ticks: Vec<f64> = y.ticks.iter().map(|(tick, _)| *tick).collect();
+    for (tick, text) in &mut y.ticks {
+        *text = format!("{}{}", if *tick > 0.0 { "+" } else { "" }, tick_text(*tick, &ticks));
+    }
+    let at = y.down(price, FRONT_HEIGHT);
+    let price_words = format!("price {price:.1} %");
+    let mut items = vec![
+        Item::line(&[(0, at), (WIDTH, at)], "line bound", price_words.clone()),
+        Item::words((WIDTH, at.saturating_sub(30)), Anchor::End, price_words, "faint"),
+    ];
+    let mut taken: Vec<Point> = Vec::new();
+    for point in &points {
+        let at = (x.across(point.mib), y.down(point.cpu, FRONT_HEIGHT));
+        items.extend(point_items(tune, point, at, &mut taken));
+    }
+    let chart = Chart {
+        name: "tuning-front".to_owned(),
+        title: format!("{what} against CPU per request, every setting that was weighed"),
+        description:
+            "A point for each setting: filled where none that held has less memory at no more CPU, grey where \
+                      one has, hollow where the target did not hold."
+                .to_owned(),
+        panels: vec![Panel {
+            title: format!("CPU per request against {AS_IS}, %  \u{2193} better"),
+            y: Some(y),
+            height: FRONT_HEIGHT,
+            items,
+        }],
+        x: Some(x),
+        legend: front_legend(&points),
+        ..Chart::default()
+    };
+    Some(Figure { chart, table: front_table(tune, &points) })
+}
+
+fn class(point: &Weighed<'_>) -> &'static str {
+    match (point.of.holds, point.is_on_front) {
+        (false, _) => "failed",
+        (true, true) => "held",
+        (true, false) => "dominated",
+    }
+}
+
+/// Whether a setting has all remedies that were kept, and no other one.
+fn is_answer(tune: &TuneRecord, of: &SettingRecord) -> bool {
+    let kept = kept(tune);
+    !kept.is_empty() && kept.len() == of.remedies.len() && kept.iter().all(|kept| of.remedies.contains(&kept.id))
+}
+
+/// A setting by what sets it apart from the answer.
+fn name(tune: &TuneRecord, of: &SettingRecord) -> String {
+    let ids: Vec<&str> = kept(tune).iter().map(|of| of.id.as_str()).collect();
+    let more: Vec<&str> = of.remedies.iter().map(String::as_str).filter(|id| !ids.contains(id)).collect();
+    let less: Vec<&str> = ids.iter().copied().filter(|id| !of.remedies.iter().any(|own| own == id)).collect();
+    match (more.as_slice(), less.as_slice()) {
+        _ if of.remedies.is_empty() => AS_IS.to_owned(),
+        ([], []) => ANSWER.to_owned(),
+        (more, []) if !ids.is_empty() => format!("with {}", more.join(", ")),
+        ([], less) => format!("without {}", less.join(", ")),
+        _ => of.remedies.join(", "),
+    }
+}
+
+fn point_items(tune: &TuneRecord, point: &Weighed<'_>, at: Point, taken: &mut Vec<Point>) -> Vec<Item> {
+    let name = name(tune, point.of);
+    let shape = match (point.of.remedies.is_empty(), is_answer(tune, point.of)) {
+        (true, _) => 1,
+        (false, true) => 2,
+        (false, false) => 0,
+    };
+    let words = format!("{name}: {:.1} MiB, CPU per request {}", point.mib, change(point.of.cpu_ratio));
+    let mut items = vec![Item::Mark { at, shape, class: class(point).to_owned(), words }];
+    if point.is_on_front {
+        // Labels of neighbours move down until they do not touch.
+        let mut y = at.1 + 40;
+        while taken.iter().any(|other| other.0.abs_diff(at.0) < WIDTH / 3 && other.1.abs_diff(y) < 130) {
+            y += 130;
+        }
+        taken.push((at.0, y));
+        let anchor = if at.0 > WIDTH * 6 / 10 { Anchor::BeforeSign } else { Anchor::BehindSign };
+        items.push(Item::words((at.0, y), anchor, shortened(&name, 28), "strong"));
+    }
+    items
+}
+
+fn front_legend(points: &[Weighed<'_>]) -> Vec<(Sign, String)> {
+    let known = [
+        ("held", "no other one has less memory at no more CPU"),
+        ("dominated", "another one is as good or better in both"),
+        ("failed", "the target did not hold"),
+    ];
+    let seen = known.into_iter().filter(|(class_of, _)| points.iter().any(|point| class(point) == *class_of));
+    seen.map(|(class_of, words)| (Sign::Mark(0, class_of.to_owned()), words.to_owned())).collect()
+}
+
+fn front_table(tune: &TuneRecord, points: &[Weighed<'_>]) -> Table {
+    let row = |point: &Weighed<'_>| {
+        vec![
+            name(tune, point.of),
+            format!("{:.1}", point.mib),
+            change(point.of.cpu_ratio),
+            if point.of.holds { "yes" } else { "no" }.to_owned(),
+            if point.is_on_front { "yes" } else { "no" }.to_owned(),
+        ]
+    };
+    let head = ["setting", "MiB", "CPU per request", "held", "least at its price"];
+    let notes = [NO_PROOF.to_owned()];
+    Table::new("Settings in numbers", head, points.iter().map(row)).worded(1, 2).noted(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::svg;
+    use super::*;
+    use crate::record::TuneOutcome;
+    use crate::tune_sample;
+
+    #[test]
+    fn the_way_to_the_answer_is_a_step_for_each_remedy() {
+        let document = tune_sample::proved();
+        let [steps, front] = &tunes(&document)[..] else { panic!("two pictures") };
+        insta::assert_snapshot!(svg::fluid(&steps.chart).as_str().replace('>', ">\n"));
+        let names: Vec<String> = steps.table.rows.iter().map(|row| row[0].to_string()).collect();
+        assert_eq!(names, ["as it is", "malloc.trim", "heap.max", "malloc.arenas", "the answer"]);
+        // What each step ends at is where the next one begins, and the last one ends at the answer.
+        assert_eq!(steps.table.rows[3][2], "1000.2 MiB");
+        assert_eq!(steps.table.rows[3][2], steps.table.rows[4][2]);
+        assert!(steps.table.rows[1][3].to_string().starts_with("malloc retained "), "{:?}", steps.table.rows[1]);
+        assert_eq!(front.table.rows.len(), document.tune.unwrap().path.len());
+    }
+
+    #[test]
+    fn memory_against_cpu_names_what_sets_a_setting_apart() {
+        let document = tune_sample::proved();
+        let front = &tunes(&document)[1];
+        let names: Vec<String> = front.table.rows.iter().map(|row| row[0].to_string()).collect();
+        assert_eq!(names[..3], ["as it is", "the answer", "with jit.c1"]);
+        assert!(
+            ["without malloc.trim", "with gc.parallel"].iter().all(|name| names.iter().any(|other| other == name)),
+            "{names:?}"
+        );
+        let words = |item: &&Item| matches!(item, Item::Words { class, .. } if class == "strong");
+        assert_eq!(front.chart.panels[0].items.iter().filter(words).count(), 3, "the front alone has names");
+        let classes: Vec<&str> = front.chart.panels[0]
+            .items
+            .iter()
+            .filter_map(|item| if let Item::Mark { class, .. } = item { Some(class.as_str()) } else { None })
+            .collect();
+        assert_eq!(classes.iter().filter(|class| **class == "failed").count(), 1);
+    }
+
+    #[test]
+    fn remedies_that_save_less_together_say_so() {
+        let mut document = tune_sample::proved();
+        let tune = document.tune.as_mut().unwrap();
+        for of in tune.remedies.iter_mut().filter(|of| of.id == "malloc.trim") {
+            of.saved_bytes = Some(300.0 * MIB);
+        }
+        let steps = &tunes(&document)[0].table.rows;
+        let together = steps.iter().find(|row| row[0] == "together").unwrap();
+        assert!(together[1].to_string().starts_with("+91."), "{together:?}");
+    }
+
+    #[test]
+    fn an_answer_that_the_search_did_not_weigh_is_drawn_by_its_confirmation() {
+        let mut document = tune_sample::proved();
+        let tune = document.tune.as_mut().unwrap();
+        tune.path.retain(|of| of.remedies != tune_sample::WINNER);
+        tune.front.retain(|of| of.remedies != tune_sample::WINNER);
+        let rows = &tunes(&document)[0].table.rows;
+        assert_eq!(rows.last().unwrap()[2], "1000.7 MiB");
+        assert_eq!(rows[rows.len() - 2][2], "1000.7 MiB");
+    }
+
+    #[test]
+    fn every_ending_and_any_text_can_be_drawn() {
+        for (outcome, document) in tune_sample::endings() {
+            let count = tunes(&document).len();
+            match outcome {
+                TuneOutcome::Proved => assert_eq!(count, 2),
+                TuneOutcome::NothingProved | TuneOutcome::GivenUp => assert_eq!(count, 1),
+                TuneOutcome::NotHeld | TuneOutcome::Planned => assert_eq!(count, 0),
+            }
+        }
+        for figure in tunes(&tune_sample::hostile("<script>x</script>\u{1b}[31m")) {
+            assert!(!svg::fluid(&figure.chart).as_str().contains("<script"));
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_not_drawn() {
+        let mut document = tune_sample::proved();
+        let tune = document.tune.as_mut().unwrap();
+        for of in tune.path.iter_mut().chain(&mut tune.front).chain(&mut tune.as_is) {
+            (of.bytes, of.cpu_ratio) = (Some(f64::NAN), Some(f64::INFINITY));
+        }
+        assert!(tunes(&document).is_empty());
+    }
+
+    #[test]
+    fn each_class_has_a_rule() {
+        for class in ["held", "failed", "dominated", "bound", "v-worse", "o-other", "part"] {
+            assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Percentile spectra: the times of all answers of a phase, all trials in one chart, on an axis that widens towards 1.
+
+use super::model::{Axis, Chart, Figure, Item, Panel, Sign};
+use super::palette::series_class;
+use super::scale::{Kind, Scale};
+use super::thin::Point;
+use super::values::{configurations, slug};
+use crate::record::{Document, Evidence, SpectrumRecord, Timing};
+use crate::table::Table;
+use crate::units::{grouped, milliseconds, trimmed};
+
+/// Where an axis of quantiles has its numbers: the share of answers that took longer, and the quantile in percent.
+const NINES: [(f64, &str); 7] = [
+    // A sign would run into the next number on a phone.
+    (1.0, "0"),
+    (0.5, "50 %"),
+    (0.1, "90 %"),
+    (0.01, "99 %"),
+    (1e-3, "99.9 %"),
+    (1e-4, "99.99 %"),
+    (1e-5, "99.999 %"),
+];
+/// Quantiles of the table.
+const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
+const HEIGHT: u32 = 240;
+
+/// A spectrum with what it belongs to.
+struct Of<'a> {
+    configuration: &'a str,
+    trial: u32,
+    spectrum: &'a SpectrumRecord,
+}
+
+/// A chart for each phase and kind of time.
+pub(crate) fn figures(document: &Document, evidence: &[Evidence]) -> Vec<Figure> {
+    let mut kinds: Vec<(&str, Timing)> = Vec::new();
+    for spectrum in evidence.iter().flat_map(|evidence| &evidence.spectra) {
+        let kind = (spectrum.phase.as_str(), spectrum.time);
+        if !kinds.contains(&kind) && !spectrum.points.is_empty() {
+            kinds.push(kind);
+        }
+    }
+    let of = |(phase, time): (&str, Timing)| -> Vec<Of<'_>> {
+        let mut found = Vec::new();
+        for evidence in evidence {
+            let trial = document.trials.iter().find(|trial| trial.index == evidence.trial);
+            let configuration = trial.map_or("unknown", |trial| trial.configuration.as_str());
+            let same = evidence.spectra.iter().filter(|s| s.phase == phase && s.time == time && !s.points.is_empty());
+            found.extend(same.map(|spectrum| Of { configuration, trial: evidence.trial, spectrum }));
+        }
+        found
+    };
+    let names = configurations(document);
+    kinds.into_iter().enumerate().map(|(index, kind)| figure(index, kind, &of(kind), &names)).collect()
+}
+
+fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names: &[&str]) -> Figure {
+    // The end of the axis is the last quantile that more than one answer stands behind.
+    let count = spectra.iter().map(|of| of.spectrum.count).max().unwrap_or(0).clamp(20, 1_000_000);
+    let longer = Scale { low: 1.0, high: count as f64, kind: Kind::Log };
+    let ticks: Vec<(f64, String)> = NINES
+        .iter()
+        .filter(|(share, _)| 1.0 / share <= count as f64)
+        .map(|(share, text)| (1.0 / share, (*text).to_owned()))
+        .collect();
+    let x = Axis { scale: longer, title: "share of answers that were at least so fast".to_owned(), unit: "", ticks };
+    let all = spectra.iter().flat_map(|of| of.spectrum.points.iter().map(|(_, ms)| ms.max(0.001)));
+    let y = Axis::new(Scale::log_around(all), "ms", " ms", 8);
+    let place = |configuration: &str| names.iter().position(|name| *name == configuration).unwrap_or(0);
+    let line = |of: &Of<'_>| {
+        let known = of.spectrum.points.iter().filter(|(quantile, _)| (0.0..=1.0).contains(quantile));
+        let across = |quantile: f64| x.across(1.0 / (1.0 - quantile).max(1.0 / count as f64));
+        let points: Vec<Point> = known.map(|(q, ms)| (across(*q), y.down(ms.max(0.001), HEIGHT))).collect();
+        let class = format!("line {}", series_class(place(of.configuration)));
+        Item::line(&points, class, format!("{}, trial {}", of.configuration, of.trial + 1))
+    };
+    let shown = names.iter().filter(|name| spectra.iter().any(|of| of.configuration == **name));
+    let key = |name: &&str| (Sign::Line(format!("line {}", series_class(place(name)))), (*name).to_owned());
+    let words = if time == Timing::Response { "Response times" } else { "Service times" };
+    let chart = Chart {
+        name: format!("spectrum-{}-{}-{}", index + 1, slug(phase), time.name()),
+        title: format!("{words} in {phase} by percentile"),
+        description: "How long the answers of a phase took, from the fastest to the slowest: a line for each trial, \
+                      coloured by its configuration. Each step to the right leaves out nine tenths of the rest."
+            .to_owned(),
+        group: format!("spectrum-{}", index + 1),
+        legend: shown.map(key).collect(),
+        panels: vec![Panel {
+            title: format!("{words}, ms"),
+            items: spectra.iter().map(line).collect(),
+            y: Some(y),
+            height: HEIGHT,
+        }],
+        x: Some(x),
+        ..Chart::default()
+    };
+    Figure { chart, table: table(words, spectra) }
+}
+
+fn table(words: &str, spectra: &[Of<'_>]) -> Table {
+    let mut head = vec!["configuration".to_owned(), "trial".to_owned(), "answers".to_owned()];
+    head.extend(QUANTILES.iter().map(|quantile| format!("p{}", trimmed(quantile * 100.0, 2))));
+    head.push("longest".to_owned());
+    let row = |of: &Of<'_>| {
+        let mut row = vec![of.configuration.to_owned(), (of.trial + 1).to_string(), grouped(of.spectrum.count)];
+        let told = |quantile: &f64| {
+            // A quantile needs an answer beyond it.
+            let enough = of.spectrum.count as f64 * (1.0 - quantile) >= 1.0;
+            let at = of.spectrum.points.iter().find(|(q, _)| *q >= quantile - 1e-9).filter(|_| enough);
+            at.map_or("-".to_owned(), |(_, ms)| milliseconds(*ms))
+        };
+        row.extend(QUANTILES.iter().map(told));
+        row.push(of.spectrum.points.last().map_or("-".to_owned(), |(_, ms)| milliseconds(*ms)));
+        row
+    };
+    Table::new(format!("{words} in numbers, ms"), head, spectra.iter().map(row))
+}

@@ -1,0 +1,56 @@
+//! `docs/ci.md` and `docs/exports.md` are held against what they speak of: examples against what the exports give, a
+//! scenario against its parser, the names of the table of metrics against the documents.
+
+use super::metrics::{Metric, Source, TABLE};
+use super::{
+    Unchanged, bencher, comment, comparisons_csv, csv, github_annotations, jmh, junit, markdown, openmetrics, samples,
+};
+use std::path::Path;
+
+const CI: &str = include_str!("../../../../docs/ci.md");
+const EXPORTS: &str = include_str!("../../../../docs/exports.md");
+
+/// The fenced blocks of a document in this language.
+fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
+    let start = format!("```{language}\n");
+    let after = document.match_indices(&start).map(|(at, start)| &document[at + start.len()..]);
+    after.map(|text| text.split("```").next().unwrap()).collect()
+}
+
+#[test]
+fn examples_are_what_the_exports_give() {
+    let document = samples::compared();
+    let texts = vec![github_annotations(&document), openmetrics(&document)];
+    for (language, texts) in [
+        ("csv", vec![csv(&document), comparisons_csv(&document)]),
+        ("markdown", vec![markdown(&document), comment(&document, Unchanged::Silent)]),
+        ("xml", vec![junit(&document)]),
+        ("json", vec![jmh(&document), bencher(&document)]),
+        ("text", texts),
+    ] {
+        let given: Vec<&str> = texts.iter().flat_map(|text| text.lines()).collect();
+        let examples = blocks(EXPORTS, language);
+        assert!(!examples.is_empty(), "no example in {language}");
+        for line in examples.into_iter().flat_map(str::lines) {
+            let cut = |given: &&str| given.contains(line);
+            assert!(given.iter().any(cut), "docs/exports.md shows what is not given: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_scenario_of_the_document_is_one() {
+    let text = blocks(CI, "yaml").into_iter().find(|text| text.contains("app.loadline.yaml\nname")).unwrap();
+    let scenario = crate::scenario::parse(text, Path::new("."), &[]).unwrap();
+    assert_eq!(scenario.budgets.len(), 3);
+    assert_eq!(scenario.trials, 5);
+    scenario.validate().unwrap();
+}
+
+#[test]
+fn rows_of_searches_and_tunings_are_described() {
+    let is_cell = |of: &&Metric| matches!(of.source, Source::Searched(..) | Source::Tuned(..));
+    for of in TABLE.iter().filter(is_cell) {
+        assert!(EXPORTS.contains(&format!("`{}`", of.name)), "docs/exports.md does not describe {}", of.name);
+    }
+}

@@ -1,0 +1,214 @@
+//! What GitHub Actions shows of a step: the summary (Markdown in `$GITHUB_STEP_SUMMARY`) and annotations, which are
+//! commands on standard output: `::error title=Budget failed::rss.loaded is 62.0 MiB …`.
+
+use super::inert::short;
+use super::markdown::short_markdown;
+use crate::record::{BudgetRecord, BudgetVerdict, Document, FindOutcome, TuneOutcome};
+use crate::summary::doubts_by_kind;
+use crate::summary::find::told;
+use crate::summary::tune_answer;
+
+/// GitHub drops a summary above 1 MiB altogether. The rest is for what else the step writes there.
+const SUMMARY_BYTES_MAX: usize = 1_000_000;
+const CUT: &str = "\nThe summary is cut here, below the 1 MiB that GitHub shows; the archive has the rest.\n";
+const CLOSE: &str = "\n</details>\n";
+/// GitHub shows ten annotations of a kind for a step.
+const ANNOTATIONS_MAX: usize = 10;
+
+/// The summary of a step: the verdict and the budgets are open, everything else can be opened.
+pub fn github_summary(document: &Document) -> String {
+    cut(short_markdown(document), SUMMARY_BYTES_MAX)
+}
+
+/// Whole lines as far as they fit, then a note; parts that were open are closed.
+fn cut(text: String, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    // A part that is open may lie in another one.
+    let room = bytes_max.saturating_sub(CUT.len() + 2 * CLOSE.len());
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        if out.len() + line.len() > room {
+            break;
+        }
+        out.push_str(line);
+    }
+    // Only lines of our own begin with these tags: foreign text stands behind other characters.
+    let opened = out.lines().filter(|line| *line == "<details>").count();
+    let closed = out.lines().filter(|line| *line == "</details>").count();
+    out.push_str(&CLOSE.repeat(opened.saturating_sub(closed)));
+    out.push_str(CUT);
+    out
+}
+
+/// An error for each budget that failed and each trial that did, a warning for each undecided budget and each kind of
+/// doubt; ten of each, of which the last says how many more there are. A notice has the load line that was found, or
+/// what tuning says.
+pub fn github_annotations(document: &Document) -> String {
+    let of_verdict = |verdict| document.budgets.iter().filter(move |of| of.verdict == verdict);
+    let mut errors: Vec<String> =
+        of_verdict(BudgetVerdict::Fail).map(|of| command("error", "Budget failed", &words(of))).collect();
+    for trial in document.trials.iter().filter(|trial| trial.is_failed()) {
+        let why = short(trial.why.as_deref().unwrap_or("it did not complete"));
+        let what = format!("trial {} of {}: {why}", trial.index + 1, short(&trial.configuration));
+        errors.push(command("error", "Trial failed", &what));
+    }
+    let mut warnings: Vec<String> =
+        of_verdict(BudgetVerdict::Undecided).map(|of| command("warning", "Budget undecided", &words(of))).collect();
+    let mut notices = String::new();
+    if let Some(find) = &document.find {
+        let text = short(&told(find, &document.trials));
+        match find.outcome {
+            FindOutcome::Found | FindOutcome::AtLowerBound => notices = command("notice", "Load line", &text),
+            FindOutcome::NotHeld | FindOutcome::Never => errors.insert(0, command("error", "Target not held", &text)),
+            FindOutcome::GivenUp => warnings.insert(0, command("warning", "No load line", &text)),
+        }
+    }
+    if let Some(tune) = &document.tune {
+        let text = tune_answer::told_each(tune).iter().map(|text| short(text)).collect::<Vec<_>>().join(" ");
+        match tune.outcome {
+            TuneOutcome::Proved => notices.push_str(&command("notice", "Tuned", &text)),
+            TuneOutcome::Planned => notices.push_str(&command("notice", "Tuning planned", &text)),
+            TuneOutcome::NothingProved => warnings.insert(0, command("warning", "Nothing proved", &text)),
+            TuneOutcome::NotHeld => errors.insert(0, command("error", "Target not held", &text)),
+            TuneOutcome::GivenUp => warnings.insert(0, command("warning", "Tuning has no answer", &text)),
+        }
+    }
+    for (doubt, more) in doubts_by_kind(document) {
+        let others = if more > 0 { format!(" ({more} more like it)") } else { String::new() };
+        let what = format!("{}{others}. Next: {}", short(&doubt.text), short(&doubt.next));
+        warnings.push(command("warning", "Doubt", &what));
+    }
+    limited("error", errors) + &limited("warning", warnings) + &notices
+}
+
+fn words(of: &BudgetRecord) -> String {
+    format!("{}, configuration {}: {}", short(&of.expression), short(&of.configuration), short(&of.why))
+}
+
+fn limited(kind: &str, mut commands: Vec<String>) -> String {
+    let all = commands.len();
+    if all > ANNOTATIONS_MAX {
+        commands.truncate(ANNOTATIONS_MAX - 1);
+        let more = all - commands.len();
+        commands.push(command(kind, "More", &format!("{more} more; the summary of the step has them all")));
+    }
+    commands.concat()
+}
+
+fn command(kind: &str, title: &str, message: &str) -> String {
+    format!("::{kind} title={}::{}\n", property(title), data(message))
+}
+
+/// What stands behind the second `::`; a line break would end the command and could begin another.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// The value of a property.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{consumers, samples};
+    use super::*;
+    use crate::doubt::{Doubt, MemoryPool};
+    use crate::record::{ComparisonRecord, DoubtRecord};
+    use crate::{find_sample, tune_sample};
+
+    #[test]
+    fn a_step_shows_what_to_act_on() {
+        insta::assert_snapshot!(github_annotations(&samples::compared()));
+        let summary = github_summary(&samples::compared());
+        assert!(summary.starts_with("### tiny-http, weighed by loadline "), "{summary}");
+        assert!(summary.split("####").next().unwrap().contains("- **budget "), "{summary}");
+        assert!(summary.contains("<summary>Conditions</summary>"));
+        assert!(summary.lines().all(|line| !line.starts_with("# ") && !line.starts_with("## ")));
+        assert_eq!(summary.matches("<details>").count(), summary.matches("</details>").count());
+        consumers::check_markdown(&summary);
+    }
+
+    #[test]
+    fn ten_of_a_kind() {
+        let mut document = samples::compared();
+        let failed = document.budgets[1].clone();
+        document.budgets.extend(std::iter::repeat_n(failed, 24));
+        let undecided = document.budgets[2].clone();
+        document.budgets.extend(std::iter::repeat_n(undecided, 10));
+        let text = github_annotations(&document);
+        let of = |kind: &str| text.lines().filter(|line| line.starts_with(kind)).collect::<Vec<_>>();
+        assert_eq!(of("::error ").len(), 10);
+        assert_eq!(of("::warning ").len(), 10);
+        assert!(of("::error ")[9].ends_with("::16 more; the summary of the step has them all"));
+        assert!(of("::warning ")[0].starts_with("::warning title=Budget undecided::"));
+        assert_eq!(github_annotations(&samples::empty()), "");
+    }
+
+    #[test]
+    fn a_kind_of_doubt_is_told_once() {
+        let mut document = samples::empty();
+        let doubts = (0..9).map(|n| DoubtRecord::from(Doubt::LogIncomplete { why: n.to_string() }));
+        document.doubts.extend(doubts);
+        document
+            .doubts
+            .push(Doubt::OutOfMemoryError { error: "Java heap space".to_owned(), pool: MemoryPool::Other }.into());
+        let text = github_annotations(&document);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains(" (8 more like it). Next: "), "{text}");
+    }
+
+    #[test]
+    fn the_answer_of_a_search_is_one_annotation() {
+        for (outcome, document) in find_sample::endings() {
+            let text = github_annotations(&document);
+            let expect = match outcome {
+                FindOutcome::Found | FindOutcome::AtLowerBound => "::notice title=Load line::",
+                FindOutcome::NotHeld | FindOutcome::Never => "::error title=Target not held::",
+                FindOutcome::GivenUp => "::warning title=No load line::",
+            };
+            assert!(text.starts_with(expect), "{outcome:?}: {text}");
+            assert_eq!(text.lines().count(), 1, "{outcome:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_answer_of_a_tuning_is_one_annotation() {
+        for (outcome, document) in tune_sample::endings() {
+            let text = github_annotations(&document);
+            let expect = match outcome {
+                TuneOutcome::Proved => "::notice title=Tuned::Set `MALLOC_ARENA_MAX=1 ",
+                TuneOutcome::NothingProved => "::warning title=Nothing proved::",
+                TuneOutcome::NotHeld => "::error title=Target not held::",
+                TuneOutcome::Planned => "::notice title=Tuning planned::",
+                TuneOutcome::GivenUp => "::warning title=Tuning has no answer::",
+            };
+            assert!(text.starts_with(expect), "{outcome:?}: {text}");
+            assert_eq!(text.lines().count(), 1, "{outcome:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_line_break_ends_no_command() {
+        assert_eq!(data("100%\r\n::x"), "100%25%0D%0A::x");
+        assert_eq!(property("a:b,c%"), "a%3Ab%2Cc%25");
+    }
+
+    #[test]
+    fn a_summary_is_cut_at_a_line_and_closed() {
+        let mut document = samples::compared();
+        let row = ComparisonRecord { primary: false, ..document.comparisons[0].clone() };
+        document.comparisons.extend(std::iter::repeat_n(row, 20_000));
+        let text = github_summary(&document);
+        assert!(text.len() <= SUMMARY_BYTES_MAX, "{}", text.len());
+        assert!(text.len() > SUMMARY_BYTES_MAX - 1_000);
+        assert!(text.ends_with(CUT));
+        assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
+        assert_eq!(cut("a\nbb\n".to_owned(), 100), "a\nbb\n");
+        let long = format!("<details>\n{}", "x\n".repeat(200));
+        let cut = cut(long, 300);
+        assert!(cut.len() <= 300 && cut.contains("</details>"), "{cut}");
+    }
+}

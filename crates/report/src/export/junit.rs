@@ -1,0 +1,328 @@
+//! JUnit XML, which every CI system shows: a test case for each budget, each trial, a search and a tuning. One that
+//! failed is a failure, undecided is skipped, a trial that failed is an error.
+//!
+//! Numbers of a case stand in its `system-out`: the schema of Jenkins' xUnit plugin, the strictest reader, takes
+//! `properties` in a suite only, and `skipped` not in the root. `time`, `timestamp` and `hostname` are left out:
+//! they are optional, nothing here is a test's time, and two reports of one archive are to be equal.
+
+use super::super::quantity::plain;
+use super::super::words::name_of;
+use super::inert::short;
+use crate::record::{
+    BudgetRecord, BudgetVerdict, Document, FindOutcome, FindRecord, Outcome, Trial, TuneOutcome, TuneRecord,
+};
+use crate::summary::find::told;
+use crate::summary::tune_answer;
+use crate::units::visible;
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
+use std::borrow::Cow;
+use std::io;
+
+type Xml = Writer<Vec<u8>>;
+type Written = io::Result<()>;
+
+/// A test case.
+#[derive(Debug)]
+struct Case {
+    name: String,
+    verdict: Verdict,
+    /// Names with their numbers; those that are empty are left out.
+    numbers: Option<Vec<(&'static str, String)>>,
+}
+
+/// How a case went, with why.
+#[derive(Debug)]
+enum Verdict {
+    Passed,
+    /// What did not hold, of which type, and more words.
+    Failure {
+        message: String,
+        kind: &'static str,
+        text: String,
+    },
+    Error {
+        message: String,
+        kind: &'static str,
+        text: String,
+    },
+    Skipped {
+        message: String,
+    },
+}
+
+impl Verdict {
+    /// The element that says it; none for what passed.
+    fn element(&self) -> Option<&'static str> {
+        match self {
+            Self::Passed => None,
+            Self::Failure { .. } => Some("failure"),
+            Self::Error { .. } => Some("error"),
+            Self::Skipped { .. } => Some("skipped"),
+        }
+    }
+}
+
+/// Four suites, `loadline.tune`, `loadline.find`, `loadline.budget` and `loadline.trial`; those without cases are left
+/// out.
+pub fn junit(document: &Document) -> String {
+    let mut xml = Writer::new_with_indent(Vec::new(), b' ', 2);
+    // Writing to memory cannot fail; an empty file would be the visible sign.
+    match write(&mut xml, document) {
+        Ok(()) => String::from_utf8(xml.into_inner()).unwrap_or_default() + "\n",
+        Err(_) => String::new(),
+    }
+}
+
+fn write(xml: &mut Xml, document: &Document) -> Written {
+    let scenario = &document.conditions.scenario;
+    let mut suites: Vec<(&str, Vec<Case>)> = vec![
+        ("loadline.tune", document.tune.iter().map(|of| tuning(of, scenario)).collect()),
+        ("loadline.find", document.find.iter().map(|of| search(of, &document.trials)).collect()),
+        ("loadline.budget", document.budgets.iter().map(budget).collect()),
+        ("loadline.trial", document.trials.iter().map(trial).collect()),
+    ];
+    suites.retain(|(_, cases)| !cases.is_empty());
+    xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    let name = format!("loadline {}", visible(&document.conditions.scenario));
+    let all: Vec<&Case> = suites.iter().flat_map(|(_, cases)| cases).collect();
+    // The root has no `skipped`.
+    let root = xml.create_element("testsuites").with_attributes(attributes(&name, &all).into_iter().take(4));
+    if suites.is_empty() {
+        return root.write_empty().map(|_| ());
+    }
+    root.write_inner_content(|xml| {
+        for (name, cases) in &suites {
+            let all: Vec<&Case> = cases.iter().collect();
+            let suite = xml.create_element("testsuite").with_attributes(attributes(name, &all));
+            suite.write_inner_content(|xml| {
+                properties(xml, &conditions(document))?;
+                cases.iter().try_for_each(|case| write_case(xml, name, case))
+            })?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// The name, and how many cases went how.
+fn attributes<'a>(name: &'a str, cases: &[&Case]) -> Vec<(&'a str, Cow<'a, str>)> {
+    let count = |element| cases.iter().filter(|case| case.verdict.element() == Some(element)).count();
+    let counts = [
+        ("tests", cases.len()),
+        ("failures", count("failure")),
+        ("errors", count("error")),
+        ("skipped", count("skipped")),
+    ];
+    let counts = counts.into_iter().map(|(key, count)| (key, Cow::Owned(count.to_string())));
+    std::iter::once(("name", Cow::Borrowed(name))).chain(counts).collect()
+}
+
+fn conditions(document: &Document) -> Vec<(&'static str, String)> {
+    let of = &document.conditions;
+    vec![
+        ("loadline", of.loadline.clone()),
+        ("scenario", of.scenario.clone()),
+        ("started", of.started.clone()),
+        ("machine.cores", of.machine.cores.to_string()),
+        ("machine.memory_bytes", of.machine.memory_bytes.to_string()),
+        ("machine.kernel", of.machine.kernel.clone()),
+        ("seed", of.seed.to_string()),
+        ("command", of.command.clone()),
+    ]
+}
+
+fn properties(xml: &mut Xml, of: &[(&str, String)]) -> Written {
+    let known: Vec<_> = of.iter().filter(|(_, value)| !value.is_empty()).collect();
+    if known.is_empty() {
+        return Ok(());
+    }
+    xml.create_element("properties").write_inner_content(|xml| {
+        for (name, value) in known {
+            let property = xml.create_element("property").with_attribute(("name", *name));
+            property.with_attribute(("value", visible(value).as_str())).write_empty()?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn write_case(xml: &mut Xml, class: &str, of: &Case) -> Written {
+    let case = xml.create_element("testcase").with_attributes([("classname", class), ("name", of.name.as_str())]);
+    let Some(element) = of.verdict.element().or(of.numbers.is_some().then_some("")) else {
+        return case.write_empty().map(|_| ());
+    };
+    case.write_inner_content(|xml| {
+        match &of.verdict {
+            Verdict::Passed => {}
+            Verdict::Skipped { message } => {
+                xml.create_element(element).with_attribute(("message", message.as_str())).write_empty()?;
+            }
+            Verdict::Failure { message, kind, text } | Verdict::Error { message, kind, text } => {
+                let attributes = [("message", message.as_str()), ("type", *kind)];
+                xml.create_element(element).with_attributes(attributes).write_text_content(BytesText::new(text))?;
+            }
+        }
+        if let Some(numbers) = &of.numbers {
+            let known = numbers.iter().filter(|(_, number)| !number.is_empty());
+            let text: Vec<String> = known.map(|(name, number)| format!("{name}={}", visible(number))).collect();
+            xml.create_element("system-out").write_text_content(BytesText::new(&text.join("\n")))?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn budget(of: &BudgetRecord) -> Case {
+    let name = format!("{}: {}", visible(&of.configuration), visible(&of.expression));
+    let message = short(&of.why);
+    let verdict = match of.verdict {
+        BudgetVerdict::Pass => Verdict::Passed,
+        BudgetVerdict::Fail => Verdict::Failure { text: format!("{name}\n{message}"), message, kind: "budget failed" },
+        BudgetVerdict::Undecided => Verdict::Skipped { message },
+    };
+    let unit = if of.relative { Some("share of the baseline".to_owned()) } else { of.unit.map(name_of) };
+    let numbers = vec![
+        ("metric", of.metric.clone().unwrap_or_default()),
+        ("unit", unit.unwrap_or_default()),
+        ("value", plain(of.value)),
+        ("low", plain(of.low)),
+        ("high", plain(of.high)),
+        ("bound", plain(of.bound)),
+        ("trials", of.trials.to_string()),
+    ];
+    Case { name, verdict, numbers: Some(numbers) }
+}
+
+/// The answer of a search: one that found no line for want of trials is skipped.
+fn search(of: &FindRecord, trials: &[Trial]) -> Case {
+    let message = short(&told(of, trials));
+    let verdict = match of.outcome {
+        FindOutcome::Found | FindOutcome::AtLowerBound => Verdict::Passed,
+        FindOutcome::NotHeld | FindOutcome::Never => {
+            Verdict::Failure { text: message.clone(), message, kind: "target not held" }
+        }
+        FindOutcome::GivenUp => Verdict::Skipped { message },
+    };
+    let line = of.line.as_ref();
+    let numbers = [
+        ("limit_bytes", of.limit_bytes),
+        ("line_bytes", line.map(|line| line.limit_bytes)),
+        ("heap_bytes", line.and_then(|line| line.heap_bytes)),
+        ("below_bytes", line.and_then(|line| line.below_bytes)),
+        ("held", line.map(|line| u64::from(line.held))),
+        ("tried", line.map(|line| u64::from(line.tried()))),
+        ("warm_bytes", of.warm.as_ref().map(|warm| warm.limit_bytes)),
+        ("trials", Some(u64::from(of.trials))),
+    ];
+    let numbers = numbers.map(|(name, number)| (name, number.map(|number| number.to_string()).unwrap_or_default()));
+    Case { name: format!("load line of {}", visible(&of.configuration)), verdict, numbers: Some(numbers.into()) }
+}
+
+/// The answer of a tuning: one that ended without any is skipped, as is a plan.
+fn tuning(of: &TuneRecord, scenario: &str) -> Case {
+    let message = short(&tune_answer::told(of));
+    let failure = |message: String, kind| Verdict::Failure { text: message.clone(), message, kind };
+    let verdict = match of.outcome {
+        TuneOutcome::Proved => Verdict::Passed,
+        TuneOutcome::NothingProved => failure(message, "nothing proved"),
+        TuneOutcome::NotHeld => failure(message, "target not held"),
+        TuneOutcome::Planned | TuneOutcome::GivenUp => Verdict::Skipped { message },
+    };
+    let gain = tune_answer::objective_gain(of);
+    let numbers = [
+        ("objective", of.objective.word().to_owned()),
+        ("as_is", plain(gain.map(|gain| gain.baseline_median))),
+        ("tuned", plain(gain.map(|gain| gain.candidate_median))),
+        ("low", plain(gain.and_then(|gain| gain.low))),
+        ("high", plain(gain.and_then(|gain| gain.high))),
+        ("trials", of.trials.to_string()),
+    ];
+    Case { name: format!("tuning of {}", visible(scenario)), verdict, numbers: Some(numbers.into()) }
+}
+
+fn trial(of: &Trial) -> Case {
+    let message = short(of.why.as_deref().unwrap_or("it did not complete"));
+    let kind = match of.outcome {
+        Outcome::Killed => "killed for memory",
+        Outcome::Aborted => "aborted",
+        Outcome::SubjectFailed | Outcome::Completed => "subject failed",
+    };
+    let last_lines = of.end.iter().flat_map(|end| &end.last_lines).map(|line| short(line));
+    let text = std::iter::once(message.clone()).chain(last_lines).collect::<Vec<_>>().join("\n");
+    let verdict = if of.is_failed() { Verdict::Error { message, kind, text } } else { Verdict::Passed };
+    Case { name: format!("trial {}: {}", of.index + 1, visible(&of.configuration)), verdict, numbers: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{consumers, samples};
+    use super::*;
+    use crate::{find_sample, tune_sample};
+
+    #[test]
+    fn budgets_and_trials_are_cases() {
+        insta::assert_snapshot!(junit(&samples::compared()));
+        insta::assert_snapshot!(junit(&samples::failing()));
+    }
+
+    #[test]
+    fn nothing_measured_is_a_report_without_suites() {
+        let text = junit(&samples::empty());
+        let root = consumers::check_junit(&text);
+        assert_eq!(root.attribute("tests"), "0");
+        assert!(root.children.is_empty());
+    }
+
+    #[test]
+    fn verdicts_reach_the_consumer() {
+        let root = consumers::check_junit(&junit(&samples::compared()));
+        assert_eq!(root.attribute("failures"), "1");
+        assert_eq!(root.children[0].attribute("skipped"), "1");
+        let failed = &root.children[0].cases()[1];
+        assert_eq!(failed.attribute("name"), "g1: rss.loaded<=60MiB");
+        assert_eq!(failed.child("failure").unwrap().attribute("message"), "62.0 MiB against 60.0 MiB");
+        let root = consumers::check_junit(&junit(&samples::failing()));
+        assert_eq!(root.attribute("errors"), "1");
+    }
+
+    #[test]
+    fn a_search_is_a_case_and_its_trials_are_no_errors() {
+        for (outcome, document) in find_sample::endings() {
+            let root = consumers::check_junit(&junit(&document));
+            let case = root.children[0].cases()[0];
+            let expect = match outcome {
+                FindOutcome::Found | FindOutcome::AtLowerBound => None,
+                FindOutcome::NotHeld | FindOutcome::Never => Some("failure"),
+                FindOutcome::GivenUp => Some("skipped"),
+            };
+            let verdict = ["failure", "skipped"].into_iter().find(|name| case.child(name).is_some());
+            assert_eq!(verdict, expect, "{outcome:?}");
+            assert_eq!(root.attribute("errors"), "0", "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_tuning_is_a_case_and_its_trials_are_no_errors() {
+        for (outcome, document) in tune_sample::endings() {
+            let root = consumers::check_junit(&junit(&document));
+            let case = root.children[0].cases()[0];
+            let expect = match outcome {
+                TuneOutcome::Proved => None,
+                TuneOutcome::NothingProved | TuneOutcome::NotHeld => Some("failure"),
+                TuneOutcome::Planned | TuneOutcome::GivenUp => Some("skipped"),
+            };
+            let verdict = ["failure", "skipped"].into_iter().find(|name| case.child(name).is_some());
+            assert_eq!(verdict, expect, "{outcome:?}");
+            assert_eq!(root.attribute("errors"), "0", "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn hostile_text_stays_where_it_belongs() {
+        let root = consumers::check_junit(&junit(&samples::hostile()));
+        let script = samples::hostile_texts().remove(0);
+        let names: Vec<_> = root.children[0].cases().iter().map(|case| case.attribute("name")).collect();
+        assert!(names.contains(&format!("{script}: {script}").as_str()), "{names:?}");
+    }
+}

@@ -1,0 +1,384 @@
+//! Documents made by hand for the tests of the exports: compared, failing, hostile, empty; numbers are invented.
+
+use crate::doubt::{Doubt, MemoryPool};
+use crate::record::{
+    Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document,
+    DoubtRecord, End, EndCause, Finding, FindingRecord, GrowthRecord, GrowthWord, Jvm, LeastRecord, Machine, Mark,
+    MetricRecord, Model, OfTrials, Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA, Trial, Unit,
+    ValueRecord, WatchDocument, WatchLabel, WatchLimit, WatchOwner, WatchSample, WatchedJvm,
+};
+
+pub(super) const MIB: f64 = crate::units::MIB as f64;
+
+/// Text that tries to leave the place it is given, of each format in turn.
+pub(super) fn hostile_texts() -> Vec<String> {
+    let mut texts: Vec<String> = [
+        "<script>alert(1)</script>",
+        "a|b\\|c`d``e",
+        "line\none\r\n::error::two",
+        "=HYPERLINK(\"http://evil.example/\",\"x\")",
+        "\"},{\"x\":1",
+        "]]></failure><error/>",
+        "a,b;c\td \u{1b}[31mred\u{1b}[0m\u{0}\u{7}\u{ffff}",
+        "\u{202e}gnp.exe\u{2028}x",
+        "{mark=\"x\"} 1\n# EOF\nloadline_x 1",
+        "'; system('touch x'); `touch y` @zsh \\$(id)",
+        "@somebody #123 ![i](http://evil.example/i.png) [l](javascript:x) www.evil.example",
+        "100%25 %0A : , title=x",
+        "</details><details open><summary>",
+        "$\\LaTeX$ ~~x~~ **y** _z_ <!-- - 1. # > &amp; &#60;",
+        "",
+        " ",
+    ]
+    .map(str::to_owned)
+    .into();
+    texts.push("x".repeat(10_000));
+    texts.push("<|`\"',&\n".repeat(1_250));
+    texts
+}
+
+/// Nothing was measured.
+pub(crate) fn empty() -> Document {
+    let machine = Machine {
+        cores: 2,
+        cpu_model: None,
+        memory_bytes: 8 << 30,
+        kernel: "6.1.0-35-amd64".to_owned(),
+        cgroup: "v2".to_owned(),
+        load_average_1m: Some(0.12),
+        transparent_huge_pages: Some("madvise".to_owned()),
+        swap_used_bytes: Some(0),
+    };
+    let conditions = Conditions {
+        loadline: "0.1.0".to_owned(),
+        scenario: "tiny-http".to_owned(),
+        started: "2026-11-21T04:36:17Z".to_owned(),
+        machine,
+        seed: 1,
+        command: "loadline run tiny-http.loadline.yaml --seed 1".to_owned(),
+        left_out: Vec::new(),
+        source: None,
+        load: vec![
+            "warmup: GET /hello, closed, 25 connections, 50,000 requests".to_owned(),
+            "steady: GET /hello, closed, 25 connections, 30s".to_owned(),
+        ],
+    };
+    Document {
+        schema: RESULT_SCHEMA.to_owned(),
+        archives: Vec::new(),
+        conditions,
+        trials: Vec::new(),
+        metrics: Vec::new(),
+        blocks: Vec::new(),
+        comparisons: Vec::new(),
+        pareto: Vec::new(),
+        doubts: Vec::new(),
+        find: None,
+        tune: None,
+        findings: Vec::new(),
+        budgets: Vec::new(),
+    }
+}
+
+/// `g1` against `serial`, three blocks, with budgets of every verdict.
+pub(super) fn compared() -> Document {
+    let mut document = empty();
+    for (index, name) in ["serial", "g1", "g1", "serial", "serial", "g1"].into_iter().enumerate() {
+        document.trials.push(trial(name, index as u32));
+    }
+    for (name, weight, rate) in [("serial", 50.0, 5_000.0), ("g1", 62.0, 5_250.0)] {
+        let metrics = &mut document.metrics;
+        metrics.push(metric(name, "rss.loaded", Unit::Bytes, weight * MIB));
+        metrics.push(metric(name, "pss.loaded", Unit::Bytes, (weight - 1.5) * MIB));
+        metrics.push(metric(name, "malloc.retained.loaded", Unit::Bytes, 10.5 * MIB));
+        metrics.push(metric(name, "heap_used.collected", Unit::Bytes, 2.0 * MIB));
+        metrics.push(metric(name, "rss_peak", Unit::Bytes, (weight + 1.0) * MIB));
+        metrics.push(metric(name, "rate.warmup", Unit::PerSecond, rate / 2.0));
+        metrics.push(metric(name, "rate.steady", Unit::PerSecond, rate));
+        metrics.push(metric(name, "p99.steady", Unit::Milliseconds, 9.5));
+        metrics.push(metric(name, "cpu_per_1000.steady", Unit::Seconds, 0.0625));
+        metrics.push(metric(name, "start_up", Unit::Seconds, 0.25));
+    }
+    document.comparisons = vec![
+        comparison("rss.loaded", Unit::Bytes, [50.0 * MIB, 62.0 * MIB], DifferenceVerdict::Worse),
+        comparison("rate.steady", Unit::PerSecond, [5_000.0, 5_250.0], DifferenceVerdict::Better),
+        comparison("p99.steady", Unit::Milliseconds, [9.5, 9.5], DifferenceVerdict::CannotTell),
+        comparison("cpu_per_1000.steady", Unit::Seconds, [0.0625, 0.0625], DifferenceVerdict::Equivalent),
+    ];
+    document.comparisons.push(ComparisonRecord {
+        primary: false,
+        ..comparison("pss.loaded", Unit::Bytes, [48.5 * MIB, 60.5 * MIB], DifferenceVerdict::Worse)
+    });
+    let order = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+    let block = |block, order| BlockRecord { block, order, disturbed: None, repeats: None, used: true };
+    document.blocks =
+        vec![block(0, order(["serial", "g1"])), block(1, order(["g1", "serial"])), block(2, order(["serial", "g1"]))];
+    document.pareto = vec![ParetoRecord {
+        x: "rss.loaded".to_owned(),
+        y: "p99.steady".to_owned(),
+        points: [("serial", 50.0 * MIB, None), ("g1", 62.0 * MIB, Some("serial".to_owned()))]
+            .map(|(name, x, dominated_by)| ParetoPoint { configuration: name.to_owned(), x, y: 9.5, dominated_by })
+            .to_vec(),
+    }];
+    document.budgets = vec![
+        budget("serial", "rss.loaded<=60MiB", 50.0, BudgetVerdict::Pass),
+        budget("g1", "rss.loaded<=60MiB", 62.0, BudgetVerdict::Fail),
+        BudgetRecord {
+            unit: None,
+            value: None,
+            low: None,
+            high: None,
+            bound: None,
+            metric: None,
+            trials: 0,
+            why: "`charge.loaded` was not measured".to_owned(),
+            ..budget("g1", "charge.loaded<=80MiB", 0.0, BudgetVerdict::Undecided)
+        },
+    ];
+    document.doubts = vec![DoubtRecord::from(Doubt::HugePagesAlways)];
+    document
+}
+
+/// A trial failed, another did well.
+pub(super) fn failing() -> Document {
+    let mut document = empty();
+    document.trials = vec![trial("serial", 0), trial("serial", 1)];
+    document.trials[1].outcome = Outcome::SubjectFailed;
+    document.trials[1].why = Some("the subject did not answer GET /hello within 30s".to_owned());
+    document.trials[1].end = Some(End {
+        cause: EndCause::ByItself,
+        exit_code: Some(1),
+        signal: None,
+        text: "the subject ended with exit code 1".to_owned(),
+        last_lines: vec!["Error occurred during initialization of VM".to_owned(), "Too small maximum heap".to_owned()],
+    });
+    let mut weight = metric("serial", "rss.loaded", Unit::Bytes, 50.0 * MIB);
+    weight.values.truncate(1);
+    weight.values[0].trial = 0;
+    (weight.low, weight.high) = (None, None);
+    document.metrics.push(weight);
+    document
+}
+
+/// Every text in it is hostile: one configuration for each of [`hostile_texts`].
+pub(super) fn hostile() -> Document {
+    let mut document = compared();
+    let texts = hostile_texts();
+    let all = texts.join("|");
+    document.conditions.scenario = all.clone();
+    document.conditions.command = all.clone();
+    document.conditions.load = texts.clone();
+    document.conditions.machine.kernel = all.clone();
+    for (index, text) in texts.iter().enumerate() {
+        let mut trial = trial(text, 10 + index as u32);
+        trial.outcome = Outcome::SubjectFailed;
+        trial.why = Some(all.clone());
+        trial.jvm = Some(Jvm { options: texts.clone(), version: Some(text.clone()), ..Jvm::default() });
+        let last_lines = texts.clone();
+        trial.end =
+            Some(End { cause: EndCause::OomKill, exit_code: None, signal: Some(9), text: text.clone(), last_lines });
+        trial.doubts =
+            vec![DoubtRecord::from(Doubt::OutOfMemoryError { error: text.clone(), pool: MemoryPool::Other })];
+        document.trials.push(trial);
+        for name in [format!("{text}.loaded"), "rate.steady".to_owned(), text.clone()] {
+            let unit = if name == "rate.steady" { Unit::PerSecond } else { Unit::Bytes };
+            document.metrics.push(metric(text, &name, unit, 7.0));
+        }
+        document.comparisons.push(ComparisonRecord {
+            candidate: text.clone(),
+            ..comparison(text, Unit::Count, [1.0, 2.0], DifferenceVerdict::Worse)
+        });
+        document.budgets.push(BudgetRecord { why: all.clone(), ..budget(text, text, 1.0, BudgetVerdict::Fail) });
+        document.doubts.push(DoubtRecord { next: text.clone(), ..Doubt::LogIncomplete { why: text.clone() }.into() });
+        document.blocks.push(BlockRecord {
+            block: 9,
+            order: texts.clone(),
+            disturbed: Some(text.clone()),
+            repeats: Some(0),
+            used: false,
+        });
+        document.pareto[0].points.push(ParetoPoint {
+            configuration: text.clone(),
+            x: 1.0,
+            y: 1.0,
+            dominated_by: Some(text.clone()),
+        });
+    }
+    document
+}
+
+/// A comparison in which every name and message is `text`.
+pub(super) fn named(text: &str) -> Document {
+    let mut document = compared();
+    let own = || text.to_owned();
+    document.conditions.scenario = own();
+    document.conditions.command = own();
+    document.conditions.load = vec![own()];
+    for trial in &mut document.trials {
+        trial.configuration = own();
+        trial.outcome = Outcome::Killed;
+        trial.why = Some(own());
+        trial.jvm = Some(Jvm { options: vec![own()], version: Some(own()), name: Some(own()), ..Jvm::default() });
+    }
+    document.metrics.truncate(10);
+    for metric in &mut document.metrics {
+        metric.configuration = own();
+    }
+    document.metrics[1].metric = own();
+    for of in &mut document.comparisons {
+        (of.baseline, of.candidate) = (own(), own());
+    }
+    document.comparisons[0].metric = own();
+    for of in &mut document.budgets {
+        (of.expression, of.configuration, of.why) = (own(), own(), own());
+    }
+    document.doubts[0].text = own();
+    document.doubts[0].next = own();
+    let finding = Finding::LoadersKeepComing { loader: own(), spans: Vec::new(), live_after_gc: None };
+    let of = OfTrials { configuration: own(), trial: 0, trials_alike: 2 };
+    document.findings = vec![FindingRecord {
+        finding,
+        of: Some(of),
+        text: own(),
+        next: own(),
+        costs_bytes: 0,
+        gain_bytes_max: None,
+        remedies: Vec::new(),
+    }];
+    document
+}
+
+/// Two JVMs, one that grows and one of which nothing could be read.
+pub(super) fn watched(name: &str) -> WatchDocument {
+    let mib = |mib: u64| Some(mib << 20);
+    let now = WatchSample {
+        rss_anon_bytes: mib(500),
+        rss_file_bytes: mib(30),
+        heap_used_bytes: mib(300),
+        heap_floor_bytes: mib(200),
+        unreclaimable_bytes: mib(510),
+        gc_ms: Some(1_500),
+        oom_kills: Some(0),
+        ..WatchSample::default()
+    };
+    let growth = GrowthRecord {
+        verdict: GrowthWord::Grows,
+        owner: Some("direct".to_owned()),
+        bytes_per_hour: Some(3_600_000.0),
+        bytes_per_hour_low: Some(3_200_000.0),
+        bytes_per_hour_high: Some(4_000_000.0),
+        limit_in_s: Some(7_200.0),
+        ..GrowthRecord::default()
+    };
+    let one = WatchedJvm {
+        name: name.to_owned(),
+        labels: vec![WatchLabel { name: "pod".to_owned(), value: name.to_owned() }],
+        pid: 7,
+        version: Some(name.to_owned()),
+        now,
+        limit: Some(WatchLimit { bytes: 600 << 20, cgroup: "/shop".to_owned() }),
+        growth,
+        owners: vec![WatchOwner { name: "direct".to_owned(), bytes: 100 << 20 }],
+        ..WatchedJvm::default()
+    };
+    let blind = WatchedJvm { name: "blind".to_owned(), unreadable: vec!["no".to_owned()], ..WatchedJvm::default() };
+    WatchDocument { jvms: vec![one, blind], loadline: "0.1.0".to_owned(), ..WatchDocument::default() }
+}
+
+fn trial(configuration: &str, index: u32) -> Trial {
+    let mark = Mark { name: "loaded".to_owned(), at_s: 8.0, rss_bytes: 50 << 20, ..Mark::default() };
+    let phase = |name: &str, seconds| PhaseRecord {
+        name: name.to_owned(),
+        model: Model::Closed,
+        seconds,
+        requests: 150_000,
+        ok: 150_000,
+        achieved_per_s: 5_000.0,
+        ..PhaseRecord::default()
+    };
+    let jvm = Jvm {
+        pid: 4_711,
+        version: Some("17.0.15+6-Debian-1deb12u1".to_owned()),
+        name: Some("OpenJDK 64-Bit Server VM".to_owned()),
+        java: Some("/usr/lib/jvm/java-17-openjdk-amd64/bin/java".to_owned()),
+        collector: Some("Serial".to_owned()),
+        options: vec!["-Xmx6m".to_owned(), "-XX:+UseSerialGC".to_owned()],
+        ..Jvm::default()
+    };
+    Trial {
+        outcome: Outcome::Completed,
+        jvm: Some(jvm),
+        ready_s: Some(0.25),
+        marks: vec![mark],
+        phases: vec![phase("warmup", 5.25), phase("steady", 30.0)],
+        ..Trial::new(configuration, index / 2, index)
+    }
+}
+
+/// Three values, 2 % apart, around `median`.
+fn metric(configuration: &str, name: &str, unit: Unit, median: f64) -> MetricRecord {
+    let better = if unit == Unit::PerSecond { Better::Higher } else { Better::Lower };
+    let trials = match configuration {
+        "serial" => [0, 3, 4],
+        "g1" => [1, 2, 5],
+        _ => [10, 11, 12],
+    };
+    let factors = [0.98, 1.0, 1.02];
+    let value =
+        |(trial, factor): (u32, f64)| ValueRecord { trial, block: trial / 2, value: median * factor, used: true };
+    MetricRecord {
+        metric: name.to_owned(),
+        unit,
+        better,
+        configuration: configuration.to_owned(),
+        values: trials.into_iter().zip(factors).map(value).collect(),
+        median,
+        low: Some(median * 0.97),
+        high: Some(median * 1.03),
+    }
+}
+
+fn comparison(metric: &str, unit: Unit, medians: [f64; 2], verdict: DifferenceVerdict) -> ComparisonRecord {
+    let [baseline_median, candidate_median] = medians;
+    let (ratio, difference) = (candidate_median / baseline_median, candidate_median - baseline_median);
+    ComparisonRecord {
+        metric: metric.to_owned(),
+        unit,
+        better: if unit == Unit::PerSecond { Better::Higher } else { Better::Lower },
+        baseline: "serial".to_owned(),
+        candidate: "g1".to_owned(),
+        primary: true,
+        baseline_median,
+        candidate_median,
+        ratio: Some(ratio),
+        ratio_low: Some(ratio - 0.01),
+        ratio_high: Some(ratio + 0.01),
+        difference,
+        low: Some(difference - 0.01 * baseline_median),
+        high: Some(difference + 0.01 * baseline_median),
+        confidence: 0.95,
+        confidence_each: 0.9875,
+        least: LeastRecord::Relative(0.02),
+        verdict,
+        blocks: 3,
+        blocks_needed: (verdict == DifferenceVerdict::CannotTell).then_some(18),
+    }
+}
+
+fn budget(configuration: &str, expression: &str, mib: f64, verdict: BudgetVerdict) -> BudgetRecord {
+    BudgetRecord {
+        expression: expression.to_owned(),
+        configuration: configuration.to_owned(),
+        metric: Some("rss.loaded".to_owned()),
+        unit: Some(Unit::Bytes),
+        value: Some(mib * MIB),
+        low: Some((mib - 1.0) * MIB),
+        high: Some((mib + 1.0) * MIB),
+        bound: Some(60.0 * MIB),
+        relative: false,
+        of_change: false,
+        trials: 3,
+        verdict,
+        why: format!("{mib:.1} MiB against 60.0 MiB"),
+    }
+}

@@ -1,0 +1,252 @@
+//! Searches on a made-up server, for the tests of what is said of them. Concluded as real ones are.
+
+use crate::export::samples;
+use crate::record::{
+    AccountRecord, CgroupRecord, ClassesRecord, Conditions, Document, FailureCause, FindOutcome, Heap, KneeRecord,
+    Mark, Model, Outcome, OwnerRecord, Pages, PhaseRecord, ProbeRecord, ProbeVerdict, Quantiles, SubjectWork, Trial,
+    Unknowns,
+};
+use crate::scenario::Find;
+use crate::search::{Attempt, Move, SearchSpec, conclude, next, rules};
+use crate::units::MIB;
+
+/// All but heap and files.
+const NATIVE: u64 = 60 * MIB;
+/// Files that it touches; it cannot do without [`HOT`] of them.
+const FILE: u64 = 50 * MIB;
+const HOT: f64 = 0.55;
+/// The smallest heap, and what it grows to where nothing bounds it.
+const HEAP_MIN: u64 = 7 * MIB;
+const HEAP: u64 = 64 * MIB;
+/// No more are answered, per second.
+const RATE_MAX: f64 = 1234.0;
+
+/// The usual search.
+pub(crate) const COURSE: SearchSpec = SearchSpec {
+    unknowns: Unknowns::HeapAndLimit,
+    step: 0.02,
+    proofs: 5,
+    limit_min: None,
+    limit_max: 2048 * MIB,
+    rate_per_s: None,
+    prove: None,
+    trials_max: 60,
+    warm: true,
+    starts_alone: false,
+    direct_given: false,
+    ram_share: 0.25,
+};
+
+/// A line was found, with a knee beside it and what rules of thumb would have needed.
+pub(crate) fn found() -> Document {
+    let mut document = searched(&COURSE);
+    let Some(find) = &mut document.find else { return document };
+    let line = find.line.clone().unwrap();
+    let heap = line.heap_bytes.unwrap();
+    find.options = vec![format!("-Xmx{}m", heap / MIB), "-XX:+UseSerialGC".to_owned()];
+    find.knee =
+        Some(KneeRecord { heap_bytes: heap + 16 * MIB, limit_bytes: line.limit_bytes + 16 * MIB, cpu_ratio: 0.82 });
+    find.others = rules(heap, line.limit_bytes, Some(ClassesRecord { jdk: 27_000, application: 3_000 }));
+    document
+}
+
+/// The highest rate of a limit.
+pub(crate) fn highest_rate(limit: u64) -> Document {
+    searched(&SearchSpec { unknowns: Unknowns::Rate, rate_per_s: Some(200.0), limit_max: limit, ..COURSE })
+}
+
+/// One limit, proved or refuted.
+pub(crate) fn proved(limit: u64) -> Document {
+    searched(&SearchSpec { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE })
+}
+
+/// Each way in which a search ends, with its document.
+pub(crate) fn endings() -> Vec<(FindOutcome, Document)> {
+    let mut not_held = searched(&SearchSpec { trials_max: 1, ..COURSE });
+    let reference = &mut not_held.trials[0];
+    if let Some(probe) = &mut reference.probe {
+        probe.verdict = ProbeVerdict::Fails;
+        probe.why = vec!["p99.steady was 812 ms, and p99<50ms is asked".to_owned()];
+        probe.cause = Some(FailureCause::Times);
+    }
+    not_held.find = Some(conclude(&COURSE, &find(), &not_held.trials));
+    let mut never = searched(&COURSE);
+    for probe in never.trials.iter_mut().skip(1).filter_map(|trial| trial.probe.as_mut()) {
+        (probe.verdict, probe.cause) = (ProbeVerdict::Fails, Some(FailureCause::OomKill));
+    }
+    never.find = never.find.map(|find| crate::record::FindRecord {
+        outcome: FindOutcome::Never,
+        text: "the target held once, but at no limit that was to be asked, up to the largest".to_owned(),
+        line: None,
+        warm: None,
+        knee: None,
+        limit_bytes: None,
+        ..find
+    });
+    vec![
+        (FindOutcome::Found, found()),
+        (FindOutcome::AtLowerBound, searched(&SearchSpec { limit_min: Some(512 * MIB), ..COURSE })),
+        (FindOutcome::NotHeld, not_held),
+        (FindOutcome::Never, never),
+        (FindOutcome::GivenUp, searched(&SearchSpec { trials_max: 9, ..COURSE })),
+    ]
+}
+
+/// A search in which every text is this one.
+pub(crate) fn hostile(text: &str) -> Document {
+    let mut document = found();
+    let own = || text.to_owned();
+    document.conditions.scenario = own();
+    for trial in &mut document.trials {
+        trial.configuration = own();
+        trial.why = trial.why.as_ref().map(|_| own());
+        if let Some(probe) = &mut trial.probe {
+            probe.why = vec![own(), own()];
+        }
+    }
+    if let Some(find) = &mut document.find {
+        find.configuration = own();
+        (find.text, find.target, find.options) = (own(), vec![own()], vec![own()]);
+        find.others.iter_mut().for_each(|rule| (rule.name, rule.how) = (own(), own()));
+        if let Some(line) = &mut find.line {
+            line.cause_text = vec![own()];
+        }
+    }
+    document
+}
+
+fn find() -> Find {
+    let target = ["p99<50ms", "rate>=98%", "failed==0"].map(|text| text.parse().unwrap()).to_vec();
+    Find { target, ..Find::default() }
+}
+
+/// The document of a whole search.
+pub(crate) fn searched(spec: &SearchSpec) -> Document {
+    let mut trials: Vec<Trial> = Vec::new();
+    while let Move::Try(attempt) = next(spec, &trials) {
+        trials.push(trial(&attempt, trials.len() as u32));
+    }
+    let find = conclude(spec, &find(), &trials);
+    Document { trials, find: Some(find), ..empty() }
+}
+
+fn empty() -> Document {
+    let empty = samples::empty();
+    let conditions = Conditions {
+        started: "2026-11-22T04:36:17Z".to_owned(),
+        command: "loadline find tiny-http.loadline.yaml --seed 1".to_owned(),
+        load: vec!["steady: GET /hello, open, 200/s, 10s".to_owned()],
+        ..empty.conditions.clone()
+    };
+    Document { conditions, ..empty }
+}
+
+fn trial(attempt: &Attempt, index: u32) -> Trial {
+    let heap = attempt.heap.unwrap_or(HEAP);
+    let anon = NATIVE + heap.min(HEAP);
+    let file = if attempt.pages == Pages::Cold { FILE } else { 0 };
+    let (cause, outcome) = match () {
+        () if attempt.rate_per_s.is_some_and(|rate| rate > RATE_MAX) => (Some(FailureCause::Rate), Outcome::Completed),
+        () if heap < HEAP_MIN => (Some(FailureCause::OutOfMemoryError), Outcome::SubjectFailed),
+        () if attempt.limit < anon => (Some(FailureCause::OomKill), Outcome::Killed),
+        () if attempt.limit < anon + (file as f64 * HOT) as u64 => (Some(FailureCause::FilePages), Outcome::Completed),
+        () => (None, Outcome::Completed),
+    };
+    let why = match (cause, outcome) {
+        (None, _) => Vec::new(),
+        (_, Outcome::Completed) => vec!["p99.steady was 812 ms, and p99<50ms is asked".to_owned()],
+        _ => vec!["the subject was killed in phase warmup".to_owned()],
+    };
+    let verdict = if cause.is_none() { ProbeVerdict::Holds } else { ProbeVerdict::Fails };
+    let (stage, heap_bytes, rate_per_s, pages) = (attempt.stage, attempt.heap, attempt.rate_per_s, attempt.pages);
+    let cgroup = CgroupRecord {
+        limit_bytes: attempt.limit,
+        peak_bytes: Some((anon + file).min(attempt.limit)),
+        anon_peak_bytes: Some(anon.min(attempt.limit)),
+        file_bytes: Some(file.min(attempt.limit.saturating_sub(anon))),
+        oom_kills: u64::from(outcome == Outcome::Killed),
+        ..CgroupRecord::default()
+    };
+    let asked = attempt.heap.is_none() && index == 0;
+    Trial {
+        outcome,
+        why: (outcome != Outcome::Completed).then(|| "the subject was killed in phase warmup".to_owned()),
+        command: ["java", "-jar", "tiny-http.jar", "8080"].map(str::to_owned).to_vec(),
+        limit_bytes: Some(attempt.limit),
+        ready_s: Some(0.4),
+        marks: if asked { vec![loaded(heap)] } else { Vec::new() },
+        phases: phases(outcome, cause, heap, attempt.rate_per_s.unwrap_or(200.0)),
+        cgroup: Some(cgroup),
+        probe: Some(ProbeRecord {
+            stage,
+            heap_bytes,
+            rate_per_s,
+            pages,
+            verdict,
+            why,
+            missed: Vec::new(),
+            cause,
+            classes: None,
+            direct_bytes: None,
+            read_ahead_bytes: None,
+            seconds: 0.0,
+        }),
+        ..Trial::new("serial", 0, index)
+    }
+}
+
+/// A smaller heap costs more CPU; one that was killed did not come beyond its warm-up.
+fn phases(outcome: Outcome, cause: Option<FailureCause>, heap: u64, asked: f64) -> Vec<PhaseRecord> {
+    let (rate, p99) = match cause {
+        None => (asked, 12.1),
+        Some(FailureCause::Rate) => (RATE_MAX, 812.0),
+        Some(_) => (31.5, 812.0),
+    };
+    let cpu_us = 400.0 * (1.0 + HEAP_MIN as f64 / heap as f64);
+    let phase = |name: &str, at_s: f64| {
+        let ok = (rate * 10.0) as u64;
+        let times = Quantiles { p50: p99 / 10.0, p99, max: p99 * 2.0, ..Quantiles::default() };
+        PhaseRecord {
+            name: name.to_owned(),
+            model: Model::Open,
+            at_s,
+            seconds: 10.0,
+            requests: ok,
+            ok,
+            offered_per_s: Some(asked),
+            achieved_per_s: rate,
+            response_ms: Some(times),
+            subject: SubjectWork { cpu_s: Some(cpu_us * ok as f64 / 1e6), ..SubjectWork::default() },
+            ..PhaseRecord::default()
+        }
+    };
+    let mut phases = vec![phase("warmup", 0.5)];
+    phases.extend((outcome == Outcome::Completed).then(|| phase("steady", 10.5)));
+    phases
+}
+
+fn loaded(heap: u64) -> Mark {
+    let owner = |(name, bytes): (&str, u64)| OwnerRecord {
+        name: name.to_owned(),
+        rss_bytes: bytes,
+        pss_bytes: bytes,
+        ..OwnerRecord::default()
+    };
+    let owners = [("java_heap.used", heap), ("cds", 12 * MIB), ("malloc.live", 30 * MIB), ("libjvm", 20 * MIB)];
+    let total_bytes = owners.iter().map(|(_, bytes)| bytes).sum();
+    let account = AccountRecord {
+        total_bytes,
+        pss_bytes: total_bytes,
+        owners: owners.map(owner).to_vec(),
+        ..AccountRecord::default()
+    };
+    let heap = Heap { live_bytes: Some(5 * MIB), ..Heap::default() };
+    Mark {
+        name: "loaded".to_owned(),
+        at_s: 20.0,
+        rss_bytes: total_bytes,
+        heap,
+        account: Some(account),
+        ..Mark::default()
+    }
+}

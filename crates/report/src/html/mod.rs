@@ -1,0 +1,195 @@
+//! A page as one file of HTML that is complete in itself: a readable template, a style sheet, charts drawn beforehand,
+//! a small script where they are zoomed. A policy inside forbids it to load or to run anything else, whatever foreign
+//! text it shows.
+//!
+//! The template is filled by names, without a crate for templates: nearly all of the page is tables and charts made in
+//! loops, and `Markup`, which the charts need anyway, escapes by type.
+
+mod page;
+mod tables;
+
+use super::chart::{COLOURS, RULES, definitions};
+use super::markup::{Markup, shortened};
+use super::page::{Depth, Page};
+use super::screen::Glyphs;
+use super::summary::{Sources, page_of, page_of_history, summarize_fleet, summarize_post_mortem};
+use crate::record::{Document, Evidence, FleetDocument, HistoryDocument, PostMortem};
+use base64::Engine;
+
+/// The page with a `{{name}}` where something goes in.
+const TEMPLATE: &str = include_str!("report.html");
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+/// The title of a page.
+const TITLE_CHARS: usize = 160;
+/// All that there is to say.
+const WHOLE: Depth = Depth { each: true, details: true, whole: true };
+
+/// The report of these trials as an HTML document that refers to nothing outside itself. `evidence` belongs to trials
+/// by their index; `missing` says what an archive lacks.
+pub fn html(document: &Document, evidence: &[Evidence], missing: &[String]) -> String {
+    let page = page_of(Sources { document, evidence, missing }, WHOLE);
+    written(&page, &document.conditions.loadline, true)
+}
+
+/// A life that ended, with the picture of its last hours, as an HTML document that refers to nothing outside itself and
+/// has no script.
+pub fn post_mortem_page(of: &PostMortem) -> String {
+    written(&summarize_post_mortem(of), &of.loadline, false)
+}
+
+/// A fleet as an HTML document that refers to nothing outside itself and has no script.
+pub fn fleet_page(document: &FleetDocument) -> String {
+    written(&summarize_fleet(document, Glyphs::Blocks, WHOLE), env!("CARGO_PKG_VERSION"), false)
+}
+
+/// A history as an HTML document that refers to nothing outside itself and has no script.
+pub fn history_page(document: &HistoryDocument) -> String {
+    written(&page_of_history(document, WHOLE), &document.loadline, false)
+}
+
+/// The page with this version of Loadline in its foot; with the script where charts are zoomed.
+pub(super) fn written(page: &Page, version: &str, zooms: bool) -> String {
+    let mut out = Markup::new();
+    for (index, part) in TEMPLATE.split("{{").enumerate() {
+        // Before the first name stands markup alone.
+        let (name, rest) = part.split_once("}}").filter(|_| index > 0).unwrap_or(("", part));
+        match name {
+            "policy" => drop(out.text(policy(zooms))),
+            "title" => drop(out.text(shortened(&page.title, TITLE_CHARS))),
+            "style" => drop(out.append(&style())),
+            "definitions" => drop(out.append(&definitions())),
+            "links" => page::links(&mut out, page),
+            "sections" => page::write(&mut out, page),
+            "version" => drop(out.text(version)),
+            "script" if zooms => script(&mut out),
+            _ => {}
+        }
+        out.append(&Markup::fixed(rest));
+    }
+    out.as_str().to_owned()
+}
+
+fn script(out: &mut Markup) {
+    out.element("script", &[], |out| {
+        out.append(&Markup::fixed(SCRIPT));
+    });
+}
+
+fn style() -> Markup {
+    let mut out = Markup::fixed(COLOURS);
+    out.append(&Markup::fixed(RULES)).append(&Markup::fixed(STYLE));
+    out
+}
+
+/// Our own style and, where charts are zoomed, our own script, known by their hashes, and nothing else from anywhere.
+fn policy(zooms: bool) -> String {
+    let style = hash(style().as_str());
+    let script = if zooms { format!("; script-src 'sha256-{}'; img-src data:", hash(SCRIPT)) } else { String::new() };
+    format!("default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'{script}")
+}
+
+fn hash(content: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, content.as_bytes());
+    base64::engine::general_purpose::STANDARD.encode(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{find_sample, fleet_sample, history_sample, tune_sample};
+
+    #[test]
+    fn every_name_of_the_template_is_filled() {
+        let names: Vec<&str> = TEMPLATE.split("{{").skip(1).filter_map(|part| part.split("}}").next()).collect();
+        let known = ["policy", "title", "style", "definitions", "title", "links", "sections", "version", "script"];
+        assert_eq!(names, known);
+    }
+
+    #[test]
+    fn the_files_of_the_page_cannot_end_their_element() {
+        for content in [COLOURS, RULES, STYLE, SCRIPT] {
+            assert!(!content.contains("</") && !content.contains("<!--") && !content.contains("@import"));
+            assert!(!content.contains("http") || content == SCRIPT, "only the namespace of SVG");
+        }
+        assert_eq!(SCRIPT.matches("http").count(), 1);
+        assert!(!SCRIPT.contains("innerHTML") && !SCRIPT.contains("eval"));
+        assert!(SCRIPT.lines().count() < 300);
+    }
+
+    #[test]
+    fn hostile_text_is_text() {
+        let evil = "</title></pre><script>alert(1)</script>\u{202e}\u{1b}[31m\"'`";
+        let (find, tune) = (find_sample::hostile(evil), tune_sample::hostile(evil));
+        let without_script = [fleet_page(&fleet_sample::hostile(evil)), history_page(&history_sample::hostile(evil))];
+        for (page, scripts) in [html(&find, &[], &[]), html(&tune, &[], &[])]
+            .into_iter()
+            .map(|page| (page, 1))
+            .chain(without_script.into_iter().map(|page| (page, 0)))
+        {
+            assert_eq!(page.matches("<script").count(), scripts);
+            assert!(!page.contains(['\u{1b}', '\u{202e}']) && page.contains("&lt;script&gt;"));
+            assert_eq!(page.matches("</pre>").count(), page.matches("<pre").count());
+        }
+    }
+
+    #[test]
+    fn a_search_has_the_answer_the_picture_and_what_to_set() {
+        let document = find_sample::found();
+        let text = html(&document, &[], &[]);
+        let limit = document.find.as_ref().unwrap().limit_bytes.unwrap() >> 20;
+        for piece in ["<section id=\"find\">", "load line", "5 of 5 times", "role=\"img\"", "buildpack formula"] {
+            assert!(text.contains(piece), "{piece}");
+        }
+        for piece in [format!("--memory={limit}m"), format!("memory: {limit}Mi"), format!("MemoryMax={limit}M")] {
+            assert!(text.contains(&piece), "{piece}");
+        }
+        for (outcome, document) in find_sample::endings() {
+            let text = html(&document, &[], &[]);
+            assert!(text.contains("role=\"img\""), "{outcome:?}");
+            let set = document.find.as_ref().is_some_and(|find| find.limit_bytes.is_some());
+            assert_eq!(text.contains("docker"), set, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_tuning_has_the_answer_the_pictures_and_what_to_set() {
+        let text = html(&tune_sample::proved(), &[], &[]);
+        for piece in ["<section id=\"tune\">", "412.3 MiB of 1413.0 MiB RSS", "every remedy", "path of the search"] {
+            assert!(text.contains(piece), "{piece}");
+        }
+        for piece in ["MALLOC_ARENA_MAX=1", "change request", "JDK-8380060"] {
+            assert!(text.contains(piece), "{piece}");
+        }
+        assert!(text.matches("role=\"img\"").count() >= 2);
+        for (outcome, document) in tune_sample::endings() {
+            let text = html(&document, &[], &[]);
+            assert_eq!(text.contains("docker"), outcome == crate::record::TuneOutcome::Proved, "{outcome:?}");
+            assert!(text.contains("gc.shenandoah"), "every remedy is there: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_fleet_has_every_service_in_every_order() {
+        let page = fleet_page(&fleet_sample::fleet());
+        assert_eq!(page.matches("<th scope=\"row\" class=\"brief\"><div>catalogue</div></th>").count(), 5);
+        assert_eq!((page.matches("type=\"radio\"").count(), page.matches(" checked=").count()), (5, 1));
+        assert!(page.contains("<h1>shop: 11 services</h1>") && page.contains("3.0 GiB to win on 3 services"));
+        assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
+        let page = fleet_page(&FleetDocument { services: Vec::new(), ..fleet_sample::fleet() });
+        assert!(page.contains("<h1>shop, by nodes</h1>") && !page.contains("type=\"radio\""));
+    }
+
+    #[test]
+    fn a_history_has_what_changed_a_picture_and_every_point() {
+        let page = history_page(&history_sample::history());
+        assert!(page.contains("<h1>history of tiny-http, serial</h1>"), "{page}");
+        assert!(page.contains("+7.8 MiB") && page.contains("metaspace +7.5 MiB") && page.contains("<svg"));
+        assert!(page.contains(">rss.loaded, MiB</text>"), "a picture says its unit: {page}");
+        assert!(page.contains("9c01d2e") && page.contains("JDK: 17.0.15 | 21.0.3"));
+        assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
+        // Thousands of points make a small page.
+        let page = history_page(&history_sample::long(1_000));
+        assert!(page.len() < 400_000, "{}", page.len());
+    }
+}

@@ -1,0 +1,265 @@
+//! Pieces of the page that hold words and numbers: tables, facts, figures with their legend.
+
+use crate::chart::{Figure, Sign, draw_sign, fluid};
+use crate::markup::{Attribute, Markup, shortened};
+use crate::table::{Cell, Table};
+use crate::words::Standing;
+
+/// A cell of a table; whole commands and flags stand among the facts.
+const CELL_CHARS: usize = 300;
+/// A fact: a command line with all its flags, but not a megabyte.
+const FACT_CHARS: usize = 12_000;
+/// Rows of a table; the JSON document has all.
+const ROWS_MAX: usize = 2000;
+/// Cells up to this length are not broken.
+const BRIEF_CHARS: usize = 24;
+/// Lines that the style sheet shows without scrolling, where none is broken.
+const LINES_SHOWN: usize = 12;
+/// Cells of this length and more get a column that is wide enough to read.
+const LONG_CHARS: usize = 40;
+
+/// A table in a box of its own, in which it scrolls where the page is narrow.
+pub(super) fn table(out: &mut Markup, table: &Table) {
+    let numbers: Vec<bool> = (0..table.head.len()).map(|column| table.has_numbers(column)).collect();
+    let head = |out: &mut Markup| {
+        for (head, number) in table.head.iter().zip(&numbers) {
+            let class = if *number { "n" } else { "" };
+            out.words("th", &[("scope", &"col"), ("class", &class)], shortened(head, CELL_CHARS));
+        }
+    };
+    scrolling(out, &table.title, &[], head, |out| {
+        for row in table.rows.iter().take(ROWS_MAX) {
+            out.element("tr", &[], |out| cells(out, row, &numbers)).line();
+        }
+    });
+    let left_out = table.rows.len().saturating_sub(ROWS_MAX);
+    let more = (left_out > 0).then(|| format!("{left_out} more rows stand in the JSON document."));
+    for note in table.notes.iter().chain(&more) {
+        out.words("p", &[("class", &"notes")], shortened(note, FACT_CHARS));
+    }
+}
+
+/// The box with a table of these attributes: a row of heads, and rows below it.
+pub(super) fn scrolling(
+    out: &mut Markup,
+    label: &str,
+    attributes: &[Attribute<'_>],
+    head: impl FnOnce(&mut Markup),
+    body: impl FnOnce(&mut Markup),
+) {
+    let box_of: [Attribute<'_>; 4] =
+        [("class", &"scroll"), ("role", &"region"), ("tabindex", &"0"), ("aria-label", &label)];
+    out.element("div", &box_of, |out| {
+        out.element("table", attributes, |out| {
+            out.element("thead", &[], |out| {
+                out.element("tr", &[], head);
+            });
+            out.line().element("tbody", &[], body);
+        });
+    });
+}
+
+fn cells(out: &mut Markup, row: &[Cell], numbers: &[bool]) {
+    for (column, cell) in row.iter().enumerate() {
+        if let Cell::Verdict(standing, word) = cell {
+            out.element("td", &[], |out| badge(out, *standing, word));
+            continue;
+        }
+        let shown = shortened(&written(cell), CELL_CHARS);
+        let number = numbers.get(column) == Some(&true);
+        match (column, number) {
+            (0, _) => {
+                let class = if shown.chars().count() <= BRIEF_CHARS { "brief" } else { "" };
+                out.element("th", &[("scope", &"row"), ("class", &class)], |out| {
+                    out.words("div", &[], shown);
+                });
+            }
+            (_, true) => {
+                out.words("td", &[("class", &"n")], shown);
+            }
+            _ => {
+                let class = match shown.chars().count() {
+                    ..=BRIEF_CHARS => "brief",
+                    LONG_CHARS.. => "long",
+                    _ => "",
+                };
+                out.element("td", &[], |out| {
+                    out.element("div", &[("class", &class)], |out| unbroken(out, &shown));
+                });
+            }
+        }
+    }
+}
+
+/// A cell with the minus that is as wide as a plus.
+fn written(cell: &Cell) -> String {
+    match cell {
+        Cell::Quantity(quantity) => quantity.clone().wide().to_string(),
+        Cell::Interval(estimate) => estimate.clone().wide().interval(),
+        Cell::Text(text) | Cell::Verdict(_, text) => text.clone(),
+    }
+}
+
+/// A verdict as a word with its shape and colour.
+pub(super) fn badge(out: &mut Markup, standing: Standing, word: &str) {
+    let (class, sign) = match standing {
+        Standing::Told => ("v-same", "\u{25a0}"),
+        Standing::Better => ("v-better", "\u{25b2}"),
+        Standing::Worse => ("v-worse", "\u{25bc}"),
+        Standing::Equivalent => ("v-same", "\u{25a0}"),
+        Standing::CannotTell => ("v-open", "\u{25cb}"),
+        Standing::Pass => ("pass", "\u{2713}"),
+        Standing::Fail => ("fail", "\u{2715}"),
+        Standing::Undecided => ("undecided", "?"),
+    };
+    let class = format!("badge {class}");
+    out.words("span", &[("class", &class), ("data-sign", &sign)], shortened(word, BRIEF_CHARS));
+}
+
+/// A table to be unfolded, which says so by its title.
+pub(super) fn folded(out: &mut Markup, table_of: &Table) {
+    out.element("details", &[], |out| {
+        out.words("summary", &[], &table_of.title);
+        table(out, table_of);
+    });
+}
+
+/// Labels with their text.
+pub(super) fn facts(out: &mut Markup, facts: &[(String, String)]) {
+    out.element("dl", &[], |out| {
+        for (label, text) in facts {
+            out.words("dt", &[], shortened(label, CELL_CHARS));
+            out.element("dd", &[], |out| unbroken(out, &shortened(text, FACT_CHARS))).line();
+        }
+    });
+}
+
+/// A sentence in which what stands between backticks is meant literally.
+pub(super) fn prose(out: &mut Markup, text: &str) {
+    let parts: Vec<&str> = text.split('`').collect();
+    for (index, part) in parts.iter().enumerate() {
+        // The last backtick may have no partner.
+        match index % 2 == 1 && index + 1 < parts.len() {
+            true => drop(out.element("code", &[], |out| unbroken(out, part))),
+            false if index % 2 == 1 => unbroken(out.text("`"), part),
+            false => unbroken(out, part),
+        }
+    }
+}
+
+/// Text whose options, such as `-Xmx8m`, are not broken behind their dash where a line ends.
+fn unbroken(out: &mut Markup, text: &str) {
+    for piece in text.split_inclusive(' ') {
+        let word = piece.trim_end_matches(' ');
+        match is_option(word) {
+            true => out.words("span", &[("class", &"option")], word).text(&piece[word.len()..]),
+            false => out.text(piece),
+        };
+    }
+}
+
+/// Whether a dash stands in it that joins nothing.
+fn is_option(word: &str) -> bool {
+    let mut before = ' ';
+    word.chars().any(|c| {
+        let begins = c.is_alphanumeric() && before == '-';
+        let joins = before.is_alphanumeric() && c == '-';
+        // A dash that joins is forgotten.
+        before = if joins { 'a' } else { c };
+        begins
+    })
+}
+
+/// Text of a terminal or a file, line by line. Long ones scroll, by keys too.
+pub(super) fn lines<'a>(out: &mut Markup, lines: impl Iterator<Item = &'a String>) {
+    let lines: Vec<String> = lines.map(|line| shortened(&line.replace('\n', "\u{2424}"), FACT_CHARS / 6)).collect();
+    let stop: &[Attribute<'_>] = &[("tabindex", &"0")];
+    out.element("pre", if lines.len() > LINES_SHOWN { stop } else { &[] }, |out| {
+        for line in &lines {
+            match line.contains(' ') {
+                true => unbroken(out, line),
+                false => drop(out.text(line)),
+            }
+            out.line();
+        }
+    });
+}
+
+/// A chart with its legend, the place where the script writes what it reads off, and its numbers.
+pub(super) fn figure(out: &mut Markup, figure: &Figure) {
+    out.element("figure", &[], |out| {
+        out.words("figcaption", &[], shortened(&figure.chart.title, CELL_CHARS));
+        if !figure.chart.legend.is_empty() {
+            out.element("ul", &[("class", &"legend")], |out| {
+                for (sign, words) in &figure.chart.legend {
+                    out.element("li", &[], |out| key(out, sign, words));
+                }
+            });
+        }
+        out.line().append(&fluid(&figure.chart)).line();
+        if !figure.chart.group.is_empty() {
+            out.words("p", &[("class", &"readout"), ("aria-live", &"polite")], "");
+        }
+        folded(out, &figure.table);
+    });
+    out.line();
+}
+
+fn key(out: &mut Markup, sign: &Sign, words: &str) {
+    let place: [Attribute<'_>; 4] =
+        [("class", &"chart-key"), ("width", &"18"), ("height", &"12"), ("aria-hidden", &"true")];
+    out.element("svg", &place, |out| draw_sign(out, sign, 0, 6));
+    out.text(shortened(words, 80));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_at_the_right_and_words_at_the_left() {
+        let rows = [vec!["rss", "61.2", "1 of 2", "better"]];
+        let head = ["metric", "a", "b", "c"];
+        let numbers = |lead: usize, words: usize| {
+            let mut out = Markup::new();
+            super::table(&mut out, &Table::new("", head, rows.clone()).worded(lead, words));
+            out.as_str().matches("<td class=\"n\">").count()
+        };
+        assert_eq!([numbers(0, 1), numbers(1, 0), numbers(2, 1), numbers(2, 9)], [2, 3, 1, 0]);
+    }
+
+    #[test]
+    fn literals_are_set_apart() {
+        for (text, html) in [
+            ("use `cpus`, now", "use <code>cpus</code>, now"),
+            ("one ` alone", "one ` alone"),
+            ("`<b>` and `", "<code>&lt;b&gt;</code> and `"),
+            ("set `-Xmx8m` here", "set <code><span class=\"option\">-Xmx8m</span></code> here"),
+            ("", ""),
+        ] {
+            let mut out = Markup::new();
+            prose(&mut out, text);
+            assert_eq!(out.as_str(), html);
+        }
+    }
+
+    #[test]
+    fn an_option_is_kept_in_one_piece() {
+        for word in ["-Xmx8m", "--out", "'-XX:+UseSerialGC'", "OPTIONS=-Xmx8m", "(-0.4"] {
+            assert!(is_option(word), "{word}");
+        }
+        for word in ["free-committed", "-", "--", "tiny-http.yaml", "a - b", ""] {
+            assert!(!is_option(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_table_of_hostile_text_is_text() {
+        let rows = [vec!["</td><img src=x onerror=alert(1)>".to_owned()], vec!["x".repeat(10_000)]];
+        let mut out = Markup::new();
+        super::table(&mut out, &Table::new("", ["<script>"], rows));
+        assert!(out.as_str().contains("&lt;/td&gt;&lt;img src=x onerror=alert(1)&gt;"));
+        assert!(!out.as_str().contains("<script") && !out.as_str().contains("<img"));
+        assert!(out.as_str().len() < 2000);
+    }
+}

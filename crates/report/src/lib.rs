@@ -1,0 +1,47 @@
+//! Results as people read them: `summary` builds a page of each (`page`), `terminal`, `html` and `export::markdown`
+//! print it.
+//! Only this crate writes to stdout or holds markup. It must not measure, and it must not judge.
+
+use loadline_base::{error, units};
+use loadline_comparison as comparison;
+use loadline_diagnosis as diagnosis;
+use loadline_jvm::owner;
+use loadline_model::{doubt, record, scenario};
+use loadline_search as search;
+
+mod chart;
+pub mod export;
+#[cfg(test)]
+mod find_sample;
+#[cfg(test)]
+mod fleet_sample;
+#[cfg(test)]
+mod history_sample;
+mod html;
+mod json;
+mod markup;
+mod page;
+mod progress;
+mod quantity;
+mod screen;
+mod snippets;
+mod summary;
+mod table;
+mod terminal;
+#[cfg(test)]
+mod tune_sample;
+mod width;
+mod words;
+
+pub use chart::{Plot, plots};
+pub use html::{fleet_page, history_page, html, post_mortem_page};
+pub use json::document;
+pub use page::{Bar, Bars, Depth, Page, Part, Section, Topic, Verdict};
+pub use progress::{Progress, load_line};
+pub use screen::{Glyphs, Key, Keys, Pressed, Screen, Size};
+pub use summary::{
+    Detail, summarize, summarize_account, summarize_accounts, summarize_changes, summarize_fleet, summarize_history,
+    summarize_load, summarize_post_mortem, summarize_remedies, summarize_watch, unanswered,
+};
+pub use table::{Cell, Table};
+pub use terminal::{print, render};

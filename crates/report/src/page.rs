@@ -1,0 +1,227 @@
+//! A page: what there is to say, as values. Builders (`summary`) make it of a document, printers (`terminal`, `html`,
+//! `export::markdown`) write it; a number stays a quantity until one of them does.
+
+use super::chart::Figure;
+use super::table::Table;
+use super::words::Standing;
+use loadline_base::order::Order as _;
+
+/// All that is said of a result.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Page {
+    /// Names the page.
+    pub title: String,
+    /// Top to bottom.
+    pub sections: Vec<Section>,
+}
+
+/// A place of a page. Every page has its sections in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Topic {
+    /// The answer to what was asked, and what it rests on.
+    #[default]
+    Answer,
+    /// The holders of memory.
+    Memory,
+    /// Findings.
+    StandsOut,
+    /// Memory over time, and trials one by one.
+    Course,
+    /// Requests and their times.
+    Load,
+    /// Everything that was measured.
+    Details,
+    /// Machine, configurations, the command that repeats it.
+    Conditions,
+    /// Reasons to distrust a number.
+    Doubts,
+}
+
+/// How a page shows a section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fold {
+    /// As it is.
+    #[default]
+    Never,
+    /// It can be folded away.
+    Open,
+    /// Only on demand.
+    Closed,
+}
+
+/// Parts under a heading.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Section {
+    /// Its place on the page.
+    pub topic: Topic,
+    /// Names the section within a page of HTML; empty where nothing refers to it.
+    pub id: String,
+    /// The heading; empty where the section needs none.
+    pub heading: String,
+    /// Whether a terminal prints no heading, since the parts have titles of their own.
+    pub titled: bool,
+    /// How a page of HTML or Markdown shows it.
+    pub fold: Fold,
+    /// Top to bottom.
+    pub parts: Vec<Part>,
+}
+
+/// A piece of a section.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// A paragraph.
+    Text(String),
+    /// Labels with their text.
+    Facts(Vec<(String, String)>),
+    /// A table.
+    Table(Table),
+    /// The same table in several orders, each with its word, the usual one first.
+    Orders(Vec<(&'static str, Table)>),
+    /// A picture of letters.
+    Bars(Bars),
+    /// A chart with its table, for pages that show pictures.
+    Figure(Box<Figure>),
+    /// Sentences that judge.
+    Verdicts(Vec<Verdict>),
+    /// Observations, each with the next step.
+    Doubts(Vec<(String, String)>),
+    /// Lines to copy as they stand.
+    Literal {
+        /// The place where the lines go.
+        title: String,
+        /// The lines.
+        lines: Vec<String>,
+    },
+    /// A section within.
+    Section(Section),
+}
+
+/// A sentence that judges.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// How it stands.
+    pub standing: Standing,
+    /// The verdict in a word or two.
+    pub word: String,
+    /// Whom or what it is about; empty where the text says it.
+    pub about: String,
+    /// The rest of the sentence.
+    pub text: String,
+}
+
+/// Bars of one scale, each divided into the same parts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Bars {
+    /// The name of the picture with its unit.
+    pub title: String,
+    /// Top to bottom.
+    pub bars: Vec<Bar>,
+    /// For each part the letter that draws it and its words.
+    pub legend: Vec<(char, String)>,
+}
+
+/// A bar.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Bar {
+    /// The name at the left of the bar.
+    pub label: String,
+    /// Sizes in bytes, as many as the legend has entries.
+    pub parts: Vec<u64>,
+}
+
+/// How much to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Depth {
+    /// Every trial, also where trials are compared.
+    pub each: bool,
+    /// Every metric that was compared, not only those judged.
+    pub details: bool,
+    /// Pictures and whole lists, which a page of HTML has room for.
+    pub whole: bool,
+}
+
+impl Page {
+    /// A page of these sections in the order of their topics, those without any part left out.
+    pub fn new(title: impl Into<String>, sections: impl IntoIterator<Item = Section>) -> Self {
+        let mut sections: Vec<Section> = sections.into_iter().filter(|section| !section.parts.is_empty()).collect();
+        sections.order_by_key(|section| section.topic);
+        Self { title: title.into(), sections }
+    }
+
+    /// Every verdict of the page.
+    pub(crate) fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        self.sections.iter().flat_map(|section| &section.parts).flat_map(|part| match part {
+            Part::Verdicts(all) => all.as_slice(),
+            _ => &[],
+        })
+    }
+}
+
+impl Section {
+    /// A section with a heading that every printer writes.
+    pub fn new(topic: Topic, heading: impl Into<String>, parts: impl IntoIterator<Item = Part>) -> Self {
+        Self { topic, heading: heading.into(), parts: parts.into_iter().collect(), ..Self::default() }
+    }
+
+    /// A section whose parts have titles of their own, so that a terminal needs no heading.
+    pub(crate) fn titled(topic: Topic, heading: impl Into<String>, parts: impl IntoIterator<Item = Part>) -> Self {
+        Self { titled: true, ..Self::new(topic, heading, parts) }
+    }
+
+    /// The heading as a page has it: one of our own, to which links may lead, begins with a capital.
+    pub(crate) fn caption(&self) -> String {
+        let mut heading = self.heading.clone();
+        if !self.id.is_empty() {
+            heading.get_mut(..1).map(str::make_ascii_uppercase);
+        }
+        heading
+    }
+
+    /// The section under this name within a page of HTML.
+    pub(crate) fn id(self, id: impl Into<String>) -> Self {
+        Self { id: id.into(), ..self }
+    }
+
+    /// The section, shown like this.
+    pub(crate) fn folded(self, fold: Fold) -> Self {
+        Self { fold, ..self }
+    }
+}
+
+impl Part {
+    /// A section within a section.
+    pub(crate) fn under(heading: impl Into<String>, parts: impl IntoIterator<Item = Self>) -> Self {
+        Self::Section(Section::new(Topic::default(), heading, parts))
+    }
+
+    /// Labels with their text, those without any left out.
+    pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Self {
+        let told = facts.into_iter().filter(|(_, text)| !text.is_empty());
+        Self::Facts(told.map(|(label, text)| (label.to_owned(), text)).collect())
+    }
+
+    /// A chart.
+    pub(crate) fn figure(figure: Figure) -> Self {
+        Self::Figure(Box::new(figure))
+    }
+}
+
+impl Verdict {
+    /// A sentence that judges nothing.
+    pub(crate) fn told(text: impl Into<String>) -> Self {
+        Self { standing: Standing::Told, word: String::new(), about: String::new(), text: text.into() }
+    }
+
+    /// A sentence about a failure.
+    pub(crate) fn failing(text: String) -> Self {
+        Self { standing: Standing::Fail, word: "failed".to_owned(), about: String::new(), text }
+    }
+
+    /// The whole sentence.
+    pub(crate) fn sentence(&self) -> String {
+        match self.about.is_empty() {
+            true => self.text.clone(),
+            false => format!("{}: {}", self.about, self.text),
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! What to write where a container is made, so that a limit that was found, or what tuning proved, is set: Docker,
+//! Kubernetes, systemd. Options and variables are foreign text. Each kind quotes them as its reader takes quotes apart.
+
+use super::page::Part;
+use crate::record::{FindRecord, ImageRecord, TuneRecord};
+use crate::scenario::{Change, shell_word, shell_words};
+use crate::units::MIB;
+use crate::units::steers;
+
+/// How a JVM is told without a word of its command line.
+const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
+/// How the loader is told what to load before all else (ld.so(8)).
+const PRELOAD: &str = "LD_PRELOAD";
+/// Options that name a file of classes, which only the JDK that wrote it takes (JEP 310, 350, 483).
+const OF_CLASSES: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
+/// Heap options that a command line may set itself, which then win.
+const OF_HEAP: [&str; 4] = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=", "-XX:MaxRAM="];
+
+/// Lines to copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Snippet {
+    /// The place where the lines go.
+    pub(crate) name: String,
+    /// The lines as they are copied.
+    pub(crate) lines: Vec<String>,
+}
+
+impl From<Snippet> for Part {
+    fn from(Snippet { name, lines }: Snippet) -> Self {
+        Self::Literal { title: name, lines }
+    }
+}
+
+/// The JVM options to set, that of the heap among them.
+pub(crate) fn options(find: &FindRecord) -> Vec<String> {
+    let heap = find.line.as_ref().and_then(|line| line.heap_bytes);
+    let given = find.options.iter().any(|option| option.starts_with("-Xmx"));
+    let heap = heap.filter(|_| !given).map(|heap| format!("-Xmx{}", crate::units::Bytes(heap).java()));
+    heap.into_iter().chain(find.options.iter().cloned()).collect()
+}
+
+/// What is set at once.
+#[derive(Debug, Default)]
+struct Setting {
+    limit_mib: Option<u64>,
+    /// JVM options.
+    options: Vec<String>,
+    /// Variables of the environment with their values.
+    env: Vec<(String, String)>,
+    /// Arguments of the program, which no variable hands on.
+    args: Vec<String>,
+    /// A library that is loaded before all others.
+    preload: Option<String>,
+    /// What is set in none of these ways, as it is typed.
+    others: Vec<String>,
+}
+
+impl Setting {
+    /// Every text of others in it.
+    fn foreign(&self) -> impl Iterator<Item = &str> {
+        let env = self.env.iter().flat_map(|(name, value)| [name, value]);
+        self.options.iter().chain(env).chain(&self.args).chain(&self.preload).chain(&self.others).map(String::as_str)
+    }
+}
+
+/// What to write for each kind of host; nothing where no limit was found. `command` and `image` are those of a trial
+/// that held.
+pub(crate) fn snippets(find: &FindRecord, command: &[String], image: Option<&ImageRecord>) -> Vec<Snippet> {
+    let Some(limit) = find.limit_bytes else { return Vec::new() };
+    let options = options(find);
+    let in_image: &[String] = image.map_or(&[], |image| &image.heap_options);
+    let winners = [winners(&options, command), winners(&options, in_image)].concat();
+    let setting = Setting { limit_mib: Some(limit.div_ceil(MIB)), options, ..Setting::default() };
+    for_hosts(&setting, image, &winners)
+}
+
+/// What to write for each kind of host, so that what tuning proved is set, with the limit where one was searched for
+/// it; nothing where nothing was proved. `command` and `image` are those of a trial as it is.
+pub(crate) fn of_tuning(tune: &TuneRecord, command: &[String], image: Option<&ImageRecord>) -> Vec<Snippet> {
+    let mut setting = Setting::default();
+    for change in &tune.changes {
+        match change {
+            Change::Env(variables) => setting.env.extend(variables.iter().cloned()),
+            Change::Args(words) => setting.args.extend(words.iter().cloned()),
+            Change::Limit(limit) => setting.limit_mib = Some(limit.0.div_ceil(MIB)),
+            Change::Preload(library) => setting.preload.clone_from(library),
+            Change::Jdk(_) | Change::Code(_) | Change::Cpus(_) => setting.others.extend(change.typed()),
+            Change::Gc(_)
+            | Change::Heap(_)
+            | Change::HeapMax(_)
+            | Change::DirectMax(_)
+            | Change::Nmt(_)
+            | Change::Jvm(_) => setting.options.extend(change.typed()),
+        }
+    }
+    if tune.changes.is_empty() {
+        return Vec::new();
+    }
+    if let Some(tuned) = tune.lines.as_ref().and_then(|lines| lines.tuned.as_ref()) {
+        setting.limit_mib = tuned.limit_bytes.map(|limit| limit.div_ceil(MIB)).or(setting.limit_mib);
+        // A limit holds with the heap that it was searched with.
+        let of_line = options(tuned).into_iter().filter(|_| tuned.limit_bytes.is_some());
+        let new = of_line.filter(|option| !setting.options.iter().any(|own| subject_of(own) == subject_of(option)));
+        let new: Vec<String> = new.collect();
+        setting.options.extend(new);
+    }
+    let in_image: &[String] = image.map_or(&[], |image| &image.heap_options);
+    let words = command.iter().chain(in_image).filter(|word| word.starts_with('-') && !setting.options.contains(word));
+    let own = words.filter(|word| setting.options.iter().any(|option| subject_of(option) == subject_of(word)));
+    let winners: Vec<&str> = own.map(String::as_str).filter(|word| !word.chars().any(steers)).collect();
+    for_hosts(&setting, image, &winners)
+}
+
+/// What a JVM option is about: of two about the same the JVM takes one, or refuses both.
+fn subject_of(option: &str) -> &str {
+    if OF_HEAP.iter().any(|head| option.starts_with(head)) {
+        return OF_HEAP[0];
+    }
+    let name = option.split('=').next().unwrap_or_default();
+    match (name.strip_prefix("-XX:").map(|name| name.trim_start_matches(['+', '-'])), name.get(..4)) {
+        (Some(name), _) if name.starts_with("Use") && name.ends_with("GC") => "collector",
+        (Some(name), _) => name,
+        (None, Some(size @ ("-Xms" | "-Xmn" | "-Xss"))) => size,
+        (None, _) => name,
+    }
+}
+
+/// The lines for each kind of host. `winners` are words of a command line that win over the variable.
+fn for_hosts(setting: &Setting, image: Option<&ImageRecord>, winners: &[&str]) -> Vec<Snippet> {
+    let snippet = |name: &str, lines: Vec<String>| Snippet { name: name.to_owned(), lines };
+    // Characters that steer a terminal cannot be shown and still be copied.
+    let own = image.map_or("", |image| image.tool_options.as_str());
+    let foreign = setting.foreign().chain([own]).chain(image.map(|image| image.name.as_str()));
+    if foreign.into_iter().any(|text| text.chars().any(steers)) {
+        let why = "the options hold characters that cannot be shown (--json has them)";
+        let limit = setting.limit_mib.map_or(String::new(), |mib| format!("set a limit of {mib} MiB; "));
+        return vec![snippet("to set it", vec![format!("{limit}{why}")])];
+    }
+    // What the variable holds already goes along, since it would be replaced: the image's, or a remedy's.
+    let own = Some(own.to_owned()).filter(|own| !own.is_empty() && !setting.options.is_empty());
+    let given = setting.env.iter().filter(|(name, _)| name == VARIABLE).map(|(_, value)| value.clone());
+    let options = setting.options.iter().map(|option| tool_option(option));
+    let value = own.into_iter().chain(given).chain(options).collect::<Vec<_>>().join(" ");
+    let mut env: Vec<(&str, &str)> = Vec::new();
+    env.extend(setting.env.iter().filter(|(name, _)| name != VARIABLE).map(|(name, value)| (&**name, &**value)));
+    env.extend(setting.preload.as_deref().map(|library| (PRELOAD, library)));
+    env.extend(Some(value.as_str()).filter(|value| !value.is_empty()).map(|value| (VARIABLE, value)));
+    let mut found = Vec::new();
+    if setting.limit_mib.is_some() || !env.is_empty() {
+        found.push(snippet("to set it with Docker", docker(setting.limit_mib, &env, image)));
+        found.push(snippet("to set it for a container of Kubernetes", kubernetes(setting.limit_mib, &env, image)));
+        if image.is_none() {
+            found.push(snippet("to set it in a unit of systemd", systemd(setting.limit_mib, &env)));
+        }
+    }
+    let mut notes = Vec::new();
+    if !value.is_empty() && !winners.is_empty() {
+        let whose = if image.is_some() { "the image's command" } else { "the command" };
+        notes.push(format!("Take {} out of {whose}: it wins over {VARIABLE}.", winners.join(" ")));
+    }
+    if !setting.args.is_empty() {
+        notes.push(format!("Append to the program's own arguments: {}", shell_words(&setting.args)));
+    }
+    if let Some(library) = &setting.preload {
+        notes.push(format!("{library} has to be there where the server runs."));
+    }
+    let classes = |option: &String| OF_CLASSES.iter().find_map(|head| option.strip_prefix(head).map(str::to_owned));
+    for file in setting.options.iter().filter_map(classes) {
+        notes.push(format!("{file} has to be there where the server runs, made by the same JDK of the same classes."));
+    }
+    if !setting.others.is_empty() {
+        notes.push(format!("Set as well, as in the trials: {}", shell_words(&setting.others)));
+    }
+    found.extend((!notes.is_empty()).then(|| snippet("note", notes)));
+    found
+}
+
+/// Docker would allow as much swap again where nothing is said of it; the trials had none.
+fn docker(limit_mib: Option<u64>, env: &[(&str, &str)], image: Option<&ImageRecord>) -> Vec<String> {
+    let tool = image.map_or("docker", |image| image.tool.as_str());
+    let mut line = format!("{tool} run");
+    line.extend(limit_mib.map(|mib| format!(" --memory={mib}m --memory-swap={mib}m")));
+    line.extend(env.iter().map(|(name, value)| format!(" -e {}", shell_word(&format!("{name}={value}")))));
+    line.push(' ');
+    line.push_str(&image.map_or_else(|| "IMAGE".to_owned(), |image| shell_word(&image.name)));
+    vec![line]
+}
+
+fn kubernetes(limit_mib: Option<u64>, env: &[(&str, &str)], image: Option<&ImageRecord>) -> Vec<String> {
+    let mut lines: Vec<String> =
+        image.into_iter().map(|image| format!("image: {}", double_quoted(&image.name))).collect();
+    if let Some(mib) = limit_mib {
+        let sizes = ["resources:", "  requests:", &format!("    memory: {mib}Mi"), "  limits:"].map(str::to_owned);
+        lines.extend(sizes);
+        lines.push(format!("    memory: {mib}Mi"));
+    }
+    if !env.is_empty() {
+        lines.push("env:".to_owned());
+    }
+    for (name, value) in env {
+        let is_plain = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        lines.push(format!("  - name: {}", if is_plain { (*name).to_owned() } else { double_quoted(name) }));
+        // Kubernetes replaces `$(NAME)`, and takes a doubled sign for one.
+        lines.push(format!("    value: {}", double_quoted(&value.replace('$', "$$"))));
+    }
+    lines
+}
+
+fn systemd(limit_mib: Option<u64>, env: &[(&str, &str)]) -> Vec<String> {
+    let mut lines = vec!["[Service]".to_owned()];
+    if let Some(mib) = limit_mib {
+        lines.extend([format!("MemoryMax={mib}M"), "MemorySwapMax=0".to_owned()]);
+    }
+    // systemd replaces `%h` and the like, and takes a doubled sign for one.
+    let quoted = |(name, value): &(&str, &str)| double_quoted(&format!("{name}={value}").replace('%', "%%"));
+    lines.extend(env.iter().map(|variable| format!("Environment={}", quoted(variable))));
+    lines
+}
+
+/// A text in quotes as YAML and systemd both take it apart: in both a backslash escapes itself and the quote.
+fn double_quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// An option as the JVM takes its variable apart: at blanks, but not inside quotes, which may begin within a word and
+/// know no escape.
+fn tool_option(option: &str) -> String {
+    if !option.is_empty() && !option.contains(|c: char| c.is_whitespace() || c == '"' || c == '\'') {
+        return option.to_owned();
+    }
+    let mut out = String::new();
+    for (index, piece) in option.split('"').enumerate() {
+        if index > 0 {
+            out.push_str("'\"'");
+        }
+        if !piece.is_empty() || option.is_empty() {
+            out.push_str(&format!("\"{piece}\""));
+        }
+    }
+    out
+}
+
+/// Heap options of the command line that are none of those to set.
+fn winners<'a>(options: &[String], command: &'a [String]) -> Vec<&'a str> {
+    let of_heap = |word: &&String| OF_HEAP.iter().any(|head| word.starts_with(head));
+    let own = command.iter().filter(of_heap).filter(|word| !options.contains(word));
+    own.map(String::as_str).filter(|word| !word.chars().any(steers)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{find_sample, tune_sample};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(options: &[&str]) -> Vec<Snippet> {
+        let mut find = find_sample::found().find.unwrap();
+        find.options = options.iter().map(|option| (*option).to_owned()).collect();
+        snippets(&find, &[], None)
+    }
+
+    /// The options as HotSpot takes the variable apart (`Arguments::parse_options_buffer`).
+    fn as_a_jvm_reads(value: &str) -> Vec<String> {
+        let (mut found, mut rest) = (Vec::new(), value.trim_start_matches(|c: char| c.is_ascii_whitespace()));
+        while !rest.is_empty() {
+            let (mut option, mut chars) = (String::new(), rest.char_indices());
+            let mut end = rest.len();
+            let mut quote = None;
+            for (at, c) in chars.by_ref() {
+                match quote {
+                    None if c.is_ascii_whitespace() => {
+                        end = at;
+                        break;
+                    }
+                    None if c == '"' || c == '\'' => quote = Some(c),
+                    Some(open) if c == open => quote = None,
+                    _ => option.push(c),
+                }
+            }
+            assert_eq!(quote, None, "a quote stays open in {value}");
+            found.push(option);
+            rest = rest[end..].trim_start_matches(|c: char| c.is_ascii_whitespace());
+        }
+        found
+    }
+
+    /// The value of the variable as each reader hands it on: `sh`, YAML and Kubernetes, systemd.
+    fn as_readers_hand_on(snippets: &[Snippet]) -> [String; 3] {
+        let docker = &snippets[0].lines[0];
+        let word = docker.split_once(" -e ").unwrap().1.strip_suffix(" IMAGE").unwrap();
+        let plain = word
+            .strip_prefix('\'')
+            .map_or(word.to_owned(), |quoted| quoted.strip_suffix('\'').unwrap().replace(r"'\''", "'"));
+        let yaml: yaml_serde::Value = yaml_serde::from_str(&snippets[1].lines.join("\n")).unwrap();
+        let in_yaml = yaml["env"][0]["value"].as_str().unwrap().replace("$$", "$");
+        let unit = snippets[2].lines.last().unwrap().strip_prefix("Environment=\"").unwrap();
+        let unit = unit.strip_suffix('"').unwrap().replace("%%", "%");
+        let (mut in_unit, mut escaped) = (String::new(), false);
+        for c in unit.chars() {
+            match c {
+                '\\' if !escaped => escaped = true,
+                c => {
+                    assert!(c != '"' || escaped, "the quotes end early: {unit}");
+                    in_unit.push(c);
+                    escaped = false;
+                }
+            }
+        }
+        let bare = |text: &str| text.strip_prefix("JAVA_TOOL_OPTIONS=").unwrap().to_owned();
+        [bare(&plain), in_yaml, bare(&in_unit)]
+    }
+
+    #[test]
+    fn a_limit_and_its_options_for_each_kind_of_host() {
+        let text: Vec<String> = of(&["-Xmx8m", "-Xss512k"])
+            .into_iter()
+            .flat_map(|snippet| [vec![snippet.name], snippet.lines].concat())
+            .collect();
+        insta::assert_snapshot!(text.join("\n"));
+    }
+
+    #[test]
+    fn an_image_is_named_and_keeps_its_own_options() {
+        let find = FindRecord { options: vec!["-Xmx8m".to_owned()], ..find_sample::found().find.unwrap() };
+        let image = ImageRecord {
+            name: "team/app:1".to_owned(),
+            id: "01".to_owned(),
+            tool: "podman".to_owned(),
+            tool_options: "-Da=b".to_owned(),
+            heap_options: vec!["-Xmx64m".to_owned()],
+        };
+        let found = snippets(&find, &[], Some(&image));
+        let text: Vec<&str> = found.iter().flat_map(|snippet| snippet.lines.iter().map(String::as_str)).collect();
+        assert!(text[0].starts_with("podman run --memory="), "{text:?}");
+        assert!(text[0].ends_with(" -e 'JAVA_TOOL_OPTIONS=-Da=b -Xmx8m' team/app:1"), "{text:?}");
+        assert_eq!(text[1..3], ["image: \"team/app:1\"", "resources:"]);
+        assert!(!text.contains(&"[Service]"), "{text:?}");
+        assert_eq!(text.last(), Some(&"Take -Xmx64m out of the image's command: it wins over JAVA_TOOL_OPTIONS."));
+        let bare = FindRecord { options: Vec::new(), line: None, ..find };
+        assert!(!snippets(&bare, &[], Some(&image))[0].lines[0].contains("-e "), "what it sets itself stays");
+    }
+
+    #[test]
+    fn the_heap_found_is_among_the_options() {
+        let find = find_sample::found().find.unwrap();
+        let heap = find.line.as_ref().unwrap().heap_bytes.unwrap();
+        let bare = FindRecord { options: vec!["-Xss512k".to_owned()], ..find.clone() };
+        assert_eq!(options(&bare), [format!("-Xmx{}m", heap >> 20), "-Xss512k".to_owned()]);
+        assert_eq!(options(&find), find.options);
+    }
+
+    #[test]
+    fn without_a_limit_there_is_nothing_to_set() {
+        for (outcome, document) in find_sample::endings() {
+            let find = document.find.unwrap();
+            assert_eq!(snippets(&find, &[], None).is_empty(), find.limit_bytes.is_none(), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_command_sets_itself_is_told() {
+        let find = find_sample::found().find.unwrap();
+        let command = ["java", "-Xmx512m", "-jar", "a.jar"].map(str::to_owned);
+        let note = snippets(&find, &command, None).pop().unwrap();
+        assert!(note.lines[0].starts_with("Take -Xmx512m out of the command"), "{note:?}");
+        let same = [vec!["java".to_owned()], find.options.clone()].concat();
+        assert_eq!(snippets(&find, &same, None).len(), 3);
+    }
+
+    fn tuned(changes: Vec<Change>) -> TuneRecord {
+        TuneRecord { changes, lines: None, ..tune_sample::proved().tune.unwrap() }
+    }
+
+    fn lines(snippets: &[Snippet]) -> Vec<String> {
+        snippets.iter().flat_map(|snippet| snippet.lines.clone()).collect()
+    }
+
+    #[test]
+    fn what_tuning_proved_is_set_with_variables_and_options() {
+        let tune = tune_sample::proved().tune.unwrap();
+        let text: Vec<String> = of_tuning(&tune, &[], None)
+            .into_iter()
+            .flat_map(|snippet| [vec![snippet.name], snippet.lines].concat())
+            .collect();
+        insta::assert_snapshot!(text.join("\n"));
+        // Without a limit none is set.
+        let bare = of_tuning(&TuneRecord { lines: None, ..tune.clone() }, &[], None);
+        assert!(!lines(&bare).iter().any(|line| line.to_lowercase().contains("mem")), "{bare:?}");
+        for (outcome, document) in tune_sample::endings() {
+            let tune = document.tune.unwrap();
+            assert_eq!(of_tuning(&tune, &[], None).is_empty(), tune.changes.is_empty(), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_variable_can_set_is_a_note() {
+        let changes = vec![
+            Change::Args(vec!["--threads=50".to_owned(), "a b".to_owned()]),
+            Change::Preload(Some("libjemalloc.so.2".to_owned())),
+            Change::Jdk(crate::scenario::Jdk::Release(25)),
+            Change::Jvm(vec!["-XX:SharedArchiveFile=app.jsa".to_owned()]),
+        ];
+        let found = of_tuning(&tuned(changes), &[], None);
+        assert!(found[0].lines[0].contains(" -e LD_PRELOAD=libjemalloc.so.2 "), "{found:?}");
+        let note = found.last().unwrap();
+        assert_eq!(note.lines[0], "Append to the program's own arguments: --threads=50 'a b'");
+        assert_eq!(note.lines[1], "libjemalloc.so.2 has to be there where the server runs.");
+        let classes = "app.jsa has to be there where the server runs, made by the same JDK of the same classes.";
+        assert_eq!(note.lines[2], classes);
+        assert_eq!(note.lines[3], "Set as well, as in the trials: --jdk=25");
+        let only = of_tuning(&tuned(vec![Change::Args(vec!["-x".to_owned()])]), &[], None);
+        assert_eq!(only.len(), 1, "no variable, no host: {only:?}");
+    }
+
+    #[test]
+    fn what_the_command_sets_of_the_same_is_told_and_nothing_else() {
+        let command = ["java", "-Xms64m", "-Xmx6g", "-XX:+UseG1GC", "-XX:-UseStringDeduplication", "-Da=1", "-jar"];
+        let command = command.map(str::to_owned);
+        let winners = |options: &[&str]| {
+            let options = options.iter().map(|option| (*option).to_owned()).collect();
+            let found = of_tuning(&tuned(vec![Change::Jvm(options)]), &command, None);
+            let note = found.iter().find(|snippet| snippet.name == "note");
+            note.map(|note| note.lines[0].clone())
+        };
+        let takes = |words: &str| Some(format!("Take {words} out of the command: it wins over JAVA_TOOL_OPTIONS."));
+        assert_eq!(winners(&["-XX:MaxRAMPercentage=40"]), takes("-Xmx6g"));
+        assert_eq!(winners(&["-XX:+UseSerialGC"]), takes("-XX:+UseG1GC"));
+        assert_eq!(winners(&["-XX:+UseStringDeduplication"]), takes("-XX:-UseStringDeduplication"));
+        assert_eq!(winners(&["-Da=2", "-Xms8m"]), takes("-Xms64m -Da=1"));
+        assert_eq!(winners(&["-Xmx6g", "-Xss512k", "-Dab=1"]), None);
+    }
+
+    #[test]
+    fn a_limit_goes_with_the_heap_that_it_was_found_with() {
+        let mut tune = tune_sample::proved().tune.unwrap();
+        tune.lines.as_mut().unwrap().tuned = find_sample::found().find;
+        let both = lines(&of_tuning(&tune, &[], None));
+        assert!(both[0].contains("-Xmx128m -XX:+UseSerialGC'"), "the answer's own heap stays: {both:?}");
+        tune.changes.truncate(1);
+        let found = lines(&of_tuning(&tune, &[], None));
+        assert!(found[0].contains("'JAVA_TOOL_OPTIONS=-Xmx7m -XX:+UseSerialGC'"), "{found:?}");
+    }
+
+    #[test]
+    fn variables_reach_their_readers_whole() {
+        let odd = "a b$(c)%d\"e'f\\";
+        let variables = vec![("ODD".to_owned(), odd.to_owned()), (VARIABLE.to_owned(), "-Dx=1".to_owned())];
+        let changes = vec![Change::Env(variables), Change::Jvm(vec!["-Xss1m".to_owned()])];
+        let found = of_tuning(&tuned(changes), &[], None);
+        let word = shell_word(&format!("ODD={odd}"));
+        let expect = format!("docker run -e {word} -e 'JAVA_TOOL_OPTIONS=-Dx=1 -Xss1m' IMAGE");
+        assert_eq!(found[0].lines, [expect]);
+        let yaml: yaml_serde::Value = yaml_serde::from_str(&found[1].lines.join("\n")).unwrap();
+        assert_eq!(yaml["env"][0]["name"].as_str(), Some("ODD"));
+        assert_eq!(yaml["env"][0]["value"].as_str().unwrap().replace("$$", "$"), odd);
+        assert_eq!(found[2].lines[1], r#"Environment="ODD=a b$(c)%%d\"e'f\\""#);
+        for text in ["\u{1b}[31m", "x\ny"] {
+            let found = of_tuning(&tuned(vec![Change::Env(vec![("A".to_owned(), text.to_owned())])]), &[], None);
+            assert!(found.len() == 1 && !found[0].lines[0].contains(steers), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_steers_a_terminal_is_not_shown() {
+        for option in ["-Da=\u{1b}[31m", "-Da=x\ny", "-Da=\u{202e}x"] {
+            let found = of(&[option]);
+            assert_eq!(found.len(), 1);
+            assert!(!found[0].lines[0].contains(steers), "{found:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_reader_gets_the_options_that_were_set(options in prop::collection::vec("(-D[a-z]{1,3}=)?[ -~]{0,12}", 1..4)) {
+            let options: Vec<String> = options.into_iter().chain(["-Xmx8m".to_owned()]).collect();
+            let words: Vec<&str> = options.iter().map(String::as_str).collect();
+            for value in as_readers_hand_on(&of(&words)) {
+                prop_assert_eq!(as_a_jvm_reads(&value), options.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! What to say of one account: why RSS is more than the heap, who holds it, what could come back, what is charged.
+
+use super::cells::{mib, rounds_to_none, sum};
+use super::details::{Detail, details, remainders};
+use super::doubts::doubts;
+use super::facts::jvm_text;
+use super::netty::pools;
+use super::{explanation, findings, flags, inside};
+use crate::owner::{self, Owner, is_heap, label};
+use crate::page::{Depth, Page, Part, Section, Topic};
+use crate::record::{
+    AccountDocument, AccountRecord, ChargeRecord, DirectRecord, FlagsRecord, MallocRecord, Mark, OwnerRecord, ToldBy,
+    ToldRecord,
+};
+use crate::table::Table;
+use crate::units::{Bytes, grouped, milliseconds, several};
+use loadline_base::order::Order as _;
+
+/// Owners named in the sentence.
+const LARGEST: usize = 3;
+/// Beyond this share of RSS, where the unexplained pages are is shown without being asked for.
+const UNEXPLAINED_SHARE_MAX: f64 = 0.005;
+/// A command line of two lines; all of it is in the JSON document.
+const COMMAND_CHARS_MAX: usize = 130;
+
+/// What to say of the account of a running JVM, with the details asked for.
+pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Page {
+    let mark = &document.mark;
+    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
+    let mut parts = Vec::new();
+    match mark.account.as_ref().filter(|account| !account.owners.is_empty()) {
+        Some(account) => {
+            sections.push(Section::new(Topic::Answer, "in short", [Part::Text(answer(account))]));
+            sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
+            let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
+            sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
+            let explained = document.explanation.as_ref();
+            sections.extend(explained.map(|found| explanation::section(found, Some(mark), Depth::default())));
+            sections.push(findings::section(&document.findings));
+            let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;
+            if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
+                parts.extend(remainders(account).map(Part::Table));
+            }
+            parts.extend(asked.iter().flat_map(|detail| details(account, document, *detail)));
+        }
+        None => {
+            let pss = mark.pss_bytes.map_or("unknown".to_owned(), |pss| Bytes(pss).to_string());
+            let text = format!("RSS is {}, PSS {pss}; who holds it could not be told.", Bytes(mark.rss_bytes));
+            sections.push(Section::new(Topic::Answer, "", [Part::Text(text)]));
+        }
+    }
+    parts.extend(asked_for(document));
+    sections.push(Section::titled(Topic::Details, "details", parts));
+    sections.push(doubts(&document.doubts));
+    Page::new(format!("{}, weighed by loadline {}", which(document), document.loadline), sections)
+}
+
+/// Which process was weighed: `pid 4711, app.jar`.
+pub(super) fn which(document: &AccountDocument) -> String {
+    let name = document.identity.as_ref().map_or(String::new(), |of| format!(", {}", of.name));
+    format!("pid {}{name}", document.jvm.pid)
+}
+
+/// What the JVM was asked for once it was weighed: live objects, a heap dump, the pools of Netty.
+pub(super) fn asked_for(document: &AccountDocument) -> Vec<Part> {
+    let mark = &document.mark;
+    let objects = document.objects.iter().map(|found| Part::Table(inside::objects(found, mark.heap.used_bytes)));
+    let pools = mark.netty.iter().map(|found| pools(found, release(document)));
+    objects.chain(document.heap_dump.as_ref().map(inside::dump)).chain(pools).collect()
+}
+
+/// The feature release: 17 of `17.0.15+6`.
+fn release(document: &AccountDocument) -> Option<u32> {
+    let version = document.jvm.version.as_deref()?;
+    version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+// ---- Before the table ----
+
+fn facts(document: &AccountDocument) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
+    fact("jvm", jvm_text(&document.jvm));
+    fact("heap", heap_text(&document.mark));
+    if let Some(direct) = &document.mark.direct {
+        fact("direct", direct_text(direct));
+    }
+    let malloc = document.mark.account.as_ref().and_then(|account| account.malloc.as_ref());
+    if let Some(text) = malloc.map(malloc_text).or(document.jvm.allocator.clone()) {
+        fact("malloc", text);
+    }
+    if let Some(told) = document.mark.account.as_ref().and_then(|account| account.told.as_ref()) {
+        let deaf = document.flags.as_ref().is_some_and(FlagsRecord::disables_attaching);
+        let deaf = if deaf { "; it cannot be attached to (`-XX:+DisableAttachMechanism`)" } else { "" };
+        fact("told by", format!("{}{deaf}", told_text(told)));
+    }
+    if let Some(flags) = &document.flags {
+        fact("flags", flags::text(flags));
+    }
+    fact("command", shortened(&crate::scenario::shell_words(&document.subject_command)));
+    if let Some(charge) = &document.mark.charge {
+        fact("limit", limit_text(charge));
+    }
+    facts
+}
+
+fn heap_text(mark: &Mark) -> String {
+    let [used, committed, most] = [mark.heap.used_bytes, mark.heap.committed_bytes, mark.heap.max_bytes].map(mib);
+    format!("{used} MiB used of {committed} committed, {most} at most")
+}
+
+/// Who told where the JVM keeps what.
+fn told_text(told: &ToldRecord) -> String {
+    match (told.by, told.why.as_str()) {
+        (ToldBy::Tables, "") => "its own tables, from outside".to_owned(),
+        (ToldBy::Tables, why) => format!("its own tables, in part: {why}"),
+        (ToldBy::Attach, "") => "the JVM, which was asked".to_owned(),
+        (ToldBy::Attach, why) => format!("the JVM, which was asked: {why}"),
+    }
+}
+
+/// Direct memory with its ceiling, and what stands beside it.
+pub(super) fn direct_text(direct: &DirectRecord) -> String {
+    let mut text = format!("{} MiB in {} buffers", mib(Some(direct.reserved_bytes)), grouped(direct.buffers));
+    if let Some(most) = direct.max_bytes {
+        text.push_str(&format!(", {} at most", mib(Some(most))));
+    }
+    if let Some(netty) = direct.netty_bytes {
+        text.push_str(&format!("; {} by Netty past the JDK", mib(Some(netty))));
+    }
+    if direct.mapped_buffers > 0 {
+        let (mapped, files) = (mib(Some(direct.mapped_bytes)), grouped(direct.mapped_buffers));
+        text.push_str(&format!("; {mapped} of files mapped, in {files}"));
+    }
+    text
+}
+
+fn malloc_text(malloc: &MallocRecord) -> String {
+    let (parts, heap) = match malloc.groups {
+        Some(groups) => (several(groups, "group"), "group"),
+        None => (several(malloc.arenas, "arena"), "heap"),
+    };
+    let mut text = format!(
+        "{}: {} MiB in chunks in use, {} in free ones, {parts}",
+        malloc.allocator,
+        mib(Some(malloc.live_bytes)),
+        mib(Some(malloc.free_bytes)),
+    );
+    if malloc.walk_errors > 0 {
+        text.push_str(&format!("; {} could not be walked to the end", several(malloc.walk_errors, heap)));
+    }
+    text
+}
+
+fn limit_text(charge: &ChargeRecord) -> String {
+    let place = format!("cgroup {}, {}", charge.version, charge.cgroup);
+    match charge.limit_bytes {
+        Some(limit) => format!(
+            "{}, of which {} are charged ({place})",
+            Bytes(limit),
+            share(charge.usage_bytes, limit).map_or("an unknown part".to_owned(), |share| format!("{share} %"))
+        ),
+        None => format!("none ({place})"),
+    }
+}
+
+/// The beginning of a command line, in whole words unless the first one is too long.
+fn shortened(command: &str) -> String {
+    let Some((end, _)) = command.char_indices().nth(COMMAND_CHARS_MAX) else { return command.to_owned() };
+    let kept = &command[..end];
+    format!("{} ... (--json)", kept.rsplit_once(' ').map_or(kept, |(words, _)| words))
+}
+
+/// One sentence against the question why RSS is more than the heap, and one that says who is behind it.
+pub(super) fn answer(account: &AccountRecord) -> String {
+    let heap = sum(account.owners.iter().filter(|owner| is_heap(&owner.name)).map(|owner| owner.rss_bytes));
+    let total = account.total_bytes;
+    let ratio = total as f64 / heap.max(1) as f64;
+    let mut text = format!("RSS is {}, ", Bytes(total));
+    match (rounds_to_none(heap), ratio) {
+        (true, _) => text.push_str("none of it Java heap."),
+        (_, ..1.05) => text.push_str(&format!("nearly all of it Java heap ({}).", mib(Some(heap)))),
+        (_, 10.0..) => text.push_str(&format!("{ratio:.0} times the {} of Java heap that are resident.", Bytes(heap))),
+        _ => text.push_str(&format!("{ratio:.1} times the {} of Java heap that are resident.", Bytes(heap))),
+    }
+    let mut outside: Vec<&OwnerRecord> = account.owners.iter().filter(|owner| !is_heap(&owner.name)).collect();
+    outside.retain(|owner| !rounds_to_none(owner.rss_bytes));
+    outside.largest_first(|owner| owner.rss_bytes);
+    outside.truncate(LARGEST);
+    let named = |(index, owner): (usize, &&OwnerRecord)| {
+        let unit = if index == 0 { " MiB" } else { "" };
+        let why = if owner.name == Owner::MallocRetained.name() { why_retained(account) } else { String::new() };
+        format!("{} {}{unit}{why}", label(&owner.name), mib(Some(owner.rss_bytes)))
+    };
+    if !outside.is_empty() {
+        let list: Vec<String> = outside.iter().enumerate().map(named).collect();
+        text.push_str(&format!(" Largest outside the heap: {}.", list.join(", ")));
+    }
+    text
+}
+
+fn why_retained(account: &AccountRecord) -> String {
+    let trim = account.would_return.trim_bytes.filter(|bytes| *bytes > 0);
+    let trim = trim.map(|bytes| format!("; a trim would return {}", mib(Some(bytes))));
+    let keeper = account.malloc.as_ref().map_or("malloc", |malloc| malloc.allocator.as_str());
+    format!(" (freed by the program, kept by {keeper}{})", trim.unwrap_or_default())
+}
+
+// ---- The table ----
+
+/// A row of the account.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    name: String,
+    what: &'static str,
+    pub(super) rss_bytes: u64,
+    pss_bytes: u64,
+    swap_bytes: u64,
+}
+
+/// The owners as rows, in the order of the account. Those that would print as 0.0 share one row, so that the RSS of
+/// the rows adds up to that of the owners; `unexplained` always has its own.
+pub(super) fn rows(account: &AccountRecord) -> Vec<Row> {
+    let row = |owner: &OwnerRecord| Row {
+        name: label(&owner.name).to_owned(),
+        what: owner::what(&owner.name),
+        rss_bytes: owner.rss_bytes,
+        pss_bytes: owner.pss_bytes,
+        swap_bytes: owner.swap_bytes,
+    };
+    let (last, owned): (Vec<_>, Vec<_>) =
+        account.owners.iter().partition(|owner| owner.name == Owner::Unexplained.name());
+    let small = |owner: &&OwnerRecord| rounds_to_none(owner.rss_bytes) && rounds_to_none(owner.swap_bytes);
+    let (small, shown): (Vec<_>, Vec<_>) = owned.into_iter().partition(small);
+    let mut rows: Vec<Row> = shown.into_iter().map(row).collect();
+    let rss_bytes = sum(small.iter().map(|owner| owner.rss_bytes));
+    match small.as_slice() {
+        _ if rss_bytes == 0 => {}
+        [one] => rows.push(row(one)),
+        several => rows.push(Row {
+            name: format!("{} smaller owners", several.len()),
+            what: "below 0.05 MiB each",
+            rss_bytes,
+            pss_bytes: sum(several.iter().map(|owner| owner.pss_bytes)),
+            swap_bytes: sum(several.iter().map(|owner| owner.swap_bytes)),
+        }),
+    }
+    let none = OwnerRecord {
+        name: Owner::Unexplained.name().to_owned(),
+        rss_bytes: account.unexplained_bytes,
+        pss_bytes: account.unexplained_bytes,
+        ..OwnerRecord::default()
+    };
+    rows.push(row(last.first().copied().unwrap_or(&none)));
+    rows
+}
+
+pub(super) fn owners(account: &AccountRecord) -> Table {
+    let rows = rows(account);
+    let swap = sum(rows.iter().map(|row| row.swap_bytes));
+    let total = Row {
+        name: "RSS".to_owned(),
+        what: "",
+        rss_bytes: account.total_bytes,
+        pss_bytes: account.pss_bytes,
+        swap_bytes: swap,
+    };
+    let swapped = !rounds_to_none(swap);
+    let head = match swapped {
+        // The share gives its columns to the swap.
+        true => ["owner", "RSS", "PSS", "swap", "what it is"],
+        false => ["owner", "RSS", "PSS", "%", "what it is"],
+    };
+    let line = |row: &Row| {
+        let third = match swapped {
+            true => mib(Some(row.swap_bytes)),
+            false => share(row.rss_bytes, account.total_bytes).unwrap_or_else(|| "-".to_owned()),
+        };
+        vec![row.name.clone(), mib(Some(row.rss_bytes)), mib(Some(row.pss_bytes)), third, row.what.to_owned()]
+    };
+    let title = if swapped { "account, MiB" } else { "account, MiB and % of RSS" };
+    Table::new(title, head, rows.iter().chain([&total]).map(line)).worded(1, 1).noted([cost(account)])
+}
+
+/// What weighing did to the JVM.
+fn cost(account: &AccountRecord) -> String {
+    let added = account.observer_bytes.and_then(|bytes| u64::try_from(bytes).ok());
+    let added = match (added, &account.told) {
+        (None | Some(0), Some(ToldRecord { by: ToldBy::Tables, .. })) => {
+            "Nothing was asked of it, or added. ".to_owned()
+        }
+        (Some(bytes), _) => format!("Weighing added at most {} to it, contained above. ", Bytes(bytes)),
+        (None, _) => String::new(),
+    };
+    let took = milliseconds(account.took_ms);
+    match account.pause_ms {
+        Some(pause) => format!("{added}Its threads stood still for {} ms of {took}.", milliseconds(pause)),
+        None => format!("{added}It ran on for the {took} ms this took: what changed meanwhile may blur the rows."),
+    }
+}
+
+// ---- After the table ----
+
+fn beside(mark: &Mark, account: &AccountRecord, pid: u32) -> Vec<(String, String)> {
+    let would = &account.would_return;
+    let because = |why: &str| if why.is_empty() { String::new() } else { format!(": {why}") };
+    let gc = match (would.gc_bytes, would.gc_grown_bytes) {
+        (Some(0), Some(grown)) if !rounds_to_none(grown) => {
+            format!("would return nothing, and RSS would grow by {}{}", Bytes(grown), because(&would.gc_why))
+        }
+        (Some(bytes), _) => format!("would return {}{}", Bytes(bytes), because(&would.gc_why)),
+        (None, _) => format!("unknown what it would return{}", because(&would.gc_why)),
+    };
+    let trim = match would.trim_bytes {
+        Some(0) if !would.trim_why.is_empty() => format!("would return nothing{}", because(&would.trim_why)),
+        Some(bytes) => {
+            format!("would return {} (`jcmd {pid} System.trim_native_heap`, JDK 17 and newer)", Bytes(bytes))
+        }
+        None => format!("unknown what it would return{}", because(&would.trim_why)),
+    };
+    let mut facts = vec![("full GC".to_owned(), gc), ("trim".to_owned(), trim)];
+    if let Some(charge) = &mark.charge {
+        facts.push(("charge".to_owned(), charge_text(mark, charge)));
+    }
+    facts
+}
+
+/// The charge by kind, and why it is not the RSS.
+fn charge_text(mark: &Mark, charge: &ChargeRecord) -> String {
+    let number = |bytes: u64| mib(Some(bytes));
+    let mut text = format!(
+        "{} = anon {} + file {} + shmem {}",
+        Bytes(charge.usage_bytes),
+        number(charge.anon_bytes),
+        number(charge.file_bytes),
+        number(charge.shmem_bytes)
+    );
+    if let Some(kernel) = charge.kernel_bytes {
+        text.push_str(&format!(" + kernel {}", number(kernel)));
+    }
+    let listed =
+        sum([charge.anon_bytes, charge.file_bytes, charge.shmem_bytes, charge.kernel_bytes.unwrap_or(0)].into_iter());
+    let rest = charge.usage_bytes.abs_diff(listed);
+    if !rounds_to_none(rest) {
+        let sign = if charge.usage_bytes > listed { '+' } else { '-' };
+        text.push_str(&format!(" {sign} rest {}", number(rest)));
+    }
+    text.push_str(&match charge.processes {
+        0 | 1 => format!(". {}.", why_charge_differs(mark, charge)),
+        n => format!(". It is of all {n} processes in the cgroup, not of this one alone."),
+    });
+    text
+}
+
+/// Compares the charge of a cgroup that has no other process with the RSS.
+fn why_charge_differs(mark: &Mark, charge: &ChargeRecord) -> String {
+    let difference = charge.usage_bytes.abs_diff(mark.rss_bytes);
+    let mut text = match (rounds_to_none(difference), charge.usage_bytes > mark.rss_bytes) {
+        (true, _) => "It is as much as RSS".to_owned(),
+        (false, true) => format!("It is {} more than RSS", Bytes(difference)),
+        (false, false) => format!("It is {} less than RSS", Bytes(difference)),
+    };
+    let mut reasons = Vec::new();
+    let cached = charge.file_bytes.saturating_add(charge.shmem_bytes);
+    if let Some(mapped) = mark.file_bytes.filter(|mapped| !rounds_to_none(mapped.abs_diff(cached))) {
+        let size = Bytes(mapped.abs_diff(cached));
+        reasons.push(match mapped > cached {
+            true => format!("{size} of its file pages are charged to whoever touched them first"),
+            false => format!("{size} are page cache that it does not map"),
+        });
+    }
+    if let Some(kernel) = charge.kernel_bytes.filter(|kernel| !rounds_to_none(*kernel)) {
+        reasons.push(format!("the kernel's {} are in no RSS", Bytes(kernel)));
+    }
+    if !reasons.is_empty() {
+        text.push_str(&format!(": {}", reasons.join(", ")));
+    }
+    text
+}
+
+// ---- Numbers ----
+
+/// Percent with one decimal; `None` of nothing.
+fn share(part: u64, of: u64) -> Option<String> {
+    (of > 0).then(|| format!("{:.1}", part as f64 / of as f64 * 100.0))
+}
+
+#[cfg(test)]
+#[path = "account_tests.rs"]
+mod tests;

@@ -1,0 +1,210 @@
+//! The account of a JVM in words: laws on made-up records, and the sentences the numbers choose.
+
+use super::*;
+use crate::render;
+use crate::units::MIB;
+use proptest::prelude::*;
+
+fn owner(name: &str, rss_bytes: u64) -> OwnerRecord {
+    OwnerRecord { name: name.to_owned(), rss_bytes, pss_bytes: rss_bytes, ..OwnerRecord::default() }
+}
+
+fn account(owners: Vec<OwnerRecord>) -> AccountRecord {
+    let total_bytes = owners.iter().map(|owner| owner.rss_bytes).sum();
+    let unexplained = owners.iter().find(|owner| owner.name == Owner::Unexplained.name());
+    let unexplained_bytes = unexplained.map_or(0, |owner| owner.rss_bytes);
+    AccountRecord { total_bytes, pss_bytes: total_bytes, unexplained_bytes, owners, ..AccountRecord::default() }
+}
+
+fn document() -> AccountDocument {
+    serde_json::from_str(include_str!("../../../../tests/cli/accounts/made-up.json")).unwrap()
+}
+
+/// The text of one fact.
+fn charge(change: impl Fn(&mut Mark, &mut ChargeRecord)) -> String {
+    let mut mark = document().mark;
+    let mut charge = mark.charge.clone().unwrap();
+    change(&mut mark, &mut charge);
+    charge_text(&mark, &charge)
+}
+
+#[test]
+fn owners_that_print_as_nothing_share_a_row() {
+    let shown = rows(&account(vec![
+        owner("java_heap.used", 3 * MIB),
+        owner("malloc.mmapped", 20_000),
+        owner("malloc.unsplit", 30_000),
+    ]));
+    let names: Vec<(&str, u64)> = shown.iter().map(|row| (row.name.as_str(), row.rss_bytes)).collect();
+    assert_eq!(names, [("Java heap, used", 3 * MIB), ("2 smaller owners", 50_000), ("unexplained", 0)]);
+    let alone = rows(&account(vec![owner("metaspace", MIB), owner("malloc.mmapped", 20_000)]));
+    assert_eq!(alone[1].name, "malloc mmapped");
+}
+
+#[test]
+fn the_sentence_follows_the_numbers() {
+    let check = |heap: u64, others: u64, text: &str| {
+        let said = answer(&account(vec![owner("java_heap.used", heap), owner("metaspace", others)]));
+        assert!(said.starts_with(text), "{said}");
+    };
+    check(0, 4 * MIB, "RSS is 4.0 MiB, none of it Java heap. Largest outside the heap: metaspace 4.0 MiB.");
+    check(100 * MIB, MIB, "RSS is 101.0 MiB, nearly all of it Java heap (100.0).");
+    check(10 * MIB, 9 * MIB, "RSS is 19.0 MiB, 1.9 times the 10.0 MiB of Java heap that are resident.");
+    check(MIB, 49 * MIB, "RSS is 50.0 MiB, 50 times the 1.0 MiB of Java heap");
+}
+
+#[test]
+fn retained_says_whose_it_is_and_what_a_trim_would_return() {
+    let said = answer(document().mark.account.as_ref().unwrap());
+    let retained =
+        "malloc retained 17.2 MiB (freed by the program, kept by glibc; a trim would return 14.8), metaspace";
+    assert!(said.contains(retained), "{said}");
+    let mut untrimmed = account(vec![owner("malloc.retained", 2 * MIB)]);
+    untrimmed.would_return = crate::record::WouldReturn::default();
+    assert!(answer(&untrimmed).ends_with("2.0 MiB (freed by the program, kept by malloc)."));
+}
+
+#[test]
+fn on_musl_there_are_groups_and_no_trim() {
+    let mut document = document();
+    let account = document.mark.account.as_mut().unwrap();
+    let malloc = account.malloc.as_mut().unwrap();
+    (malloc.allocator, malloc.groups, malloc.walk_errors) = ("musl".to_owned(), Some(1), 2);
+    (account.would_return.trim_bytes, account.would_return.trim_why) = (Some(0), "musl has no trim".to_owned());
+    assert!(answer(account).contains("kept by musl), "), "{}", answer(account));
+    let malloc = malloc_text(document.mark.account.as_ref().unwrap().malloc.as_ref().unwrap());
+    assert!(malloc.ends_with("in free ones, 1 group; 2 groups could not be walked to the end"), "{malloc}");
+    let account = document.mark.account.as_ref().unwrap();
+    let trim = beside(&document.mark, account, 7).into_iter().find(|(name, _)| name == "trim").unwrap().1;
+    assert_eq!(trim, "would return nothing: musl has no trim");
+}
+
+#[test]
+fn the_charge_of_a_shared_cgroup_is_of_all_in_it() {
+    let text = charge(|_, charge| charge.processes = 3);
+    assert!(text.ends_with("It is of all 3 processes in the cgroup, not of this one alone."), "{text}");
+}
+
+#[test]
+fn the_charge_names_what_makes_it_differ() {
+    let less = charge(|mark, charge| {
+        mark.file_bytes = Some(40 * MIB);
+        mark.rss_bytes = 200 * MIB;
+        (charge.usage_bytes, charge.anon_bytes, charge.file_bytes) = (165 * MIB, 160 * MIB, 5 * MIB);
+        charge.kernel_bytes = None;
+    });
+    assert_eq!(
+        less,
+        "165.0 MiB = anon 160.0 + file 5.0 + shmem 0.0. \
+         It is 35.0 MiB less than RSS: 35.0 MiB of its file pages are charged to whoever touched them first."
+    );
+    let rest = charge(|mark, charge| {
+        mark.file_bytes = None;
+        charge.usage_bytes += MIB;
+        charge.kernel_bytes = Some(0);
+    });
+    assert!(rest.contains(" + kernel 0.0 + rest 12.1. It is 24.4 MiB more than RSS."), "{rest}");
+}
+
+#[test]
+fn swap_takes_the_columns_of_the_share() {
+    let mut swapped = document();
+    swapped.mark.account.as_mut().unwrap().owners[0].swap_bytes = 30 * MIB;
+    let text = render(&summarize_account(&swapped, &[]));
+    assert!(text.contains("owner") && text.contains("swap what it is") || text.contains("swap  what it is"), "{text}");
+    assert!(!text.contains("% of RSS"));
+}
+
+#[test]
+fn without_an_account_the_weight_is_still_said() {
+    let mut document = document();
+    document.mark.account = None;
+    let text = render(&summarize_account(&document, &[Detail::Thread]));
+    assert!(text.contains("RSS is 157.8 MiB, PSS 153.5 MiB; who holds it could not be told."), "{text}");
+    assert!(text.contains("\ndoubts\n"));
+}
+
+#[test]
+fn threads_of_older_documents_are_told_by_name() {
+    let mut document = document();
+    let told = |document: &AccountDocument| render(&summarize_account(document, &[Detail::Thread]));
+    let text = told(&document);
+    assert!(text.contains("allocated MiB") && !text.contains("stacks by thread"), "{text}");
+    document.mark.account.as_mut().unwrap().threads = None;
+    let text = told(&document);
+    assert!(text.contains("stacks by thread, resident KiB") && !text.contains("allocated MiB"), "{text}");
+}
+
+#[test]
+fn an_account_says_who_set_flags_and_that_nobody_can_attach() {
+    let mut document = document();
+    let words = |document: &AccountDocument| {
+        let text = render(&summarize_account(document, &[]));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let set = "flags set: command line 2, environment 1, the JVM 1; of 6 (--by flag)";
+    assert!(words(&document).contains(set) && !words(&document).contains("attached"), "{}", words(&document));
+    document.mark.account.as_mut().unwrap().told = Some(ToldRecord::default());
+    let flags = document.flags.as_mut().unwrap();
+    (flags.set[0].name, flags.set[0].value) = ("DisableAttachMechanism".to_owned(), "true".to_owned());
+    assert!(words(&document).contains("it cannot be attached to (`-XX:+DisableAttachMechanism`)"));
+}
+
+#[test]
+fn malloc_by_tag_needs_tags() {
+    let mut document = document();
+    document.mark.account.as_mut().unwrap().malloc.as_mut().unwrap().tagged = false;
+    let text = render(&summarize_account(&document, &[Detail::Tag]));
+    assert!(text.contains("NMT is off: start the JVM with -XX:NativeMemoryTracking=summary"), "{text}");
+}
+
+/// Names of the account, one that is not known, and sizes from nothing to many gigabytes, in pages.
+fn records() -> impl Strategy<Value = AccountRecord> {
+    const NAMES: [&str; 20] = [
+        "java_heap.live",
+        "java_heap.garbage",
+        "java_heap.free",
+        "java_heap",
+        "cds",
+        "metaspace",
+        "class_space",
+        "code_cache",
+        "thread_stacks",
+        "gc",
+        "libjvm",
+        "libraries",
+        "mapped_files",
+        "malloc.live",
+        "malloc.non_hotspot",
+        "malloc.mmapped",
+        "malloc.retained",
+        "malloc.unsplit",
+        "later_owner",
+        "unexplained",
+    ];
+    let pages = prop_oneof![Just(0u64), 0u64..20, 0u64..100_000, 0u64..10_000_000];
+    let sizes = proptest::collection::vec((proptest::bool::ANY, pages), NAMES.len());
+    sizes.prop_map(|sizes| {
+        let held = sizes.into_iter().zip(NAMES).filter(|((present, _), _)| *present);
+        account(held.map(|((_, pages), name)| owner(name, pages * 4096)).collect())
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_rows_add_up_to_the_rss(record in records()) {
+        let shown = rows(&record);
+        prop_assert_eq!(shown.iter().map(|row| row.rss_bytes).sum::<u64>(), record.total_bytes);
+        prop_assert_eq!(shown.iter().filter(|row| row.name == Owner::Unexplained.name()).count(), 1);
+        prop_assert!(owners(&record).rows.len() <= 21);
+    }
+
+    #[test]
+    fn every_account_fits_the_screen(record in records()) {
+        let mut document = document();
+        document.mark.account = Some(record);
+        for line in render(&summarize_account(&document, &[Detail::Region])).lines() {
+            prop_assert!(crate::width::width(line) <= 80, "{}", line);
+        }
+    }
+}

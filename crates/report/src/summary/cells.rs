@@ -1,0 +1,83 @@
+//! How numbers stand in a cell, the sums behind them, and what a subject weighs.
+
+use crate::record::{Mark, Trial};
+use crate::units::{Bytes, grouped, visible};
+use crate::width::{first, last, width};
+
+/// An absent number.
+pub(super) const NONE: &str = "-";
+
+/// A size in MiB with one decimal.
+pub(crate) fn mib(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
+}
+
+/// A head or a row of fixed texts.
+pub(super) fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
+    texts.map(str::to_owned).to_vec()
+}
+
+/// A size in whole KiB.
+pub(super) fn kib(bytes: u64) -> String {
+    grouped(bytes / 1024)
+}
+
+/// How a number changed, with its sign; nothing that rounds to none has one.
+pub(super) fn signed(growth: i64, show: fn(u64) -> String) -> String {
+    let shown = show(growth.unsigned_abs());
+    match growth {
+        _ if shown == show(0) => shown,
+        ..0 => format!("-{shown}"),
+        0.. => format!("+{shown}"),
+    }
+}
+
+/// A text that leaves room for the numbers of its row, with what steers a terminal written out.
+pub(super) fn beginning(text: &str, most: usize) -> String {
+    let text = visible(text);
+    match width(&text) {
+        columns if columns > most => format!("{}...", first(&text, most.saturating_sub(3))),
+        _ => text,
+    }
+}
+
+/// As [`beginning`], the end of a path or of a class, which says more.
+pub(super) fn end(text: &str, most: usize) -> String {
+    let text = visible(text);
+    match width(&text) {
+        columns if columns > most => format!("...{}", last(&text, most.saturating_sub(3))),
+        _ => text,
+    }
+}
+
+/// Whether a size prints as 0.0.
+pub(super) fn rounds_to_none(bytes: u64) -> bool {
+    Bytes(bytes).as_mib() < 0.05
+}
+
+/// A damaged archive may hold numbers whose sum is none.
+pub(super) fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
+}
+
+/// What the subject weighs at a mark: RSS, or PSS where several processes form it.
+pub(super) fn weight(mark: Option<&Mark>) -> Option<u64> {
+    mark.map(|mark| mark.weight().1)
+}
+
+/// The word for what a subject weighs in this trial.
+pub(super) fn weight_word(trial: &Trial) -> &'static str {
+    trial.marks.first().map_or("RSS", |mark| mark.weight().0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_has_a_sign_unless_it_is_shown_as_none() {
+        let told = [4095 << 10, -4 << 10, 1023, -1023, 0, i64::MIN].map(|bytes| signed(bytes, kib));
+        assert_eq!(told, ["+4,095", "-4", "0", "0", "0", "-9,007,199,254,740,992"]);
+        assert_eq!([signed(7, grouped), signed(-1000, grouped)], ["+7", "-1,000"]);
+    }
+}

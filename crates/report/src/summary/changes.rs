@@ -1,0 +1,183 @@
+//! What to say of two accounts of one JVM: how long lies between them, what grew, and which parts of its owners did it.
+
+use super::account::{asked_for, which};
+use super::cells::{beginning, end, kib, mib, signed, sum};
+use super::details::Detail;
+use super::doubts::doubts;
+use super::facts::jvm_text;
+use super::journey::between;
+use crate::owner::label;
+use crate::page::{Page, Part, Section, Topic};
+use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, PartChangeRecord};
+use crate::table::Table;
+use crate::units::{grouped, growth};
+
+/// Rows of each kind of part, and of one that was asked for.
+const ROWS_MAX: usize = 10;
+const ROWS_ASKED_MAX: usize = 40;
+/// What is left for names beside three numbers and an owner, and beside five numbers.
+const NAME_MAX: usize = 30;
+const NAME_COUNTED_MAX: usize = 25;
+
+/// What to say of what changed; only the parts asked for, or, where nothing was, the first of every kind.
+pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
+    let (then, now) = (&document.then, &document.now);
+    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [facts(document)])];
+    if let (Some(before), Some(after)) = (&then.mark.account, &now.mark.account) {
+        let (table, sentence) = between(before, after);
+        sections.push(Section::new(Topic::Answer, "in short", [Part::Text(sentence)]));
+        sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(table)]));
+    }
+    let mut blocks = Vec::new();
+    let rows = if asked.is_empty() { ROWS_MAX } else { ROWS_ASKED_MAX };
+    for same in document.parts.chunk_by(|one, other| one.kind == other.kind) {
+        if asked.is_empty() || asked.iter().any(|detail| kind_of(*detail) == Some(same[0].kind.as_str())) {
+            blocks.push(Part::Table(parts(same, rows)));
+        }
+    }
+    for detail in asked.iter().filter(|detail| !document.parts.iter().any(|part| kind_of(**detail) == Some(&part.kind)))
+    {
+        let (title, word) = title(kind_of(*detail).unwrap_or_default());
+        blocks.push(Part::under(title, [Part::Text(format!("No {word} changed."))]));
+    }
+    blocks.extend(asked_for(now));
+    sections.push(Section::titled(Topic::Details, "parts of owners", blocks));
+    sections.push(doubts(&all_doubts(document)));
+    Page::new(format!("{}, weighed twice by loadline {}", which(now), document.loadline), sections)
+}
+
+/// The kind of part that a detail shows; `None` for mappings and flags, which are no parts of owners.
+fn kind_of(detail: Detail) -> Option<&'static str> {
+    match detail {
+        Detail::Thread => Some("thread"),
+        Detail::File => Some("file"),
+        Detail::Tag => Some("tag"),
+        Detail::Loader => Some("loader"),
+        Detail::Code => Some("code_heap"),
+        Detail::Pool => Some("thread"),
+        Detail::Region | Detail::Flag => None,
+    }
+}
+
+fn facts(document: &ChangesDocument) -> Part {
+    let moment = |of: &AccountDocument| {
+        let heap = of.mark.heap;
+        format!(
+            "{}: RSS {} MiB, PSS {}, heap used {} of {} committed, {} threads",
+            of.taken,
+            mib(Some(of.mark.rss_bytes)),
+            mib(of.mark.pss_bytes),
+            mib(heap.used_bytes),
+            mib(heap.committed_bytes),
+            of.mark.threads.map_or("-".to_owned(), grouped)
+        )
+    };
+    let span = match document.seconds {
+        seconds @ 0.. => span_text(seconds.unsigned_abs()),
+        seconds => {
+            format!("{} backwards: the clock was set back, or is another one", span_text(seconds.unsigned_abs()))
+        }
+    };
+    Part::facts([
+        ("jvm", jvm_text(&document.now.jvm)),
+        ("then", moment(&document.then)),
+        ("now", moment(&document.now)),
+        ("between", span),
+    ])
+}
+
+/// `3 d 4 h`, `2 h 5 min`, `7 min 30 s`, `12 s`: the two largest units.
+fn span_text(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let mut rest = seconds;
+    let mut parts = Vec::new();
+    for (of, unit) in units {
+        parts.push((rest / of, unit));
+        rest %= of;
+    }
+    let first = parts.iter().position(|(number, _)| *number > 0).unwrap_or(parts.len() - 1);
+    let shown = parts[first..].iter().take(2).enumerate().filter(|(at, (number, _))| *at == 0 || *number > 0);
+    shown.map(|(_, (number, unit))| format!("{} {unit}", grouped(*number))).collect::<Vec<_>>().join(" ")
+}
+
+/// The name of the table of a kind, and the word above its names.
+fn title(kind: &str) -> (String, &'static str) {
+    let (title, word) = match kind {
+        "thread" => ("stacks by pool of threads, resident KiB", "pool"),
+        "file" => ("files, resident KiB", "file"),
+        "tag" => ("malloc by NMT tag, KiB", "tag"),
+        "loader" => ("class loaders by type, KiB taken", "loader"),
+        "code_heap" => ("code heaps, resident KiB", "code heap"),
+        "table" => ("tables of the collector, resident KiB", "table"),
+        "node" => ("nodes of metaspace, resident KiB", "node"),
+        other => return (format!("parts by {other}, resident KiB"), "part"),
+    };
+    (title.to_owned(), word)
+}
+
+/// Parts of one kind: with their counts where one has several, with what was asked for where that is known.
+fn parts(parts: &[PartChangeRecord], rows: usize) -> Table {
+    let counted = parts.iter().any(|part| part.then_count.max(part.now_count) > 1);
+    let allocated = parts.iter().any(|part| part.then_allocated_bytes.is_some());
+    let kind = parts[0].kind.as_str();
+    let (title, word) = title(kind);
+    let (shown, left) = parts.split_at(parts.len().min(rows));
+    let amounts = |part: &PartChangeRecord| match allocated {
+        true => (part.then_allocated_bytes.unwrap_or(0), part.now_allocated_bytes.unwrap_or(0)),
+        false => (part.then_bytes, part.now_bytes),
+    };
+    // The end of a path and of a class tells more than its beginning.
+    let cut = if ["file", "loader"].contains(&kind) { end } else { beginning };
+    let row = |part: &PartChangeRecord| {
+        let (then, now) = amounts(part);
+        let mut row = vec![cut(&part.name, if counted { NAME_COUNTED_MAX } else { NAME_MAX })];
+        row.extend(counted.then(|| [part.then_count, part.now_count].map(grouped)).into_iter().flatten());
+        row.extend([kib(then), kib(now), signed(growth(then, now), kib)]);
+        row.extend((!counted).then(|| label(&part.owner).to_owned()));
+        row
+    };
+    let mut head = vec![word];
+    head.extend(if counted { &["count then", "now"][..] } else { &[] });
+    let amount = match (allocated, kind) {
+        (false, _) => "RSS then",
+        (true, "loader") => "taken then",
+        (true, _) => "asked then",
+    };
+    head.extend([amount, "now", "change"]);
+    head.extend((!counted).then_some("owner"));
+    let moved = sum(left.iter().map(amounts).map(|(then, now)| then.abs_diff(now)));
+    let note = format!("and {} more, which changed by {} KiB together (--json)", left.len(), kib(moved));
+    let table = Table::new(title, head, shown.iter().map(row)).worded(1, usize::from(!counted));
+    table.noted((!left.is_empty()).then_some(note))
+}
+
+/// Those of the comparison, of this account, and what the earlier one had beside them.
+fn all_doubts(document: &ChangesDocument) -> Vec<DoubtRecord> {
+    let now = document.doubts.iter().chain(&document.now.doubts);
+    let told = |other: &DoubtRecord| document.now.doubts.iter().any(|doubt| doubt.doubt.is_like(&other.doubt));
+    let then = document.then.doubts.iter().filter(|other| !told(other));
+    let then = then.map(|doubt| DoubtRecord { text: format!("then: {}", doubt.text), ..doubt.clone() });
+    now.cloned().chain(then).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_shows_its_two_largest_units() {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (12, "12 s"),
+            (60, "1 min"),
+            (450, "7 min 30 s"),
+            (7_500, "2 h 5 min"),
+            (7_259, "2 h"),
+            (90_000, "1 d 1 h"),
+            (86_400 * 4_000, "4,000 d"),
+        ] {
+            assert_eq!(span_text(seconds), text);
+        }
+        assert!(span_text(u64::MAX).ends_with('h'));
+    }
+}

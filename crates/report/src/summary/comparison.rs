@@ -1,0 +1,340 @@
+//! What trials say together: the verdicts first, in words and in one table, then who is dominated, the budgets, and
+//! what disturbed the blocks.
+
+use super::super::quantity::{Estimate, Quantity, budget_number, shown};
+use super::super::width::{first, width};
+use super::super::words::{Pair, VERDICTS, name_of, pairs, verdict_word};
+use super::cells::NONE;
+use crate::page::{Fold, Part, Section, Topic, Verdict};
+use crate::record::{
+    BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, ParetoPoint,
+    ParetoRecord, Trial, Unit, each_once, tells_nothing,
+};
+use crate::table::{Cell, Table};
+use crate::units::{grouped, several, trimmed};
+use crate::words::Standing;
+
+/// A sentence for each candidate: `serial against g1: better in rss.loaded, worse in rate.steady, …`.
+pub(super) fn judged(document: &Document) -> Vec<Verdict> {
+    pairs(document, true).iter().map(verdict).collect()
+}
+
+/// The sentence of a pair; its sign is that of the worst verdict.
+fn verdict(pair: &Pair<'_>) -> Verdict {
+    let Pair { candidate, baseline, rows } = pair;
+    let order = [DifferenceVerdict::Worse, DifferenceVerdict::Better, DifferenceVerdict::Equivalent];
+    let most = order.into_iter().find(|verdict| rows.iter().any(|row| row.verdict == *verdict));
+    let most = most.unwrap_or(DifferenceVerdict::CannotTell);
+    Verdict {
+        standing: most.into(),
+        word: verdict_word(most).to_owned(),
+        about: format!("{candidate} against {baseline}"),
+        text: sentence(rows),
+    }
+}
+
+fn sentence(rows: &[&ComparisonRecord]) -> String {
+    if tells_nothing(rows) {
+        return format!("cannot tell in any of {} metrics.", rows.len());
+    }
+    let said = VERDICTS.into_iter().filter_map(|verdict| {
+        let metrics: Vec<&str> =
+            rows.iter().filter(|row| row.verdict == verdict).map(|row| row.metric.as_str()).collect();
+        let link = if verdict == DifferenceVerdict::CannotTell { "" } else { " in" };
+        (!metrics.is_empty()).then(|| format!("{}{link} {}", verdict_word(verdict), metrics.join(", ")))
+    });
+    format!("{}.", said.collect::<Vec<_>>().join("; "))
+}
+
+/// The judged metrics, verdict first: of one candidate with both medians, of several in one table.
+pub(super) fn verdicts(document: &Document) -> Vec<Part> {
+    let pairs = pairs(document, true);
+    let rows: Vec<&ComparisonRecord> = pairs.iter().flat_map(|pair| &pair.rows).copied().collect();
+    let mut table = match pairs.as_slice() {
+        [] => return Vec::new(),
+        [pair] => table_of(pair, ""),
+        [Pair { baseline, .. }, others @ ..] if others.iter().all(|other| other.baseline == *baseline) => {
+            table_of_several(&pairs, &format!("against {baseline}"))
+        }
+        _ => table_of_several(&pairs, "second against first"),
+    };
+    table.notes.extend(interval_note(&rows));
+    table.notes.extend(needed(&rows));
+    vec![Part::Table(table)]
+}
+
+/// Every metric, for those who want to see more than what was judged.
+pub(super) fn all_metrics(document: &Document) -> Section {
+    let table = |pair: &Pair<'_>| {
+        let mut table = table_of(pair, "details, ");
+        table.notes.extend(interval_note(&pair.rows));
+        Part::Table(table)
+    };
+    let mut parts: Vec<Part> = pairs(document, false).iter().map(table).collect();
+    // The trials of a search or of a tuning differ on purpose: their medians are of nothing.
+    let searched = document.find.is_some() || document.tune.is_some();
+    if document.comparisons.is_empty() && !searched && !document.metrics.is_empty() {
+        parts.push(Part::Table(medians(&document.metrics)));
+    }
+    Section::titled(Topic::Details, "all metrics", parts).id("details").folded(Fold::Closed)
+}
+
+/// A row for each metric of each configuration.
+fn medians(metrics: &[MetricRecord]) -> Table {
+    let row = |of: &MetricRecord| -> Vec<Cell> {
+        let estimate = Estimate::new(of.unit, of.median, of.low.zip(of.high));
+        let used = of.values.iter().filter(|value| value.used).count();
+        vec![
+            of.configuration.as_str().into(),
+            of.metric.as_str().into(),
+            estimate.centre.clone().into(),
+            Cell::Interval(estimate),
+            used.to_string().into(),
+        ]
+    };
+    let head = ["configuration", "metric", "median", "interval", "trials"];
+    Table::new("medians of all trials", head, metrics.iter().map(row)).worded(2, 0)
+}
+
+fn table_of(Pair { candidate, baseline, rows }: &Pair<'_>, what: &str) -> Table {
+    let row = |row: &&ComparisonRecord| -> Vec<Cell> {
+        let judged = Estimate::judged(row);
+        vec![
+            judged_cell(row.verdict),
+            row.metric.as_str().into(),
+            Quantity::new(row.unit, row.baseline_median).into(),
+            Quantity::new(row.unit, row.candidate_median).into(),
+            judged.centre.clone().into(),
+            Cell::Interval(judged),
+        ]
+    };
+    let head = ["verdict", "metric", &brief(baseline), &brief(candidate), "difference", "interval"];
+    Table::new(format!("{what}{candidate} against {baseline}"), head, rows.iter().map(row)).worded(2, 0)
+}
+
+/// Several candidates: their medians stand beside each other in the table of weight and speed. One of which nothing can
+/// be told takes one row.
+fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
+    let row = |row: &&ComparisonRecord| -> Vec<Cell> {
+        let judged = Estimate::judged(row);
+        let [candidate, metric] = [&row.candidate, &row.metric].map(|name| name.as_str().into());
+        vec![judged_cell(row.verdict), candidate, metric, judged.centre.clone().into(), Cell::Interval(judged)]
+    };
+    let of_pair = |Pair { candidate, rows, .. }: &Pair<'_>| match tells_nothing(rows) {
+        true => {
+            let all = format!("all {}", rows.len());
+            let rest = [*candidate, all.as_str(), NONE, NONE].map(Cell::from);
+            vec![std::iter::once(judged_cell(DifferenceVerdict::CannotTell)).chain(rest).collect()]
+        }
+        false => rows.iter().map(row).collect(),
+    };
+    let head = ["verdict", "candidate", "metric", "difference", "interval"];
+    Table::new(title, head, pairs.iter().flat_map(of_pair)).worded(3, 0)
+}
+
+fn judged_cell(verdict: DifferenceVerdict) -> Cell {
+    Cell::Verdict(verdict.into(), verdict_word(verdict).to_owned())
+}
+
+/// A name that leaves room for numbers.
+fn brief(name: &str) -> String {
+    const WIDTH: usize = 12;
+    match width(name) {
+        columns if columns > WIDTH => format!("{}…", first(name, WIDTH - 1)),
+        _ => name.to_owned(),
+    }
+}
+
+/// What the intervals promise.
+fn interval_note(rows: &[&ComparisonRecord]) -> Option<String> {
+    let row = rows.iter().find(|row| row.low.is_some())?;
+    let percent = |share: f64| trimmed(share * 100.0, 2);
+    let together = match row.confidence_each > row.confidence {
+        true => format!(" ({} % each)", percent(row.confidence_each)),
+        false => String::new(),
+    };
+    let blocks = rows.iter().map(|row| row.blocks).min().unwrap_or(0);
+    Some(format!(
+        "Intervals hold together with {} % confidence{together}; {}. Least differences that matter: {}.",
+        percent(row.confidence),
+        several(u64::from(blocks), "block"),
+        least(rows)
+    ))
+}
+
+/// `1.0 MiB of memory, 2 % of all else`, as far as the rows tell.
+fn least(rows: &[&ComparisonRecord]) -> String {
+    let mut said: Vec<String> = Vec::new();
+    for row in rows {
+        let text = match row.least {
+            LeastRecord::Absolute(amount) => shown(row.unit, Some(amount)),
+            LeastRecord::Relative(share) => Estimate::change(share, None).to_string(),
+        };
+        if !said.contains(&text) {
+            said.push(text);
+        }
+    }
+    said.join(" or ")
+}
+
+/// How many blocks would decide what these do not: of one candidate for each metric, of several the most.
+fn needed(rows: &[&ComparisonRecord]) -> Vec<String> {
+    let undecided = || rows.iter().filter(|row| row.verdict == DifferenceVerdict::CannotTell);
+    let foreseen: Vec<(u32, &str)> =
+        undecided().filter_map(|row| Some((row.blocks_needed?, row.metric.as_str()))).collect();
+    let one = rows.iter().all(|row| row.candidate == rows[0].candidate);
+    let blocks = |count: u32| format!("About {} blocks in all would decide", grouped(u64::from(count)));
+    if one {
+        return foreseen.iter().map(|(count, metric)| format!("{} {metric}.", blocks(*count))).collect();
+    }
+    let most = foreseen.iter().map(|(count, _)| *count).max();
+    match most {
+        Some(most) if foreseen.len() == undecided().count() => vec![format!("{} all of it.", blocks(most))],
+        Some(most) => {
+            vec![format!("{} what can be foreseen; some differences are too near to what matters.", blocks(most))]
+        }
+        None => Vec::new(),
+    }
+}
+
+/// Weight against speed, in one table: who is dominated, and in which speed.
+pub(super) fn pareto(document: &Document) -> Option<Part> {
+    let unit = |metric: &str| document.metrics.iter().find(|record| record.metric == metric).map(|record| record.unit);
+    let value = |metric: &str, value: f64| shown(unit(metric).unwrap_or(Unit::Count), Some(value));
+    let records: Vec<&ParetoRecord> = document.pareto.iter().filter(|record| record.points.len() > 1).collect();
+    let weight = &records.first()?.x;
+    let mut head = vec!["configuration", weight];
+    head.extend(records.iter().map(|record| record.y.as_str()).chain([""]));
+    let row = |point: &ParetoPoint| {
+        let own = |record: &ParetoRecord| -> Option<ParetoPoint> {
+            record.points.iter().find(|other| other.configuration == point.configuration).cloned()
+        };
+        let mut row = vec![point.configuration.clone(), value(weight, point.x)];
+        row.extend(records.iter().map(|record| own(record).map_or(NONE.to_owned(), |point| value(&record.y, point.y))));
+        let dominated = |record: &&&ParetoRecord| own(record).is_some_and(|point| point.dominated_by.is_some());
+        let speeds: Vec<&str> =
+            records.iter().filter(dominated).map(|record| record.y.split('.').next().unwrap_or_default()).collect();
+        row.push(match speeds.len() {
+            0 => String::new(),
+            all if all == records.len() => "dominated".to_owned(),
+            _ => format!("dominated ({})", speeds.join(", ")),
+        });
+        row
+    };
+    let table = Table::new(format!("{weight} against speed, medians"), head, records.first()?.points.iter().map(row));
+    let note = "A configuration is dominated where another one is at least as good in both.";
+    Some(Part::Table(table.worded(1, 1).noted([note.to_owned()])))
+}
+
+/// Every budget with its verdict, and what was measured.
+pub(super) fn budgets(budgets: &[BudgetRecord]) -> Section {
+    let row = |budget: &BudgetRecord| {
+        let text = |value: Option<f64>| budget_number(budget, value);
+        let interval = match (budget.low, budget.high) {
+            (Some(_), Some(_)) => format!("{} … {}", text(budget.low), text(budget.high)),
+            _ => NONE.to_owned(),
+        };
+        let [expression, configuration] = [&budget.expression, &budget.configuration].map(|name| name.as_str().into());
+        let verdict = Cell::Verdict(budget.verdict.into(), name_of(budget.verdict));
+        vec![verdict, expression, configuration, text(budget.value).into(), interval.into()]
+    };
+    let unmeasured = budgets.iter().filter(|budget| budget.value.is_none());
+    let mut notes: Vec<String> = unmeasured.map(|budget| format!("{}: {}.", budget.expression, budget.why)).collect();
+    notes.dedup();
+    let head = ["verdict", "budget", "configuration", "measured", "interval"];
+    let table = || Part::Table(Table::new("budgets", head, budgets.iter().map(row)).worded(3, 0).noted(notes));
+    Section::titled(Topic::Answer, "budgets", (!budgets.is_empty()).then(table)).id("budgets")
+}
+
+/// Budgets that are broken, said before everything else.
+pub(super) fn failing(budgets: &[BudgetRecord]) -> impl Iterator<Item = Verdict> {
+    let failed = budgets.iter().filter(|budget| budget.verdict == BudgetVerdict::Fail);
+    failed.map(|budget| Verdict {
+        standing: Standing::Fail,
+        word: "broken".to_owned(),
+        about: format!("budget {} is broken by {}", budget.expression, budget.configuration),
+        text: budget.why.clone(),
+    })
+}
+
+/// Every value of the judged metrics: a row for each trial.
+pub(super) fn every_value(document: &Document) -> Option<Part> {
+    let primary = document.comparisons.iter().filter(|row| row.primary);
+    let judged = each_once(primary.map(|row| row.metric.as_str()));
+    let of = |metric: &str, trial: &Trial| -> Option<String> {
+        let fits = |record: &&MetricRecord| record.metric == metric && record.configuration == trial.configuration;
+        let record = document.metrics.iter().find(fits)?;
+        let value = record.values.iter().find(|value| value.trial == trial.index)?;
+        Some(format!("{}{}", shown(record.unit, Some(value.value)), if value.used { "" } else { " *" }))
+    };
+    let row = |trial: &Trial| {
+        let mut row = vec![trial.configuration.clone(), (trial.block + 1).to_string()];
+        row.extend(judged.iter().map(|metric| of(metric, trial).unwrap_or_else(|| NONE.to_owned())));
+        row
+    };
+    let left_out = document.blocks.iter().any(|block| !block.used);
+    let note = left_out.then(|| "* of a block that was repeated: not counted.".to_owned());
+    let head = ["trial", "block"].into_iter().chain(judged.iter().copied());
+    let table = || Table::new("every trial", head, document.trials.iter().map(row)).worded(2, 0).noted(note);
+    (!judged.is_empty()).then(|| Part::Table(table()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Better;
+
+    fn row(candidate: &str, metric: &str, verdict: DifferenceVerdict) -> ComparisonRecord {
+        ComparisonRecord {
+            metric: metric.to_owned(),
+            unit: Unit::PerSecond,
+            better: Better::Higher,
+            baseline: "g1".to_owned(),
+            candidate: candidate.to_owned(),
+            primary: true,
+            baseline_median: 100.0,
+            candidate_median: 101.0,
+            difference: 1.0,
+            low: Some(-1.0),
+            high: Some(3.0),
+            ratio: Some(1.01),
+            ratio_low: Some(0.99),
+            ratio_high: Some(1.03),
+            confidence: 0.95,
+            confidence_each: 0.99,
+            least: LeastRecord::Relative(0.02),
+            verdict,
+            blocks: 3,
+            blocks_needed: None,
+        }
+    }
+
+    fn of<'a>(candidate: &'a str, rows: &'a [ComparisonRecord]) -> Pair<'a> {
+        Pair { candidate, baseline: "g1", rows: rows.iter().collect() }
+    }
+
+    #[test]
+    fn a_candidate_of_which_nothing_can_be_told_takes_one_line() {
+        use DifferenceVerdict::{Better as Improved, CannotTell};
+        let rows = [
+            row("serial", "rate.steady", Improved),
+            row("serial", "p99.steady", CannotTell),
+            row("z", "rate.steady", CannotTell),
+            row("z", "p99.steady", CannotTell),
+        ];
+        let (serial, z) = (of("serial", &rows[..2]), of("z", &rows[2..]));
+        let table = table_of_several(&[serial.clone(), z.clone()], "against g1");
+        let shown: Vec<[String; 3]> = table.rows.iter().map(|row| [0, 1, 2].map(|at| row[at].to_string())).collect();
+        let expect = [
+            ["better", "serial", "rate.steady"],
+            ["cannot tell", "serial", "p99.steady"],
+            ["cannot tell", "z", "all 2"],
+        ];
+        assert_eq!(shown, expect);
+        assert_eq!(verdict(&z).sentence(), "z against g1: cannot tell in any of 2 metrics.");
+        let said = "serial against g1: better in rate.steady; cannot tell p99.steady.";
+        assert_eq!(verdict(&serial).sentence(), said);
+        // A single metric that cannot be told is named.
+        assert_eq!(verdict(&of("z", &rows[2..3])).sentence(), "z against g1: cannot tell rate.steady.");
+    }
+}

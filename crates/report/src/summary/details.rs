@@ -1,0 +1,172 @@
+//! The details of an account, on demand: threads, files, NMT tags, mappings.
+
+use super::cells::{NONE, beginning, end, kib, sum};
+use super::{flags, inside, loaders};
+use crate::owner::{Owner, is_heap, label};
+use crate::page::Part;
+use crate::record::{AccountDocument, AccountRecord, DetailRecord, OwnerRecord, RegionRecord, RemainderRecord};
+use crate::table::Table;
+use crate::units::grouped;
+use loadline_base::order::Order as _;
+
+/// What an account can be split by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Detail {
+    /// Stacks, CPU time and what was allocated, by thread.
+    Thread,
+    /// Mapped files and libraries by file.
+    File,
+    /// Chunks of malloc by NMT tag.
+    Tag,
+    /// Mappings by address.
+    Region,
+    /// Metaspace and class space by the type of class loader.
+    Loader,
+    /// The code cache by segment.
+    Code,
+    /// Threads by pool.
+    Pool,
+    /// Flags that are not at their default.
+    Flag,
+}
+
+/// Rows of threads, files and tags.
+const ROWS_MAX: usize = 40;
+/// Stretches of unexplained memory.
+const REMAINDERS_MAX: usize = 10;
+/// What is left for words beside addresses, and for names beside numbers.
+const WORDS_MAX: usize = 36;
+const NAME_MAX: usize = 48;
+
+/// The table of one kind of detail, or why there is none.
+pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detail: Detail) -> Option<Part> {
+    let mark = &document.mark;
+    let nmt_on = mark.nmt.is_some();
+    let text = |text: &str| Some(Part::Text(text.to_owned()));
+    let found = match detail {
+        Detail::Thread => match account.threads.as_deref() {
+            Some(listed @ [_, ..]) => return Some(inside::threads(listed)),
+            _ => threads(account),
+        },
+        Detail::File => files(account),
+        Detail::Tag => match &account.malloc {
+            Some(malloc) if malloc.tagged => tags(account),
+            Some(_) if nmt_on => {
+                return text("NMT is on, but its headers were not found in the chunks of malloc.");
+            }
+            Some(_) => {
+                return text("NMT is off: start the JVM with -XX:NativeMemoryTracking=summary to see malloc by tag.");
+            }
+            None => return text("The heaps of malloc were not walked, so its chunks cannot be told apart."),
+        },
+        Detail::Code => return Some(inside::code(mark)),
+        Detail::Pool => return Some(inside::pools(mark)),
+        Detail::Flag => return Some(flags::table(document.flags.as_ref())),
+        Detail::Loader => return Some(loaders::by_type(mark)),
+        Detail::Region => regions(account.regions.as_deref().unwrap_or_default()),
+    };
+    match (found.rows.is_empty(), detail) {
+        (false, _) => Some(Part::Table(found)),
+        (true, Detail::Thread) => text("No thread could be told apart."),
+        (true, Detail::File) => text("No file could be told apart."),
+        (true, Detail::Tag) => text("No chunk of malloc has a tag."),
+        (true, _) => text("The mappings are not in this document."),
+    }
+}
+
+/// Details of a kind with their owners, largest first.
+fn of_kind<'a>(account: &'a AccountRecord, kind: &str) -> Vec<(&'a OwnerRecord, &'a DetailRecord)> {
+    let all = account.owners.iter().flat_map(|owner| owner.detail.iter().map(move |detail| (owner, detail)));
+    let mut found: Vec<_> = all.filter(|(_, detail)| detail.kind == kind).collect();
+    found.largest_first(|(_, detail)| detail.rss_bytes);
+    found
+}
+
+/// The first rows, and a note of what the others hold.
+fn listing(
+    title: &str,
+    head: &[&str],
+    found: &[(&OwnerRecord, &DetailRecord)],
+    row: impl Fn(&OwnerRecord, &DetailRecord) -> Vec<String>,
+) -> Table {
+    let (shown, left) = found.split_at(found.len().min(ROWS_MAX));
+    let rest = sum(left.iter().map(|(_, detail)| detail.rss_bytes));
+    let note = format!("and {} more with {} KiB (--json)", left.len(), kib(rest));
+    let rows = shown.iter().map(|(owner, detail)| row(owner, detail));
+    Table::new(title, head.iter().copied(), rows).noted((!left.is_empty()).then_some(note))
+}
+
+/// Stacks by name, of documents that have no list of threads.
+fn threads(account: &AccountRecord) -> Table {
+    let row = |_: &OwnerRecord, detail: &DetailRecord| {
+        vec![beginning(&detail.name, NAME_MAX), grouped(detail.count), kib(detail.rss_bytes)]
+    };
+    listing("stacks by thread, resident KiB", &["thread", "count", "RSS"], &of_kind(account, "thread"), row)
+}
+
+fn files(account: &AccountRecord) -> Table {
+    let row = |owner: &OwnerRecord, detail: &DetailRecord| {
+        vec![end(&detail.name, NAME_MAX), kib(detail.rss_bytes), label(&owner.name).to_owned()]
+    };
+    let table = listing("files, resident KiB", &["file", "RSS", "owner"], &of_kind(account, "file"), row);
+    Table { words: 1, ..table }
+}
+
+fn tags(account: &AccountRecord) -> Table {
+    let row = |_: &OwnerRecord, detail: &DetailRecord| {
+        let allocated = detail.allocated_bytes.map_or(NONE.to_owned(), kib);
+        vec![beginning(&detail.name, NAME_MAX), grouped(detail.count), allocated, kib(detail.rss_bytes)]
+    };
+    let head = ["tag", "chunks", "allocated", "resident"];
+    listing("malloc by NMT tag, KiB", &head, &of_kind(account, "tag"), row)
+}
+
+/// All of them: who asks for addresses looks for one.
+fn regions(regions: &[RegionRecord]) -> Table {
+    let row = |region: &RegionRecord| {
+        let name = |name: &'_ str| label(if is_heap(name) { Owner::JavaHeap.name() } else { name }).to_owned();
+        let mut owners: Vec<String> = region.owners.iter().map(|share| name(&share.name)).collect();
+        owners.dedup();
+        let file = region.path.rsplit('/').next().filter(|file| !file.is_empty());
+        let file = file.map_or(String::new(), |file| format!(" ({file})"));
+        let what = beginning(&format!("{}{file}", owners.join(" + ")), WORDS_MAX);
+        vec![range(&region.start, &region.end), region.perms.clone(), kib(region.rss_bytes), what]
+    };
+    let head = ["address", "perms", "RSS", "owners"];
+    Table::new("mappings by address, resident KiB", head, regions.iter().map(row)).worded(1, 1)
+}
+
+/// Where the unexplained pages are; `None` where there are none.
+pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
+    let (shown, left) = account.unexplained.split_at(account.unexplained.len().min(REMAINDERS_MAX));
+    if shown.is_empty() {
+        return None;
+    }
+    let row = |found: &RemainderRecord| {
+        let neighbours = format!("{} and {}", label(&found.before), label(&found.behind));
+        let neighbours = beginning(&neighbours, WORDS_MAX);
+        vec![range(&found.start, &found.end), found.perms.clone(), kib(found.rss_bytes), neighbours]
+    };
+    let rest = sum(left.iter().map(|found| found.rss_bytes));
+    let note = format!("and {} more with {} KiB (--json)", left.len(), kib(rest));
+    let head = ["address", "perms", "RSS", "between"];
+    let table = Table::new("unexplained by address, resident KiB", head, shown.iter().map(row)).worded(1, 1);
+    Some(table.noted((!left.is_empty()).then_some(note)))
+}
+
+/// A range of addresses as the kernel writes it in `/proc/PID/maps`.
+fn range(start: &str, end: &str) -> String {
+    let plain = |address: &str| address.trim_start_matches("0x").to_owned();
+    format!("{}-{}", plain(start), plain(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_lose_what_says_least() {
+        assert_eq!(beginning("abcdefgh", 6), "abc...");
+        assert_eq!(end("/usr/lib/a.so", 8), ".../a.so");
+    }
+}

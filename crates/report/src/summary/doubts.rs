@@ -1,0 +1,70 @@
+//! The doubts at the end of a summary: of one trial, or of all of them under one roof.
+
+use super::tried;
+use crate::doubt::{Comparing, Doubt};
+use crate::page::{Part, Section, Topic};
+use crate::record::{Document, DoubtRecord, Trial};
+
+/// The section of doubts; without a part where there are none.
+pub(super) fn doubts(doubts: &[DoubtRecord]) -> Section {
+    section(doubts.iter().map(|doubt| (doubt.text.clone(), doubt.next.clone())).collect())
+}
+
+/// The same of doubts with what to do.
+fn section(doubts: Vec<(String, String)>) -> Section {
+    Section::new(Topic::Doubts, "doubts", (!doubts.is_empty()).then_some(Part::Doubts(doubts))).id("doubts")
+}
+
+/// The section of all doubts of a document; those of a tuning's answer first, which name nothing to do.
+pub(super) fn section_of(document: &Document) -> Section {
+    let own = document.tune.iter().flat_map(|tune| &tune.doubts).map(|text| (text.clone(), String::new()));
+    let others = of_document(document).into_iter().map(|doubt| (doubt.text, doubt.next));
+    section(own.chain(others).collect())
+}
+
+/// The first doubt of each kind, and how many more there are of it.
+pub(crate) fn by_kind(document: &Document) -> Vec<(DoubtRecord, usize)> {
+    let all = (0..).zip(of_document(document));
+    merged(all).into_iter().map(|(doubt, alike)| (doubt, alike.len() - 1)).collect()
+}
+
+/// The doubts of a document, each once: those of the whole, then those of its trials.
+fn of_document(document: &Document) -> Vec<DoubtRecord> {
+    // Trials that are not shown as a comparison are not too few for one.
+    let compares = document.comparisons.iter().any(|row| row.blocks > 1);
+    let shown =
+        |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::Comparing(Comparing::FewBlocks { .. }));
+    let own = document.doubts.iter().filter(shown).cloned();
+    own.chain(doubts_of_trials(&document.trials)).collect()
+}
+
+/// The doubts of all trials, each with where it comes from.
+fn doubts_of_trials(trials: &[Trial]) -> Vec<DoubtRecord> {
+    let of_trial = |trial: &'_ Trial| {
+        let doubts = trial.doubts.iter().filter(|of| !tried::is_answer(trial, &of.doubt));
+        doubts.map(|of| (trial.index + 1, of.clone())).collect::<Vec<_>>()
+    };
+    let told = |(doubt, of): (DoubtRecord, Vec<u32>)| {
+        let place = match of.as_slice() {
+            _ if trials.len() == 1 => String::new(),
+            [one] => format!(" (in trial {one})"),
+            all => format!(" (in {} of {} trials)", all.len(), trials.len()),
+        };
+        DoubtRecord { text: format!("{}{place}", doubt.text), ..doubt }
+    };
+    merged(trials.iter().flat_map(of_trial)).into_iter().map(told).collect()
+}
+
+/// Doubts of several things with the number of each, those that ask for the same under one roof: the first of each kind
+/// with the numbers of all that have one alike. Doubts of one thing stand behind each other.
+pub(super) fn merged(doubts: impl Iterator<Item = (u32, DoubtRecord)>) -> Vec<(DoubtRecord, Vec<u32>)> {
+    let mut found: Vec<(DoubtRecord, Vec<u32>)> = Vec::new();
+    for (number, doubt) in doubts {
+        match found.iter_mut().find(|(other, _)| other.doubt.is_like(&doubt.doubt)) {
+            Some((_, numbers)) if numbers.last() == Some(&number) => {}
+            Some((_, numbers)) => numbers.push(number),
+            None => found.push((doubt, vec![number])),
+        }
+    }
+    found
+}

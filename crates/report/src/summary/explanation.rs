@@ -1,0 +1,298 @@
+//! The code and the objects that hold memory: what to look at first, each with the way from there to the allocation.
+
+use super::cells::{mib, signed};
+use crate::chart;
+use crate::markup::shortened;
+use crate::page::{Depth, Fold, Part, Section, Topic};
+use crate::quantity::shown;
+use crate::record::{AccountRecord, Document, ExplanationRecord, HolderRecord, Mark, SiteRecord, Trial, Unit};
+use crate::scenario::MarkPoint;
+use crate::table::Table;
+use crate::units::{grouped, several};
+use crate::words::pairs;
+use loadline_base::order::Order as _;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Sites and holders that a screen shows together; a page has all of them.
+const SHOWN_MAX: usize = 5;
+/// A screen leaves out what holds less than this part of what holds most: its reciprocal.
+const SHARE_MIN: u64 = 20;
+/// A peak that is gone after the load is shown from this part of RSS on: its reciprocal.
+const PEAK_SHARE_MIN: u64 = 10;
+/// Steps of a way that a screen shows.
+const STEPS_MAX: usize = 4;
+/// What is smaller needs no line beside what is larger.
+const SMALL_BYTES: u64 = 1 << 20;
+/// What is smaller is 0.0 MiB in a table.
+const ROW_BYTES_MIN: u64 = SMALL_BYTES / 20;
+/// A step or a name, in characters.
+const NAME_MAX: usize = 160;
+
+/// What a trial's second start showed; nothing where there was none.
+pub(super) fn of_trial(trial: &Trial, depth: Depth) -> Option<Section> {
+    let loaded = trial.at(MarkPoint::Loaded).or(trial.marks.last());
+    let mut section = trial.explanation.as_ref().map(|found| section(found, loaded, depth))?;
+    if depth.whole {
+        section.parts.extend(chart::flames(trial).into_iter().map(|figure| {
+            let title = figure.chart.title.clone();
+            Part::Section(Section::titled(Topic::Answer, title, [Part::figure(figure)]).folded(Fold::Closed))
+        }));
+    }
+    Some(section)
+}
+
+/// The code and the objects that hold memory, beside what the owners held at a mark.
+pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, depth: Depth) -> Section {
+    let lines = lines(found, mark);
+    let least = lines.first().map_or(0, |first| first.bytes / SHARE_MIN);
+    let most = if depth.whole { usize::MAX } else { SHOWN_MAX };
+    let shown = lines.iter().filter(|line| line.bytes >= least).take(most).cloned();
+    let shown: Vec<(String, String)> = shown.map(|line| (line.text, line.way)).collect();
+    let mut parts: Vec<Part> = (!shown.is_empty()).then_some(Part::Doubts(shown)).into_iter().collect();
+    if lines.is_empty() && found.missing.is_empty() {
+        parts.push(Part::Text("No code and no object holds a MiB by itself.".to_owned()));
+    }
+    parts.extend(coverage(found).map(Part::Text));
+    parts.extend(found.missing.iter().map(|why| Part::Text(shortened(why, 4 * NAME_MAX))));
+    if depth.whole {
+        parts.extend((!found.sites.is_empty()).then(|| folded(sites(found))));
+        parts.extend(found.heap.as_ref().map(|heap| folded(holders(&heap.holders))));
+    }
+    Section::new(Topic::Answer, "which code holds memory", parts).id("code")
+}
+
+/// The code and the objects behind the difference between configurations that were both explained.
+pub(super) fn of_comparison(document: &Document) -> Option<Section> {
+    let explained = |name: &str| {
+        let trials = document.trials.iter().filter(|trial| trial.configuration == name);
+        trials.filter_map(|trial| trial.explanation.as_ref()).next()
+    };
+    let differences = pairs(document, true).into_iter().flat_map(|pair| {
+        let (before, after) = (explained(pair.baseline), explained(pair.candidate));
+        let told = before.zip(after).map(|(before, after)| differences(before, after)).unwrap_or_default();
+        told.into_iter().map(|(change, text)| (format!("{}: {change}", pair.candidate), text)).collect::<Vec<_>>()
+    });
+    let differences: Vec<(String, String)> = differences.collect();
+    let part = (!differences.is_empty()).then_some(Part::Doubts(differences));
+    part.map(|part| Section::new(Topic::Answer, "code behind the difference", [part]).id("code"))
+}
+
+/// What sites and holders have more or less than before, the largest change first.
+fn differences(before: &ExplanationRecord, after: &ExplanationRecord) -> Vec<(String, String)> {
+    let (before, after) = (held_by_name(before), held_by_name(after));
+    let names: BTreeSet<&(String, String)> = before.keys().chain(after.keys()).collect();
+    let bytes = |held: &BTreeMap<(String, String), Held>, name| held.get(name).map_or(0, |held| held.bytes);
+    let change = |name| bytes(&after, name) as i64 - bytes(&before, name) as i64;
+    let mut names: Vec<&(String, String)> =
+        names.into_iter().filter(|name| change(name).unsigned_abs() >= SMALL_BYTES).collect();
+    names.largest_first(|name| change(name).unsigned_abs());
+    names.truncate(SHOWN_MAX);
+    let told = names.into_iter().map(|name| {
+        let way = after.get(name).or(before.get(name)).map(|held| held.way.clone());
+        let grown = signed(change(name), |bytes| mib(Some(bytes)));
+        (format!("{grown} MiB {}{}", name.0, name.1), way.unwrap_or_default())
+    });
+    told.collect()
+}
+
+/// What a site or a holder has.
+#[derive(Debug, Clone, Default)]
+struct Held {
+    bytes: u64,
+    way: String,
+}
+
+/// Each site and each holder by its kind and its name.
+fn held_by_name(found: &ExplanationRecord) -> BTreeMap<(String, String), Held> {
+    let mut held: BTreeMap<(String, String), Held> = BTreeMap::new();
+    let sites = found.sites.iter().map(|site| {
+        // The JVM's own work has a name and no line.
+        let is_line = site.site != site.kind;
+        let at = if is_line { format!(", allocated at {}", shortened(&site.site, NAME_MAX)) } else { String::new() };
+        ((site.kind.clone(), at), site.loaded_bytes, via(&site.frames))
+    });
+    let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(|holder| {
+        let by = format!(", kept by {}", shortened(&holder.name, NAME_MAX));
+        (("Java heap".to_owned(), by), holder.retained_bytes, down_to(&holder.path))
+    });
+    for (name, bytes, way) in sites.chain(holders) {
+        let of = held.entry(name).or_insert_with(|| Held { bytes: 0, way: way.unwrap_or_default() });
+        of.bytes = of.bytes.saturating_add(bytes);
+    }
+    held
+}
+
+/// A site or a holder in words.
+#[derive(Debug, Clone, PartialEq)]
+struct Line {
+    bytes: u64,
+    text: String,
+    way: String,
+}
+
+/// Sites and holders, the heaviest first.
+fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<Line> {
+    let account = mark.and_then(|mark| mark.account.as_ref());
+    let peak_min = mark.map_or(0, |mark| mark.rss_bytes / PEAK_SHARE_MIN);
+    let sites = found.sites.iter().map(|site| match account.and_then(|account| with_it(site, found, account)) {
+        Some(held) => line_of_makers(site, held),
+        None => line_of_site(site, account.filter(|_| !comes_with_more(site)), peak_min),
+    });
+    let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(line_of_holder);
+    let mut lines: Vec<Line> = sites.chain(holders).filter(|line| line.bytes >= SMALL_BYTES).collect();
+    lines.largest_first(|line| line.bytes);
+    lines
+}
+
+fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u64) -> Line {
+    let owner = account.map(|account| account.holds(&site.owner));
+    let held = match owner.filter(|owner| *owner > site.loaded_bytes && site.loaded_bytes > 0) {
+        Some(owner) => format!("{} of {} MiB", mib(Some(site.loaded_bytes)), mib(Some(owner))),
+        None => size(site.loaded_bytes),
+    };
+    let held = match site.loaded_bytes {
+        0 => format!("{} at its peak, gone after the load", size(site.peak_bytes)),
+        loaded if site.peak_bytes > loaded + loaded / 4 => {
+            format!("{held} after the load, {} at its peak", size(site.peak_bytes))
+        }
+        _ => held,
+    };
+    let freed = site.loaded_bytes.saturating_sub(site.kept_bytes);
+    let is_line = site.site != site.kind;
+    let collected = match (site.loaded_bytes, freed) {
+        // The JVM's own memory comes and goes by itself.
+        (loaded, _) if loaded < SMALL_BYTES || !is_line => None,
+        (_, freed) if freed < SMALL_BYTES => Some("a full GC frees none of it".to_owned()),
+        (loaded, freed) if loaded - freed < SMALL_BYTES => {
+            Some("a full GC frees all of it: garbage held it".to_owned())
+        }
+        (_, freed) => Some(format!("a full GC frees {}, which garbage held", size(freed))),
+    };
+    let way = via(&site.frames).filter(|_| is_line);
+    let way: Vec<String> = way.into_iter().chain(collected).collect();
+    let at = if is_line { format!(", allocated at {}", shortened(&site.site, NAME_MAX)) } else { String::new() };
+    let text = format!("{}: {held}{at}", site.kind);
+    // Half as urgent as what stays: only a limit feels it.
+    let peak = if site.peak_bytes >= peak_min { site.peak_bytes / 2 } else { 0 };
+    let bytes = site.loaded_bytes.max(peak);
+    Line { bytes, text, way: way.join("; ") }
+}
+
+/// Whether its owner is that of a larger part, which malloc does not give.
+fn comes_with_more(site: &SiteRecord) -> bool {
+    ["thread_stacks", "metaspace"].contains(&site.owner.as_str())
+}
+
+/// What the threads that a site started, or the classes that it loaded, hold beside malloc's memory: a part of the
+/// owner, and the whole of it. Stacks are shared by the number of threads; metaspace, of which nothing tells who asked
+/// for it, by the bytes of malloc that loading took.
+fn with_it(site: &SiteRecord, found: &ExplanationRecord, account: &AccountRecord) -> Option<(u64, u64)> {
+    let of_owner = || found.sites.iter().filter(|other| other.owner == site.owner);
+    let (part, all) = match site.owner.as_str() {
+        "thread_stacks" => {
+            let owner = account.owners.iter().find(|owner| owner.name == site.owner)?;
+            let threads = owner.detail.iter().map(|detail| detail.count).sum::<u64>();
+            (site.made, threads.max(of_owner().map(|other| other.made).sum()))
+        }
+        "metaspace" => (site.loaded_bytes, of_owner().map(|other| other.loaded_bytes).sum()),
+        _ => return None,
+    };
+    let whole = account.holds(&site.owner);
+    (part > 0).then(|| ((whole as f64 * part as f64 / all.max(1) as f64) as u64, whole))
+}
+
+/// A site that starts threads or loads classes.
+fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> Line {
+    let place = shortened(&site.site, NAME_MAX);
+    let share = format!("some {} of {} MiB", mib(Some(part)), mib(Some(whole)));
+    let text = match (site.owner.as_str(), site.made) {
+        ("thread_stacks", made) => format!("thread stacks: {share}, {} started at {place}", several(made, "thread")),
+        (_, made @ 0..=1) => {
+            let loaded = if made == 1 { "classes of a loader made" } else { "classes loaded" };
+            format!("metaspace: {share}, {loaded} at {place}")
+        }
+        (_, made) => format!("metaspace: {share}, classes of {} made at {place}", several(made, "class loader")),
+    };
+    let beside = format!("with {} of malloc", size(site.loaded_bytes));
+    let way: Vec<String> = via(&site.frames).into_iter().chain([beside]).collect();
+    Line { bytes: part.saturating_add(site.loaded_bytes), text, way: way.join("; ") }
+}
+
+fn line_of_holder(holder: &HolderRecord) -> Line {
+    let classes = holder
+        .classes
+        .first()
+        .map(|class| format!(", mostly {} {}", grouped(class.instances), shortened(&class.name, NAME_MAX)));
+    let text = format!(
+        "Java heap: {} kept by {}{}",
+        size(holder.retained_bytes),
+        shortened(&holder.name, NAME_MAX),
+        classes.unwrap_or_default()
+    );
+    let objects = format!("{} objects", grouped(holder.objects));
+    let way: Vec<String> = down_to(&holder.path).into_iter().chain([objects]).collect();
+    Line { bytes: holder.retained_bytes, text, way: way.join("; ") }
+}
+
+/// The steps below a site: those of Java code, where there are any.
+fn via(steps: &[String]) -> Option<String> {
+    let is_native = |step: &&String| step.contains('`');
+    let below = steps.iter().skip(1);
+    let java: Vec<&String> = below.clone().take_while(|step| !is_native(step)).collect();
+    let below: Vec<&String> = if java.is_empty() { below.collect() } else { java };
+    let mut shown: Vec<String> = below.iter().take(STEPS_MAX).map(|step| shortened(step, NAME_MAX)).collect();
+    shown.extend((below.len() > STEPS_MAX).then(|| "…".to_owned()));
+    (!shown.is_empty()).then(|| format!("via {}", shown.join(" > ")))
+}
+
+/// The last steps from a holder to where objects gather: those before them belong to whoever serves requests.
+fn down_to(steps: &[String]) -> Option<String> {
+    let below = steps.get(1..).unwrap_or_default();
+    let left_out = below.len().saturating_sub(STEPS_MAX);
+    let shown = below[left_out..].iter().map(|step| shortened(step, NAME_MAX));
+    let shown: Vec<String> = (left_out > 0).then(|| "…".to_owned()).into_iter().chain(shown).collect();
+    (!below.is_empty()).then(|| format!("via {}", shown.join(" > ")))
+}
+
+/// How much of the heap the holders explain.
+fn coverage(found: &ExplanationRecord) -> Option<String> {
+    let heap = found.heap.as_ref().filter(|heap| heap.live_bytes > 0)?;
+    let share = heap.covered_bytes.min(heap.live_bytes) as f64 / heap.live_bytes as f64;
+    let live = size(heap.live_bytes);
+    Some(format!("The holders found keep {:.0} % of the {live} of live objects.", 100.0 * share))
+}
+
+fn size(bytes: u64) -> String {
+    shown(Unit::Bytes, Some(bytes as f64))
+}
+
+fn sites(found: &ExplanationRecord) -> Table {
+    let row = |site: &SiteRecord| {
+        let sizes = [site.loaded_bytes, site.kept_bytes, site.peak_bytes].map(|bytes| mib(Some(bytes)));
+        let line = if site.site == site.kind { String::new() } else { shortened(&site.site, NAME_MAX) };
+        let name = vec![site.kind.clone(), line];
+        [name, sizes.to_vec(), vec![grouped(site.allocations)]].concat()
+    };
+    let head = ["memory", "allocated at", "loaded", "after a full GC", "peak", "allocations"];
+    let rows = found.sites.iter().filter(|site| site.loaded_bytes.max(site.peak_bytes) >= ROW_BYTES_MIN).map(row);
+    Table::new("native memory by code, MiB", head, rows).worded(2, 0)
+}
+
+fn holders(holders: &[HolderRecord]) -> Table {
+    let row = |holder: &HolderRecord| {
+        let classes = holder.classes.iter().map(|class| format!("{} {}", grouped(class.instances), class.name));
+        let classes: Vec<String> = classes.collect();
+        let name = shortened(&holder.name, NAME_MAX);
+        vec![name, mib(Some(holder.retained_bytes)), grouped(holder.objects), shortened(&classes.join(", "), NAME_MAX)]
+    };
+    let head = ["kept by", "MiB", "objects", "mostly"];
+    Table::new("live objects by what keeps them, MiB", head, holders.iter().map(row)).worded(1, 1)
+}
+
+fn folded(table: Table) -> Part {
+    Part::Section(Section::titled(Topic::Answer, table.title.clone(), [Part::Table(table)]).folded(Fold::Closed))
+}
+
+#[cfg(test)]
+#[path = "explanation_tests.rs"]
+mod tests;

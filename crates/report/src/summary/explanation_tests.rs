@@ -1,0 +1,145 @@
+//! Code that holds memory, in words.
+
+use super::*;
+use crate::page::Page;
+use crate::record::{AccountRecord, DetailRecord, FlameRecord, HeldClassRecord, HeldHeapRecord, Mark, OwnerRecord};
+use crate::terminal::render_within;
+
+const MIB: u64 = 1 << 20;
+
+fn site(kind: &str, site: &str, [loaded, kept, peak]: [u64; 3]) -> SiteRecord {
+    let frames = [site, "FileChannelImpl.read(FileChannelImpl.java:231)", "IOUtil.read(IOUtil.java:284)"];
+    SiteRecord {
+        owner: "direct".to_owned(),
+        kind: kind.to_owned(),
+        site: site.to_owned(),
+        frames: frames.map(str::to_owned).to_vec(),
+        loaded_bytes: loaded * MIB,
+        kept_bytes: kept * MIB,
+        peak_bytes: peak * MIB,
+        allocations: 32,
+        made: 0,
+    }
+}
+
+fn holder(name: &str, bytes: u64) -> HolderRecord {
+    HolderRecord {
+        name: name.to_owned(),
+        path: vec![name.to_owned(), "LinkedHashSet.map".to_owned()],
+        retained_bytes: bytes,
+        objects: 270_004,
+        classes: vec![HeldClassRecord { name: "java.lang.String".to_owned(), instances: 90_000, bytes: bytes / 4 }],
+    }
+}
+
+fn explained(sites: Vec<SiteRecord>, holders: Vec<HolderRecord>) -> Trial {
+    let covered_bytes = holders.iter().map(|holder| holder.retained_bytes).sum();
+    let heap = HeldHeapRecord { live_bytes: 40 * MIB, objects: 500_000, covered_bytes, holders };
+    let owner = OwnerRecord { name: "direct".to_owned(), rss_bytes: 131 * MIB, ..OwnerRecord::default() };
+    let account = AccountRecord { owners: vec![owner], ..AccountRecord::default() };
+    let loaded = Mark { name: "loaded".to_owned(), account: Some(account), ..Mark::default() };
+    let explanation = ExplanationRecord {
+        profiler: Some("async-profiler 4.1".to_owned()),
+        sites,
+        heap: (heap.covered_bytes > 0).then_some(heap),
+        ..ExplanationRecord::default()
+    };
+    Trial { marks: vec![loaded], explanation: Some(explanation), ..Trial::new("app", 0, 0) }
+}
+
+fn text(trial: &Trial, depth: Depth) -> String {
+    let section = of_trial(trial, depth).unwrap();
+    render_within(&Page::new("", [section]).sections.into_iter().map(Part::Section).collect::<Vec<_>>(), 100)
+}
+
+#[test]
+fn the_heaviest_comes_first_with_its_code_and_what_a_collection_frees() {
+    let sites = vec![
+        site("direct memory", "Catalog.main(Catalog.java:45)", [128, 128, 128]),
+        site("zlib", "Responses.answer(Responses.java:12)", [60, 0, 61]),
+        site("C2 compiler", "Rules.evaluate(Rules.java)", [0, 0, 300]),
+        site("zlib", "Small.tool(Small.java:1)", [0, 0, 0]),
+    ];
+    let trial = explained(sites, vec![holder("java.io.DeleteOnExitHook.files", 26 * MIB)]);
+    insta::assert_snapshot!(text(&trial, Depth::default()));
+    insta::assert_snapshot!(text(&trial, Depth { whole: true, ..Depth::default() }));
+}
+
+#[test]
+fn threads_and_class_loaders_bring_their_stacks_and_their_metaspace() {
+    let made = |owner: &str, line: &str, loaded_bytes: u64, made: u64| SiteRecord {
+        owner: owner.to_owned(),
+        loaded_bytes,
+        made,
+        ..site("", line, [0, 0, 0])
+    };
+    let mut trial = explained(
+        vec![
+            made("thread_stacks", "Pool.grow(Pool.java:31)", MIB / 2, 150),
+            made("metaspace", "Rules.compile(Rules.java:7)", 3 * MIB, 4800),
+            made("metaspace", "App.main(App.java:1)", MIB, 0),
+            made("thread_stacks", "threads", MIB / 4, 0),
+        ],
+        Vec::new(),
+    );
+    let detail = DetailRecord { kind: "thread".to_owned(), count: 200, ..DetailRecord::default() };
+    let row = |name: &str, mib: u64| OwnerRecord {
+        name: name.to_owned(),
+        rss_bytes: mib * MIB,
+        detail: vec![detail.clone()],
+        ..OwnerRecord::default()
+    };
+    let account = trial.marks[0].account.as_mut().unwrap();
+    account.owners = vec![row("thread_stacks", 20), row("metaspace", 60)];
+    let text = text(&trial, Depth::default());
+    insta::assert_snapshot!(text);
+    // Three quarters of what loading took, and three quarters of all threads.
+    assert!(text.contains("some 45.0 of 60.0 MiB") && text.contains("some 15.0 of 20.0 MiB"), "{text}");
+}
+
+#[test]
+fn flame_graphs_stand_folded_behind_the_tables_and_only_on_a_page() {
+    let mut trial = explained(vec![site("zlib", "A.a(A.java:1)", [2, 2, 2])], vec![holder("Cache.ALL", MIB)]);
+    let without = text(&trial, Depth { whole: true, ..Depth::default() });
+    let flame = |kind: &str| FlameRecord { kind: kind.to_owned(), bytes: MIB, ..FlameRecord::default() };
+    trial.explanation.as_mut().unwrap().flames = vec![flame("zlib"), flame("GC")];
+    let parts = |depth| of_trial(&trial, depth).unwrap().parts;
+    let is_graph = |part: &Part| matches!(part, Part::Section(of) if matches!(of.parts[0], Part::Figure(_)));
+    let whole = parts(Depth { whole: true, ..Depth::default() });
+    let folds: Vec<Fold> = whole
+        .iter()
+        .filter_map(|part| match part {
+            Part::Section(of) => Some(of.fold),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(folds, [Fold::Closed; 4], "two tables and two graphs");
+    assert_eq!(whole.iter().rev().take_while(|part| is_graph(part)).count(), 2);
+    assert!(!parts(Depth::default()).iter().any(is_graph));
+    assert_eq!(text(&trial, Depth { whole: true, ..Depth::default() }), without, "a terminal prints nothing of it");
+}
+
+#[test]
+fn what_is_missing_is_said_with_its_reason() {
+    let mut trial = explained(Vec::new(), Vec::new());
+    let missing = "No native memory by code: no profiler is here (mvn ...)".to_owned();
+    trial.explanation.as_mut().unwrap().missing.push(missing);
+    insta::assert_snapshot!(text(&trial, Depth::default()));
+    assert_eq!(of_trial(&Trial::new("app", 0, 0), Depth::default()), None);
+}
+
+#[test]
+fn a_difference_is_told_by_the_code_behind_it() {
+    let [before, after] = [10, 18].map(|bytes| {
+        let sites = vec![
+            site("direct memory", "Orders.export(Orders.java:88)", [bytes, bytes, bytes]),
+            site("zlib", "Responses.answer(Responses.java:12)", [5, 5, 5]),
+        ];
+        explained(sites, vec![holder("Cache.ALL", (40 - bytes) * MIB)]).explanation.unwrap()
+    });
+    let told = differences(&before, &after);
+    let told: Vec<&str> = told.iter().map(|(change, _)| change.as_str()).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told.contains(&"+8.0 MiB direct memory, allocated at Orders.export(Orders.java:88)"), "{told:?}");
+    assert!(told.contains(&"-8.0 MiB Java heap, kept by Cache.ALL"), "{told:?}");
+}

@@ -1,0 +1,195 @@
+//! What was derived from the marks: each figure with its interval over trials and its ideal, what it is made of, and
+//! why it was refused.
+
+use super::super::quantity::{Estimate, Quantity, shown};
+use super::cells::NONE;
+use crate::record::{Document, FigureKind, FigureRecord, MetricRecord, Trial, Unit, each_once};
+use crate::table::{Cell, Table};
+use crate::units::grouped;
+
+/// Every figure of every configuration; `None` where none was asked for.
+pub(crate) fn figures(document: &Document) -> Option<Table> {
+    let names = each_once(document.trials.iter().flat_map(|trial| &trial.figures).map(|figure| figure.name.as_str()));
+    if names.is_empty() {
+        return None;
+    }
+    let head = ["figure", "configuration", "value", "interval", "ideal", "trials"];
+    let mut table = Table::new("figures derived from marks", head, Vec::<Vec<Cell>>::new()).worded(2, 0);
+    for name in names {
+        let mut refusals = Vec::new();
+        for configuration in document.configurations() {
+            let all: Vec<(&Trial, &FigureRecord)> = of(document, name, configuration);
+            let Some((_, first)) = all.first() else { continue };
+            let measured = |record: &&MetricRecord| record.metric == name && record.configuration == configuration;
+            let metric = document.metrics.iter().find(measured);
+            table.rows.push(row(first, configuration, metric, &all));
+            refusals.extend(refused(name, configuration, &all));
+        }
+        table.notes.extend(made_of(name, document));
+        table.notes.extend(refusals);
+    }
+    Some(table)
+}
+
+fn of<'a>(document: &'a Document, name: &str, configuration: &str) -> Vec<(&'a Trial, &'a FigureRecord)> {
+    let own = document.trials.iter().filter(|trial| trial.configuration == configuration);
+    own.filter_map(|trial| Some((trial, trial.figures.iter().find(|figure| figure.name == name)?))).collect()
+}
+
+fn row(
+    first: &FigureRecord,
+    configuration: &str,
+    metric: Option<&MetricRecord>,
+    all: &[(&Trial, &FigureRecord)],
+) -> Vec<Cell> {
+    let estimate = metric.map(|of| Estimate::new(first.unit, of.median, of.low.zip(of.high)));
+    let told = all.iter().filter(|(_, figure)| figure.value.is_some()).count();
+    vec![
+        first.name.as_str().into(),
+        configuration.into(),
+        estimate.as_ref().map_or("refused".into(), |estimate| estimate.centre.clone().into()),
+        estimate.map_or(NONE.into(), Cell::Interval),
+        Cell::known(first.ideal.map(|ideal| Quantity::new(Unit::Ratio, ideal))),
+        if told == all.len() { told.to_string() } else { format!("{told} of {}", all.len()) }.into(),
+    ]
+}
+
+/// The formula with its marks, and what is known of its error.
+fn made_of(name: &str, document: &Document) -> Option<String> {
+    let all = || document.trials.iter().flat_map(|trial| &trial.figures).filter(|figure| figure.name == name);
+    let figure = all().find(|figure| figure.value.is_some())?;
+    let of = &figure.of;
+    if figure.kind == FigureKind::Elasticity {
+        let mark = |at: usize| figure.marks.get(at).map_or(NONE, String::as_str);
+        return Some(format!(
+            "{name}: of the {of} that {} added to {}, the share gone at {}.",
+            mark(1),
+            mark(0),
+            mark(2)
+        ));
+    }
+    let per = figure.per.as_deref().unwrap_or(NONE);
+    let (low, high) =
+        figure.points.iter().fold((f64::MAX, f64::MIN), |(low, high), (x, _)| (low.min(*x), high.max(*x)));
+    let count = |value: f64| if value.fract() == 0.0 { grouped(value as u64) } else { value.to_string() };
+    let mut errors: Vec<f64> = all().filter_map(|figure| figure.value.and(figure.standard_error)).collect();
+    errors.sort_unstable_by(f64::total_cmp);
+    let error = match errors.get(errors.len() / 2) {
+        Some(error) if errors.len() == 1 => format!("standard error {}", shown(figure.unit, Some(*error))),
+        Some(error) => format!("standard error within a trial {}", shown(figure.unit, Some(*error))),
+        None => "no standard error within a trial, so that the interval over trials is what counts".to_owned(),
+    };
+    let marks = figure.points.len();
+    Some(format!("{name}: {of} over {} to {} {per}, a line through {marks} marks; {error}.", count(low), count(high)))
+}
+
+/// Why there is no value, once for each configuration: the first reason, and how many trials have one.
+fn refused(name: &str, configuration: &str, all: &[(&Trial, &FigureRecord)]) -> Option<String> {
+    let mut reasons = all.iter().filter_map(|(trial, figure)| Some((trial.index, figure.why.as_deref()?)));
+    let (index, why) = reasons.next()?;
+    let count = 1 + reasons.count();
+    let place = match (count, all.len()) {
+        (1, 1) => String::new(),
+        (count, all) => format!(" in {count} of {all} trials; in trial {}", index + 1),
+    };
+    let kept = if count < all.len() { " The others alone are no fair sample." } else { "" };
+    Some(format!("{name} of {configuration} is refused{place}: {why}.{kept}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Better, Conditions, Machine, RESULT_SCHEMA, ValueRecord};
+
+    fn trial(index: u32, figure: FigureRecord) -> Trial {
+        Trial { figures: vec![figure], ..Trial::new("lean", index, index) }
+    }
+
+    fn slope(value: Option<f64>, points: usize, standard_error: Option<f64>) -> FigureRecord {
+        FigureRecord {
+            name: "bytes_per_instance".to_owned(),
+            kind: FigureKind::Slope,
+            of: "heap_live".to_owned(),
+            per: Some("instances".to_owned()),
+            value,
+            unit: Unit::BytesPer,
+            ideal: None,
+            standard_error,
+            marks: (0..points).map(|n| format!("m{n}")).collect(),
+            points: (0..points).map(|n| (n as f64 * 1000.0, n as f64)).collect(),
+            why: value.is_none().then(|| "within drift".to_owned()),
+        }
+    }
+
+    fn document(trials: Vec<Trial>) -> Document {
+        let values = trials.iter().filter_map(|trial| {
+            Some(ValueRecord { trial: trial.index, block: trial.block, value: trial.figures[0].value?, used: true })
+        });
+        let values: Vec<ValueRecord> = values.collect();
+        let metric = MetricRecord {
+            metric: "bytes_per_instance".to_owned(),
+            unit: Unit::BytesPer,
+            better: Better::Lower,
+            configuration: "lean".to_owned(),
+            median: values.first().map_or(0.0, |value| value.value),
+            low: (values.len() > 2).then_some(460.06),
+            high: (values.len() > 2).then_some(1_470.0),
+            values: values.clone(),
+        };
+        Document {
+            schema: RESULT_SCHEMA.to_owned(),
+            archives: Vec::new(),
+            conditions: Conditions {
+                loadline: String::new(),
+                scenario: String::new(),
+                started: String::new(),
+                machine: Machine::default(),
+                seed: 1,
+                command: String::new(),
+                load: Vec::new(),
+                left_out: Vec::new(),
+                source: None,
+            },
+            trials,
+            metrics: if values.is_empty() { Vec::new() } else { vec![metric] },
+            blocks: Vec::new(),
+            comparisons: Vec::new(),
+            pareto: Vec::new(),
+            doubts: Vec::new(),
+            find: None,
+            tune: None,
+            findings: Vec::new(),
+            budgets: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_figure_is_shown_with_its_interval_and_its_error() {
+        let of = |at: u32| trial(at, slope(Some(466.24), 3, Some(3.12)));
+        let table = figures(&document(vec![of(0), of(1), of(2)])).unwrap();
+        assert_eq!(table.rows, [["bytes_per_instance", "lean", "466.2 B", "460.1 … 1,470.0", "-", "3"]]);
+        let note = "bytes_per_instance: heap_live over 0 to 2,000 instances, a line through 3 marks; standard error \
+                    within a trial 3.1 B.";
+        assert_eq!(table.notes, [note]);
+    }
+
+    #[test]
+    fn two_marks_have_no_error_of_their_own() {
+        let table = figures(&document(vec![trial(0, slope(Some(466.24), 2, None))])).unwrap();
+        assert_eq!(table.rows[0][3], "-");
+        assert!(table.notes[0].contains("no standard error within a trial"), "{:?}", table.notes);
+    }
+
+    #[test]
+    fn a_refusal_says_why_and_of_how_many() {
+        let alone = figures(&document(vec![trial(0, slope(None, 3, None))])).unwrap();
+        assert_eq!(alone.rows, [["bytes_per_instance", "lean", "refused", "-", "-", "0 of 1"]]);
+        assert_eq!(alone.notes, ["bytes_per_instance of lean is refused: within drift."]);
+        let some = vec![trial(0, slope(Some(1.0), 3, Some(0.1))), trial(1, slope(None, 3, None))];
+        let some = figures(&document(some)).unwrap();
+        assert_eq!(some.rows[0][5], "1 of 2");
+        let said = "is refused in 1 of 2 trials; in trial 2: within drift. The others alone are no fair sample.";
+        assert!(some.notes[1].ends_with(said), "{:?}", some.notes);
+        assert_eq!(figures(&document(Vec::new())), None);
+    }
+}

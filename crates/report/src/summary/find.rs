@@ -1,0 +1,432 @@
+//! What to say of a search for the load line: the answer, where memory is no concern, the line with its proof and what
+//! that proves, every trial, what other ways to size would have needed.
+
+use super::account::{answer as account_answer, owners};
+use super::cells::mib;
+use super::comparison;
+use super::doubts;
+use super::facts::{self, trial_facts};
+use super::findings;
+use super::tried::{cause_words, tried};
+use super::{Sources, each_trial, spectra};
+use crate::chart::finds;
+use crate::page::{Depth, Page, Part, Section, Topic, Verdict};
+use crate::record::{
+    AccountRecord, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, ProbeStage, ProbeVerdict, ProofRecord,
+    RuleRecord, Trial, Unknowns,
+};
+use crate::scenario::MarkPoint;
+use crate::search::PROOF_CONFIDENCE;
+use crate::snippets;
+use crate::table::Table;
+use crate::units::{Bytes, per_second, several, trimmed};
+use crate::words::Standing;
+
+/// File pages charged to somebody else that are worth a word. The C library and locales, which every process of a host
+/// shares, come to 2 to 3 MiB.
+const FOREIGN_BYTES_MIN: u64 = 4 << 20;
+/// Linux reads ahead 128 KiB unless it was told otherwise; up to here the line is hardly moved by it.
+const READ_AHEAD_MAX: u64 = 256 << 10;
+/// Minutes read better from here on.
+const MINUTES_FROM_S: f64 = 120.0;
+
+/// What to say of a search, in place of what is said of trials.
+pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
+    let (document, trials) = (of.document, &of.document.trials);
+    let mut verdicts = vec![verdict(find, trials)];
+    verdicts.extend(comparison::failing(&document.budgets));
+    let what = what_was_sought(find);
+    let mut parts = vec![Part::Facts(answer_facts(find, trials))];
+    match depth.whole {
+        true => parts.extend(finds(document).into_iter().map(Part::figure)),
+        false => parts.push(Part::Table(tried(trials))),
+    }
+    parts.extend(others(find).map(Part::Table));
+    parts.extend(snippets::snippets(find, command(trials), image(trials)).into_iter().map(Part::from));
+    let mut conditions = facts::section(document, None);
+    let reference = trials.iter().find(|trial| is_reference(trial));
+    conditions.parts.extend(reference.map(|trial| Part::under(unconcerned(trial), [Part::Facts(trial_facts(trial))])));
+    let mut sections = vec![
+        Section::new(Topic::Answer, "", [Part::Verdicts(verdicts)]).id("verdict"),
+        Section::new(Topic::Answer, what, parts).id("find"),
+        comparison::budgets(&document.budgets),
+        Section::new(
+            Topic::Memory,
+            reference.map(unconcerned).unwrap_or_default(),
+            reference.map(memory).unwrap_or_default(),
+        ),
+        findings::section(&document.findings),
+        conditions,
+        doubts::section_of(document),
+    ];
+    sections.extend(depth.each.then(|| each_trial(of, depth)));
+    sections.extend(spectra(of, depth));
+    let of = &document.conditions;
+    Page::new(format!("{}, its {what} by loadline {}", of.scenario, of.loadline), sections)
+}
+
+/// The answer as a verdict.
+fn verdict(find: &FindRecord, trials: &[Trial]) -> Verdict {
+    let (standing, word) = match find.outcome {
+        FindOutcome::Found => (Standing::Pass, what_was_sought(find)),
+        FindOutcome::AtLowerBound => (Standing::Pass, "held"),
+        FindOutcome::NotHeld | FindOutcome::Never => (Standing::Fail, "not held"),
+        FindOutcome::GivenUp => (Standing::Undecided, "no line"),
+    };
+    Verdict { standing, word: word.to_owned(), about: String::new(), text: told(find, trials) }
+}
+
+/// What a search is for.
+fn what_was_sought(find: &FindRecord) -> &'static str {
+    match find.unknowns {
+        Unknowns::Rate => "highest rate",
+        _ if find.prove_bytes.is_some() => "proof",
+        _ => "load line",
+    }
+}
+
+/// The trial in which memory was no concern.
+fn unconcerned(trial: &Trial) -> String {
+    format!("where memory is no concern (trial {})", trial.index + 1)
+}
+
+/// The holders of memory when the load ended.
+fn memory(trial: &Trial) -> Vec<Part> {
+    let loaded = trial.at(MarkPoint::Loaded).and_then(account_of);
+    let account = loaded.or_else(|| trial.marks.iter().rev().find_map(account_of));
+    account.map_or(Vec::new(), |account| vec![Part::Text(account_answer(account)), Part::Table(owners(account))])
+}
+
+/// The account of a mark, if it says who holds anything.
+fn account_of(mark: &Mark) -> Option<&AccountRecord> {
+    mark.account.as_ref().filter(|account| !account.owners.is_empty())
+}
+
+/// The command of the trial that held last, which is one of the proof where there is one.
+fn command(trials: &[Trial]) -> &[String] {
+    held_last(trials).map(|trial| trial.command.as_slice()).unwrap_or_default()
+}
+
+/// The image of that trial, where it ran in one.
+fn image(trials: &[Trial]) -> Option<&ImageRecord> {
+    held_last(trials)?.image.as_ref()
+}
+
+fn held_last(trials: &[Trial]) -> Option<&Trial> {
+    let held = |trial: &&Trial| trial.probe.as_ref().is_some_and(|of| of.verdict == ProbeVerdict::Holds);
+    let proof = |trial: &&Trial| trial.probe.as_ref().is_some_and(|of| of.stage == ProbeStage::Limit);
+    trials.iter().rev().find(|trial| held(trial) && proof(trial)).or(trials.iter().rev().find(held))
+}
+
+/// Whether memory was no concern in a trial.
+fn is_reference(trial: &Trial) -> bool {
+    trial.probe.as_ref().is_some_and(|probe| probe.stage == ProbeStage::Reference)
+}
+
+// ---- The answer ----
+
+/// The answer in a sentence or two.
+pub(crate) fn told(find: &FindRecord, trials: &[Trial]) -> String {
+    if find.unknowns == Unknowns::Rate {
+        return rate_told(find, trials);
+    }
+    if let Some(limit) = find.prove_bytes.map(Bytes) {
+        return match (find.outcome, &find.line) {
+            (FindOutcome::GivenUp, _) => format!("{} Give more trials with `trials_max`.", sentence(&find.text)),
+            (_, Some(line)) => format!("The target holds at {limit}, {}.", times(line.held, line.tried())),
+            (_, None) => format!("{} Give more memory, or ask for less.", sentence(&find.text)),
+        };
+    }
+    match (find.outcome, &find.line) {
+        (FindOutcome::Found, Some(line)) => {
+            let set = find.limit_bytes.map_or_else(String::new, |limit| {
+                format!(" With {} of headroom, set {}.", percent(find.headroom), Bytes(limit))
+            });
+            format!("The load line is {}{}.{set}", Bytes(line.limit_bytes), with_heap(find, line))
+        }
+        (FindOutcome::AtLowerBound, Some(line)) => format!(
+            "The target holds at {}{}, the smallest limit that was to be asked: the load line lies there or below. \
+             Give a smaller `limit_min` to find it.",
+            Bytes(line.limit_bytes),
+            with_heap(find, line)
+        ),
+        (FindOutcome::NotHeld, _) => format!(
+            "{} No limit can help: give the server more CPU or another configuration, or ask for less.",
+            sentence(&find.text)
+        ),
+        (FindOutcome::Never, _) => {
+            format!("{} Give a larger `limit_max`, or ask for less.", sentence(&find.text))
+        }
+        _ => {
+            let known = known(trials).map_or_else(String::new, |known| format!(" {known}"));
+            format!("{}{known} Give more trials with `trials_max`.", sentence(&find.text))
+        }
+    }
+}
+
+/// The answer of a search for the highest rate.
+fn rate_told(find: &FindRecord, trials: &[Trial]) -> String {
+    let limit = trials.iter().find_map(|trial| trial.limit_bytes);
+    let limit = limit.map_or_else(|| "the limit".to_owned(), |limit| Bytes(limit).to_string());
+    match (find.outcome, &find.rate) {
+        (_, Some(rate)) => {
+            let above =
+                rate.above_per_s.map_or_else(String::new, |above| format!("; at {}/s it failed", per_second(above)));
+            let rate_text = per_second(rate.rate_per_s);
+            format!(
+                "{rate_text}/s is the highest rate that {limit} can carry, {}{above}.",
+                times(rate.held, rate.tried())
+            )
+        }
+        (FindOutcome::Never, None) => {
+            let rates = trials.iter().filter_map(|trial| trial.probe.as_ref()?.rate_per_s);
+            let least =
+                rates.reduce(f64::min).map_or_else(String::new, |rate| format!(", down to {}/s", per_second(rate)));
+            format!(
+                "At no rate that was asked{least}, the target holds with {limit}. Give more memory, or ask for less."
+            )
+        }
+        _ => format!("{} Give more trials with `trials_max`.", sentence(&find.text)),
+    }
+}
+
+fn with_heap(find: &FindRecord, line: &LineRecord) -> String {
+    let direct = line.direct_bytes.map(|direct| format!(" -XX:MaxDirectMemorySize={}", Bytes(direct).java()));
+    match (line.heap_bytes, find.unknowns) {
+        (Some(heap), _) => format!(" with -Xmx{}{}", Bytes(heap).java(), direct.unwrap_or_default()),
+        (None, Unknowns::AsIs) => " with the heap that the JVM chooses there".to_owned(),
+        // Of a native program, or of a JVM whose heap its own command gives.
+        (None, _) if find.options.is_empty() => String::new(),
+        (None, _) => " with the heap that the configuration gives".to_owned(),
+    }
+}
+
+/// What a search knows that did not come to its end.
+fn known(trials: &[Trial]) -> Option<String> {
+    let of = |verdict: ProbeVerdict| {
+        let limits = trials.iter().filter_map(move |trial| {
+            let probe = trial.probe.as_ref()?;
+            trial.limit_bytes.filter(|_| probe.stage == ProbeStage::Limit && probe.verdict == verdict)
+        });
+        limits.collect::<Vec<u64>>()
+    };
+    let held = of(ProbeVerdict::Holds).into_iter().min();
+    let failed = of(ProbeVerdict::Fails).into_iter().max();
+    match (held, failed) {
+        (Some(held), Some(failed)) => Some(format!("It held at {} and failed at {}.", Bytes(held), Bytes(failed))),
+        (Some(held), None) => Some(format!("It held at {}.", Bytes(held))),
+        (None, Some(failed)) => Some(format!("It failed at {}.", Bytes(failed))),
+        (None, None) => None,
+    }
+}
+
+/// A phrase as a sentence.
+pub(super) fn sentence(phrase: &str) -> String {
+    let mut rest = phrase.chars();
+    let first: String = rest.next().into_iter().flat_map(char::to_uppercase).collect();
+    let end = if phrase.ends_with('.') || phrase.is_empty() { "" } else { "." };
+    format!("{first}{}{end}", rest.as_str())
+}
+
+// ---- The facts ----
+
+/// The line, its proof and all that belongs to it, each with its label.
+fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    if let Some(line) = &find.line {
+        let label = if find.prove_bytes.is_some() { "limit" } else { "load line" };
+        let host = "on a host where nobody else holds the file pages";
+        facts.push((label, format!("{}{}, {host}", Bytes(line.limit_bytes), with_heap(find, line))));
+        facts.push(("proof", proof(line.held, line.proof, Some(line.failing_share_max))));
+        facts.extend(below(line).map(|text| ("below", text)));
+        facts.extend(edge(line).map(|text| ("edge", text)));
+        facts.extend(charge(line, trials).map(|text| ("charge", text)));
+        facts.extend(foreign(trials).map(|text| ("file pages", text)));
+        facts.extend(read_ahead(trials).map(|text| ("read-ahead", text)));
+    }
+    if let Some(warm) = &find.warm {
+        facts.push(("warm host", warm_text(warm)));
+    }
+    if let Some(limit) = find.limit_bytes {
+        let text = match find.headroom {
+            share if share > 0.0 => {
+                format!("{} more than the line, by choice and not by measurement: set {}", percent(share), Bytes(limit))
+            }
+            _ => format!("none is added: set {}", Bytes(limit)),
+        };
+        facts.push(("headroom", text));
+        let options = snippets::options(find);
+        let none = "none were set".to_owned();
+        facts.push(("options", if options.is_empty() { none } else { crate::scenario::shell_words(&options) }));
+    }
+    facts.extend(knee(find).map(|text| ("knee", text)));
+    if let Some(rate) = &find.rate {
+        facts.push(("rate", format!("{}/s", per_second(rate.rate_per_s))));
+        facts.push(("proof", proof(rate.held, rate.proof, rate.failing_share_max)));
+        facts.extend(rate.above_per_s.map(|above| {
+            let why = if rate.cause_text.is_empty() {
+                "the target did not hold".to_owned()
+            } else {
+                rate.cause_text.join("; ")
+            };
+            ("above", format!("at {}/s {why}", per_second(above)))
+        }));
+    }
+    if !find.target.is_empty() {
+        facts.push(("target", find.target.join(", ")));
+    }
+    let mut spent = several(u64::from(find.trials), "trial");
+    let starts = trials.iter().filter(|trial| is_at(trial, ProbeStage::HeapStart)).count();
+    if starts > 0 {
+        spent.push_str(&format!(" ({starts} of them starts without load)"));
+    }
+    let how = format!("in steps of {}, to be held {}", percent(find.step), times_in_a_row(find.proofs));
+    facts.push(("spent", format!("{spent}, {} without pauses, {how}", span(find.seconds))));
+    facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
+}
+
+/// What the trials show, and what they leave open.
+fn proof(held: u32, proof: Option<ProofRecord>, failing_share_max: Option<f64>) -> String {
+    let tried = proof.map_or(held, |proof| proof.tried);
+    let chosen = proof.map_or_else(String::new, chosen);
+    let bound = failing_share_max.filter(|share| *share < 1.0).map(|share| {
+        let confidence = PROOF_CONFIDENCE * 100.0;
+        format!("with {confidence:.0} % confidence a start fails in less than {:.0} % of cases", share * 100.0)
+    });
+    let bound = bound.unwrap_or_else(|| "that says nothing of how often a start fails".to_owned());
+    format!(
+        "held {}{chosen}: {bound}; nothing is said of other loads, other hosts and longer times",
+        times(held, tried)
+    )
+}
+
+/// Which of the trials are no proof, where the search chose the value by some of them.
+fn chosen(proof: ProofRecord) -> String {
+    let ProofRecord { tried, choosing, candidates } = proof;
+    if choosing == 0 {
+        return String::new();
+    }
+    let others = tried.saturating_sub(choosing);
+    let after = if candidates > 1 { format!(", after {candidates} values were put to proof") } else { String::new() };
+    format!(" ({choosing} of these trials chose it, and {others} count as proof{after})")
+}
+
+/// `5 of 5 times`.
+fn times(held: u32, tried: u32) -> String {
+    format!("{held} of {}", several(u64::from(tried), "time"))
+}
+
+fn times_in_a_row(count: u32) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times in a row") }
+}
+
+fn below(line: &LineRecord) -> Option<String> {
+    let below = Bytes(line.below_bytes?);
+    let what = line.cause.map_or("the target did not hold", |cause| cause_words(cause).1);
+    let why = if line.cause_text.is_empty() { String::new() } else { format!(" ({})", line.cause_text.join("; ")) };
+    Some(format!("at {below} {what}{why}"))
+}
+
+fn edge(line: &LineRecord) -> Option<String> {
+    (line.edge_width > 0.0).then(|| {
+        let width = percent(line.edge_width);
+        format!("random: a limit {width} above the smallest that ever held has failed, and the line lies above both")
+    })
+}
+
+/// What the charge consisted of in the trials at the line, and how far fresh JVMs differ in it.
+fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
+    let own = |trial: &&Trial| is_at(trial, ProbeStage::Limit) && trial.limit_bytes == Some(line.limit_bytes);
+    let cgroups: Vec<_> = trials.iter().filter(own).filter_map(|trial| trial.cgroup).collect();
+    let anon = middle(cgroups.iter().filter_map(|cgroup| cgroup.anon_peak_bytes))?;
+    let file = middle(cgroups.iter().filter_map(|cgroup| cgroup.file_bytes));
+    let file = file.map_or_else(String::new, |file| format!(", file pages {} at the end of the load", Bytes(file)));
+    let held = |trial: &&Trial| {
+        let probe = trial.probe.as_ref();
+        probe.is_some_and(|of| of.verdict == ProbeVerdict::Holds && of.heap_bytes == line.heap_bytes)
+    };
+    let limited = trials.iter().filter(|trial| is_at(trial, ProbeStage::Limit)).filter(held);
+    let peaks: Vec<u64> = limited.filter_map(|trial| trial.cgroup?.anon_peak_bytes).collect();
+    let (least, most) = (peaks.iter().min().copied().unwrap_or(anon), peaks.iter().max().copied().unwrap_or(anon));
+    let range = match most - least > anon / 50 {
+        true => format!(", {} to {} in all that held: fresh JVMs differ by as much", Bytes(least), Bytes(most)),
+        false => String::new(),
+    };
+    Some(format!("anonymous pages with the kernel's own {} at most{range}{file}", Bytes(anon)))
+}
+
+/// File pages that trials on a cold host did not pay for.
+fn foreign(trials: &[Trial]) -> Option<String> {
+    let cold = trials.iter().filter(|trial| is_at(trial, ProbeStage::Limit));
+    let most = cold.filter_map(|trial| trial.cgroup?.foreign_file_bytes).max()?;
+    let most = Some(most).filter(|most| *most >= FOREIGN_BYTES_MIN).map(Bytes)?;
+    Some(format!("up to {most} of those it had mapped were charged to somebody else: a host without them needs more"))
+}
+
+/// A disk that reads far ahead moves the line.
+fn read_ahead(trials: &[Trial]) -> Option<String> {
+    let bytes = trials.iter().find_map(|trial| trial.probe.as_ref()?.read_ahead_bytes);
+    let bytes = bytes.filter(|bytes| *bytes > READ_AHEAD_MAX).map(Bytes)?;
+    Some(format!(
+        "the kernel reads {bytes} ahead on the disk of the JDK, where 128 KiB is usual: each page read again pushes \
+         out others, so a host with less needs a smaller limit; `loadline doctor` says how to change it"
+    ))
+}
+
+fn is_at(trial: &Trial, stage: ProbeStage) -> bool {
+    trial.probe.as_ref().is_some_and(|probe| probe.stage == stage)
+}
+
+fn middle(values: impl Iterator<Item = u64>) -> Option<u64> {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
+}
+
+fn warm_text(warm: &LineRecord) -> String {
+    format!(
+        "{} where the file pages are in memory already and charged to somebody else (held {}); do not count on it",
+        Bytes(warm.limit_bytes),
+        times(warm.held, warm.tried())
+    )
+}
+
+fn knee(find: &FindRecord) -> Option<String> {
+    let (knee, line) = (find.knee?, find.line.as_ref()?);
+    let heap = Bytes(knee.heap_bytes).java();
+    let more = Bytes(knee.limit_bytes.saturating_sub(line.limit_bytes));
+    Some(format!(
+        "-Xmx{heap} at {}, {more} more, takes {} less CPU per request; computed, not proved",
+        Bytes(knee.limit_bytes),
+        percent(1.0 - knee.cpu_ratio)
+    ))
+}
+
+/// `2 %`, `0.5 %`.
+pub(super) fn percent(share: f64) -> String {
+    format!("{} %", trimmed(share * 100.0, 1))
+}
+
+pub(super) fn span(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < MINUTES_FROM_S => format!("{seconds:.0} s"),
+        seconds => format!("{:.1} minutes", seconds / 60.0),
+    }
+}
+
+/// What other ways to size would have needed; `None` where nothing is known of them.
+fn others(find: &FindRecord) -> Option<Table> {
+    let line = find.line.as_ref()?.limit_bytes;
+    let row = |rule: &RuleRecord| {
+        let ratio = rule.limit_bytes as f64 / line.max(1) as f64;
+        vec![rule.name.clone(), mib(Some(rule.limit_bytes)), format!("{ratio:.2}")]
+    };
+    let how = |rule: &RuleRecord| format!("{}: {}.", rule.name, rule.how);
+    let (title, head) = ("other ways to size, limit in MiB", ["way", "limit", "of the line"]);
+    let table = || Table::new(title, head, find.others.iter().map(row)).noted(find.others.iter().map(how));
+    (!find.others.is_empty()).then(table)
+}
+
+#[cfg(test)]
+#[path = "find_tests.rs"]
+mod tests;

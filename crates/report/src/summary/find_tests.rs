@@ -1,0 +1,269 @@
+//! What is said of searches on a made-up server: each ending, each number, hostile text.
+
+use super::super::summarize;
+use super::super::tried::reached;
+use super::*;
+use crate::doubt::Doubt;
+use crate::find_sample;
+use crate::record::Document;
+use crate::record::{CgroupRecord, Pages, Quantiles};
+use crate::terminal::render;
+use crate::units::MIB;
+use proptest::prelude::*;
+
+const WIDTH: usize = 80;
+
+/// Whether a search found what it was made for.
+fn is_answered(outcome: FindOutcome) -> bool {
+    matches!(outcome, FindOutcome::Found | FindOutcome::AtLowerBound)
+}
+
+fn shown(document: &Document) -> String {
+    render(&summarize(document, &[], Depth::default()))
+}
+
+fn fact(document: &Document, label: &str) -> Option<String> {
+    let all = answer_facts(document.find.as_ref().unwrap(), &document.trials);
+    all.into_iter().find(|(of, _)| of == label).map(|(_, text)| text)
+}
+
+#[test]
+fn a_line_that_was_found() {
+    insta::assert_snapshot!(shown(&find_sample::found()));
+}
+
+#[test]
+fn every_ending_says_what_it_is_and_what_to_do() {
+    for (outcome, document) in find_sample::endings() {
+        let text = shown(&document);
+        assert_eq!(document.find.as_ref().unwrap().outcome, outcome);
+        // What did not hold comes before everything else, what was found behind the heading.
+        let first = text.lines().next().unwrap();
+        assert_eq!(first.starts_with("tiny-http, its load line"), is_answered(outcome), "{outcome:?}: {first}");
+        let piece = match outcome {
+            FindOutcome::Found => "With 10 % of headroom, set ",
+            FindOutcome::AtLowerBound => "`limit_min`",
+            FindOutcome::NotHeld => "No limit can help",
+            FindOutcome::Never => "`limit_max`",
+            FindOutcome::GivenUp => "`trials_max`",
+        };
+        let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(plain.contains(piece), "{outcome:?}: {text}");
+        assert_eq!(plain.contains("docker run"), is_answered(outcome), "{outcome:?}");
+    }
+}
+
+#[test]
+fn each_answer_in_its_words() {
+    let answer = |(outcome, document): (FindOutcome, Document)| {
+        format!("{outcome:?}: {}", told(document.find.as_ref().unwrap(), &document.trials))
+    };
+    insta::assert_snapshot!(find_sample::endings().into_iter().map(answer).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn a_screen_is_wide_enough() {
+    for (outcome, document) in find_sample::endings() {
+        for line in shown(&document).lines() {
+            let copied = line.contains("docker run") || line.contains("JAVA_TOOL_OPTIONS");
+            assert!(copied || line.chars().count() <= WIDTH, "{outcome:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn each_trial_has_its_row_and_long_summaries_are_asked_for() {
+    let document = find_sample::found();
+    assert_eq!(tried(&document.trials).rows.len(), document.trials.len());
+    let count = |depth: Depth| render(&summarize(&document, &[], depth)).matches("load, times in ms").count();
+    assert_eq!(count(Depth::default()), 0);
+    assert_eq!(count(Depth { each: true, ..Depth::default() }), document.trials.len());
+}
+
+#[test]
+fn what_was_proved_is_said_with_its_limits() {
+    let document = find_sample::found();
+    let proof = fact(&document, "proof").unwrap();
+    let begins = "held 5 of 5 times (1 of these trials chose it, and 4 count as proof): with 95 % confidence a start fails \
+                  in less than 60 % of cases";
+    assert!(proof.starts_with(begins), "{proof}");
+    let proved = find_sample::proved(400 * MIB);
+    let proof = fact(&proved, "proof").unwrap();
+    assert!(proof.starts_with("held 5 of 5 times: with 95 % confidence a start fails in less than 45 % of cases"));
+    let mut mishap = find_sample::found();
+    let line = mishap.find.as_mut().and_then(|find| find.line.as_mut()).unwrap();
+    line.proof = Some(ProofRecord { tried: 6, choosing: 1, candidates: 2 });
+    let proof = fact(&mishap, "proof").unwrap();
+    assert!(proof.starts_with("held 5 of 6 times (1 of these trials chose it, and 5 count as proof, after 2 values"));
+    let once = super::proof(1, Some(ProofRecord { tried: 1, choosing: 1, candidates: 1 }), Some(1.0));
+    assert!(once.contains("says nothing of how often a start fails"), "{once}");
+    assert!(proof.contains("nothing is said of other loads, other hosts and longer times"), "{proof}");
+    let below = fact(&document, "below").unwrap();
+    assert!(below.contains("file pages were dropped and read again, over and over (p99.steady was 812 ms"), "{below}");
+    assert!(fact(&document, "headroom").unwrap().starts_with("10 % more than the line, by choice"));
+    assert!(fact(&document, "knee").unwrap().ends_with("18 % less CPU per request; computed, not proved"));
+    assert_eq!(fact(&document, "edge"), None);
+    assert_eq!(fact(&document, "file pages"), None);
+}
+
+#[test]
+fn pages_that_others_paid_for_are_a_word_beside_the_line() {
+    let mut document = find_sample::found();
+    let cold = document.trials.iter_mut().filter(|trial| is_at(trial, ProbeStage::Limit));
+    for cgroup in cold.filter_map(|trial| trial.cgroup.as_mut()) {
+        cgroup.foreign_file_bytes = Some(12 * MIB);
+    }
+    let text = fact(&document, "file pages").unwrap();
+    assert!(text.starts_with("up to 12.0 MiB of those it had mapped were charged to somebody else"), "{text}");
+}
+
+#[test]
+fn a_disk_that_reads_far_ahead_is_a_word_beside_the_line() {
+    let mut document = find_sample::found();
+    let mut told = |bytes| {
+        document.trials[0].probe.as_mut().unwrap().read_ahead_bytes = bytes;
+        fact(&document, "read-ahead")
+    };
+    assert_eq!((told(None), told(Some(128 << 10))), (None, None));
+    assert!(told(Some(8 << 20)).unwrap().starts_with("the kernel reads 8.0 MiB ahead on the disk of the JDK"));
+}
+
+#[test]
+fn an_edge_that_is_random_says_how_wide_it_is() {
+    let mut document = find_sample::found();
+    document.find.as_mut().unwrap().line.as_mut().unwrap().edge_width = 0.031;
+    assert!(fact(&document, "edge").unwrap().contains("3.1 %"));
+}
+
+#[test]
+fn the_worst_phase_counts_and_the_warm_up_does_not() {
+    let document = find_sample::found();
+    let mut trial = document.trials[0].clone();
+    let alone = reached(&trial);
+    assert_eq!((alone.rate_per_s, alone.p99_ms), (Some(200.0), Some(12.1)));
+    let mut spike = trial.phases[1].clone();
+    (spike.name, spike.seconds, spike.achieved_per_s) = ("spike".to_owned(), 30.0, 400.0);
+    spike.response_ms = Some(Quantiles { p99: 71.0, ..Quantiles::default() });
+    trial.phases.push(spike);
+    let both = reached(&trial);
+    assert_eq!((both.rate_per_s, both.p99_ms), (Some(350.0), Some(71.0)));
+    trial.phases.truncate(1);
+    assert_eq!((reached(&trial).rate_per_s, reached(&trial).p99_ms, reached(&trial).cpu_us), (None, None, None));
+}
+
+#[test]
+fn the_largest_charge_is_what_is_known_of_it() {
+    let trial = find_sample::found().trials[0].clone();
+    let peak = |cgroup: Option<CgroupRecord>, rss: Option<u64>| {
+        reached(&Trial { cgroup, rss_bytes_peak: rss, ..trial.clone() }).peak_bytes
+    };
+    let full =
+        CgroupRecord { peak_bytes: Some(9), anon_peak_bytes: Some(5), file_bytes: Some(3), ..CgroupRecord::default() };
+    assert_eq!(peak(Some(full), Some(7)), Some(9));
+    assert_eq!(peak(Some(CgroupRecord { peak_bytes: None, ..full }), Some(7)), Some(8));
+    assert_eq!(peak(Some(CgroupRecord::default()), Some(7)), Some(7));
+    assert_eq!(peak(None, None), None);
+}
+
+#[test]
+fn what_is_an_answer_is_no_doubt() {
+    let mut document = find_sample::found();
+    let cut = Doubt::CutShort { phase: "steady".to_owned(), why: "hopeless: 22 answers were late".to_owned() };
+    for trial in &mut document.trials {
+        trial.doubts = vec![cut.clone().into(), Doubt::SharedCpus.into()];
+    }
+    let held = document.trials.iter().filter(|trial| trial.probe.as_ref().unwrap().cause.is_none()).count();
+    let plain = shown(&document).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(plain.contains(&format!("hopeless: 22 answers were late (in {held} of {} trials)", document.trials.len())));
+    for trial in document.trials.iter_mut().filter(|trial| trial.probe.as_ref().unwrap().cause.is_none()) {
+        trial.doubts.clear();
+    }
+    let left = shown(&document);
+    assert!(!left.contains("hopeless") && left.contains("\ndoubts\n"), "{left}");
+}
+
+#[test]
+fn a_discarded_trial_says_nothing_and_why_it_is_there() {
+    let mut trials = find_sample::found().trials;
+    trials[2].probe.as_mut().unwrap().verdict = ProbeVerdict::Discarded;
+    let table = tried(&trials);
+    assert_eq!(table.rows[2][8], "discarded");
+    assert!(table.notes.iter().any(|note| note.starts_with("discarded:")));
+}
+
+#[test]
+fn a_rate_that_was_searched_is_the_answer() {
+    let document = find_sample::highest_rate(512 * MIB);
+    insta::assert_snapshot!(shown(&document));
+    // With a limit that is too small no rate holds.
+    let none = find_sample::highest_rate(64 * MIB);
+    let text = told(none.find.as_ref().unwrap(), &none.trials);
+    assert!(text.starts_with("At no rate that was asked, down to 0."), "{text}");
+    assert!(text.ends_with("the target holds with 64.0 MiB. Give more memory, or ask for less."), "{text}");
+}
+
+#[test]
+fn a_limit_that_is_proved_or_refuted_is_no_search() {
+    let text = |limit: u64| {
+        let document = find_sample::proved(limit * MIB);
+        (told(document.find.as_ref().unwrap(), &document.trials), fact(&document, "headroom"), shown(&document))
+    };
+    let (held, headroom, screen) = text(160);
+    assert_eq!(held, "The target holds at 160.0 MiB, 5 of 5 times.");
+    assert_eq!(headroom.unwrap(), "none is added: set 160.0 MiB");
+    assert!(screen.contains("--memory=160m") && screen.contains("\nproof\n"), "{screen}");
+    let (cause, headroom, _) = text(130);
+    assert!(cause.starts_with("The target does not hold at 130.0 MiB: p99.steady was 812 ms"), "{cause}");
+    assert_eq!(headroom, None);
+}
+
+#[test]
+fn phrases_become_sentences_once() {
+    for (phrase, expect) in [
+        ("no line", "No line."),
+        ("5 of 5 held", "5 of 5 held."),
+        ("done.", "Done."),
+        ("", ""),
+        ("\u{e9}t\u{e9}", "\u{c9}t\u{e9}."),
+    ] {
+        assert_eq!(sentence(phrase), expect);
+    }
+    assert_eq!(
+        (percent(0.02), percent(0.105), percent(0.1)),
+        ("2 %".to_owned(), "10.5 %".to_owned(), "10 %".to_owned())
+    );
+    assert_eq!((span(95.2), span(190.5)), ("95 s".to_owned(), "3.2 minutes".to_owned()));
+}
+
+proptest! {
+    #[test]
+    fn no_record_is_a_panic(limit: u64, heap: Option<u64>, held: u32, share: f64, width: f64, below: Option<u64>,
+                            seconds: f64, headroom: f64, ratio: f64) {
+        let mut document = find_sample::found();
+        let find = document.find.as_mut().unwrap();
+        let line = LineRecord {
+            direct_bytes: None,
+            limit_bytes: limit,
+            heap_bytes: heap,
+            held,
+            proof: None,
+            failing_share_max: share,
+            below_bytes: below,
+            cause: None,
+            cause_text: Vec::new(),
+            edge_width: width,
+        };
+        (find.line, find.warm, find.limit_bytes) = (Some(line.clone()), Some(line), Some(limit));
+        (find.seconds, find.headroom) = (seconds, headroom);
+        if let Some(knee) = &mut find.knee {
+            (knee.cpu_ratio, knee.limit_bytes) = (ratio, limit / 2);
+        }
+        for trial in &mut document.trials {
+            trial.limit_bytes = Some(limit);
+            if let Some(probe) = &mut trial.probe {
+                (probe.heap_bytes, probe.pages) = (heap, Pages::Warm);
+            }
+        }
+        shown(&document);
+    }
+}

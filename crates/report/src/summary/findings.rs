@@ -1,0 +1,52 @@
+//! What stands out in trials or in an account: the findings that are worth a reader's time first.
+
+use crate::page::{Part, Section, Topic};
+use crate::record::{FindingRecord, each_once};
+use crate::units::{Bytes, several};
+use loadline_base::order::Order as _;
+
+/// Findings on a screen.
+const SHOWN_MAX: usize = 5;
+
+/// The findings of trials, or of an account, with what to do.
+pub(super) fn section(found: &[FindingRecord]) -> Section {
+    let shown = shown(found);
+    let list: Vec<_> = shown.iter().map(|one| (told(one), one.next.clone())).collect();
+    let more = more(found, &shown).map(Part::Text);
+    let list = (!list.is_empty()).then_some(Part::Doubts(list));
+    Section::new(Topic::StandsOut, "what stands out", list.into_iter().chain(more)).id("findings")
+}
+
+/// How many are not shown.
+pub(crate) fn more(found: &[FindingRecord], shown: &[&FindingRecord]) -> Option<String> {
+    let left = found.len().saturating_sub(shown.len()) as u64;
+    (left > 0).then(|| format!("{} of less weight: `--json` has all.", several(left, "more finding")))
+}
+
+/// Those that fit a screen: the first one of each configuration, then the second one of each, in the order of
+/// configurations.
+pub(crate) fn shown(found: &[FindingRecord]) -> Vec<&FindingRecord> {
+    let mut ranked: Vec<(usize, &FindingRecord)> = Vec::new();
+    for configuration in each_once(found.iter().map(FindingRecord::configuration)) {
+        ranked.extend(found.iter().filter(|one| one.configuration() == configuration).enumerate());
+    }
+    let place = |one: &FindingRecord| found.iter().position(|other| std::ptr::eq(one, other));
+    ranked.order_by_key(|(rank, _)| *rank);
+    ranked.truncate(SHOWN_MAX);
+    ranked.order_by_key(|(_, one)| place(one));
+    ranked.into_iter().map(|(_, one)| one).collect()
+}
+
+/// A finding with whose it is, and the most that it is worth.
+pub(crate) fn told(found: &FindingRecord) -> String {
+    let gain = found.gain_bytes_max.filter(|bytes| *bytes > 0);
+    let gain = gain.map(|bytes| format!("at most {} to gain", Bytes(bytes)));
+    let alike = found.of.as_ref().map_or(0, |of| of.trials_alike);
+    let alike = (alike > 1).then(|| format!("so in {alike} trials"));
+    let notes: Vec<String> = gain.into_iter().chain(alike).collect();
+    let whose = found.of.iter().map(|of| format!("{}: ", of.configuration)).collect::<String>();
+    match notes.is_empty() {
+        true => format!("{whose}{}", found.text),
+        false => format!("{whose}{} ({})", found.text, notes.join("; ")),
+    }
+}

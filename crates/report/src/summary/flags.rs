@@ -1,0 +1,84 @@
+//! The flags of a running JVM: how many were set by whom, and which.
+
+use super::cells::end;
+use crate::page::Part;
+use crate::record::{FlagOrigin, FlagsRecord};
+use crate::table::Table;
+use crate::units::grouped;
+
+/// What is left for values beside names.
+const NAME_MAX: usize = 34;
+const VALUE_MAX: usize = 28;
+
+/// How many flags were set by whom, in a sentence.
+pub(super) fn text(flags: &FlagsRecord) -> String {
+    let by = |origin: FlagOrigin| {
+        let count = flags.set.iter().filter(|flag| flag.origin == origin).count();
+        (count > 0).then(|| format!("{} {count}", word(origin)))
+    };
+    let parts: Vec<String> = FlagOrigin::ALL.into_iter().filter_map(by).collect();
+    let all = grouped(flags.count() as u64);
+    match parts.is_empty() {
+        true => format!("all {all} at their default"),
+        false => format!("set: {}; of {all} (--by flag)", parts.join(", ")),
+    }
+}
+
+/// Those that are not at their default, or why none is shown.
+pub(super) fn table(flags: Option<&FlagsRecord>) -> Part {
+    let Some(flags) = flags else {
+        return Part::Text("The flags are not known: they could not be read from outside.".to_owned());
+    };
+    let row = |origin: FlagOrigin| {
+        let set = flags.set.iter().filter(move |flag| flag.origin == origin);
+        set.map(move |flag| vec![end(&flag.name, NAME_MAX), end(&flag.value, VALUE_MAX), word(origin).to_owned()])
+    };
+    let note = format!("{} more are at their default (--json)", grouped(flags.defaults.len() as u64));
+    let rows = FlagOrigin::ALL.into_iter().flat_map(row);
+    let table = Table::new("flags that are not at their default", ["flag", "value", "set by"], rows);
+    Part::Table(table.worded(1, 1).noted([note]))
+}
+
+fn word(origin: FlagOrigin) -> &'static str {
+    match origin {
+        FlagOrigin::CommandLine => "command line",
+        FlagOrigin::Environment => "environment",
+        FlagOrigin::File => "file",
+        FlagOrigin::Other => "run time",
+        FlagOrigin::Ergonomic => "the JVM",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::FlagRecord;
+    use crate::terminal::render_within;
+
+    fn flags() -> FlagsRecord {
+        let flag =
+            |name: &str, value: &str, origin| FlagRecord { name: name.to_owned(), value: value.to_owned(), origin };
+        FlagsRecord {
+            set: vec![
+                flag("CICompilerCount", "2", FlagOrigin::Ergonomic),
+                flag("MaxHeapSize", "67108864", FlagOrigin::CommandLine),
+                flag("OnError", &format!("\u{1b}[2J{}", "x".repeat(900)), FlagOrigin::Environment),
+                flag("UseSerialGC", "true", FlagOrigin::CommandLine),
+            ],
+            defaults: (0..1265).map(|n| (format!("Flag{n}"), "0".to_owned())).collect(),
+        }
+    }
+
+    #[test]
+    fn flags_are_counted_and_listed_by_who_set_them() {
+        let set = "set: command line 2, environment 1, the JVM 1; of 1,269 (--by flag)";
+        assert_eq!(text(&flags()), set);
+        assert_eq!(text(&FlagsRecord { set: Vec::new(), ..flags() }), "all 1,265 at their default");
+        let shown = render_within(&[table(Some(&flags()))], 80);
+        let place = |name: &str| shown.find(name).unwrap_or_else(|| panic!("no {name}:\n{shown}"));
+        assert!(place("MaxHeapSize") < place("UseSerialGC") && place("UseSerialGC") < place("OnError"), "{shown}");
+        assert!(place("OnError") < place("CICompilerCount") && shown.contains("1,265 more"), "{shown}");
+        assert!(!shown.contains('\u{1b}') && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+        assert!(matches!(table(None), Part::Text(_)));
+    }
+}

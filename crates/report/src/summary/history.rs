@@ -1,0 +1,266 @@
+//! What to say of a history: what changed when, by how much and who holds it, then every point of every metric. All
+//! reports of a history are made of these values.
+
+use super::cells::{NONE, beginning};
+use crate::chart::of_metric;
+use crate::owner::label;
+use crate::page::{Depth, Page, Part, Section, Topic};
+use crate::quantity::{Estimate, Quantity, shown, signed};
+use crate::record::{
+    ChangeRecord, DifferenceVerdict, HistoryBy, HistoryDocument, HistoryOrder, MetricHistory, OwnerMove, PointRecord,
+    SeriesRecord, TrendRecord, Unit,
+};
+use crate::table::Table;
+use crate::units::several;
+
+/// Rows of a table on the screen, and on a page; points at which something changed are always there.
+const ROWS_SCREEN: usize = 12;
+const ROWS_PAGE: usize = 100;
+/// Pictures of a page; hundreds of them would open slowly.
+const PICTURES_MAX: usize = 60;
+/// Series told; the document has all.
+const SERIES_MAX: usize = 50;
+/// Points at which something changed that have a row, however many did.
+const MARKED_MAX: usize = 50;
+/// Sentences of one series.
+const SENTENCES_MAX: usize = 40;
+const NAME_CHARS: usize = 24;
+const NOTE_CHARS: usize = 200;
+/// Changes of conditions told in a sentence.
+const CONDITIONS_TOLD: usize = 3;
+
+/// What to say of a history, with so many rows of each metric.
+pub fn summarize_history(document: &HistoryDocument, each: bool) -> Page {
+    page(document, if each { usize::MAX } else { ROWS_SCREEN }, 0)
+}
+
+/// The same for a page, which has room for more rows and, where all is wanted, for pictures.
+pub(crate) fn page_of_history(document: &HistoryDocument, depth: Depth) -> Page {
+    page(document, ROWS_PAGE, if depth.whole { PICTURES_MAX } else { 0 })
+}
+
+fn page(document: &HistoryDocument, rows: usize, pictures_max: usize) -> Page {
+    let mut drawn = 0;
+    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
+    for (number, series) in document.series.iter().take(SERIES_MAX).enumerate() {
+        let told = sentences(series).into_iter().chain(series.refused.clone());
+        sections.push(Section::new(Topic::Answer, title(series), told.map(Part::Text)));
+        let mut points = Vec::new();
+        for (at, metric) in series.metrics.iter().enumerate() {
+            let table = table(series, metric, rows);
+            let name = format!("history-{number}-{at}");
+            let picture = (drawn < pictures_max).then(|| of_metric(series, metric, &name, table.clone())).flatten();
+            drawn += usize::from(picture.is_some());
+            points.push(picture.map_or(Part::Table(table), Part::figure));
+        }
+        sections.push(match document.series.len() {
+            1 => Section::titled(Topic::Course, "point by point", points),
+            _ => Section::new(Topic::Course, format!("{}, point by point", title(series)), points),
+        });
+    }
+    let more = document.series.len().saturating_sub(SERIES_MAX) as u64;
+    let more = (more > 0).then(|| Part::Text(format!("{more} more configurations are in the document (`--json`).")));
+    sections.push(Section::new(Topic::Answer, "", more));
+    let left_out = document.left_out.iter().map(|what| Part::Text(what.clone()));
+    sections.push(Section::new(Topic::Doubts, "left out", left_out));
+    Page::new(heading(document), sections)
+}
+
+/// The name of the whole.
+fn heading(document: &HistoryDocument) -> String {
+    match document.series.as_slice() {
+        [one] => format!("history of {}", title(one)),
+        all => format!("history of {} configurations", all.len()),
+    }
+}
+
+/// The name of a series.
+fn title(series: &SeriesRecord) -> String {
+    match series.scenario == series.configuration {
+        true => series.scenario.clone(),
+        false => format!("{}, {}", series.scenario, series.configuration),
+    }
+}
+
+/// What the history is of.
+fn facts(document: &HistoryDocument) -> Vec<(String, String)> {
+    let what = match document.by {
+        HistoryBy::Date => "archive",
+        HistoryBy::Commit => "commit",
+        HistoryBy::Build => "build",
+    };
+    let order = match document.order {
+        HistoryOrder::Date => "by the date on which they were weighed",
+        HistoryOrder::Commits => "as the list of commits has them",
+    };
+    let points = document.series.iter().map(|of| of.points.len()).max().unwrap_or(0) as u64;
+    let archives = document.series.iter().flat_map(|of| &of.points).flat_map(|of| &of.archives);
+    let archives = archives.collect::<std::collections::BTreeSet<_>>().len() as u64;
+    let trials: u32 = document.series.iter().flat_map(|of| &of.points).map(|of| of.trials).sum();
+    let most = if document.series.len() > 1 { "up to " } else { "" };
+    let points = format!(
+        "{most}{}, {order}; {}, {}",
+        several(points, what),
+        several(archives, "archive"),
+        several(trials.into(), "trial")
+    );
+    vec![("points".to_owned(), points)]
+}
+
+/// What became of a series, a sentence for each change and each trend, those of the first metrics first.
+fn sentences(series: &SeriesRecord) -> Vec<String> {
+    let mut told = Vec::new();
+    for metric in &series.metrics {
+        told.extend(metric.changes.iter().map(|change| of_change(series, metric, change)));
+        told.extend(metric.trends.iter().map(|trend| of_trend(series, metric, trend)));
+    }
+    let more = told.len().saturating_sub(SENTENCES_MAX);
+    told.truncate(SENTENCES_MAX);
+    told.extend((more > 0).then(|| format!("and {more} more, which the document has")));
+    if told.is_empty() {
+        told.push(nothing(series));
+    }
+    told
+}
+
+/// Why nothing is told: it may be that nothing could be.
+fn nothing(series: &SeriesRecord) -> String {
+    let points = series.points.len() as u64;
+    let known = series.metrics.iter().any(|metric| metric.noise.is_some());
+    match points {
+        0 | 1 => "One point says nothing of changes: weigh more commits.".to_owned(),
+        _ if !known => format!(
+            "{} with too few trials to tell noise from change: weigh each with `--trials 3` or more.",
+            several(points, "point")
+        ),
+        _ => format!("No change is told over {}.", several(points, "point")),
+    }
+}
+
+/// `rss.loaded +7.8 MiB (+6.9 … +8.6) since 3f2a91c (9c01d2e..3f2a91c), metaspace +7.5`.
+fn of_change(series: &SeriesRecord, metric: &MetricHistory, change: &ChangeRecord) -> String {
+    let point = |at: u32| series.points.get(at as usize);
+    let name = |at: u32| point(at).map_or(NONE.to_owned(), |point| code(&point.name));
+    let moved = moved(metric, change.difference, (change.low, change.high));
+    let since = name(change.point);
+    let before = name(change.point_first.saturating_sub(1));
+    let owners = owners(&change.owners);
+    let what = format!("`{}` {moved}", code(&metric.metric));
+    if !change.conditions_changed.is_empty() {
+        let conditions = conditions(&change.conditions_changed);
+        return format!(
+            "{what} since {since}, where conditions changed as well ({conditions}), so no commit is blamed{owners}"
+        );
+    }
+    let range = match change.point_first == change.point_last {
+        true => format!("({before}..{since})"),
+        false => format!("(it may be anywhere in {before}..{})", name(change.point_last)),
+    };
+    let subject = point(change.point).and_then(|point| point.subject.as_ref());
+    let subject = subject.map(|subject| format!(", “{}”", beginning(subject, NOTE_CHARS))).unwrap_or_default();
+    format!("{what} since {since} {range}{owners}{subject}")
+}
+
+/// `rss.loaded rises by +8.7 MiB (+6.1 … +11.2) from a to b, +0.3 a point`.
+fn of_trend(series: &SeriesRecord, metric: &MetricHistory, trend: &TrendRecord) -> String {
+    let name = |at: u32| series.points.get(at as usize).map_or(NONE.to_owned(), |point| code(&point.name));
+    let word = if trend.difference < 0.0 { "falls" } else { "rises" };
+    let steps = trend.point_last.saturating_sub(trend.point_first).max(1);
+    let each = signed(metric.unit, Some(trend.difference / f64::from(steps)));
+    let meanwhile = match trend.conditions_changed.as_slice() {
+        [] => String::new(),
+        changed => format!("; conditions changed meanwhile ({})", conditions(changed)),
+    };
+    format!(
+        "`{}` {word} little by little, {} from {} to {}, {each} a point{}{meanwhile}",
+        code(&metric.metric),
+        moved(metric, trend.difference, (trend.low, trend.high)),
+        name(trend.point_first),
+        name(trend.point_last),
+        owners(&trend.owners)
+    )
+}
+
+/// A name between backticks, which it may not have itself.
+fn code(name: &str) -> String {
+    beginning(&name.replace('`', "'"), NAME_CHARS)
+}
+
+fn moved(metric: &MetricHistory, difference: f64, ends: (f64, f64)) -> String {
+    let estimate = Estimate::new(metric.unit, difference, Some(ends)).difference();
+    estimate.to_string()
+}
+
+fn owners(all: &[OwnerMove]) -> String {
+    let one = |of: &OwnerMove| {
+        let number = Quantity::new(Unit::Bytes, of.bytes).difference();
+        format!("{} {number}", beginning(label(&of.owner).trim(), NAME_CHARS))
+    };
+    match all {
+        [] => String::new(),
+        all => format!(": {}", all.iter().map(one).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn conditions(all: &[String]) -> String {
+    let more = all.len().saturating_sub(CONDITIONS_TOLD);
+    let told = all.iter().take(CONDITIONS_TOLD).map(|what| beginning(what, NOTE_CHARS));
+    let more = (more > 0).then(|| format!("{more} more"));
+    told.chain(more).collect::<Vec<_>>().join(", ")
+}
+
+/// A row for each point, the latest ones and those at which something changed.
+fn table(series: &SeriesRecord, metric: &MetricHistory, rows_max: usize) -> Table {
+    let points = series.points.len();
+    let latest = points.saturating_sub(rows_max);
+    let note = |at: usize| note(series, metric, at);
+    let marked: Vec<usize> = (0..latest).rev().filter(|at| !note(*at).is_empty()).take(MARKED_MAX).collect();
+    let shown_at = |at: &usize| *at >= latest || marked.contains(at);
+    let rows = (0..points).filter(shown_at).map(|at| {
+        let point = &series.points[at];
+        let value = metric.values.get(at).copied().flatten();
+        let number = |value: Option<f64>| shown(metric.unit, value);
+        let trials = value.map_or(NONE.to_owned(), |value| value.trials.to_string());
+        let [centre, low, high] =
+            [value.map(|of| of.centre), value.and_then(|of| of.low), value.and_then(|of| of.high)];
+        vec![
+            beginning(&point.name, NAME_CHARS),
+            beginning(day(point), NAME_CHARS),
+            trials,
+            number(centre),
+            number(low),
+            number(high),
+            beginning(&note(at), NOTE_CHARS),
+        ]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let hidden = (points - rows.len()) as u64;
+    let hidden = (hidden > 0).then(|| format!("{} without a change are not shown.", several(hidden, "earlier point")));
+    let noise = metric.noise.map(|noise| {
+        format!(
+            "Trials of a point or its neighbours differ by {} (standard deviation).",
+            shown(metric.unit, Some(noise))
+        )
+    });
+    let head = ["point", "weighed", "trials", "centre", "low", "high", "change"];
+    Table::new(metric.metric.clone(), head, rows).worded(2, 1).noted(hidden.into_iter().chain(noise))
+}
+
+/// The day of a point; what is no date stands as it is.
+fn day(point: &PointRecord) -> &str {
+    point.started.split('T').next().unwrap_or_default()
+}
+
+/// What happened at a point.
+fn note(series: &SeriesRecord, metric: &MetricHistory, at: usize) -> String {
+    let change = metric.changes.iter().find(|change| change.point as usize == at);
+    let word = |verdict: DifferenceVerdict| if verdict == DifferenceVerdict::Better { "better" } else { "worse" };
+    let change = change.map(|of| format!("{} {}", signed(metric.unit, Some(of.difference)), word(of.verdict)));
+    let ends = metric.trends.iter().find(|trend| trend.point_first as usize == at).map(|trend| {
+        let way = if trend.difference < 0.0 { "falls" } else { "rises" };
+        format!("{way} from here")
+    });
+    let conditions = series.points.get(at).map(|point| point.conditions_changed.as_slice()).unwrap_or_default();
+    let conditions = (!conditions.is_empty()).then(|| self::conditions(conditions));
+    [change, ends, conditions].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}

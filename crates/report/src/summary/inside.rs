@@ -1,0 +1,174 @@
+//! What is inside some owners: live objects by class, the code cache by segment, threads one by one and by pool.
+
+use super::cells::{NONE, beginning, end, kib, mib, signed, sum};
+use super::pools;
+use crate::page::Part;
+use crate::record::{
+    HeapDumpRecord, Mark, ObjectClass, ObjectKindName, ObjectSum, ObjectsRecord, ThreadPoolRecord, ThreadRecord, Trial,
+};
+use crate::table::Table;
+use crate::units::{Bytes, grouped, growth};
+use loadline_base::order::Order as _;
+
+/// Classes shown.
+const CLASSES_MAX: usize = 15;
+/// Threads shown.
+const THREADS_MAX: usize = 40;
+/// What is left for names beside numbers.
+const NAME_MAX: usize = 34;
+const POOL_MAX: usize = 30;
+
+const CUT: &str = "Names are cut at 15 bytes by the kernel.";
+
+const TIERS: &str = "Profiled nmethods are of tiers 2 and 3, which go when tier 4 replaces them; non-profiled ones of \
+    tiers 1 and 4; non-nmethods are stubs and the interpreter.";
+
+/// The code cache by segment, or why there is none.
+pub(super) fn code(mark: &Mark) -> Part {
+    if mark.code.is_empty() {
+        return Part::Text("How full the code cache is, is not known: the JVM did not tell it.".to_owned());
+    }
+    let rows = mark.code.iter().map(|heap| {
+        let sizes = [heap.rss_bytes, Some(heap.used_bytes), Some(heap.used_bytes_peak)].map(mib);
+        let bounds = [heap.committed_bytes, Some(heap.reserved_bytes)].map(mib);
+        [vec![beginning(&heap.name, POOL_MAX)], sizes.to_vec(), bounds.to_vec()].concat()
+    });
+    let head = ["segment", "RSS", "used", "peak", "committed", "reserved"];
+    let notes = (mark.code.len() > 1).then(|| TIERS.to_owned());
+    Part::Table(Table::new("code cache by segment, MiB", head, rows).noted(notes))
+}
+
+/// Threads by pool, or why there are none.
+pub(super) fn pools(mark: &Mark) -> Part {
+    if mark.pools.is_empty() {
+        return Part::Text("No thread could be told apart.".to_owned());
+    }
+    let row = |pool: &ThreadPoolRecord| pools::row(&pool.name, pool, pool.cpu_s, pool.allocated_bytes);
+    let title = "threads by pool, resident stacks; CPU time and what was allocated in the heap so far";
+    let note = format!("{CUT} `*` stands for numbers that differ.");
+    Part::Table(pools::table(title, mark.pools.iter().map(row).collect(), note))
+}
+
+/// Threads one by one: those that are heaviest in any column, the deepest first.
+pub(super) fn threads(threads: &[ThreadRecord]) -> Part {
+    let total = |of: fn(&ThreadRecord) -> f64| threads.iter().map(of).sum::<f64>().max(f64::MIN_POSITIVE);
+    let columns = [stack, cpu, allocated].map(|of: fn(&ThreadRecord) -> f64| (of, total(of)));
+    let weight = |thread: &ThreadRecord| columns.iter().map(|(of, total)| of(thread) / total).fold(0.0, f64::max);
+    let mut shown: Vec<&ThreadRecord> = threads.iter().collect();
+    shown.order_by(|one, other| weight(other).total_cmp(&weight(one)));
+    let left = shown.split_off(shown.len().min(THREADS_MAX));
+    shown.largest_first(|thread| (thread.stack_bytes, thread.allocated_bytes));
+    let row = |thread: &&ThreadRecord| {
+        let cpu = format!("{:.2}", thread.cpu_s);
+        let stack = thread.stack_bytes.map_or_else(|| NONE.to_owned(), kib);
+        vec![beginning(&thread.name, POOL_MAX), thread.tid.to_string(), stack, cpu, mib(thread.allocated_bytes)]
+    };
+    let (stacks, heap) = (sum(left.iter().filter_map(|of| of.stack_bytes)), left.iter().map(|of| of.allocated_bytes));
+    let more = format!(
+        "and {} more with {} KiB of stacks, which allocated {} MiB (--json)",
+        grouped(left.len() as u64),
+        kib(stacks),
+        mib(Some(sum(heap.flatten())))
+    );
+    let more = (!left.is_empty()).then_some(more);
+    let head = ["thread", "tid", "stack KiB", "CPU s", "allocated MiB"];
+    let title = "threads: resident stacks, CPU time, allocated in the heap since each began";
+    Part::Table(Table::new(title, head, shown.iter().map(row)).noted(more.into_iter().chain([CUT.to_owned()])))
+}
+
+fn stack(thread: &ThreadRecord) -> f64 {
+    thread.stack_bytes.unwrap_or(0) as f64
+}
+
+fn cpu(thread: &ThreadRecord) -> f64 {
+    thread.cpu_s
+}
+
+fn allocated(thread: &ThreadRecord) -> f64 {
+    thread.allocated_bytes.unwrap_or(0) as f64
+}
+
+/// The live objects at the end of a trial.
+pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
+    let heap_used = trial.marks.last().and_then(|mark| mark.heap.live_bytes.or(mark.heap.used_bytes));
+    trial.objects.as_ref().map(|found| objects(found, heap_used))
+}
+
+/// Live objects by class, those that grew most first where there is a start to grow from.
+pub(super) fn objects(found: &ObjectsRecord, heap_used: Option<u64>) -> Table {
+    let row = |class: &ObjectClass| {
+        let mut row = vec![end(&spelled(&class.name), NAME_MAX), grouped(class.now.instances), kib(class.now.bytes)];
+        row.extend(class.at_start.iter().flat_map(|start| grown(class.now, *start)));
+        row
+    };
+    let mut rows: Vec<Vec<String>> = found.classes.iter().take(CLASSES_MAX).map(row).collect();
+    let all = ObjectClass { name: "all".to_owned(), now: found.total, at_start: found.at_start };
+    rows.push(row(&all));
+    let mut head = vec!["class", "objects", "KiB"];
+    let title = match found.at_start {
+        Some(_) => {
+            head.extend(["objects +", "KiB +"]);
+            "live objects by class, by growth since a fresh JVM was ready"
+        }
+        None => "live objects by class",
+    };
+    let more = found.classes_left_out + found.classes.len().saturating_sub(CLASSES_MAX) as u64;
+    let heap = heap_used.map(|used| format!("The heap itself had {} in use when it was weighed.", Bytes(used)));
+    let more = (more > 0).then(|| format!("and {} more classes (--json)", grouped(more)));
+    Table::new(title, head, rows).noted(more.into_iter().chain(kinds(found)).chain(heap))
+}
+
+/// A class as Java writes it: `byte[]` for `[B`, `a.B[]` for `[La.B;`.
+fn spelled(name: &str) -> String {
+    let element = name.trim_start_matches('[');
+    let brackets = "[]".repeat(name.len() - element.len());
+    let word = match element {
+        _ if brackets.is_empty() => name,
+        "B" => "byte",
+        "C" => "char",
+        "D" => "double",
+        "F" => "float",
+        "I" => "int",
+        "J" => "long",
+        "S" => "short",
+        "Z" => "boolean",
+        class => class.strip_prefix('L').and_then(|class| class.strip_suffix(';')).unwrap_or(class),
+    };
+    format!("{word}{brackets}")
+}
+
+fn grown(now: ObjectSum, start: ObjectSum) -> [String; 2] {
+    [signed(growth(start.instances, now.instances), grouped), signed(growth(start.bytes, now.bytes), kib)]
+}
+
+/// The sums of kinds that hold anything, in a sentence.
+fn kinds(found: &ObjectsRecord) -> Option<String> {
+    let words = |kind| match kind {
+        ObjectKindName::Strings => "strings",
+        ObjectKindName::ByteArrays => "byte arrays",
+        ObjectKindName::Boxed => "boxed numbers",
+        ObjectKindName::EmptyMaps => "or more maps that never held anything",
+    };
+    let told = found.kinds.iter().filter(|of| of.now.instances > 0).map(|of| {
+        let grown = of.at_start.map(|start| format!(", {} KiB", signed(growth(start.bytes, of.now.bytes), kib)));
+        let size = format!("{} KiB{}", kib(of.now.bytes), grown.unwrap_or_default());
+        format!("{} {} ({size})", grouped(of.now.instances), words(of.kind))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("Among them {}.", told.join(", ")))
+}
+
+/// Where a heap dump is.
+pub(super) fn dump(found: &HeapDumpRecord) -> Part {
+    let text = format!(
+        "The heap dump is in {}: {}, written in {:.2} s, in which the JVM stood still.",
+        found.path,
+        Bytes(found.bytes),
+        found.seconds
+    );
+    Part::Text(text)
+}
+
+#[cfg(test)]
+#[path = "inside_tests.rs"]
+mod tests;

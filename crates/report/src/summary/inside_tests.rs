@@ -1,0 +1,132 @@
+//! What is inside some owners, in words: on made-up records, with names that are markup.
+
+use super::*;
+use crate::record::{CodeHeapRecord, ObjectKind, ThreadPoolRecord, ThreadRecord};
+use crate::terminal::render_within;
+
+fn text(block: Part) -> String {
+    render_within(&[block], 80)
+}
+
+fn sum(instances: u64, bytes: u64) -> ObjectSum {
+    ObjectSum { instances, bytes }
+}
+
+fn found(names: &[&str], start: Option<ObjectSum>) -> ObjectsRecord {
+    let class = |name: &&str| ObjectClass { name: (*name).to_owned(), now: sum(1_200, 4 << 20), at_start: start };
+    let kind = |kind, now| ObjectKind { kind, now, at_start: start };
+    ObjectsRecord {
+        total: sum(40_000, 9 << 20),
+        at_start: start.map(|_| sum(30_000, 6 << 20)),
+        kinds: vec![
+            kind(ObjectKindName::Strings, sum(9_000, 216_000)),
+            kind(ObjectKindName::ByteArrays, sum(9_100, 700_000)),
+            kind(ObjectKindName::Boxed, sum(0, 0)),
+            kind(ObjectKindName::EmptyMaps, sum(31, 1_488)),
+        ],
+        classes: names.iter().map(class).collect(),
+        classes_left_out: 900,
+    }
+}
+
+#[test]
+fn objects_that_grew_stand_beside_what_the_heap_has_in_use() {
+    let found = found(&["[B", "com.example.session.store.VeryLongNameOfASessionEntry"], Some(sum(1_000, 3 << 20)));
+    insta::assert_snapshot!(text(Part::Table(objects(&found, Some(10 << 20)))));
+}
+
+#[test]
+fn arrays_are_spelled_as_java_does() {
+    for (told, shown) in [
+        ("[B", "byte[]"),
+        ("[[J", "long[][]"),
+        ("[La.B;", "a.B[]"),
+        ("B", "B"),
+        ("[", "[]"),
+        ("[X", "X[]"),
+        ("a.B", "a.B"),
+    ] {
+        assert_eq!(spelled(told), shown);
+    }
+}
+
+#[test]
+fn without_a_start_no_growth_is_shown() {
+    let table = objects(&found(&["[B"], None), None);
+    assert_eq!(table.head, ["class", "objects", "KiB"]);
+    assert!(!text(Part::Table(table)).contains("growth"));
+}
+
+#[test]
+fn names_that_are_markup_do_no_harm_and_lines_fit() {
+    let names: Vec<String> = (0..200).map(|n| format!("x.\u{1b}[31m<b>|`\u{202e}{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let shown = text(Part::Table(objects(&found(&names, Some(sum(u64::MAX, u64::MAX))), None)));
+    assert!(!shown.contains(['\u{1b}', '\u{202e}']) && shown.lines().count() < 30, "{shown}");
+    let pool = ThreadPoolRecord { name: "\u{1b}]0;x\u{7}-*".to_owned(), threads: 3, ..ThreadPoolRecord::default() };
+    let mark = Mark { pools: vec![pool; 100], ..Mark::default() };
+    let shown = text(pools(&mark));
+    assert!(!shown.contains('\u{7}') && shown.contains("and 60 more pools"), "{shown}");
+}
+
+#[test]
+fn the_code_cache_and_the_threads_have_their_tables() {
+    let heap = |name: &str, used_bytes| CodeHeapRecord {
+        name: name.to_owned(),
+        reserved_bytes: 120 << 20,
+        committed_bytes: Some(8 << 20),
+        used_bytes,
+        used_bytes_peak: used_bytes + (1 << 20),
+        rss_bytes: Some(used_bytes),
+    };
+    let pool = |name: &str, threads, stack_bytes, cpu_s| ThreadPoolRecord {
+        name: name.to_owned(),
+        threads,
+        stack_bytes,
+        cpu_s,
+        allocated_bytes: (threads > 100).then_some(threads << 22),
+    };
+    let mark = Mark {
+        code: vec![heap("non-profiled nmethods", 3 << 20), heap("profiled nmethods", 6 << 20)],
+        pools: vec![pool("http-nio-8080-e", 200, 9 << 20, 12.5), pool("pool-*-thread-*", 16, 1 << 20, 0.25)],
+        ..Mark::default()
+    };
+    insta::assert_snapshot!(format!("{}{}", text(code(&mark)), text(pools(&mark))));
+    assert!(text(code(&Mark::default())).contains("did not tell"));
+    assert!(text(pools(&Mark::default())).contains("No thread"));
+}
+
+#[test]
+fn threads_are_shown_that_are_heaviest_in_any_column() {
+    let thread = |tid: u32, name: &str, stack_bytes, cpu_s, allocated_bytes| ThreadRecord {
+        tid,
+        name: name.to_owned(),
+        stack_bytes,
+        cpu_s,
+        allocated_bytes,
+    };
+    let mut listed: Vec<_> = (0..60).map(|n| thread(n, "exec-\u{1b}[1m", Some(8 << 10), 0.01, Some(2 << 20))).collect();
+    listed.extend([
+        thread(70, "deep", Some(900 << 10), 0.0, Some(0)),
+        thread(71, "allocates", Some(4 << 10), 0.0, Some(3 << 30)),
+        thread(72, "C2 CompilerThre", None, 25.0, None),
+    ]);
+    let shown = text(threads(&listed));
+    let place = |name: &str| shown.find(name).unwrap_or_else(|| panic!("no {name}:\n{shown}"));
+    assert!(place("deep") < place("exec-") && place("exec-") < place("allocates") && place("allocates") < place("C2 "));
+    assert_eq!(shown.matches("exec-").count(), 37, "{shown}");
+    assert!(shown.contains("and 23 more with 184 KiB of stacks, which allocated 46.0 MiB (--json)"), "{shown}");
+    assert!(!shown.contains('\u{1b}') && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    // Nothing of a damaged document is divided by.
+    let nothing = [f64::NAN, f64::INFINITY, 0.0].map(|cpu_s| thread(1, "", Some(u64::MAX), cpu_s, Some(u64::MAX)));
+    assert!(text(threads(&nothing)).contains("threads: resident stacks"));
+}
+
+#[test]
+fn a_dump_says_where_it_is() {
+    let dumped = HeapDumpRecord { path: "/tmp/a.hprof".to_owned(), bytes: 3 << 20, seconds: 0.25 };
+    assert_eq!(
+        text(dump(&dumped)),
+        "  The heap dump is in /tmp/a.hprof: 3.0 MiB, written in 0.25 s, in which the JVM\n  stood still.\n"
+    );
+}

@@ -1,0 +1,293 @@
+//! How the account changes from mark to mark: a table, a picture, what grew, what came back, predictions checked.
+
+use super::cells::{NONE, mib, rounds_to_none, sum, weight_word};
+use super::own;
+use crate::comparison::told_bytes;
+use crate::owner::{Group, Owner, is_heap, label, place};
+use crate::page::{Bar, Bars, Part};
+use crate::record::{AccountRecord, Trial, WouldReturn};
+use crate::scenario::MarkPoint;
+use crate::table::Table;
+use crate::units::{Bytes, Growth};
+use loadline_base::order::Order as _;
+use std::borrow::Cow;
+
+/// The marks shown, with what leads to them. `warm` is left out, so that the table fits 80 columns.
+const MARKS: [(&str, &str); 5] = [
+    (MarkPoint::Start.word(), "the start"),
+    (MarkPoint::Loaded.word(), "the load"),
+    (MarkPoint::Rested.word(), "rest"),
+    (MarkPoint::Collected.word(), "a full GC"),
+    (MarkPoint::Trimmed.word(), "a trim"),
+];
+/// Marks in the table where the scenario names its own, so that it fits 80 columns.
+const COLUMNS_MAX: usize = 6;
+/// Owners named in the sentence of what grew.
+const GROWN: usize = 4;
+
+/// The accounts of a trial, in the order of [`MARKS`], in what the subject weighs: where several processes form it,
+/// what stands as `rss_bytes` is PSS. With the word for it. Where the scenario names its own marks, those, and of the
+/// usual ones the first and those after a collection.
+struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
+
+/// The table and the picture; nothing where no mark has an account.
+pub(super) fn journey(trial: &Trial) -> Vec<Part> {
+    let journey = Journey::of(trial);
+    if journey.0.is_empty() {
+        return Vec::new();
+    }
+    let mut table = journey.table();
+    table.notes.extend(journey.what_grew());
+    table.notes.extend(predictions(trial));
+    vec![Part::Table(table), Part::Bars(journey.bars())]
+}
+
+/// Two accounts of one process: the table, what changed as its last column, and what grew in a sentence.
+pub(super) fn between(then: &AccountRecord, now: &AccountRecord) -> (Table, String) {
+    let journey = Journey(vec![("then", Cow::Borrowed(then)), ("now", Cow::Borrowed(now))], "RSS");
+    let cells = |(label, held): (String, Vec<Option<u64>>)| {
+        let change = match held.as_slice() {
+            [Some(then), Some(now)] => Growth::between(Bytes(*then), Bytes(*now)).to_string(),
+            _ => NONE.to_owned(),
+        };
+        std::iter::once(label).chain(held.into_iter().map(mib)).chain([change]).collect::<Vec<String>>()
+    };
+    let rows = journey.rows().into_iter().map(cells);
+    let table = Table::new("account, RSS MiB", ["owner", "then", "now", "change"], rows);
+    (table, journey.grew(("then", then), ("now", now)))
+}
+
+/// What grew from mark to mark, and how predictions came true, in sentences.
+pub(crate) fn growth_notes(trial: &Trial) -> Vec<String> {
+    let journey = Journey::of(trial);
+    if journey.0.is_empty() {
+        return Vec::new();
+    }
+    journey.what_grew().into_iter().chain(predictions(trial)).collect()
+}
+
+/// Whether the journey says what the load added, so that nobody else need.
+pub(super) fn tells_growth(trial: &Trial) -> bool {
+    Journey::of(trial).what_grew().is_some()
+}
+
+impl<'a> Journey<'a> {
+    fn of(trial: &'a Trial) -> Self {
+        let named: Vec<&str> = match trial.marks.iter().any(|mark| own::is_own(&mark.name)) {
+            true => {
+                let between = [MarkPoint::Warm, MarkPoint::Loaded, MarkPoint::Rested].map(MarkPoint::word);
+                let names = trial.marks.iter().map(|mark| mark.name.as_str());
+                own::ends(names.filter(|name| !between.contains(name)).collect(), COLUMNS_MAX)
+            }
+            false => MARKS.into_iter().map(|(name, _)| name).collect(),
+        };
+        let found = |name: &'a str| {
+            let account = account_at(trial, name)?;
+            let several = trial.mark(name).is_some_and(|mark| !mark.processes.is_empty());
+            Some((name, if several { Cow::Owned(divided(account)) } else { Cow::Borrowed(account) }))
+        };
+        Self(named.into_iter().filter_map(found).collect(), weight_word(trial))
+    }
+
+    /// Owners of any mark, in the order of the account, `unexplained` at the end.
+    fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for owner in self.0.iter().flat_map(|(_, account)| &account.owners) {
+            if owner.name != Owner::Unexplained.name() && !names.contains(&owner.name.as_str()) {
+                names.push(&owner.name);
+            }
+        }
+        names.order_by_key(|name| place(name));
+        names.push(Owner::Unexplained.name());
+        names
+    }
+
+    /// The rows of the table with what each account holds: owners, those that would print as 0.0 as one, and the total.
+    fn rows(&self) -> Vec<(String, Vec<Option<u64>>)> {
+        let line = |label: String, cell: &dyn Fn(&AccountRecord) -> Option<u64>| {
+            (label, self.0.iter().map(|(_, account)| cell(account)).collect())
+        };
+        let is_small = |name: &&str| {
+            *name != Owner::Unexplained.name()
+                && self.0.iter().all(|(_, account)| rounds_to_none(told_bytes(account, name).unwrap_or(0)))
+        };
+        let (small, shown): (Vec<&str>, Vec<&str>) = self.names().into_iter().partition(is_small);
+        let mut rows: Vec<(String, Vec<Option<u64>>)> =
+            shown.iter().map(|name| line(label(name).to_owned(), &|account| told_bytes(account, name))).collect();
+        if !small.is_empty() {
+            let label =
+                if small.len() == 1 { label(small[0]).to_owned() } else { format!("{} smaller owners", small.len()) };
+            let together =
+                |account: &AccountRecord| Some(sum(small.iter().filter_map(|name| told_bytes(account, name))));
+            rows.insert(rows.len() - 1, line(label, &together));
+        }
+        rows.push(line(self.1.to_owned(), &|account| Some(account.total_bytes)));
+        rows
+    }
+
+    fn table(&self) -> Table {
+        let cells = |(label, held): (String, Vec<Option<u64>>)| {
+            std::iter::once(label).chain(held.into_iter().map(mib)).collect::<Vec<String>>()
+        };
+        let head = std::iter::once("owner").chain(self.0.iter().map(|(name, _)| *name));
+        Table::new(format!("account, {} MiB", self.1), head, self.rows().into_iter().map(cells))
+    }
+
+    fn bars(&self) -> Bars {
+        let parts = |account: &AccountRecord| {
+            let of = |wanted| account.owners.iter().filter(move |owner| Group::of(&owner.name) == wanted);
+            Group::ALL.iter().map(|(wanted, ..)| sum(of(*wanted).map(|owner| owner.rss_bytes))).collect()
+        };
+        let bar =
+            |(name, account): &(&str, Cow<'_, AccountRecord>)| Bar { label: (*name).to_owned(), parts: parts(account) };
+        Bars {
+            title: format!("the same drawn, {} MiB", self.1),
+            bars: self.0.iter().map(bar).collect(),
+            legend: Group::ALL.iter().map(|(_, letter, words)| (*letter, (*words).to_owned())).collect(),
+        }
+    }
+
+    /// What the load added and who holds it; then what each later mark changed.
+    fn what_grew(&self) -> Option<String> {
+        if self.0.iter().any(|(name, _)| own::is_own(name)) {
+            return self.steps();
+        }
+        let at = |name: &str| self.0.iter().find(|(mark, _)| *mark == name).map(|(_, account)| account.as_ref());
+        let (start, loaded) = (at(MarkPoint::Start.word())?, at(MarkPoint::Loaded.word())?);
+        let mut text = self.grew((MarkPoint::Start.word(), start), (MarkPoint::Loaded.word(), loaded));
+        let mut before = loaded;
+        let mut later = Vec::new();
+        for (name, what) in MARKS.into_iter().skip(2) {
+            if let Some(after) = at(name) {
+                let (growth, who) = step(before, after);
+                later.push((what, format!("by {growth}{who}")));
+                before = after;
+            }
+        }
+        for (index, (what, by)) in later.iter().enumerate() {
+            text.push_str(&if index == 0 { format!(" Then {what} changed it {by}") } else { format!(", {what} {by}") });
+        }
+        if !later.is_empty() {
+            text.push('.');
+        }
+        Some(text)
+    }
+}
+
+impl Journey<'_> {
+    /// From one account to another, each with its name: the total, who holds more or less, and the rest.
+    fn grew(&self, (from, before): (&str, &AccountRecord), (to, after): (&str, &AccountRecord)) -> String {
+        let total = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
+        let changed = match is_shown(total) {
+            false => "did not change".to_owned(),
+            true => {
+                let verb = if total.0 > 0 { "grew" } else { "shrank" };
+                format!("{verb} by {}", Bytes(total.0.unsigned_abs()))
+            }
+        };
+        let grown: Vec<(&str, Growth)> = changes(before, after).into_iter().take(GROWN).collect();
+        let rest = Growth(grown.iter().fold(total.0, |rest, (_, growth)| rest.saturating_sub(growth.0)));
+        let mut parts: Vec<String> = grown.iter().map(|(name, growth)| format!("{name} {growth}")).collect();
+        if is_shown(rest) || parts.is_empty() && is_shown(total) {
+            parts.push(format!("everything else {rest}"));
+        }
+        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        format!("From {from} to {to} {} {changed}{parts}.", self.1)
+    }
+
+    /// What changed from mark to mark, each with the owner that changed most.
+    fn steps(&self) -> Option<String> {
+        let (first, _) = self.0.first()?;
+        let step = |pair: &[(&str, Cow<'_, AccountRecord>)]| {
+            let [(_, before), (name, after)] = pair else { return None };
+            let (growth, who) = step(before, after);
+            Some(format!("{growth} until {name}{who}"))
+        };
+        let steps: Vec<String> = self.0.windows(2).filter_map(step).collect();
+        (!steps.is_empty()).then(|| format!("From {first} on {} changed by {}.", self.1, steps.join(", ")))
+    }
+}
+
+/// The account of this mark, if it says who holds anything.
+fn account_at<'a>(trial: &'a Trial, name: &str) -> Option<&'a AccountRecord> {
+    trial.mark(name)?.account.as_ref().filter(|account| !account.owners.is_empty())
+}
+
+/// The account with PSS in the place of RSS.
+fn divided(account: &AccountRecord) -> AccountRecord {
+    let mut account = account.clone();
+    account.total_bytes = account.pss_bytes;
+    for owner in &mut account.owners {
+        owner.rss_bytes = owner.pss_bytes;
+        if owner.name == Owner::Unexplained.name() {
+            account.unexplained_bytes = owner.pss_bytes;
+        }
+    }
+    account
+}
+
+/// Whether a growth prints as more or less than 0.0.
+fn is_shown(growth: Growth) -> bool {
+    !rounds_to_none(growth.0.unsigned_abs())
+}
+
+/// By how much the total changed, and in brackets the owner that changed most in the same way.
+fn step(before: &AccountRecord, after: &AccountRecord) -> (Growth, String) {
+    let growth = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
+    let most = changes(before, after).into_iter().find(|(_, change)| (change.0 < 0) == (growth.0 < 0));
+    let most = most.filter(|_| is_shown(growth));
+    (growth, most.map_or(String::new(), |(owner, change)| format!(" ({owner} {change})")))
+}
+
+/// Who holds more or less, the largest change first; the Java heap as a whole, since marks split it differently.
+fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a str, Growth)> {
+    let name_of = |name: &'a str| label(if is_heap(name) { Owner::JavaHeap.name() } else { name });
+    let mut names: Vec<&str> = before.owners.iter().chain(&after.owners).map(|owner| name_of(&owner.name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let holds = |account: &'a AccountRecord, name: &str| {
+        Bytes(sum(account.owners.iter().filter(|owner| name_of(&owner.name) == name).map(|owner| owner.rss_bytes)))
+    };
+    let mut found: Vec<(&str, Growth)> =
+        names.into_iter().map(|name| (name, Growth::between(holds(before, name), holds(after, name)))).collect();
+    found.retain(|(_, growth)| is_shown(*growth));
+    found.largest_first(|(_, growth)| growth.0.unsigned_abs());
+    found
+}
+
+/// What the mark before a full collection, and before a trim, said would come back, beside what did; of a collection
+/// also why nothing could be said.
+fn predictions(trial: &Trial) -> Vec<String> {
+    let check = |name: &str, what: &str, predicted: fn(&WouldReturn) -> Option<String>| {
+        let at = trial.marks.iter().position(|mark| mark.name == name)?;
+        let after = account_at(trial, name)?;
+        let before = trial.marks[..at].last()?.account.as_ref()?;
+        let change = before.total_bytes.abs_diff(after.total_bytes);
+        let came = match after.total_bytes > before.total_bytes && !rounds_to_none(change) {
+            true => format!("RSS grew by {}", mib(Some(change))),
+            false => format!("{} came back", mib(Some(change))),
+        };
+        Some(format!("{what} {}; {came}.", predicted(&before.would_return)?))
+    };
+    let gc = check(MarkPoint::Collected.word(), "A full GC", gc_prediction);
+    let trim = check(MarkPoint::Trimmed.word(), "A trim", |would| {
+        Some(format!("was predicted to return {}", Bytes(would.trim_bytes?)))
+    });
+    gc.into_iter().chain(trim).collect()
+}
+
+/// What was said of a full collection; `None` in older records that say nothing.
+fn gc_prediction(would: &WouldReturn) -> Option<String> {
+    Some(match (would.gc_bytes, would.gc_grown_bytes) {
+        (Some(0), Some(grown)) if !rounds_to_none(grown) => {
+            format!("was predicted to let RSS grow by {}", mib(Some(grown)))
+        }
+        (Some(bytes), _) => format!("was predicted to return {}", Bytes(bytes)),
+        (None, _) if would.gc_reason.is_empty() => return None,
+        (None, _) => format!("was not predicted, since {}", would.gc_why),
+    })
+}
+
+#[cfg(test)]
+#[path = "journey_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+//! What to say of all JVMs of a machine: a row for each, what they hold by group of owners, and who could not be read.
+
+use super::cells::{beginning, end, mib, sum};
+use super::doubts::{doubts, merged};
+use super::facts::host_text;
+use crate::comparison::group_pss_bytes;
+use crate::owner::Group;
+use crate::page::{Page, Part, Section, Topic};
+use crate::record::{AccountDocument, AccountRecord, AccountsDocument, ChargeRecord, DoubtRecord, UnreadRecord};
+use crate::table::Table;
+use crate::units::{Bytes, milliseconds, several};
+
+/// What is left for names beside the numbers of each table.
+const NAME_MAX: usize = 26;
+const NAME_BESIDE_GROUPS_MAX: usize = 18;
+/// The words that `--sort` takes for the groups of owners, in the order of [`Group::ALL`].
+const GROUPS: [&str; Group::ALL.len()] = ["heap", "classes", "malloc", "retained", "files", "rest"];
+
+/// A JVM with its account.
+type Row<'a> = (&'a AccountDocument, &'a AccountRecord);
+
+/// What to say of the accounts of all JVMs of a machine.
+pub fn summarize_accounts(document: &AccountsDocument) -> Page {
+    let rows: Vec<Row<'_>> = document.accounts.iter().filter_map(|of| Some((of, of.mark.account.as_ref()?))).collect();
+    let machine = vec![("machine".to_owned(), host_text(&document.machine))];
+    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(machine)])];
+    if !rows.is_empty() {
+        sections.push(Section::titled(Topic::Answer, "all JVMs", [Part::Table(sizes(document, &rows))]));
+        sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(groups(&rows))]));
+    }
+    let unread = unread(document);
+    if rows.is_empty() && document.unread.is_empty() {
+        let none = Part::Text("No process runs the code of a HotSpot JVM.".to_owned());
+        sections.push(Section::new(Topic::Answer, "", [none]));
+    }
+    if !unread.is_empty() {
+        sections.push(Section::new(Topic::Details, "not read", [Part::Facts(unread)]));
+    }
+    sections.push(doubts(&doubts_of_all(&document.accounts)));
+    Page::new(format!("{}, weighed by loadline {}", jvms(rows.len()), document.loadline), sections)
+}
+
+/// JVMs without an account, and what else cannot be looked into.
+fn unread(document: &AccountsDocument) -> Vec<(String, String)> {
+    let told = |one: &UnreadRecord| (format!("pid {}", one.pid), format!("{}: {}", one.name, one.why));
+    let hidden = (document.hidden > 0).then(|| {
+        let processes = several(document.hidden, "further process");
+        let text = format!("{processes}; a JVM among them is seen only where it is called `java`");
+        ("hidden".to_owned(), text)
+    });
+    document.unread.iter().map(told).chain(hidden).collect()
+}
+
+fn jvms(number: usize) -> String {
+    several(number as u64, "JVM")
+}
+
+fn name(document: &AccountDocument, most: usize) -> String {
+    document.identity.as_ref().map_or_else(|| "-".to_owned(), |of| end(&of.name, most))
+}
+
+/// `17.0.15` of `17.0.15+6-Debian`; JDK 8 calls itself `25.412-b08`, which is its update 412.
+fn jdk(document: &AccountDocument) -> String {
+    let Some(version) = document.jvm.version.as_deref() else { return "-".to_owned() };
+    let known = match (version.split_once('+'), version.strip_prefix("25.").and_then(|rest| rest.split_once("-b"))) {
+        (Some((release, _)), _) => release.to_owned(),
+        (None, Some((update, _))) => format!("8u{update}"),
+        (None, None) => version.to_owned(),
+    };
+    beginning(&known, 9)
+}
+
+/// A row for each JVM, and one for all.
+fn sizes(document: &AccountsDocument, rows: &[Row<'_>]) -> Table {
+    let limit = |of: &AccountDocument| of.mark.charge.as_ref().and_then(|charge| charge.limit_bytes);
+    let row = |(of, account): &Row<'_>| {
+        let would = &account.would_return;
+        let sizes = [Some(account.pss_bytes), limit(of), would.gc_bytes, would.trim_bytes].map(mib);
+        [of.jvm.pid.to_string(), name(of, NAME_MAX), jdk(of)].into_iter().chain(sizes).collect::<Vec<String>>()
+    };
+    let sums = [
+        Some(document.pss_bytes),
+        None,
+        total(rows, |account| account.would_return.gc_bytes),
+        total(rows, |account| account.would_return.trim_bytes),
+    ];
+    let last = ["sum".to_owned(), jvms(rows.len()), String::new()].into_iter().chain(sums.map(mib)).collect();
+    let head = ["pid", "name", "JDK", "PSS", "limit", "full GC", "trim"];
+    let table = Table::new("PSS, limit, and what would come back, MiB", head, rows.iter().map(row).chain([last]));
+    table.worded(2, 0).noted(notes(document, rows))
+}
+
+/// A size of all JVMs; one that is not known of one of them is not known of all.
+fn total(rows: &[Row<'_>], of: impl Fn(&AccountRecord) -> Option<u64>) -> Option<u64> {
+    rows.iter().try_fold(0, |sum: u64, (_, account)| Some(sum.saturating_add(of(account)?)))
+}
+
+/// What the numbers do not tell by themselves, and what weighing did.
+fn notes(document: &AccountsDocument, rows: &[Row<'_>]) -> Vec<String> {
+    let mut notes = vec![format!(
+        "A page that several share counts once in the sum of PSS; the sum of RSS, {}, counts it for each.",
+        Bytes(document.rss_bytes)
+    )];
+    let shares = |charge: &ChargeRecord| charge.limit_bytes.is_some() && charge.processes > 1;
+    if rows.iter().any(|(of, _)| of.mark.charge.as_ref().is_some_and(shares)) {
+        notes.push("A limit is one of a cgroup, for all processes in it and not for one JVM alone.".to_owned());
+    }
+    let pause = rows.iter().filter_map(|(_, account)| account.pause_ms).reduce(f64::max);
+    let took: f64 = rows.iter().map(|(of, _)| of.mark.took_ms).sum();
+    let added = sum(rows.iter().filter_map(|(_, account)| u64::try_from(account.observer_bytes?).ok()));
+    let stood = match pause {
+        Some(pause) => format!("threads stood still for {} ms at most", milliseconds(pause)),
+        None => "no thread was held".to_owned(),
+    };
+    notes.push(format!(
+        "Weighing them took {} ms, one after another; {stood}, and at most {} were added to all of them.",
+        milliseconds(took),
+        Bytes(added)
+    ));
+    notes
+}
+
+/// The same by group of owners.
+fn groups(rows: &[Row<'_>]) -> Table {
+    let group = |account: &AccountRecord| Group::ALL.map(|(group, ..)| group_pss_bytes(account, group));
+    let row = |(of, account): &Row<'_>| {
+        let lead = [of.jvm.pid.to_string(), name(of, NAME_BESIDE_GROUPS_MAX)];
+        lead.into_iter().chain(group(account).map(mib)).collect::<Vec<String>>()
+    };
+    let sums = Group::ALL.map(|(group, ..)| total(rows, |account| group_pss_bytes(account, group)));
+    let last = ["sum".to_owned(), jvms(rows.len())].into_iter().chain(sums.map(mib)).collect();
+    let head = ["pid", "name"].into_iter().chain(GROUPS);
+    let words: Vec<String> = GROUPS.iter().zip(Group::ALL).map(|(word, (.., of))| format!("{word}: {of}")).collect();
+    Table::new("the same by owner, PSS MiB", head, rows.iter().map(row).chain([last]))
+        .worded(2, 0)
+        .noted([format!("{}.", words.join("; "))])
+}
+
+/// The doubts of all accounts, each with a JVM that has it, and how many others do.
+fn doubts_of_all(accounts: &[AccountDocument]) -> Vec<DoubtRecord> {
+    let of_account =
+        |of: &AccountDocument| of.doubts.iter().map(|doubt| (of.jvm.pid, doubt.clone())).collect::<Vec<_>>();
+    let told = |(doubt, pids): (DoubtRecord, Vec<u32>)| {
+        let too = match pids.len() - 1 {
+            0 => String::new(),
+            1 => " (1 other JVM has the same)".to_owned(),
+            others => format!(" ({others} other JVMs have the same)"),
+        };
+        DoubtRecord { text: format!("pid {}: {}{too}", pids[0], doubt.text), ..doubt }
+    };
+    merged(accounts.iter().flat_map(of_account)).into_iter().map(told).collect()
+}

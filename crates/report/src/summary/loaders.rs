@@ -1,0 +1,136 @@
+//! The class loaders: of one account by type, and over the marks of a trial where classes came or went.
+
+use super::cells::{beginning, end, mib, rounds_to_none, signed};
+use crate::page::Part;
+use crate::record::{LoaderChange, LoaderType, LoadersRecord, Mark, Trial};
+use crate::table::Table;
+use crate::units::{Bytes, Growth, grouped};
+use loadline_base::order::Order as _;
+
+/// More classes than this must come or go between two marks to be told: a little is always loaded late.
+const CLASSES_MIN: u64 = 50;
+/// A type whose loaders brought fewer and are the same is not told.
+const LATE_CLASSES: u64 = 10;
+/// Types told of each span.
+const TYPES_MAX: usize = 3;
+/// Types of one account.
+const ROWS_MAX: usize = 40;
+/// What is left for names beside numbers.
+const NAME_MAX: usize = 30;
+const MARK_MAX: usize = 14;
+const TYPE_MAX: usize = 36;
+
+/// The loaders of one account by type, or why there are none.
+pub(super) fn by_type(mark: &Mark) -> Part {
+    let Some(loaders) = &mark.loaders else {
+        return Part::Text("The class loaders are not known: the JVM did not tell them.".to_owned());
+    };
+    let row = |name: String, of: &crate::record::LoaderSum| {
+        let bytes = [of.taken_bytes, of.used_bytes].map(|bytes| mib(Some(bytes)));
+        let [taken, used] = bytes;
+        vec![name, grouped(of.loaders), grouped(of.classes), grouped(of.hidden_classes), taken, used]
+    };
+    let living = loaders.types.iter().filter(|of| of.now.loaders > 0);
+    let mut rows: Vec<Vec<String>> =
+        living.clone().take(ROWS_MAX).map(|of| row(end(&of.name, TYPE_MAX), &of.now)).collect();
+    let left = loaders.types_left_out + (living.count().saturating_sub(ROWS_MAX)) as u64;
+    rows.push(row("all".to_owned(), &loaders.total));
+    let head = ["class loader", "loaders", "classes", "hidden", "taken", "used"];
+    let title = "metaspace and class space by class loader, MiB";
+    let more = (left > 0).then(|| format!("and {} more types (--json)", grouped(left)));
+    let counted = mark.classes.map(|classes| {
+        let (loaded, shared, unloaded) = (grouped(classes.loaded), grouped(classes.shared), grouped(classes.unloaded));
+        format!(
+            "{loaded} classes are loaded, {shared} of all so far from the CDS archive; {unloaded} were unloaded. \
+             Loaders count array classes too."
+        )
+    });
+    let taken = "Taken is what its chunks may hold, resident or not; classes of the CDS archive take none.".to_owned();
+    Part::Table(Table::new(title, head, rows).noted(more.into_iter().chain(counted).chain([taken])))
+}
+
+/// What came and went from mark to mark, where it is more than [`CLASSES_MIN`] classes.
+pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
+    let spans = trial.marks.windows(2).filter_map(|pair| match pair {
+        [from, to] if moved(from, to) > CLASSES_MIN => Some(to),
+        _ => None,
+    });
+    let rows: Vec<Vec<String>> = spans.flat_map(rows_of).collect();
+    let head = ["until", "class loader", "new", "gone", "classes", "MiB"];
+    let table = Table { lead: 2, ..Table::new("class loaders, from mark to mark", head, rows) };
+    (!table.rows.is_empty()).then(|| table.noted(in_all(trial)))
+}
+
+/// How many classes came or went, whichever source saw more of it.
+fn moved(from: &Mark, to: &Mark) -> u64 {
+    let counted = from.classes.zip(to.classes).map_or(0, |(from, to)| to.loaded.abs_diff(from.loaded));
+    let change = to.loaders.as_ref().and_then(|loaders| loaders.change);
+    counted.max(change.map_or(0, |change| change.added.classes.max(change.ended.classes)))
+}
+
+/// The types that changed most until this mark, and one row for the others.
+fn rows_of(mark: &Mark) -> Vec<Vec<String>> {
+    let Some(LoadersRecord { change: Some(all), types, .. }) = &mark.loaders else { return Vec::new() };
+    let mut changed: Vec<(&LoaderType, LoaderChange)> =
+        types.iter().filter_map(|of| Some((of, of.change?))).filter(|(_, change)| is_shown(change)).collect();
+    changed.largest_first(|(_, change)| weight(change));
+    let row = |name: String, change: &LoaderChange| {
+        let (new, gone) = (grouped(change.added.loaders), grouped(change.ended.loaders));
+        let classes = signed(change.classes_growth(), grouped);
+        vec![beginning(&mark.name, MARK_MAX), name, new, gone, classes, Growth(change.taken_bytes_growth()).to_string()]
+    };
+    let mut rows: Vec<Vec<String>> =
+        changed.iter().take(TYPES_MAX).map(|(of, change)| row(end(brief(&of.name), NAME_MAX), change)).collect();
+    if changed.len() > TYPES_MAX {
+        rows.push(row("all loaders".to_owned(), all));
+    }
+    rows
+}
+
+/// Whether a change is more than the few classes that a loader always loads late.
+fn is_shown(change: &LoaderChange) -> bool {
+    let loaders = change.added.loaders.max(change.ended.loaders);
+    let classes = change.classes_growth().unsigned_abs();
+    loaders > 0 || classes >= LATE_CLASSES || !rounds_to_none(change.taken_bytes_growth().unsigned_abs())
+}
+
+/// What a change is ordered by: the bytes that came and went, or classes where none did.
+fn weight(change: &LoaderChange) -> u64 {
+    let bytes = change.added.taken_bytes.max(change.ended.taken_bytes);
+    let kept = change.kept_taken_bytes_growth.unsigned_abs();
+    let classes = change.added.classes.max(change.ended.classes).max(change.kept_classes_growth.unsigned_abs());
+    bytes.max(kept).max(classes)
+}
+
+/// What is left of all that came, of the types that have more loaders than at the first mark.
+fn in_all(trial: &Trial) -> Option<String> {
+    let with = || trial.marks.iter().filter(|mark| mark.loaders.is_some());
+    let (first, last) = (with().next()?, with().next_back()?);
+    let mut sums: Vec<(&str, LoaderChange)> = Vec::new();
+    for of in with().skip(1).flat_map(|mark| mark.loaders.iter().flat_map(|loaders| &loaders.types)) {
+        let change = of.change.unwrap_or_default();
+        match sums.iter_mut().find(|(name, _)| *name == of.name) {
+            Some((_, sum)) => *sum = sum.plus(change),
+            None => sums.push((&of.name, change)),
+        }
+    }
+    sums.retain(|(_, change)| change.loaders_growth() > 0);
+    sums.largest_first(|(_, change)| change.taken_bytes_growth());
+    let told = |(name, change): &(&str, LoaderChange)| {
+        let loaders = grouped(change.loaders_growth().unsigned_abs());
+        let classes = signed(change.classes_growth(), grouped);
+        let size = Bytes(change.taken_bytes_growth().max(0) as u64);
+        format!("{loaders} more {}, {classes} classes, {size}", end(brief(name), NAME_MAX))
+    };
+    let parts: Vec<String> = sums.iter().take(TYPES_MAX).map(told).collect();
+    (!parts.is_empty()).then(|| format!("From {} to {} in all: {}.", first.name, last.name, parts.join("; ")))
+}
+
+/// A class without its packages.
+fn brief(name: &str) -> &str {
+    name.rsplit('.').next().filter(|last| !last.is_empty()).unwrap_or(name)
+}
+
+#[cfg(test)]
+#[path = "loaders_tests.rs"]
+mod tests;

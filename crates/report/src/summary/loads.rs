@@ -1,0 +1,234 @@
+//! What there is to say about a load without a trial: what does not hold, the conditions, each phase, the thresholds.
+
+use super::cells::{NONE, beginning};
+use super::doubts::doubts;
+use super::facts::{cpus_text, machine_text};
+use crate::doubt::Doubt;
+use crate::page::{self, Page, Part, Section, Topic};
+use crate::record::{Generator, LoadDocument, PhaseRecord, Quantiles, ThresholdRecord, Verdict};
+use crate::table::Table;
+use crate::units::{Bytes, grouped, milliseconds, per_second, several};
+
+/// A path that leaves room for the numbers of its row.
+const NAME_MAX: usize = 44;
+
+/// What to say of a load.
+pub fn summarize_load(document: &LoadDocument) -> Page {
+    let conditions = &document.conditions;
+    let failing = failing(document).into_iter().map(page::Verdict::failing).collect();
+    let mut sections = vec![
+        Section::new(Topic::Answer, "", [Part::Verdicts(failing)]),
+        Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))]),
+    ];
+    let phases = document.phases.iter().filter(|phase| phase.works());
+    sections.extend(phases.map(|phase| Section::new(Topic::Load, phase.name.clone(), of_phase(phase))));
+    if !document.thresholds.is_empty() || document.strict.is_some() {
+        let verdicts = verdicts(document).into_iter().map(Part::Text);
+        sections.push(Section::new(Topic::Answer, "thresholds", verdicts));
+    }
+    sections.push(doubts(&document.doubts));
+    Page::new(format!("{}, loaded by loadline {}", conditions.url, conditions.loadline), sections)
+}
+
+/// What does not hold: the rate first, since all other figures are of another load than the one asked for.
+fn failing(document: &LoadDocument) -> Vec<String> {
+    let rates = document.doubts.iter().filter(|doubt| matches!(doubt.doubt, Doubt::AchievedBelowOffered { .. }));
+    let mut lines: Vec<String> = rates.map(|doubt| doubt.text.clone()).collect();
+    let failed = document.thresholds.iter().filter(|threshold| threshold.verdict != Verdict::Holds);
+    lines.extend(failed.map(|threshold| sentence(threshold, document)));
+    if document.interrupted {
+        lines.push("interrupted: the figures are of what was done until then".to_owned());
+    }
+    lines
+}
+
+fn facts(document: &LoadDocument) -> Vec<(String, String)> {
+    let conditions = &document.conditions;
+    let mut backends: Vec<&str> = document.phases.iter().filter_map(|phase| phase.backend.as_deref()).collect();
+    backends.dedup();
+    let mut facts = Vec::new();
+    let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
+    fact("server", [&[conditions.address.as_str()], &backends[..]].concat().join(", "));
+    for (index, line) in conditions.load.iter().enumerate() {
+        fact(if index == 0 { "load" } else { "" }, line.clone());
+    }
+    fact("machine", machine_text(&conditions.machine));
+    if let Some(load) = conditions.machine.load_average_1m {
+        fact("host load", format!("{load:.2} before (1 min average)"));
+    }
+    let threads = several(u64::from(conditions.threads), "thread");
+    let place =
+        conditions.load_cpus.as_deref().map_or("any CPU".to_owned(), |cpus| format!("CPU {}", cpus_text(Some(cpus))));
+    fact("generator", format!("{threads} on {place}"));
+    fact("seed", conditions.seed.to_string());
+    fact("repeat", conditions.command.clone());
+    facts
+}
+
+fn of_phase(phase: &PhaseRecord) -> Vec<Part> {
+    let mut blocks = vec![Part::Facts(phase_facts(phase))];
+    if let Some(times) = times(phase) {
+        blocks.push(Part::Table(times));
+    }
+    if !phase.by_request.is_empty() {
+        blocks.push(Part::Table(requests(phase)));
+    }
+    blocks
+}
+
+fn phase_facts(phase: &PhaseRecord) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
+    fact("requests", counts(phase));
+    fact("rate", rate(phase));
+    if let Some(generator) = &phase.generator {
+        fact("bytes", bytes(phase, generator));
+    }
+    if let Some(n) = phase.connections {
+        fact(
+            "connected",
+            format!("{} asked, {} opened, {} at once", grouped(n.asked), grouped(n.opened), grouped(n.open_max)),
+        );
+    }
+    if let Some(queue) = phase.queue {
+        let text = match queue.requests {
+            0 => "no request waited for a connection".to_owned(),
+            n => format!(
+                "{} requests waited for a connection, at most {} at once",
+                grouped(n),
+                grouped(queue.length_max)
+            ),
+        };
+        fact("queue", text);
+    }
+    if let Some(ages) = phase.unanswered_ms {
+        let [min, p50, max] = [ages.min, ages.p50, ages.max].map(milliseconds);
+        fact("unanswered", format!("aged {min} to {max} ms, half of them over {p50} ms"));
+    }
+    if let Some(generator) = &phase.generator {
+        fact("generator", generator_text(generator));
+    }
+    if let Some(why) = &phase.cut_short {
+        fact("ended", format!("early: {why}"));
+    }
+    facts
+}
+
+/// `43,120 ok, 6,880 failed: 6,000 timed out, 880 unanswered`.
+fn counts(phase: &PhaseRecord) -> String {
+    let mut text = format!("{} ok", grouped(phase.ok));
+    match phase.failed.total() {
+        0 => text.push_str(", none failed"),
+        failed => text.push_str(&format!(", {} failed: {}", grouped(failed), phase.failed.describe())),
+    }
+    if !phase.wrong_statuses.is_empty() {
+        let statuses: Vec<_> =
+            phase.wrong_statuses.iter().map(|(status, n)| format!("{} x {status}", grouped(*n))).collect();
+        text.push_str(&format!(" ({})", statuses.join(", ")));
+    }
+    if let Some(under_way) = phase.in_flight.filter(|n| *n > 0) {
+        text.push_str(&format!(", {} under way when it ended", grouped(under_way)));
+    }
+    text
+}
+
+fn rate(phase: &PhaseRecord) -> String {
+    let achieved = format!("{}/s", per_second(phase.achieved_per_s));
+    match (phase.offered_per_s, phase.share_of_offered()) {
+        (Some(offered), Some(share)) => {
+            format!(
+                "{achieved} of {}/s offered ({:.1} %), in {:.1} s",
+                per_second(offered),
+                share * 100.0,
+                phase.seconds
+            )
+        }
+        _ => format!("{achieved}, in {:.1} s", phase.seconds),
+    }
+}
+
+fn bytes(phase: &PhaseRecord, generator: &Generator) -> String {
+    let per_s = if phase.seconds > 0.0 { generator.received_bytes as f64 / phase.seconds } else { 0.0 };
+    let sent = generator.sent_bytes.map(|sent| format!(", sent {}", size(sent))).unwrap_or_default();
+    format!("received {} ({}/s){sent}", size(generator.received_bytes), size(per_s.round() as u64))
+}
+
+/// Small sums in KiB: many short answers in a second are no MiB.
+fn size(bytes: u64) -> String {
+    match bytes {
+        // 1,023.95 KiB would be written as 1,024.0.
+        0..1_048_525 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        _ => Bytes(bytes).to_string(),
+    }
+}
+
+fn generator_text(generator: &Generator) -> String {
+    let mut text =
+        format!("{:.0} % of its CPU, {:.1} us per request", generator.cpu_share * 100.0, generator.cpu_us_per_request);
+    if let (Some(p50), Some(p99), Some(max)) = (generator.lag_ms_p50, generator.lag_ms_p99, generator.lag_ms_max) {
+        let [p50, p99, max] = [p50, p99, max].map(milliseconds);
+        text.push_str(&format!("; lag p50 {p50} p99 {p99} max {max} ms"));
+    }
+    text
+}
+
+/// Rows for response and service times; in a closed model there is no intended start to count from.
+fn times(phase: &PhaseRecord) -> Option<Table> {
+    let row = |name: &str, times: &Quantiles| {
+        let optional = |ms: Option<f64>| ms.map_or(NONE.to_owned(), milliseconds);
+        let mut row = vec![name.to_owned(), milliseconds(times.p50), optional(times.p75)];
+        row.extend([times.p90, times.p99, times.p999].map(milliseconds));
+        row.extend([optional(times.p9999), milliseconds(times.max), milliseconds(times.mean)]);
+        row
+    };
+    let response = phase.response_ms.as_ref().map(|times| row("response time", times));
+    let service = phase.service_ms.as_ref().map(|times| row("service time", times));
+    let rows: Vec<_> = response.into_iter().chain(service).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let note = match phase.is_open() {
+        true => "Response time is from the intended start, service time from the actual one.",
+        false => "Closed model: from the actual start; a server that stalls is asked less, which flatters it.",
+    };
+    let title = format!("times in ms, of {} correct answers", grouped(phase.ok));
+    let head = ["", "p50", "p75", "p90", "p99", "p99.9", "p99.99", "max", "mean"];
+    Some(Table::new(title, head, rows).noted([note.to_owned()]))
+}
+
+fn requests(phase: &PhaseRecord) -> Table {
+    let row = |request: &crate::record::RequestRecord| {
+        vec![
+            beginning(&request.request, NAME_MAX),
+            request.weight.to_string(),
+            grouped(request.ok),
+            grouped(request.failed),
+        ]
+    };
+    let never = phase.never_begun.filter(|never| *never > 0);
+    let never = never.map(|never| vec!["(never begun)".to_owned(), "-".to_owned(), "-".to_owned(), grouped(never)]);
+    let rows = phase.by_request.iter().map(row).chain(never);
+    Table::new("by request", ["request", "weight", "ok", "failed"], rows)
+}
+
+fn verdicts(document: &LoadDocument) -> Vec<String> {
+    let mut lines: Vec<String> = document.thresholds.iter().map(|threshold| sentence(threshold, document)).collect();
+    lines.extend(document.strict.map(|held| match held {
+        true => "--strict: holds (the offered rate was achieved, the generator was not the limit)".to_owned(),
+        false => "--strict: does not hold (see the doubts)".to_owned(),
+    }));
+    lines
+}
+
+/// `p99<50ms: holds (12.3 ms)`; with the phase where several are judged.
+fn sentence(threshold: &ThresholdRecord, document: &LoadDocument) -> String {
+    let several = document.thresholds.iter().any(|other| other.phase != threshold.phase);
+    let phase = if several { format!(" in {}", threshold.phase) } else { String::new() };
+    let shown = threshold.shown.as_deref().map(|shown| format!(" ({shown})")).unwrap_or_default();
+    let verdict = match threshold.verdict {
+        Verdict::Holds => "holds",
+        Verdict::Fails => "does not hold",
+        Verdict::Unknown => "cannot be judged: it was not measured",
+    };
+    format!("{}{phase}: {verdict}{shown}", threshold.condition)
+}

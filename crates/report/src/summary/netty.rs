@@ -1,0 +1,440 @@
+//! Netty's pools in words: every chunk a cell, what thread caches keep, what is handed out, and why chunks linger.
+
+use super::cells::{NONE, mib, sum};
+use crate::page::Part;
+use crate::record::{
+    Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory,
+    NettyPools, Trial, each_once,
+};
+use crate::table::Table;
+use crate::units::{Bytes, Growth, grouped, milliseconds, several};
+use crate::words::name_of;
+use loadline_base::order::Order as _;
+use std::collections::BTreeMap;
+
+/// Signs of a chunk from nothing used to all of it, for a tenth of the chunk each between them.
+const SHADES: [char; 10] = ['_', '.', ':', '~', '=', '+', '*', '#', '%', '@'];
+/// Cells of a line; more go into the next.
+const CELLS: usize = 20;
+/// Cells of one arena at one mark, and arenas, on a page; the JSON document has all.
+const CELLS_MAX: usize = 400;
+const ARENAS_MAX: usize = 64;
+/// A chunk lingers where cached buffers keep this share of what is in use of it, or more: it could be given back
+/// but for them. The rest are pages of small buffers, of which an arena keeps one for each size.
+const CAUSE_MIN: f64 = 0.9;
+/// Sizes of cached buffers that are listed.
+const SIZES_MAX: usize = 5;
+/// From this release on a JVM warns of an agent that is loaded while it runs.
+const WARNS_FROM: u32 = 21;
+
+/// How full a chunk is: 0 for empty, 9 for full, tenths between them.
+fn shade(chunk: &NettyChunk) -> usize {
+    let used = u128::from(chunk.used_bytes());
+    match (used, u128::from(chunk.bytes)) {
+        (0, _) | (_, 0) => 0,
+        (used, all) if used >= all => 9,
+        (used, all) => 1 + (used * 8 / all) as usize,
+    }
+}
+
+/// What to say of the pools of a running JVM.
+pub(super) fn pools(pools: &NettyPools, release: Option<u32>) -> Part {
+    let mut blocks = Vec::new();
+    if pools.libraries.is_empty() {
+        blocks.push(Part::Text("No Netty is loaded in this JVM, shaded or not.".to_owned()));
+    }
+    for library in &pools.libraries {
+        blocks.push(Part::Facts(library_facts(library, pools)));
+        for allocator in &library.allocators {
+            blocks.push(allocator_blocks(allocator));
+        }
+    }
+    blocks.push(Part::Facts(own_facts(pools, release)));
+    Part::under("Netty's pools", blocks)
+}
+
+fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, String)> {
+    let version = library.version.as_deref().unwrap_or("of unknown version");
+    let loops = match (library.event_loops, library.event_loops_read) {
+        (all, read) if all == read => several(all, "event loop"),
+        (all, read) => format!("{read} of {all} event loops answered"),
+    };
+    let netty = format!("{version} as {}, {loops}, {}", library.package, several(library.channels, "channel"));
+    let own = match library.direct_used_bytes {
+        Some(used) => format!("{} by Netty's counter", Bytes(used)),
+        None => "not counted by Netty".to_owned(),
+    };
+    let jdk = &pools.jdk_direct;
+    let jdk = format!("{} in {} buffers by the JDK's", size(jdk.reserved_bytes), count(jdk.buffers));
+    let most = library.direct_max_bytes.or(pools.jdk_direct.max_bytes);
+    vec![("netty".to_owned(), netty), ("direct".to_owned(), format!("{own}, {jdk}; the limit is {}", size(most)))]
+}
+
+/// What the agent did to the JVM, and what it could not read.
+fn own_facts(pools: &NettyPools, release: Option<u32>) -> Vec<(String, String)> {
+    let cost = &pools.agent;
+    let mut text = format!(
+        "{} ms, event loops held for {} ms at most",
+        milliseconds(cost.took_ms),
+        milliseconds(cost.loop_ms_max)
+    );
+    if let Some(bytes) = cost.rss_bytes {
+        text.push_str(&format!(", RSS {} MiB", Growth(bytes)));
+    }
+    if let Some(classes) = cost.classes_loaded.filter(|classes| *classes > 0) {
+        text.push_str(&format!(", {classes} classes loaded"));
+    }
+    if cost.attached && release.is_some_and(|release| release >= WARNS_FROM) {
+        text.push_str("; this JVM warns of it on its stderr, unless it runs with -XX:+EnableDynamicAgentLoading");
+    }
+    let mut facts = vec![("agent".to_owned(), text)];
+    for (index, what) in pools.unread.iter().enumerate() {
+        facts.push((if index == 0 { "not read" } else { "" }.to_owned(), what.clone()));
+    }
+    facts
+}
+
+fn allocator_blocks(allocator: &NettyAllocator) -> Part {
+    let class = allocator.class.rsplit('.').next().unwrap_or_default();
+    let found = allocator.found_by.join(", ");
+    let mut text = format!(
+        "direct {}, heap {} in use",
+        size(used(allocator, NettyMemory::Direct)),
+        size(used(allocator, NettyMemory::Heap))
+    );
+    if let Some(pinned) = allocator.pinned_direct_bytes {
+        text.push_str(&format!("; {} of the direct memory are handed out", Bytes(pinned)));
+    }
+    if let (Some(all), Some(read)) = (allocator.thread_caches, allocator.thread_caches_read) {
+        text.push_str(&format!("; {read} of {all} thread caches read"));
+    }
+    let mut blocks = vec![Part::Facts(vec![(name_of(allocator.kind), text)])];
+    let shown: Vec<&NettyArena> = allocator.arenas.iter().filter(|arena| holds(arena)).collect();
+    if !shown.is_empty() {
+        blocks.push(Part::Table(arenas(allocator, &shown)));
+    }
+    blocks.extend(cached_sizes(allocator).map(Part::Table));
+    blocks.extend(why(allocator).map(Part::Text));
+    Part::under(format!("{class} ({found})"), blocks)
+}
+
+/// Memory of one kind that an allocator holds: by its own metric or, before there was one, by its chunks.
+fn used(allocator: &NettyAllocator, memory: NettyMemory) -> Option<u64> {
+    let metric = match memory {
+        NettyMemory::Direct => allocator.used_direct_bytes,
+        NettyMemory::Heap => allocator.used_heap_bytes,
+    };
+    let arenas = allocator.arenas.iter().filter(|arena| arena.memory == memory);
+    metric.or_else(|| (!allocator.arenas.is_empty()).then(|| sum(arenas.map(chunk_bytes))))
+}
+
+fn holds(arena: &NettyArena) -> bool {
+    !arena.chunks.is_empty() || arena.huge_bytes.unwrap_or(0) > 0 || arena.unreached_bytes.unwrap_or(0) > 0
+}
+
+fn chunk_bytes(arena: &NettyArena) -> u64 {
+    sum(arena.chunks.iter().map(|chunk| chunk.bytes))
+}
+
+/// A row for each arena and, where it has many chunks, further rows for their cells.
+fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
+    let of = |arena: &NettyArena, what: fn(&NettyChunk) -> u64| sum(arena.chunks.iter().map(what));
+    let mut rows = Vec::new();
+    for arena in shown {
+        let drawn: Vec<char> = arena.chunks.iter().map(|chunk| SHADES[shade(chunk)]).collect();
+        let mut lines = drawn.chunks(CELLS).map(|line| line.iter().collect::<String>());
+        let pinned = arena
+            .chunks
+            .iter()
+            .map(|chunk| chunk.pinned_bytes)
+            .try_fold(0, |sum: u64, bytes| Some(sum.saturating_add(bytes?)));
+        rows.push(vec![
+            format!("{} {}", name_of(arena.memory), arena.index),
+            arena.chunks.len().to_string(),
+            mib(Some(of(arena, |chunk| chunk.bytes))),
+            mib(Some(of(arena, NettyChunk::used_bytes))),
+            if allocator.kind == NettyKind::Pooled {
+                mib(Some(of(arena, |chunk| chunk.cached_bytes)))
+            } else {
+                NONE.to_owned()
+            },
+            if arena.chunks.is_empty() { NONE.to_owned() } else { mib(pinned) },
+            mib(arena.huge_bytes),
+            lines.next().unwrap_or_default(),
+        ]);
+        rows.extend(lines.map(|line| [vec![String::new(); 7], vec![line]].concat()));
+    }
+    let mut notes = vec![cells_note()];
+    if let Some(bytes) = allocator.chunk_bytes {
+        notes.push(format!("A chunk is {}.", Bytes(bytes)));
+    }
+    let unreached = sum(shown.iter().filter_map(|arena| arena.unreached_bytes));
+    if unreached > 0 {
+        notes.push(format!("{} more are in chunks that only the buffers from them know.", Bytes(unreached)));
+    }
+    let head = ["arena", "chunks", "size", "used", "cached", "handed out", "huge", "usage of each chunk"];
+    Table::new("arenas, MiB", head, rows).worded(1, 1).noted(notes)
+}
+
+/// What thread caches keep by size of buffer, the sizes with most bytes first.
+fn cached_sizes(allocator: &NettyAllocator) -> Option<Table> {
+    let mut sizes: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
+    for cache in &allocator.caches {
+        let entry = sizes.entry(cache.buffer_bytes).or_default();
+        let NettyCache { buffers, bytes, .. } = cache;
+        *entry = (entry.0 + 1, entry.1.saturating_add(*buffers), entry.2.saturating_add(*bytes));
+    }
+    let total = sum(allocator.caches.iter().map(|cache| cache.bytes));
+    let mut rows: Vec<_> = sizes.into_iter().collect();
+    rows.order_by_key(|(size, (_, _, bytes))| (std::cmp::Reverse(*bytes), *size));
+    let more = rows.len().saturating_sub(SIZES_MAX);
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .take(SIZES_MAX)
+        .map(|(size, (caches, buffers, bytes))| {
+            vec![plain_size(size), caches.to_string(), grouped(buffers), mib(Some(bytes))]
+        })
+        .collect();
+    let mut notes = vec![format!("In all {} of freed buffers are kept by threads.", Bytes(total))];
+    if more > 0 {
+        notes.push(format!("{more} more sizes are in the document (--json)."));
+    }
+    let head = ["size of a buffer", "caches", "buffers", "MiB"];
+    (!rows.is_empty()).then(|| Table::new("thread caches", head, rows).noted(notes))
+}
+
+/// `32 KiB`, `512 B`.
+fn plain_size(bytes: u64) -> String {
+    match bytes {
+        _ if bytes < 1024 => format!("{bytes} B"),
+        _ if bytes < 1 << 20 => format!("{} KiB", bytes / 1024),
+        _ => Bytes(bytes).to_string(),
+    }
+}
+
+/// Why chunks that are nearly empty are not given back, where the evidence shows it: what they have in use is what
+/// thread caches keep of them. One such chunk for each arena is no riddle: an arena keeps its first.
+fn lingering(allocator: &NettyAllocator) -> Option<String> {
+    let lingers = |chunk: &NettyChunk| {
+        let used = chunk.used_bytes();
+        used > 0 && chunk.kept_bytes as f64 >= CAUSE_MIN * used as f64
+    };
+    let arenas = allocator.arenas.iter().filter(|arena| arena.chunks.iter().any(lingers)).count();
+    let all: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
+    let held: Vec<&NettyChunk> = all.iter().copied().filter(|chunk| lingers(chunk)).collect();
+    if held.len() <= arenas {
+        return None;
+    }
+    let of = |what: fn(&NettyChunk) -> u64| sum(held.iter().map(|chunk| what(chunk)));
+    let (bytes, used, kept) = (of(|chunk| chunk.bytes), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
+    let percent = |part: u64, of: u64| format!("{:.0} %", part as f64 / of.max(1) as f64 * 100.0);
+    let largest = allocator.caches.iter().map(|cache| cache.buffer_bytes).max().unwrap_or(0);
+    Some(because_of_caches(&format!(
+        "{} of {} chunks are held by nothing else. Of their {} {} ({}) are in use, and of that {} ({}) are pages of {} \
+         freed buffers of up to {} in the caches of {}",
+        held.len(),
+        all.len(),
+        Bytes(bytes),
+        Bytes(used),
+        percent(used, bytes),
+        Bytes(kept),
+        percent(kept, used),
+        grouped(of(|chunk| chunk.cached_buffers)),
+        plain_size(largest),
+        threads(allocator),
+    )))
+}
+
+/// The threads that have caches of an allocator.
+fn threads(allocator: &NettyAllocator) -> String {
+    several(each_once(allocator.caches.iter().map(|cache| cache.thread.as_str())).len() as u64, "thread")
+}
+
+fn because_of_caches(evidence: &str) -> String {
+    format!(
+        "Chunks linger because freed small buffers stay in thread caches: {evidence}. A chunk is given back only when \
+         nothing of it is in use. To try: -Dio.netty.allocator.normalCacheSize=0 and \
+         -Dio.netty.allocator.smallCacheSize=0, at the cost of locks."
+    )
+}
+
+/// What [`lingering`] says, where the version of Netty does not tell which chunk a cached buffer is of: by the sums.
+fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
+    let chunks: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
+    let arenas = allocator.arenas.iter().filter(|arena| !arena.chunks.is_empty()).count();
+    let used = sum(chunks.iter().map(|chunk| chunk.used_bytes()));
+    let cached = in_caches(allocator);
+    let told = chunks.iter().any(|chunk| chunk.kept_bytes > 0);
+    if told || used == 0 || (cached as f64) < CAUSE_MIN * used as f64 || chunks.len() <= arenas {
+        return None;
+    }
+    let size = sum(chunks.iter().map(|chunk| chunk.bytes));
+    Some(because_of_caches(&format!(
+        "of {} with {} in all, {} are in use, and {} are in the caches of {}",
+        several(chunks.len() as u64, "chunk"),
+        Bytes(size),
+        Bytes(used),
+        Bytes(cached),
+        threads(allocator)
+    )))
+}
+
+/// What all caches of threads hold.
+fn in_caches(allocator: &NettyAllocator) -> u64 {
+    sum(allocator.caches.iter().map(|cache| cache.bytes))
+}
+
+/// Empty chunks that nothing gives back. An arena frees a chunk when it gets empty, which takes it down to `q000`; one
+/// that is empty further up was forgotten there.
+fn stranded(allocator: &NettyAllocator) -> Option<String> {
+    use NettyList::{Q025, Q050, Q075, Q100};
+    let chunks = allocator.arenas.iter().flat_map(|arena| &arena.chunks);
+    let is_above = |chunk: &NettyChunk| matches!(chunk.list, Q025 | Q050 | Q075 | Q100);
+    let forgotten = |chunk: &&NettyChunk| chunk.free_bytes == Some(chunk.bytes) && is_above(chunk);
+    let found: Vec<&NettyChunk> = chunks.filter(forgotten).collect();
+    let lists: Vec<String> = found.iter().map(|chunk| name_of(chunk.list)).collect();
+    let lists = each_once(lists.iter().map(String::as_str)).join(", ");
+    (!found.is_empty()).then(|| {
+        format!(
+            "Empty and yet kept: {} with {} in all, in the list {lists}. Netty should have given them back when they \
+             became empty; 4.1.0.CR3 is known to forget them. To try: a newer Netty.",
+            several(found.len() as u64, "chunk"),
+            Bytes(sum(found.iter().map(|chunk| chunk.bytes))),
+        )
+    })
+}
+
+/// Why chunks stay, where the evidence shows it.
+fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
+    let pooled = allocator.kind == NettyKind::Pooled;
+    [lingering, lingering_in_sum, stranded]
+        .into_iter()
+        .filter_map(move |reason| if pooled { reason(allocator) } else { None })
+}
+
+/// The pools at the marks of a trial: a row for each mark, and the explanation of the last mark that has one.
+pub(super) fn of_trial(trial: &Trial) -> Vec<Part> {
+    let marks: Vec<_> = trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect();
+    let Some((_, last)) = marks.last() else { return Vec::new() };
+    let rows = marks.iter().map(|(mark, pools)| {
+        let [name, rss] = [mark.name.clone(), mib(Some(mark.rss_bytes))];
+        [vec![name], totals(pools), vec![rss]].concat()
+    });
+    let took = marks.iter().map(|(_, pools)| pools.agent.took_ms).fold(0.0, f64::max);
+    let mut notes = vec![format!(
+        "Direct memory is by the JDK's counter, and Netty's where that is larger. A listing took {} ms at most.",
+        milliseconds(took)
+    )];
+    notes.extend(last.unread.iter().map(|what| format!("Not read: {what}.")));
+    let head = ["mark", "arenas", "chunks", "size", "used", "cached", "handed out", "direct", "RSS"];
+    let mut blocks = vec![Part::Table(Table::new("Netty's pools, MiB", head, rows).noted(notes))];
+    blocks.extend(explanations(trial).into_iter().map(Part::Text));
+    blocks
+}
+
+/// An arena through a trial: class and id of its allocator, its memory, its number.
+type Place<'a> = (&'a str, &'a str, NettyMemory, u64);
+
+/// Every arena that ever has a chunk, at every mark: a sign for each of its chunks, with their sums.
+pub(super) fn chunks(trial: &Trial) -> Option<Table> {
+    let marks: Vec<(&Mark, &NettyPools)> =
+        trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect();
+    let mut places: Vec<Place<'_>> = Vec::new();
+    for (place, arena) in marks.iter().flat_map(|(_, pools)| placed(pools)) {
+        if !arena.chunks.is_empty() && !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    let row = |place: &Place<'_>| {
+        let (class, _, memory, index) = place;
+        let name = format!("{} {index} of {}", name_of(memory), class.rsplit('.').next().unwrap_or_default());
+        let found = |pools: &NettyPools| placed(pools).find(|(other, _)| other == place).map(|(_, arena)| strip(arena));
+        let strips = marks.iter().map(|(_, pools)| found(pools).unwrap_or_else(|| NONE.to_owned()));
+        std::iter::once(name).chain(strips).collect::<Vec<String>>()
+    };
+    let left_out = places.len().saturating_sub(ARENAS_MAX);
+    let rows: Vec<Vec<String>> = places.iter().take(ARENAS_MAX).map(row).collect();
+    let more = (left_out > 0).then(|| format!("{left_out} more arenas stand in the JSON document."));
+    let head = std::iter::once("arena").chain(marks.iter().map(|(mark, _)| mark.name.as_str()));
+    let table = || Table::new("chunks of each arena, MiB", head, rows).worded(1, marks.len());
+    (!places.is_empty()).then(|| table().noted([cells_note()].into_iter().chain(more)))
+}
+
+fn placed(pools: &NettyPools) -> impl Iterator<Item = (Place<'_>, &NettyArena)> {
+    let allocators = pools.libraries.iter().flat_map(|library| &library.allocators);
+    allocators.flat_map(|allocator| {
+        let place = |arena: &NettyArena| (&*allocator.class, &*allocator.id, arena.memory, arena.index);
+        allocator.arenas.iter().map(move |arena| (place(arena), arena))
+    })
+}
+
+/// `_=@, 3 chunks, 24.0 of 48.0 used, 8.0 by caches`.
+fn strip(arena: &NettyArena) -> String {
+    let of = |what: fn(&NettyChunk) -> u64| sum(arena.chunks.iter().map(what));
+    let (bytes, used, kept) = (chunk_bytes(arena), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
+    let drawn: Vec<char> = arena.chunks.iter().take(CELLS_MAX).map(|chunk| SHADES[shade(chunk)]).collect();
+    let lines: Vec<String> = drawn.chunks(CELLS).map(|line| line.iter().collect()).collect();
+    let more = arena.chunks.len().saturating_sub(CELLS_MAX);
+    let more = if more > 0 { format!("; {more} cells are left out") } else { String::new() };
+    let by_caches = if kept > 0 { format!(", {} by caches", mib(Some(kept))) } else { String::new() };
+    let chunks = several(arena.chunks.len() as u64, "chunk");
+    let sums = format!("{chunks}, {} of {} used{by_caches}{more}", mib(Some(used)), mib(Some(bytes)));
+    if lines.is_empty() { NONE.to_owned() } else { format!("{} {sums}", lines.join(" ")) }
+}
+
+/// The meaning of the signs.
+fn cells_note() -> String {
+    format!("A cell is a chunk: _ empty, {} tenths used, @ full.", String::from_iter(&SHADES[1..9]))
+}
+
+/// Why chunks stay, by the last mark that shows it.
+fn explanations(trial: &Trial) -> Vec<String> {
+    let of_mark = |mark: &Mark| -> Vec<String> {
+        let libraries = mark.netty.iter().flat_map(|pools| &pools.libraries);
+        let said = libraries.flat_map(|library| &library.allocators).flat_map(why);
+        said.map(|text| format!("At mark {}: {text}", mark.name)).collect()
+    };
+    trial.marks.iter().rev().map(of_mark).find(|said| !said.is_empty()).unwrap_or_default()
+}
+
+/// All pools of a mark together, as cells: arenas, chunks, then sizes.
+fn totals(pools: &NettyPools) -> Vec<String> {
+    let allocators: Vec<&NettyAllocator> = pools.libraries.iter().flat_map(|library| &library.allocators).collect();
+    let arenas: Vec<&NettyArena> =
+        allocators.iter().flat_map(|allocator| &allocator.arenas).filter(|arena| holds(arena)).collect();
+    let of = |what: fn(&NettyChunk) -> u64| sum(arenas.iter().flat_map(|arena| &arena.chunks).map(what));
+    let pinned: Vec<u64> = allocators.iter().filter_map(|allocator| allocator.pinned_direct_bytes).collect();
+    let chunks: usize = arenas.iter().map(|arena| arena.chunks.len()).sum();
+    // Some versions of Netty do not tell the chunk of a cached buffer.
+    let cached = of(|chunk| chunk.cached_bytes).max(sum(allocators.iter().map(|allocator| in_caches(allocator))));
+    let pinned = (!pinned.is_empty()).then(|| sum(pinned.into_iter()));
+    let sizes =
+        [Some(of(|chunk| chunk.bytes)), Some(of(NettyChunk::used_bytes)), Some(cached), pinned, direct_bytes(pools)];
+    [arenas.len(), chunks].map(|count| count.to_string()).into_iter().chain(sizes.map(mib)).collect()
+}
+
+/// Direct memory of a JVM: what the JDK counts, and what Netty counts where that is past the JDK.
+///
+/// Whether Netty allocates past the JDK differs by version and JDK. Where the JDK's counter could hold Netty's, it is
+/// taken to; the error is the smaller of the two at most.
+fn direct_bytes(pools: &NettyPools) -> Option<u64> {
+    let own = pools.libraries.iter().filter_map(|library| library.direct_used_bytes);
+    let own = own.reduce(u64::saturating_add);
+    match (pools.jdk_direct.reserved_bytes, own) {
+        (Some(jdk), Some(own)) if jdk >= own => Some(jdk),
+        (Some(jdk), Some(own)) => Some(jdk.saturating_add(own)),
+        (jdk, own) => jdk.or(own),
+    }
+}
+
+fn size(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string())
+}
+
+fn count(number: Option<u64>) -> String {
+    number.map_or_else(|| NONE.to_owned(), grouped)
+}
+
+#[cfg(test)]
+#[path = "netty_tests.rs"]
+mod tests;

@@ -1,0 +1,261 @@
+//! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
+
+use super::account::direct_text;
+use super::cells::{NONE, cells, kib, mib, signed, weight, weight_word};
+use super::journey::tells_growth;
+use super::{drivers, own};
+use crate::quantity::Quantity;
+use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, Quantiles, Trial, Unit};
+use crate::scenario::MarkPoint;
+use crate::table::Table;
+use crate::units::{Bytes, Growth, grouped, milliseconds};
+use std::collections::BTreeSet;
+
+/// A row for each mark; columns that no mark fills are left out.
+pub(crate) fn weights(trial: &Trial) -> Table {
+    let any = |has: fn(&Mark) -> bool| trial.marks.iter().any(has);
+    let (nmt, charge) = (any(|mark| mark.nmt.is_some()), any(|mark| mark.charge_bytes.is_some()));
+    let several = any(|mark| !mark.processes.is_empty());
+    // What the subject weighs comes first.
+    let sizes = if several { ["PSS", "RSS"] } else { ["RSS", "PSS"] };
+    let mut head = cells(["mark", "at s", sizes[0], sizes[1], "heap used", "committed", "threads"]);
+    head.extend(several.then(|| "processes".to_owned()));
+    head.extend(nmt.then(|| "NMT total".to_owned()));
+    head.extend(charge.then(|| "charge".to_owned()));
+    let row = |mark: &Mark| {
+        let Heap { used_bytes, committed_bytes, .. } = mark.heap;
+        let mut sizes = [mib(Some(mark.rss_bytes)), mib(mark.pss_bytes)];
+        if several {
+            sizes.reverse();
+        }
+        let mut row = vec![mark.name.clone(), format!("{:.1}", mark.at_s)];
+        row.extend(sizes);
+        row.extend([mib(used_bytes), mib(committed_bytes)]);
+        row.push(mark.threads.map_or(NONE.to_owned(), |n| n.to_string()));
+        row.extend(several.then(|| mark.processes.len().to_string()));
+        row.extend(nmt.then(|| mib(mark.nmt.as_ref().map(|nmt| nmt.total_committed_bytes))));
+        row.extend(charge.then(|| mib(mark.charge_bytes)));
+        row
+    };
+    let peak = trial.rss_bytes_peak.map(|peak| format!("Peak RSS {}.", Bytes(peak)));
+    let mut notes: Vec<String> = match tells_growth(trial) {
+        true => vec![peak.into_iter().chain(live_set(trial)).collect::<Vec<_>>().join(" ")],
+        false => peak.into_iter().chain(what_changed(trial)).collect(),
+    };
+    notes.retain(|note| !note.is_empty());
+    notes.extend(own::told(&trial.marks));
+    if several {
+        notes.push("All are sums over the processes; RSS counts what they share once for each, PSS once.".to_owned());
+    }
+    if nmt {
+        notes.push("NMT counts committed memory, which is not all resident.".to_owned());
+    }
+    notes.extend(direct(trial));
+    notes.extend(own_weight(&trial.observer));
+    Table::new("weight, MiB", head, trial.marks.iter().map(row)).noted(notes)
+}
+
+/// One sentence: what the load added, what rest, a full collection and a trim gave back.
+fn what_changed(trial: &Trial) -> Option<String> {
+    let at = |point: MarkPoint| weight(trial.at(point));
+    let (start, loaded) = (at(MarkPoint::Start)?, at(MarkPoint::Loaded)?);
+    let change = |from: u64, to: u64| Growth::between(Bytes(from), Bytes(to)).to_string();
+    let mut text = format!("The load changed {} by {} MiB", weight_word(trial), change(start, loaded));
+    let mut before = loaded;
+    let later = [(MarkPoint::Rested, "rest"), (MarkPoint::Collected, "a full GC"), (MarkPoint::Trimmed, "a trim")];
+    for (point, what) in later {
+        if let Some(after) = at(point) {
+            text.push_str(&format!(", {what} by {}", change(before, after)));
+            before = after;
+        }
+    }
+    text.push('.');
+    Some(text + &live_set(trial).map(|live| format!(" {live}")).unwrap_or_default())
+}
+
+fn live_set(trial: &Trial) -> Option<String> {
+    trial.at(MarkPoint::Collected)?.heap.live_bytes.map(|live| format!("Live set {}.", Bytes(live)))
+}
+
+/// Direct memory at the mark that had the most, where there is any to speak of.
+fn direct(trial: &Trial) -> Option<String> {
+    let marks = trial.marks.iter().filter_map(|mark| Some((mark, mark.direct.as_ref()?)));
+    let (mark, direct) = marks.max_by_key(|(_, direct)| direct.bytes())?;
+    (direct.bytes() >= DIRECT_BYTES_MIN).then(|| format!("Direct memory at {}: {}.", mark.name, direct_text(direct)))
+}
+
+/// What every server has, for its sockets.
+const DIRECT_BYTES_MIN: u64 = 1 << 20;
+
+/// What weighing cost: the subject by the attach handshake, the machine by Loadline.
+fn own_weight(observer: &Observer) -> Option<String> {
+    let own = observer.own_rss_bytes_peak?;
+    let added = observer.attach_rss_bytes.and_then(|bytes| u64::try_from(bytes).ok());
+    let added = added.map_or_else(String::new, |bytes| format!("Weighing added at most {} to it. ", Bytes(bytes)));
+    Some(format!("{added}Loadline's own peak RSS {}.", Bytes(own)))
+}
+
+/// A row for each phase.
+pub(crate) fn load(trial: &Trial) -> Table {
+    let head = ["phase", "requests", "failed", "req/s", "p50", "p90", "p99", "p99.9", "max", "GC", "GC ms"];
+    let row = |phase: &PhaseRecord| {
+        let mut row = vec![phase.name.clone()];
+        if !phase.works() || phase.is_own() && !phase.is_counted() {
+            row.extend(vec![NONE.to_owned(); 8]);
+        } else if let Some(driver) = &phase.driver {
+            row.extend(drivers::cells(phase, driver));
+        } else {
+            row.extend([
+                grouped(phase.requests),
+                grouped(phase.failed.total()),
+                grouped(phase.achieved_per_s.round() as u64),
+            ]);
+            row.extend(quantiles(phase.usual_ms().as_ref()));
+        }
+        row.push(phase.subject.gc_count.map_or(NONE.to_owned(), grouped));
+        row.push(phase.subject.gc_ms.map_or(NONE.to_owned(), |ms| format!("{ms:.0}")));
+        row
+    };
+    let mut notes = Vec::new();
+    if trial.phases.iter().any(PhaseRecord::is_closed) {
+        notes.push("Closed model: the times are service times, from the actual start to the last byte.".to_owned());
+    }
+    if trial.phases.iter().any(PhaseRecord::is_open) {
+        notes.push("Open model: the times are response times, from the intended start to the last byte.".to_owned());
+    }
+    notes.extend(drivers::notes(&trial.phases));
+    notes.extend(own::work(&trial.phases));
+    notes.extend(costs(trial));
+    notes.extend(allocation(trial));
+    Table::new("load, times in ms", head, trial.phases.iter().map(row)).noted(notes)
+}
+
+fn quantiles(times: Option<&Quantiles>) -> Vec<String> {
+    match times {
+        Some(q) => [q.p50, q.p90, q.p99, q.p999, q.max].map(milliseconds).to_vec(),
+        None => vec![NONE.to_owned(); 5],
+    }
+}
+
+/// What an answer of each phase took of the Java heap; what the subject allocates at rest, beside it.
+fn allocation(trial: &Trial) -> Option<String> {
+    let each = |phase: &PhaseRecord| {
+        let bytes = phase.alloc_per_request()?;
+        Some(format!("{} {}", phase.name, Quantity::new(Unit::BytesPerRequest, bytes)))
+    };
+    let phases: Vec<String> = trial.phases.iter().filter_map(each).collect();
+    let last = trial.phases.iter().rev().find(|phase| phase.subject.allocated_idle_bytes.is_some());
+    let idle = last.and_then(|phase| Some((phase.subject.allocated_idle_bytes? as f64 / phase.seconds, phase)));
+    let idle = idle.map_or("nothing subtracted, as it did not rest".to_owned(), |(rate, _)| {
+        format!("less what it allocates at rest, {} B/s", grouped(rate as u64))
+    });
+    (!phases.is_empty()).then(|| format!("Allocated per request: {} ({idle}).", phases.join(", ")))
+}
+
+/// CPU of both sides in the last phase that worked.
+fn costs(trial: &Trial) -> Option<String> {
+    let phase = trial.phases.iter().rev().find(|phase| phase.requests > 0)?;
+    if phase.is_own() {
+        let each_us = phase.subject.cpu_s? * 1e6 / phase.requests as f64;
+        return Some(format!("CPU per operation in {}: {each_us:.1} us.", phase.name));
+    }
+    let per_request = |cpu_s: f64| format!("{:.1}", cpu_s * 1e6 / phase.requests as f64);
+    let subject = phase.subject.cpu_s.map(per_request);
+    let driver = phase.driver.as_ref().and_then(|driver| driver.cpu_s).map(per_request);
+    let generator = driver.or_else(|| phase.generator.map(|g| format!("{:.1}", g.cpu_us_per_request)));
+    Some(format!(
+        "CPU per request in {}: subject {} us, load generator {} us.",
+        phase.name,
+        subject.as_deref().unwrap_or(NONE),
+        generator.as_deref().unwrap_or(NONE)
+    ))
+}
+
+/// NMT by category: committed at each mark from `start` on, and its growth to the mark `loaded`.
+pub(crate) fn by_category(trial: &Trial) -> Option<Table> {
+    let marks: Vec<(&str, &NmtRecord)> =
+        trial.marks.iter().filter_map(|mark| Some((mark.name.as_str(), mark.nmt.as_ref()?))).collect();
+    let shown = marks.iter().find(|(name, _)| *name == MarkPoint::Loaded.word()).or(marks.last())?;
+    let first = marks.first()?;
+    let growth = |growth: Option<i64>| growth.map_or(NONE.to_owned(), |bytes| signed(bytes, kib));
+    let committed = |nmt: &NmtRecord, name: &str| {
+        let found = nmt.categories.iter().find(|category| category.name == name);
+        found.map_or(NONE.to_owned(), |category| kib(category.committed_bytes))
+    };
+    let total = vec![
+        "Total".to_owned(),
+        kib(first.1.total_committed_bytes),
+        kib(shown.1.total_committed_bytes),
+        growth(shown.1.total_growth_bytes),
+    ];
+    let row = |category: &NmtCategory| {
+        let (name, bytes) = (category.name.clone(), kib(category.committed_bytes));
+        vec![name, committed(first.1, &category.name), bytes, growth(category.growth_bytes)]
+    };
+    let rows = std::iter::once(total).chain(shown.1.categories.iter().map(row));
+    let head = ["category", first.0, shown.0, "growth"];
+    Some(Table::new("native memory by category, committed KiB", head, rows))
+}
+
+const ONE_EACH: &str = "One trial each shows no difference for sure: repeat it before you choose.";
+
+/// A row for each trial.
+///
+/// The rate is that of the last working phase of the plan that counted anything; a trial that did not come so far has
+/// none.
+pub(super) fn side_by_side(trials: &[Trial]) -> Table {
+    let weighed = own::columns(trials);
+    let mut head = vec!["configuration".to_owned()];
+    head.extend(
+        weighed.iter().map(|name| if *name == MarkPoint::Collected.word() { "coll." } else { name }.to_owned()),
+    );
+    head.extend(cells(["peak", "req/s", "p50", "p99", "GC", "GC ms"]));
+    let working = |trial: &'_ Trial| trial.phases.iter().filter(|phase| phase.works()).count();
+    let furthest = trials.iter().max_by_key(|trial| working(trial));
+    let counts = |phase: &&PhaseRecord| phase.works() && (phase.is_counted() || !phase.is_own());
+    let last = furthest.and_then(|trial| trial.phases.iter().rev().find(counts));
+    let last = last.map(|phase| phase.name.as_str());
+    let row = |trial: &Trial| {
+        let mut row = vec![trial.configuration.clone()];
+        row.extend(weighed.iter().map(|name| mib(weight(trial.mark(name)))));
+        row.push(mib(trial.rss_bytes_peak));
+        let phase = trial.phases.iter().find(|phase| Some(phase.name.as_str()) == last);
+        let counted = phase.filter(|phase| phase.is_counted());
+        row.push(counted.map_or(NONE.to_owned(), |phase| grouped(phase.achieved_per_s.round() as u64)));
+        let own = phase.and_then(PhaseRecord::usual_ms).map(|q| [Some(q.p50), Some(q.p99)]);
+        let [p50, p99] = phase.and_then(drivers::times).map(|times| [times.p50, times.p99]).or(own).unwrap_or_default();
+        row.extend([p50, p99].map(|time| time.map_or(NONE.to_owned(), milliseconds)));
+        let subject = phase.map(|phase| phase.subject).unwrap_or_default();
+        row.push(subject.gc_count.map_or(NONE.to_owned(), grouped));
+        row.push(subject.gc_ms.map_or(NONE.to_owned(), |ms| format!("{ms:.0}")));
+        row
+    };
+    let doubts = trials.iter().filter(|trial| !trial.doubts.is_empty()).count();
+    let open = furthest
+        .is_some_and(|trial| trial.phases.iter().any(|phase| Some(phase.name.as_str()) == last && phase.is_open()));
+    let times = if open { "response" } else { "service" };
+    let of = last.unwrap_or("no phase");
+    let word = trials.first().map_or("RSS", weight_word);
+    let mut notes = vec![format!("{word} at each mark; rate, {times} times and GC of {of}.")];
+    let names: BTreeSet<&str> = trials.iter().map(|trial| trial.configuration.as_str()).collect();
+    notes.extend((names.len() == trials.len()).then(|| ONE_EACH.to_owned()));
+    if doubts > 0 {
+        notes.push(format!("{doubts} of {} trials carry doubts (below).", trials.len()));
+    }
+    Table::new(format!("side by side, {word} in MiB, times in ms"), head, trials.iter().map(row)).noted(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_of_one_configuration_are_not_one_each() {
+        let notes = |names: &[&str]| {
+            let trials: Vec<Trial> = (0..).zip(names).map(|(index, name)| Trial::new(name, 0, index)).collect();
+            side_by_side(&trials).notes
+        };
+        assert!(notes(&["a", "b"]).iter().any(|note| note == ONE_EACH));
+        assert!(!notes(&["a", "a", "a"]).iter().any(|note| note == ONE_EACH));
+    }
+}

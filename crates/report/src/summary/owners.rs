@@ -1,0 +1,96 @@
+//! The holders of a difference: the owners of the accounts of two configurations, each with its interval.
+
+use crate::comparison::split;
+use crate::owner::{Owner, label};
+use crate::page::{Part, Section, Topic};
+use crate::quantity::{Estimate, Quantity, signed};
+use crate::record::{ComparisonRecord, Document, Unit};
+use crate::scenario::MarkPoint;
+use crate::table::{Cell, Table};
+use crate::words::{Pair, pairs};
+use loadline_base::order::Order as _;
+
+/// Owners named in the sentence.
+const OWNERS_MAX: usize = 4;
+/// The share of a difference that is most of it.
+const MOST: f64 = 0.75;
+/// Owners that are not sure are shown up to here.
+const UNSURE_MAX: usize = 3;
+/// And as far as they are such a share of what changed.
+const UNSURE_LEAST: f64 = 0.1;
+
+/// The memory of each candidate against that of its baseline: who holds the difference, in a sentence and in a table.
+pub(super) fn section(document: &Document) -> Section {
+    let parts = pairs(document, true).iter().flat_map(|pair| of_pair(document, pair)).collect::<Vec<_>>();
+    Section::new(Topic::Memory, "memory", parts).id("memory")
+}
+
+fn of_pair(document: &Document, pair: &Pair<'_>) -> Vec<Part> {
+    let Some(moved) = pair.rows.iter().find(|row| row.unit == Unit::Bytes) else { return Vec::new() };
+    let (_, place) = split(&moved.metric);
+    let mark = if place.is_empty() { MarkPoint::Loaded.word() } else { place };
+    let owners = at(document, pair, mark);
+    if owners.is_empty() {
+        return Vec::new();
+    }
+    vec![Part::Text(held(&owners, moved, pair)), Part::Table(table(&owners, moved, pair, mark))]
+}
+
+/// `serial against g1: rss.loaded +6.0 MiB (+5.2 … +6.9): metaspace +4.1 MiB, malloc retained +1.6 MiB.`
+fn held(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>) -> String {
+    let alike = |owner: &&&ComparisonRecord| is_sure(owner) && (owner.difference > 0.0) == (moved.difference > 0.0);
+    let sure: Vec<&&ComparisonRecord> = owners.iter().filter(alike).collect();
+    let sum: f64 = sure.iter().map(|owner| owner.difference).sum();
+    let named = |owner: &&&ComparisonRecord| {
+        format!("{} {}", label(split(&owner.metric).0), signed(owner.unit, Some(owner.difference)))
+    };
+    let mut said: Vec<String> = sure.iter().take(OWNERS_MAX).map(named).collect();
+    match said.len() {
+        0 => said.push("which owner holds it is not sure".to_owned()),
+        _ if sum.abs() < MOST * moved.difference.abs() => said.push("the rest not sure".to_owned()),
+        _ => {}
+    }
+    let estimate = Estimate::new(moved.unit, moved.difference, moved.low.zip(moved.high)).difference();
+    format!("{} against {}: {} {estimate}: {}.", pair.candidate, pair.baseline, moved.metric, said.join(", "))
+}
+
+/// Each owner at a mark, on both sides, the largest difference first.
+fn at<'a>(document: &'a Document, pair: &Pair<'_>, mark: &str) -> Vec<&'a ComparisonRecord> {
+    let own = |of: &&ComparisonRecord| {
+        let (owner, place) = split(&of.metric);
+        let same = of.baseline == pair.baseline && of.candidate == pair.candidate && place == mark;
+        // A reader does not care for a difference that rounds to 0.
+        same && Owner::named(owner).is_some() && Quantity::new(of.unit, of.difference).is_shown()
+    };
+    let mut found: Vec<&ComparisonRecord> = document.comparisons.iter().filter(own).collect();
+    found.order_by(|one, other| other.difference.abs().total_cmp(&one.difference.abs()));
+    found
+}
+
+/// Owners whose difference is surely one, then those that may explain what memory does.
+fn table(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>, mark: &str) -> Table {
+    let (sure, unsure): (Vec<_>, Vec<_>) = owners.iter().partition(|of| is_sure(of));
+    let matters = |of: &&ComparisonRecord| of.difference.abs() >= UNSURE_LEAST * moved.difference.abs();
+    let unsure: Vec<&ComparisonRecord> = unsure.into_iter().filter(matters).take(UNSURE_MAX).collect();
+    let note = (!unsure.is_empty()).then(|| "? where the difference is not sure.".to_owned());
+    let row = |of: &&ComparisonRecord| -> Vec<Cell> {
+        let estimate = Estimate::new(of.unit, of.difference, of.low.zip(of.high)).difference();
+        vec![
+            label(split(&of.metric).0).into(),
+            Quantity::new(of.unit, of.baseline_median).into(),
+            Quantity::new(of.unit, of.candidate_median).into(),
+            estimate.centre.clone().into(),
+            Cell::Interval(estimate),
+            if is_sure(of) { "" } else { "?" }.into(),
+        ]
+    };
+    let rows = sure.iter().chain(&unsure).map(row);
+    let title = format!("account at {mark}, {} against {}", pair.candidate, pair.baseline);
+    let head = ["owner", "before", "after", "difference", "interval", ""];
+    Table::new(title, head, rows).worded(1, 1).noted(note)
+}
+
+/// Whether a difference is surely one, however small.
+fn is_sure(of: &ComparisonRecord) -> bool {
+    of.low.is_some_and(|low| low > 0.0) || of.high.is_some_and(|high| high < 0.0)
+}

@@ -1,0 +1,52 @@
+//! The archive of a configuration, where archives are compared: its configurations are named `ARCHIVE/CONFIGURATION`.
+//! And the conditions in which the two sides of a comparison differ.
+
+use crate::record::{ArchiveRecord, Circumstances, Document, Trial};
+use crate::words::pairs;
+
+/// One side of a comparison.
+#[derive(Debug)]
+struct Side<'a> {
+    archive: Option<&'a ArchiveRecord>,
+    trial: Option<&'a Trial>,
+}
+
+impl<'a> Side<'a> {
+    /// The side of a configuration, with its first trial in which a JVM was seen, or else its first.
+    fn of(document: &'a Document, name: &str) -> Self {
+        let own = || document.trials.iter().filter(|trial| trial.configuration == name);
+        let archive = document.archives.iter().find(|archive| is_of(archive, name));
+        Self { archive, trial: own().find(|trial| trial.jvm.is_some()).or(own().next()) }
+    }
+
+    fn circumstances(&self, document: &Document) -> Circumstances {
+        let conditions = self.archive.map_or(&document.conditions, |archive| &archive.conditions);
+        Circumstances::of(conditions, self.trial)
+    }
+}
+
+fn is_of(archive: &ArchiveRecord, configuration: &str) -> bool {
+    configuration.strip_prefix(archive.name.as_str()).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether a configuration is of the archive that others are held against.
+pub(crate) fn is_of_baseline_archive(document: &Document, configuration: &str) -> bool {
+    document.archives.iter().position(|archive| is_of(archive, configuration)) == Some(0)
+}
+
+/// Each condition in which the first candidate differs from its baseline: it may explain a difference that the change
+/// does not. With when both were measured, where they are archives.
+pub(super) fn differing(document: &Document) -> Vec<(String, String)> {
+    let pairs = pairs(document, true);
+    let Some(pair) = pairs.first() else { return Vec::new() };
+    let [before, after] = [pair.baseline, pair.candidate].map(|name| Side::of(document, name));
+    let measured = before.archive.zip(after.archive);
+    let measured = measured.filter(|(before, after)| before.conditions.started != after.conditions.started).map(
+        |(before, after)| {
+            ("measured".to_owned(), format!("{} → {}", before.conditions.started, after.conditions.started))
+        },
+    );
+    let differing = before.circumstances(document).differing(&after.circumstances(document));
+    let told = differing.into_iter().map(|of| (of.label.to_owned(), format!("`{}` → `{}`", of.before, of.after)));
+    told.chain(measured).collect()
+}

@@ -1,0 +1,131 @@
+//! One trial: who holds its memory, its course, its load, its conditions.
+
+use super::facts::trial_facts;
+use super::journey::{growth_notes, journey};
+use super::netty;
+use super::numbers::{by_category, load, weights};
+use super::tried::trial_text;
+use super::{explanation, inside, loaders, pools};
+use crate::chart;
+use crate::markup::shortened;
+use crate::page::{Depth, Fold, Part, Section, Topic, Verdict};
+use crate::quantity::shown;
+use crate::record::{Evidence, Outcome, Trial, Unit};
+use crate::scenario::MarkPoint;
+use crate::table::Table;
+use crate::units::{grouped, milliseconds};
+use crate::words::{Standing, outcome_words};
+
+/// Last lines of a subject that are shown, and flags.
+const LINES_MAX: usize = 40;
+const FLAGS_MAX: usize = 1000;
+/// Reasons in a sentence.
+const WHY_CHARS: usize = 400;
+
+/// The sections of a trial, each in its place on a page.
+pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth) -> Vec<Section> {
+    let [account, timeline, requests] = if depth.whole { chart::of_trial(trial, evidence) } else { [None, None, None] };
+    let mut memory: Vec<Part> = (!trial.marks.is_empty()).then(|| Part::Table(weights(trial))).into_iter().collect();
+    match account {
+        Some(figure) => {
+            memory.push(Part::figure(figure));
+            memory.extend(growth_notes(trial).into_iter().map(Part::Text));
+        }
+        None => memory.extend(journey(trial)),
+    }
+    memory.extend(loaders::of_trial(trial).map(Part::Table));
+    memory.extend(inside::of_trial(trial).map(Part::Table));
+    memory.extend(trial.heap_dump.as_ref().map(inside::dump));
+    memory.extend(netty::of_trial(trial));
+    if depth.whole {
+        memory.extend(netty::chunks(trial).map(Part::Table));
+        memory.extend(pools::of_trial(trial).map(on_demand));
+    }
+    memory.extend(by_category(trial).map(on_demand));
+    let phases = (!trial.phases.is_empty()).then(|| Part::Table(load(trial)));
+    let explanation = explanation::of_trial(trial, depth);
+    let measured = [
+        Section::titled(Topic::Memory, "memory", memory).id("memory"),
+        Section::titled(Topic::Course, "memory over time", timeline.map(Part::figure)).id("course"),
+        Section::titled(Topic::Load, "load", phases.into_iter().chain(requests.map(Part::figure))).id("load"),
+    ];
+    explanation.into_iter().chain(measured).collect()
+}
+
+/// A table that a page folds away.
+fn on_demand(table: Table) -> Part {
+    Part::Section(Section::titled(Topic::Memory, table.title.clone(), [Part::Table(table)]).folded(Fold::Closed))
+}
+
+/// All of a trial under one heading, as one of several.
+pub(super) fn section(trial: &Trial, evidence: Option<&Evidence>, depth: Depth, fold: Fold) -> Part {
+    let mut parts: Vec<Part> = sections(trial, evidence, depth).into_iter().flat_map(|of| of.parts).collect();
+    parts.push(Part::under("conditions of this trial", [Part::Facts(trial_facts(trial))]));
+    parts.extend(lists(trial, depth));
+    let name = format!("{} (trial {})", trial.configuration, trial.index + 1);
+    let section = Section::new(Topic::Course, format!("{name}: {}", said(trial)), parts).folded(fold);
+    Part::Section(section.id(format!("trial-{}", trial.index + 1)))
+}
+
+/// Flags and last lines, where all is wanted.
+pub(super) fn lists(trial: &Trial, depth: Depth) -> Vec<Part> {
+    let flags = trial.jvm.as_ref().and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
+    let last = trial.end.as_ref().map(|end| end.last_lines.as_slice()).unwrap_or_default();
+    let lists = [
+        (
+            format!("all {} flags in force that differ from their defaults", flags.len()),
+            &flags[..flags.len().min(FLAGS_MAX)],
+        ),
+        ("its last lines".to_owned(), &last[last.len().saturating_sub(LINES_MAX)..]),
+    ];
+    let list = |(heading, lines): (String, &[String])| {
+        let lines = Part::Literal { title: String::new(), lines: lines.to_vec() };
+        Part::Section(Section::new(Topic::Conditions, heading, [lines]).folded(Fold::Closed))
+    };
+    lists.into_iter().filter(|(_, lines)| depth.whole && !lines.is_empty()).map(list).collect()
+}
+
+/// How a trial ended that did not complete; else what it weighed, where it is the only one.
+pub(super) fn verdict(trial: &Trial, is_alone: bool) -> Option<Verdict> {
+    let (_, ended) = outcome_words(trial.outcome);
+    if trial.is_failed() {
+        let about = format!("trial {} of {}", trial.index + 1, trial.configuration);
+        let why = shortened(trial.why.as_deref().unwrap_or("the reason is not known"), WHY_CHARS);
+        let text = format!("{ended}: {why}");
+        return Some(Verdict {
+            standing: Standing::Fail,
+            word: outcome_words(trial.outcome).0.to_owned(),
+            about,
+            text,
+        });
+    }
+    let text = weight(trial).filter(|_| is_alone)?;
+    Some(Verdict { standing: Standing::Told, word: "weighed".to_owned(), about: trial.configuration.clone(), text })
+}
+
+/// A trial of a search is told by what it was for, and is not asked for its weight; one of a tuning is.
+fn said(trial: &Trial) -> String {
+    let ended = (trial.outcome != Outcome::Completed && trial.probe.is_none()).then(|| outcome_words(trial.outcome).1);
+    let weight = weight(trial).unwrap_or("no mark was reached".to_owned());
+    let text = match trial_text(trial) {
+        Some(text) if trial.tuned.is_some() => format!("{text}; {weight}"),
+        text => text.unwrap_or(weight),
+    };
+    ended.map_or(text.clone(), |ended| format!("{ended}; {text}"))
+}
+
+/// RSS at the mark `loaded` (the last mark where there is none), rate and p99 of the last phase that worked.
+fn weight(trial: &Trial) -> Option<String> {
+    let mark = trial.at(MarkPoint::Loaded).or(trial.marks.last())?;
+    let (word, bytes) = mark.weight();
+    let mut parts = vec![format!("{word} {} {}", shown(Unit::Bytes, Some(bytes as f64)), shortened(&mark.name, 30))];
+    if let Some(phase) = trial.phases.iter().rev().find(|phase| phase.works() && phase.is_counted()) {
+        let what = if phase.is_own() { "operations" } else { "requests" };
+        parts.push(format!("{} {what}/s", grouped(phase.achieved_per_s.round().max(0.0) as u64)));
+        parts.extend(phase.usual_ms().map(|times| format!("p99 {} ms", milliseconds(times.p99))));
+        if phase.failed.total() > 0 {
+            parts.push(format!("{} failed", grouped(phase.failed.total())));
+        }
+    }
+    Some(parts.join(", "))
+}

@@ -1,0 +1,197 @@
+//! The trials of a search as rows of a table: what each was for, what it reached, whether it held.
+
+use super::cells::{NONE, mib};
+use super::drivers;
+use crate::doubt::Doubt;
+use crate::record::{
+    CgroupRecord, FailureCause, PhaseRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial, TuneStage, TuneTrialRecord,
+};
+use crate::search::cpu_per_request;
+use crate::table::Table;
+use crate::units::{Bytes, grouped, milliseconds, per_second};
+use crate::words::name_of;
+
+/// What a trial of a search reached in all its measured phases together.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Reached {
+    /// Correct answers.
+    pub(crate) rate_per_s: Option<f64>,
+    /// The 99th percentile of the worst phase.
+    pub(crate) p99_ms: Option<f64>,
+    /// CPU of the subject per correct answer.
+    pub(crate) cpu_us: Option<f64>,
+    /// The largest charge; what is known of it where the kernel does not keep that.
+    pub(crate) peak_bytes: Option<u64>,
+}
+
+/// What a trial reached.
+pub(crate) fn reached(trial: &Trial) -> Reached {
+    let measured = || trial.phases.iter().filter(|phase| phase.works() && !phase.is_warmup() && phase.is_counted());
+    let (answers, seconds) = measured().fold((0.0, 0.0), |(answers, seconds), phase| {
+        (answers + phase.achieved_per_s * phase.seconds, seconds + phase.seconds)
+    });
+    let p99 = |phase: &PhaseRecord| {
+        let usual = phase.usual_ms().map(|times| times.p99);
+        usual.or_else(|| drivers::times(phase)?.p99)
+    };
+    let known = |cgroup: CgroupRecord| {
+        let sum = cgroup.anon_peak_bytes.map(|anon| anon.saturating_add(cgroup.file_bytes.unwrap_or(0)));
+        cgroup.peak_bytes.or(sum)
+    };
+    Reached {
+        rate_per_s: (seconds > 0.0).then(|| answers / seconds),
+        p99_ms: measured().filter_map(p99).reduce(f64::max),
+        cpu_us: cpu_per_request(trial).map(|cpu_s| cpu_s * 1e6),
+        peak_bytes: trial.cgroup.and_then(known).or(trial.rss_bytes_peak),
+    }
+}
+
+/// Whether a doubt of a failed trial only says that it failed: what is an answer is no reason to distrust it.
+pub(crate) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
+    let verdict = trial.probe.as_ref().map(|of| of.verdict).or(trial.tuned.as_ref().map(|of| of.verdict));
+    let failed = verdict == Some(ProbeVerdict::Fails);
+    let says_so = matches!(
+        doubt,
+        Doubt::CutShort { .. }
+            | Doubt::AchievedBelowOffered { .. }
+            | Doubt::LoadFailures { .. }
+            | Doubt::OperationsFailed { .. }
+            | Doubt::OutOfMemoryError { .. }
+    );
+    failed && says_so
+}
+
+/// A verdict as the answer to whether the target held.
+fn verdict_word(verdict: ProbeVerdict) -> &'static str {
+    match verdict {
+        ProbeVerdict::Holds => "yes",
+        ProbeVerdict::Fails => "no",
+        ProbeVerdict::Discarded => "discarded",
+    }
+}
+
+/// Every trial of a search, in the order in which they ran.
+pub(crate) fn tried(trials: &[Trial]) -> Table {
+    let probe = || trials.iter().filter_map(|trial| Some((trial, trial.probe.as_ref()?)));
+    let mut notes = vec![
+        "peak: the largest charge, file pages included, so at most the limit. rate and CPU: of all measured phases; \
+         p99: of the worst one."
+            .to_owned(),
+    ];
+    if probe().any(|(_, of)| of.verdict == ProbeVerdict::Discarded) {
+        notes.push("discarded: the machine disturbed the trial, which says nothing and was repeated.".to_owned());
+    }
+    if probe().any(|(_, of)| of.stage == ProbeStage::HeapStart) {
+        notes.push("heap_start: a start without load, which held where the subject became ready.".to_owned());
+    }
+    let asked = probe().any(|(_, of)| of.rate_per_s.is_some());
+    // Where rates are searched, what was asked stands where the heap would, which does not vary then.
+    let varied = if asked { "asked" } else { "Xmx" };
+    let head = ["#", "for", varied, "limit", "rate", "p99", "CPU", "peak", "held", "cause"];
+    let rows = probe().map(|(trial, of)| row(trial, of));
+    Table::new("trials, sizes in MiB, p99 in ms, CPU in us per request", head, rows).worded(2, 2).noted(notes)
+}
+
+/// The table of [`tried`] with why each trial did not hold, for a page with room.
+pub(crate) fn tried_told(trials: &[Trial]) -> Table {
+    let mut table = tried(trials);
+    table.head.push("why".to_owned());
+    let probe = trials.iter().filter_map(|trial| trial.probe.as_ref());
+    for (row, of) in table.rows.iter_mut().zip(probe) {
+        row.push(if of.why.is_empty() { NONE.into() } else { of.why.join("; ").into() });
+    }
+    table.words += 1;
+    table
+}
+
+fn row(trial: &Trial, probe: &ProbeRecord) -> Vec<String> {
+    let reached = reached(trial);
+    let per_s = |rate: f64| if rate < 100.0 { per_second(rate) } else { grouped(rate.round() as u64) };
+    let rate = reached.rate_per_s.map(per_s);
+    vec![
+        (trial.index + 1).to_string(),
+        name_of(probe.stage),
+        probe.rate_per_s.map_or_else(|| mib(probe.heap_bytes), per_s),
+        mib(trial.limit_bytes),
+        rate.unwrap_or_else(|| NONE.to_owned()),
+        reached.p99_ms.map_or_else(|| NONE.to_owned(), milliseconds),
+        reached.cpu_us.map_or_else(|| NONE.to_owned(), |us| format!("{us:.0}")),
+        mib(reached.peak_bytes),
+        verdict_word(probe.verdict).to_owned(),
+        probe.cause.map_or(NONE, |cause| cause_words(cause).0).to_owned(),
+    ]
+}
+
+/// The cause of failure: in a word or two, and as part of a sentence.
+pub(crate) fn cause_words(cause: FailureCause) -> (&'static str, &'static str) {
+    match cause {
+        FailureCause::OomKill => ("OOM kill", "the kernel killed it for memory"),
+        FailureCause::OutOfMemoryError => {
+            ("OutOfMemoryError", "the JVM ran out of memory of its own (OutOfMemoryError)")
+        }
+        FailureCause::Start => ("start", "it did not start, or was not ready in time"),
+        FailureCause::Died => ("died", "it ended by itself"),
+        FailureCause::Collections => ("collector", "the collector took the time"),
+        FailureCause::FilePages => ("file pages", "file pages were dropped and read again, over and over"),
+        FailureCause::Times => ("times", "times grew beyond the target"),
+        FailureCause::Rate => ("rate", "too few answers came"),
+        FailureCause::Failures => ("failures", "requests failed"),
+        FailureCause::Other => ("target", "the target did not hold"),
+    }
+}
+
+/// A trial in half a sentence.
+pub(crate) fn trial_text(trial: &Trial) -> Option<String> {
+    if let Some(tuned) = &trial.tuned {
+        return Some(tuned_text(tuned));
+    }
+    let probe = trial.probe.as_ref()?;
+    let stage = match probe.stage {
+        ProbeStage::Reference => "where memory is no concern",
+        ProbeStage::HeapStart => "for the heap, its start alone",
+        ProbeStage::Heap => "for the heap",
+        ProbeStage::Limit => "for the limit",
+        ProbeStage::Warm => "for the limit of a warm host",
+        ProbeStage::Rate => "for the rate",
+    };
+    let mut text = stage.to_owned();
+    if let Some(limit) = trial.limit_bytes {
+        text.push_str(&format!(", limit {}", Bytes(limit)));
+    }
+    if let Some(heap) = probe.heap_bytes {
+        text.push_str(&format!(", -Xmx{}", Bytes(heap).java()));
+    }
+    if let Some(rate) = probe.rate_per_s {
+        text.push_str(&format!(", {}/s asked", per_second(rate)));
+    }
+    text.push_str(held_text(probe.verdict));
+    if let Some(cause) = probe.cause {
+        text.push_str(&format!(", {}", cause_words(cause).1));
+    }
+    Some(text)
+}
+
+/// Whether the target held, behind what a trial was for.
+fn held_text(verdict: ProbeVerdict) -> &'static str {
+    match verdict {
+        ProbeVerdict::Holds => ": held",
+        ProbeVerdict::Fails => ": failed",
+        ProbeVerdict::Discarded => ": discarded",
+    }
+}
+
+/// A trial of a tuning: what was set, and what of it the process does not have.
+fn tuned_text(tuned: &TuneTrialRecord) -> String {
+    let set = if tuned.remedies.is_empty() { "as it is".to_owned() } else { tuned.remedies.join(", ") };
+    let stage = match tuned.stage {
+        TuneStage::Reference => "for the rate, ",
+        TuneStage::Baseline | TuneStage::Bundle | TuneStage::LeaveOut | TuneStage::Race => "",
+        TuneStage::Training => "to make an archive of classes, ",
+        TuneStage::Confirmation => "to confirm, ",
+    };
+    let absent = match tuned.not_in_force.is_empty() {
+        true => String::new(),
+        false => format!(", without {}", tuned.not_in_force.join(" ")),
+    };
+    format!("{stage}{set}{absent}{}", held_text(tuned.verdict))
+}

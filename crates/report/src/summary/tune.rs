@@ -1,0 +1,462 @@
+//! What to say of a tuning: the answer, what it changes, what became of every remedy, and how the answer was come by.
+//! Says what the record says and judges nothing.
+
+use super::cells::{NONE, beginning};
+use super::comparison;
+use super::doubts;
+use super::facts::{self, trial_facts};
+use super::find::{percent, span};
+use super::findings;
+use super::tune_answer::{
+    AS_IS, answer, as_is_trial, cost_words, gains_told, limits, objective_words, of_a_request, told,
+};
+use super::tune_request::request;
+use super::{Sources, each_trial, spectra};
+use crate::chart::tunes;
+use crate::owner::label;
+use crate::page::{Depth, Page, Part, Section, Topic, Verdict};
+use crate::quantity::{Estimate, Quantity, change, shown};
+use crate::record::{
+    ComparisonRecord, Document, Fate, ImageRecord, OwnerGain, PhaseRate, PriceClass, RemedyRecord, SettingRecord,
+    TuneOutcome, TuneRecord, TuneStage, Unit, each_once,
+};
+use crate::scenario::shell_words;
+use crate::snippets::{self, Snippet};
+use crate::table::{Cell, Table};
+use crate::units::{MIB, per_second, several};
+use crate::words::Standing;
+use crate::words::verdict_word;
+use loadline_base::order::Order as _;
+
+/// Owners on a screen.
+const OWNERS_MAX: usize = 6;
+/// Changes of owners that print as 0.0 are of none.
+const OWNER_BYTES_MIN: f64 = 0.05 * MIB as f64;
+/// Longest text of a remedy's options where they stand beside other words.
+const OPTIONS_CHARS: usize = 160;
+/// Longest reason on a screen: a message of a JVM, but not its whole output.
+const WHY_CHARS: usize = 400;
+/// Names that leave room for numbers in 80 columns.
+const METRIC_CHARS: usize = 16;
+const IDS_CHARS: usize = 27;
+
+/// Of what the search weighed.
+pub(crate) const NO_PROOF: &str = "By the search's own trials, which chose among them: that is no proof.";
+
+/// What to say of a tuning, in place of what is said of trials.
+pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
+    let document = of.document;
+    let answer = answer(tune);
+    let is_told = !is_answered(tune.outcome) || answer.is_empty();
+    let mut verdicts: Vec<Verdict> = is_told.then(|| verdict(tune)).into_iter().collect();
+    verdicts.extend(comparison::failing(&document.budgets));
+    let mut parts = vec![Part::Facts(answer)];
+    parts.extend(gains(tune).map(Part::Table));
+    let snippets = snippets_of(document, tune).into_iter().map(Part::from);
+    let request = request(document, tune).map(|text| Part::Text(text.join(" ")));
+    let mut how: Vec<Part> = headed(how_heading(tune.outcome), method(tune)).into_iter().collect();
+    match depth.whole {
+        true => {
+            parts.extend(tunes(document).into_iter().map(Part::figure));
+            how.extend(remedies(tune).into_iter().chain(path_told(tune)).map(Part::Table));
+        }
+        false => {
+            parts.extend(headed("remedies", fates(tune)));
+            parts.extend(front(tune));
+            how.extend(path(tune, IDS_CHARS).filter(|_| depth.details).map(Part::Table));
+        }
+    }
+    let mut conditions = facts::section(document, None);
+    if let Some(trial) = as_is_trial(&document.trials) {
+        let heading = format!("{AS_IS} (trial {})", trial.index + 1);
+        conditions.parts.extend(headed(&heading, trial_facts(trial)));
+    }
+    let most = if depth.whole { usize::MAX } else { OWNERS_MAX };
+    let mut sections = vec![
+        Section::new(Topic::Answer, "", (!verdicts.is_empty()).then_some(Part::Verdicts(verdicts))).id("verdict"),
+        Section::titled(Topic::Answer, "tuning", parts).id("tune"),
+        Section::titled(Topic::Answer, "to set it", snippets),
+        Section::new(Topic::Answer, "for a change request", request),
+        comparison::budgets(&document.budgets),
+        Section::titled(Topic::Memory, "memory", owners(tune, most).map(Part::Table)).id("memory"),
+        findings::section(&document.findings),
+        Section::titled(Topic::Details, "how it was found", how).id("how"),
+        conditions,
+        doubts::section_of(document),
+    ];
+    sections.extend(depth.each.then(|| each_trial(of, depth)));
+    sections.extend(spectra(of, depth));
+    let what = if tune.outcome == TuneOutcome::Planned { "a plan to tune it" } else { "tuned" };
+    let of = &document.conditions;
+    Page::new(format!("{}, {what} by loadline {}", of.scenario, of.loadline), sections)
+}
+
+/// The answer as a verdict.
+fn verdict(tune: &TuneRecord) -> Verdict {
+    let (standing, word) = match tune.outcome {
+        TuneOutcome::Proved => (Standing::Pass, "tuned"),
+        TuneOutcome::NothingProved => (Standing::Undecided, "nothing proved"),
+        TuneOutcome::NotHeld => (Standing::Fail, "not held"),
+        TuneOutcome::Planned => (Standing::Told, "planned"),
+        TuneOutcome::GivenUp => (Standing::Undecided, "no answer"),
+    };
+    Verdict { standing, word: word.to_owned(), about: String::new(), text: told(tune) }
+}
+
+/// What to paste, for each kind of host.
+fn snippets_of(document: &Document, tune: &TuneRecord) -> Vec<Snippet> {
+    let trial = as_is_trial(&document.trials);
+    let command: &[String] = trial.map_or(&[], |trial| &trial.command);
+    let image: Option<&ImageRecord> = trial.and_then(|trial| trial.image.as_ref());
+    snippets::of_tuning(tune, command, image)
+}
+
+/// Whether a tuning said what it was asked.
+fn is_answered(outcome: TuneOutcome) -> bool {
+    match outcome {
+        TuneOutcome::Proved | TuneOutcome::Planned => true,
+        TuneOutcome::NothingProved | TuneOutcome::NotHeld | TuneOutcome::GivenUp => false,
+    }
+}
+
+/// Facts under a heading; nothing where there are none.
+fn headed(heading: &str, facts: Vec<(String, String)>) -> Option<Part> {
+    (!facts.is_empty()).then(|| Part::under(heading, [Part::Facts(facts)]))
+}
+
+// ---- What it changes ----
+
+/// Every metric of the confirmation; `None` where nothing was proved.
+fn gains(tune: &TuneRecord) -> Option<Table> {
+    let all = gains_told(tune);
+    let first = all.first()?;
+    let row = |(at, gain): (usize, &&ComparisonRecord)| -> Vec<Cell> {
+        let words = cost_words(gain, &all);
+        let gain = &of_a_request(gain);
+        let judged = Estimate::judged(gain);
+        let what = if at == 0 { objective_words(tune.objective).0.to_owned() } else { words };
+        vec![
+            Cell::Verdict(gain.verdict.into(), verdict_word(gain.verdict).to_owned()),
+            beginning(&what, METRIC_CHARS).into(),
+            Quantity::new(gain.unit, gain.baseline_median).into(),
+            Quantity::new(gain.unit, gain.candidate_median).into(),
+            judged.centre.clone().into(),
+            Cell::Interval(judged),
+        ]
+    };
+    let together = match first.confidence_each > first.confidence {
+        true => format!(" ({} each)", percent(first.confidence_each)),
+        false => String::new(),
+    };
+    let note = format!(
+        "Medians; intervals of the difference within blocks, which hold together with {} confidence{together}.",
+        percent(first.confidence)
+    );
+    let head = ["verdict", "metric", AS_IS, "tuned", "difference", "interval"];
+    let table = Table::new("what it changes, by the confirmation alone", head, all.iter().enumerate().map(row));
+    Some(table.worded(2, 0).noted([note]))
+}
+
+/// Who holds less, largest change first; what the rest hold in one row. `None` where nothing was proved.
+fn owners(tune: &TuneRecord, most: usize) -> Option<Table> {
+    let moved = |gain: &OwnerGain| (gain.before_bytes - gain.after_bytes).abs();
+    let mut sorted: Vec<&OwnerGain> = tune.owners.iter().collect();
+    sorted.order_by(|left, right| moved(right).total_cmp(&moved(left)));
+    let changed = sorted.iter().take(most).take_while(|gain| moved(gain) >= OWNER_BYTES_MIN).count();
+    let (shown_ones, rest) = sorted.split_at(changed);
+    let row = |name: String, before: f64, after: f64| -> Vec<Cell> {
+        let change = Quantity::new(Unit::Bytes, after - before).difference().bare();
+        vec![name.into(), mib(Some(before)), mib(Some(after)), change.into()]
+    };
+    let named = |gain: &&OwnerGain| row(beginning(label(&gain.owner), IDS_CHARS), gain.before_bytes, gain.after_bytes);
+    let mut rows: Vec<Vec<Cell>> = shown_ones.iter().map(named).collect();
+    if !rest.is_empty() {
+        let sum = |of: fn(&OwnerGain) -> f64| rest.iter().map(|gain| of(gain)).sum::<f64>();
+        let name = format!("the other {}", several(rest.len() as u64, "owner"));
+        rows.push(row(name, sum(|gain| gain.before_bytes), sum(|gain| gain.after_bytes)));
+    }
+    (!rows.is_empty()).then(|| Table::new("by owner, MiB", ["owner", AS_IS, "tuned", "change"], rows))
+}
+
+/// MiB without their unit; a dash for what is not known.
+fn mib(bytes: Option<f64>) -> Cell {
+    Cell::known(bytes.map(|bytes| Quantity::new(Unit::Bytes, bytes).bare()))
+}
+
+/// A dash for what is empty.
+fn dash(text: String) -> Cell {
+    if text.is_empty() { NONE.into() } else { text.into() }
+}
+
+// ---- The remedies ----
+
+/// Every fate in the order in which they are told, with its word and what it means.
+const FATES: [(Fate, &str, &str); 10] = [
+    (Fate::Kept, "kept", "it is part of the answer"),
+    (Fate::NotConfirmed, "unproved", "it was part of a set that was not confirmed"),
+    (Fate::TooCostly, "too costly", "it saves memory, at more than the price"),
+    (Fate::NotMissed, "not missed", "it saved something alone, and nothing beside the others"),
+    (Fate::NoEffect, "no effect", "it was tried and saved less than what matters"),
+    (Fate::Harmful, "harmful", "memory grew, or the target broke"),
+    (Fate::Refused, "refused", "the server did not start with it"),
+    (Fate::NotInForce, "ignored", "the process did not have it, although it was set"),
+    (Fate::Planned, "to try", "it would be tried next"),
+    (Fate::NotTried, "not tried", "it was not tried"),
+];
+
+/// The word for a fate.
+fn fate_word(fate: Fate) -> &'static str {
+    FATES.iter().find(|of| of.0 == fate).map_or(NONE, |of| of.1)
+}
+
+/// What a remedy may cost, in words.
+pub(super) fn price_words(price: PriceClass) -> &'static str {
+    match price {
+        PriceClass::Free => "free",
+        PriceClass::Cpu => "may cost CPU",
+        PriceClass::Program => "changes the program",
+    }
+}
+
+/// What became of every remedy: a fact for each fate, those with the same why in one line.
+fn fates(tune: &TuneRecord) -> Vec<(String, String)> {
+    let mut facts: Vec<(String, String)> = Vec::new();
+    for (fate, word, _) in FATES {
+        let lines = match fate {
+            Fate::NotTried => not_tried(tune),
+            Fate::Planned => ranked(tune, fate).into_iter().map(planned_text).collect(),
+            _ => ranked(tune, fate).into_iter().map(|of| remedy_text(of, fate)).collect::<Vec<_>>(),
+        };
+        let word = match (fate, tune.outcome) {
+            (Fate::NotTried, TuneOutcome::Planned) => "left out",
+            _ => word,
+        };
+        let labels = std::iter::once(word).chain(std::iter::repeat(""));
+        facts.extend(labels.zip(lines).map(|(label, line)| (label.to_owned(), line)));
+    }
+    facts
+}
+
+/// The remedies of a fate: what could be saved first, else what was saved, the largest first.
+fn ranked(tune: &TuneRecord, fate: Fate) -> Vec<&RemedyRecord> {
+    let weight = |of: &RemedyRecord| match fate {
+        Fate::Planned => of.gain_bytes_max.map_or(-1.0, |bytes| bytes as f64),
+        _ => of.saved_bytes.filter(|bytes| bytes.is_finite()).map_or(-1.0, f64::abs),
+    };
+    let mut found: Vec<&RemedyRecord> = tune.remedies.iter().filter(|of| of.fate == fate).collect();
+    found.order_by(|left, right| weight(right).total_cmp(&weight(left)));
+    found
+}
+
+/// Remedies with the same reason share a line.
+fn not_tried(tune: &TuneRecord) -> Vec<String> {
+    let left_out = || tune.remedies.iter().filter(|of| of.fate == Fate::NotTried);
+    let line = |why: &str| {
+        let ids: Vec<String> = left_out().filter(|of| of.why == why).map(|of| shortened_id(&of.id)).collect();
+        if why.is_empty() { ids.join(", ") } else { format!("{}: {}", ids.join(", "), beginning(why, WHY_CHARS)) }
+    };
+    each_once(left_out().map(|of| of.why.as_str())).into_iter().map(line).collect()
+}
+
+fn shortened_id(id: &str) -> String {
+    beginning(id, IDS_CHARS)
+}
+
+/// `malloc.arenas (MALLOC_ARENA_MAX=1)`.
+fn named(of: &RemedyRecord) -> String {
+    match of.options.is_empty() {
+        true => shortened_id(&of.id),
+        false => format!("{} ({})", shortened_id(&of.id), beginning(&shell_words(&of.options), OPTIONS_CHARS)),
+    }
+}
+
+/// A kept remedy says what it saved; any other one says why, which has its numbers.
+fn remedy_text(of: &RemedyRecord, fate: Fate) -> String {
+    let numbers = numbers(of);
+    let why = match fate {
+        Fate::Kept if !numbers.is_empty() => numbers,
+        _ if of.why.is_empty() => numbers,
+        _ => beginning(&of.why, WHY_CHARS),
+    };
+    if why.is_empty() { named(of) } else { format!("{}: {why}", named(of)) }
+}
+
+/// `saved 95.4 MiB, CPU per request -0.1 %`.
+fn numbers(of: &RemedyRecord) -> String {
+    let saved = of.saved_bytes.map(|bytes| {
+        let size = shown(Unit::Bytes, Some(bytes.abs()));
+        if bytes < 0.0 { format!("{size} more") } else { format!("saved {size}") }
+    });
+    let cpu = of.cpu_ratio.map(|ratio| format!("CPU per request {}", change(Some(ratio))));
+    saved.into_iter().chain(cpu).collect::<Vec<_>>().join(", ")
+}
+
+fn planned_text(of: &RemedyRecord) -> String {
+    let bound = of.gain_bytes_max.map_or_else(
+        || "no bound is known".to_owned(),
+        |bytes| format!("{} at most", shown(Unit::Bytes, Some(bytes as f64))),
+    );
+    let what = if of.what.is_empty() { String::new() } else { format!("{}; ", of.what) };
+    format!("{}: {what}{bound}, {}", named(of), price_words(of.price))
+}
+
+/// Every remedy and what became of it, in the order of the table, for a page with room.
+fn remedies(tune: &TuneRecord) -> Option<Table> {
+    let row = |of: &RemedyRecord| -> Vec<Cell> {
+        vec![
+            of.id.as_str().into(),
+            fate_word(of.fate).into(),
+            dash(shell_words(&of.options)),
+            mib(of.gain_bytes_max.map(|bytes| bytes as f64)),
+            mib(of.saved_bytes),
+            change(of.cpu_ratio).into(),
+            dash(of.why.clone()),
+            of.what.as_str().into(),
+            price_words(of.price).into(),
+        ]
+    };
+    let head = ["remedy", "fate", "set", "at most", "saved", "CPU per request", "why", "what it does", "price"];
+    let seen = FATES.iter().filter(|(fate, ..)| tune.remedies.iter().any(|of| of.fate == *fate));
+    let fates: Vec<String> = seen.map(|(_, word, meaning)| format!("{word}: {meaning}")).collect();
+    let notes = [
+        format!("{}.", fates.join("; ")),
+        "at most: by the account as it is. saved: beside the others of its time, by the owners that it moves; from \
+         the search, so not proved by itself."
+            .to_owned(),
+    ];
+    let table = || Table::new("every remedy, MiB", head, tune.remedies.iter().map(row)).worded(3, 3).noted(notes);
+    (!tune.remedies.is_empty()).then(table)
+}
+
+// ---- Memory against CPU ----
+
+/// The least memory at each price. A front of one setting is none.
+fn front(tune: &TuneRecord) -> Option<Part> {
+    if tune.front.len() < 2 {
+        return None;
+    }
+    let as_is = tune.as_is.as_ref().and_then(|of| of.bytes);
+    let fact = |of: &SettingRecord| {
+        let label = match (of.remedies.is_empty(), of.cpu_ratio) {
+            (true, _) => AS_IS.to_owned(),
+            (false, Some(ratio)) => change(Some(ratio)),
+            (false, None) => NONE.to_owned(),
+        };
+        (label, setting_text(of, as_is, tune))
+    };
+    let facts = Part::Facts(tune.front.iter().map(fact).collect());
+    let title = "least memory at each price, in CPU per request";
+    Some(Part::under(title, [facts, Part::Text(NO_PROOF.to_owned())]))
+}
+
+/// `1000.2 MiB, 412.8 MiB less: MALLOC_ARENA_MAX=1 -Xmx128m (the answer)`.
+fn setting_text(of: &SettingRecord, as_is: Option<f64>, tune: &TuneRecord) -> String {
+    let mut text = shown(Unit::Bytes, of.bytes);
+    if of.remedies.is_empty() {
+        return text;
+    }
+    if let (Some(bytes), Some(before)) = (of.bytes, as_is) {
+        let (less, word) = if bytes > before { (bytes - before, "more") } else { (before - bytes, "less") };
+        text.push_str(&format!(", {} {word}", shown(Unit::Bytes, Some(less))));
+    }
+    text.push_str(&format!(": {}", beginning(&shell_words(&of.options), OPTIONS_CHARS)));
+    if of.options == tune.answer {
+        text.push_str(" (the answer)");
+    }
+    text
+}
+
+// ---- How it was come by ----
+
+fn how_heading(outcome: TuneOutcome) -> &'static str {
+    match outcome {
+        TuneOutcome::Proved => "how it was found",
+        TuneOutcome::Planned => "what is asked",
+        TuneOutcome::NothingProved | TuneOutcome::NotHeld | TuneOutcome::GivenUp => "what was asked",
+    }
+}
+
+/// What was asked, what was not confirmed, how noisy it is, what was spent.
+fn method(tune: &TuneRecord) -> Vec<(String, String)> {
+    let (_, objective) = objective_words(tune.objective);
+    let mut facts = vec![("objective".to_owned(), objective.to_owned())];
+    let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
+    fact("price", format!("at most {} of CPU per request", percent(tune.price)));
+    if !tune.target.is_empty() {
+        fact("target", tune.target.join(", "));
+    }
+    if !tune.rates.is_empty() {
+        let rate = |of: &PhaseRate| format!("{} {}/s", of.phase, per_second(of.rate_per_s));
+        let rates: Vec<String> = tune.rates.iter().map(rate).collect();
+        fact("load", format!("{}, a constant rate in place of a closed model", rates.join(", ")));
+    }
+    for (at, of) in tune.confirmations.iter().filter(|of| !of.confirmed).enumerate() {
+        let ids: Vec<String> = of.remedies.iter().map(|id| shortened_id(id)).collect();
+        let blocks = several(u64::from(of.blocks), "block");
+        let why = if of.why.is_empty() { String::new() } else { format!(": {}", beginning(&of.why, WHY_CHARS)) };
+        fact(if at == 0 { "refuted" } else { "" }, format!("{}, after {blocks}{why}", ids.join(", ")));
+    }
+    if let Some(noise) = tune.noise {
+        let cpu = noise.cpu.map_or(String::new(), |cpu| format!(" and {} of CPU per request", percent(cpu)));
+        let size = shown(Unit::Bytes, Some(noise.bytes));
+        fact("noise", format!("fresh processes differ by {size}{cpu} (standard deviation of a trial)"));
+    }
+    if tune.outcome != TuneOutcome::Proved
+        && let Some(text) = tune.lines.as_ref().and_then(limits)
+    {
+        fact("limit", text);
+    }
+    let spent = format!("{}, {}", several(u64::from(tune.trials), "trial"), span(tune.seconds));
+    let apart = if tune.lines.is_some() { ", those of the limits apart" } else { "" };
+    fact("spent", format!("{spent}{apart}"));
+    facts
+}
+
+/// The word for a part of a tuning.
+fn stage_words(stage: TuneStage) -> &'static str {
+    match stage {
+        TuneStage::Reference => "reference",
+        TuneStage::Baseline => AS_IS,
+        TuneStage::Bundle => "bundle",
+        TuneStage::LeaveOut => "leave out",
+        TuneStage::Race => "race",
+        TuneStage::Training => "training",
+        TuneStage::Confirmation => "confirmation",
+    }
+}
+
+/// What was weighed on the way; ids of remedies are cut at so many characters.
+fn path(tune: &TuneRecord, ids_chars: usize) -> Option<Table> {
+    let row = |(at, of): (usize, &SettingRecord)| -> Vec<Cell> {
+        let ids = if of.remedies.is_empty() { AS_IS.to_owned() } else { of.remedies.join(", ") };
+        vec![
+            (at + 1).to_string().into(),
+            stage_words(of.stage).into(),
+            beginning(&ids, ids_chars).into(),
+            of.trials.to_string().into(),
+            mib(of.bytes),
+            change(of.cpu_ratio).into(),
+            if of.holds { "yes" } else { "no" }.into(),
+        ]
+    };
+    let head = ["#", "for", "with", "trials", "MiB", "CPU", "held"];
+    let what = objective_words(tune.objective).0;
+    let title = format!("path of the search, {what} and CPU per request against {AS_IS}");
+    let table = || Table::new(title, head, tune.path.iter().enumerate().map(row)).worded(3, 1);
+    (!tune.path.is_empty()).then(table)
+}
+
+/// The table of [`path`] with what is set and what was missed, for a page with room.
+fn path_told(tune: &TuneRecord) -> Option<Table> {
+    let mut table = path(tune, usize::MAX)?;
+    table.head.extend(["set", "missed"].map(str::to_owned));
+    for (row, of) in table.rows.iter_mut().zip(&tune.path) {
+        row.extend([dash(shell_words(&of.options)), dash(of.why.join("; "))]);
+    }
+    table.words += 2;
+    Some(table)
+}
+
+#[cfg(test)]
+#[path = "tune_tests.rs"]
+mod tests;

@@ -1,0 +1,210 @@
+//! The answer of a tuning in words: what to set, what it saves, with its interval, what it costs, what that rests on.
+
+use super::find::{percent, sentence};
+use crate::comparison::split;
+use crate::quantity::{Estimate, shown};
+use crate::record::{
+    ComparisonRecord, Fate, FindRecord, LeastRecord, LinesRecord, Trial, TuneOutcome, TuneRecord, TuneStage, Unit,
+};
+use crate::scenario::{Objective, WARMUP, shell_words};
+use crate::units::several;
+use loadline_base::order::Order as _;
+
+/// As it is.
+pub(crate) const AS_IS: &str = "as it is";
+
+/// The first trial of the baseline whose JVM is known; else the first as it is.
+pub(crate) fn as_is_trial(trials: &[Trial]) -> Option<&Trial> {
+    let as_is = |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.remedies.is_empty());
+    let usual = |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.stage == TuneStage::Baseline);
+    let known = |trial: &&Trial| usual(trial) && as_is(trial) && trial.jvm.is_some();
+    trials.iter().find(known).or(trials.iter().find(as_is))
+}
+
+/// The answer in a sentence or two.
+pub(crate) fn told(tune: &TuneRecord) -> String {
+    told_each(tune).join(" ")
+}
+
+/// The sentences of [`told`]. What stands between backticks is meant literally.
+pub(crate) fn told_each(tune: &TuneRecord) -> Vec<String> {
+    let text = sentence(&tune.text);
+    let own = |words: &str| words.to_owned();
+    match tune.outcome {
+        TuneOutcome::Proved if tune.answer.is_empty() => vec![text],
+        TuneOutcome::Proved => {
+            let costs = costs(tune).map(|costs| format!("It costs: {costs}."));
+            let proof = proof(tune).map(|proof| format!("Proved by {proof}."));
+            std::iter::once(set_told(tune)).chain(costs).chain(proof).collect()
+        }
+        TuneOutcome::NothingProved => vec![text, own("Leave it as it is.")],
+        TuneOutcome::NotHeld => {
+            let next = "No setting that saves memory can help: give the server more CPU or another configuration, or \
+                        ask for less.";
+            vec![text, own(next)]
+        }
+        TuneOutcome::Planned => vec![text, planned(tune)],
+        TuneOutcome::GivenUp => vec![text],
+    }
+}
+
+/// How many remedies would be tried, and how many not.
+fn planned(tune: &TuneRecord) -> String {
+    let all = tune.remedies.len();
+    match tune.remedies.iter().filter(|of| of.fate == Fate::Planned).count() {
+        1 => format!("One remedy of {all} would be tried."),
+        count => format!("{count} remedies of {all} would be tried."),
+    }
+}
+
+/// What to set and what that saves.
+pub(super) fn set_told(tune: &TuneRecord) -> String {
+    let saves = saves(tune).map_or(String::new(), |(verb, text)| format!(": it {verb} {text}"));
+    format!("Set `{}`{saves}.", shell_words(&tune.answer))
+}
+
+/// What to set, what it saves, what it costs, what that rests on; what was missed where the target does not hold.
+/// Empty where there is neither.
+pub(crate) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    if tune.outcome == TuneOutcome::Proved && !tune.answer.is_empty() {
+        facts.push(("set", shell_words(&tune.answer)));
+        facts.extend(saves(tune));
+        facts.extend(costs(tune).map(|text| ("costs", text)));
+        facts.extend(proof(tune).map(|text| ("proof", format!("{text}; none of the search's trials is among them"))));
+        facts.extend(tune.lines.as_ref().and_then(limits).map(|text| ("limit", text)));
+    }
+    if tune.outcome == TuneOutcome::NotHeld {
+        let missed = tune.as_is.iter().flat_map(|as_is| &as_is.why);
+        facts.extend(missed.enumerate().map(|(at, why)| (if at == 0 { "missed" } else { "" }, why.clone())));
+    }
+    facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
+}
+
+/// `saves`, and `412.3 MiB of 1413.0 MiB RSS (29.2 %), 398.0 to 427.1 MiB at 95 % confidence`; `takes` where the
+/// winner weighs more.
+fn saves(tune: &TuneRecord) -> Option<(&'static str, String)> {
+    let gain = objective_gain(tune)?;
+    let size = |value: f64| shown(gain.unit, Some(value));
+    let (saved, before) = (-gain.difference, gain.baseline_median);
+    let (verb, more) = if saved < 0.0 { ("takes", " more than the") } else { ("saves", " of") };
+    let share = if before > 0.0 { format!(" ({})", percent(saved.abs() / before)) } else { String::new() };
+    let ends = gain.low.zip(gain.high).map_or(String::new(), |(low, high)| {
+        let confidence = percent(gain.confidence);
+        format!(", {} to {} at {confidence} confidence", size(-high), size(-low))
+    });
+    let what = objective_words(tune.objective).0;
+    Some((verb, format!("{}{more} {} {what}{share}{ends}", size(saved.abs()), size(before))))
+}
+
+/// What is made small: in a word or two, and told in full.
+pub(crate) fn objective_words(objective: Objective) -> (&'static str, &'static str) {
+    match objective {
+        Objective::Rss => ("RSS", "RSS, the larger of after the load and after the rest"),
+        Objective::Loaded => ("RSS loaded", "RSS after the load"),
+        Objective::Rested => ("RSS rested", "RSS after the rest"),
+        Objective::Peak => ("peak RSS", "the highest RSS of all"),
+        Objective::Limit => ("anonymous memory", "anonymous memory, which no limit can take back"),
+    }
+}
+
+/// CPU time, times and rates with the winner.
+pub(super) fn costs(tune: &TuneRecord) -> Option<String> {
+    let all = gains_told(tune);
+    let costs: Vec<String> = all.iter().filter(|gain| tells_cost(gain)).map(|gain| cost(gain, &all)).collect();
+    (!costs.is_empty()).then(|| costs.join("; "))
+}
+
+/// The objective among what was confirmed: the judged size, or what stands first.
+pub(crate) fn objective_gain(tune: &TuneRecord) -> Option<&ComparisonRecord> {
+    tune.gains.iter().find(|gain| gain.primary && gain.unit == Unit::Bytes).or(tune.gains.first())
+}
+
+/// What was confirmed, without what the warm-up took: the objective first, CPU time next, then what was judged.
+pub(super) fn gains_told(tune: &TuneRecord) -> Vec<&ComparisonRecord> {
+    let Some(objective) = objective_gain(tune) else { return Vec::new() };
+    let others = tune.gains.iter().filter(|gain| !std::ptr::eq(*gain, objective));
+    let mut others: Vec<&ComparisonRecord> = others.filter(|gain| split(&gain.metric).1 != WARMUP).collect();
+    others.order_by_key(|gain| (!is_cpu(gain), !gain.primary));
+    std::iter::once(objective).chain(others).collect()
+}
+
+/// CPU time, and the usual percentile; the table has all.
+fn tells_cost(gain: &ComparisonRecord) -> bool {
+    is_cpu(gain) || split(&gain.metric).0 == "p99"
+}
+
+fn is_cpu(gain: &ComparisonRecord) -> bool {
+    split(&gain.metric).0.starts_with("cpu")
+}
+
+fn cost(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> String {
+    let (gain, words) = (of_a_request(gain), cost_words(gain, all));
+    if is_cpu(&gain) && gain.ratio.is_some() {
+        return format!("{words} {}", Estimate::judged(&gain));
+    }
+    let [before, after] = [gain.baseline_median, gain.candidate_median].map(|value| shown(gain.unit, Some(value)));
+    format!("{words} {before} before, {after} with it")
+}
+
+/// CPU time of 1,000 requests as that of one, its difference as a change; any other metric as it is.
+pub(super) fn of_a_request(gain: &ComparisonRecord) -> ComparisonRecord {
+    if !is_cpu(gain) {
+        return gain.clone();
+    }
+    let scale = if split(&gain.metric).0 == "cpu_per_1000" { 1e-3 } else { 1.0 };
+    ComparisonRecord {
+        baseline_median: gain.baseline_median * scale,
+        candidate_median: gain.candidate_median * scale,
+        difference: gain.difference * scale,
+        low: gain.low.map(|end| end * scale),
+        high: gain.high.map(|end| end * scale),
+        least: match gain.least {
+            LeastRecord::Relative(share) => LeastRecord::Relative(share),
+            LeastRecord::Absolute(_) => LeastRecord::Relative(0.0),
+        },
+        ..gain.clone()
+    }
+}
+
+/// A metric in words where there are plain ones; CPU time names its phase where there is that of another one too.
+pub(super) fn cost_words(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> String {
+    let place = split(&gain.metric).1;
+    match is_cpu(gain) {
+        false => gain.metric.clone(),
+        true if place.is_empty() || all.iter().filter(|gain| is_cpu(gain)).count() == 1 => "CPU per request".to_owned(),
+        true => format!("CPU {place}"),
+    }
+}
+
+/// What the numbers rest on.
+pub(super) fn proof(tune: &TuneRecord) -> Option<String> {
+    let of_gains = objective_gain(tune).map(|gain| gain.blocks);
+    let of_attempt = tune.confirmations.iter().rev().find(|of| of.confirmed).map(|of| of.blocks);
+    let blocks = of_gains.or(of_attempt)?;
+    Some(format!("{} of fresh JVMs, {AS_IS} and tuned in turn", several(u64::from(blocks), "block")))
+}
+
+/// The smallest limits, each with how often it held, and what to set.
+pub(super) fn limits(lines: &LinesRecord) -> Option<String> {
+    let size = |bytes: u64| shown(Unit::Bytes, Some(bytes as f64));
+    let of = |find: &Option<FindRecord>| {
+        let line = find.as_ref()?.line.as_ref()?;
+        let times = several(u64::from(line.tried()), "time");
+        Some((line.limit_bytes, format!("{} ({} of {times})", size(line.limit_bytes), line.held)))
+    };
+    let set = lines.tuned.as_ref().and_then(|find| {
+        let limit = find.limit_bytes.filter(|_| find.headroom > 0.0)?;
+        Some(format!("; with {} of headroom, set {}", percent(find.headroom), size(limit)))
+    });
+    let set = set.unwrap_or_default();
+    match (of(&lines.as_is), of(&lines.tuned)) {
+        (Some((before, as_is)), Some((after, tuned))) => {
+            let ratio = after as f64 / before.max(1) as f64;
+            Some(format!("{tuned} is the smallest that holds, {ratio:.2} of the {as_is} {AS_IS}{set}"))
+        }
+        (None, Some((_, tuned))) => Some(format!("{tuned} is the smallest that holds{set}")),
+        (Some((_, as_is)), None) => Some(format!("{AS_IS}, {as_is} is the smallest that holds")),
+        (None, None) => None,
+    }
+}

@@ -1,0 +1,45 @@
+//! A paragraph for a change request: what is set, what it saves and costs, on what that rests, and what it leaves open.
+
+use super::facts::machine_text;
+use super::tune_answer::{as_is_trial, costs, objective_words, proof, set_told};
+use crate::record::{Document, Jvm, TuneOutcome, TuneRecord};
+use crate::units::several;
+
+/// The sentences of the paragraph; `None` where nothing was proved. What stands between backticks is meant literally.
+pub(crate) fn request(document: &Document, tune: &TuneRecord) -> Option<Vec<String>> {
+    if tune.outcome != TuneOutcome::Proved || tune.answer.is_empty() {
+        return None;
+    }
+    let proof = proof(tune)?;
+    let of = &document.conditions;
+    let day = of.started.split('T').next().unwrap_or_default();
+    let mut text = vec![set_told(tune)];
+    text.extend(costs(tune).map(|costs| format!("Its cost: {costs}.")));
+    if !tune.target.is_empty() {
+        text.push(format!("Target, held in every trial that counts: {}.", tune.target.join(", ")));
+    }
+    text.push(format!("What was made small: {}.", objective_words(tune.objective).1));
+    text.push(format!(
+        "Measured on {day} with loadline {} in {proof}, after {} in all; those that chose these settings do not count.",
+        of.loadline,
+        several(u64::from(tune.trials), "trial")
+    ));
+    text.push(format!("Load: {}.", of.load.join("; ")));
+    let jvm = as_is_trial(&document.trials).and_then(|trial| trial.jvm.as_ref()).and_then(jvm_words);
+    text.extend(jvm.map(|jvm| format!("JVM: {jvm}.")));
+    text.push(format!("Machine: {}.", machine_text(&of.machine)));
+    text.push(format!(
+        "Another load, another machine or another JDK, be it only an update, asks for proving it anew: `{}`.",
+        of.command
+    ));
+    Some(text)
+}
+
+/// `OpenJDK 64-Bit Server VM 25.0.3+9-LTS, G1 GC, glibc 2.36`.
+fn jvm_words(jvm: &Jvm) -> Option<String> {
+    let name: Vec<&str> = [&jvm.name, &jvm.version].into_iter().flatten().map(String::as_str).collect();
+    let collector = jvm.collector.as_ref().map(|collector| format!("{collector} GC"));
+    let parts = [Some(name.join(" ")).filter(|name| !name.is_empty()), collector, jvm.allocator.clone()];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}

@@ -1,0 +1,404 @@
+//! What is said of tunings of a made-up server: each ending, each number, hostile text, records of any content.
+
+use super::super::summarize;
+use super::*;
+use crate::record::{LinesRecord, NoiseRecord, OwnerBytes};
+use crate::scenario::{Change, Objective};
+use crate::terminal::render;
+use crate::width::width;
+use crate::{find_sample, tune_sample};
+use proptest::prelude::*;
+
+const WIDTH: usize = 80;
+
+fn screen(document: &Document) -> String {
+    render(&summarize(document, &[], Depth::default()))
+}
+
+fn tune() -> TuneRecord {
+    tune_sample::proved().tune.unwrap()
+}
+
+fn fact<'a>(facts: &'a [(String, String)], label: &str) -> Option<&'a str> {
+    facts.iter().find(|(of, _)| of == label).map(|(_, text)| text.as_str())
+}
+
+/// A table's lines, lines to copy and single long words are as long as they are.
+fn too_wide(text: &str) -> Vec<&str> {
+    let copied = |line: &&str| ["docker run", "JAVA_TOOL_OPTIONS", "value: "].iter().any(|word| line.contains(word));
+    let one_word = |line: &&str| line.split_whitespace().any(|word| width(word) > WIDTH - 20);
+    text.lines().filter(|line| width(line) > WIDTH && !copied(line) && !one_word(line)).collect()
+}
+
+#[test]
+fn a_tuning_that_was_proved() {
+    insta::assert_snapshot!(screen(&tune_sample::proved()));
+}
+
+#[test]
+fn a_tuning_that_proved_nothing() {
+    insta::assert_snapshot!(screen(&tune_sample::endings()[1].1));
+}
+
+#[test]
+fn a_target_that_does_not_hold() {
+    insta::assert_snapshot!(screen(&tune_sample::endings()[2].1));
+}
+
+#[test]
+fn what_would_be_tried() {
+    insta::assert_snapshot!(screen(&tune_sample::endings()[3].1));
+}
+
+/// The examples of the page for users are what is said.
+#[test]
+fn the_page_shows_what_is_said() {
+    let page = include_str!("../../../../docs/tune.md");
+    let said = screen(&tune_sample::proved());
+    let examples: Vec<&str> =
+        page.split("```text\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default()).collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        assert!(said.contains(example), "{example}");
+    }
+    for (_, word, meaning) in FATES.iter().filter(|of| !matches!(of.0, Fate::Planned | Fate::NotTried)) {
+        assert!(page.contains(&format!("| {word} | {meaning} |")), "{word}");
+    }
+    for objective in Objective::ALL {
+        assert!(page.contains(&format!("`{objective}`")), "{objective}");
+    }
+}
+
+#[test]
+fn each_answer_in_its_words() {
+    let answer = |(outcome, document): (TuneOutcome, Document)| {
+        format!("{outcome:?}: {}", told(document.tune.as_ref().unwrap()))
+    };
+    insta::assert_snapshot!(tune_sample::endings().into_iter().map(answer).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn what_is_no_answer_comes_before_everything_else() {
+    for (outcome, document) in tune_sample::endings() {
+        let text = screen(&document);
+        let first = text.lines().next().unwrap();
+        assert_eq!(first.starts_with("tiny-db, "), is_answered(outcome), "{outcome:?}: {first}");
+        let to_copy = ["docker run", "for a change request"].map(|piece| text.contains(piece));
+        assert_eq!(to_copy, [outcome == TuneOutcome::Proved; 2], "{outcome:?}");
+        assert!(text.contains("spent "), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_screen_is_wide_enough() {
+    for (outcome, document) in tune_sample::endings() {
+        for depth in [Depth::default(), Depth { details: true, ..Depth::default() }] {
+            let text = render(&summarize(&document, &[], depth));
+            assert_eq!(too_wide(&text), [""; 0], "{outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn more_is_said_where_more_is_asked_for() {
+    let document = tune_sample::proved();
+    let text = |depth: Depth| render(&summarize(&document, &[], depth));
+    let plain = text(Depth::default());
+    assert!(!plain.contains("path of the search"));
+    let detailed = text(Depth { details: true, ..Depth::default() });
+    let rows = detailed.split("path of the search").nth(1).unwrap().split("\n\n").next().unwrap().lines().count();
+    assert_eq!(rows, 2 + document.tune.as_ref().unwrap().path.len(), "{detailed}");
+    let each = text(Depth { each: true, ..Depth::default() });
+    let trials = each.lines().filter(|line| line.starts_with("tiny-db (trial ")).count();
+    assert_eq!(trials, document.trials.len());
+}
+
+#[test]
+fn a_saving_comes_with_its_interval_and_a_loss_is_none() {
+    let mut tune = tune();
+    let saves = |tune: &TuneRecord| fact(&answer(tune), "saves").unwrap().to_owned();
+    assert_eq!(saves(&tune), "412.3 MiB of 1413.0 MiB RSS (29.2 %), 398.0 MiB to 427.1 MiB at 95 % confidence");
+    (tune.gains[0].low, tune.objective) = (None, Objective::Rested);
+    assert_eq!(saves(&tune), "412.3 MiB of 1413.0 MiB RSS rested (29.2 %)");
+    tune.gains[0].difference = 3.0 * MIB as f64;
+    assert!(told(&tune).contains(": it takes 3.0 MiB more than the 1413.0 MiB RSS rested (0.2 %)."), "{}", told(&tune));
+}
+
+#[test]
+fn cpu_time_is_told_for_one_request_and_as_a_change() {
+    let mut tune = tune();
+    let costs = |tune: &TuneRecord| fact(&answer(tune), "costs").map(str::to_owned);
+    let expect = "CPU per request +0.4 % (-0.6 … +1.4); p99.steady 8.12 ms before, 8.17 ms with it";
+    assert_eq!(costs(&tune).as_deref(), Some(expect));
+    // Seconds for 1,000 requests are milliseconds for one.
+    let row = gains(&tune).unwrap().rows.remove(1);
+    assert_eq!(row[1..5], ["CPU per request", "1.25 ms", "1.25 ms", "+0.4 %"]);
+    // Of several phases each is named, and the warm-up is left out.
+    let of = |metric: &str, tune: &TuneRecord| ComparisonRecord {
+        metric: metric.to_owned(),
+        ratio: None,
+        primary: false,
+        ..tune.gains[1].clone()
+    };
+    tune.gains.extend([of("cpu_per_1000.spike", &tune), of("cpu_per_1000.warmup", &tune)]);
+    let told = costs(&tune).unwrap();
+    assert!(
+        told.starts_with("CPU steady +0.4 % (-0.6 … +1.4); CPU spike 1.25 ms before, 1.25 ms with it; p99"),
+        "{told}"
+    );
+    assert_eq!(gains(&tune).unwrap().rows.len(), 5);
+    tune.gains.truncate(1);
+    assert_eq!(costs(&tune), None);
+}
+
+#[test]
+fn the_objective_comes_first_wherever_it_stands() {
+    let mut tune = tune();
+    tune.gains.reverse();
+    assert!(told(&tune).contains(": it saves 412.3 MiB of 1413.0 MiB RSS"), "{}", told(&tune));
+    let metrics: Vec<Cell> = gains(&tune).unwrap().rows.into_iter().map(|mut row| row.remove(1)).collect();
+    assert_eq!(metrics, ["RSS", "CPU per request", "rate.steady", "p99.steady"]);
+}
+
+#[test]
+fn owners_that_change_most_come_first_and_the_others_are_summed() {
+    let mut tune = tune();
+    let rows = owners(&tune, 2).unwrap().rows;
+    assert_eq!(rows[0][..2], ["malloc retained", "358.2"]);
+    assert_eq!(rows[2][0], "the other 7 owners");
+    let column = |at: usize| rows.iter().map(|row| row[at].to_string().parse::<f64>().unwrap()).sum::<f64>();
+    assert!((column(1) - 1413.0).abs() < 0.2 && (column(2) - 1000.7).abs() < 0.2, "{rows:?}");
+    tune.owners.clear();
+    assert_eq!(owners(&tune, 2), None);
+}
+
+#[test]
+fn a_reason_is_no_whole_output() {
+    let mut tune = tune();
+    tune.remedies.iter_mut().for_each(|of| of.why = "Unrecognized\noption ".repeat(1000));
+    let longest = fates(&tune).iter().map(|(_, text)| text.chars().count()).max();
+    assert!(longest.is_some_and(|most| most < 600), "{longest:?}");
+}
+
+#[test]
+fn every_remedy_is_told_once_under_its_fate() {
+    for (outcome, document) in tune_sample::endings() {
+        let tune = document.tune.as_ref().unwrap();
+        let told = fates(tune);
+        for of in &tune.remedies {
+            let begins = |text: &str| text.split(['(', ':']).next().unwrap_or_default().contains(&of.id);
+            assert_eq!(told.iter().filter(|(_, text)| begins(text)).count(), 1, "{outcome:?}, {}", of.id);
+        }
+        assert_eq!(remedies(tune).unwrap().rows.len(), tune.remedies.len());
+    }
+    let words: Vec<&str> = FATES.iter().map(|of| of.1).collect();
+    assert_eq!(words.len(), each_once(words.iter().copied()).len(), "each fate has a word of its own");
+}
+
+#[test]
+fn what_is_planned_stands_in_the_order_of_its_bound() {
+    let (_, document) = tune_sample::endings().remove(3);
+    let tune = document.tune.unwrap();
+    let bounds: Vec<Option<u64>> = ranked(&tune, Fate::Planned).iter().map(|of| of.gain_bytes_max).collect();
+    assert!(bounds.windows(2).all(|pair| pair[0] >= pair[1]), "{bounds:?}");
+    assert_eq!(fates(&tune)[0].0, "to try");
+    assert!(
+        fates(&tune)[0].1.ends_with("one arena of malloc for all threads; 286.0 MiB at most, free"),
+        "{:?}",
+        fates(&tune)[0]
+    );
+}
+
+#[test]
+fn those_with_one_reason_share_a_line() {
+    let told = fates(&tune());
+    let lines: Vec<&str> =
+        told.iter().skip_while(|(label, _)| label != "not tried").map(|(_, text)| text.as_str()).collect();
+    assert_eq!(lines[0], "gc.shenandoah, heap.soft_max: this JVM has no such flag");
+    assert_eq!(lines.len(), 3);
+}
+
+#[test]
+fn limits_are_told_as_far_as_they_were_found() {
+    let mut tune = tune();
+    let expect = "873.0 MiB (5 of 5 times) is the smallest that holds, 0.72 of the 1212.0 MiB (5 of 5 times) as it is; \
+                  with 10 % of headroom, set 960.0 MiB";
+    assert_eq!(fact(&answer(&tune), "limit"), Some(expect));
+    let lines = tune.lines.as_mut().unwrap();
+    lines.as_is = None;
+    let alone = "873.0 MiB (5 of 5 times) is the smallest that holds; with 10 % of headroom, set 960.0 MiB";
+    assert_eq!(limits(lines).as_deref(), Some(alone));
+    assert_eq!(limits(&LinesRecord { as_is: None, tuned: None }), None);
+    // As it is alone is no answer, but what was asked.
+    let (_, document) = tune_sample::endings().remove(1);
+    let nothing = TuneRecord {
+        lines: Some(LinesRecord { as_is: find_sample::found().find, tuned: None }),
+        ..document.tune.unwrap()
+    };
+    assert!(fact(&method(&nothing), "limit").unwrap().starts_with("as it is, 95.1 MiB (5 of 5 times)"));
+}
+
+#[test]
+fn a_change_request_says_on_what_it_rests() {
+    let document = tune_sample::proved();
+    let text = request(&document, document.tune.as_ref().unwrap()).unwrap().join(" ");
+    for piece in [
+        "Set `MALLOC_ARENA_MAX=1 -XX:TrimNativeHeapInterval=2000 -Xmx128m`: it saves 412.3 MiB",
+        "398.0 MiB to 427.1 MiB at 95 % confidence",
+        "+0.4 % (-0.6 … +1.4)",
+        "p99<50ms, rate>=98%, failed==0",
+        "5 blocks of fresh JVMs",
+        "31 trials",
+        "GET /query, open, 200/s, 30s",
+        "25.0.3+9-LTS, G1 GC, glibc 2.36",
+        "2 cores, 8.0 GiB, Linux 6.1.0-35-amd64",
+        "be it only an update",
+        "loadline tune tiny-db.loadline.yaml --seed 1",
+    ] {
+        assert!(text.contains(piece), "{piece}: {text}");
+    }
+    for (outcome, document) in tune_sample::endings().into_iter().skip(1) {
+        assert_eq!(request(&document, document.tune.as_ref().unwrap()), None, "{outcome:?}");
+    }
+}
+
+#[test]
+fn doubts_of_the_answer_stand_with_the_others() {
+    let mut document = tune_sample::proved();
+    assert!(screen(&document).ends_with(
+        "\ndoubts\n  ! the load was closed, and its first trial set the constant rate of steady:\n    \
+         200/s\n"
+    ));
+    document.doubts.push(crate::doubt::Doubt::SharedCpus.into());
+    let text = screen(&document);
+    let (own, other) = text.split_once("\ndoubts\n").unwrap().1.split_once("200/s\n").unwrap();
+    assert!(own.contains("the load was closed") && other.contains("    -> "), "{text}");
+    document.doubts.clear();
+    document.tune.as_mut().unwrap().doubts.clear();
+    assert!(!screen(&document).contains("\ndoubts\n"));
+}
+
+#[test]
+fn a_record_without_its_lists_is_told_all_the_same() {
+    for (outcome, mut document) in tune_sample::endings() {
+        let tune = document.tune.as_mut().unwrap();
+        (tune.as_is, tune.noise, tune.lines) = (None, None, None);
+        (tune.remedies, tune.path, tune.front) = (Vec::new(), Vec::new(), Vec::new());
+        (tune.gains, tune.owners, tune.confirmations) = (Vec::new(), Vec::new(), Vec::new());
+        (tune.target, tune.rates, tune.doubts) = (Vec::new(), Vec::new(), Vec::new());
+        document.trials.clear();
+        let text = screen(&document);
+        assert!(text.contains("spent "), "{outcome:?}: {text}");
+        assert!(!text.contains("\nremedies\n") && !text.contains("by owner"), "{outcome:?}: {text}");
+    }
+}
+
+#[test]
+fn hostile_text_steers_nothing() {
+    for text in ["\u{1b}[2J\nx", "\u{202e}gnp", "", " ", "`", &"x".repeat(10_000), &"a b ".repeat(3_000)] {
+        for depth in [Depth::default(), Depth { each: true, details: true, whole: false }] {
+            let shown = render(&summarize(&tune_sample::hostile(text), &[], depth));
+            assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{text:?}");
+        }
+    }
+}
+
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), -1e13..1e13f64, any::<f64>()]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z.]{0,14}", "\\PC{0,40}", any::<String>()]
+}
+
+fn remedy() -> impl Strategy<Value = RemedyRecord> {
+    let fate = (0..FATES.len()).prop_map(|at| FATES[at].0);
+    let numbers = (proptest::option::of(any::<u64>()), proptest::option::of(number()), proptest::option::of(number()));
+    (text(), text(), text(), fate, numbers).prop_map(|(id, option, why, fate, (bound, saved, cpu))| RemedyRecord {
+        what: why.clone(),
+        options: vec![option],
+        price: PriceClass::Cpu,
+        gain_bytes_max: bound,
+        saved_bytes: saved,
+        cpu_ratio: cpu,
+        id,
+        fate,
+        why,
+    })
+}
+
+fn setting() -> impl Strategy<Value = SettingRecord> {
+    (proptest::collection::vec(text(), 0..4), proptest::option::of(number()), proptest::option::of(number()), text())
+        .prop_map(|(remedies, bytes, cpu_ratio, owner)| SettingRecord {
+            options: remedies.clone(),
+            stage: TuneStage::Race,
+            trials: 2,
+            holds: cpu_ratio.is_some(),
+            owners: vec![OwnerBytes { owner, bytes: bytes.unwrap_or(1.0) }],
+            why: remedies.clone(),
+            remedies,
+            bytes,
+            cpu_ratio,
+        })
+}
+
+proptest! {
+    // A case writes a whole page and its pictures.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn no_record_is_a_panic(
+        remedies in proptest::collection::vec(remedy(), 0..60),
+        settings in proptest::collection::vec(setting(), 0..12),
+        numbers in proptest::collection::vec(number(), 8),
+        outcome in 0usize..5,
+    ) {
+        let (_, mut document) = tune_sample::endings().remove(outcome);
+        let tune = document.tune.as_mut().unwrap();
+        tune.changes = remedies.iter().map(|of| Change::Jvm(of.options.clone())).collect();
+        (tune.front, tune.as_is) = (settings.clone(), settings.first().cloned());
+        (tune.remedies, tune.path) = (remedies, settings);
+        (tune.price, tune.seconds) = (numbers[0], numbers[1]);
+        tune.noise = Some(NoiseRecord { bytes: numbers[2], cpu: Some(numbers[3]) });
+        for gain in &mut tune.gains {
+            (gain.difference, gain.low, gain.ratio) = (numbers[4], Some(numbers[5]), Some(numbers[6]));
+            gain.baseline_median = numbers[7];
+        }
+        for of in &mut tune.owners {
+            (of.before_bytes, of.after_bytes) = (numbers[6], numbers[7]);
+        }
+        for depth in [Depth::default(), Depth { details: true, ..Depth::default() }] {
+            render(&summarize(&document, &[], depth));
+        }
+        crate::html(&document, &[], &[]);
+        crate::plots(&document, &[]);
+        crate::export::markdown(&document);
+    }
+
+    #[test]
+    fn sane_numbers_and_any_names_fit_a_screen(
+        remedies in proptest::collection::vec(remedy(), 0..60),
+        bytes in 0.0..9.9e9f64,
+        ratio in 0.2..3.0f64,
+    ) {
+        let mut document = tune_sample::proved();
+        let tune = document.tune.as_mut().unwrap();
+        tune.remedies = remedies;
+        for of in &mut tune.remedies {
+            (of.saved_bytes, of.cpu_ratio, of.gain_bytes_max) = (Some(bytes), Some(ratio), Some(bytes as u64));
+        }
+        for of in tune.path.iter_mut().chain(&mut tune.front) {
+            of.remedies.iter_mut().zip(&tune.remedies).for_each(|(id, of)| id.clone_from(&of.id));
+            (of.bytes, of.cpu_ratio) = (Some(bytes), Some(ratio));
+        }
+        for gain in &mut tune.gains[..1] {
+            (gain.baseline_median, gain.candidate_median, gain.difference) = (bytes, bytes * ratio, bytes);
+        }
+        for (of, remedy) in tune.owners.iter_mut().zip(&tune.remedies) {
+            of.owner.clone_from(&remedy.id);
+            of.after_bytes = bytes;
+        }
+        let text = render(&summarize(&document, &[], Depth { details: true, ..Depth::default() }));
+        prop_assert_eq!(too_wide(&text), [""; 0]);
+    }
+}

@@ -1,0 +1,350 @@
+//! What to say of JVMs that are watched: a line each, one in full, and what happened.
+
+use super::cells::{NONE, end, mib, signed};
+use crate::owner;
+use crate::page::{Page, Part, Section, Topic};
+use crate::record::{
+    GrowthRecord, GrowthWord, WatchAccount, WatchChange, WatchCourse, WatchDocument, WatchOwner, WatchPart, WatchedJvm,
+};
+use crate::table::Table;
+use crate::units::{Bytes, grouped, roughly, several};
+use crate::width::{filled, width as wide};
+
+/// Columns of what is printed once.
+const WIDTH: usize = 80;
+/// The most and the least that a name is cut to.
+const NAME_CHARS: (usize, usize) = (44, 12);
+/// The least that a picture of a course is worth drawing in.
+const SPARKS_MIN: usize = 8;
+
+/// What to say of all of them: a line each; of one alone, all that is known.
+pub fn summarize_watch(document: &WatchDocument) -> Page {
+    let answer = |part| vec![Section::new(Topic::Answer, "", [part])];
+    let mut sections = match document.jvms.as_slice() {
+        [] => answer(Part::Text(nobody(document).to_owned())),
+        [one] => in_full(one, WIDTH, "").into(),
+        several => answer(Part::Table(lines(&several.iter().collect::<Vec<_>>(), WIDTH))),
+    };
+    sections.push(Section::new(Topic::Doubts, "", hidden(document).map(Part::Text)));
+    Page::new(heading(document), sections)
+}
+
+/// Why there is no line at all.
+pub(crate) fn nobody(document: &WatchDocument) -> &'static str {
+    match document.hidden {
+        0 => "No such JVM runs here.",
+        _ => "No such JVM that may be looked into runs here.",
+    }
+}
+
+/// What was not looked into, and why; `None` where all was.
+pub(crate) fn hidden(document: &WatchDocument) -> Option<String> {
+    let process = |count| several(count, "process");
+    let said = [
+        (document.hidden, "may not be looked into: `loadline doctor` says what that takes."),
+        (document.set_aside, "did not answer in time and will be tried again."),
+        (document.left_out, "left out: more look like JVMs than are watched at once."),
+    ];
+    let said = said.into_iter().filter(|(count, _)| *count > 0);
+    let said: Vec<String> = said.map(|(count, why)| format!("{} {why}", process(count))).collect();
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
+fn heading(document: &WatchDocument) -> String {
+    let jvms = several(document.jvms.len() as u64, "JVM");
+    format!("{jvms} watched by loadline {}, {}", document.loadline, document.taken)
+}
+
+/// A line each, of no more columns than this where that can be: what says least goes first.
+pub(crate) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
+    let row = |jvm: &&WatchedJvm| {
+        let now = &jvm.now;
+        let limit = jvm.limit.as_ref().map(|limit| limit.bytes);
+        let anon = now.unreclaimable_bytes;
+        let sizes = [now.heap_floor_bytes.or(now.heap_used_bytes), anon, now.rss_file_bytes, limit].map(mib);
+        let left = jvm.growth.limit_in_s.map_or_else(|| NONE.to_owned(), roughly);
+        let verdict = if width >= 100 { verdict_with_owner(&jvm.growth) } else { verdict_in_short(&jvm.growth) };
+        let name = end(&jvm.name, NAME_CHARS.0);
+        let pid = jvm.pid.to_string();
+        [name, pid].into_iter().chain(sizes).chain([share(anon, limit), left, verdict]).collect::<Vec<_>>()
+    };
+    let head = ["name", "pid", "heap", "anon", "files", "limit", "held", "left", "verdict"];
+    let table = Table::new("MiB", head, jvms.iter().map(row)).worded(1, 1);
+    let mut table = narrowed(table, width, &["pid", "files", "held", "heap", "limit"], NAME_CHARS.1);
+    let over = columns(&table).saturating_sub(width);
+    let longest = table.rows.iter().map(|row| wide(&row[0].to_string())).max().unwrap_or(0);
+    let room = longest.saturating_sub(over).max(NAME_CHARS.1);
+    table.rows.iter_mut().for_each(|row| row[0] = end(&row[0].to_string(), room).into());
+    let note = "heap: what the last collection of the old generation left, or what is in use; anon: what no reclaim \
+                takes back; held: that as a share of the limit; left: time to the limit at this pace.";
+    table.noted(vec![note.to_owned()])
+}
+
+/// Takes out columns of these names, one after the other, until the table has the width; the first column can be cut to
+/// so many characters.
+fn narrowed(mut table: Table, width: usize, spare: &[&str], least: usize) -> Table {
+    for name in spare {
+        let longest = table.rows.iter().map(|row| wide(&row[0].to_string())).max().unwrap_or(0);
+        if columns(&table) <= width + longest.saturating_sub(least) {
+            break;
+        }
+        table = without(table, name);
+    }
+    table
+}
+
+/// How wide a table is drawn.
+pub(super) fn columns(table: &Table) -> usize {
+    let widest = |column: usize| {
+        let cells = table.rows.iter().map(|row| wide(&row[column].to_string()));
+        cells.chain([wide(&table.head[column])]).max().unwrap_or(0)
+    };
+    let room = |column: usize| if table.has_numbers(column) { 1 } else { 2 };
+    (0..table.head.len()).map(|column| widest(column) + room(column)).sum()
+}
+
+fn share(part: Option<u64>, whole: Option<u64>) -> String {
+    let percent = |(part, whole): (u64, u64)| part.saturating_mul(100).checked_div(whole);
+    part.zip(whole).and_then(percent).map_or_else(|| NONE.to_owned(), |percent| format!("{percent} %"))
+}
+
+/// The verdict in a word, with its pace in MiB an hour: `grows 9.8/h`.
+fn verdict_in_short(growth: &GrowthRecord) -> String {
+    let pace = growth.bytes_per_hour.map(|slope| format!(" {}/h", mib(Some(slope.max(0.0) as u64))));
+    let word = match (growth.verdict, &pace) {
+        _ if growth.near_limit => "near limit",
+        (GrowthWord::Grows, _) => "grows",
+        (GrowthWord::Steady, _) => return "steady".to_owned(),
+        (_, Some(_)) => "rises",
+        (GrowthWord::Warming, None) => "warming",
+        (GrowthWord::CannotTell, None) => "cannot tell",
+    };
+    format!("{word}{}", pace.unwrap_or_default())
+}
+
+fn verdict_with_owner(growth: &GrowthRecord) -> String {
+    let owner = growth.owner.as_ref().map(|owner| format!(", {owner}")).unwrap_or_default();
+    format!("{}{owner}", verdict_in_short(growth))
+}
+
+/// The verdict as a phrase: `grows by 9.8 MiB an hour, at its limit in 31 h to 44 h`.
+fn verdict(growth: &GrowthRecord) -> String {
+    let pace = growth.bytes_per_hour.map(|slope| format!("{} an hour", Bytes(slope.max(0.0) as u64)));
+    let limit = growth.limit_in_s.map(|soonest| match growth.limit_in_s_latest {
+        Some(latest) => format!(", at its limit in {} to {}", roughly(soonest), roughly(latest)),
+        None if growth.bytes_per_hour_low.is_some() => format!(", at its limit not before {}", roughly(soonest)),
+        None => format!(", at this pace at its limit in {}", roughly(soonest)),
+    });
+    let near = if growth.near_limit { "near its limit; " } else { "" };
+    let rises = pace.map(|pace| format!("{pace}{}", limit.unwrap_or_default()));
+    let word = match (growth.verdict, rises) {
+        (GrowthWord::Grows, Some(rises)) => format!("grows by {rises}"),
+        (GrowthWord::Grows, None) => "grows".to_owned(),
+        (GrowthWord::Steady, _) => "steady".to_owned(),
+        (_, Some(rises)) => format!("rises by {rises}"),
+        (GrowthWord::Warming, None) => "warming".to_owned(),
+        (GrowthWord::CannotTell, None) => "cannot tell".to_owned(),
+    };
+    format!("{near}{word}")
+}
+
+/// The phrase with its window and the owner: what stands alone on a line.
+pub(crate) fn told(growth: &GrowthRecord) -> String {
+    let owner = growth.owner.as_ref().map(|owner| format!(" ({owner})")).unwrap_or_default();
+    let window = growth.window_s.map(|window| format!(", seen for {}", roughly(window))).unwrap_or_default();
+    let unsure = if growth.unsure.is_empty() { String::new() } else { format!(": {}", growth.unsure) };
+    format!("{}{owner}{window}{unsure}", verdict(growth))
+}
+
+/// What it holds, in a sentence.
+pub(crate) fn holds(jvm: &WatchedJvm) -> String {
+    let now = &jvm.now;
+    let bytes = |bytes: Option<u64>| bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string());
+    let limit = jvm.limit.as_ref().map(|limit| {
+        let whose = if limit.cgroup.is_empty() { "the machine's memory".to_owned() } else { limit.cgroup.clone() };
+        format!(", {} of {} ({whose})", share(now.unreclaimable_bytes, Some(limit.bytes)), Bytes(limit.bytes))
+    });
+    let [anon, files, heap] = [now.unreclaimable_bytes, now.rss_file_bytes, now.heap_used_bytes].map(bytes);
+    format!("{anon} anonymous, {files} of files, {heap} in the heap{}", limit.unwrap_or_default())
+}
+
+/// One JVM, all that is known, within so many columns; `glyphs` draw its course, from the least to the most, and none
+/// of them no course.
+pub(crate) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> [Section; 3] {
+    let [first, then] = facts(jvm);
+    let held = match &jvm.course {
+        Some(course) if !course.parts.is_empty() => parts(jvm, course, width, glyphs),
+        _ => by_owner("by owner, as far as counters tell, MiB", &jvm.owners),
+    };
+    let mut memory = vec![Part::Table(held), then];
+    if let Some(account) = &jvm.account {
+        memory.extend(weighed(account, width, "ago"));
+        memory.push(Part::facts([("account", account.file.clone())]));
+    }
+    let unread = jvm.unreadable.iter().chain(&jvm.set_aside);
+    let unread: Vec<_> = unread.map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid))).collect();
+    [
+        Section::new(Topic::Answer, "", [first]),
+        Section::new(Topic::Memory, "", memory),
+        Section::new(Topic::Doubts, "", (!unread.is_empty()).then_some(Part::Doubts(unread))),
+    ]
+}
+
+/// What each owner holds, where nothing more is known of it.
+pub(super) fn by_owner(title: &str, owners: &[WatchOwner]) -> Table {
+    let owners = owners.iter().map(|owner| vec![owner.name.clone(), mib(Some(owner.bytes))]);
+    Table::new(title, ["owner", "held"], owners)
+}
+
+/// Whose it is and how it stands; what else its counters tell.
+fn facts(jvm: &WatchedJvm) -> [Part; 2] {
+    let now = &jvm.now;
+    let bytes = |bytes: Option<u64>| bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string());
+    // A watch that began after the last old collection knows it from the history.
+    let kept = jvm.course.iter().flat_map(|course| &course.parts).find(|part| part.name == "heap");
+    let floor = match now.heap_floor_bytes.or(kept.and_then(|heap| heap.bytes)) {
+        Some(floor) => format!("{} after the last old collection", Bytes(floor)),
+        None => "no old collection seen yet".to_owned(),
+    };
+    let heap = format!(
+        "{} in use of {} committed, {floor}, at most {}",
+        bytes(now.heap_used_bytes),
+        bytes(now.heap_committed_bytes),
+        bytes(now.heap_max_bytes)
+    );
+    let of = [jvm.version.as_deref(), jvm.collector.as_deref()].into_iter().flatten();
+    let of = of.map(|word| format!(", {word}")).collect::<String>();
+    let counted = [(now.threads, "thread"), (now.classes, "class")];
+    let counted = counted.into_iter().filter_map(|(number, thing)| Some(several(number?, thing)));
+    let who = format!("{}, pid {}{of}, {} old", jvm.name, jvm.pid, roughly(jvm.age_s));
+    let first = [("jvm", who), ("verdict", told(&jvm.growth)), ("memory", holds(jvm))];
+    [Part::facts(first), Part::facts([("heap", heap), ("counts", counted.collect::<Vec<_>>().join(", "))])]
+}
+
+/// Each part: what it holds, how that changed, and what it does over time.
+fn parts(jvm: &WatchedJvm, course: &WatchCourse, width: usize, glyphs: &str) -> Table {
+    let row = |part: &WatchPart| {
+        let change = |over_s: u64| {
+            let change = part.changes.iter().find(|change| change.over_s == over_s);
+            change.map_or_else(|| NONE.to_owned(), grown)
+        };
+        let thing = jvm.things.iter().find(|thing| thing.name == part.name);
+        let does = thing.map(|thing| verdict_in_short(&thing.growth)).unwrap_or_default();
+        let numbers = [mib(part.bytes), change(600), change(3600), change(86_400), mib(part.bound_bytes)];
+        [part_name(&part.name).to_owned()].into_iter().chain(numbers).chain([String::new(), does]).collect()
+    };
+    let head = ["", "held", "10 min", "1 h", "24 h", "bound", COURSE, "does"];
+    let title = "by part, as far as counters tell, MiB";
+    let mut table = Table::new(title, head, course.parts.iter().map(row)).worded(1, 2);
+    let room = width.saturating_sub(columns(&table) - COURSE.len());
+    if glyphs.is_empty() || room < SPARKS_MIN {
+        table = narrowed(Table { words: 1, ..without(table, COURSE) }, width, &["24 h", "bound", "1 h"], usize::MAX);
+    } else {
+        let seen = course.parts.iter().map(|part| part.values.len()).max().unwrap_or(0);
+        let drawn = room.min(seen.max(COURSE.len()));
+        for (row, part) in table.rows.iter_mut().zip(&course.parts) {
+            row[6] = sparks(&part.values, drawn, glyphs).into();
+        }
+        table.head[6] = beginning_of(&format!("last {}", roughly(seen as f64 * course.step_s)), drawn);
+    }
+    table.noted(vec![PARTS_NOTE.to_owned()])
+}
+
+/// How much larger a part became, with its sign.
+pub(super) fn grown(change: &WatchChange) -> String {
+    signed(change.after_bytes as i64 - change.before_bytes as i64, |bytes| mib(Some(bytes)))
+}
+
+/// What the parts of a JVM are.
+pub(super) const PARTS_NOTE: &str = "memory: what no reclaim takes back; java heap: committed, as far as it may be \
+                                     resident; threads: 128 KiB each; rest: mostly malloc's.";
+
+const COURSE: &str = "course";
+
+fn beginning_of(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
+fn without(mut table: Table, name: &str) -> Table {
+    if let Some(at) = table.head.iter().position(|head| head == name) {
+        table.head.remove(at);
+        table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+    }
+    table
+}
+
+pub(crate) fn part_name(name: &str) -> &str {
+    match name {
+        "java_heap" => "java heap",
+        "heap" => " after old gc",
+        other => other,
+    }
+}
+
+/// A course in letters, from its least to its most; what moves by less than a twentieth is flat.
+pub(crate) fn sparks(values: &[Option<u64>], width: usize, glyphs: &str) -> String {
+    let glyphs: Vec<char> = glyphs.chars().collect();
+    if glyphs.is_empty() || values.is_empty() || width == 0 {
+        return String::new();
+    }
+    let width = width.min(values.len());
+    let stretch = |at: usize| &values[at * values.len() / width..(at + 1) * values.len() / width];
+    let drawn: Vec<Option<u64>> = (0..width).map(|at| stretch(at).iter().flatten().copied().max()).collect();
+    let known = || drawn.iter().flatten().copied();
+    let (Some(least), Some(most)) = (known().min(), known().max()) else { return " ".repeat(width) };
+    let range = (most - least).max(most / 20).max(1) as f64;
+    let glyph = |value: &Option<u64>| match value {
+        Some(value) => glyphs[(((value - least) as f64 / range) * (glyphs.len() - 1) as f64).round() as usize],
+        None => ' ',
+    };
+    drawn.iter().map(glyph).collect()
+}
+
+/// What an account told, with its age: nobody takes an old figure for a fresh one. In halves beside each other where
+/// the width allows.
+pub(super) fn weighed(account: &WatchAccount, width: usize, since: &str) -> Vec<Part> {
+    let ago = format!("{} {since}", roughly(account.age_s));
+    let total = mib(Some(account.total_bytes));
+    let title = format!("by owner, when it was weighed, {ago}, MiB of {total} resident");
+    let name = |name: &str| owner::label(name).to_owned();
+    let owners = account.owners.iter().map(|own| (name(&own.name), own.bytes)).collect();
+    let mut blocks = vec![Part::Table(side_by_side(title, "owner", owners, width))];
+    if !account.nmt.is_empty() {
+        let title = format!("committed by its Native Memory Tracking, {ago}, MiB");
+        let categories = account.nmt.iter().map(|own| (own.name.clone(), own.bytes)).collect();
+        blocks.push(Part::Table(side_by_side(title, "category", categories, width)));
+    }
+    blocks
+}
+
+/// Rows in two halves beside each other where they are many and there is room.
+fn side_by_side(title: String, head: &str, rows: Vec<(String, u64)>, width: usize) -> Table {
+    let cells = |row: Option<&(String, u64)>| match row {
+        Some((name, bytes)) => vec![name.clone(), mib(Some(*bytes))],
+        None => vec![String::new(); 2],
+    };
+    if rows.len() < 6 || width < 70 {
+        return Table::new(title, [head, "held"], rows.iter().map(|row| cells(Some(row))));
+    }
+    let half = rows.len().div_ceil(2);
+    let pair = |at: usize| {
+        let [left, right] = [rows.get(at), rows.get(half + at)].map(cells);
+        let left_text = format!("{} {:>8}", filled(&left[0], 27), left[1]);
+        let right_text =
+            if right[0].is_empty() { String::new() } else { format!("{} {:>8}", filled(&right[0], 27), right[1]) };
+        vec![left_text, right_text]
+    };
+    let head = format!("{head:<27} {:>8}", "held");
+    Table::new(title, [head.clone(), head], (0..half).map(pair)).worded(2, 0)
+}
+
+/// How many of them do what: `4 JVMs watched every 10 s, 1 growing, 1 near the limit`.
+pub(crate) fn counted(jvms: &[WatchedJvm], every: &str) -> String {
+    let number = |is: &dyn Fn(&WatchedJvm) -> bool| jvms.iter().filter(|jvm| is(jvm)).count() as u64;
+    let growing = number(&|jvm| jvm.growth.verdict == GrowthWord::Grows);
+    let near = number(&|jvm| jvm.growth.near_limit);
+    let mut said = vec![format!("{} watched every {every}", several(jvms.len() as u64, "JVM"))];
+    said.extend((growing > 0).then(|| format!("{} growing", grouped(growing))));
+    said.extend((near > 0).then(|| format!("{} near the limit", grouped(near))));
+    said.join(", ")
+}

@@ -1,0 +1,113 @@
+//! Words that several outputs share: names as in the result document, verdicts, whose trials are compared.
+
+use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome};
+use serde::Serialize;
+
+/// Every verdict on a difference, in the order in which they are told.
+pub(crate) const VERDICTS: [DifferenceVerdict; 4] =
+    [DifferenceVerdict::Better, DifferenceVerdict::Worse, DifferenceVerdict::Equivalent, DifferenceVerdict::CannotTell];
+
+/// A kind as the result document names it; empty for what is no plain name there.
+pub(crate) fn name_of(kind: impl Serialize) -> String {
+    match serde_json::to_value(kind) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+/// A verdict as it is said.
+pub(crate) fn verdict_word(verdict: DifferenceVerdict) -> &'static str {
+    match verdict {
+        DifferenceVerdict::Better => "better",
+        DifferenceVerdict::Worse => "worse",
+        DifferenceVerdict::Equivalent => "equivalent",
+        DifferenceVerdict::CannotTell => "cannot tell",
+    }
+}
+
+/// A name of small letters, digits and single hyphens, of at most so many characters; never empty.
+pub(crate) fn slug(text: &str, most: usize) -> String {
+    let mut slug = String::new();
+    for character in text.chars().map(|c| c.to_ascii_lowercase()) {
+        match character.is_ascii_alphanumeric() {
+            true => slug.push(character),
+            false if slug.is_empty() || slug.ends_with('-') => {}
+            false => slug.push('-'),
+        }
+    }
+    slug.truncate(most);
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
+}
+
+/// How a thing stands that was judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It was measured, and not judged.
+    Told,
+    /// Better than the baseline.
+    Better,
+    /// Worse than the baseline.
+    Worse,
+    /// As good as the baseline.
+    Equivalent,
+    /// The trials do not tell.
+    CannotTell,
+    /// It holds.
+    Pass,
+    /// It does not hold, or it failed.
+    Fail,
+    /// It was asked and not answered.
+    Undecided,
+}
+
+impl From<DifferenceVerdict> for Standing {
+    fn from(verdict: DifferenceVerdict) -> Self {
+        match verdict {
+            DifferenceVerdict::Better => Self::Better,
+            DifferenceVerdict::Worse => Self::Worse,
+            DifferenceVerdict::Equivalent => Self::Equivalent,
+            DifferenceVerdict::CannotTell => Self::CannotTell,
+        }
+    }
+}
+
+impl From<BudgetVerdict> for Standing {
+    fn from(verdict: BudgetVerdict) -> Self {
+        match verdict {
+            BudgetVerdict::Pass => Self::Pass,
+            BudgetVerdict::Fail => Self::Fail,
+            BudgetVerdict::Undecided => Self::Undecided,
+        }
+    }
+}
+
+/// How a trial ended: in a word, and as a phrase.
+pub(crate) fn outcome_words(outcome: Outcome) -> (&'static str, &'static str) {
+    match outcome {
+        Outcome::Completed => ("completed", "completed"),
+        Outcome::SubjectFailed => ("failed", "the subject failed"),
+        Outcome::Killed => ("killed", "killed for memory"),
+        Outcome::Aborted => ("aborted", "aborted"),
+    }
+}
+
+/// A candidate against its baseline, with the metrics that were compared.
+#[derive(Debug, Clone)]
+pub(crate) struct Pair<'a> {
+    pub(crate) candidate: &'a str,
+    pub(crate) baseline: &'a str,
+    pub(crate) rows: Vec<&'a ComparisonRecord>,
+}
+
+/// Every candidate with its baseline, in the order of the comparisons: with the judged metrics, or with all others.
+pub(crate) fn pairs(document: &Document, judged: bool) -> Vec<Pair<'_>> {
+    let mut found: Vec<Pair<'_>> = Vec::new();
+    for row in document.comparisons.iter().filter(|row| row.primary == judged) {
+        match found.iter_mut().find(|pair| pair.candidate == row.candidate && pair.baseline == row.baseline) {
+            Some(pair) => pair.rows.push(row),
+            None => found.push(Pair { candidate: &row.candidate, baseline: &row.baseline, rows: vec![row] }),
+        }
+    }
+    found
+}

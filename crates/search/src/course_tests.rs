@@ -1,0 +1,239 @@
+//! Whole searches on made-up servers: what they hold is known, so what the search says can be checked.
+
+use super::*;
+use crate::conclude;
+use crate::doubt::{Doubt, MemoryPool};
+use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, Outcome, OwnerRecord};
+use crate::scenario::Find;
+use proptest::prelude::*;
+
+/// No server answers more often, per second.
+const RATE_MAX: f64 = 4321.0;
+
+/// A server that holds what is said of it.
+#[derive(Debug, Clone, Copy)]
+struct Server {
+    live: u64,
+    /// All but heap and files.
+    native: u64,
+    /// Files it touches.
+    file: u64,
+    /// The part of them that it cannot do without.
+    hot: f64,
+    /// The size that its heap grows to where nothing bounds it.
+    greed: u64,
+    /// Direct memory, part of `native`.
+    direct: u64,
+}
+
+impl Server {
+    /// The smallest heap: whole MiB, since it is asked in such.
+    fn heap_min(&self) -> u64 {
+        (self.live * 5 / 4).div_ceil(MIB) * MIB
+    }
+
+    fn trial(&self, attempt: &Attempt) -> Trial {
+        let heap = attempt.heap.unwrap_or(self.greed);
+        let heap_max = heap;
+        let resident = heap.min(self.greed);
+        let anon = self.native + resident;
+        let files = if attempt.pages == Pages::Cold { self.file } else { 0 };
+        let need = anon + (files as f64 * self.hot) as u64;
+        let (holds, cause) = match () {
+            () if attempt.rate_per_s.is_some_and(|rate| rate > RATE_MAX) => (false, Some(FailureCause::Rate)),
+            () if heap < self.heap_min() => (false, Some(FailureCause::OutOfMemoryError)),
+            () if attempt.direct.unwrap_or(heap) < self.direct => (false, Some(FailureCause::OutOfMemoryError)),
+            () if attempt.limit < anon => (false, Some(FailureCause::OomKill)),
+            () if attempt.limit < need => (false, Some(FailureCause::FilePages)),
+            () => (true, None),
+        };
+        let probe = ProbeRecord {
+            stage: attempt.stage,
+            heap_bytes: attempt.heap,
+            rate_per_s: attempt.rate_per_s,
+            pages: attempt.pages,
+            verdict: if holds { ProbeVerdict::Holds } else { ProbeVerdict::Fails },
+            why: Vec::new(),
+            missed: Vec::new(),
+            cause,
+            direct_bytes: attempt.direct,
+            classes: None,
+            read_ahead_bytes: None,
+            seconds: 2.0,
+        };
+        let cgroup = CgroupRecord {
+            limit_bytes: attempt.limit,
+            anon_peak_bytes: Some(anon.min(attempt.limit)),
+            file_bytes: Some(files.min(attempt.limit.saturating_sub(anon))),
+            ..CgroupRecord::default()
+        };
+        let heap =
+            Heap { live_bytes: (attempt.stage == ProbeStage::Reference).then_some(self.live), ..Heap::default() };
+        let owner = OwnerRecord { name: "java_heap.used".to_owned(), rss_bytes: resident, ..OwnerRecord::default() };
+        let account = Some(AccountRecord { owners: vec![owner], ..AccountRecord::default() });
+        let lacks_direct = attempt.direct.unwrap_or(heap_max) < self.direct;
+        let error = "java.lang.OutOfMemoryError: Cannot reserve 1048576 bytes of direct buffer memory".to_owned();
+        let doubts = lacks_direct
+            .then(|| Doubt::OutOfMemoryError { error, pool: MemoryPool::DirectMemory }.into())
+            .into_iter()
+            .collect();
+        Trial {
+            doubts,
+            outcome: Outcome::Completed,
+            limit_bytes: Some(attempt.limit),
+            marks: vec![Mark { name: "collected".to_owned(), heap, account, ..Mark::default() }],
+            cgroup: Some(cgroup),
+            probe: Some(probe),
+            ..Trial::new("a", 0, 0)
+        }
+    }
+}
+
+const COURSE: SearchSpec = SearchSpec {
+    unknowns: Unknowns::HeapAndLimit,
+    step: 0.02,
+    proofs: 5,
+    limit_min: None,
+    limit_max: 2048 * MIB,
+    rate_per_s: None,
+    prove: None,
+    trials_max: 60,
+    warm: false,
+    starts_alone: false,
+    direct_given: false,
+    ram_share: 0.25,
+};
+
+fn search(spec: &SearchSpec, server: &Server) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    while let Move::Try(attempt) = next(spec, &trials) {
+        assert!(trials.len() < 60, "it never ends");
+        trials.push(server.trial(&attempt));
+    }
+    trials
+}
+
+fn server() -> Server {
+    Server { live: 20 * MIB, native: 60 * MIB, file: 50 * MIB, hot: 0.55, greed: 200 * MIB, direct: 0 }
+}
+
+#[test]
+fn heap_and_limit_are_found_with_few_trials() {
+    let of = server();
+    let trials = search(&COURSE, &of);
+    let record = conclude(&COURSE, &Find::default(), &trials);
+    let line = record.line.unwrap();
+    let heap = line.heap_bytes.unwrap();
+    assert!((of.heap_min()..of.heap_min() + 2 * MIB).contains(&heap), "{line:?}");
+    let truth = of.native + heap + (of.file as f64 * of.hot) as u64;
+    assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?}");
+    assert_eq!((line.held, line.cause), (5, Some(FailureCause::FilePages)));
+    assert!(trials.len() <= 14, "{}", trials.len());
+}
+
+#[test]
+fn a_heap_that_is_given_is_not_searched() {
+    let of = Server { greed: 64 * MIB, ..server() };
+    let spec = SearchSpec { unknowns: Unknowns::Limit, ..COURSE };
+    let trials = search(&spec, &of);
+    assert!(trials.iter().all(|trial| trial.probe.as_ref().unwrap().heap_bytes.is_none()));
+    let line = conclude(&spec, &Find::default(), &trials).line.unwrap();
+    let truth = of.native + of.greed + (of.file as f64 * of.hot) as u64;
+    assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?}");
+    assert!(trials.len() <= 12, "{}", trials.len());
+}
+
+#[test]
+fn a_small_heap_takes_no_direct_memory_away() {
+    let of = Server { live: 2 * MIB, direct: 50 * MIB, ..server() };
+    let trials = search(&COURSE, &of);
+    let line = conclude(&COURSE, &Find::default(), &trials).line.unwrap();
+    assert_eq!((line.heap_bytes, line.direct_bytes), (Some(of.heap_min()), Some(of.native)));
+    assert!(trials.len() <= 14, "{}", trials.len());
+}
+
+#[test]
+fn a_warm_host_needs_less() {
+    let spec = SearchSpec { warm: true, ..COURSE };
+    let record = conclude(&spec, &Find::default(), &search(&spec, &server()));
+    let (cold, warm) = (record.line.unwrap(), record.warm.unwrap());
+    assert!(warm.limit_bytes < cold.limit_bytes && warm.limit_bytes >= 60 * MIB + cold.heap_bytes.unwrap());
+    assert_eq!(warm.held, 2);
+}
+
+#[test]
+fn a_server_that_does_not_even_hold_without_a_limit_is_asked_once() {
+    let of = Server { native: 4096 * MIB, ..server() };
+    let trials = search(&COURSE, &of);
+    assert_eq!(trials.len(), 1);
+    let record = conclude(&COURSE, &Find::default(), &trials);
+    assert_eq!((record.outcome, record.line), (crate::record::FindOutcome::NotHeld, None));
+}
+
+#[test]
+fn the_lower_bound_is_said_to_be_one() {
+    let spec = SearchSpec { limit_min: Some(512 * MIB), ..COURSE };
+    let record = conclude(&spec, &Find::default(), &search(&spec, &server()));
+    assert_eq!(record.outcome, crate::record::FindOutcome::AtLowerBound);
+    assert_eq!(record.line.unwrap().below_bytes, None);
+}
+
+#[test]
+fn one_limit_is_proved_or_refuted() {
+    let of = Server { greed: 64 * MIB, ..server() };
+    let truth = of.native + of.greed + (of.file as f64 * of.hot) as u64;
+    let outcome = |limit| {
+        let spec = SearchSpec { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE };
+        let trials = search(&spec, &of);
+        (trials.len(), conclude(&spec, &Find::default(), &trials).outcome)
+    };
+    assert_eq!(outcome(truth + MIB), (6, crate::record::FindOutcome::AtLowerBound));
+    assert_eq!(outcome(truth - MIB), (2, crate::record::FindOutcome::Never));
+}
+
+#[test]
+fn the_highest_rate_of_a_limit_is_found() {
+    let of = Server { greed: 64 * MIB, ..server() };
+    let spec = SearchSpec { unknowns: Unknowns::Rate, rate_per_s: Some(200.0), limit_max: 256 * MIB, ..COURSE };
+    let trials = search(&spec, &of);
+    let rate = conclude(&spec, &Find::default(), &trials).rate.unwrap();
+    assert!(rate.rate_per_s <= RATE_MAX && rate.rate_per_s >= RATE_MAX / 1.021, "{rate:?}");
+    assert!(rate.above_per_s.unwrap() > RATE_MAX && rate.held == 5 && trials.len() <= 20, "{rate:?} {}", trials.len());
+    // With a limit that is too small, no rate holds.
+    let spec = SearchSpec { limit_max: 64 * MIB, ..spec };
+    let found = conclude(&spec, &Find::default(), &search(&spec, &of));
+    assert_eq!((found.outcome, found.rate), (crate::record::FindOutcome::Never, None));
+}
+
+#[test]
+fn a_search_goes_on_from_its_trials() {
+    let trials = search(&COURSE, &server());
+    for known in 0..trials.len() {
+        let Move::Try(attempt) = next(&COURSE, &trials[..known]) else { panic!("{known}") };
+        assert_eq!(Some(attempt.limit), trials[known].limit_bytes);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_server_has_its_line(live in 1u64..400, native in 20u64..600, file in 5u64..120, hot in 0.1f64..1.0,
+                               garbage in 1u64..8) {
+        let of = Server {
+            live: live * MIB,
+            native: native * MIB,
+            file: file * MIB,
+            hot,
+            greed: (live * 5 / 4 + 1) * garbage * MIB,
+            direct: 0,
+        };
+        let spec = SearchSpec { limit_max: 8192 * MIB, ..COURSE };
+        let trials = search(&spec, &of);
+        let line = conclude(&spec, &Find::default(), &trials).line.unwrap();
+        let heap = line.heap_bytes.unwrap();
+        let truth = of.native + heap.min(of.greed) + (of.file as f64 * of.hot) as u64;
+        prop_assert!(heap >= of.heap_min() && line.limit_bytes >= truth);
+        prop_assert!(line.limit_bytes as f64 <= truth as f64 * 1.021, "{line:?} {truth}");
+        let least = of.native + of.heap_min().min(of.greed) + (of.file as f64 * of.hot) as u64;
+        prop_assert!(line.limit_bytes as f64 <= least as f64 * 1.045, "{line:?} {least}");
+    }
+}

@@ -1,0 +1,200 @@
+//! When a trial of a search is hopeless: from its target and from the trial in which memory was no concern.
+
+use crate::comparison::split;
+use crate::record::{PhaseRecord, Trial};
+use crate::scenario::{Amount, Budget, Guard, Late, Limit, LoadPlan, PhaseGuard, Relation, Time};
+use std::time::Duration;
+
+/// So many times as long as where memory was no concern: no target is met after that.
+const LONGER: f64 = 4.0;
+/// Added to each bound, so that short phases have time to stumble.
+const LONGER_S: f64 = 5.0;
+/// The share of the offered rate below which an open model is not given time to recover.
+const OPEN_RATE_SHARE: f64 = 0.5;
+/// A closed model is asked for its rate as a whole; this is far below what any such target allows.
+const CLOSED_RATE_SHARE: f64 = 0.25;
+/// More late answers than the target allows, and some: the last interval may have been counted twice.
+const LATE_MARGIN: f64 = 1.1;
+const LATE_MORE: u64 = 2;
+/// A start that takes so many times as long as where memory was no concern.
+const START_LONGER: f64 = 5.0;
+/// No start is given less.
+const START_MIN: Duration = Duration::from_secs(10);
+/// The same two of a start without load.
+const START_ALONE_LONGER: f64 = 3.0;
+const START_ALONE_MIN: Duration = Duration::from_secs(5);
+
+/// The guard that ends a trial with this load early.
+pub fn guard(load: &LoadPlan, target: &[Budget], reference: &Trial) -> Guard {
+    let phases = load.iter().filter(|phase| phase.kind.works());
+    let same = |name: &str| reference.phases.iter().find(|phase| phase.name == name);
+    let of = |name: &str, before: &PhaseRecord| PhaseGuard {
+        name: name.to_owned(),
+        seconds_max: Some(before.seconds * LONGER + LONGER_S),
+        late: target.iter().filter_map(|budget| late(budget, before)).collect(),
+        failed_max: target.iter().filter_map(|budget| failed_max(budget, before)).min(),
+        rate_min_per_s: rate_min_per_s(target, before),
+    };
+    Guard { phases: phases.filter_map(|phase| Some(of(&phase.name, same(&phase.name)?))).collect() }
+}
+
+/// How long a start may take that may usually take so long.
+pub fn ready_within(usual: Duration, reference: &Trial) -> Duration {
+    let ready_s = reference.ready_s.unwrap_or(usual.as_secs_f64());
+    Duration::from_secs_f64(ready_s * START_LONGER).max(START_MIN).min(usual)
+}
+
+/// The same, of a start without load whose file pages are in memory: three times what it took where they were not.
+pub fn ready_alone_within(usual: Duration, reference: &Trial) -> Duration {
+    let ready_s = reference.ready_s.unwrap_or(usual.as_secs_f64());
+    Duration::from_secs_f64(ready_s * START_ALONE_LONGER).max(START_ALONE_MIN).min(usual)
+}
+
+/// Whether a target speaks of this phase; the warm-up is only asked for failures.
+fn speaks_of(budget: &Budget, phase: &PhaseRecord) -> bool {
+    let (family, place) = split(&budget.metric);
+    match place {
+        "" => !phase.is_warmup() || family == "failed",
+        place => place == phase.name,
+    }
+}
+
+fn late(budget: &Budget, before: &PhaseRecord) -> Option<Late> {
+    let Limit::Absolute(Amount::Time(bound)) = budget.limit else { return None };
+    if !speaks_of(budget, before) || !matches!(budget.relation, Relation::Less | Relation::AtMost) {
+        return None;
+    }
+    let family = split(&budget.metric).0;
+    let (time, quantile) = match family.split_once('.') {
+        Some(("response", quantile)) => (Time::Response, quantile),
+        Some(("service", quantile)) => (Time::Service, quantile),
+        _ => (Time::Usual, family),
+    };
+    let share = match quantile {
+        "p50" => 0.5,
+        "p90" => 0.1,
+        "p99" => 0.01,
+        "p999" => 0.001,
+        "max" => 0.0,
+        _ => return None,
+    };
+    let allowed = (before.requests as f64 * share * LATE_MARGIN).ceil() as u64;
+    Some(Late { bound_ms: bound.as_s() * 1e3, time, requests_max: allowed + if share > 0.0 { LATE_MORE } else { 0 } })
+}
+
+fn failed_max(budget: &Budget, before: &PhaseRecord) -> Option<u64> {
+    if split(&budget.metric).0 != "failed" || !speaks_of(budget, before) {
+        return None;
+    }
+    match (budget.relation, budget.limit) {
+        (Relation::Equal | Relation::AtMost | Relation::Less, Limit::Absolute(Amount::Number(0.0))) => Some(0),
+        (Relation::AtMost | Relation::Less, Limit::Absolute(Amount::Share(share))) => {
+            Some((before.requests as f64 * share).ceil() as u64)
+        }
+        _ => None,
+    }
+}
+
+fn rate_min_per_s(target: &[Budget], before: &PhaseRecord) -> Option<f64> {
+    let asked =
+        |family: &str| target.iter().any(|budget| split(&budget.metric).0 == family && speaks_of(budget, before));
+    match before.offered_per_s {
+        Some(offered) => Some(offered * OPEN_RATE_SHARE),
+        None if asked("rate") => Some(before.achieved_per_s * CLOSED_RATE_SHARE),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn before() -> PhaseRecord {
+        let offered_per_s = Some(200.0);
+        let name = "steady".to_owned();
+        PhaseRecord {
+            name,
+            seconds: 10.0,
+            requests: 2000,
+            offered_per_s,
+            achieved_per_s: 199.0,
+            ..PhaseRecord::default()
+        }
+    }
+
+    fn budget(text: &str) -> Budget {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_start_gets_five_times_what_it_took_and_never_more_than_is_usual() {
+        let of = |ready_s, usual: u64| {
+            let reference = Trial { ready_s, ..Trial::new("a", 0, 0) };
+            ready_within(Duration::from_secs(usual), &reference).as_secs_f64()
+        };
+        assert_eq!([of(Some(4.0), 60), of(Some(0.4), 60), of(Some(40.0), 60)], [20.0, 10.0, 60.0]);
+        assert_eq!([of(None, 60), of(Some(0.4), 5)], [60.0, 5.0]);
+    }
+
+    #[test]
+    fn the_share_that_may_be_late_follows_from_the_quantile() {
+        let late = |text: &str| {
+            let of = late(&budget(text), &before())?;
+            Some((of.bound_ms, of.time, of.requests_max))
+        };
+        assert_eq!(late("p50<=20ms"), Some((20.0, Time::Usual, 1102)));
+        assert_eq!(late("p90<20ms"), Some((20.0, Time::Usual, 223)));
+        assert_eq!(late("response.p99<20ms"), Some((20.0, Time::Response, 24)));
+        assert_eq!(late("service.p999<1s"), Some((1000.0, Time::Service, 5)));
+        assert_eq!(late("max<1s"), Some((1000.0, Time::Usual, 0)));
+        assert_eq!(late("p99.steady<20ms"), Some((20.0, Time::Usual, 24)));
+        for none in ["p99.spike<20ms", "p99>20ms", "mean<20ms", "rate>=90%", "p99<=+5%"] {
+            assert_eq!(late(none), None, "{none}");
+        }
+        let warmup = PhaseRecord { name: "warmup".to_owned(), ..before() };
+        assert!(super::late(&budget("p99<20ms"), &warmup).is_none(), "a warm-up may be slow");
+        assert!(super::late(&budget("p99.warmup<20ms"), &warmup).is_some(), "unless it is named");
+        assert_eq!(failed_max(&budget("failed==0"), &warmup), Some(0));
+    }
+
+    #[test]
+    fn failures_that_may_be_follow_from_the_relation() {
+        let failed = |text: &str| failed_max(&budget(text), &before());
+        assert_eq!([failed("failed==0"), failed("failed<=0"), failed("failed<0.01%")], [Some(0), Some(0), Some(1)]);
+        assert_eq!(failed("failed<=1%"), Some(20));
+        for none in ["failed.spike==0", "p99<20ms", "failed>=0", "failed>1%", "failed<=3"] {
+            assert_eq!(failed(none), None, "{none}");
+        }
+    }
+
+    /// Each phase that works and that the reference trial had; of several targets the strictest.
+    #[test]
+    fn a_phase_is_guarded_by_what_the_reference_trial_took() {
+        let text = "name: x\nsubject: {command: [java, -jar, x.jar]}\nconfigurations: {a: {}}\nload:\n  \
+                    - steady: {constant: {rate: 200, duration: 10s}, get: /}\n  - rest: {idle: 5s}\n  \
+                    - new: {constant: {rate: 200, duration: 10s}, get: /}\n";
+        let scenario = crate::scenario::parse(text, std::path::Path::new("/x"), &[17]).unwrap();
+        let rest = PhaseRecord { name: "rest".to_owned(), seconds: 5.0, ..PhaseRecord::default() };
+        let reference = Trial { phases: vec![before(), rest], ..Trial::new("a", 0, 0) };
+        let target = ["p99<50ms", "max<2s", "failed<1%", "failed<0.1%"].map(budget);
+        let guard = guard(&scenario.load, &target, &reference);
+        let [only] = guard.phases.as_slice() else { panic!("{guard:?}") };
+        assert_eq!((only.name.as_str(), only.seconds_max, only.failed_max), ("steady", Some(45.0), Some(2)));
+        assert_eq!((only.late.len(), only.rate_min_per_s), (2, Some(100.0)));
+    }
+
+    #[test]
+    fn a_target_says_what_is_too_late_and_too_little() {
+        let of = late(&budget("p99<50ms"), &before()).unwrap();
+        assert_eq!((of.bound_ms, of.requests_max, of.time), (50.0, 24, Time::Usual));
+        assert_eq!(late(&budget("service.max<=1s"), &before()).unwrap().requests_max, 0);
+        assert!(late(&budget("p99.spike<50ms"), &before()).is_none());
+        assert!(late(&budget("mean<50ms"), &before()).is_none());
+        assert_eq!(failed_max(&budget("failed==0"), &before()), Some(0));
+        assert_eq!(failed_max(&budget("failed<0.1%"), &before()), Some(2));
+        assert_eq!(rate_min_per_s(&[], &before()), Some(100.0));
+        let closed = PhaseRecord { offered_per_s: None, ..before() };
+        assert_eq!(rate_min_per_s(&[], &closed), None);
+        assert_eq!(rate_min_per_s(&[budget("rate>=90%")], &closed), Some(199.0 * CLOSED_RATE_SHARE));
+    }
+}

@@ -1,0 +1,35 @@
+//! The search for the load line: which trial comes next, and what all of them say.
+//!
+//! This crate only computes: it is given trials and asks for one, so a search can be tested on made-up functions and
+//! goes on from an archive.
+//! `docs/find.md` explains the method and has what simulations say of it.
+
+use loadline_base::{error, numbers, units};
+use loadline_comparison as comparison;
+use loadline_jvm::owner;
+use loadline_model::{doubt, record, scenario};
+
+mod answers;
+mod cause;
+mod conclusion;
+mod course;
+mod edge;
+mod grid;
+pub mod guarding;
+mod heap;
+mod needs;
+mod question;
+mod rules;
+mod ruling;
+mod spec;
+
+pub use cause::{cause_of, is_disturbed};
+pub use conclusion::{PROOF_CONFIDENCE, conclude, cpu_per_request, failing_share_max};
+pub use course::{Attempt, Move, next};
+pub use edge::{Answer, EdgeStep, Patience, Stage, next as next_on_edge};
+pub use grid::Grid;
+pub use needs::Needs;
+pub use question::{check, found, given, settle, spec, usual_target};
+pub use rules::rules;
+pub use ruling::{DISCARDED_MAX, Ruling, discarded, is_short_of_memory};
+pub use spec::SearchSpec;

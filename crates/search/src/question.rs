@@ -1,0 +1,256 @@
+//! The request of a search: its unknowns, its bounds, its target; and the record of its result.
+
+use super::rules::DEFAULT_SHARE;
+use super::{SearchSpec, conclude, rules};
+use crate::comparison;
+use crate::error::{Error, Result};
+use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
+use crate::scenario::{Budget, Change, Configuration, FindSettings, Kind, MarkPoint, Scenario};
+use crate::units::Bytes;
+
+/// Options by which a user has chosen the heap.
+const HEAP_GIVEN: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
+const RAM_PERCENTAGE: &str = "-XX:MaxRAMPercentage=";
+const RAM_FRACTION: &str = "-XX:MaxRAMFraction=";
+/// Options by which a user lets the JVM choose it by the limit.
+const HEAP_BY_LIMIT: [&str; 3] = [RAM_PERCENTAGE, RAM_FRACTION, "-XX:MaxRAM="];
+/// The option by which a user has bounded direct memory.
+const DIRECT_GIVEN: &str = "-XX:MaxDirectMemorySize=";
+
+/// The usual target of a load: nearly all that is offered, and nothing wrong. A closed model varies by itself.
+///
+/// # Errors
+/// `Bug` where it cannot be parsed.
+pub fn usual_target(is_open: bool) -> Result<Vec<Budget>> {
+    let rate = if is_open { "rate>=98%" } else { "rate>=90%" };
+    [rate, "failed==0"].into_iter().map(|text| text.parse().map_err(Error::bug)).collect()
+}
+
+/// Takes what was typed about searching into a scenario, and checks that it can be searched. It is weighed at the marks
+/// that a search needs: the live set, of the mark `collected`, is what the heap is guessed from.
+///
+/// # Errors
+/// `Request`, as [`Scenario::validate`] and [`check`].
+pub fn settle(scenario: &mut Scenario, typed: FindSettings) -> Result<()> {
+    scenario.find.apply(typed);
+    if scenario.find.target.is_empty() {
+        scenario.find.target = usual_target(scenario.load.is_open())?;
+    }
+    let wanted = [MarkPoint::Start, MarkPoint::Loaded, MarkPoint::Collected];
+    scenario.marks = scenario.marks_possible().into_iter().filter(|mark| wanted.contains(mark)).collect();
+    scenario.validate()?;
+    check(scenario)
+}
+
+/// Whether a scenario can be searched.
+///
+/// # Errors
+/// `Request`, saying what is wrong with its configurations, its target or its bounds.
+pub fn check(scenario: &Scenario) -> Result<()> {
+    let [configuration] = scenario.configurations.as_slice() else {
+        let names: Vec<&str> = scenario.configurations.iter().map(|of| of.name.as_str()).collect();
+        return Err(Error::request("a search is of one configuration")
+            .hint(format!("choose one of them with `--only`: {}", names.join(", "))));
+    };
+    let phases = scenario.load.works();
+    for target in &scenario.find.target {
+        comparison::check_target(target, &phases).map_err(Error::request)?;
+    }
+    let find = &scenario.find;
+    if find.max_rate && (configuration.limit.is_none() || scenario.load.rate_per_s().is_none()) {
+        return Err(Error::request("the highest rate is that of a limit, beginning with a rate")
+            .hint("give both: `--limit 128m --rate 200`, or `limit` and an open model in the scenario"));
+    }
+    let limits = [configuration.limit, find.limit_max].into_iter().flatten();
+    if let (Some(heap), Some(limit)) = (configuration.heap, limits.min())
+        && heap >= limit
+    {
+        return Err(Error::request(format!("the heap of {heap} does not fit into the limit of {limit}"))
+            .hint("leave `heap` out to have it searched, or raise the limit"));
+    }
+    if find.as_is && scenario.subject.kind == Kind::Native {
+        return Err(Error::request("a native program has no heap that a JVM could choose").hint("leave out `--as-is`"));
+    }
+    if find.as_is && unknowns(scenario, configuration) == Unknowns::Limit {
+        return Err(Error::request("the heap is given, and was to be left to the JVM")
+            .hint("leave out either `--as-is` or the heap (`--heap`, `-Xmx`)"));
+    }
+    Ok(())
+}
+
+/// The record of a search, by its scenario and its trials alone.
+pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
+    let configuration = scenario.configurations.first()?;
+    let first = |of: &ProbeRecord| matches!(of.stage, ProbeStage::Reference | ProbeStage::Rate);
+    let asked = trials.iter().find(|trial| trial.probe.as_ref().is_some_and(first))?;
+    let spec = spec(scenario, configuration, asked.limit_bytes?);
+    let mut record = conclude(&spec, &scenario.find, trials);
+    let heap = record.line.as_ref().and_then(|line| line.heap_bytes);
+    let direct = record.line.as_ref().and_then(|line| line.direct_bytes);
+    let given = given(heap, direct).filter_map(|change| change.option());
+    record.options = given.chain(configuration.jvm_options()).collect();
+    if let Some(line) = &record.line {
+        let classes = asked.probe.as_ref().and_then(|probe| probe.classes);
+        let live = asked.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
+        let needed = heap.or(configuration.heap.map(|heap| heap.0)).or(live);
+        record.others = needed.map(|heap| rules(heap, line.limit_bytes, classes)).unwrap_or_default();
+    }
+    Some(record)
+}
+
+/// The course of a search of this configuration, where memory is no concern at `limit_max` bytes.
+pub fn spec(scenario: &Scenario, configuration: &Configuration, limit_max: u64) -> SearchSpec {
+    let find = &scenario.find;
+    SearchSpec {
+        unknowns: unknowns(scenario, configuration),
+        step: find.step,
+        proofs: find.proofs,
+        limit_min: find.limit_min.map(|limit| limit.0),
+        limit_max,
+        rate_per_s: scenario.load.rate_per_s().filter(|_| find.max_rate),
+        prove: find.prove.map(|limit| limit.0),
+        trials_max: find.trials_max,
+        warm: find.warm,
+        starts_alone: starts_alone(scenario),
+        direct_given: words(scenario, configuration).any(|word| word.starts_with(DIRECT_GIVEN)),
+        ram_share: ram_share(scenario, configuration),
+    }
+}
+
+/// Whether a subject without load becomes ready as it does with it: it works because it is asked, and the readiness
+/// that is waited for does not depend on what the load expects.
+fn starts_alone(scenario: &Scenario) -> bool {
+    let (load, ready) = (&scenario.load, &scenario.subject.ready);
+    let is_usual = load.ready_status(ready).is_none_or(|status| (200..300).contains(&status));
+    load.is_driven() && !load.has_own_work() && is_usual
+}
+
+/// The share of a large limit that the JVM takes as its heap, by the last option that sets it.
+fn ram_share(scenario: &Scenario, configuration: &Configuration) -> f64 {
+    let share = |word: &str| {
+        let percent = word.strip_prefix(RAM_PERCENTAGE).and_then(|percent| percent.parse::<f64>().ok());
+        let fraction = word.strip_prefix(RAM_FRACTION).and_then(|fraction| fraction.parse::<f64>().ok());
+        percent.map(|percent| percent / 100.0).or(fraction.map(|fraction| 1.0 / fraction))
+    };
+    let shares = words(scenario, configuration).filter_map(share).filter(|share| *share > 0.0 && *share <= 1.0);
+    shares.last().unwrap_or(DEFAULT_SHARE)
+}
+
+/// All options of a JVM, word by word, from the command line, the image and the environment.
+fn words<'a>(scenario: &'a Scenario, configuration: &'a Configuration) -> impl Iterator<Item = &'a str> {
+    let of_image = scenario.subject.image.iter().flat_map(|image| &image.heap_options);
+    let values = scenario.subject.env.iter().chain(&configuration.env).flat_map(|(_, value)| value.split(' '));
+    let said = scenario.subject.command.iter().chain(of_image).map(String::as_str);
+    said.chain(values).chain(configuration.jvm.iter().map(String::as_str))
+}
+
+/// The unknowns: the heap only where there is one and the user has not chosen it.
+pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Unknowns {
+    let begins = |beginnings: &[&str]| {
+        words(scenario, configuration).any(|word| beginnings.iter().any(|beginning| word.starts_with(beginning)))
+    };
+    match () {
+        () if scenario.find.max_rate => Unknowns::Rate,
+        () if scenario.subject.kind == Kind::Native => Unknowns::Limit,
+        () if configuration.heap.is_some() || begins(&HEAP_GIVEN) => Unknowns::Limit,
+        () if scenario.find.as_is || begins(&HEAP_BY_LIMIT) => Unknowns::AsIs,
+        () => Unknowns::HeapAndLimit,
+    }
+}
+
+/// The changes that the search itself makes to a configuration.
+pub fn given(heap: Option<u64>, direct: Option<u64>) -> impl Iterator<Item = Change> {
+    let heap = heap.map(|heap| Change::HeapMax(Bytes(heap)));
+    heap.into_iter().chain(direct.map(|direct| Change::DirectMax(Bytes(direct))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+    use std::path::Path;
+
+    fn scenario(configurations: &str, more: &str, load: &str) -> Scenario {
+        let text = format!(
+            "name: x\nsubject: {{command: [java, -jar, x.jar]}}\nconfigurations: {{{configurations}}}\n{more}\nload: [{load}]\n"
+        );
+        parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    const CLOSED: &str = "steady: {closed: {connections: 1, requests: 1}, get: /}";
+    const OPEN: &str = "steady: {constant: {rate: 200, duration: 1s}, get: /}";
+
+    #[test]
+    fn a_target_is_usual_for_its_load() {
+        let of = |load: &str| {
+            usual_target(scenario("a: {}", "", load).load.is_open())
+                .unwrap()
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(CLOSED), ["rate>=90%", "failed==0"]);
+        assert_eq!(of(OPEN), ["rate>=98%", "failed==0"]);
+    }
+
+    #[test]
+    fn what_cannot_be_searched_says_why() {
+        let refused = |configurations: &str, more: &str, load: &str, expect: &str| match (
+            super::check(&scenario(configurations, more, load)),
+            expect,
+        ) {
+            (Ok(()), "") => {}
+            (Err(error), expect) if !expect.is_empty() && error.what.starts_with(expect) => {}
+            (other, expect) => panic!("{other:?} and not `{expect}`: {configurations} {more}"),
+        };
+        refused("a: {}", "", CLOSED, "");
+        refused("a: {heap: 8m}, b: {heap: 9m}", "", CLOSED, "a search is of one configuration");
+        let absent = "the target `p99.absent<5ms` cannot be searched with: no phase is called `absent`";
+        refused("a: {}", "target: ['p99.absent<5ms']", CLOSED, absent);
+        refused("a: {limit: 64m}", "find: {max_rate: true}", OPEN, "");
+        refused("a: {}", "find: {max_rate: true}", OPEN, "the highest rate is that of a limit");
+        refused("a: {limit: 64m}", "find: {max_rate: true}", CLOSED, "the highest rate is that of a limit");
+        refused(
+            "a: {heap: 64m, limit: 64m}",
+            "",
+            CLOSED,
+            "the heap of 64.0 MiB does not fit into the limit of 64.0 MiB",
+        );
+        refused("a: {heap: 64m}", "find: {limit_max: 63m}", CLOSED, "the heap of 64.0 MiB does not fit");
+        refused("a: {heap: 63m}", "find: {limit_max: 64m}", CLOSED, "");
+        refused("a: {heap: 63m}", "find: {as_is: true}", CLOSED, "the heap is given, and was to be left to the JVM");
+        refused("a: {}", "find: {as_is: true}", CLOSED, "");
+    }
+
+    fn check(subject: &str, configuration: &str, find: &str, expect: Unknowns) {
+        let text = format!(
+            "name: x\nsubject: {{command: [java, \"{{jvm}}\"{subject}, -jar, x.jar]}}\n\
+             configurations: {{a: {{{configuration}}}}}\n{find}\n\
+             load: [steady: {{closed: {{connections: 1, requests: 1}}, get: /}}]\n"
+        );
+        let scenario = parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(unknowns(&scenario, &scenario.configurations[0]), expect, "{text}");
+    }
+
+    #[test]
+    fn a_native_program_has_no_heap_to_search_or_to_leave_to_a_jvm() {
+        let text = "name: x\nsubject: {kind: native, command: [serves, \"{port}\"]}\nload: [steady: {constant: \
+                    {rate: 9, duration: 1s}, get: /}]\n";
+        let scenario = parse(text, Path::new("/x"), &[]).unwrap();
+        assert_eq!(unknowns(&scenario, &scenario.configurations[0]), Unknowns::Limit);
+        let mut left = scenario.clone();
+        left.find.as_is = true;
+        assert!(super::check(&left).unwrap_err().what.starts_with("a native program has no heap"));
+    }
+
+    #[test]
+    fn the_heap_is_searched_only_where_nobody_chose_it() {
+        check("", "", "", Unknowns::HeapAndLimit);
+        check("", "heap: 64m", "", Unknowns::Limit);
+        check(", -Xmx64m", "", "", Unknowns::Limit);
+        check("", "jvm: [\"-XX:MaxHeapSize=64m\"]", "", Unknowns::Limit);
+        check("", "env: {JAVA_TOOL_OPTIONS: \"-Dx=y -Xmx1g\"}", "", Unknowns::Limit);
+        check("", "jvm: [\"-XX:MaxRAMPercentage=75\"]", "", Unknowns::AsIs);
+        check("", "", "find: {as_is: true}", Unknowns::AsIs);
+    }
+}

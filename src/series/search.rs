@@ -1,0 +1,196 @@
+//! A search as a strategy: from what comes next to the plan of a trial, and from a trial to what it says.
+
+pub use loadline_search::*;
+
+use crate::comparison::{self, Judged};
+use crate::doubt::Doubt;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, Trial};
+use crate::scenario::{Budget, Change, Configuration, LoadPlan, Look, Pages, Scenario, TrialPlan};
+use crate::series::{Made, NextTrial, Strategy};
+use crate::units::{Bytes, Span};
+use std::time::Duration;
+
+/// A subject that thrashes does not come to its end; it is killed after this.
+const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// Searches the load line of the one configuration of a scenario.
+#[derive(Debug)]
+pub struct Search<'a> {
+    scenario: &'a Scenario,
+    configuration: &'a Configuration,
+    spec: SearchSpec,
+}
+
+impl<'a> Search<'a> {
+    /// A search in which memory is no concern at `limit_max` bytes.
+    ///
+    /// # Errors
+    /// `Bug` where the scenario has no configuration.
+    pub fn new(scenario: &'a Scenario, limit_max: u64) -> Result<Self> {
+        let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;
+        Ok(Self { scenario, configuration, spec: spec(scenario, configuration, limit_max) })
+    }
+
+    /// The limit at which memory was no concern in a search that is gone on with.
+    pub fn limit_max_of(trials: &[Trial]) -> Option<u64> {
+        trials.iter().find_map(|trial| trial.limit_bytes.filter(|_| is_reference(trial)))
+    }
+
+    fn plan(&self, attempt: &Attempt, trials: &[Trial]) -> TrialPlan {
+        let is_reference = attempt.stage == ProbeStage::Reference;
+        let mut plan = TrialPlan {
+            title: title(attempt, trials.len()),
+            index: trials.len() as u32,
+            // Asking a JVM takes memory inside of its limit.
+            look: if is_reference { Look::Full } else { Look::Outside },
+            pages: Some(attempt.pages),
+            list_files: is_reference,
+            ..TrialPlan::of(self.scenario, self.configuration)
+        };
+        let limit = Change::Limit(Bytes(attempt.limit));
+        if attempt.stage == ProbeStage::HeapStart {
+            plan.load = LoadPlan::default();
+        }
+        let changes = given(attempt.heap, attempt.direct).chain([limit]);
+        changes.for_each(|change| change.apply(&mut plan.configuration));
+        if let Some(reference) = reference(trials).filter(|_| !is_reference) {
+            plan.load.drop_last_rest();
+            plan.subject.end_within = Span(plan.subject.end_within.0.min(END_WITHIN));
+            let usual = plan.subject.ready_within.0;
+            plan.subject.ready_within = Span(match attempt.stage {
+                ProbeStage::HeapStart => guarding::ready_alone_within(usual, reference),
+                _ => guarding::ready_within(usual, reference),
+            });
+        }
+        if let Some((rate, base)) = attempt.rate_per_s.zip(self.spec.rate_per_s) {
+            plan.load.scale(rate / base);
+        }
+        if let Some(reference) = reference(trials) {
+            plan.guard = guarding::guard(&plan.load, &self.scenario.find.target, reference);
+        }
+        plan
+    }
+
+    /// The target of a trial of this stage; a start without load has none but to become ready.
+    fn target(&self, stage: ProbeStage) -> &[Budget] {
+        if stage == ProbeStage::HeapStart { &[] } else { &self.scenario.find.target }
+    }
+
+    /// An error of the first trial: where its limit was too little, that comes before all other advice.
+    fn of_first_trial(&self, error: Error, trial: &Trial) -> Error {
+        if !is_short_of_memory(trial) {
+            return error;
+        }
+        let raise = match (self.scenario.find.limit_max, self.configuration.limit) {
+            (None, Some(_)) => "raise `--limit`",
+            (None, None) => "free some memory of this machine",
+            (Some(_), _) => "raise `--limit-max`",
+        };
+        let limit = Bytes(trial.limit_bytes.unwrap_or_default());
+        let hint = format!("memory was to be no concern in the first trial, and {limit} is too little: {raise}");
+        Error { hint: Some(hint), ..error }
+    }
+
+    /// Repeating a trial is of no use where its target cannot be measured.
+    fn check_measured(&self, trials: &[Trial]) -> Result<()> {
+        let discarded = discarded(trials);
+        let Some(trial) = trials.last().filter(|_| discarded > DISCARDED_MAX) else { return Ok(()) };
+        let stage = trial.probe.as_ref().map_or(ProbeStage::Reference, |probe| probe.stage);
+        match comparison::judge_target(self.target(stage), trial, reference(trials)) {
+            Judged::Unmeasured(why) => Err(Error::subject(format!("the target cannot be judged: {why}"))
+                .at(format!("discarded: {discarded} trials in a row"))
+                .hint("search with another target (`--target`)")),
+            Judged::Held | Judged::Missed(_) | Judged::Ended(_) => Ok(()),
+        }
+    }
+}
+
+impl Strategy for Search<'_> {
+    fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>> {
+        let Move::Try(attempt) = next(&self.spec, trials) else { return None };
+        let judge = move |made: &mut Made| {
+            let judged = comparison::judge_target(self.target(attempt.stage), &made.trial, reference(trials));
+            let Ruling { verdict, why, missed, cause } =
+                Ruling::of(judged, &made.trial, discarded(trials), made.shared_bytes);
+            made.trial.probe = Some(ProbeRecord {
+                stage: attempt.stage,
+                heap_bytes: attempt.heap,
+                direct_bytes: attempt.direct,
+                rate_per_s: attempt.rate_per_s,
+                pages: attempt.pages,
+                verdict,
+                why,
+                missed,
+                cause,
+                classes: made.classes,
+                read_ahead_bytes: made.read_ahead_bytes,
+                seconds: made.seconds,
+            });
+        };
+        Some(NextTrial { plan: self.plan(&attempt, trials), judge: Box::new(judge) })
+    }
+
+    fn after(&self, trials: &[Trial], error: Option<Error>) -> Result<Option<Error>> {
+        let Some((trial, probe)) = trials.last().and_then(|trial| Some((trial, trial.probe.as_ref()?))) else {
+            return error.map_or(Ok(None), Err);
+        };
+        if probe.heap_bytes.is_some() {
+            check_heap(trial)?;
+        }
+        self.check_measured(trials)?;
+        match error {
+            Some(error) if error.kind != ErrorKind::Subject => Err(error),
+            // Not even without a concern for memory: what the subject says is the answer.
+            Some(error) if probe.stage == ProbeStage::Reference => Err(self.of_first_trial(error, trial)),
+            // A trial that fails is an answer.
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The trial in which memory was no concern.
+fn reference(trials: &[Trial]) -> Option<&Trial> {
+    let holds = |trial: &Trial| trial.probe.as_ref().is_some_and(|probe| probe.verdict == ProbeVerdict::Holds);
+    trials.iter().find(|trial| is_reference(trial) && holds(trial))
+}
+
+fn is_reference(trial: &Trial) -> bool {
+    trial.probe.as_ref().is_some_and(|probe| probe.stage == ProbeStage::Reference)
+}
+
+/// A heap that the command itself sets cannot be searched: each trial would have the same.
+fn check_heap(trial: &Trial) -> Result<()> {
+    let changed = trial.doubts.iter().find_map(|of| match &of.doubt {
+        Doubt::FlagChanged { asked, in_force } if asked.contains("-Xmx") => Some((asked, in_force)),
+        _ => None,
+    });
+    match changed {
+        Some((asked, in_force)) => Err(Error::request(format!(
+            "the subject sets its heap itself, so it cannot be searched: asked {asked}, in force is {in_force}"
+        ))
+        .hint("leave the heap as it is (`--as-is`), or take the option out of its command")),
+        None => Ok(()),
+    }
+}
+
+/// `trial 5, to bisect: limit 96.2 MiB with a heap of 8.0 MiB`.
+fn title(attempt: &Attempt, before: usize) -> String {
+    let heap = attempt.heap.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
+    let what = match (attempt.stage, attempt.purpose) {
+        (ProbeStage::Reference, _) => "what it needs where memory is no concern",
+        (_, Some(Stage::Bracket)) => "to bracket",
+        (_, Some(Stage::Bisect)) => "to bisect",
+        (_, Some(Stage::Prove)) => "to prove",
+        (_, Some(Stage::Recheck)) => "once more",
+        (_, None) => "",
+    };
+    if attempt.stage == ProbeStage::HeapStart {
+        return format!("trial {}, {what}: a start without load{heap}", before + 1);
+    }
+    let pages = if attempt.pages == Pages::Warm { ", file pages in memory already" } else { "" };
+    if let Some(rate) = attempt.rate_per_s {
+        return format!("trial {}, {what}: {rate:.1}/s", before + 1);
+    }
+    format!("trial {}, {what}: limit {}{heap}{pages}", before + 1, Bytes(attempt.limit))
+}
