@@ -48,7 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "growth", "weigh",
         ],
     ),
-    ("explain", &["clock", "error", "subject", "observe", "record"]),
+    ("explain", &["clock", "error", "units", "subject", "observe", "record"]),
     ("doctor", &["clock", "error", "kernel", "subject", "observe", "weigh"]),
     (
         "trial",

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::record::{
     ExplanationRecord, FlameFrameRecord, FlameMoment, FlameRecord, FlameStackRecord, FrameCode, SiteRecord,
 };
+use crate::units::shortened;
 use loadline_base::order::Order as _;
 use loadline_profile::owner::Owner;
 use loadline_profile::recording::{NativeUse, Recording, Site};
@@ -105,7 +106,7 @@ fn loaded(own: &NativeUse) -> u64 {
 
 /// The flame graph of these stacks, the largest first: each with its frames, the innermost first, and its bytes.
 fn flame<'f>(kind: &str, at: FlameMoment, stacks: impl Iterator<Item = (Vec<&'f Frame>, u64)>) -> FlameRecord {
-    let mut flame = FlameRecord { kind: shortened(kind), at, ..FlameRecord::default() };
+    let mut flame = FlameRecord { kind: shortened(kind, FLAME_NAME_MAX), at, ..FlameRecord::default() };
     let mut places: HashMap<FlameFrameRecord, u32> = HashMap::new();
     for (frames, bytes) in stacks.filter(|(_, bytes)| *bytes > 0) {
         flame.bytes = flame.bytes.saturating_add(bytes);
@@ -117,7 +118,7 @@ fn flame<'f>(kind: &str, at: FlameMoment, stacks: impl Iterator<Item = (Vec<&'f 
         let frames = frames.into_iter().skip_while(|frame| frame.class.starts_with("libasyncProfiler"));
         let frames: Vec<&Frame> = frames.collect();
         let mut place = |frame: &&Frame| {
-            let frame = FlameFrameRecord { name: shortened(&frame.to_string()), code: code(frame) };
+            let frame = FlameFrameRecord { name: shortened(&frame.to_string(), FLAME_NAME_MAX), code: code(frame) };
             *places.entry(frame).or_insert_with_key(|frame| {
                 flame.frames.push(frame.clone());
                 flame.frames.len() as u32 - 1
@@ -137,16 +138,6 @@ fn code(frame: &Frame) -> FrameCode {
         PlaceKind::Jdk => FrameCode::Jdk,
         PlaceKind::Native => FrameCode::Native,
     }
-}
-
-/// A foreign name without its middle, where it is too long.
-fn shortened(name: &str) -> String {
-    let (length, half) = (name.chars().count(), FLAME_NAME_MAX / 2);
-    if length <= FLAME_NAME_MAX {
-        return name.to_owned();
-    }
-    let end = name.chars().skip(length - half + 1);
-    name.chars().take(half).chain(['\u{2026}']).chain(end).collect()
 }
 
 #[cfg(test)]

@@ -359,10 +359,29 @@ pub fn milliseconds(ms: f64) -> String {
     }
 }
 
+/// At most `most` characters, with an ellipsis in the middle: names differ at their ends as often as at their
+/// beginnings.
+pub fn shortened(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let (front, back) = (most / 2, (most - 1) / 2);
+    let skipped = length - back;
+    text.chars().take(front).chain(['\u{2026}']).chain(text.chars().skip(skipped)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn names_are_shortened_in_the_middle() {
+        assert_eq!(shortened("serial", 6), "serial");
+        assert_eq!(shortened("abcdefghij", 6), "abc…ij");
+        assert_eq!(shortened("ééééééé", 5).chars().count(), 5);
+    }
 
     #[test]
     fn sizes_parse_as_java_flags_do() {
@@ -447,6 +466,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn shortening_keeps_its_bound(text in ".*", most in 1usize..40) {
+            prop_assert!(shortened(&text, most).chars().count() <= most);
+        }
+
         /// Up to a month, beyond which an `f64` of seconds has no nanoseconds.
         #[test]
         fn every_span_reads_back_from_json(

@@ -119,18 +119,6 @@ pub(super) fn is_hidden(c: char) -> bool {
         || u32::from(c) & 0xfffe == 0xfffe
 }
 
-/// At most `most` characters, with an ellipsis in the middle: names differ at their ends as often as at their
-/// beginnings.
-pub(super) fn shortened(text: &str, most: usize) -> String {
-    let length = text.chars().count();
-    if length <= most {
-        return text.to_owned();
-    }
-    let (front, back) = (most / 2, (most - 1) / 2);
-    let skipped = length - back;
-    text.chars().take(front).chain(['\u{2026}']).chain(text.chars().skip(skipped)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,24 +151,12 @@ mod tests {
         assert_eq!(out.as_str(), "<p title=\"&quot;&gt;&lt;b&gt;\" data-n=\"3\"><b>x&lt;y</b><br/></p>");
     }
 
-    #[test]
-    fn names_are_shortened_in_the_middle() {
-        assert_eq!(shortened("serial", 6), "serial");
-        assert_eq!(shortened("abcdefghij", 6), "abc…ij");
-        assert_eq!(shortened("ééééééé", 5).chars().count(), 5);
-    }
-
     proptest! {
         #[test]
         fn no_text_leaves_its_place(text in "\\PC*|.*|[<>&\"'\\x00-\\x1f\u{202a}-\u{202e}a]*") {
             let out = escaped(&text);
             prop_assert!(!out.contains(['<', '>', '"', '\'']));
             prop_assert!(!out.chars().any(|c| c != '\n' && is_hidden(c)));
-        }
-
-        #[test]
-        fn shortening_keeps_its_bound(text in ".*", most in 1usize..40) {
-            prop_assert!(shortened(&text, most).chars().count() <= most);
         }
     }
 }

@@ -6,14 +6,13 @@ use super::scale::Scale;
 use super::thin::{Point, WIDTH};
 use super::values::{also_text, configurations, judged_text, kind_of, least_text, metric_words, slug, value_text};
 use crate::comparison::split;
-use crate::markup::shortened;
 use crate::quantity::{self, Quantity};
 use crate::record::{
     Better, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, ParetoPoint, ParetoRecord, Unit,
     each_once,
 };
 use crate::table::{Cell, Table};
-use crate::units::trimmed;
+use crate::units::{shortened, trimmed};
 use crate::words::{VERDICTS, verdict_word};
 use loadline_base::order::Order as _;
 

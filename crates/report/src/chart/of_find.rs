@@ -5,12 +5,11 @@ use super::scale::{Kind, Scale, tick_text};
 use super::thin::WIDTH;
 use super::values::MIB;
 use crate::comparison::split;
-use crate::markup::shortened;
 use crate::record::{Document, FindRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::scenario::{Amount, Budget, Limit};
 use crate::summary::tried::{Reached, reached, trial_text, tried_told};
 use crate::table::Table;
-use crate::units::{Bytes, milliseconds, per_second};
+use crate::units::{Bytes, milliseconds, per_second, shortened};
 use loadline_base::order::Order as _;
 
 /// Height of a panel.

@@ -4,10 +4,10 @@
 use super::model::{Chart, Figure, Item, Panel, Sign};
 use super::thin::{COLUMNS, WIDTH};
 use super::values::MIB;
-use crate::markup::{is_hidden, shortened};
+use crate::markup::is_hidden;
 use crate::record::{FlameMoment, FlameRecord, FrameCode, Trial};
 use crate::table::Table;
-use crate::units::grouped;
+use crate::units::{grouped, shortened};
 use crate::width::width;
 use loadline_base::order::Order as _;
 use std::collections::VecDeque;

@@ -3,10 +3,10 @@
 use super::model::{Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::Scale;
 use super::thin::Point;
-use crate::markup::shortened;
 use crate::quantity::scale;
 use crate::record::{MetricHistory, SeriesRecord};
 use crate::table::Table;
+use crate::units::shortened;
 
 const HEIGHT: u32 = 240;
 /// Names below the axis; more would stand on each other.

@@ -5,13 +5,12 @@ use super::palette::owner_style;
 use super::scale::Scale;
 use super::thin::{self, Density, Point, WIDTH};
 use super::values::MIB;
-use crate::markup::shortened;
 use crate::owner::{label, place};
 use crate::record::{AccountRecord, Evidence, IntervalRecord, PhaseRecord, Sample, Trial};
 use crate::scenario::MarkPoint;
 use crate::summary::mib;
 use crate::table::Table;
-use crate::units::{grouped, milliseconds};
+use crate::units::{grouped, milliseconds, shortened};
 use crate::width::width;
 use loadline_base::order::Order as _;
 

@@ -6,13 +6,13 @@ use super::palette::owner_style;
 use super::scale::{Scale, tick_text};
 use super::thin::{Point, WIDTH};
 use super::values::MIB;
-use crate::markup::shortened;
 use crate::owner::{label, place};
 use crate::quantity::{change, shown, signed};
 use crate::record::{Document, Fate, OwnerBytes, RemedyRecord, SettingRecord, TuneRecord, TuneStage, Unit};
 use crate::summary::tune::NO_PROOF;
 use crate::summary::tune_answer::{AS_IS, objective_gain, objective_words};
 use crate::table::Table;
+use crate::units::shortened;
 use loadline_base::order::Order as _;
 
 /// Height of a row of the steps, in tenths of a pixel.

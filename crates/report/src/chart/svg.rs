@@ -3,8 +3,8 @@
 
 use super::model::{Anchor, Axis, Chart, Item, Panel, SHAPES, Sign};
 use super::thin::{Point, WIDTH};
-use crate::markup::{Attribute, Markup, shortened};
-use crate::units::trimmed;
+use crate::markup::{Attribute, Markup};
+use crate::units::{shortened, trimmed};
 use crate::width::width;
 use std::fmt::{Display, Write};
 

@@ -9,11 +9,12 @@ mod page;
 mod tables;
 
 use super::chart::{COLOURS, RULES, definitions};
-use super::markup::{Markup, shortened};
+use super::markup::Markup;
 use super::page::{Depth, Page};
 use super::screen::Glyphs;
 use super::summary::{Sources, page_of, page_of_history, summarize_fleet, summarize_post_mortem};
 use crate::record::{Document, Evidence, FleetDocument, HistoryDocument, PostMortem};
+use crate::units::shortened;
 use base64::Engine;
 
 /// The page with a `{{name}}` where something goes in.

@@ -1,9 +1,10 @@
 //! The printer of a page as HTML: sections with their headings, verdicts with a sign and a colour, charts, tables.
 
 use super::tables::{badge, facts, figure, lines, prose, table};
-use crate::markup::{Attribute, Markup, shortened};
+use crate::markup::{Attribute, Markup};
 use crate::page::{Fold, Page, Part, Section, Verdict};
 use crate::table::Table;
+use crate::units::shortened;
 
 /// Names in headings.
 const NAME_CHARS: usize = 160;

@@ -1,8 +1,9 @@
 //! Pieces of the page that hold words and numbers: tables, facts, figures with their legend.
 
 use crate::chart::{Figure, Sign, draw_sign, fluid};
-use crate::markup::{Attribute, Markup, shortened};
+use crate::markup::{Attribute, Markup};
 use crate::table::{Cell, Table};
+use crate::units::shortened;
 use crate::words::Standing;
 
 /// A cell of a table; whole commands and flags stand among the facts.

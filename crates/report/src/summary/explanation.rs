@@ -2,13 +2,12 @@
 
 use super::cells::{mib, signed};
 use crate::chart;
-use crate::markup::shortened;
 use crate::page::{Depth, Fold, Part, Section, Topic};
 use crate::quantity::shown;
 use crate::record::{AccountRecord, Document, ExplanationRecord, HolderRecord, Mark, SiteRecord, Trial, Unit};
 use crate::scenario::MarkPoint;
 use crate::table::Table;
-use crate::units::{grouped, several};
+use crate::units::{grouped, several, shortened};
 use crate::words::pairs;
 use loadline_base::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,9 @@
 //! What is told before any number, each under its label: machine, load, JVM, flags, limit.
 
 use super::sides;
-use crate::markup::shortened;
 use crate::page::{Part, Section, Topic};
 use crate::record::{BlockRecord, Conditions, Document, EndCause, Jvm, Machine, Outcome, Trial};
-use crate::units::{Bytes, several};
+use crate::units::{Bytes, several, shortened};
 use crate::words::outcome_words;
 
 /// Lines of a subject that failed, and characters of each.

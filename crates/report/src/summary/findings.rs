@@ -6,7 +6,7 @@ use crate::units::{Bytes, several};
 use loadline_base::order::Order as _;
 
 /// Findings on a screen.
-const SHOWN_MAX: usize = 5;
+const SHOWN_MAX: usize = 3;
 
 /// The findings of trials, or of an account, with what to do.
 pub(super) fn section(found: &[FindingRecord]) -> Section {

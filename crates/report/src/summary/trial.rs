@@ -7,13 +7,12 @@ use super::numbers::{by_category, load, weights};
 use super::tried::trial_text;
 use super::{explanation, inside, loaders, pools};
 use crate::chart;
-use crate::markup::shortened;
 use crate::page::{Depth, Fold, Part, Section, Topic, Verdict};
 use crate::quantity::shown;
 use crate::record::{Evidence, Outcome, Trial, Unit};
 use crate::scenario::MarkPoint;
 use crate::table::Table;
-use crate::units::{grouped, milliseconds};
+use crate::units::{grouped, milliseconds, shortened};
 use crate::words::{Standing, outcome_words};
 
 /// Last lines of a subject that are shown, and flags.

@@ -56,7 +56,7 @@ fn corpus(name: &str, check: fn(&[u8])) {
     let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
     assert!(seeds.len() >= 3, "{files:?}");
     for seed in &seeds {
-        (0..=seed.len()).step_by(7).for_each(|cut| check(&seed[..cut]));
+        (0..seed.len()).step_by(7).chain([seed.len()]).for_each(|cut| check(&seed[..cut]));
     }
     let (mut runner, near) = (TestRunner::deterministic(), mangled(&seeds));
     for _ in 0..MANGLED {
