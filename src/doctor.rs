@@ -1,5 +1,5 @@
-//! What this machine, or one JVM on it, lets Loadline measure, tried out: each ability with its answer, and how to get
-//! what is missing.
+//! The measurements that this machine, or one JVM on it, allows, tried out: each ability with its answer, and how to
+//! get what is missing.
 
 mod jvm;
 mod watching;
@@ -23,7 +23,7 @@ use std::path::Path;
 /// Facts that belong together, each with its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// What they are about.
+    /// The subject of these facts.
     pub title: String,
     /// Label and text.
     pub facts: Vec<(String, String)>,
@@ -32,7 +32,7 @@ pub struct Section {
 /// Looks at the machine and tries what a trial would need.
 pub fn examine(clock: Clock) -> Vec<Section> {
     let mut jdks = jdk::discover(&Places::usual(), clock);
-    // Of two of one release the nearer at hand stays first.
+    // If two are of one release, the nearer at hand stays first.
     jdks.largest_first(|jdk| jdk.release);
     vec![
         Section { title: "machine".to_owned(), facts: machine_facts(&Machine::read()) },
@@ -196,7 +196,7 @@ fn eviction(place: &Path, answer: &Eviction) -> String {
     }
 }
 
-/// What came of trying.
+/// Says whether a try succeeded, or why it did not.
 fn tried(tried: &std::result::Result<(), Unavailable>) -> String {
     tried.as_ref().map_or_else(|cause| format!("no: {}", cause.why), |()| "yes".to_owned())
 }

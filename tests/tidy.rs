@@ -31,7 +31,7 @@ const OF_CRATES: &[&str] = &[
     "units",
 ];
 
-/// Who may use whom: a module of `lib.rs` and all that it names. The order is that of the data.
+/// The permitted uses: a module of `lib.rs` and all that it names. The order is that of the data.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("subject", &["bounded", "clock", "error", "units", "scenario", "record", "kernel"]),
     ("detect", &["bounded", "error", "scenario", "subject", "units"]),
@@ -154,7 +154,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "src/work",
 ];
 
-/// What a pure module must not name.
+/// The names that a pure module must not use.
 const IMPURE: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", "rustix", "nix"];
 
 /// The only files with unsafe code, each with what has no safe form. May get an entry only with its reason.
@@ -169,7 +169,7 @@ const UNSAFE: &[&str] = &[
 const REPLAY: &str = "scenarios/class-churn/metaspace-replay/src/";
 
 const COLUMNS_MAX: usize = 120;
-/// What fits on a screen.
+/// The lines that fit on a screen.
 const FUNCTION_LINES_MAX: usize = 70;
 /// Functions known to be longer: file, name, lines. May only shrink, and gets no new entries.
 const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[];
@@ -186,7 +186,7 @@ fn the_codebase_is_tidy() {
 /// Everything wrong with these files, in their order.
 fn check(files: &[Source], long_functions: &[(&str, &str, usize)]) -> Vec<String> {
     let test_modules: Vec<String> = files.iter().flat_map(Source::test_modules).collect();
-    // What lies in the folder of a module for tests only is for tests only, too.
+    // Files in the folder of a module for tests only are for tests only, too.
     let test_folders: Vec<&str> = test_modules.iter().filter_map(|path| path.strip_suffix("mod.rs")).collect();
     let mut complaints = Vec::new();
     for file in files {
@@ -217,7 +217,7 @@ fn check(files: &[Source], long_functions: &[(&str, &str, usize)]) -> Vec<String
     complaints
 }
 
-// ---- What is read ----
+// ---- The files that are read ----
 
 /// One text file.
 struct Source {
@@ -298,7 +298,7 @@ fn is_product(path: &str) -> bool {
     of_crate || path.starts_with("src/") || path.starts_with(REPLAY)
 }
 
-/// What git tracks or would track; without git (an unpacked archive), everything but build products.
+/// Lists the files that git tracks or would track; without git (an unpacked archive), all but build products.
 fn tracked(root: &Path) -> Vec<String> {
     let listing = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -416,7 +416,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Where `word` stands as a whole word (its ends count only where they are word characters).
+/// Finds the places of `word` as a whole word (its ends count only where they are word characters).
 fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let (first, last) = (word.as_bytes()[0], word.as_bytes()[word.len() - 1]);
     text.match_indices(word).map(|(at, _)| at).filter(move |&at| {
@@ -451,7 +451,7 @@ fn body_after(code: &str, start: usize) -> Option<(usize, usize)> {
     None
 }
 
-// ---- What is demanded. Each check yields line and complaint. ----
+// ---- The checks. Each yields line and complaint. ----
 
 type Complaint = (usize, String);
 
@@ -589,7 +589,7 @@ fn name_at(text: &str) -> Option<&str> {
     (end > 0).then(|| &text[..end])
 }
 
-/// What only some modules may do. `work` is the code without its tests.
+/// Finds words that only some modules may use. `work` is the code without its tests.
 fn misplaced_words(path: &str, work: &str) -> Vec<Complaint> {
     let within = |places: &[&str]| places.iter().any(|place| path.starts_with(place));
     let mut found = Vec::new();
@@ -740,7 +740,7 @@ fn function_lengths(files: &[Source], listed: &[(&str, &str, usize)]) -> Vec<Str
 
 // ---- The checker is checked: it must be able to fail. ----
 
-/// What the checker says of these files, in order.
+/// Asserts the complaints of the checker about these files, in order.
 #[track_caller]
 fn expect(files: &[(&str, &str)], complaints: &[&str]) {
     let files: Vec<Source> = files.iter().map(|(path, raw)| Source::new(path, raw)).collect();
@@ -748,7 +748,7 @@ fn expect(files: &[(&str, &str)], complaints: &[&str]) {
 }
 
 /// Scripts in `bench` read result documents by the names of fields, and a name that is gone is found only when somebody
-/// measures again. Of the names in `["…"]` these are none of a document, but of tables in awk.
+/// measures again. These names in `["…"]` are none of a document, but of tables in awk.
 const NAMES_IN_AWK: [&str; 2] = ["yes", "no"];
 
 #[test]
@@ -887,7 +887,7 @@ fn only_the_right_modules_start_processes_and_print() {
         ],
         &[],
     );
-    // What follows the tests is work again.
+    // Code after the tests is work again.
     expect(
         &[("src/load/mod.rs", "//! L.\n#[cfg(test)]\nuse x;\n#[cfg(test)]\nmod t {}\nfn f() { print!(); }\n")],
         &["src/load/mod.rs:6: `print!`: only `report` writes to standard output"],

@@ -15,7 +15,7 @@ use std::path::Path;
 const FILE_BYTES_MAX: u64 = 256 << 20;
 const HINT: &str = "give a file that `loadline account PID --json` printed";
 
-/// Reads the accounts of a file: one, or those of all JVMs of a machine. Of a file that compares two it is the later.
+/// Reads the accounts of a file: one, or those of all JVMs of a machine. If a file compares two, it reads the later.
 ///
 /// # Errors
 /// `Request` where the file cannot be read, is no JSON, something else, of another version, or damaged.
@@ -31,7 +31,7 @@ pub fn read_accounts(path: &Path) -> Result<Vec<AccountDocument>> {
 /// # Errors
 /// `Machine` where it cannot be written.
 pub fn write_account(path: &Path, document: &AccountDocument) -> Result<()> {
-    // Of this process alone: another one may write the same account at the same time.
+    // The name is of this process alone: another one may write the same account at the same time.
     let part = path.with_extension(format!("{}.part", std::process::id()));
     let json =
         serde_json::to_vec_pretty(document).map_err(|cause| Error::bug(format!("an account as JSON: {cause}")))?;
@@ -41,7 +41,7 @@ pub fn write_account(path: &Path, document: &AccountDocument) -> Result<()> {
 /// The documents that have accounts.
 const KNOWN: [&str; 3] = [ACCOUNT_SCHEMA, ACCOUNTS_SCHEMA, CHANGES_SCHEMA];
 
-/// What is wrong is said without the name of the file, which comes before it.
+/// Parses accounts. The error omits the name of the file, which comes before it.
 fn parse(bytes: &[u8]) -> Result<Vec<AccountDocument>, String> {
     #[derive(Deserialize)]
     struct Tag {
@@ -119,7 +119,7 @@ mod tests {
         let end = whole.trim_ascii().len();
         for cut in (0..end).step_by(31).chain(end - 40..end) {
             let why = parse(&whole[..cut]).unwrap_err();
-            // Of a number the sign alone may be left.
+            // A cut may leave the sign of a number alone.
             let is_cut = why.starts_with("is cut short: ") || why.contains("invalid number");
             assert!(why == "is empty" || is_cut, "{cut}: {why}");
         }

@@ -29,7 +29,7 @@ const PLAN: &str = "plan.jsonl";
 pub struct EntryFolder {
     /// The folder as it was named, through the one that it lies in.
     pub path: PathBuf,
-    /// What its file says; or what is wrong with it, as words behind the name of the folder.
+    /// The answer in its file; or the fault of the file, as words behind the name of the folder.
     pub result: Result<EntryResult, String>,
 }
 
@@ -83,7 +83,7 @@ pub fn plan_text(path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| refuse("is no plan: it is no text".to_owned()))
 }
 
-/// What is below an entry of a folder of this name. Links are not followed: they may lead in circles.
+/// Finds the answers below an entry of the folder of this name. Links are not followed: they may lead in circles.
 fn look(found: &mut Folders, entry: &DirEntry, within: &Path, depth: usize) {
     let name = entry.file_name();
     if name.to_string_lossy().starts_with('.') || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -94,7 +94,7 @@ fn look(found: &mut Folders, entry: &DirEntry, within: &Path, depth: usize) {
         return take(found, real, path, index);
     }
     if depth > 0 {
-        // What may not be listed has answers that are missing.
+        // Answers in a folder that may not be listed are missing.
         let list = std::fs::read_dir(&real).into_iter().flatten().flatten();
         list.for_each(|entry| look(found, &entry, &path, depth - 1));
     }
@@ -102,7 +102,7 @@ fn look(found: &mut Folders, entry: &DirEntry, within: &Path, depth: usize) {
 
 fn take(found: &mut Folders, real: PathBuf, path: PathBuf, index: u32) {
     match found.entry(real) {
-        // Of several names the first in order, so that the order of the folders changes nothing.
+        // The first of several names in order stays, so that the order of the folders changes nothing.
         Entry::Occupied(mut known) => {
             let known = known.get_mut();
             known.path = path.min(std::mem::take(&mut known.path));
@@ -131,7 +131,7 @@ fn whole_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     bounded::bytes(path, bytes_max).map_err(|cause| format!("cannot be read: {}", plain(&cause)))
 }
 
-/// What is wrong is said without the name of the file, which comes before it.
+/// Parses an answer. The error omits the name of the file, which comes before it.
 fn parse(bytes: &[u8]) -> Result<EntryResult, String> {
     #[derive(Deserialize)]
     struct Tag {

@@ -1,5 +1,5 @@
-//! What the folders of trials hold for pictures: timeline, times of answers, single requests. Thinned while it is read,
-//! so that memory is bounded; what is damaged, cut short or absent is said and costs nothing else.
+//! The evidence for pictures in the folders of trials: timeline, times of answers, single requests. It is thinned while
+//! it is read, so that memory is bounded. Damaged, truncated or absent parts are reported and cost nothing else.
 
 use super::lines::Gaps;
 use super::thinned::Thinned;
@@ -19,7 +19,7 @@ const DOTS_MAX: usize = 5000;
 const DOTS_FAILED_MAX: usize = 2000;
 /// Trials are read side by side; each holds some megabytes meanwhile.
 const THREADS_MAX: usize = 4;
-/// What is held while reading, for each that is kept in the end.
+/// The items held while reading, for each that is kept in the end.
 const HELD: usize = 4;
 /// A sample is about 300 bytes; later versions may say more.
 const SAMPLE_BYTES_MAX: usize = 64 << 10;

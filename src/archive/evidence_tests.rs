@@ -172,7 +172,7 @@ fn others(evidence: &Evidence, file: &str) -> Evidence {
     rest
 }
 
-/// What holds of the evidence of a damaged archive.
+/// Checks what must hold for the evidence of a damaged archive.
 fn check_sane(damaged: &Evidence, whole: &Evidence, file: &str, what: &str) {
     assert_eq!(others(damaged, file), others(whole, file), "{what}");
     assert!(damaged.missing.iter().all(|words| words.starts_with(file)), "{what}: {:?}", damaged.missing);

@@ -22,7 +22,7 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 /// A factor of two has this many classes of equal width, so that each is at most a quarter above the one before.
 const CLASS_BITS: u32 = 2;
 
-/// What the log of a trial holds.
+/// The content of the histogram log of a trial.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     pub(super) intervals: Vec<IntervalRecord>,
@@ -72,7 +72,7 @@ pub(super) fn started_unix_s(folder: &Path, trial: &Trial) -> Option<f64> {
     None
 }
 
-/// What the histograms of a phase are tagged by.
+/// Returns the tags of the histograms of a phase.
 fn tags(record: &PhaseRecord) -> [(Timing, String); 2] {
     [Timing::Service, Timing::Response].map(|time| (time, tagged(&record.name, time.name())))
 }

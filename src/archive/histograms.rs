@@ -42,12 +42,12 @@ impl std::fmt::Debug for HistogramLog {
 }
 
 impl HistogramLog {
-    /// Of an archive.
+    /// Creates the log of an archive.
     pub(super) fn create(path: PathBuf) -> Result<Self> {
         Self::begin(WholeFile::create(path)?)
     }
 
-    /// In an empty file.
+    /// Begins a log in an empty file.
     pub(super) fn begin(mut file: WholeFile) -> Result<Self> {
         file.append(|mut file| file.write_all(HEADER.as_bytes()))?;
         Ok(Self { file, serializer: V2DeflateSerializer::new() })

@@ -27,7 +27,7 @@ pub(super) struct Lines<R> {
     bytes_max: usize,
 }
 
-/// What comes next in a file.
+/// The next item of a file.
 #[derive(Debug, PartialEq, Eq)]
 enum NextLine {
     /// A line, in the buffer.
@@ -74,7 +74,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// What could not be read of a file.
+/// The parts of a file that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Gaps {
     file: &'static str,

@@ -50,7 +50,7 @@ impl LoadFiles {
     /// Creates the files, with their heads.
     ///
     /// # Errors
-    /// Where a file cannot be created, or two are the same.
+    /// If a file cannot be created, or two are the same.
     pub fn create(paths: &LoadPaths) -> Result<Self> {
         let wanted: Vec<&PathBuf> = [&paths.hlog, &paths.csv, &paths.rows].into_iter().flatten().collect();
         if let Some(twice) = wanted.iter().enumerate().find(|(at, path)| wanted[..*at].contains(path)) {

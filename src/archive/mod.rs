@@ -1,7 +1,7 @@
 //! Trials on disk: a folder with `archive.jsonl` (a line for the run, a line for each finished trial, a closing line)
 //! and a folder for each trial with its timeline, histograms, requests and the subject's log. Versioned, append-only,
-//! written as things happen: a crash or a full disk costs the running trial and nothing else. What `loadline load`
-//! writes is here too, and the readers of accounts and of a fleet's answers in files.
+//! written as things happen: a crash or a full disk costs the running trial and nothing else. The output files of
+//! `loadline load` are here too, and the readers of accounts and of a fleet's answers in files.
 
 mod account_file;
 mod entry_results;

@@ -14,13 +14,13 @@ pub(super) const INDEX_BYTES_MAX: u64 = 1 << 30;
 /// An archive in memory.
 #[derive(Debug, Clone)]
 pub struct Archive {
-    /// What held for every trial.
+    /// The conditions of every trial.
     pub conditions: Conditions,
-    /// What was asked.
+    /// The scenario that was asked for.
     pub scenario: Scenario,
     /// Finished trials in the order they ran.
     pub trials: Vec<Trial>,
-    /// What is missing and why, in words; empty for a whole archive.
+    /// The missing parts and why, in words; empty for a whole archive.
     pub missing: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ fn parse(text: &str) -> Result<Archive> {
     Ok(archive)
 }
 
-/// What a line of the index was.
+/// The kind of a line of the index.
 enum Taken {
     Trial,
     Closed(Closed),

@@ -21,7 +21,7 @@ const AB_HEAD: &str = "starttime\tseconds\tctime\tdtime\tttime\twait\n";
 /// A row is about 100 bytes and the name of its phase.
 const ROW_BYTES_MAX: usize = 64 << 10;
 
-/// What the rows of a phase have in common.
+/// The values that the rows of a phase have in common.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Common<'a> {
     /// Name of the phase.
@@ -112,7 +112,7 @@ pub struct Requests {
     pub rows: Vec<RequestRow>,
     /// Seconds from the Unix epoch to the command's start; `None` where `phases.hlog` does not tell.
     pub started_unix_s: Option<f64>,
-    /// What could not be read and why; the rest is there.
+    /// The parts that could not be read, and why; the rest is there.
     pub missing: Vec<String>,
 }
 
@@ -194,7 +194,7 @@ impl Read<'_> {
     }
 }
 
-/// Reads rows one by one. What was not read is in the gaps.
+/// Reads rows one by one. The gaps say what was not read.
 pub(super) fn read(path: &Path, each: &mut dyn FnMut(&Read<'_>)) -> Gaps {
     let mut gaps = Gaps::of(FILE);
     let Some(mut lines) = gaps.open(path, ROW_BYTES_MAX) else { return gaps };
@@ -241,7 +241,7 @@ fn row(text: &str, columns: &[String], ranges: &mut Vec<Range<usize>>, each: &mu
     Some(())
 }
 
-/// Where the cells of a row lie, quotes included; `None` where a quote is not closed.
+/// Finds the ranges of the cells of a row, quotes included; `None` where a quote is not closed.
 fn split(text: &str, ranges: &mut Vec<Range<usize>>) -> Option<()> {
     ranges.clear();
     let (mut begin, mut in_quotes) = (0, false);

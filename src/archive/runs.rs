@@ -24,11 +24,11 @@ const BEGINNING: u64 = 200;
 pub struct RunFile {
     /// Its folder or file, as it was named, or through the folder that it lies in.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: RunKind,
 }
 
-/// What a run lies in.
+/// The kind of file or folder that a run lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunKind {
     /// The folder of an archive.
@@ -37,16 +37,16 @@ pub enum RunKind {
     Document,
 }
 
-/// What a run left.
+/// The data that a run left.
 #[derive(Debug, Clone)]
 pub struct RunRead {
-    /// What held for every trial.
+    /// The conditions of every trial.
     pub conditions: Conditions,
-    /// What was asked; `None` of a document, which has the figures of its trials.
+    /// The scenario that was asked for; `None` for a document, which has the figures of its trials.
     pub scenario: Option<Box<Scenario>>,
     /// In the order they ran.
     pub trials: Vec<Trial>,
-    /// What an archive lacks, in words.
+    /// The parts that an archive lacks, in words.
     pub missing: Vec<String>,
 }
 
@@ -87,7 +87,8 @@ fn take(found: &mut Found, path: PathBuf, kind: RunKind) -> Result<()> {
     }
 }
 
-/// What is in a folder. Links below it are not followed: they may lead in circles. Folders in an archive are its own.
+/// Finds the runs in a folder. Links below it are not followed: they may lead in circles. Folders in an archive belong
+/// to it.
 fn look(found: &mut Found, folder: &Path, depth: usize) -> Result<()> {
     if folder.join(INDEX).is_file() {
         return take(found, folder.to_owned(), RunKind::Archive);
@@ -147,7 +148,7 @@ fn document(path: &Path) -> Result<RunRead> {
     parse(&bytes).map_err(refuse)
 }
 
-/// What is wrong is said without the name of the file, which comes before it.
+/// Parses a document. The error omits the name of the file, which comes before it.
 fn parse(bytes: &[u8]) -> Result<RunRead, String> {
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|cause| format!("is damaged: {cause}"))?;
     match value.get("schema").and_then(|schema| schema.as_str()) {

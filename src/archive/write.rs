@@ -89,7 +89,7 @@ impl Writer {
         Ok(Self { folder: folder.to_owned(), index, index_bytes: whole, trials, trial_folders: Vec::new() })
     }
 
-    /// Where the archive lies.
+    /// Returns the folder of the archive.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -228,7 +228,7 @@ impl TrialFiles {
         &self.name
     }
 
-    /// Where the subject's output goes.
+    /// Returns the file that the subject's output goes to.
     pub fn subject_log(&self) -> PathBuf {
         self.folder.join("subject.log")
     }
@@ -256,7 +256,7 @@ impl TrialFiles {
     }
 
     /// Appends the single requests of a phase: those of them that were kept. `origin_ns` is the start of the command on
-    /// the clock of the rows. What finds no room leaves none behind.
+    /// the clock of the rows. If they find no room, none of them is left behind.
     ///
     /// # Errors
     /// `Machine` where it cannot be written.

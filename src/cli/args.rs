@@ -1,4 +1,4 @@
-//! What was typed. Validates words and does nothing else; `scenario` gives those that change what is run their meaning.
+//! The command line. Validates words and does nothing else; `scenario` gives those that change the run their meaning.
 
 use super::args_compare::{Compare, Exports, Judging, View};
 use super::args_explain::Explain;
@@ -32,7 +32,7 @@ pub(super) struct Args {
     pub(super) verb: Option<Verb>,
 }
 
-/// What is made of the table of options, beside the help.
+/// Output made from the option table, besides the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Generate {
     Man,
@@ -167,7 +167,7 @@ pub(super) struct Account {
     // A `requires` alone does not hold where a pid, which conflicts with `all`, is given.
     #[arg(long, value_name = "COLUMN", requires = "all", conflicts_with = "pid")]
     pub(super) sort: Option<Column>,
-    /// What changed since an earlier account, in a file that `loadline account PID --json` printed
+    /// Changes since an earlier account, in a file that `loadline account PID --json` printed
     ///
     /// By owner, thread pool, file, NMT tag, code heap and class loader. The file may also be what `--all --json` or
     /// `--against FILE --json` printed. An account of another process is compared all the same, with a doubt that says

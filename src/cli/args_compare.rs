@@ -1,4 +1,4 @@
-//! What was typed about comparing, judging and showing: the verb `compare`, budgets, and the files a result goes to.
+//! Arguments for comparing, judging and showing: the verb `compare`, budgets, and the files that a result goes to.
 
 use super::args::RunOptions;
 use crate::scenario::{Budget, CompareSettings, Explain, Marking, Running, axes};
@@ -48,18 +48,18 @@ Examples:
   loadline compare --vary gc=serial,g1 --vary jdk=17,25 --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline compare before/ after/ --html difference.html";
 
-/// What a result is judged by.
+/// Options to judge a result.
 #[derive(Debug, Clone, Default, Parser)]
 #[command(next_help_heading = "Judging")]
 pub(super) struct Judging {
-    /// What must not be exceeded: `rss.loaded<=60MiB`, `p99<=20ms`, or with a baseline `rss.loaded<=+2%`; may be
-    /// repeated; exit code 1 where one is
+    /// A budget to keep: `rss.loaded<=60MiB`, `p99<=20ms`, or with a baseline `rss.loaded<=+2%`; may be repeated; exit
+    /// code 1 if one is broken
     #[arg(long, value_name = "BUDGET")]
     pub(super) budget: Vec<Budget>,
-    /// What is compared against: a configuration, or an archive [default: the first configuration]
+    /// The baseline: a configuration, or an archive [default: the first configuration]
     #[arg(long, value_name = "NAME | ARCHIVE")]
     pub(super) baseline: Option<String>,
-    /// What an undecided budget does to the exit code
+    /// Effect of an undecided budget on the exit code
     #[arg(long, value_name = "HOW", default_value = "pass")]
     pub(super) undecided: Undecided,
     /// A budget on what was not measured is an error (exit code 2)
@@ -71,7 +71,7 @@ pub(super) struct Judging {
     pub(super) bisect: bool,
 }
 
-/// What an undecided budget does to the exit code.
+/// Effect of an undecided budget on the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum Undecided {
     /// It does no harm: 0.
@@ -81,7 +81,7 @@ pub(super) enum Undecided {
     Fail,
 }
 
-/// Where a result goes besides the summary. `-` is stdout, in place of the summary.
+/// Files for a result besides the summary. `-` is stdout, in place of the summary.
 #[derive(Debug, Clone, Default, Parser)]
 #[command(next_help_heading = "Files")]
 pub(super) struct Exports {
@@ -106,7 +106,7 @@ pub(super) struct Exports {
     /// In Bencher's format, with intervals
     #[arg(long, value_name = "FILE")]
     pub(super) bencher: Option<PathBuf>,
-    /// What changed, as a comment on a pull request; FILE is empty where nothing did
+    /// Changes, as a comment on a pull request; FILE is empty if there are none
     #[arg(long, value_name = "FILE")]
     pub(super) comment: Option<PathBuf>,
     /// Let the comment say so where nothing changed

@@ -1,4 +1,4 @@
-//! What was typed about the verb `explain`.
+//! Arguments of the verb `explain`.
 
 use super::args::RunOptions;
 use super::args_compare::Judging;
@@ -32,7 +32,7 @@ pub(super) struct Explain {
     pub(super) command: Vec<String>,
 }
 
-/// What is done to a JVM that runs already.
+/// Options for a JVM that runs already.
 #[derive(Debug, Parser)]
 #[command(next_help_heading = "Explaining")]
 pub(super) struct Running {

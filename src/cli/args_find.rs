@@ -1,4 +1,4 @@
-//! What was typed about searching: the verb `find`.
+//! Arguments for searching: the verb `find`.
 
 use super::args::RunOptions;
 use crate::scenario::FindSettings;

@@ -1,4 +1,4 @@
-//! What was typed about histories: the verb `history`.
+//! Arguments for histories: the verb `history`.
 
 use crate::record::HistoryBy;
 use crate::scenario::CompareSettings;
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 /// `loadline history`
 ///
-/// Reads archives and files that `--json` printed, and follows each configuration of each scenario by itself: the
-/// centre of each metric at each point with its interval, changes that trials on both sides confirm, growth little by
-/// little, and the owners that moved. Where the JDK, the machine or the load changed at the same point, that is said,
-/// and no commit is blamed.
+/// Reads archives and files that `--json` printed, and follows each configuration of each scenario by itself. Shows the
+/// centre of each metric at each point with its interval, changes that trials on both sides confirm, gradual growth,
+/// and the owners that moved. If the JDK, the machine or the load changed at the same point, it says so and blames no
+/// commit.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct History {
@@ -19,7 +19,7 @@ pub(super) struct History {
     pub(super) places: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) comparing: CompareSettings,
-    /// What makes a point [default: commit where every archive says its own, else build, else date]
+    /// Basis of a point [default: commit if every archive says its own, else build, else date]
     #[arg(long, value_name = "WHAT")]
     pub(super) by: Option<By>,
     /// Follow only these configurations
@@ -52,7 +52,7 @@ Examples:
   loadline history nightly/ --metric rss.loaded,p99 --html history.html
   git log --reverse --format='%H %s' | loadline history nightly/ --commits -";
 
-/// What makes a point.
+/// Basis of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum By {
     /// Each archive

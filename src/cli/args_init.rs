@@ -1,4 +1,4 @@
-//! What was typed about a first scenario: the verb `init`.
+//! Arguments for a first scenario: the verb `init`.
 
 use clap::Parser;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What was typed about a load alone: the verb `load`.
+//! Arguments for a load alone: the verb `load`.
 
 use crate::scenario::{Condition, LoadOptions};
 use crate::units::parse_count;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Load {
-    /// Where the load goes: `http://HOST[:PORT][/PATH]`, or `https://`
+    /// The URL under load: `http://HOST[:PORT][/PATH]`, or `https://`
     #[arg(value_name = "URL")]
     pub(super) url: String,
     #[command(flatten)]
@@ -26,7 +26,7 @@ Examples:
   loadline load http://127.0.0.1:8080/hello --rate 500 -d 30s --require 'p99<50ms' --strict
   loadline load http://127.0.0.1:8080/ --plan spike.yaml --hlog spike.hlog --csv spike.csv";
 
-/// What only the verb `load` takes.
+/// Options of `load` alone.
 #[derive(Debug, Parser)]
 #[command(next_help_heading = "Load alone")]
 pub(super) struct AloneOptions {
@@ -39,7 +39,7 @@ pub(super) struct AloneOptions {
     /// Connect to this address instead of the URL's, which is still sent as `Host`
     #[arg(long, value_name = "HOST:PORT", value_parser = endpoint, conflicts_with = "unix_socket")]
     pub(super) connect_to: Option<(String, u16)>,
-    /// What must hold, or the exit code is 1: `p99<50ms`, `failed<0.1%`, `rate>=99%`; may be repeated
+    /// A threshold: `p99<50ms`, `failed<0.1%`, `rate>=99%`; may be repeated; exit code 1 if one fails
     #[arg(long, value_name = "CONDITION")]
     pub(super) require: Vec<Condition>,
     /// Exit code 1 where the offered rate is missed by more than 1 % or the generator may be the limit
@@ -47,7 +47,7 @@ pub(super) struct AloneOptions {
     pub(super) strict: bool,
 }
 
-/// What `load` leaves behind.
+/// The output of `load`.
 #[derive(Debug, Parser)]
 #[command(next_help_heading = "Output")]
 pub(super) struct FileOptions {

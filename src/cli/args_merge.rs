@@ -1,4 +1,4 @@
-//! What was typed about merging: the verb `merge`.
+//! Arguments for merging: the verb `merge`.
 
 use super::args_compare::{Exports, View};
 use clap::Parser;
@@ -7,8 +7,8 @@ use std::path::PathBuf;
 /// `loadline merge`
 ///
 /// Reads the plan and every result below the folders, and nothing else of services; of a comparison, the archives of
-/// its blocks. Merging again when more results came gives the document of all. Of services the files have a row for
-/// each; `--junit`, `--jmh` and `--github` are for comparisons.
+/// its blocks. Merging again when more results came gives the document of all. The files have a row for each service;
+/// `--junit`, `--jmh` and `--github` are for comparisons.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES, after_long_help = CODES)]
 pub(super) struct Merge {

@@ -1,4 +1,4 @@
-//! What was typed about a fleet that is planned: the verb `plan`.
+//! Arguments for planning a fleet: the verb `plan`.
 
 use clap::Parser;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub(super) struct Plan {
     /// Blocks of a comparison, in all [default: the trials of the scenario, or 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) blocks: Option<u32>,
-    /// What is known of the services: what `loadline merge --json` printed, or an earlier plan
+    /// Prior knowledge of the services: output of `loadline merge --json`, or an earlier plan
     #[arg(long, value_name = "FILE", conflicts_with = "blocks", help_heading = "Lines")]
     pub(super) last: Option<PathBuf>,
     /// Search the line of this service anew, whatever is known of it; may be repeated

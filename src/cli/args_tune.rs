@@ -1,4 +1,4 @@
-//! What was typed about tuning: the verb `tune`.
+//! Arguments for tuning: the verb `tune`.
 
 use super::args::RunOptions;
 use super::args_find::refusing;

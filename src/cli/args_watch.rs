@@ -1,4 +1,4 @@
-//! What was typed about watching: the verb `watch`.
+//! Arguments for watching: the verb `watch`.
 
 use super::args::pid;
 use crate::units::{Bytes, Span};
@@ -26,11 +26,11 @@ pub(super) struct Watch {
     /// Between two samples; every window of the verdict is in proportion
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(super) every: Span,
-    /// Where histories and accounts are kept [default: /var/lib/loadline for root, else loadline in the folder for
-    /// state of the user]
+    /// Folder of histories and accounts [default: /var/lib/loadline for root, else loadline in the folder for state of
+    /// the user]
     #[arg(long, value_name = "DIR")]
     pub(super) history: Option<PathBuf>,
-    /// What all of it may take: the oldest lives that ended are removed
+    /// Disk space for all of it: the oldest ended lives are removed
     #[arg(long, value_name = "SIZE", default_value = "256m")]
     pub(super) keep: Bytes,
     /// When a JVM is weighed, which holds its threads for milliseconds, and for a tenth of a second with 1,000 of them:
@@ -76,7 +76,7 @@ pub(super) struct Watch {
     pub(super) quiet: bool,
 }
 
-/// What says whom it is about; one of them.
+/// Options that name the JVMs; one of them.
 const WHICH: [&str; 5] = ["pids", "all", "cgroup", "unit", "post_mortem"];
 
 const EXAMPLES: &str = "\

@@ -1,4 +1,4 @@
-//! What was typed about one entry of a plan: the verb `work`.
+//! Arguments for one entry of a plan: the verb `work`.
 
 use clap::Parser;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub(super) struct Work {
     /// Folder of all results, the same for every entry; those of this one go to DIR/index-N
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
-    /// What this node is called [default: NODE_NAME, SLURMD_NODENAME, or the host's name]
+    /// Name of this node [default: NODE_NAME, SLURMD_NODENAME, or the host's name]
     #[arg(long, value_name = "NAME")]
     pub(super) node: Option<String>,
     /// End after so many minutes with what there is, where the plan allows more

@@ -75,7 +75,7 @@ fn announce(scenario: &Scenario, verb: &Verb) -> Result<()> {
     }
     progress.warn("Begin? [y/N]");
     let mut answer = String::new();
-    // What cannot be read is no yes.
+    // An answer that cannot be read is no yes.
     let _ = stdin.lock().read_line(&mut answer);
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),

@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the terminal is to be given back as, while it is drawn on.
+/// The state to give the terminal back in, while it is drawn on.
 static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
 
 /// A terminal that was taken; without modes where keys come from elsewhere.
@@ -39,7 +39,7 @@ pub(super) struct Console {
     drawing: bool,
 }
 
-/// What came from a terminal.
+/// Input from a terminal.
 #[derive(Debug, Default)]
 pub(super) struct Came {
     pub(super) bytes: Vec<u8>,
@@ -48,10 +48,10 @@ pub(super) struct Came {
 }
 
 impl Console {
-    /// The terminal of stdout; `None` where it is none, knows no places, or belongs to another job of its shell.
+    /// Opens the terminal of stdout; `None` where there is none, it is dumb, or it belongs to another job of its shell.
     ///
     /// # Errors
-    /// Where signals cannot be listened to.
+    /// If signals cannot be listened to.
     pub(super) fn open() -> Result<Option<Self>> {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         if dumb || !isatty(stdout()) || !in_front() {
@@ -89,7 +89,7 @@ impl Console {
         if self.stop.swap(false, Ordering::Relaxed) {
             leave();
             self.drawing = false;
-            // Where that fails the job goes on, which is seen.
+            // If that fails, the job goes on, and the user sees it.
             let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
             self.goes_on.store(true, Ordering::Relaxed);
         }
@@ -160,7 +160,7 @@ fn in_front() -> bool {
     of(stdout().as_fd()) && (!isatty(stdin()) || of(stdin().as_fd()))
 }
 
-/// What courses can be drawn with, by the variables of the locale (POSIX: the first of these that is set).
+/// Returns the glyphs for courses, by the variables of the locale (POSIX: the first of these that is set).
 pub(super) fn glyphs() -> Glyphs {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default().to_ascii_lowercase();

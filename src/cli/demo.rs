@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// The server, as `java/compile` makes it.
 const JAR: &[u8] = include_bytes!("../../java/compiled/demo.jar");
-/// What is asked of it; the same shape a user writes.
+/// The scenario of the demo, in the shape that a user writes.
 const SCENARIO: &str = include_str!("demo.loadline.yaml");
 const JAR_NAME: &str = "loadline-demo.jar";
 

@@ -1,10 +1,10 @@
-//! Where a heap dump goes: a file that is not there yet, named from where the JVM can find it.
+//! The path of a heap dump: a file that is not there yet, named from where the JVM can find it.
 
 use crate::error::{Error, Result};
 use crate::scenario::Inside;
 use std::path::{Path, PathBuf};
 
-/// What was asked, with the file of a dump as an absolute path.
+/// Returns the request with the file of a dump as an absolute path.
 ///
 /// # Errors
 /// `Request` where the file is there already, or its folder is not.

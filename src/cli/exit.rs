@@ -40,7 +40,7 @@ Exit codes:
   130  interrupted; what was measured is printed, finished trials are in the archive";
 
 impl Code {
-    /// Of a question with this answer.
+    /// Returns the code of a question with this answer.
     pub(super) fn of(yes: bool) -> Self {
         if yes { Self::Yes } else { Self::No }
     }

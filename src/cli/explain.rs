@@ -45,7 +45,7 @@ fn pid(word: &Path) -> Option<u32> {
     word.to_str()?.parse().ok().filter(|_| !word.exists())
 }
 
-/// What was asked, with the profiler as an absolute path of a file that is there.
+/// Returns the options with the profiler as an absolute path of a file that is there.
 ///
 /// # Errors
 /// `Request` where it is not.

@@ -11,10 +11,10 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Where GitHub Actions takes the summary of a step from.
+/// The variable with the file from which GitHub Actions takes the summary of a step.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
-/// What a file is.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Html,
@@ -83,7 +83,7 @@ impl Exports {
             let existed = path.exists();
             OpenOptions::new().append(true).create(true).open(path).map_err(|cause| cannot_write(path, &cause))?;
             if !existed {
-                // Only tried: nothing is left behind where the run fails. That it cannot be removed does no harm.
+                // Only tried: nothing is left behind where the run fails. A file that cannot be removed does no harm.
                 let _ = std::fs::remove_file(path);
             }
         }
@@ -99,7 +99,7 @@ impl Exports {
         written.and(self.write_beside(result.document, progress))
     }
 
-    /// What goes to places that no path names: beside a file, and where GitHub looks.
+    /// Writes to places that no path names: beside a file, and where GitHub looks.
     ///
     /// # Errors
     /// `Machine` where one cannot be written.

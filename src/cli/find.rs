@@ -60,13 +60,13 @@ fn begin(session: &Session, scenario: Scenario) -> Result<Code> {
     search(session, &Searched { conditions, scenario }, Vec::new(), store)
 }
 
-/// What is searched, and under which conditions.
+/// The scenario that is searched, and the conditions of the search.
 struct Searched {
     conditions: Conditions,
     scenario: Scenario,
 }
 
-/// Searches, then says what was found. What was measured is kept and shown, however the search ends.
+/// Searches, then reports the result. Measured trials are kept and shown, however the search ends.
 fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut store: Archived<Live>) -> Result<Code> {
     let Searched { conditions, scenario } = searched;
     let done = make(session, searched, &mut trials, &mut store);
@@ -85,12 +85,12 @@ fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut st
     })
 }
 
-/// What came of a search that is a part of something else.
+/// The outcome of a search that is a part of something else.
 pub(super) struct Line {
-    /// What its trials say together; `None` where none was made.
+    /// The joint result of its trials; `None` where none was made.
     pub(super) find: Option<FindRecord>,
     pub(super) trials: Vec<Trial>,
-    /// What ended it early.
+    /// The error that ended it early.
     pub(super) ended: Result<()>,
 }
 
@@ -119,7 +119,7 @@ fn open(
 ) -> Result<(Conditions, Archived<Live>)> {
     let mut live = session.live();
     if !archive::remove_unbegun(folder)? {
-        // What was measured is never removed: an archive that cannot be read or gone on with is an error.
+        // Measured trials are never removed: an archive that cannot be read or continued is an error.
         let archive = result::read(folder)?;
         if archive.scenario != *scenario {
             return Err(Error::request(format!("{} holds a search of another scenario", folder.display()))

@@ -12,7 +12,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::io;
 
-/// What an editor checks a scenario file by.
+/// The schema by which an editor checks a scenario file.
 pub(super) const SCENARIO_SCHEMA: &str = include_str!("../../docs/scenario.schema.json");
 /// How the definitions begin that roff writes before each part of a page.
 const PREAMBLE: [&str; 2] = [".ie \\n(.g", ".el .ds"];
@@ -99,7 +99,7 @@ fn about(verb: &Command) -> Inline {
     roman(verb.get_about().map(ToString::to_string).unwrap_or_default())
 }
 
-/// What stands before the help of a command, line by line.
+/// Writes the text before the help of a command, line by line.
 fn as_written(title: &str, command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let Some(examples) = command.get_before_help().map(ToString::to_string) else { return Ok(()) };
     let mut section = Roff::new();

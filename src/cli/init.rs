@@ -20,7 +20,7 @@ use crate::subject::{Usual, image};
 use std::io::Write;
 use std::path::Path;
 
-/// Where the schema lies, from the folder of the scenario.
+/// The path of the schema, from the folder of the scenario.
 const SCHEMA: &str = ".loadline/scenario.schema.json";
 const TOOL_USUAL: &str = "docker";
 
@@ -53,7 +53,7 @@ pub(super) fn init(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Inte
     Ok(Code::Yes)
 }
 
-/// What is to be weighed.
+/// Finds the subject that is to be weighed.
 fn look(verb: &Verb, session: &Session, progress: &mut Progress) -> Result<Place> {
     let Some(name) = &verb.image else {
         let tools = FoundTool::installed(session.clock);
@@ -89,7 +89,7 @@ fn start(
     Ok(())
 }
 
-/// What `loadline run` will read.
+/// Reads the scenario as `loadline run` will.
 fn read(text: &str, base: &Path, session: &Session) -> Result<Scenario> {
     parse(text, base, &session.releases())
         .map_err(|error| Error { kind: ErrorKind::Bug, ..error }.at("the scenario that `init` wrote"))

@@ -1,4 +1,4 @@
-//! What was typed about judging a result, as it is asked, and the exit code that answers it.
+//! The judgement of a result by the options that were typed, and the exit code that answers it.
 
 use super::args_compare::{Judging, Undecided};
 use super::exit::Code;

@@ -1,4 +1,4 @@
-//! What happens in a run, as lines on the terminal.
+//! The events of a run, as lines on the terminal.
 
 use crate::record::{ProbeVerdict, Trial};
 use crate::report::Progress;

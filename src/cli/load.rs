@@ -77,10 +77,10 @@ fn breaks_strict(doubt: &Doubt) -> bool {
     matches!(doubt, Doubt::AchievedBelowOffered { .. } | Doubt::GeneratorSaturated { .. })
 }
 
-/// What was asked, checked.
+/// The options of a load, checked.
 struct Asked {
     alone: LoadAlone,
-    /// Where to connect instead.
+    /// The endpoint to connect to instead.
     connect_to: Option<(String, u16)>,
     cpus: Option<Vec<u32>>,
 }

@@ -63,7 +63,7 @@ fn refuse_without_comparison(verb: &Merge, plan: &Plan) -> Result<()> {
     }
 }
 
-/// What the blocks of a plan come to.
+/// The joint result of the blocks of a plan.
 struct Compared {
     all: AllBlocks,
     document: Document,
@@ -71,7 +71,7 @@ struct Compared {
 }
 
 /// Reads the archives of all blocks and judges them as one comparison; `None` where the plan has none, or none was
-/// made. What cannot be read of them is noted.
+/// made. Archives that cannot be read are noted.
 fn compared(plan: &Plan, standing: &mut Standing, typed: &str) -> Result<Option<Compared>> {
     let blocks = |entry: &PlanEntry| match entry.task {
         Task::Block { first, count } => Some((first, count)),
@@ -169,7 +169,7 @@ fn text(document: &FleetDocument, format: Format) -> String {
     }
 }
 
-/// What is known to be wrong comes before what is not known.
+/// Returns the exit code; what is known to be wrong comes before what is not known.
 fn code(document: &FleetDocument, passes: bool) -> Code {
     let any = |verdict: LineVerdict| document.services.iter().any(|of| of.verdict == verdict);
     let too_small = document.services.iter().any(|of| of.is_below_line());

@@ -1,4 +1,4 @@
-//! What was typed (`args`), what it means (one file for each verb), and which exit code says how it went.
+//! The command line (`args`), its meaning (one file for each verb), and the exit code that says how it went.
 
 mod account;
 mod args;
@@ -82,7 +82,7 @@ fn call(arguments: &[OsString]) -> Code {
         }
     };
     report_panics();
-    // What unwinds drops the running subject on its way, which ends it.
+    // Unwinding drops the running subject on its way, which ends it.
     match std::panic::catch_unwind(|| dispatch(args, typed)) {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => {
@@ -93,7 +93,7 @@ fn call(arguments: &[OsString]) -> Code {
     }
 }
 
-/// What reads the command line: all that the help shows, and what is refused with better words than clap's.
+/// Builds the parser of the command line: all that the help shows, and what is refused with better words than clap's.
 fn parser() -> Command {
     let verbs = Args::command().mut_subcommand("find", |find| find.args(args_find::refused()));
     verbs.mut_subcommand("tune", |tune| tune.args(args_tune::refused()))

@@ -1,5 +1,5 @@
-//! What the verbs share that ask something of one server, `compare`, `find` and `tune`: what is asked, and how an
-//! archive is gone on with.
+//! The common part of the verbs that ask something of one server, `compare`, `find` and `tune`: what is asked, and how
+//! an archive is continued.
 
 use super::args::RunOptions;
 use super::live::Live;
@@ -14,7 +14,7 @@ use crate::scenario::Scenario;
 use crate::series::Archived;
 use std::path::Path;
 
-/// What was typed that names a server.
+/// The arguments that name a server.
 pub(super) struct Typed<'a> {
     pub(super) scenario: Option<&'a Path>,
     pub(super) only: &'a [String],
@@ -22,7 +22,7 @@ pub(super) struct Typed<'a> {
     pub(super) command: &'a [String],
 }
 
-/// What is asked of a server.
+/// The scenario of a server, and where it comes from.
 pub(super) struct Asked {
     pub(super) scenario: Scenario,
     /// Whether a file says it, and not a command line.
@@ -30,7 +30,7 @@ pub(super) struct Asked {
 }
 
 impl Typed<'_> {
-    /// What is asked; `None` where neither a file nor a command is given, or both are.
+    /// Reads the scenario; `None` where neither a file nor a command is given, or both are.
     ///
     /// # Errors
     /// `Request` where it cannot be read, or an option does not fit.

@@ -25,9 +25,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Of a hash, what tells two folders of results apart.
+/// Characters of a hash that tell two folders of results apart.
 const HASH_SHOWN: usize = 12;
-/// Of the load of a comparison, what its blocks may take: starts and ends, and work by requests, which nobody knows.
+/// Time for the blocks of a comparison, in multiples of its load: for starts, ends, and work by requests of unknown
+/// length.
 const PATIENCE: f64 = 3.0;
 
 pub(super) fn plan(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
@@ -61,7 +62,7 @@ pub(super) fn plan(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Inte
     Ok(Code::Yes)
 }
 
-/// What is to be planned.
+/// The input of a plan.
 enum Asked {
     /// It is planned already; the file, absolute.
     Plan(Plan, PathBuf),
@@ -69,7 +70,7 @@ enum Asked {
     Comparison(Box<Scenario>),
 }
 
-/// Where the plan goes.
+/// The destination of the plan.
 struct Target {
     /// Absolute; stdout where there is none.
     file: Option<PathBuf>,
@@ -154,7 +155,7 @@ fn of_services(verb: &Verb, fleet: Fleet) -> Result<Asked> {
     Ok(Asked::Fleet(fleet))
 }
 
-/// Of a plan that was made only a script can be asked.
+/// Refuses options that do not apply: a plan that was made can only be asked for a script.
 fn refuse_options(verb: &Verb) -> Result<()> {
     let idle = [
         ("--out", verb.out.is_some()),

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::scenario::{self, Scenario, parse};
 use std::path::{Path, PathBuf};
 
-/// What the name of a scenario file ends in.
+/// The end of the name of a scenario file.
 pub(super) const SUFFIX: &str = ".loadline.yaml";
 
 pub(super) fn run(verb: Run, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {

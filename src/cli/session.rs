@@ -1,5 +1,5 @@
-//! What all verbs share that make trials: the conditions before them, the summary at their end; and for those that run
-//! blocks of them, the run itself.
+//! The common part of all verbs that make trials: the conditions before them, the summary at their end. For verbs that
+//! run blocks of them, also the run itself.
 
 use super::args::{Output, RunOptions, Source};
 use super::exit::Code;
@@ -108,7 +108,7 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// What a run needs besides its scenario.
+/// Everything that a run needs besides its scenario.
 pub(super) struct Session {
     pub(super) clock: Clock,
     interrupt: Interrupt,
@@ -156,7 +156,7 @@ impl Session {
         releases
     }
 
-    /// What trials are made with.
+    /// Returns the tools that trials are made with.
     pub(super) fn tools<'a>(&'a self, machine: &'a Machine) -> Tools<'a> {
         let interrupt = self.interrupt.flag();
         Tools { clock: self.clock, spawner: &self.spawner, jdks: &self.jdks, machine, interrupt }
@@ -165,7 +165,7 @@ impl Session {
     /// Runs every configuration as often as asked, and reports.
     ///
     /// # Errors
-    /// What stopped the run, or the first trial that failed; what was measured is printed and kept before.
+    /// The error that stopped the run, or the first trial that failed. Measured trials are printed and kept before.
     pub(super) fn run(&self, asked: &Scenario, judgement: &Judgement) -> Result<Code> {
         asked.validate()?;
         judgement.check_metrics(asked, &asked.marks)?;
@@ -196,13 +196,13 @@ impl Session {
         code(&judgement, &result, &mut finished.progress)
     }
 
-    /// What a comment is on, where there is to be one and the baseline is an archive.
+    /// Returns the baseline of a comment, if a comment is asked for and the baseline is an archive.
     fn against(&self, judgement: &Judgement, result: &Document, scenario: &Scenario, at: &Path) -> Option<Document> {
         self.output.exports.comment.as_ref()?;
         match judgement.against_archive(result, scenario, at)? {
             Ok(document) => Some(document),
             Err(error) => {
-                // What was measured is told all the same.
+                // The measurements are reported all the same.
                 Progress::new(false).warn(&format!("warning: the comment is not against the baseline: {}", error.what));
                 None
             }
@@ -212,7 +212,7 @@ impl Session {
     /// Runs the build steps, and starts nothing else.
     ///
     /// # Errors
-    /// Where an export is asked for that cannot be made, and as [`Preparing::prepare`].
+    /// If an export is asked for that cannot be made, and as [`Preparing::prepare`].
     pub(super) fn prepare(&self, scenario: &Scenario, live: &mut Live) -> Result<PreparedSeries> {
         self.output.exports.check(self.output.json)?;
         self.preparing(&|| self.interrupt.seen()).prepare(scenario, live)
@@ -234,7 +234,7 @@ impl Session {
     /// Closes the archive, and shows what was found.
     ///
     /// # Errors
-    /// Where it cannot be shown.
+    /// If it cannot be shown.
     pub(super) fn finish(
         &self,
         store: Archived<Live>,
@@ -249,12 +249,12 @@ impl Session {
         Ok(Finished { folder, kept, progress })
     }
 
-    /// What is told while it runs.
+    /// Creates the progress output of a run.
     pub(super) fn live(&self) -> Live {
         Live::new(Progress::new(self.output.quiet))
     }
 
-    /// What holds for every trial of a run that begins now.
+    /// Returns the conditions of every trial of a run that begins now.
     pub(super) fn conditions(&self, scenario: &Scenario) -> Conditions {
         let Source { commit, build } = &self.output.source;
         Conditions {
@@ -270,7 +270,7 @@ impl Session {
         }
     }
 
-    /// Where its archive goes.
+    /// Returns the folder of its archive.
     pub(super) fn folder(&self, scenario: &Scenario) -> PathBuf {
         let usual = || {
             let name = format!("loadline-archive/{}-{}", scenario.name, utc(self.clock, "%Y%m%d-%H%M%S"));

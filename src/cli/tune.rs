@@ -85,7 +85,7 @@ fn begin(session: &Session, scenario: Scenario, dry_run: bool) -> Result<Code> {
     Tuned { session, conditions, scenario, dry_run }.make(Vec::new(), store)
 }
 
-/// What is tuned, and under which conditions.
+/// The scenario that is tuned, and the conditions of the tuning.
 struct Tuned<'a> {
     session: &'a Session,
     conditions: Conditions,
@@ -94,7 +94,7 @@ struct Tuned<'a> {
 }
 
 impl Tuned<'_> {
-    /// Tunes, then says what was found. What was measured is kept and shown, however it ends.
+    /// Tunes, then reports the result. Measured trials are kept and shown, however it ends.
     fn make(&self, mut trials: Vec<Trial>, mut store: Archived<Live>) -> Result<Code> {
         let Self { session, conditions, scenario, dry_run } = self;
         let strategy = Tuner::new(scenario)?;

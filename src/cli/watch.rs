@@ -35,7 +35,7 @@ const STRETCHES: usize = 240;
 const KEEP_LEAST: Bytes = Bytes(4 << 20);
 /// Asks this program to weigh a JVM into a file, in a process of its own.
 pub(super) const WEIGH_WORD: &str = "__weigh";
-/// What weighing may take, so that what watches has room beside it in the 64 MiB of the unit and the DaemonSet. An
+/// The memory for weighing, so that the watch has room beside it in the 64 MiB of the unit and the DaemonSet. An
 /// account of 65,000 mappings of files takes 190 to 270 MiB, and is refused.
 const WEIGH_BYTES_MAX: u64 = 44 << 20;
 /// A JVM that does not answer is given up by itself long before.
@@ -137,7 +137,7 @@ fn go_on(
     Ok(Code::Yes)
 }
 
-/// What is shown, where, and what the user does there.
+/// The screen of a watch, its terminal, and the keys of the user.
 struct Show {
     screen: Screen,
     console: Option<Console>,
@@ -180,7 +180,7 @@ impl Show {
         Pressed::Draw
     }
 
-    /// What must be known; on a screen it stands among what happened.
+    /// Shows a message that must be known; on a screen it joins the events.
     fn warn(&mut self, text: &str) {
         match &self.console {
             Some(_) => self.screen.note(text),
@@ -195,7 +195,7 @@ impl Show {
     }
 }
 
-/// Of a file, or of the last life of a pid among the histories.
+/// Prints the post-mortem of a file, or of the last life of a pid among the histories.
 fn mortem(verb: &Watch, of: &str, folder: &Path, typed: String) -> Result<Code> {
     let path = match of.parse::<u32>() {
         Ok(pid) => Past::last_of(folder, pid).ok_or_else(|| {
@@ -222,7 +222,7 @@ fn mortem(verb: &Watch, of: &str, folder: &Path, typed: String) -> Result<Code> 
     Ok(Code::Yes)
 }
 
-/// What documents say beside the JVMs.
+/// The parts of documents besides the JVMs.
 struct About {
     typed: String,
     machine: Machine,

@@ -15,7 +15,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(60);
 /// Whoever asks before the first turn has ended waits for it so long, and then gets what is known: nothing.
 const FIRST_TURN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Who gets metrics.
+/// The receivers of metrics.
 pub(super) struct Metrics {
     served: Option<Served>,
     push: Option<Push>,
@@ -25,7 +25,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Where the verb says, before the first turn.
+    /// Opens the receivers that the verb names, before the first turn.
     pub(super) fn open(
         verb: &Watch,
         tls: Option<Arc<ServerTls>>,
@@ -85,7 +85,7 @@ fn bounded(mut document: Arc<WatchDocument>, owners: usize) -> Arc<WatchDocument
     document
 }
 
-/// What the last turn saw.
+/// The results of the last turn.
 struct Latest {
     document: Arc<WatchDocument>,
     ends: Vec<WatchEnds>,
@@ -104,7 +104,7 @@ impl Shared {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the last turn saw; of the first one, if it ends soon.
+    /// Returns the results of the last turn; of the first one, if it ends soon.
     fn seen(&self) -> (Arc<WatchDocument>, Vec<WatchEnds>) {
         let waited = self.first.wait_timeout_while(self.lock(), FIRST_TURN_WITHIN, |latest| latest.document.turns == 0);
         let latest = waited.unwrap_or_else(PoisonError::into_inner).0;

@@ -3,26 +3,26 @@
 use crate::subject::FirstAnswer;
 use crate::units::steers;
 
-/// What a scenario is made of.
+/// The parts of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Draft {
     /// Names the scenario and its archives.
     pub name: String,
-    /// Where its schema lies, from the folder of the file.
+    /// The path of its schema, from the folder of the file.
     pub schema: String,
-    /// What it was made from, a line each.
+    /// The sources that it was made from, a line each.
     pub told: Vec<String>,
     /// The folder that all paths start from, from the folder of the file; empty where that is the same.
     pub dir: String,
     /// How the server is built, if that is known.
     pub build: Option<Build>,
-    /// What is started.
+    /// The command or image that is started.
     pub start: Start,
     /// The port it listens on whatever it is told; none where it is told `{port}`.
     pub port: Option<u16>,
     /// How that port was found, in words.
     pub port_by: String,
-    /// Where it says that it is well, where that is another path than the page.
+    /// The path of its health check, where that is another path than the page.
     pub health: Option<String>,
     /// The page under load.
     pub page: String,
@@ -39,7 +39,7 @@ pub struct Build {
     pub is_needed: bool,
 }
 
-/// What is started.
+/// The command or image that is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
     /// A command; `{jvm}` is put behind its `java`.
@@ -54,7 +54,7 @@ impl Default for Start {
     }
 }
 
-/// What follows the load: all of it may be taken in by removing the `#`.
+/// The text after the load; removing the `#` takes its settings in.
 const BUDGETS: &str = "\
 # What must not be exceeded. `loadline run` on this file, as it is, prints the first numbers; a bound is one of them and
 # what may come on top. A budget that is surely broken ends the run with exit code 1. Five trials have an interval.
@@ -107,7 +107,7 @@ impl Draft {
         };
         (self.health, self.page) = (found.health, found.page);
         if let (Start::Command(words), false) = (&mut self.start, found.told_port) {
-            // What was to tell it the port had no effect.
+            // The argument that was to pass the port had no effect.
             words.retain(|word| !word.contains("{port}"));
         }
     }

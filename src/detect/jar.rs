@@ -26,11 +26,11 @@ const ORIGINAL: &str = "original-";
 /// A jar with a main class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jar {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
     /// Its framework, where it is a known one.
     pub framework: Option<Framework>,
-    /// What its manifest says of the release of its framework.
+    /// The release of its framework, by its manifest.
     pub release: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Jar {
         command(&self.path.display().to_string(), self.framework, arguments)
     }
 
-    /// What names its scenario: its own name, or that of its project where all have the same.
+    /// Returns the name of its scenario: its own, or that of its project where all jars have the same name.
     pub fn name(&self) -> String {
         let whole = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         let stem = whole.file_stem().unwrap_or_default();
@@ -97,13 +97,13 @@ impl Jar {
         }
     }
 
-    /// Where it is asked whether it is well.
+    /// Returns the paths of its health check.
     pub fn health(&self) -> Vec<String> {
         health_of(self.framework).iter().map(|path| (*path).to_owned()).collect()
     }
 }
 
-/// The command that starts a jar with these arguments. Who names the port in an argument needs no property for it.
+/// Returns the command that starts a jar with these arguments. If one of them names the port, no property is needed.
 pub(super) fn command(jar: &str, framework: Option<Framework>, arguments: &[String]) -> Vec<String> {
     let is_told = arguments.iter().any(|word| word.contains("{port}"));
     // Without a file its server is what Dropwizard has by itself, in which there is nothing to override.
@@ -143,7 +143,7 @@ fn hint_of_folder(folder: &Path) -> String {
     }
 }
 
-/// What to do about a jar that holds no program, by its name and what lies beside it.
+/// Returns the hint for a jar that holds no program, by its name and the files beside it.
 fn hint_without_main(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -178,7 +178,7 @@ pub(super) fn programs_in(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What is read of a jar.
+/// The parts of a jar that are read.
 struct Contents {
     manifest: Manifest,
     entries: Vec<String>,

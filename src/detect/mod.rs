@@ -20,7 +20,7 @@ pub fn pages() -> Vec<String> {
     signs::PAGES.iter().map(|page| (*page).to_owned()).collect()
 }
 
-/// Where a server of which nothing is known is asked whether it is well.
+/// Returns the paths of health checks for a server of which nothing is known.
 pub fn health() -> Vec<String> {
     signs::health_of(None).iter().map(|path| (*path).to_owned()).collect()
 }

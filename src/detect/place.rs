@@ -8,16 +8,16 @@ use crate::error::{Error, Result, plain};
 use crate::scenario::{plain_name, shell_word};
 use std::path::{Component, Path, PathBuf};
 
-/// Where builds leave what can be started, the surest first.
+/// Folders where builds leave jars that can be started, the surest first.
 const BUILT: [&str; 5] = ["target/quarkus-app", "build/quarkus-app", "target", "build/libs", "."];
 /// More than any script of a build.
 const TEXT_BYTES_MAX: u64 = 4 << 20;
 /// Modules that an error lists.
 const MODULES_SHOWN: usize = 12;
-/// What servers listen on where nobody says otherwise.
+/// The port that servers listen on by default.
 const PORT_USUAL: u16 = 8080;
 
-/// What was found.
+/// The server that was found, with its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The folder that paths start from.
@@ -28,7 +28,7 @@ pub struct Place {
     pub jar: Option<Jar>,
 }
 
-/// What the files of a build say.
+/// The facts from the files of a build.
 #[derive(Default)]
 struct Project {
     name: String,
@@ -190,7 +190,7 @@ impl Project {
 fn built(folder: &Path, project: Option<&Project>) -> Result<(Option<Jar>, Vec<String>)> {
     let expected = project.and_then(|project| Some(folder.join(project.makes.as_ref()?)));
     let mut found: Vec<PathBuf> = BUILT.iter().flat_map(|place| programs_in(&folder.join(place))).collect();
-    // What a build is known to make goes first, then what one framework leaves in a folder of its own.
+    // The jar that a build is known to make goes first, then the one that a framework leaves in a folder of its own.
     if let Some(at) = found.iter().position(|path| Some(path) == expected.as_ref()) {
         found[..=at].rotate_right(1);
     }
@@ -199,7 +199,7 @@ fn built(folder: &Path, project: Option<&Project>) -> Result<(Option<Jar>, Vec<S
     Ok((jar, found.iter().skip(1).map(shown).collect()))
 }
 
-/// What the files of a build in a folder say; `None` where there are none.
+/// Reads the files of a build in a folder; `None` where there are none.
 fn project(folder: &Path) -> Result<Option<Project>> {
     let exists = |name: &str| folder.join(name).is_file();
     if exists("pom.xml") {

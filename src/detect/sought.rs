@@ -1,5 +1,5 @@
-//! A jar that was named instead of a command: where its load goes. Where nobody says so it is started once before all
-//! trials: what it is asked then, and what its first answer settles.
+//! A jar that was named instead of a command, and the address of its load. If no address was typed, the jar is started
+//! once before all trials: the requests to it then, and the effect of its first answer.
 
 use super::jar::Jar;
 use super::pages;
@@ -13,11 +13,11 @@ const HOST: &str = "127.0.0.1";
 /// A jar as it was typed.
 #[derive(Debug, Clone, Copy)]
 pub struct TypedJar<'a> {
-    /// Where it lies.
+    /// Its path.
     pub path: &'a Path,
     /// Its own arguments.
     pub arguments: &'a [String],
-    /// What else was typed.
+    /// The other options that were typed.
     pub options: &'a ScenarioOptions,
 }
 
@@ -33,11 +33,11 @@ pub enum JarTarget {
 /// A jar whose address was not typed: it is started once, and its first answer tells the address.
 #[derive(Debug)]
 pub struct Detection {
-    /// What is started once; its first answer settles the rest.
+    /// The scenario that is started once; its first answer settles the rest.
     pub scenario: Scenario,
-    /// What it is, in words.
+    /// The kind of the jar, in words.
     pub kind: String,
-    /// What it is asked.
+    /// The requests that it is sent.
     pub usual: Usual,
     /// As in a URL.
     host: String,
@@ -47,7 +47,7 @@ pub struct Detection {
     has_sign: bool,
 }
 
-/// What the first answer tells.
+/// The result of the first answer.
 #[derive(Debug)]
 pub struct Detected {
     /// The scenario of the jar.
@@ -101,7 +101,7 @@ impl TypedJar<'_> {
 }
 
 impl Detection {
-    /// What an answer settles.
+    /// Completes the scenario from the first answer.
     ///
     /// # Errors
     /// `Request` where an option does not fit.

@@ -1,4 +1,4 @@
-//! What one running JVM lets Loadline read of it, and with which flags it runs; nothing is asked of it.
+//! The data that one running JVM lets Loadline read, and the flags that it runs with; the JVM itself is not asked.
 
 use super::{Section, fact, tried};
 use crate::clock::Clock;
@@ -77,7 +77,7 @@ fn facts(process: &Process, maps: &[Mapping], own: &JvmIdentity, flags: Option<&
     facts
 }
 
-/// What its own tables and counters tell.
+/// Lists the JVM's own tables and counters, and whether each can be read.
 fn own_sources(
     hotspot: &Source<HotSpot>,
     counters: &Source<JvmIdentity>,
@@ -143,7 +143,7 @@ fn of_flags(flags: &Flags, listed: Listed) -> Section {
     Section { title, facts: shown.flat_map(of).collect() }
 }
 
-/// Who set a flag, in words.
+/// Names the origin of a flag, in words.
 fn word(origin: Option<FlagOrigin>) -> &'static str {
     match origin {
         Some(FlagOrigin::CommandLine) => "command",

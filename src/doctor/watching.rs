@@ -74,7 +74,7 @@ fn named(jvms: &[&Found]) -> String {
     }
 }
 
-/// What may not be looked into; `None` where all may.
+/// Names the processes that may not be inspected; `None` where all may.
 fn hidden(found: &Jvms, sees_all: bool) -> Option<String> {
     let java: Vec<&Found> = found.perhaps.iter().collect();
     let todo = match sees_all {
@@ -91,7 +91,7 @@ fn hidden(found: &Jvms, sees_all: bool) -> Option<String> {
     }
 }
 
-/// What is in force of what a service for all users needs.
+/// Lists the capabilities that a service for all users needs: those in force and those missing.
 fn capable(own: Option<&Status>) -> String {
     let Some(own) = own else { return "unknown: /proc/self/status cannot be read".to_owned() };
     let (has, lacks): (Vec<_>, Vec<_>) = CAPABILITIES.iter().partition(|(number, ..)| own.is_capable(*number));
@@ -118,7 +118,7 @@ fn yama(access: &Access) -> String {
     }
 }
 
-/// Who tells that a JVM was killed for want of memory.
+/// Names the source that shows that a JVM was killed for want of memory.
 fn kills(log: bool, restricts: Option<u8>) -> String {
     match (log, restricts) {
         (true, _) => "told by the kernel's log, with the cgroup whose limit it was".to_owned(),

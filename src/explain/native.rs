@@ -35,7 +35,7 @@ const FLAME_NAME_MAX: usize = 200;
 /// epoch, the end of the recording where there was none.
 ///
 /// # Errors
-/// Where the file is no recording, or cannot be read.
+/// If the file is no recording, or cannot be read.
 pub(super) fn enter(file: File, load_ended: Option<Duration>, found: &mut ExplanationRecord) -> Result<()> {
     let recording = Recording::read_at(file, load_ended)?;
     let mut sites: Vec<SiteRecord> = recording.sites.iter().map(|site| record(&recording, site)).collect();

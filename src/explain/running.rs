@@ -33,11 +33,11 @@ pub struct Asked<'a> {
     pub heap: bool,
 }
 
-/// Records a JVM, and reads which code and which objects hold its memory. Ends early where `stop` says so or the JVM
-/// ends; `say` is told what is done to the JVM before it is done.
+/// Records a JVM, and reads which code and which objects hold its memory. Ends early if `stop` says so or the JVM
+/// ends; `say` receives each action on the JVM before it is taken.
 ///
 /// # Errors
-/// Where there is no such process, or neither of the two can be had.
+/// If there is no such process, or neither of the two can be had.
 pub fn running(
     asked: &Asked<'_>,
     jvm: &Jvm,

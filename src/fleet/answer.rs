@@ -47,7 +47,7 @@ pub fn proof_below(scenario: &Scenario, last: &Last, page: u64) -> Option<Scenar
     })
 }
 
-/// What a proof says of the limit.
+/// The verdict of a proof on the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     /// It held as often as asked.
@@ -69,8 +69,8 @@ impl Proof {
     }
 }
 
-/// What is said of a line that was proved, as a search says it: with its heap, with the headroom of the scenario, and
-/// with what was seen a step below it, if that was tried.
+/// Returns the record of a line that was proved, in the form of a search. It has the heap, the headroom of the
+/// scenario, and the outcome a step below the line, if that was tried.
 pub fn proved(proof: &FindRecord, last: &Last, headroom: f64, below: Option<(&FindRecord, &[Trial])>) -> FindRecord {
     let mut find = proof.clone();
     let Some(line) = &mut find.line else { return find };
@@ -100,7 +100,7 @@ pub struct Known {
     pub question: String,
     /// SHA-256 of the files that its trials read.
     pub inputs: Option<String>,
-    /// What only the node sees.
+    /// The properties of the service that only the node sees.
     pub seen: Seen,
     /// The model of the node's CPU, where it is known.
     pub cpu_model: Option<String>,

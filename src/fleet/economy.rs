@@ -1,4 +1,4 @@
-//! What has to be done for a service tonight: to prove a line takes a third of what it takes to find one.
+//! The work that a service needs tonight: to prove a line takes a third of what it takes to find one.
 
 use crate::record::Why;
 use crate::scenario::Last;
@@ -25,7 +25,7 @@ pub fn why_search(
     }
 }
 
-/// What only the node sees.
+/// The properties of a service that only the node sees.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Seen {
     /// The digest of the image.

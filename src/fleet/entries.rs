@@ -1,4 +1,4 @@
-//! What each node does tonight: an entry for each service, or for some blocks of a comparison.
+//! The work of each node tonight: an entry for each service, or for some blocks of a comparison.
 
 use super::economy::why_search;
 use super::question::question;
@@ -8,14 +8,14 @@ use crate::scenario::{Fleet, Scenario, Service};
 use crate::units::{Span, unix_s};
 use std::path::Path;
 
-/// What is the same for all services of a night.
+/// The settings that are the same for all services of a night.
 #[derive(Debug, Clone, Copy)]
 pub struct Night<'a> {
     /// The folder in which the plan will lie, absolute.
     pub folder: &'a Path,
     /// When the plan is made: UTC, ISO 8601.
     pub made: &'a str,
-    /// After this a line that was proved each night is searched anew.
+    /// After this a line that was proved each night is searched again.
     pub search_every: Span,
     /// Services whose lines are searched in any case.
     pub search: &'a Searched,
@@ -79,7 +79,7 @@ pub struct Spread {
     pub blocks: u32,
     /// Entries, each of which has its blocks on one node: at most as many as there are blocks.
     pub nodes: u32,
-    /// What each may take, in minutes.
+    /// The time that each entry may take, in minutes.
     pub minutes: f64,
 }
 
@@ -101,7 +101,7 @@ pub fn blocks(scenario: &Scenario, folder: &Path, spread: Spread) -> Result<Vec<
         let count = blocks / nodes + u32::from(index < blocks % nodes);
         let first = index * (blocks / nodes) + index.min(blocks % nodes);
         let mut scenario = Scenario { trials: count, seed: whole.seed.wrapping_add(index.into()), ..whole.clone() };
-        // What decides by a look at all blocks has no place where some of them are seen.
+        // Rules that look at all blocks cannot decide where only some of them are seen.
         (scenario.compare.until_sure, scenario.compare.repeats) = (None, 0);
         let baseline = scenario.configurations.first().map(|first| first.name.clone());
         scenario.compare.baseline = scenario.compare.baseline.take().or(baseline);

@@ -1,4 +1,4 @@
-//! What a night will be, before it begins: what is proved, what is searched and why, and about how long it takes.
+//! The estimate of a night before it begins: what is proved, what is searched and why, and about how long it takes.
 
 use super::known::KnownServices;
 use crate::record::{PlanEntry, Task, Why};
@@ -6,12 +6,12 @@ use crate::units::{grouped, roughly, several, trimmed};
 use loadline_base::order::Order as _;
 use std::fmt;
 
-/// What a search takes on a quiet machine: 14 to 18 trials.
+/// The seconds that a search takes on a quiet machine: 14 to 18 trials.
 const SEARCH_S: f64 = 240.0;
 /// A proof makes about 6 trials.
 const PROOF_SHARE: f64 = 1.0 / 3.0;
 
-/// What a plan of services will be.
+/// The estimate of a plan of services.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Estimate {
     /// Services whose line is proved.
@@ -23,7 +23,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of these entries, by what earlier nights took.
+    /// Estimates these entries by the time that earlier nights took.
     pub fn of(entries: &[PlanEntry], known: &KnownServices) -> Self {
         let mut estimate = Self::default();
         for entry in entries {

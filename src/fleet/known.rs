@@ -1,4 +1,4 @@
-//! What earlier nights know of each service: its line, and how long it took to find or to prove.
+//! The data of earlier nights on each service: its line, and how long it took to find or to prove.
 
 use super::plan::Plan;
 use crate::error::{Error, Result};
@@ -7,11 +7,11 @@ use crate::scenario::{Fleet, Last};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What is known of services, by name.
+/// The data of earlier nights on services, by name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct KnownServices(BTreeMap<String, KnownService>);
 
-/// What is known of one service.
+/// The data of earlier nights on one service.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct KnownService {
     last: Option<Last>,

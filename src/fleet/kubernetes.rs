@@ -4,9 +4,9 @@ use super::layout::{Layout, comment, minutes_max, slug};
 use super::plan::Plan;
 use crate::units::Bytes;
 
-/// What a node takes beside the minutes of its entry: the image, a build, the end.
+/// The minutes that a node takes beside those of its entry: the image, a build, the end.
 const BESIDE_MINUTES: u32 = 10;
-/// Pods at once, where nobody said of how many nodes the pool is.
+/// Pods at once, where nobody said how many nodes the pool has.
 const NODES: u32 = 10;
 /// How often an index is tried at most.
 const TRIES: u32 = 3;
@@ -14,7 +14,7 @@ const TRIES: u32 = 3;
 const FAILED_MAX: usize = 10_000;
 /// Memory of a pod where no limit of production is known.
 const MEMORY_GIB: u64 = 8;
-/// Where the volume is mounted.
+/// The path at which the volume is mounted.
 const MOUNT: &str = "/fleet";
 
 /// The manifest, for `kubectl apply`. The paths of `place` are those on the volume, below where it is mounted.

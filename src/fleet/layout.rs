@@ -1,12 +1,12 @@
-//! What the scripts and manifests of engines share: where things lie, and names that are safe where they stand.
+//! The paths and names that the scripts and manifests of engines share; the names are safe where they stand.
 
 use super::plan::Plan;
 use crate::units::steers;
 
-/// Of a name in characters: a label of Kubernetes has 63, and more is put before and behind it.
+/// The most characters of a name: a label of Kubernetes has 63, and more is put before and behind it.
 const SLUG_MAX: usize = 30;
 
-/// Where a plan is worked.
+/// The place where a plan is worked.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout<'a> {
     /// Path of the plan.

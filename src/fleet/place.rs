@@ -5,7 +5,7 @@ use crate::doubt::{Doubt, Place, noise};
 /// Less in swap than this at the end is what a machine moves there that has time.
 const SWAPPED_MIN: u64 = 16 << 20;
 
-/// What was seen of a place at one moment.
+/// The state of a place at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlaceSeen {
     /// CPUs that this process may use.
@@ -22,7 +22,7 @@ pub struct PlaceSeen {
     pub swap_bytes: u64,
 }
 
-/// What makes a place doubtful, by what was seen before the entry and after.
+/// Returns the doubts about a place, by its state before the entry and after it.
 pub fn place_doubts(before: &PlaceSeen, after: &PlaceSeen) -> Vec<Doubt> {
     let PlaceSeen { cpus, online, .. } = *before;
     let busy = before.busy_cores.filter(|cores| noise::takes_cpu(Some(*cores), 0.0));

@@ -4,10 +4,10 @@ use super::question::hex;
 use crate::error::{Error, Result};
 use crate::record::{FLEET_PLAN_SCHEMA, PlanEntry, PlanHeader};
 
-/// What is to be done on nodes.
+/// The work to be done on nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What names it.
+    /// The header that identifies it.
     pub header: PlanHeader,
     /// By their index, from 0.
     pub entries: Vec<PlanEntry>,

@@ -1,4 +1,4 @@
-//! What is asked of a service, as a hash: a line is comparable with the one before where it answers the same question.
+//! The question asked of a service, as a hash: a line is comparable with the one before if it answers the same one.
 
 use crate::error::{Error, Result};
 use crate::scenario::Scenario;

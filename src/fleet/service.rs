@@ -142,7 +142,7 @@ fn other_cpu(last: Option<&Last>, result: &EntryResult, now: &Last) -> Option<Me
     (!now.is_empty() && now != before).then_some(Merging::OtherCpu { before, now })
 }
 
-/// What makes any result doubtful beside its plan.
+/// Returns the doubts about a result of any kind, held against its plan.
 pub(super) fn doubts_of(entry: &PlanEntry, result: &EntryResult, around: Around<'_>) -> Vec<Merging> {
     let node = || result.node.name.clone();
     let began = unix_s(&result.started);
@@ -170,7 +170,7 @@ pub(super) fn record(doubt: Merging) -> DoubtRecord {
     DoubtRecord::from(crate::doubt::Doubt::from(doubt))
 }
 
-/// What became of the line, in a sentence with the numbers; what is too small in production is said first.
+/// Says what became of the line, in a sentence with the numbers; a limit too small in production comes first.
 fn text(service: &ServiceRecord, entry: &PlanEntry, result: Option<&EntryResult>) -> String {
     let became = became(service, entry, result);
     let Some((declared, wasted)) = service.declared_bytes.zip(service.wasted_bytes) else { return became };

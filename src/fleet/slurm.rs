@@ -6,7 +6,7 @@ use crate::scenario::shell_word;
 
 /// Indexes of an array, where nobody raised it (`MaxArraySize` of slurm.conf).
 const ARRAY_MAX: u32 = 1001;
-/// What a node takes beside the minutes of its entry: a build, a JDK that is copied, the end.
+/// The minutes that a node takes beside those of its entry: a build, the copy of a JDK, the end.
 const BESIDE_MINUTES: u32 = 10;
 
 /// The script, for `sbatch`.

@@ -1,4 +1,4 @@
-//! What became of the entries of a plan: which results there are, and which one of each entry counts. Results may come
+//! The standing of the entries of a plan: which results there are, and which one of each entry counts. Results may come
 //! in any order and any number of times.
 
 use super::plan::Plan;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub struct Found {
     /// At least one, ascending.
     pub folders: Vec<PathBuf>,
-    /// What it says.
+    /// The result itself.
     pub result: EntryResult,
 }
 
@@ -31,7 +31,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Of a plan of which no result is known.
+    /// Returns the standing of a plan of which no result is known.
     pub fn of(plan: &Plan) -> Self {
         let blocks = plan.entries.iter().map(|entry| is_block(&entry.task)).collect();
         Self { hash: plan.header.hash.clone(), blocks, found: BTreeMap::new(), left_out: BTreeMap::new() }
@@ -101,7 +101,7 @@ impl Standing {
         self.found.values().flatten().map(|found| &found.result)
     }
 
-    /// What was left out, and why.
+    /// Returns the results that were left out, and why.
     pub fn left_out(&self) -> Vec<Merging> {
         let left_out = |(folder, why): (&PathBuf, &String)| Merging::ResultUnread {
             folder: folder.display().to_string(),
@@ -110,7 +110,7 @@ impl Standing {
         self.left_out.iter().map(left_out).collect()
     }
 
-    /// Who has an answer and who has none.
+    /// Counts the entries that have an answer, and lists those that have none.
     pub fn record(&self) -> StandingRecord {
         let mut record = StandingRecord::default();
         for index in 0..self.blocks.len() as u32 {
@@ -143,7 +143,7 @@ fn order(one: &EntryResult, other: &EntryResult) -> Ordering {
     rank(one).cmp(&rank(other)).then_with(|| text(one).cmp(&text(other)))
 }
 
-/// What is enough of a hash to tell it from others; foreign text may be anything.
+/// Cuts a hash to as much as tells it from others; foreign text may be anything.
 fn short(hash: &str) -> String {
     hash.chars().take(12).flat_map(char::escape_default).collect()
 }

@@ -10,10 +10,10 @@ const OF_SLURM: &str = "SLURM_ARRAY_TASK_ID";
 const FIRST: &str = "LOADLINE_FIRST";
 /// How often Slurm began this task before.
 const RESTARTS: &str = "SLURM_RESTART_COUNT";
-/// What the node is called: by the manifest of Loadline, by Slurm.
+/// The variables that name the node: by the manifest of Loadline, by Slurm.
 const NODES: [&str; 2] = ["NODE_NAME", "SLURMD_NODENAME"];
 
-/// What was typed.
+/// The values that were typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Typed<'a> {
     /// The entry.
@@ -34,7 +34,7 @@ pub struct Started {
 }
 
 impl Started {
-    /// What an engine wants done. A variable that is empty is none.
+    /// Reads which entry an engine wants done. An empty variable counts as unset.
     ///
     /// # Errors
     /// `Request` where nobody says which entry, or a variable is no number.

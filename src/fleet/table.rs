@@ -10,8 +10,8 @@ use crate::units::unix_s;
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
-/// What the results of a plan say together at a moment, seconds since the Unix epoch; `comparison` is what its blocks
-/// say, where it has some.
+/// Returns the document of all results of a plan at a moment, seconds since the Unix epoch; `comparison` is that of
+/// its blocks, where it has some.
 pub fn document(plan: &Plan, standing: &Standing, comparison: Option<Document>, now_unix_s: i64) -> FleetDocument {
     let around = Around { plan: &plan.header, now_unix_s };
     let result = |entry: &PlanEntry| standing.counts(entry.index).map(|found| &found.result);

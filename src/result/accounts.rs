@@ -17,8 +17,8 @@ pub fn ranked(mut document: AccountsDocument, by: Column) -> AccountsDocument {
     AccountsDocument { pss_bytes, rss_bytes, ..document }
 }
 
-/// What changed from an earlier account to this one. Of several earlier ones it is the one of this very process, or of
-/// its pid.
+/// Compares this account with an earlier one. If there are several earlier ones, it takes the one of this very process,
+/// or of its pid.
 ///
 /// # Errors
 /// `Request` where several have none of this pid, or the earlier one does not say when it was taken; `Machine` where
@@ -73,7 +73,7 @@ fn of_the_same(earlier: Vec<AccountDocument>, now: &AccountDocument) -> Result<A
     })
 }
 
-/// What shows that two accounts are of different processes; empty for one and the same.
+/// Lists the evidence that two accounts are of different processes; empty for one and the same.
 fn differences(then: &AccountDocument, now: &AccountDocument) -> Vec<String> {
     let mut found = Vec::new();
     if then.jvm.pid != now.jvm.pid {

@@ -1,5 +1,5 @@
-//! The blocks of a comparison that several nodes made, as if one had made them: numbered on, judged together. A block
-//! never spans nodes, so what is compared within blocks is compared within nodes.
+//! The blocks of a comparison that several nodes made, as if one had made them: numbered consecutively, judged
+//! together. A block never spans nodes, so what is compared within blocks is compared within nodes.
 
 use super::Judgement;
 use crate::archive::Archive;
@@ -9,33 +9,33 @@ use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What one node made of a comparison: its archives, in the order in which they were made.
+/// One node's part of a comparison: its archives, in the order in which they were made.
 #[derive(Debug, Clone)]
 pub struct NodeBlocks {
-    /// What it is called.
+    /// The name of the node.
     pub name: String,
     /// The first of its blocks, in the comparison.
     pub first: u32,
-    /// How many it was to make; what it made beyond them repeats some.
+    /// The number of blocks it was to make; further blocks repeat some of them.
     pub count: u32,
-    /// With the folder that each lies in.
+    /// The archives, each with the folder that it lies in.
     pub archives: Vec<(PathBuf, Archive)>,
 }
 
 /// The blocks of several nodes as those of one.
 #[derive(Debug, Clone)]
 pub struct AllBlocks {
-    /// Of the first archive, with the command that merged them.
+    /// The conditions of the first archive, with the command that merged them.
     pub conditions: Conditions,
     /// The archives, each with what held on its node, in the order of their blocks.
     pub archives: Vec<ArchiveRecord>,
     /// The folders of these.
     pub folders: Vec<PathBuf>,
-    /// Of all, numbered on.
+    /// The trials of all archives, numbered consecutively.
     pub trials: Vec<Trial>,
-    /// What the archives lack.
+    /// The data that the archives lack, in words.
     pub missing: Vec<String>,
-    /// What makes a difference within blocks something else than one of the configurations.
+    /// Reasons why a difference within blocks may not be one of the configurations.
     doubts: Vec<Doubt>,
 }
 
@@ -61,7 +61,7 @@ impl AllBlocks {
 
     /// Adds what a node made; `beyond` is the next number of a block that nobody planned.
     fn add(&mut self, node: NodeBlocks, beyond: &mut u32) {
-        // Of blocks that nobody planned the number on the node, and the one in the comparison.
+        // Blocks that nobody planned, by their number on the node, with their number in the comparison.
         let mut more: BTreeMap<u32, u32> = BTreeMap::new();
         let mut number = |own: u32| match own < node.count {
             true => node.first.saturating_add(own),
@@ -95,7 +95,7 @@ impl AllBlocks {
 }
 
 impl Judgement {
-    /// What blocks come to that several nodes made: the same as if one had made them.
+    /// Returns the document of blocks that several nodes made: the same as if one had made them.
     pub fn of_blocks(&self, all: &AllBlocks) -> Document {
         let mut document = self.document(&all.conditions, &all.trials);
         document.archives.clone_from(&all.archives);
@@ -104,7 +104,7 @@ impl Judgement {
     }
 }
 
-/// What the archives differ in, but for the nodes: a comparison that began with other files, or another Loadline.
+/// Returns a doubt if the archives differ in more than their nodes: in their files, or in their Loadline.
 fn differences(nodes: &[NodeBlocks]) -> Vec<Doubt> {
     let archives = || nodes.iter().flat_map(|node| &node.archives).map(|(_, archive)| archive);
     let mut differences = Vec::new();

@@ -35,7 +35,7 @@ impl Commits {
         self.0.iter().position(|commit| is_same(&commit.hash, hash))
     }
 
-    /// What is said of the commit at a place of the list, where something is.
+    /// Returns the subject line of the commit at a place of the list, if it has one.
     pub(super) fn subject(&self, rank: usize) -> Option<&str> {
         Some(self.0.get(rank)?.subject.as_str()).filter(|subject| !subject.is_empty())
     }

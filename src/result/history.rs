@@ -12,8 +12,8 @@ use crate::scenario::{Compare, CompareSettings, Derived};
 use loadline_base::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is followed where nothing else is asked: what it weighs under load and at most, what lives in its heap, what a
-/// request allocates. Those that were not measured are left away.
+/// The metrics that are followed where none are named: memory under load and at most, the live heap, the allocation of
+/// a request. Metrics that were not measured are left out.
 const USUAL: [&str; 5] = ["rss.loaded", "pss.loaded", "rss_peak", "heap_live.collected", "alloc_per_request"];
 /// The same seed for all: the same archives always say the same.
 const SEED: u64 = 1;
@@ -30,14 +30,14 @@ const OWNER_BYTES: f64 = (256 << 10) as f64;
 /// Families of metrics that owners add up to, at the same mark.
 const SUMS: [&str; 5] = ["rss", "pss", "anon", "charge", "rss_in_use"];
 
-/// What is asked of a history.
+/// The settings of a history.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryAsked {
     /// Metrics to follow, or the usual ones; the least differences that matter, the confidence of changes.
     pub comparing: CompareSettings,
     /// Configurations to follow; all where there are none.
     pub only: Vec<String>,
-    /// What makes a point; the commit where all runs say theirs, else the build, else each run.
+    /// The key of a point. By default it is the commit where all runs name theirs, else the build, else each run.
     pub by: Option<HistoryBy>,
     /// Commits in their order; empty where the date decides.
     pub commits: Commits,
@@ -99,7 +99,7 @@ impl History {
         self.left_out.push(what);
     }
 
-    /// What became of all of it.
+    /// Returns the document of all runs that were added.
     ///
     /// # Errors
     /// `Request` where there is nothing to follow: no run, no such configuration, no such metric.
@@ -158,7 +158,7 @@ impl History {
     }
 }
 
-/// Where a metric that was asked for is in no series, why.
+/// Refuses a history in which no metric that was asked for was measured, and says why.
 fn refuse_unmeasured(series: &[SeriesRecord], asked: &HistoryAsked, last: &[Trial]) -> Result<()> {
     if asked.comparing.metrics.is_empty() || series.iter().any(|of| !of.metrics.is_empty()) {
         return Ok(());
@@ -189,7 +189,7 @@ impl Series<'_> {
             }
         }
         if self.asked.comparing.metrics.is_empty() {
-            // Of several processes RSS counts what they share once for each; of one, PSS says nothing more.
+            // With several processes RSS counts shared pages once for each; with one, PSS says nothing more.
             let several = self.runs().any(|run| run.metrics.iter().any(|of| of.metric == "processes.loaded"));
             names.retain(|name| if several { name != "rss.loaded" } else { name != "pss.loaded" });
         }

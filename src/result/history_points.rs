@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A name that is no hash is cut: it may be anything.
 const NAME_CHARS: usize = 40;
-/// Of what is said of a commit.
+/// The most characters of a commit's subject line.
 const SUBJECT_CHARS: usize = 120;
 
 /// One configuration of one run: what of it a history needs.
@@ -28,7 +28,7 @@ pub(super) struct Run {
     pub(super) trials: u32,
     /// The metrics that may be asked for.
     pub(super) metrics: Vec<MetricRecord>,
-    /// What owners hold in each trial, by mark.
+    /// The bytes that owners hold in each trial, by mark.
     pub(super) accounts: BTreeMap<String, Vec<comparison::Holdings>>,
     /// Its place in the list of commits.
     rank: usize,
@@ -86,7 +86,7 @@ pub(super) struct Point {
     pub(super) runs: Vec<Run>,
 }
 
-/// What makes a point where nothing is asked: the commit where all runs say theirs, else the build, else each run.
+/// Returns the default key of a point: the commit where all runs name theirs, else the build, else each run.
 pub(super) fn usual(runs: &[Run]) -> HistoryBy {
     let all = |by: &HistoryBy| runs.iter().all(|run| run.key(*by).is_some());
     [HistoryBy::Commit, HistoryBy::Build].into_iter().find(all).unwrap_or(HistoryBy::Date)

@@ -11,7 +11,7 @@ use crate::record::{
 use crate::scenario::{Budget, Compare, CompareSettings, Limit, MarkPoint, Scenario};
 use std::path::Path;
 
-/// What is asked beyond what a scenario says.
+/// The settings that are asked for beyond those of a scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
     /// How it is compared, on top of what the scenario says.
@@ -28,7 +28,7 @@ pub struct Asked {
     pub bisect: bool,
 }
 
-/// What `git bisect` is told of a commit.
+/// The verdict on a commit for `git bisect`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bisected {
     /// All budgets are kept; without any, nothing is worse.
@@ -62,7 +62,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// What the scenario asks, changed by what is asked beyond it.
+    /// Takes the judgement from the scenario, changed by what is asked beyond it.
     ///
     /// # Errors
     /// `Request` where the baseline is neither a configuration nor an archive, or a budget needs one and there is none.
@@ -89,8 +89,8 @@ impl Judgement {
         Ok(judgement)
     }
 
-    /// The same for the configurations that can run here. Where the baseline cannot, the first that can takes its
-    /// place, and the second value says so.
+    /// Returns the same judgement for the configurations that can run here. If the baseline cannot, the first that can
+    /// takes its place, and the second value says so.
     pub fn of_those_left(&self, scenario: &Scenario) -> (Self, Option<String>) {
         let names: Vec<String> = scenario.configurations.iter().map(|left| left.name.clone()).collect();
         let mut judgement = Self { names, ..self.clone() };
@@ -177,7 +177,7 @@ impl Judgement {
         comparison::metrics_in_order(trials, &self.names)
     }
 
-    /// What these trials come to.
+    /// Returns the result document of these trials.
     pub fn document(&self, conditions: &Conditions, trials: &[Trial]) -> Document {
         let metrics = self.metrics(trials);
         let blocks = comparison::blocks(trials);
@@ -198,7 +198,7 @@ impl Judgement {
         )
     }
 
-    /// What several archives come to, each against the first.
+    /// Returns the result document of several archives, each compared with the first.
     pub fn of_archives(&self, merged: &Merged) -> Document {
         let metrics = self.metrics(&merged.trials);
         let comparisons = comparison::compare_apart(&metrics, &merged.pairs, &self.compare, self.seed);
@@ -247,7 +247,7 @@ impl Judgement {
         self.baseline.as_ref().map(|baseline| baseline.metrics.as_slice())
     }
 
-    /// What was asked and cannot be told from these trials; said only where something was asked.
+    /// Returns a doubt that names what was asked and cannot be told from these trials, if anything is.
     fn not_judged(&self, metrics: &[MetricRecord], trials: &[Trial]) -> Option<Doubt> {
         let mut asked = self.compare.clone();
         let mut reasons = Vec::new();
@@ -288,7 +288,7 @@ impl Judgement {
         judged
     }
 
-    /// Where a budget is on a figure that was refused, why it was.
+    /// Gives each budget on a refused figure the reason of the refusal.
     fn say_refusals(&self, judged: &mut [BudgetRecord], trials: &[Trial]) {
         for record in judged.iter_mut().filter(|record| record.value.is_none()) {
             let asked = self.budgets.iter().find(|budget| budget.to_string() == record.expression);
@@ -302,7 +302,7 @@ impl Judgement {
         self.bisect
     }
 
-    /// What `git bisect` is told: what is broken is bad, whatever else is not known.
+    /// Returns the verdict for `git bisect`: a budget that is broken is bad, whatever else is not known.
     pub fn bisected(&self, document: &Document) -> Bisected {
         let budgets = &document.budgets;
         if let Some(open) = budgets.iter().find(|budget| budget.verdict == BudgetVerdict::Undecided)

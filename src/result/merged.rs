@@ -12,26 +12,26 @@ use std::path::{Path, PathBuf};
 pub struct Part {
     /// Its folder.
     pub path: PathBuf,
-    /// What it holds.
+    /// The archive in it.
     pub archive: Archive,
 }
 
 /// Several archives as one.
 #[derive(Debug, Clone)]
 pub struct Merged {
-    /// Of the first archive, with the configurations of all.
+    /// The scenario of the first archive, with the configurations of all.
     pub scenario: Scenario,
-    /// Of the first archive, with the command that compares them.
+    /// The conditions of the first archive, with the command that compares them.
     pub conditions: Conditions,
     /// The archives, the baseline first.
     pub archives: Vec<ArchiveRecord>,
-    /// Of all, numbered on.
+    /// The trials of all archives, numbered consecutively.
     pub trials: Vec<Trial>,
     /// Which configurations are compared: baseline and candidate.
     pub pairs: Vec<(String, String)>,
-    /// What makes a difference of the archives something else than one of the configurations.
+    /// Reasons why a difference of the archives may not be one of the configurations.
     pub doubts: Vec<Doubt>,
-    /// What the archives lack.
+    /// The data that the archives lack, in words.
     pub missing: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ fn names(parts: &[Part]) -> Vec<String> {
     }
 }
 
-/// What else differs between two archives than what is compared.
+/// Returns doubts about two archives: they ran apart, and may differ in more than what is compared.
 fn differences(before: &Archive, after: &Archive, alike: &[(String, String)]) -> Vec<Doubt> {
     let (old, new) = (&before.conditions, &after.conditions);
     let differing = Circumstances::of(old, None).differing(&Circumstances::of(new, None));

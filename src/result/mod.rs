@@ -64,8 +64,8 @@ pub fn of_search(conditions: &Conditions, scenario: &Scenario, trials: &[Trial])
     document(conditions, trials, Together { find: search::found(scenario, trials), ..Together::default() })
 }
 
-/// What pictures of a document are drawn from, out of the folders of its archives in their order; nothing where none is
-/// at hand.
+/// Reads the evidence for the pictures of a document, out of the folders of its archives in their order; nothing where
+/// none is at hand.
 pub fn evidence(document: &Document, folders: &[PathBuf]) -> Vec<Evidence> {
     // With one archive, all trials are its own.
     let from = |at: usize| document.archives.get(at).map(|archive| archive.index_from);
@@ -80,7 +80,7 @@ pub fn evidence(document: &Document, folders: &[PathBuf]) -> Vec<Evidence> {
     folders.iter().enumerate().flat_map(of).collect()
 }
 
-/// What trials say together.
+/// Results that come from all trials together.
 #[derive(Default)]
 struct Together {
     archives: Vec<ArchiveRecord>,

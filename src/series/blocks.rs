@@ -1,5 +1,5 @@
-//! Blocks: one fresh trial of each configuration, in an order drawn at random, again and again. What is planned runs
-//! first, then what decides what is undecided, then what the machine disturbed; the scenario bounds each.
+//! Blocks: one fresh trial of each configuration, in an order drawn at random, again and again. Planned blocks run
+//! first, then blocks that settle undecided metrics, then repeats of disturbed blocks; the scenario bounds each kind.
 
 use super::{Made, NextTrial, Strategy};
 use crate::comparison;

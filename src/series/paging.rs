@@ -57,7 +57,8 @@ impl Paging {
         Ok(Self { files, folders, jdk, private: None, image: None, learned: false, clock })
     }
 
-    /// Makes the pages what they are to be. What cannot be dropped is said; the charge of the trial shows it, too.
+    /// Makes the pages cold or warm, as asked. Pages that cannot be dropped are reported; the charge of the
+    /// trial shows them, too.
     pub(super) fn prepare(&self, pages: Pages, sink: &mut dyn Sink) {
         let files: Vec<PathBuf> = self.files.iter().cloned().collect();
         if let Some(image) = self.image.as_ref().filter(|_| self.learned && files.is_empty()) {

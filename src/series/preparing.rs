@@ -181,8 +181,7 @@ impl Preparing<'_> {
 }
 
 impl PreparedSeries {
-    /// Hashes what the trials will read, once and before the first of them. Where that was hashed before, it must be
-    /// the same.
+    /// Hashes the files that the trials will read, once and before the first of them. An earlier hash must be equal.
     fn hash_inputs(&mut self, before: HashedBy, known: &mut inputs::KnownFiles) -> Result<()> {
         let scenario = &self.scenario;
         let plans = scenario.configurations.iter().map(|configuration| TrialPlan::of(scenario, configuration));

@@ -2,8 +2,8 @@
 //!
 //! HEAD is read from git's own files (gitrepository-layout(5), git 2.39), without git: `.git` is a folder, or in a
 //! work tree beside others a file, `gitdir: /repo/.git/worktrees/w`; its HEAD is a commit or `ref: refs/heads/main`; a
-//! reference is a file of its own or a line of `packed-refs`, `3f2a91… refs/heads/main`. What git keeps otherwise
-//! (reftable) is not known. Whether files were changed since is not looked at: only git can tell.
+//! reference is a file of its own or a line of `packed-refs`, `3f2a91… refs/heads/main`. Other storage formats
+//! (reftable) are not read. Files changed since the commit are not detected: only git can tell.
 
 use crate::bounded;
 use crate::record::SourceRecord;

@@ -1,6 +1,6 @@
 //! Whether a build step would only repeat itself: a stamp in `target/` with the commands that ran and what they read.
 //!
-//! What they read is taken to be every file in the subject's folder outside `target/`, by size and time of its last
+//! Their inputs are taken to be every file in the subject's folder outside `target/`, by size and time of its last
 //! change, and the JDK that the environment names. A build that leaves no `target/` is not remembered.
 
 use super::names;
@@ -70,7 +70,7 @@ impl Inputs {
     /// made, so then nothing is remembered.
     ///
     /// # Errors
-    /// Where the stamp cannot be written.
+    /// If the stamp cannot be written.
     pub fn remember(&self, commands: &[&str]) -> Result<()> {
         let output = self.folder.join(OUTPUT);
         let Ok(entries) = fs::read_dir(&output) else { return Ok(()) };

@@ -18,7 +18,7 @@ const SAID_LINES: usize = 20;
 const NOT_FOUND: i32 = 127;
 
 impl Spawner {
-    /// Runs the command by `sh -c` and waits for its end. What it leaves running is ended.
+    /// Runs the command by `sh -c` and waits for its end. Ends all processes that it leaves running.
     ///
     /// # Errors
     /// `Subject` when it fails or takes longer than 10 minutes; `Interrupted` when `interrupted` says that the user

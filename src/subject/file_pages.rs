@@ -44,8 +44,8 @@ pub struct Evicted {
     pub refused: Vec<(PathBuf, String)>,
 }
 
-/// Drops the pages of these files from memory, so that whoever reads them next is charged for them. What is gone or no
-/// regular file is passed over.
+/// Drops the pages of these files from memory, so that whoever reads them next is charged for them. Skips files that
+/// are gone or are not regular files.
 pub fn evict(files: &[PathBuf], clock: Clock) -> Evicted {
     let mut evicted = Evicted::default();
     for path in files {

@@ -25,11 +25,11 @@ pub fn run(arguments: &[&str], clock: Clock, within: Duration) -> Result<(), Str
     }
 }
 
-/// Bounds this process, which was started by [`run`]: it gets no more memory than this, is what the kernel ends first
-/// where a cgroup has none left, and ends with whoever started it.
+/// Bounds this process, which was started by [`run`]: it gets no more memory than this. The kernel ends it first where
+/// a cgroup has none left, and it ends with whoever started it.
 ///
 /// # Errors
-/// Where one of that cannot be set.
+/// If one of these cannot be set.
 pub fn bound(data_bytes: u64) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid().is_none_or(|parent| parent.is_init()) {

@@ -96,11 +96,11 @@ impl MemoryCgroup {
         Ok(self)
     }
 
-    /// A cgroup of ours with this limit, or where none can be made, who sets the limit instead: the Slurm that this job
-    /// is one of.
+    /// Creates a cgroup of ours with this limit. If none can be made, returns the keeper that sets the limit instead:
+    /// the Slurm that runs this job.
     ///
     /// # Errors
-    /// Where there is neither, or the limit would have no effect.
+    /// If there is neither, or the limit would have no effect.
     pub(super) fn create_or_find_keeper(limit: Bytes, clock: Clock) -> Result<(Option<Self>, Option<Keeper>)> {
         let why = match Self::create(limit, clock) {
             Ok(created) => return Ok((Some(created), None)),
@@ -196,8 +196,8 @@ fn set_v2(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
     Ok(set)
 }
 
-/// Whether a cgroup with this limit may have pages in swap. Where swap is not counted (v1 without swap accounting) it
-/// may, unless it is told to keep away from it.
+/// Whether a cgroup with this limit may have pages in swap. If swap is not counted (v1 without swap accounting), it
+/// may, unless its swappiness is zero.
 fn may_swap(cgroup: &Cgroup, limit: Bytes) -> bool {
     let number = |file: &str| cgroup.text(file)?.trim().parse::<u64>().ok();
     match cgroup.version {

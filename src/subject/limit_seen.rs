@@ -48,7 +48,7 @@ impl Spawner {
     /// Starts `java -version` of this JDK under a limit and compares.
     ///
     /// # Errors
-    /// Where no limit can be set, or the JVM does not start under it.
+    /// If no limit can be set, or the JVM does not start under it.
     pub fn limit_seen(&self, jdk: &FoundJdk) -> Result<LimitSeen> {
         if jdk.release < RELEASE_MIN {
             return Ok(LimitSeen::NotSaid);

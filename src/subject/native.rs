@@ -6,12 +6,12 @@ use crate::error::{Error, Result};
 use crate::scenario::Processes;
 use loadline_base::order::Order as _;
 
-/// All processes, the one that listens on the port first. Where none listens, the one that started last, which is the
-/// server where a script waits for it; but the one that started first where all are weighed, because the subject ends
-/// with that.
+/// Returns all processes, the one that listens on the port first. If none listens, the one that started last comes
+/// first: if a script waits for its server, that is the server. If all are weighed, the one that started first comes
+/// first, because the subject ends with it.
 ///
 /// # Errors
-/// Where none is left.
+/// If no process is left.
 pub(super) fn find(processes: &[Process], port: u16, weighed: Processes) -> Result<Vec<u32>> {
     let mut processes = processes.to_vec();
     processes.order_by_key(|process| (process.started_ticks, process.pid));

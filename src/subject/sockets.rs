@@ -105,7 +105,7 @@ pub fn free_port(host: &str) -> Result<u16> {
 /// same port while both live, and no process gets one again soon.
 ///
 /// # Errors
-/// Where the host has no address, or no such block is free.
+/// If the host has no address, or no such block is free.
 pub fn free_ports(host: &str, count: u16) -> Result<u16> {
     static HELD: Mutex<Vec<Window>> = Mutex::new(Vec::new());
     let count = count.clamp(1, WINDOW);

@@ -32,7 +32,7 @@ impl WorkFolder {
     /// Creates an empty one that only this user can enter.
     ///
     /// # Errors
-    /// Where the temporary folder cannot be written.
+    /// If the temporary folder cannot be written.
     pub fn create() -> Result<Self> {
         Self::create_in(&std::env::temp_dir())
     }
@@ -63,7 +63,7 @@ impl WorkFolder {
         &self.path
     }
 
-    /// Removes it with all that is in it. What went wrong, in words.
+    /// Removes it with all that is in it. Returns what went wrong, in words.
     pub fn remove(mut self) -> Option<String> {
         self.gone = true;
         std::fs::remove_dir_all(&self.path).err().map(|cause| plain(&cause))

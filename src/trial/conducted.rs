@@ -1,4 +1,4 @@
-//! What a trial yields.
+//! The yield of a trial: its measurements, and the error that stopped it.
 
 use crate::error::Error;
 use crate::record::Trial;

@@ -19,8 +19,8 @@ use crate::subject::{check_port_free, cpus, free_ports, image, jdk, launch};
 use crate::weigh::Identity;
 use std::path::Path;
 
-/// Runs one trial from the start of the subject to its end. The subject has ended when this returns. What the trial was
-/// for, and that it is finished, is said by whoever asked for it.
+/// Runs one trial from the start of the subject to its end. The subject has ended when this returns. The caller reports
+/// what the trial was for, and that it is finished.
 pub fn conduct(plan: &TrialPlan, tools: &Tools<'_>, sink: &mut dyn Sink) -> Conducted {
     let mut conducted = conclude(plan, |trial| run(plan, tools, trial, sink));
     // One start explains a configuration, however many trials it has.

@@ -32,7 +32,7 @@ impl Trialling<'_> {
     /// Runs a driver to its end, or ends it when it takes too long, the user says so, or the subject dies.
     ///
     /// # Errors
-    /// Where it cannot be started at all.
+    /// If it cannot be started at all.
     pub(super) fn driver(&mut self, name: &str, driver: &Driver) -> Result<Ran> {
         let line = driver.line(&self.url(), &self.plan.subject.host, self.address.port());
         let log = self.notes.sink.log().map(|log| log.with_file_name(format!("driver-{name}.log")));

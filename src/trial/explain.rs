@@ -18,8 +18,8 @@ pub(super) type Again<'a> = &'a mut dyn FnMut(&TrialPlan, &mut dyn Sink) -> Cond
 /// The heap dump within its folder.
 const DUMP: &str = "heap.hprof";
 
-/// Starts the command of a plan once more, and reads which code and which objects hold memory. What cannot be had is
-/// said in the record.
+/// Starts the command of a plan once more, and reads which code and which objects hold memory. The record names the
+/// parts that cannot be had.
 pub(super) fn explain(
     plan: &TrialPlan,
     asked: &Explain,

@@ -9,7 +9,7 @@ use crate::subject::{CpuPlan, FirstAnswer, Usual, WorkFolder, launch};
 /// Starts the subject of a plan, asks its usual paths, and ends it.
 ///
 /// # Errors
-/// Where it cannot be started, answers none of them well, or the user wants to stop.
+/// If it cannot be started, answers none of them well, or the user wants to stop.
 pub fn first_answer(plan: &TrialPlan, tools: &Tools<'_>, usual: &Usual) -> Result<FirstAnswer> {
     let cpus = CpuPlan::new(&plan.configuration.cpus, &plan.load_cpus, &tools.spawner.cpus)?;
     let work = launch::needs_work(&plan.subject, &plan.configuration).then(WorkFolder::create).transpose()?;

@@ -76,7 +76,8 @@ struct Watch {
     recent: VecDeque<RecentSecond>,
 }
 
-/// When a plan has sent its last request. What comes after is waiting for answers, in which a rate means nothing.
+/// The point at which a plan has sent its last request. After it the load only waits for answers, in which a rate means
+/// nothing.
 #[derive(Debug, Clone, Copy, Default)]
 struct LastRequest {
     seconds: Option<f64>,

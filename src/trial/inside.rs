@@ -1,6 +1,6 @@
 //! The contents of the heap, after everything was measured: live objects by class, and a heap dump. Both collect, so
-//! nothing that is weighed may follow them. What grew is told against a JVM that is started for that alone, once the
-//! one that was weighed has ended: a collection before the load would change what the load finds.
+//! nothing that is weighed may follow them. Growth is measured against a JVM that is started for that alone, once the
+//! weighed one has ended: a collection before the load would change what the load finds.
 
 use super::event::{Event, Sink};
 use super::trialling::Trialling;

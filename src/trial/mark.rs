@@ -80,7 +80,7 @@ impl Trialling<'_> {
         }
     }
 
-    /// Weighs the subject at a marker of its own. Where it cannot be collected, it is weighed as it is.
+    /// Weighs the subject at a marker of its own. If its heap cannot be collected, it is weighed as it is.
     pub(super) fn mark_at(&mut self, name: &str, collect: Option<Collect>, counters: BTreeMap<String, f64>) {
         if self.plan.look == Look::Outside {
             return;

@@ -73,8 +73,8 @@ impl Trialling<'_> {
     /// Follows the subject through its own phases.
     ///
     /// # Errors
-    /// `Interrupted`; `Subject` where it died, or a marker did not come or was not the one that was due. What was
-    /// measured until then is recorded.
+    /// `Interrupted`; `Subject` where it died, or a marker did not come or was not the one that was due. Measurements
+    /// until then are recorded.
     pub(super) fn own_work(&mut self, phase: &Phase, own: &OwnWork) -> Result<()> {
         self.notes.sink.receive(&Event::PhaseStarted { name: &phase.name, description: describe(phase) });
         let mut begun: Option<Begun> = None;
@@ -101,7 +101,7 @@ impl Trialling<'_> {
             }
         }
         self.guard.end();
-        // Where only the load is measured, no mark is wrong because the subject went on.
+        // If only the load is measured, no mark is wrong because the subject went on.
         if !unawaited.names.is_empty() && self.plan.look == Look::Full {
             let late_ms = unawaited.late.as_secs_f64() * 1e3;
             self.notes.doubts.push(Doubt::MarkersNotAwaited { marks: unawaited.names, late_ms });

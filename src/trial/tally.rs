@@ -18,7 +18,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Adds a line. What is no number, or below 0, counts as not told.
+    /// Adds a line. A value that is no number, or below 0, counts as absent.
     pub(super) fn add(&mut self, marker: &Marker) {
         let number = |key: &str| marker.number(key).filter(|number| *number >= 0.0);
         let (ops, failed) = (number("ops"), number("fail").unwrap_or(0.0) as u64);

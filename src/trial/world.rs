@@ -46,7 +46,7 @@ pub(super) trait World {
     /// Starts the subject.
     ///
     /// # Errors
-    /// Where its limit cannot be set, or its command cannot be executed.
+    /// If its limit cannot be set, or its command cannot be executed.
     fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<Box<dyn RunningSubject>>;
 
     /// Opens what weighs it. `agent` is the one that its JVM was started with, if it was.
@@ -61,7 +61,7 @@ pub(super) trait World {
     /// Starts a program that drives the load.
     ///
     /// # Errors
-    /// Where it cannot be started at all.
+    /// If it cannot be started at all.
     fn start_driver(&self, launch: &DriverLaunch) -> Result<Box<dyn RunningDriver>>;
 
     /// The CPU time of all programs so far.

@@ -28,7 +28,7 @@ pub(super) struct AccountFile {
     pub age_s: u64,
     /// Why it was taken, as its name has it: `75-percent`, `growth`, `time`, `asked`.
     pub why: String,
-    /// Where it is.
+    /// The path of the account.
     pub path: PathBuf,
 }
 
@@ -81,9 +81,9 @@ pub(super) fn was_asked(accounts: &[AccountFile]) -> bool {
     accounts.iter().any(|account| account.why == ASKED)
 }
 
-/// What an account says by owner; `None` where it cannot be read, or is none.
+/// Reads an account by owner; `None` where it cannot be read, or is no account.
 pub(super) fn read(file: &AccountFile) -> Option<WatchAccount> {
-    /// Of an account only what is told; the rest of it is long.
+    /// The parts of an account that are shown; the rest of it is long.
     #[derive(Deserialize)]
     struct Document {
         mark: Mark,

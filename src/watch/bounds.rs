@@ -1,16 +1,16 @@
-//! What bounds a JVM.
+//! The bounds of a JVM.
 
 use crate::units::Bytes;
 use crate::weigh::Ceilings;
 use serde::{Deserialize, Serialize};
 
-/// What bounds a JVM and its parts, in bytes.
+/// The bounds of a JVM and its parts, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bounds {
     /// The smallest limit on the path, or the machine's memory.
     pub memory: u64,
-    /// Of the heap, of metaspace, of direct memory; `None` where nothing bounds it, or that is not known.
+    /// The bound of the heap, as of metaspace and direct memory below; `None` where there is none, or it is not known.
     pub heap: Option<u64>,
     /// See `heap`.
     pub metaspace: Option<u64>,
@@ -19,7 +19,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Of a JVM whose flags say so, where all it holds may be `memory`.
+    /// Takes the bounds of the parts from the flags of a JVM, and `memory` as the bound of all that it holds.
     pub(super) fn of(memory: Bytes, ceilings: &Ceilings) -> Self {
         let bytes = |ceiling: Option<Bytes>| ceiling.map(|bytes| bytes.0);
         Self {

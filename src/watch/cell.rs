@@ -3,7 +3,7 @@
 use super::column::{COLUMNS, Column};
 use super::sample::{Sample, spoken};
 
-/// What the samples of a stretch were, by column.
+/// The least, mean and most of the samples of a stretch, by column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
     /// Which stretch of this length since the JVM's start it is.
@@ -51,7 +51,7 @@ impl Filling {
     }
 }
 
-/// What [`Sample`] keeps where nothing was seen.
+/// The value that [`Sample`] keeps where nothing was seen.
 const UNSEEN: u32 = u32::MAX;
 
 impl Cell {

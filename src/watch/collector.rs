@@ -16,12 +16,12 @@ use std::time::Duration;
 
 /// For a whole request, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise; also its default in OpenTelemetry.
 const WITHIN: Duration = Duration::from_secs(10);
-/// Of that, for connecting to one of several addresses.
+/// The part of that time for connecting to one of several addresses.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
-/// What is read of an answer.
+/// Bytes that are read of an answer, at most.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;
-/// What is shown of what a collector says.
+/// Characters that are shown of a collector's message, at most.
 const SHOWN_LETTERS: usize = 200;
 /// Between two exports, unless `OTEL_METRIC_EXPORT_INTERVAL` says otherwise.
 const EVERY: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ const EVERY: Duration = Duration::from_secs(60);
 const OFTEN: Duration = Duration::from_millis(100);
 const PATH: &str = "/v1/metrics";
 
-/// Where metrics go, and how often.
+/// The destination of metrics, and how often they are sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collector {
     url: Url,
@@ -44,7 +44,7 @@ pub struct Collector {
     pub every: Duration,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Sent {
     /// All of it was taken.
@@ -55,7 +55,7 @@ pub(super) enum Sent {
     Refused(String),
     /// It may be sent again: nobody answered, or the collector says so (429, 502, 503, 504).
     Busy {
-        /// What happened.
+        /// The reason.
         why: String,
         /// When, where it says (`Retry-After`).
         again_after: Option<Duration>,
@@ -72,7 +72,7 @@ impl Collector {
     /// `Request` where one of them is no URL, no pairs, no number, or asks for gRPC.
     pub fn of(typed: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        // That of metrics before that of all signals, with its name for messages.
+        // The variable for metrics comes before the one for all signals; its name is for messages.
         let either = |end: &str| {
             let names = [format!("OTEL_EXPORTER_OTLP_METRICS_{end}"), format!("OTEL_EXPORTER_OTLP_{end}")];
             names.into_iter().find_map(|name| set(&name).map(|value| (name, value)))
@@ -191,7 +191,7 @@ impl Collector {
         head.push_str(concat!("User-Agent: OTLP-Loadline/", env!("CARGO_PKG_VERSION"), "\r\n"));
         head.push_str(&format!("Content-Length: {}\r\nConnection: close\r\n\r\n", body.len()));
         stream.write_all(head.as_bytes())?;
-        // Who refuses a request early does not read all of it, and has answered.
+        // A collector that refuses a request early answers without reading all of it.
         let written = stream.write_all(body.as_bytes()).and_then(|()| stream.flush());
         let mut answer = Vec::new();
         let mut part = [0; 1024];
@@ -214,7 +214,7 @@ struct Timed {
     ends: Duration,
 }
 
-/// What is left until then; at least a millisecond.
+/// Returns the time left until then, at least a millisecond.
 fn left(clock: &Clock, ends: Duration) -> io::Result<Duration> {
     ends.checked_sub(clock.now())
         .filter(|left| left.as_millis() > 0)
@@ -257,8 +257,8 @@ fn of_header<'a>(headers: &'a [httparse::Header<'_>], name: &str) -> Option<&'a 
     std::str::from_utf8(found.value).ok().map(str::trim)
 }
 
-/// Of `ExportMetricsServiceResponse` what may be there: `{"partialSuccess":{"rejectedDataPoints":"3"}}`. Of a status in
-/// JSON: `{"code":3,"message":"…"}`.
+/// The parts of an answer that are read. `ExportMetricsServiceResponse` may have
+/// `{"partialSuccess":{"rejectedDataPoints":"3"}}`. A status in JSON is `{"code":3,"message":"…"}`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Said {
@@ -274,7 +274,7 @@ struct Partial {
     error_message: String,
 }
 
-/// What an answer says.
+/// Reads the outcome from an answer.
 fn judged(answer: &[u8]) -> Sent {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut headers);

@@ -1,4 +1,4 @@
-//! What a sample holds: one table of columns, from which the history, the verdicts and the metrics take theirs.
+//! The contents of a sample: one table of columns, from which the history, the verdicts and the metrics take theirs.
 
 /// One thing that is sampled. The order is that of the history's files: new ones go to the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,9 +16,9 @@ pub enum Column {
     HeapUsed,
     /// Java heap promised.
     HeapCommitted,
-    /// What the last collection of the old generation left, at least since.
+    /// The least Java heap in use since the last collection of the old generation.
     HeapFloor,
-    /// What the heap may grow to.
+    /// The size that the heap may grow to.
     HeapMax,
     /// Metaspace in use, with the class space.
     MetaspaceUsed,
@@ -32,9 +32,9 @@ pub enum Column {
     Classes,
     /// Charged to the cgroup.
     Charge,
-    /// Of the charge, anonymous and shared memory; only where the cgroup, or one above it, has a limit.
+    /// Anonymous and shared memory in the charge; only where the cgroup, or one above it, has a limit.
     ChargeAnon,
-    /// Of the charge, what the kernel holds.
+    /// Kernel memory in the charge.
     ChargeKernel,
     /// The smallest limit on the path, or the machine's memory.
     Limit,

@@ -13,7 +13,7 @@ use crate::record::{WatchChange, WatchCourse, WatchPart};
 const BACK_S: [u64; 3] = [600, 3600, 86_400];
 /// The parts, in the order in which they are told; the names are those of things and owners.
 const PARTS: [&str; 8] = ["memory", "java_heap", HEAP, "metaspace", "direct", "threads", "rest", "files"];
-/// What old collections left of the heap: a part of `java_heap`.
+/// The part of `java_heap` that old collections left.
 const HEAP: &str = "heap";
 const TIERS: [Tier; 3] = [Tier::Samples, Tier::Minutes, Tier::TenMinutes];
 
@@ -54,8 +54,8 @@ pub(super) fn course(past: &Past, bounds: &Bounds, stretches: usize) -> WatchCou
     }
 }
 
-/// What every part held some time before, on the average of that cell, and at the end; also since it was first seen,
-/// where that is less than a day.
+/// Returns the bytes of every part some time before, on the average of that cell, and at the end. Also compares with
+/// the first time it was seen, where that is less than a day ago.
 pub(super) fn changes(past: &Past) -> Vec<WatchChange> {
     let Some(last) = past.cells(Tier::Samples).last() else { return Vec::new() };
     let now_s = last.number as f64 * past.cell_s(Tier::Samples);
@@ -101,7 +101,7 @@ fn held(part: &str, sample: &Sample) -> Option<u64> {
             seen.rss_anon_bytes?;
             let owners = by_counters(&seen);
             let own = owners.iter().find(|owner| owner.name == part).map(|owner| owner.bytes);
-            // What a JVM without counters has of it is not known, and not nothing.
+            // For a JVM without counters this part is not known, rather than nothing.
             own.or((seen.heap_committed_bytes.is_some() || matches!(part, "rest" | "files")).then_some(0))
         }
     }

@@ -22,14 +22,14 @@ pub(super) struct Crew<K, T> {
     shared: Arc<Shared<K, T>>,
 }
 
-/// What came of it by the end of a wait.
+/// The state of the work by the end of a wait.
 #[derive(Debug)]
 pub(super) struct Gathered<K, T> {
-    /// What is done; `None` of work that panicked.
+    /// Work that is done; `None` for work that panicked.
     pub done: Vec<(K, Option<T>)>,
-    /// What takes longer than it may; it may be done at a later wait.
+    /// Work that takes longer than it may; a later wait may find it done.
     pub late: Vec<K>,
-    /// What was never begun.
+    /// Work that was never begun.
     pub unbegun: Vec<K>,
 }
 
@@ -76,8 +76,8 @@ impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
         self.stuck() >= WORKERS_MAX
     }
 
-    /// Waits until all that was given is done or late, each after `patience`, and no longer than `within`. What was not
-    /// begun by then is taken back.
+    /// Waits until all that was given is done or late, each after `patience`, and no longer than `within`. Work that is
+    /// not begun by then is taken back.
     pub(super) fn gather(&self, patience: Duration, within: Duration) -> Gathered<K, T> {
         let clock = self.shared.clock;
         let until = clock.now() + within;
@@ -95,7 +95,7 @@ impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
             if is_idle || state.workers == state.late() || now >= until {
                 break;
             }
-            // What is begun meanwhile is late no earlier than that.
+            // Work that begins meanwhile is late no earlier than that.
             let wait = next.unwrap_or(now + patience).min(until).saturating_sub(now);
             state = self.shared.done.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -146,7 +146,7 @@ impl<K: Copy + PartialEq, T> Shared<K, T> {
             };
             state.running.push(Running { key, since: self.clock.now(), late: false });
             drop(state);
-            // What panics is reported by the panic itself.
+            // A panic reports itself.
             let done = catch_unwind(AssertUnwindSafe(job)).ok();
             state = self.lock();
             state.running.retain(|one| one.key != key);

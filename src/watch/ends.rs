@@ -48,7 +48,7 @@ impl Ends {
         }
     }
 
-    /// Of each name, by name; 0 of one that lives for the first time, so that the first end is seen as a rise.
+    /// Returns the ends of each name, by name. A name in its first life has 0, so that the first end is seen as a rise.
     pub fn all(&self) -> Vec<WatchEnds> {
         let ends =
             |(name, one): (&String, &One)| WatchEnds { name: name.clone(), killed: one.killed, other: one.other };

@@ -65,7 +65,7 @@ struct Patience {
 }
 
 const SHORT: Patience = Patience { one: Duration::from_millis(300), all: Duration::from_secs(1), opened: 128 };
-/// Where nothing else is looked at meanwhile.
+/// Patience where nothing else is looked at meanwhile.
 const LONG: Patience = Patience { one: Duration::from_secs(10), all: Duration::from_secs(30), opened: usize::MAX };
 /// JVMs that are watched at once. A node of Kubernetes has 110 pods.
 const JVMS_MAX: usize = 400;
@@ -100,7 +100,7 @@ pub struct Here {
     kernel_log: Option<KernelLog>,
 }
 
-/// What whoever looks has to know.
+/// The context that every look needs.
 struct About {
     which: Which,
     clock: Clock,
@@ -116,7 +116,7 @@ enum Task {
     Look(Id),
 }
 
-/// What came of it.
+/// The result of a piece of work.
 enum Done {
     Mapped(Mapped),
     Opened(Option<Box<(ProcHandles, Found)>>),
@@ -127,7 +127,7 @@ enum Done {
 /// A JVM that is open. Whoever looks at it holds the lock, and keeps it for good where it is stuck.
 struct Known {
     handles: Arc<Mutex<ProcHandles>>,
-    /// What the last look took: those that take the least are looked at first.
+    /// The time that the last look took; the JVMs that take the least are looked at first.
     cost: Duration,
     late: Late,
 }
@@ -166,7 +166,7 @@ struct ProcHandles {
     oom_kills: Kills,
 }
 
-/// What the last collection of the old generation left.
+/// The least heap in use since the last collection of the old generation.
 #[derive(Debug, Default)]
 struct HeapFloor {
     collections: Option<u64>,
@@ -313,7 +313,7 @@ impl Here {
         }
     }
 
-    /// What is said of one that does not answer.
+    /// Returns the message about a JVM that does not answer.
     fn aside(&self) -> String {
         let one = self.patience.one.as_millis();
         format!("it is set aside: it did not answer within {one} ms, and is tried again ever more seldom")
@@ -330,7 +330,7 @@ impl About {
         }
     }
 
-    /// What the kernel says of the cgroups of one that was found and is not meant; costs two small files.
+    /// Reads the kernel's text on the cgroups of a JVM that was found and is not meant; costs two small files.
     fn stranger(&self, id: Id) -> Option<Vec<u8>> {
         if matches!(self.which, Which::All | Which::Pids(_)) {
             return None;
@@ -569,7 +569,7 @@ fn has_gone(cause: &io::Error) -> bool {
     cause.kind() == io::ErrorKind::NotFound || cause.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
-/// What the kernel says of the cgroups of a process; `None` once it has gone.
+/// Reads the kernel's text on the cgroups of a process; `None` once it has gone.
 fn membership(pid: u32) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     File::open(format!("/proc/{pid}/cgroup")).ok()?.take(MEMBERSHIP_BYTES_MAX).read_to_end(&mut text).ok()?;

@@ -1,10 +1,11 @@
-//! What was seen of one JVM, in a file of fixed size: 1 h of samples, 24 h by the minute, 30 days by ten minutes, where
-//! samples are taken every ten seconds; who samples faster keeps as many cells of shorter times. Besides, the whole
-//! sample at the most of each column.
+//! The samples of one JVM, in a file of fixed size: 1 h of samples, 24 h by the minute, 30 days by ten minutes. So it
+//! is with samples every ten seconds; a watch that samples faster keeps as many cells of shorter times. Besides, the
+//! file has the whole sample at the most of each column.
 //!
 //! The file is sparse until it is full, 1.8 MiB. Each sample is written when it is taken, so that nothing is lost with
-//! a process that is killed. After each cell of ten minutes the file is due for the disk: with the machine goes no more
-//! than such a cell, and a record that was cut is left out. What the disk does not take waits in memory, in bounds.
+//! a process that is killed. After each cell of ten minutes the file is due for the disk: a machine that fails loses no
+//! more than such a cell. A record that was cut is left out. Data that the disk does not take waits in memory, in
+//! bounds.
 //!
 //! ```text
 //! 4 KiB: whose it is      cells of three tiers, each at its number modulo the tier's size      the extremes, one
@@ -38,7 +39,7 @@ const CELLS_READ: usize = 240;
 /// Samples of a cell of the slowest tier, by which growth is judged.
 pub(super) const SAMPLES_OF_CELL: u64 = TIERS[2].0;
 
-/// What the name of a file gets that was in the place of a history, with a number.
+/// The suffix, before its number, of a file that was in the place of a history.
 pub(super) const ASIDE: &str = ".aside-";
 const ASIDE_MAX: u32 = 100;
 
@@ -58,7 +59,7 @@ pub enum Tier {
 pub(super) struct History {
     file: Arc<File>,
     kept: Kept,
-    /// Of the page that describes it.
+    /// The revision of the page that describes it.
     revision: u64,
     filling: [Option<Filling>; 2],
     extremes: [u64; COLUMNS],
@@ -66,14 +67,14 @@ pub(super) struct History {
     unwritten: Unwritten,
     /// Whether something was written that should be on the disk soon.
     due: bool,
-    /// What had its name when it was begun.
+    /// The file that had its name when it was begun.
     pub(super) aside: Option<Aside>,
 }
 
 /// A file that was in the place of a history, and was moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Aside {
-    /// Where it is now.
+    /// Its path now.
     pub(super) to: PathBuf,
     /// Why no sample could be added to it.
     pub(super) why: String,
@@ -121,7 +122,7 @@ impl Past {
     /// Reads a file.
     ///
     /// # Errors
-    /// Where it cannot be read, or its first page is not that of a history.
+    /// If it cannot be read, or no first page of a history in it is whole.
     pub fn read(path: &Path) -> io::Result<Self> {
         Self::of(&private_file::open(path)?, &Unwritten::default())
     }
@@ -203,12 +204,12 @@ impl Drop for History {
 /// Whose history a file is.
 ///
 /// # Errors
-/// Where it cannot be read, or is no history.
+/// If it cannot be read, or is no history.
 pub(super) fn whose(path: &Path) -> io::Result<Kept> {
     Ok(kept::read(&private_file::open(path)?, PAGES_AT)?.0)
 }
 
-/// What has the name of a history; locked, where it can be written.
+/// The file that has the name of a history; locked, where it can be written.
 enum There {
     Empty(File),
     /// With what it says of itself, and the revision of that.
@@ -266,7 +267,7 @@ fn is_trusted(owner: u32, path: &Path) -> bool {
 /// Creates a folder for histories, which only this user enters, or takes the one that is there.
 ///
 /// # Errors
-/// Where it cannot be created.
+/// If it cannot be created.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     private_file::create_folders(path)
 }
@@ -287,10 +288,10 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
 }
 
 impl History {
-    /// Goes on with the file of this JVM, or begins it. What else has its name is kept under another one.
+    /// Continues the file of this JVM, or begins it. Another file of that name is kept under a new name.
     ///
     /// # Errors
-    /// Where the file cannot be written, or is another JVM's.
+    /// If the file cannot be written, or is another JVM's.
     pub(super) fn open(path: &Path, kept: &Kept) -> io::Result<Self> {
         let (there, aside) = match There::find(path)? {
             There::Other(why) => {
@@ -367,7 +368,7 @@ impl History {
     /// Keeps a sample. A second one of the same time replaces nothing and is dropped; whether it was kept is returned.
     ///
     /// # Errors
-    /// Where the file cannot be written; what was not written waits and is written later, in bounds.
+    /// If the file cannot be written; the data that was not written waits and is written later, in bounds.
     pub(super) fn add(&mut self, sample: &Sample) -> io::Result<bool> {
         let Some(number) = self.number(sample.age_ms) else { return Ok(false) };
         self.last = Some(Last { number, age_ms: Some(sample.age_ms) });
@@ -399,9 +400,9 @@ impl History {
         Ok(true)
     }
 
-    /// Which cell of one sample this age falls into; `None` where that is taken. Who samples now a little sooner and
-    /// now a little later, right where one cell ends and the next begins, loses none: what comes half an interval after
-    /// the last sample has the next cell.
+    /// Returns the cell of one sample that this age falls into; `None` where that is taken. A sample that comes half an
+    /// interval after the last one has the next cell. So none is lost that comes now a little sooner and now a little
+    /// later, right where one cell ends and the next begins.
     fn number(&self, age_ms: u64) -> Option<u64> {
         let number = age_ms / self.kept.every_ms;
         let Some(last) = self.last.filter(|last| number <= last.number) else { return Some(number) };
@@ -426,7 +427,7 @@ impl History {
     /// All that is kept, with what is being filled.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// If the file cannot be read.
     pub(super) fn past(&self) -> io::Result<Past> {
         Past::of(&self.file, &self.unwritten)
     }
@@ -434,7 +435,7 @@ impl History {
     /// The last sample and the last of so many minutes alone, with what is being filled.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// If the file cannot be read.
     pub(super) fn lately(&self, minutes: u64) -> io::Result<Past> {
         let kept = self.kept.clone();
         let mut past = Past { kept, tiers: Default::default(), extremes: Vec::new(), spoilt: 0 };
@@ -455,7 +456,7 @@ impl History {
     /// Notes what bounds the JVM, where that is something else than before.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub(super) fn bound(&mut self, bounds: Bounds) -> io::Result<()> {
         if self.kept.bounds == bounds {
             return Ok(());
@@ -467,7 +468,7 @@ impl History {
     /// Notes how the life ended.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub(super) fn end(&mut self, end: End) -> io::Result<()> {
         self.kept.end = Some(end);
         self.describe()
@@ -495,5 +496,5 @@ const fn extreme_at(column: usize) -> u64 {
     PAGE_BYTES as u64 + cells * CELL_BYTES as u64 + (column * SAMPLE_BYTES) as u64
 }
 
-/// Where the pages that describe it are: at its beginning, and at its end.
+/// The offsets of the pages that describe it: at its beginning, and at its end.
 const PAGES_AT: [u64; 2] = [0, extreme_at(COLUMNS)];

@@ -1,5 +1,5 @@
-//! What histories and accounts may take on the disk. The oldest evidence goes first, and the evidence about JVMs that
-//! run, whoever watches them, goes last: what a JVM held before it is killed is why anything is kept.
+//! The disk space of histories and accounts. The oldest evidence goes first, and the evidence about JVMs that run,
+//! whoever watches them, goes last: what a JVM held before it is killed is why anything is kept.
 
 use super::account::is_asked;
 use super::history::{ASIDE, whose};
@@ -44,7 +44,7 @@ impl Sweeps {
     }
 }
 
-/// What a file is; of one life they go in this order.
+/// The kind of a file; the files of one life go in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Account,
@@ -123,7 +123,7 @@ fn stem(name: &str) -> Option<(&str, Kind)> {
     Some((stem, Kind::Account))
 }
 
-/// What may be removed, in the order in which it goes.
+/// Returns the files that may be removed, in the order in which they go.
 fn in_order(folder: &Path, lives: BTreeMap<String, Vec<Written>>, watched: &BTreeSet<PathBuf>) -> Vec<Written> {
     let boot = boot_id();
     let (mut ended, mut running) = (Vec::new(), Vec::new());
@@ -213,7 +213,7 @@ mod tests {
             History::open(&self.at(name), &kept).unwrap()
         }
 
-        /// What goes where there is room for so many bytes.
+        /// Returns the names of the files that go where there is room for so many bytes.
         fn removed(&self, most: u64, watched: &[&str]) -> Vec<String> {
             let watched = watched.iter().map(|name| self.at(name)).collect();
             let removed = keep_within(self.0.path(), Bytes(most), &watched);
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn the_life_that_ended_longest_ago_goes_first_with_all_that_is_its() {
         let folder = Folder::new();
-        // Of the life that ended later the account is the oldest file of all.
+        // The account of the life that ended later is the oldest file of all.
         folder.written(&format!("b.1.{NONE}.0000001.66-percent.account.json"), 500);
         folder.written(&format!("b.1.{NONE}.history"), 3000);
         folder.written(&format!("a.1.{NONE}.0000009.90-percent.account.json"), 900);

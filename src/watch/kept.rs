@@ -42,7 +42,7 @@ pub struct Kept {
     pub command: String,
     /// The cgroup that it was in.
     pub cgroup: Option<String>,
-    /// What bounds it and its parts.
+    /// The bounds of the JVM and its parts.
     pub bounds: Bounds,
     /// How it ended; `None` while it lives, and where nobody watched.
     pub end: Option<End>,
@@ -85,16 +85,16 @@ pub struct End {
 pub struct KilledBy {
     /// The cgroup whose limit it was; empty where it was the machine, `None` where that is not known.
     pub cgroup: Option<String>,
-    /// What it held then, where the kernel's log was read.
+    /// Anonymous memory that the JVM held then, where the kernel's log was read.
     pub anon_bytes: Option<u64>,
-    /// Who said so: `kernel log`, or `memory events`.
+    /// The source of that: `kernel log`, or `memory events`.
     pub source: String,
 }
 
-/// What both pages say: the newer description, and its revision.
+/// Reads both pages, and returns the newer description with its revision.
 ///
 /// # Errors
-/// Where neither is whole, or the file cannot be read.
+/// If neither is whole, or the file cannot be read.
 pub(super) fn read(file: &File, pages_at: [u64; 2]) -> io::Result<(Kept, u64)> {
     let [first, second] = pages_at.map(|at| page(file, at));
     match (first, second) {
@@ -119,11 +119,11 @@ fn page(file: &File, at: u64) -> io::Result<(Kept, u64)> {
     if kept.every_ms == 0 { Err(no("it says that its samples are 0 ms apart")) } else { Ok((kept, revision)) }
 }
 
-/// Writes a page. Of a description that is too long for it the longest texts are cut: a cgroup may have a path of
-/// 4,096 bytes, and each byte of an argument may take six.
+/// Writes a page. If the description is too long for it, the longest texts are cut. A cgroup may have a path of 4,096
+/// bytes, and each byte of an argument may take six.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// If the file cannot be written.
 pub(super) fn write(file: &File, at: u64, kept: &Kept, revision: u64) -> io::Result<()> {
     let mut kept = kept.clone();
     let mut json = serde_json::to_vec(&kept).map_err(io::Error::other)?;

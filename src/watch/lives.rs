@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// Files of a folder looked at.
 const FILES_MAX: usize = 100_000;
 
-/// Of each of these the history of this very process, with what it says: whatever the clock said when it was begun, and
-/// whatever the process was called then.
+/// Finds for each of these the history of this very process, with its description. The clock and the name of the
+/// process may have been different when it was begun.
 pub(super) fn own(folder: &Path, of: &[&Kept]) -> Vec<Option<(PathBuf, Kept)>> {
     let mut own: Vec<Option<(PathBuf, Kept)>> = of.iter().map(|_| None).collect();
     let places: HashMap<u32, usize> = of.iter().enumerate().map(|(place, kept)| (kept.pid, place)).collect();
@@ -27,8 +27,8 @@ pub(super) fn own(folder: &Path, of: &[&Kept]) -> Vec<Option<(PathBuf, Kept)>> {
     own
 }
 
-/// Of each of these what `of_past` makes of the last life of its name that began earlier, as far as its history is
-/// there.
+/// Applies `of_past`, for each of these, to the last life of its name that began earlier; `None` where that has no
+/// history.
 pub(super) fn before<T>(folder: &Path, of: &[&Kept], of_past: impl Fn(&Past) -> T) -> Vec<Option<T>> {
     let mut last: Vec<Option<(u64, PathBuf)>> = of.iter().map(|_| None).collect();
     let mut places: HashMap<String, Vec<usize>> = HashMap::new();

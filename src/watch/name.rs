@@ -1,4 +1,4 @@
-//! By what a JVM is known: what it is to who runs it, never its pid.
+//! The name of a JVM: what it is to whoever runs it, never its pid.
 //!
 //! ```text
 //! /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1f…_….slice/cri-containerd-8c….scope   Kubernetes
@@ -9,9 +9,9 @@
 //! /var/log/containers/shop-6f4d-x2v_prod_app-8c….log          pod, namespace and container of an id, by the kubelet
 //! ```
 //!
-//! Who runs in a service, a scope or a container may be allowed to make cgroups below its own, of any name. So the
-//! outermost of these counts, and what lies below it says nothing; except that a user's manager runs units of that
-//! user, which have the user in their names.
+//! A program in a service, a scope or a container may be allowed to make cgroups below its own, of any name. So the
+//! outermost of these counts, and a cgroup below it says nothing. The exception is a user's manager: it runs units of
+//! that user, which have the user in their names.
 
 use crate::weigh::harmless;
 use std::collections::BTreeMap;
@@ -19,12 +19,12 @@ use std::path::Path;
 
 /// An id of a container, in hexadecimal digits.
 const ID: usize = 64;
-/// What a part of a name may have: whoever makes a cgroup may call it anything of 255 bytes.
+/// Characters that a part of a name may have: whoever makes a cgroup may call it anything of 255 bytes.
 const PART_CHARS_MAX: usize = 120;
 /// Links of `/var/log/containers` looked at; a node runs some hundred containers.
 const LINKS_MAX: usize = 10_000;
 
-/// What runs a JVM, by its cgroup.
+/// The environment that runs a JVM, by its cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     /// A container of a pod, by its id where the cgroup has it.
@@ -37,7 +37,7 @@ pub(super) enum Place {
     Elsewhere,
 }
 
-/// What a JVM is called, with the parts of which it is made.
+/// The name of a JVM, with the parts of which it is made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Name {
     /// As shown: `prod/shop-6f4d-x2v/app`, `shop.service`, `app.jar`.
@@ -109,7 +109,7 @@ fn pod(link: &str) -> Option<(String, [String; 3])> {
 }
 
 impl Name {
-    /// Of a JVM in this place whose main class or archive is `main`.
+    /// Names a JVM in this place whose main class or archive is `main`.
     pub(super) fn of(place: &Place, main: &str, pods: &BTreeMap<String, [String; 3]>) -> Self {
         let of_user = |user: &Option<u32>, text: String| match user {
             Some(user) => format!("user-{user}/{text}"),

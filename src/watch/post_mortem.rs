@@ -1,4 +1,4 @@
-//! What can be said of a life that ended, from its history.
+//! The post-mortem of a life that ended, from its history.
 
 use super::account::{self, accounts_beside};
 use super::bounds::Bounds;
@@ -15,13 +15,13 @@ use std::path::Path;
 
 /// Stretches of the course in its picture.
 const STRETCHES: usize = 240;
-/// What grew by less than this share of the limit brought nobody to it.
+/// Growth by less than this share of the limit brought no JVM to it.
 const GREW_SHARE: f64 = 0.1;
-/// What lives grew where its last third is so much above the first.
+/// The live set grew if its last third is above its first by more than this factor.
 const LIVE_GREW: f64 = 1.1;
 /// Floors by which that is judged, at least.
 const LIVE_FLOORS: usize = 6;
-/// Where a limit is set above what was held at most.
+/// The factor by which a limit is set above the most that was held.
 const HEADROOM: f64 = 1.1;
 /// Code cache of a JVM that names none (`ReservedCodeCacheSize`, JDK 11 to 25).
 const CODE_CACHE_BYTES: u64 = 240 << 20;
@@ -116,7 +116,7 @@ fn grew(changes: &[WatchChange], limit: u64) -> Option<WatchChange> {
     parts.max_by_key(by).filter(|change| by(change) as f64 >= GREW_SHARE * limit as f64).cloned()
 }
 
-/// What no reclaim takes back, at most, in all that is kept.
+/// Returns the memory that no reclaim takes back, at most, in all that is kept.
 fn most_held(past: &Past) -> u64 {
     let of =
         |tier| past.cells(tier).iter().filter_map(|cell| unreclaimable(|column| cell.most(column))).max().unwrap_or(0);
@@ -137,8 +137,8 @@ fn live_is_flat(past: &Past) -> bool {
     }
 }
 
-/// What the JVM may take by its own settings; `None` where its heap's bound is not known. Metaspace without a bound
-/// stays as it was.
+/// Returns the bytes that the JVM may take by its own settings; `None` where its heap's bound is not known. Metaspace
+/// without a bound stays as it was.
 fn ceilings(bounds: &Bounds, told: &PostMortem) -> Option<u64> {
     let direct = bounds.direct.or(bounds.heap);
     let metaspace = bounds.metaspace.or(told.last.metaspace_bytes).unwrap_or(0);

@@ -18,7 +18,7 @@ const FIRST_WITHIN: Duration = Duration::from_secs(10);
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// The most of both.
 const AGAIN_WITHIN: Duration = Duration::from_secs(300);
-/// What is under way at the end has this time left.
+/// Time that a request under way at the end has left.
 const ENDS_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -34,7 +34,7 @@ pub struct Pushing {
     due: Duration,
 }
 
-/// What both threads know.
+/// The state that both threads share.
 #[derive(Debug, Default)]
 struct Shared {
     ends: AtomicBool,
@@ -110,9 +110,9 @@ struct Sending {
     bodies: Receiver<String>,
     tells: Sender<String>,
     shared: Arc<Shared>,
-    /// What fails is told once until it works again.
+    /// Whether sending fails; a failure is reported once until it works again.
     fails: bool,
-    /// What a collector said of points that it did not take, told last.
+    /// The collector's message about points that it did not take, as reported last.
     partly: Option<String>,
 }
 

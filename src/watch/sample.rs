@@ -2,10 +2,10 @@
 
 use super::column::{COLUMNS, Column, Unit};
 
-/// What was not seen, in a column.
+/// The value of a column where nothing was seen.
 const UNSEEN: u32 = u32::MAX;
 
-/// What was seen of a JVM at one moment, a number of 32 bits for each column.
+/// The values of a JVM at one moment, a number of 32 bits for each column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// How old the JVM was, in milliseconds; neither a clock that is set nor a restart of the watch changes that.
@@ -28,7 +28,7 @@ impl Sample {
         &self.values
     }
 
-    /// Puts in what was seen: bytes, a count, milliseconds. What is too large for a column stays at its most.
+    /// Sets a column to the value seen: bytes, a count, milliseconds. A value too large for it stays at its most.
     pub fn set(&mut self, column: Column, seen: u64) {
         let kept = match column.unit() {
             Unit::Bytes => seen / KIB,
@@ -39,7 +39,7 @@ impl Sample {
         self.values[column as usize] = u32::try_from(kept).unwrap_or(UNSEEN).min(UNSEEN - 1);
     }
 
-    /// What was seen, in bytes, counts or milliseconds; `None` where it was not.
+    /// Returns the value seen, in bytes, counts or milliseconds; `None` where there was none.
     pub fn get(&self, column: Column) -> Option<u64> {
         spoken(column, self.values[column as usize])
     }
@@ -58,7 +58,7 @@ pub(super) fn spoken(column: Column, value: u32) -> Option<u64> {
 
 const KIB: u64 = 1024;
 
-/// What no reclaim takes back: of the cgroup that bounds the JVM, else of the JVM itself.
+/// Returns the memory that no reclaim takes back: of the cgroup that bounds the JVM, else of the JVM itself.
 pub(super) fn unreclaimable(of: impl Fn(Column) -> Option<u64>) -> Option<u64> {
     let and = |column| of(column).unwrap_or(0);
     match of(Column::ChargeAnon) {

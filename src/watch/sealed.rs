@@ -55,7 +55,7 @@ pub(super) fn sum(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// What stands before the sum, where that is right.
+/// Returns the bytes before the sum, if the sum is right.
 fn unsealed(bytes: &[u8], length: usize) -> Option<&[u8]> {
     let (body, seal) = bytes.get(..length)?.split_at(length - 4);
     (seal == sum(body).to_le_bytes()).then_some(body)

@@ -1,8 +1,8 @@
-//! A small server for scrapes: one thread, sixteen connections, five seconds each, GET and HEAD alone. What it
-//! answers is made of the last sample by its caller; a scrape never samples.
+//! A small server for scrapes: one thread, sixteen connections, five seconds each, GET and HEAD alone. Its caller makes
+//! each answer from the last sample; a scrape never samples.
 //!
-//! Where more than sixteen come, the client with the most connections loses the one that has stood still for longest:
-//! a flood from one address costs its own connections, and no scraper's at another.
+//! If more than sixteen come, the client with the most connections loses the one that has stood still for longest. A
+//! flood from one address costs its own connections, and no scraper's at another.
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// A stop is seen within this time.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Where it listens.
+/// The place that a server listens at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// An address and a port.
@@ -65,7 +65,7 @@ impl std::str::FromStr for Place {
     }
 }
 
-/// What is asked for.
+/// The parts of a request that are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The path without its query.
@@ -74,7 +74,7 @@ pub struct Asked {
     pub accept: String,
 }
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// `200 OK`.
@@ -95,7 +95,7 @@ impl Answer {
 pub struct Server {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Where it listens, as shown.
+    /// The place that it listens at, as shown.
     pub at: String,
 }
 
@@ -232,7 +232,7 @@ impl Listener {
     }
 }
 
-/// Who connects, as far as the kernel knows.
+/// The client of a connection, as far as the kernel knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Client {
     /// One machine: of IPv6 its network of 64 bits, within which it may take any address.
@@ -375,10 +375,10 @@ impl Serving {
         }
     }
 
-    /// Takes in who waits, each in the place of another where there are too many.
+    /// Accepts the clients that wait, each in the place of another where there are too many.
     ///
     /// # Errors
-    /// What keeps anybody from being taken in.
+    /// The cause that keeps clients from being accepted.
     fn accept(&mut self, now: Duration) -> io::Result<()> {
         for _ in 0..CONNECTIONS_MAX {
             let (stream, client) = match self.listener.accept() {
@@ -410,7 +410,7 @@ impl Serving {
 
 impl Connection {
     fn waits_for(&self) -> PollFlags {
-        // What TLS has not taken yet of the answer waits for what it has to be sent.
+        // The part of the answer that TLS has not taken yet waits until the data that TLS holds is sent.
         let writes = self.sent < self.answer.len() || self.tls.as_ref().is_some_and(|tls| tls.wants_write());
         if writes { PollFlags::OUT } else { PollFlags::IN }
     }
@@ -437,8 +437,8 @@ impl Connection {
         state
     }
 
-    /// Takes in what has come; whether there is more of the request than before. Who sends no more, and says so by
-    /// closing that direction, may wait for the answer still.
+    /// Reads what has come, and returns whether there is more of the request than before. A client that sends no more,
+    /// and says so by closing that direction, may still wait for the answer.
     fn read(&mut self) -> io::Result<bool> {
         let before = self.request.len();
         let mut part = [0; 4096];
@@ -574,7 +574,7 @@ mod tests {
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         stream.write_all(request).unwrap();
         let mut text = String::new();
-        // What is refused early is reset by what was not read of it.
+        // A request that is refused early may end in a reset, because not all of it was read.
         let _ = stream.read_to_string(&mut text);
         text
     }

@@ -22,10 +22,10 @@ pub(super) struct Settling {
 }
 
 impl Settling {
-    /// `settle` is called for each file; a disk of one's own in tests.
+    /// Starts the thread, which calls `settle` for each file; tests bring a disk of their own.
     ///
     /// # Errors
-    /// Where there can be no thread.
+    /// If the thread cannot be started.
     pub(super) fn start(settle: impl Fn(&File) -> io::Result<()> + Send + 'static) -> io::Result<Self> {
         let (due, given) = sync_channel::<Due>(WAITING_MAX);
         let (tell, failed): (Sender<_>, _) = channel();
@@ -49,7 +49,7 @@ impl Settling {
         !matches!(self.due.try_send((id, Arc::clone(file))), Err(TrySendError::Full(_)))
     }
 
-    /// What the disk refused since the last call.
+    /// Returns the errors of the disk since the last call.
     pub(super) fn failed(&self) -> impl Iterator<Item = (Id, io::Error)> {
         self.failed.try_iter()
     }

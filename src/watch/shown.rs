@@ -5,12 +5,12 @@ use super::sample::{Sample, unreclaimable};
 use crate::record::{WatchOwner, WatchSample};
 use loadline_base::order::Order as _;
 
-/// What a thread is taken to hold, where its stack is not weighed: idle ones of a server hold some 100 KiB, with what
-/// malloc and the kernel keep for them (measured; docs/memory.md).
+/// Bytes that a thread is taken to hold, where its stack is not weighed. Idle ones of a server hold some 100 KiB, with
+/// what malloc and the kernel keep for them (measured; docs/memory.md).
 pub(super) const THREAD_BYTES: u64 = 128 << 10;
 
-/// Owners by the JVM's own counters, the largest first. What is promised of heap and metaspace may not be resident, so
-/// no more than all anonymous memory is given out.
+/// Returns the owners by the JVM's own counters, the largest first. Memory promised to heap and metaspace may not be
+/// resident, so no more than all anonymous memory is given out.
 pub(super) fn by_counters(now: &WatchSample) -> Vec<WatchOwner> {
     let anon = now.rss_anon_bytes.unwrap_or(0) + now.rss_shmem_bytes.unwrap_or(0);
     let mut left = anon;
@@ -33,7 +33,7 @@ pub(super) fn by_counters(now: &WatchSample) -> Vec<WatchOwner> {
     owners
 }
 
-/// What a sample saw.
+/// Converts a sample to its record.
 pub(super) fn shown(sample: &Sample) -> WatchSample {
     let get = |column| sample.get(column);
     WatchSample {

@@ -1,4 +1,4 @@
-//! What the disk did not take yet: kept in bounds until it does.
+//! Cells and extremes that the disk did not take yet: kept in bounds until it does.
 
 use super::cell::Cell;
 use super::column::Column;
@@ -42,10 +42,10 @@ impl Unwritten {
         self.extremes.iter().map(|(column, sample)| (*column, sample))
     }
 
-    /// Writes what waits with these, oldest first, until one fails: that and what is behind it waits on.
+    /// Writes all that waits with these functions, oldest first, until one fails: that and what is behind it waits on.
     ///
     /// # Errors
-    /// What the first of them that failed says.
+    /// The error of the first of them that failed.
     pub(super) fn write<E>(
         &mut self,
         mut cell: impl FnMut(usize, &Cell) -> Result<(), E>,

@@ -1,4 +1,4 @@
-//! What the history of a JVM says: of its memory against the limit, and of each thing that may grow by itself.
+//! The verdicts on the history of a JVM: on its memory against the limit, and on each thing that may grow by itself.
 
 use super::bounds::Bounds;
 use super::cell::Cell;
@@ -22,9 +22,9 @@ const SECONDS_OF_HOUR: f64 = 3600.0;
 /// A thing that is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
-    /// What no reclaim takes back: anonymous memory, and what the kernel holds for it.
+    /// Memory that no reclaim takes back: anonymous memory, and what the kernel holds for it.
     Memory,
-    /// What old collections leave of the heap.
+    /// The heap that old collections leave.
     Heap,
     /// Classes and what belongs to them.
     Metaspace,
@@ -32,7 +32,7 @@ pub enum Thing {
     Direct,
     /// Stacks, and what else a thread holds.
     Threads,
-    /// What is none of these: mostly malloc's.
+    /// Anonymous memory that is none of these: mostly malloc's.
     Rest,
 }
 
@@ -52,7 +52,7 @@ impl Thing {
         }
     }
 
-    /// What it held in a cell at least.
+    /// Returns the least that it held in a cell.
     pub(super) fn floor(self, cell: &Cell) -> Option<u64> {
         let least = |column| cell.least(column);
         match self {
@@ -70,10 +70,10 @@ impl Thing {
     }
 }
 
-/// What is said of a JVM.
+/// The verdicts on a JVM.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Verdicts {
-    /// Of the JVM: what its memory does, or the thing that meets its own bound first.
+    /// The verdict on the JVM: what its memory does, or the thing that meets its own bound first.
     pub growth: GrowthRecord,
     pub things: Vec<ThingRecord>,
 }
@@ -92,7 +92,7 @@ impl<'a> Dense<'a> {
         let (first, last) = (cells.first()?.number, cells.last()?);
         let mut dense = vec![None; (last.number - first + 1) as usize];
         cells.iter().for_each(|cell| dense[(cell.number - first) as usize] = Some(cell));
-        // What is being filled is no floor yet.
+        // The cell that is being filled is no floor yet.
         dense.pop();
         Some(Self { first, cells: dense, last })
     }
@@ -104,7 +104,7 @@ impl<'a> Dense<'a> {
     }
 }
 
-/// What an earlier life of the same name says of each thing.
+/// The precedents of each thing from an earlier life of the same name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Precedents(BTreeMap<Thing, Precedent>);
 
@@ -133,7 +133,7 @@ pub(super) fn judge(ladder: &Ladder, past: &Past, bounds: &Bounds, precedents: &
             Thing::Direct => bounds.direct,
             Thing::Threads | Thing::Rest => None,
         };
-        // What has no bound of its own may grow until the memory of all is gone.
+        // A thing without a bound of its own may grow until the memory of all is gone.
         let room = now + bounds.memory.saturating_sub(memory_now);
         let limit = own.map_or(room, |own| own.min(room.max(now)));
         let values = dense.floors(thing);

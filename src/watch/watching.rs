@@ -1,5 +1,5 @@
-//! Watching: JVMs come and go, each is sampled, kept, and judged from time to time. What is looked at is a [`World`],
-//! so that years of fifty JVMs pass in seconds in tests.
+//! Watching: JVMs come and go, each is sampled, kept, and judged from time to time. The JVMs live in a [`World`], so
+//! that years of fifty JVMs pass in seconds in tests.
 
 use super::account::{self, AccountFile, accounts_beside, accounts_of, file_name, was_asked};
 use super::bounds::Bounds;
@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 pub struct How {
     /// Between two samples, in milliseconds.
     pub every_ms: u64,
-    /// Where histories and accounts are kept.
+    /// The folder of histories and accounts.
     pub folder: PathBuf,
     /// When one is weighed.
     pub weighing: WhenWeighed,
@@ -35,18 +35,18 @@ pub struct How {
     pub histories: Histories,
 }
 
-/// What is done with histories.
+/// The use that a watch makes of histories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Histories {
-    /// What is seen is kept.
+    /// It keeps what it sees.
     Written,
-    /// What another watch keeps is judged.
+    /// It judges what another watch keeps.
     Read,
 }
 
 /// All JVMs that are watched.
 pub struct Watching<W> {
-    /// What is watched.
+    /// The world that is watched.
     pub world: W,
     how: How,
     ladder: Ladder,
@@ -80,12 +80,12 @@ struct One {
     lost_told: u64,
     shown: WatchedJvm,
     bounds: Bounds,
-    /// What its life before says.
+    /// The precedents from its life before.
     precedents: Precedents,
     weighed: when_weighed::Weighed,
     /// How old it was when the weighing that is under way began.
     weighing: Option<u64>,
-    /// What was told of it once and is not told again.
+    /// Messages about it that were reported once and are not reported again.
     told: BTreeSet<String>,
     /// The ten-minute cell of the last judgement.
     judged: Option<u64>,
@@ -254,7 +254,7 @@ impl<W: World> Watching<W> {
         }
         let own = lives::own(&self.how.folder, &found.iter().map(|(_, found)| &found.kept).collect::<Vec<_>>());
         let mut came: Vec<_> = own.into_iter().zip(found).collect();
-        // Who had a name before this watch began keeps it; the others take what is left.
+        // A JVM that had a name before this watch began keeps it; the others take the names that are left.
         came.order_by_key(|(own, _)| own.is_none());
         let came: Vec<_> = came.into_iter().map(|(own, (id, found))| (id, self.named(own, found))).collect();
         let kept: Vec<&Kept> = came.iter().map(|(_, (_, found))| &found.kept).collect();
@@ -347,14 +347,14 @@ impl<W: World> Watching<W> {
         };
         let Some((why, into)) = due else { return };
         one.weighing = Some(look.sample.age_ms);
-        // Who watches on where this watch is killed by what it began does not begin it again at once.
+        // If this weighing kills the watch, whoever watches on does not begin it again at once.
         attempted(&into);
         if let Err(cause) = self.world.weigh(id, why, &into) {
             one.weighed(Weighed { id, why, into, done: Err(cause) }, events);
         }
     }
 
-    /// What the parts of the JVM of this pid were over time, in so many stretches at most; `None` where none has it, or
+    /// Returns the parts of the JVM of this pid over time, in so many stretches at most; `None` where no JVM has it, or
     /// nothing is kept of it.
     pub fn course(&self, pid: u32, stretches: usize) -> Option<WatchCourse> {
         let one = self.jvms.values().find(|one| one.shown.pid == pid)?;
@@ -378,7 +378,7 @@ impl<W: World> Watching<W> {
     }
 }
 
-/// Leaves an empty file in the place of an account that is to be taken. Where that fails, so does the account.
+/// Leaves an empty file in the place of an account that is to be taken. If that fails, so does the account.
 fn attempted(path: &Path) {
     let _ = File::options().write(true).create_new(true).mode(0o600).open(path);
 }

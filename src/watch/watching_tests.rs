@@ -16,14 +16,14 @@ use std::path::Path;
 
 const MIB: u64 = 1 << 20;
 
-/// What a made-up JVM does.
+/// The behaviour of a made-up JVM.
 #[derive(Debug, Clone, Copy)]
 struct Jvm {
     name: &'static str,
     /// Turns of its life.
     from: u64,
     until: u64,
-    /// What leaks, in MiB an hour.
+    /// The column that leaks, and its rate in MiB an hour.
     leak: Option<(Column, f64)>,
     /// Its pid, where that is not its place in the list.
     pid: Option<u32>,
@@ -39,7 +39,7 @@ struct MadeUp {
     weighed_now: Vec<Weighed>,
     /// Turns at which the machine cannot be looked at.
     fails: std::ops::Range<u64>,
-    /// What the clock on the wall says at the first turn, in seconds.
+    /// The time of the wall clock at the first turn, in seconds.
     wall_s: u64,
 }
 
@@ -134,7 +134,7 @@ impl MadeUp {
         let parts = [Column::HeapFloor, Column::MetaspaceCommitted, Column::Direct, Column::HeapUsed];
         let all: u64 = parts.into_iter().map(leaked).sum();
         sample.set(Column::HeapFloor, 100 * MIB + noise / 4 + leaked(Column::HeapFloor));
-        // What was promised at the start and is used bit by bit.
+        // This heap was promised at the start and is used bit by bit.
         let fills = jvm.leak.is_some_and(|(leaks, _)| leaks == Column::HeapUsed);
         let heap = if fills { 700 * MIB } else { 512 * MIB };
         sample.set(Column::HeapUsed, 290 * MIB);
@@ -150,7 +150,7 @@ impl MadeUp {
     }
 }
 
-/// What is told over so many turns, with the hour of each.
+/// Returns the events of so many turns, with the hour of each.
 fn watched(
     world: MadeUp,
     weighing: WhenWeighed,

@@ -25,7 +25,7 @@ pub type ServerTls = ServerConfig;
 struct WebConfig {
     tls_server_config: Option<TlsServerConfig>,
     basic_auth_users: Option<serde_json::Value>,
-    /// Of HTTP/2 and headers, which do not matter to so small an answer.
+    /// Settings of HTTP/2 and headers: a file that has them is refused.
     http_server_config: Option<serde_json::Value>,
     rate_limit: Option<serde_json::Value>,
 }
@@ -111,14 +111,14 @@ impl TlsServerConfig {
     }
 }
 
-/// Where certificate and key are.
+/// The paths of certificate and key.
 #[derive(Debug)]
 struct Files {
     certificate: PathBuf,
     key: PathBuf,
 }
 
-/// What tells a file that was written anew, or a link that leads elsewhere: when, which, how long.
+/// A stamp that changes with a rewritten file, or a link that leads elsewhere: when, which, how long.
 type Stamp = Option<(i64, i64, u64, u64)>;
 
 impl Files {

@@ -24,7 +24,7 @@ pub(super) struct Weigher {
 
 impl Weigher {
     /// # Errors
-    /// Where there can be no thread.
+    /// If the thread cannot be started.
     pub(super) fn start(mut weigh: WeighInto) -> io::Result<Self> {
         let (due, given) = sync_channel::<Due>(WAITING_MAX);
         let (tell, done) = channel();
@@ -41,10 +41,10 @@ impl Weigher {
         Ok(Self { due, done })
     }
 
-    /// Takes one in.
+    /// Queues a JVM to be weighed.
     ///
     /// # Errors
-    /// Where too many wait.
+    /// If too many wait.
     pub(super) fn offer(&self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String> {
         self.due.try_send((id, why, into.to_owned())).map_err(|refused| match refused {
             TrySendError::Full(_) => format!("{WAITING_MAX} others wait to be weighed"),
@@ -52,7 +52,7 @@ impl Weigher {
         })
     }
 
-    /// What was weighed since the last call.
+    /// Returns the weighings that ended since the last call.
     pub(super) fn done(&self) -> impl Iterator<Item = Weighed> {
         self.done.try_iter()
     }

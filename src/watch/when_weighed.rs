@@ -48,13 +48,13 @@ pub enum Attaching {
     Once,
 }
 
-/// What was weighed of a JVM so far.
+/// The weighings of a JVM so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Weighed {
     /// The highest share at which there is an account, since it was last well below that.
     reached: u64,
     grew: bool,
-    /// Of the last day.
+    /// The accounts of the last day.
     taken: Vec<Taken>,
     last_timed_ms: Option<u64>,
     failed: Option<Failed>,
@@ -76,7 +76,7 @@ struct Failed {
 }
 
 impl Weighed {
-    /// What the accounts say that were taken earlier, by another watch perhaps.
+    /// Takes up the accounts that were taken earlier, by another watch perhaps.
     pub(super) fn of(accounts: &[AccountFile]) -> Self {
         let mut weighed = Self::default();
         for account in accounts {

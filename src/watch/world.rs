@@ -1,4 +1,4 @@
-//! What is watched, as it is seen from here: a machine with JVMs that come and go.
+//! The world that is watched, as seen from here: a machine with JVMs that come and go.
 
 use super::bounds::Bounds;
 use super::kept::{Kept, KilledBy};
@@ -20,24 +20,24 @@ pub struct Id {
 /// A JVM that was found.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Found {
-    /// What its history says of it.
+    /// Its description, as its history keeps it.
     pub kept: Kept,
     /// Parts of its name.
     pub labels: Vec<WatchLabel>,
-    /// What could not be opened of it, and why.
+    /// The sources that could not be opened, and why.
     pub unreadable: Vec<String>,
 }
 
-/// What one look at a JVM saw.
+/// The result of one look at a JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
-    /// What it held.
+    /// The values seen.
     pub sample: Sample,
-    /// What bounds it and its parts.
+    /// The bounds of the JVM and its parts.
     pub bounds: Bounds,
     /// Whose limit that is.
     pub limit: WatchLimit,
-    /// What the look took, in nanoseconds.
+    /// The time that the look took, in nanoseconds.
     pub took_ns: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct There {
     pub is_behind: bool,
 }
 
-/// What came of opening a JVM.
+/// The outcome of opening a JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Opened {
     /// It is open.
@@ -67,10 +67,10 @@ pub enum Opened {
     Aside(String),
 }
 
-/// What came of a look at a JVM.
+/// The outcome of a look at a JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Looked {
-    /// What it held.
+    /// It was seen.
     Seen(Look),
     /// It has gone.
     Gone,
@@ -85,18 +85,18 @@ pub struct Weighed {
     pub id: Id,
     /// Why.
     pub why: WhyWeighed,
-    /// Where its account is.
+    /// The path of its account.
     pub into: PathBuf,
     /// Or why there is none.
     pub done: Result<(), String>,
 }
 
-/// What is watched: this machine, or a made-up one. No call takes longer than a second or two, whatever a JVM does.
+/// The watched world: this machine, or a made-up one. No call takes longer than a second or two, whatever a JVM does.
 pub trait World {
     /// The JVMs that are there now.
     ///
     /// # Errors
-    /// Where that cannot be told this time: nothing has come and nothing has gone, as far as anybody knows.
+    /// If they cannot be listed this time: nothing has come and nothing has gone, as far as anybody knows.
     fn there(&mut self) -> io::Result<There>;
     /// Opens those of these for which there is time.
     fn open(&mut self, ids: &BTreeSet<Id>) -> Vec<(Id, Opened)>;
@@ -109,9 +109,9 @@ pub trait World {
     /// Has one weighed for this reason, into this file; at first sight it is asked, and not held.
     ///
     /// # Errors
-    /// Where it cannot be weighed.
+    /// If it cannot be weighed.
     fn weigh(&mut self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String>;
-    /// What was weighed since the last call.
+    /// Returns the weighings that ended since the last call.
     fn weighed(&mut self) -> Vec<Weighed>;
     /// Processes that are set aside, because they do not answer in time.
     fn set_aside(&self) -> u64;

@@ -3,9 +3,9 @@
 //!
 //! Three threads of HotSpot answer (JDK 11–25): `Signal Dispatcher` takes the SIGQUIT and starts `Attach Listener`,
 //! which does what a question asks; what needs a safepoint is done by `VM Thread`. A fault of theirs makes one page
-//! resident, or none. Only of a file the kernel maps pages around it as well: those of the libraries that answering
-//! runs are counted beside it, whoever touched them. So the sum is what answering added at most, unless a huge page was
-//! among it. What a full collection or a trim runs of the libraries is work that was asked for, and not in it.
+//! resident, or none. For file pages only, the kernel maps neighbours as well: those of the libraries that answering
+//! runs are counted too, whoever touched them. So the sum is an upper bound of what answering added, unless a huge page
+//! was among it. Library code that a full collection or a trim runs is work that was asked for, and not in it.
 
 use crate::clock::Clock;
 use crate::kernel::process::page_size;

@@ -19,7 +19,7 @@ const PLACES_MAX: usize = 20;
 /// Files on disks that are listed.
 const DISK_FILES_MAX: usize = 10;
 
-/// What there is beside a process; what cannot be read is missing.
+/// Reads the memory beside a process; what cannot be read is missing.
 pub(super) fn look(watched: &Watched) -> BesideRecord {
     let files = memory_files::read(&watched.process, &watched.clock).map(|files| files.value).unwrap_or_default();
     let record = |of: memory_files::MemoryFiles| MemoryFilesRecord {

@@ -1,5 +1,5 @@
-//! What the JIT compilers worked on while memory grew: each compilation that lasts for some samples, with how much RSS
-//! grew meanwhile.
+//! The work of the JIT compilers while memory grew: each compilation that lasts for some samples, with the growth of
+//! RSS meanwhile.
 
 use crate::observe::hotspot::compiling::{Compilers, Task};
 use crate::observe::memory::ProcessMemory;

@@ -34,7 +34,7 @@ impl DirectReader {
     /// Direct memory now.
     ///
     /// # Errors
-    /// Where it cannot be read, or a collector moves the counters each time.
+    /// If it cannot be read, or a collector moves the counters at each try.
     pub(crate) fn read(&self, process: &Process, clock: &Clock) -> Result<DirectRecord, Unavailable> {
         let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut tries, mut left) = (0, READS_MAX);

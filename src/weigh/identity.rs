@@ -27,7 +27,7 @@ const WITH_VALUE: [&str; 15] = [
     "--illegal-native-access",
 ];
 
-/// Of a process that is watched.
+/// Returns the identity of a process that is watched.
 pub(super) fn identity(watched: &mut Watched, arguments: &[String]) -> IdentityRecord {
     let clock = watched.clock;
     let started_ticks = watched.process.start_ticks();

@@ -30,7 +30,7 @@ impl Candidates {
     /// Looks at all processes that can be seen from here; none of them is asked anything.
     ///
     /// # Errors
-    /// Where the processes cannot be listed.
+    /// If the processes cannot be listed.
     pub fn find() -> Result<Self> {
         let found = jvms::find().map_err(|cause| {
             Error::machine(format!("/proc cannot be listed: {cause}")).hint("mount /proc, or raise `ulimit -n`")

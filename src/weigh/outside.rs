@@ -17,7 +17,7 @@ use loadline_jvm::accounting::Allocation;
 use loadline_jvm::accounting::JvmTables;
 use std::time::Duration;
 
-/// What is kept of a text, which may have a MiB, for as long as the JVM runs.
+/// The characters of a text that are kept for as long as the JVM runs; the text may have a MiB.
 const TEXT_CHARS_MAX: usize = 500;
 
 /// The sources of one JVM, opened once.
@@ -72,7 +72,7 @@ impl Outside {
     /// Opens what can be opened of the JVM `pid`.
     ///
     /// # Errors
-    /// Where the process has gone.
+    /// If the process has gone.
     pub(crate) fn open(pid: u32, clock: &Clock) -> Result<Self, Unavailable> {
         let process = Process::open(pid)?;
         let mut missing = Vec::new();

@@ -64,7 +64,8 @@ impl Processes {
         Ok(Self { kind, clock, asking, all: sources.guardian.is_some(), main, others: Vec::new() })
     }
 
-    /// Looks who is there now. Who was weighed before and has ended is told, with the moment at which that was seen.
+    /// Finds the processes that live now. Reports each one that was weighed before and has ended, with the moment at
+    /// which that was seen.
     fn find(&mut self, living: &[Process], at: &str, doubts: &mut Vec<Doubt>) {
         let lives = |member: &Member| living.iter().any(|process| member.is(process)) && member.watched.lives();
         for member in self.others.iter().filter(|member| !lives(member)) {

@@ -65,7 +65,7 @@ pub(crate) struct Inside {
     pub(crate) threads: Option<Threads>,
     /// Its direct memory; `None` where it cannot be read.
     pub(crate) direct: Option<DirectReader>,
-    /// What its compilers work on; `None` where it cannot be read.
+    /// The reader of its compilers' tasks; `None` where they cannot be read.
     pub(crate) compilers: Option<Compilers>,
 }
 

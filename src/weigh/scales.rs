@@ -1,5 +1,5 @@
-//! The scales of a subject under way: all that a trial asks of its processes. Behind it stands the list of its
-//! processes, or, where a trial is tested, what is made up.
+//! The scales of a subject under way: all that a trial asks of its processes. The list of its processes implements
+//! them; tests of a trial use made-up scales.
 
 use super::sampler::Inside;
 use super::used::Used;
@@ -17,12 +17,12 @@ use std::sync::Arc;
 /// Lists the living processes of the subject; asked only where all of them form it, because it costs milliseconds.
 pub(crate) type Living<'a> = &'a dyn Fn() -> Vec<Process>;
 
-/// Weighs a subject, asks it, and counts what it uses. What is said of "the process" is said of the one that serves.
+/// Weighs a subject, asks it, and counts what it uses. "The process" is the one that serves.
 pub(crate) trait Scales {
     /// The JVM's description of itself, and doubts about options that are not in force as asked.
     fn identify(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Identity;
 
-    /// The same without a word to it.
+    /// Describes the JVM in the same way without asking it anything.
     fn describe_unasked(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Jvm;
 
     /// Weighs the subject: the process and, where all form it, the others with it.
@@ -38,8 +38,8 @@ pub(crate) trait Scales {
     /// what others do not follow is added to `failed`.
     fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>, failed: &mut Vec<String>) -> Option<Result<(), String>>;
 
-    /// The bytes in the heap now, live or not; `None` where the JVM does not tell them. Of several processes each
-    /// has a heap of its own, which is asked for when it is weighed: then `None` too.
+    /// Returns the bytes in the heap now, live or not; `None` where the JVM does not tell them. With several processes
+    /// it is `None` too: each has a heap of its own, which is asked for when it is weighed.
     fn heap_used(&self) -> Option<u64>;
 
     /// The live objects of the process by class, after a full collection, which this asks for; `None` where the JVM

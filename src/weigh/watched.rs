@@ -272,7 +272,7 @@ impl Watched {
         tables.and_then(|tables| tables.thread_names(&self.process, &self.clock).ok()).unwrap_or_default()
     }
 
-    /// What variables of threads hold in the heap; `None` where none holds much, or they cannot be read.
+    /// Returns the heap that variables of threads hold; `None` where none holds much, or they cannot be read.
     pub(crate) fn thread_values(&self) -> Option<ThreadValuesRecord> {
         let found = self.tables.as_ref()?.thread_values(&self.process, &self.clock).ok()?;
         let ThreadValues { threads, bytes, class, largest } = found;
@@ -289,7 +289,7 @@ impl Watched {
         first.iter().chain(rest.iter().filter(|row| tells(row))).map(record).collect()
     }
 
-    /// What the JIT compilers work on; `None` where its tables do not tell it.
+    /// Returns the reader of the JIT compilers' tasks; `None` where the JVM's tables do not show them.
     pub(crate) fn compilers(&self) -> Option<Compilers> {
         self.tables.as_ref()?.compilers().ok()
     }
@@ -299,7 +299,8 @@ impl Watched {
         self.tables.as_ref()?.compiler_words(&self.process, &self.clock)
     }
 
-    /// What the JDK keeps of direct memory for each thread; `None` where it keeps none, or its threads cannot be read.
+    /// Returns the direct memory that the JDK keeps for each thread; `None` where it keeps none, or its threads cannot
+    /// be read.
     pub(crate) fn thread_buffers(&self) -> Option<ThreadBuffersRecord> {
         let found =
             self.tables.as_ref()?.thread_buffers(&self.process, &self.clock).ok().filter(|found| found.buffers > 0)?;

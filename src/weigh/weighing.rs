@@ -1,5 +1,5 @@
-//! One weighing of a process, mostly a JVM: what a mark of a trial and `loadline account` have in common. What does not
-//! touch the JVM is read first, then it is asked, then its account is taken.
+//! One weighing of a process, mostly a JVM: what a mark of a trial and `loadline account` have in common. Sources that
+//! do not touch the JVM are read first, then it is asked, then its account is taken.
 
 use super::account_record;
 use super::beside;

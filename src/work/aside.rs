@@ -1,8 +1,8 @@
-//! Where an entry is worked on: a folder aside of the results, `OUT/.index-NNNNNN.NODE.PID.RANDOM/`, of one worker
-//! alone. What a worker left behind that was stopped is gone on with, what one left that was killed is swept.
+//! The folder in which one worker alone works on an entry, aside of the results: `OUT/.index-NNNNNN.NODE.PID.RANDOM/`.
+//! A worker that is stopped leaves it for the next one to resume; the old folders of killed workers are swept.
 //!
 //! `claim.json` in it says whose it is, and is locked (flock(2)) as long as its worker lives. A lock says that a worker
-//! is dead only to those who share its kernel: over NFS it may be local. So another host takes over nothing but what
+//! is dead only to those who share its kernel: over NFS it may be local. So another host takes over only a folder that
 //! its worker gave up by the file `left`, which only one can rename.
 
 use crate::archive;
@@ -23,7 +23,7 @@ const CLAIM: &str = "claim.json";
 const CLAIM_BYTES_MAX: u64 = 64 << 10;
 /// Says that its worker was stopped, and that anybody may go on.
 const LEFT: &str = "left";
-/// What that becomes while somebody takes the folder over.
+/// The name of that file while somebody takes the folder over.
 const TAKEN: &str = "taken";
 /// Names are at most 255 bytes long; what an engine calls a node may be longer.
 const NODE_CHARS_MAX: usize = 64;
@@ -36,16 +36,16 @@ pub(super) struct Claim {
     pub(super) index: u32,
     /// The boot of the machine: the same for all that share its kernel.
     pub(super) boot: String,
-    /// What must not change where trials are gone on with: the machine and what it runs.
+    /// The properties that must be the same for trials to be resumed: the machine and what it runs.
     pub(super) on: Vec<String>,
     /// How long the entry may take.
     pub(super) minutes: f64,
 }
 
-/// What becomes of folders that dead workers of the same entry left.
+/// The treatment of folders that dead workers of the same entry left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leftovers {
-    /// One is gone on with, where it can be.
+    /// One is resumed, where it can be.
     GoOn,
     /// They are removed: nobody can go on with them.
     Remove,
@@ -107,7 +107,7 @@ impl Aside {
         self.resumed
     }
 
-    /// What tells this worker from all others: `NODE.PID.RANDOM`.
+    /// Returns the name that tells this worker from all others: `NODE.PID.RANDOM`.
     pub(super) fn worker(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         name.trim_start_matches('.').split_once('.').map_or_else(|| name.clone().into_owned(), |(_, of)| of.to_owned())
@@ -129,7 +129,7 @@ impl Aside {
         entries.map(|entry| entry.path()).any(|folder| archive::holds_trials(&folder))
     }
 
-    /// Removes it. What cannot be removed is litter, and no reason for another error.
+    /// Removes it. Files that cannot be removed are litter, and no reason for another error.
     pub(super) fn remove(self) {
         let _ = fs::remove_dir_all(&self.path);
     }
@@ -207,7 +207,7 @@ struct Taken {
     _lock: Option<File>,
 }
 
-/// Takes a folder of the same entry over. What is dead and of no use is removed.
+/// Takes over a folder of the same entry, or removes one that is dead and of no use.
 fn take(old: &Path, claim: &Claim, others: Leftovers) -> Option<Taken> {
     let of = Claim::read(old)?;
     let here = of.boot == claim.boot;
@@ -225,8 +225,8 @@ fn take(old: &Path, claim: &Claim, others: Leftovers) -> Option<Taken> {
     (is_ours && is_of_use).then_some(Taken { _lock: lock })
 }
 
-/// Removes what workers of this machine left that were killed longer ago than their entries take: nobody will go on
-/// with it. How many.
+/// Removes the folders of workers of this machine that were killed longer ago than their entries take: nobody will
+/// resume them. Returns how many.
 pub(super) fn sweep(out: &Path, boot: &str, minutes_max: f64, clock: Clock) -> usize {
     let age_min = |path: &Path| {
         let since_epoch = fs::metadata(path).ok()?.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
@@ -311,7 +311,7 @@ mod tests {
             (other_cpu, Leftovers::GoOn, 0),
             (claim(7), Leftovers::Remove, 0),
             (claim(7), Leftovers::Keep, 1),
-            // What is of another plan is not ours to remove.
+            // A folder of another plan is not ours to remove.
             (other_plan, Leftovers::Remove, 1),
         ] {
             let out = tempfile::tempdir().unwrap();
@@ -321,7 +321,7 @@ mod tests {
             aside.remove();
             assert_eq!(folders(&out), stays, "{of:?} {others:?}");
         }
-        // Where nothing was begun nothing is left.
+        // If nothing was begun, nothing is left.
         let out = tempfile::tempdir().unwrap();
         begin(&out, &claim(7)).leave();
         assert_eq!(folders(&out), 0);

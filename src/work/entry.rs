@@ -24,7 +24,7 @@ const BELOW: &str = "below";
 const SEARCH: &str = "search";
 const BLOCKS: &str = "blocks";
 
-/// What is asked of a worker.
+/// The input of a worker.
 #[derive(Debug)]
 pub struct Asked<'a> {
     /// The plan.
@@ -39,10 +39,10 @@ pub struct Asked<'a> {
 
 /// Makes the trials of an entry, and looks at the place where it runs.
 pub trait Runner {
-    /// What is seen of the place before anything runs.
+    /// Looks at the place before anything runs.
     fn place_before(&self) -> PlaceSeen;
 
-    /// What is seen of it at the end.
+    /// Looks at the place at the end.
     fn place_after(&self) -> PlaceSeen;
 
     /// The machine as it is now.
@@ -60,13 +60,13 @@ pub trait Runner {
     /// `Request` where that is not what the plan was made of; as [`crate::series::Preparing::prepare`].
     fn prepare(&self, scenario: &Scenario) -> Result<PreparedSeries>;
 
-    /// What only the node sees of the service.
+    /// Reads the properties of the service that only the node sees.
     ///
     /// # Errors
     /// `Request` or `Machine` where its JDK or its image is not found.
     fn seen(&self, scenario: &Scenario) -> Result<Seen>;
 
-    /// Searches in an archive, which is gone on with where it is there.
+    /// Searches in an archive, and resumes it if it exists.
     fn search(&self, scenario: &Scenario, archive: &Path) -> Searched;
 
     /// Makes blocks of all configurations in a new archive; `first` is the first of them in the whole comparison.
@@ -79,7 +79,7 @@ pub trait Runner {
     fn say(&self, words: &str);
 }
 
-/// Who ended an entry before it was done.
+/// The cause that ended an entry before it was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
     /// Its time was up.
@@ -88,18 +88,18 @@ pub enum Stopped {
     Asked,
 }
 
-/// What came of a search.
+/// The outcome of a search.
 #[derive(Debug)]
 pub struct Searched {
-    /// What its trials say together; `None` where none was made.
+    /// The result of its trials together; `None` where none was made.
     pub find: Option<FindRecord>,
     /// All of them, those of an earlier worker included.
     pub trials: Vec<Trial>,
-    /// What ended it early.
+    /// The error that ended it early, if one did.
     pub ended: Result<()>,
 }
 
-/// What came of blocks.
+/// The outcome of blocks.
 #[derive(Debug)]
 pub struct Blocks {
     /// All trials.
@@ -113,11 +113,11 @@ pub struct Blocks {
 pub struct Done {
     /// The one that stands.
     pub result: EntryResult,
-    /// Who made it.
+    /// The worker that made it.
     pub by: By,
 }
 
-/// Who made a result.
+/// The worker that made a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// This worker.
@@ -356,7 +356,7 @@ impl<'a> Doing<'a> {
                 Ok(Done { result: *result, by: By::Meanwhile })
             }
             (Ok(Put::Ours), None) => Ok(Done { result, by: By::Us }),
-            // What is not recorded is as good as not done: another try may do it.
+            // A result that is not recorded counts as not done: another try may do it.
             (Err(cause), None) => Err(cause),
             (Err(cause), Some(error)) if error.kind == ErrorKind::Subject => {
                 Err(cause.at(format!("recording that {}", error.what)))

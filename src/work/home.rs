@@ -21,7 +21,7 @@ const RESULT_BYTES_MAX: u64 = 1 << 20;
 /// How the folders of tries begin.
 const TRY: &str = "try-";
 
-/// Where the results of an entry lie.
+/// The place of the results of an entry.
 #[derive(Debug)]
 pub(super) struct Home {
     folder: PathBuf,
@@ -34,11 +34,11 @@ pub(super) struct Home {
 pub(super) enum Put {
     /// The one that was put.
     Ours,
-    /// That of somebody who was faster.
+    /// The result of somebody who was faster.
     Theirs(Box<EntryResult>),
 }
 
-/// What a file of results is.
+/// The content of a file of results.
 enum Found {
     Nothing,
     /// Cut short or damaged: whoever wrote it was stopped by what stops everything.
@@ -108,13 +108,13 @@ impl Home {
         Ok(serde_json::from_slice(&text).map_or(Found::Damaged, |result| Found::Result(Box::new(result))))
     }
 
-    /// What archives of this worker's try are called, seen from the folder of the entry.
+    /// Returns the path of an archive of this worker's try, seen from the folder of the entry.
     pub(super) fn archive(aside: &Aside, name: &str) -> String {
         format!("{TRY}{}/{name}", aside.worker())
     }
 
-    /// Puts a result in place, with all that lies aside. Where somebody was faster, ours is removed, and nowhere else:
-    /// what was measured outlives a disk that is full or a server of files that is away for a moment.
+    /// Puts a result in place, with all that lies aside. Ours is removed only if somebody was faster:
+    /// measured trials outlive a full disk or a file server that is away for a moment.
     ///
     /// # Errors
     /// `Machine` where it cannot be written. A try that has its place counts as soon as somebody looks again; one that
@@ -128,7 +128,7 @@ impl Home {
             } else {
                 aside.remove()
             }
-            // Where nothing else is in it.
+            // This succeeds only if nothing else is in it.
             let _ = fs::remove_dir(&self.folder);
             return Err(if measured {
                 error.at(format!("what was measured lies in {}", path.display()))
@@ -150,7 +150,7 @@ impl Home {
         }
     }
 
-    /// What lies aside becomes a try with its result, on disk before it has that name.
+    /// Turns the folder aside into a try with its result, on disk before it has that name.
     fn move_in(&self, aside: &Aside, own: &Path, result: &EntryResult) -> Result<()> {
         let path = aside.path().join(RESULT);
         let fails = |cause: &std::io::Error| Error::io("write", &path, cause);
@@ -161,7 +161,7 @@ impl Home {
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(|cause| fails(&cause))?;
         fs::create_dir_all(&self.folder).map_err(|cause| Error::io("create", &self.folder, &cause))?;
         fs::rename(aside.path(), own).map_err(|cause| Error::io("rename", aside.path(), &cause))?;
-        // Only now: a folder without its claim is gone on with by nobody.
+        // Only now: nobody resumes a folder without its claim.
         aside::settled(own);
         sync(&self.folder);
         Ok(())
@@ -172,7 +172,7 @@ impl Home {
         let (from, to) = (own.join(RESULT), self.folder.join(RESULT));
         match fs::hard_link(&from, &to) {
             Ok(()) => return Ok(Put::Ours),
-            // Linked after all, and the answer of a server of files was lost; or somebody was faster; or a file system
+            // Linked after all, and the answer of a file server was lost; or somebody was faster; or a file system
             // without links, on which the first look decides.
             Err(cause) if cause.kind() == ErrorKind::StorageFull => return Err(Error::io("link", &to, &cause)),
             Err(_) => {}

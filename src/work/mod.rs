@@ -1,5 +1,5 @@
-//! One entry of a plan, from its index to its result, however often an engine begins it: what is done already is left,
-//! what was cut off is gone on with, and what comes of it gets its name last. Who makes the trials is handed in.
+//! One entry of a plan, from its index to its result, however often an engine begins it. Finished work is left alone,
+//! work that was cut off is resumed, and the result gets its name last. The caller supplies the maker of trials.
 
 mod aside;
 mod entry;

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How long is looked whether others are busy: a quiet machine has daemons that wake up once a second.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What is seen before an entry, for which nothing of it may run yet. Takes two seconds.
+/// Looks at the place before an entry, of which nothing may run yet. Takes two seconds.
 pub fn place_before(clock: Clock) -> PlaceSeen {
     let cpus = cpus::available();
     let began = (CpuTimes::read_of(&cpus), clock.now());
@@ -22,7 +22,7 @@ pub fn place_before(clock: Clock) -> PlaceSeen {
     PlaceSeen { busy_cores, ..place_after() }
 }
 
-/// What is seen after it.
+/// Looks at the place after the entry.
 pub fn place_after() -> PlaceSeen {
     let cpus = cpus::available().len() as u32;
     PlaceSeen {
@@ -43,7 +43,7 @@ mod tests {
     fn this_place_is_seen() {
         let before = place_before(Clock::start());
         assert!(before.cpus > 0 && before.online >= before.cpus, "{before:?}");
-        // What others do meanwhile is theirs, but no more than there are CPUs; a tick counts as a whole.
+        // Others may keep CPUs busy meanwhile, but no more than there are; a tick counts as a whole.
         assert!(before.busy_cores.is_some_and(|cores| cores <= f64::from(before.cpus) + 0.5), "{before:?}");
         assert_eq!(place_after().busy_cores, None);
     }

@@ -7,12 +7,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What the API has, and what it was asked.
+/// The data of the API, and the requests to it.
 #[derive(Default)]
 pub(crate) struct State {
     /// Writing is refused with 403, as to the token of a fork.
     pub(crate) is_read_only: bool,
-    /// Who the token is; a workflow's may not ask.
+    /// The user of the token; a workflow's may not ask.
     pub(crate) login: Option<String>,
     /// Author and text; the number of a comment is its place, from 1.
     pub(crate) comments: Vec<(String, String)>,
@@ -101,7 +101,7 @@ fn serve(stream: TcpStream, address: SocketAddr, state: &Mutex<State>) {
     let location = location.map(|to| format!("Location: {to}\r\n")).unwrap_or_default();
     let head = format!("HTTP/1.1 {code} Some\r\n{location}Content-Length: {}\r\nConnection: close\r\n\r\n", text.len());
     let mut stream = reader.into_inner();
-    // Who hung up has its reasons, which show in what it says.
+    // A client that hung up has its reasons, which show in its output.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&text));
 }
 

@@ -73,7 +73,7 @@ fn check_action(name: &str) {
                     .permissions()
                     .mode();
                 assert!(mode & 0o111 == 0o111, "{} is not executable", path.display());
-                // What the script is given is what it reads.
+                // The script reads each variable that it is given.
                 let source = sources(&path);
                 for variable in step.get("env").map(keys).unwrap_or_default() {
                     assert!(source.contains(variable), "{} does not read {variable}", path.display());
@@ -273,7 +273,7 @@ fn by_tag(workflow: &str) -> String {
     workflow.lines().map(|line| named(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
 }
 
-/// What actionlint says of a workflow in a repository that has our actions.
+/// Returns the output of actionlint on a workflow in a repository that has our actions.
 fn linted(program: &Path, workflow: &str) -> String {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);

@@ -75,7 +75,7 @@ fn a_comment_is_edited_unless_it_turned_worse() {
         let api = Api::start();
         let Some(runner) = commenting(new, &api) else { return };
         let other = said(old).replace("shop", "shop2");
-        // That of another scenario, one that somebody else wrote, one on another line.
+        // A comment of another scenario, one that somebody else wrote, one on another line.
         api.state().comments = [
             (BOT, other),
             ("somebody", said("broken")),
@@ -123,7 +123,7 @@ fn nothing_is_said_where_nothing_changed_unless_asked() {
     runner.set("LOADLINE_COMMENT", "always");
     runner.done("action/comment", &[]);
     assert_eq!(api.state().written(), ["POST /repos/o/r/issues/7/comments"]);
-    // What `--comment` alone writes where nothing changed.
+    // `--comment` alone writes an empty file where nothing changed.
     runner.write("comment.md", "");
     runner.done("action/comment", &[]);
     runner.set("LOADLINE_COMMENT", "sometimes");
@@ -263,7 +263,7 @@ fn a_baseline_that_is_not_there_is_said_and_no_error() {
     // One configuration, and nothing to hold it against.
     assert_eq!(runner.output("verdict"), "unchanged");
     assert_eq!(api.state().written(), [] as [&str; 0]);
-    // What a push to the main branch leaves is found by the next change.
+    // The next change finds the baseline that a push to the main branch leaves.
     runner.done("action/baseline", &["keep"]);
     runner.done("action/baseline", &["take"]);
     assert!(runner.output("found").ends_with("/baseline/main"), "{}", runner.output("found"));
@@ -614,7 +614,7 @@ fn a_merge_request_of_gitlab_gets_the_same() {
         assert_eq!(token, expect, "{request}");
     }
     drop(state);
-    // Who has no token has no comment, and the job is judged all the same.
+    // Without a token there is no comment, and the job is judged all the same.
     runner.unset("LOADLINE_TOKEN");
     assert_eq!(runner.run("action/gitlab", &[]).code, 1);
 }

@@ -95,7 +95,7 @@ impl Browser {
         self.call(&options.map(str::to_owned), "frame.html").0
     }
 
-    /// Where its report is.
+    /// Returns the address of its report.
     pub(crate) fn address(&self) -> String {
         format!("file://{}", self.folder.path().join("report.html").display())
     }
@@ -104,8 +104,8 @@ impl Browser {
         &self.program
     }
 
-    /// What it is always started with. As root, as in continuous integration, Chromium runs only without its sandbox.
-    /// The resolver finds nothing, so that whatever would be asked for fails and is told.
+    /// Returns the options that it is always started with. As root, as in continuous integration, Chromium runs only
+    /// without its sandbox. The resolver finds nothing, so that any request to a host fails and is logged.
     pub(crate) fn options(&self) -> Vec<String> {
         let fixed = [
             "--headless",
@@ -128,7 +128,7 @@ impl Browser {
         fixed.map(str::to_owned).into_iter().chain([profile]).collect()
     }
 
-    /// What the programs of [`Self::command`] complained of.
+    /// Returns the complaints of the programs of [`Self::command`].
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.folder.path().join("stderr")).unwrap()).into_owned()
     }
@@ -219,6 +219,6 @@ pub(crate) fn complaints(log: &str) -> Vec<&str> {
             .iter()
             .any(|word| line.contains(word))
     };
-    // What the browser says of itself and of the machine names its own source files.
+    // Lines of the browser on itself and the machine name its own source files.
     log.lines().filter(about).filter(|line| !line.contains("dbus") && !line.contains("google")).collect()
 }

@@ -84,7 +84,7 @@ impl<'a> DevTools<'a> {
         self.wait(|message| message["method"] == "Page.loadEventFired");
     }
 
-    /// What an expression of the page's script is, or comes to.
+    /// Returns the value of an expression of the page's script, or of its promise.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.call("Runtime.evaluate", &parameters);

@@ -168,7 +168,7 @@ fn trial(name: &str, place: usize, block: u32, index: u32, size: Size, noise: &m
     trial
 }
 
-/// What each owner holds, in MiB, for the first configuration; later ones hold less heap and tables.
+/// The memory of each owner, in MiB, for the first configuration; later ones hold less heap and tables.
 const OWNERS: [(&str, f64); 13] = [
     ("java_heap.used", 9.0),
     ("cds", 8.6),
@@ -531,7 +531,7 @@ fn budgets(names: &[&str]) -> Vec<BudgetRecord> {
     ]
 }
 
-/// What nobody should be able to smuggle into a report.
+/// Returns texts that nobody should be able to smuggle into a report.
 pub(crate) fn hostile_texts() -> Vec<String> {
     vec![
         "<script>document.title='owned';alert(1)</script>".to_owned(),

@@ -41,7 +41,7 @@ fn hostile_pages() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What a script tells, line by line.
+/// Returns the lines that a script tells.
 fn told(value: &Value) -> Vec<String> {
     value.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
@@ -115,8 +115,8 @@ fn what_is_folded_away_is_printed() {
     }
 }
 
-/// Where the keyboard is: what it is, whether it can be seen that it is there, and whether it stands behind what was
-/// there before.
+/// The element with the keyboard's focus: what it is, whether the focus can be seen, and whether the element stands
+/// behind the one that had it before.
 const FOCUS: &str = "(() => {
     const at = document.activeElement;
     if (at === document.body || at === window.first) return null;

@@ -17,7 +17,7 @@ pub(crate) fn made_up() -> AccountDocument {
     document
 }
 
-/// What stood out in a real account: JDK 25.0.3 with G1 under `-Xmx4g -Xshare:auto` and 200 parked threads, which had
+/// The findings in a real account: JDK 25.0.3 with G1 under `-Xmx4g -Xshare:auto` and 200 parked threads, which had
 /// allocated 600 arrays of 1 MiB and dropped 128 direct buffers.
 #[test]
 fn what_stands_out_in_a_real_account() {

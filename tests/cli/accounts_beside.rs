@@ -176,7 +176,7 @@ fn both_documents_are_as_described_and_nothing_else_is() {
         let schema = Schema::published(name);
         assert_eq!(schema.complaints(&document), [] as [&str; 0], "{name}");
         assert_eq!(schema.undescribed(&document), [] as [&str; 0], "{name}");
-        // What they share with a single account is described as there, and tested there.
+        // The fields that they share with a single account are described as there, and tested there.
         let own = |place: &String| !account.iter().any(|(shared, _)| shared == place);
         assert_eq!(schema.unused(&[document]).into_iter().filter(own).collect::<Vec<_>>(), [] as [&str; 0], "{name}");
         for (place, described) in schema.described() {
@@ -224,7 +224,7 @@ fn sizes_that_cannot_be_do_no_harm() {
     assert!(read > places.len(), "{read} of {}", places.len());
 }
 
-/// Where the integers of a document stand.
+/// Finds the places of the integers of a document.
 fn numbers(value: &Value, place: &mut String, found: &mut Vec<String>) {
     let length = place.len();
     let mut visit = |key: String, value: &Value| {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What a call left.
+/// The exit code and output of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Called {
     pub(crate) code: i32,
@@ -42,7 +42,7 @@ pub(crate) fn started(folder: &Path, arguments: &[&str]) -> Child {
 
 fn command(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
-    // What a terminal around the tests sets must not show in the snapshots.
+    // Variables of a terminal around the tests must not show in the snapshots.
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "TERM"] {
         command.env_remove(name);
     }

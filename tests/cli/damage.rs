@@ -23,7 +23,7 @@ fn write(place: &Path, bytes: &[u8]) {
     std::fs::write(place.join("x/archive.jsonl"), bytes).unwrap();
 }
 
-/// What holds for every damaged archive, shown or refused.
+/// Checks what must hold for every damaged archive, shown or refused.
 fn check_sane(called: &Called, what: &str) {
     assert!([0, 2].contains(&called.code), "{what}: {called}");
     assert!(!called.stderr.contains("panicked"), "{what}: {called}");

@@ -14,7 +14,7 @@ fn messages() -> Vec<String> {
     found
 }
 
-/// What stays of a message when what stands in backticks is taken out.
+/// Returns the pieces of a message that stay when all text in backticks is taken out.
 fn fixed(message: &str) -> Vec<&str> {
     let pieces = message.split('`').step_by(2).map(|piece| piece.trim_matches(|c: char| !c.is_alphanumeric()));
     pieces.filter(|piece| !piece.is_empty()).collect()

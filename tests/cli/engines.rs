@@ -1,4 +1,4 @@
-//! What `loadline plan` prints for engines, held to what reads it: bash, with `loadline` and `scontrol` made up, and
+//! The output of `loadline plan` for engines, held to its readers: bash, with `loadline` and `scontrol` made up, and
 //! the schemas of Kubernetes (`tests/fetch-kubernetes-validate`).
 
 use crate::called::{Called, read, root};
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Of Kubernetes, as its schemas are called: what the manifest needs, and one of the newest.
+/// Versions of Kubernetes, as its schemas are called: the one that the manifest needs, and one of the newest.
 const KUBERNETES: [&str; 2] = ["1.33", "1.36"];
 /// A name that breaks what is not quoted.
 const HOSTILE: &str = "it's \"$(touch broken)\" `touch broken` #: {x}";
 
-/// What is printed for an engine, of a plan that lies at `out`.
+/// Returns the output for an engine, of a plan that lies at `out`.
 fn printed(place: &TempDir, out: &str, engine: &str) -> String {
     let called = plan_in(place, &["fleet.yaml", "--out", out, engine, "--nodes", "2"]);
     assert_eq!(called.code, 0, "{called}");
@@ -120,7 +120,7 @@ fn an_index_is_requeued_where_another_node_may_do_better() {
     ] {
         assert_eq!(requeued(code, restarts), expect, "{code} after {restarts}");
     }
-    // Where Slurm says nothing of restarts there were none.
+    // If Slurm says nothing of restarts, there were none.
     let (called, told) = array.run(4, &[("SLURM_ARRAY_TASK_ID", "0"), ("SLURMD_NODENAME", "n7")]);
     assert!(told.ends_with("scontrol requeue 17_0\n"), "{told}");
     assert_eq!(called.stderr, "entry 0 ended with 4 on n7, and is tried again\n");
@@ -143,17 +143,17 @@ fn an_index_of_a_later_array_is_a_later_entry() {
         assert!(called.stderr.starts_with("error: "), "{called}");
     }
     assert!(!array.place.path().join("broken").exists());
-    // What the environment names wins.
+    // Paths in the environment win.
     let named = [("SLURM_ARRAY_TASK_ID", "0"), ("LOADLINE_PLAN", "other plan"), ("LOADLINE_RESULTS", "other results")];
     assert_eq!(array.run(0, &named).1, "work|other plan|--index|0|--out|other results|");
 }
 
-/// Where `tests/fetch-kubernetes-validate` puts it.
+/// Returns the folder that `tests/fetch-kubernetes-validate` puts it in.
 fn validator() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from).join("kv")
 }
 
-/// What the validator says of a manifest, and whether it objects; `None` where there is none.
+/// Returns whether the validator accepts a manifest, and its output; `None` where there is no validator.
 fn validated(manifest: &Path, version: &str) -> Option<(bool, String)> {
     let kv = validator();
     if !kv.join("bin/kubernetes-validate").exists() {

@@ -1,4 +1,4 @@
-//! What a search refuses before it starts anything.
+//! The requests that a search refuses before it starts anything.
 
 use crate::called::{Called, loadline, loadline_in};
 use tempfile::TempDir;

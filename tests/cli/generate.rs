@@ -39,7 +39,8 @@ fn the_manual_has_every_verb_and_every_option_that_the_help_shows() {
     assert!(page.contains("\nthis machine cannot measure it") || page.contains("this machine cannot measure it"));
 }
 
-/// What a program says of a text that it is given; `None`, and said, where this machine does not have it.
+/// Returns whether a program accepts a text, and its stderr. If this machine does not have the program, says so and
+/// returns `None`.
 fn said_of(text: &str, program: &str, arguments: &[&str]) -> Option<(bool, String)> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("generated");

@@ -9,7 +9,7 @@ use std::path::Path;
 const HISTORY: &str = "history.schema.json";
 const MIB: i64 = 1 << 20;
 
-/// What is different in the archive of a commit.
+/// The differences of the archive of a commit.
 #[derive(Debug, Clone, Default)]
 struct Night {
     commit: Option<String>,
@@ -96,7 +96,7 @@ fn refused(folder: &Path, arguments: &[&str], expect: &str) {
     assert!(called.stderr.contains(expect), "{called}");
 }
 
-/// What was printed, on one line: sentences are wrapped.
+/// Puts printed text on one line: sentences are wrapped.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -313,7 +313,7 @@ fn verdicts_become_what_git_bisect_expects() {
     // Not measured.
     check(&["--budget", "charge.loaded<=10MiB"], 125, "neither good nor bad");
     check(&["--budget", "charge.loaded<=10MiB", "--budget", "rss.loaded<=10MiB"], 1, "bisect: bad");
-    // What is typed wrong is wrong at every commit.
+    // A wrong option is wrong at every commit.
     check(&["--budget", "rss.loadde<=10MiB"], 128, "error: ");
     check(&["--budget", "rss.loaded"], 128, "error: ");
     check(&["--budget", "rss.loaded<=1GiB", "--strict"], 128, "cannot be used with");

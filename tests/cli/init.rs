@@ -15,7 +15,7 @@ fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// What was written, read back.
+/// Returns the written file, and its scenario as it is read back.
 fn written(folder: &Path, arguments: &[&str]) -> (String, Scenario) {
     let called = loadline_in(folder, &[&["init", "--no-start"], arguments].concat());
     assert_eq!(called.code, 0, "{called}");

@@ -1,5 +1,5 @@
-//! What the binary embeds of Java lies compiled in `java/compiled`, so that no build needs a JDK.
-//! It is what these sources give: that is tested here. Only `java/compile` writes it.
+//! The Java code that the binary embeds lies compiled in `java/compiled`, so that no build needs a JDK.
+//! The tests here check that these sources give it. Only `java/compile` writes it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

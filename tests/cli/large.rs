@@ -139,7 +139,7 @@ pub(crate) fn read(place: &Path) -> Vec<Evidence> {
     archive::evidence(place, &archive.trials)
 }
 
-/// What a report is promised of it.
+/// Checks what a report is promised of it.
 pub(crate) fn check(found: &[Evidence], size: Size) {
     assert_eq!(found.len(), size.trials as usize);
     for trial in found {

@@ -46,7 +46,7 @@ fn expect(called: &Called, code: i32, says: &[&str]) {
     says.iter().for_each(|piece| assert!(text.contains(piece), "`{piece}` is missing: {called}"));
 }
 
-// ---- What is sent, and what is said of it ----
+// ---- Requests that are sent, and the report on them ----
 
 #[test]
 fn a_closed_load_counts_what_the_server_saw() {
@@ -252,7 +252,7 @@ fn a_full_disk_costs_the_file_and_not_the_result() {
     assert_eq!(called.stderr.matches("No space left on device").count(), 1, "{called}");
 }
 
-// ---- What is asked wrongly ----
+// ---- Wrong options ----
 
 #[test]
 fn what_is_typed_wrong_is_told_before_anything_is_sent() {

@@ -1,6 +1,6 @@
-//! What needs no server and no JVM, in one program, since each links the whole library: the program as a user calls
-//! it, on archives kept here; `action`, `samples` and `java` say themselves what they are.
-//! How the archives were made: archives/README.md. What is printed is kept in snapshots/ (`INSTA_UPDATE=always`).
+//! Tests that need no server and no JVM, in one program, since each links the whole library. They call the program as
+//! a user does, on archives kept here; `action`, `samples` and `java` say themselves what they are.
+//! How the archives were made: archives/README.md. Printed text is kept in snapshots/ (`INSTA_UPDATE=always`).
 #![expect(clippy::disallowed_methods, reason = "these tests call the program itself")]
 #![expect(clippy::print_stderr, reason = "says what was skipped")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]

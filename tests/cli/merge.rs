@@ -352,7 +352,7 @@ fn blocks_of_nodes_become_one_comparison_with_every_report() {
     assert!(text.contains("results/index-000001 has no archive `blocks` to read"), "{text}");
 }
 
-/// What a node says of its blocks but for the archives.
+/// Returns the result of a node on its blocks, without archives.
 fn of_block(plan: &Plan, index: u32) -> EntryResult {
     let entry = plan.entry(index).unwrap();
     let like = result(&self::plan(1), 0);

@@ -1,5 +1,5 @@
-//! What `monitoring/` offers, held to the tools that take it: Prometheus' promtool and systemd's analyser. That alerts
-//! and dashboard name only what is exported is tested where metrics are written.
+//! The files of `monitoring/`, held to the tools that take them: Prometheus' promtool and systemd's analyser. Tests
+//! where metrics are written check that alerts and dashboard name only what is exported.
 
 use crate::called::{read, root};
 use loadline_test_support::skip;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What reading other processes takes; docs/watch.md says so, too.
+/// The capabilities that reading other processes takes; docs/watch.md says so, too.
 const CAPABILITIES: [&str; 2] = ["SYS_PTRACE", "DAC_READ_SEARCH"];
 /// Tenths of systemd's points of exposure, 0 to 100: what the unit had when this was written, and no more.
 const EXPOSURE_MOST: &str = "--threshold=25";
@@ -17,7 +17,7 @@ fn file(name: &str) -> PathBuf {
     root().join("monitoring").join(name)
 }
 
-/// What a tool says, where there is one and it does not object.
+/// Returns the output of a tool, where there is one; it must not object.
 fn said(variable: &str, command: &mut Command) -> Option<String> {
     let program = command.get_program().to_owned();
     let Ok(output) = command.output() else {
@@ -118,7 +118,7 @@ fn unit_daemon_set_and_page_name_the_same_capabilities() {
     for setting in ["Type=notify", "WatchdogSec=120s", "LimitNOFILE=8192"] {
         assert!(unit.contains(&format!("\n{setting}\n")), "{setting}");
     }
-    // What is mounted is there, and what it is told to write to is mounted.
+    // Every mount has its volume, and the folder of the history is mounted.
     let names = |of: &Value| -> BTreeSet<String> {
         of.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
     };

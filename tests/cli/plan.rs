@@ -131,7 +131,7 @@ fn files_elsewhere_are_said() {
     assert!(called.stderr.contains("files outside of the plan's folder are needed at the same place"), "{called}");
 }
 
-/// What a night with these lines leaves behind.
+/// Returns the document that a night with these lines leaves behind.
 fn document(plan: &Plan, lines: &[(&str, LineVerdict, Option<Last>)]) -> FleetDocument {
     let service = |(name, verdict, last): &(&str, LineVerdict, Option<Last>)| ServiceRecord {
         name: (*name).to_owned(),
@@ -203,7 +203,7 @@ fn the_night_after_proves_what_did_not_change() {
     // A plan knows what the night before it knew.
     write(&place, "plan.jsonl", &proofs.text().unwrap());
     assert_eq!(tasks(&planned(&place, &["fleet.yaml", "--last", "plan.jsonl"]).0), tasks(&proofs));
-    // What changed is searched, and what is asked for.
+    // Services that changed are searched, and those that are asked for.
     change(&place, "fleet.yaml", "url: 'http://127.0.0.1:8080/cart'", "url: 'http://127.0.0.1:8080/other'");
     write(&place, "users.jar", "newer users");
     let (changed, _) = planned(&place, &["fleet.yaml", "--last", "night.json"]);

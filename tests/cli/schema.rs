@@ -14,7 +14,7 @@ impl Schema {
         Self(schema)
     }
 
-    /// What a validator objects to.
+    /// Returns the objections of a validator.
     pub(crate) fn complaints(&self, document: &Value) -> Vec<String> {
         let validator = jsonschema::validator_for(&self.0).unwrap();
         validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
@@ -90,7 +90,7 @@ impl Schema {
     }
 }
 
-/// Of a choice by `kind` the alternative that describes this value.
+/// Returns the alternative of a choice by `kind` that describes this value.
 fn alternative<'a>(schema: &'a Value, value: &Value) -> &'a Value {
     let mut cases = schema["oneOf"].as_array().into_iter().flatten();
     let fits = |case: &&Value| value["kind"].is_string() && case["properties"]["kind"]["const"] == value["kind"];

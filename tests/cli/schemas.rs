@@ -85,7 +85,7 @@ fn the_results_schema_describes_nothing_else() {
     accounted["conditions"]["left_out"] = json!([left_out]);
     accounted["conditions"]["source"] =
         json!({"commit": "3f2a91c", "commit_from": "--commit", "build": "42", "build_from": "BUILD_NUMBER"});
-    // What trials say together, judged by a budget.
+    // The result of all trials, judged by a budget.
     let judged = loadline(&["report", "archives/compared", "--json", "--budget", "rss.loaded<=1GiB"]);
     let mut judged: Value = serde_json::from_str(&judged.stdout).unwrap();
     judged["trials"][0]["repeats"] = json!(0);
@@ -126,7 +126,7 @@ fn tuned() -> Value {
         "path": [setting], "front": [setting], "lines": {"as_is": find, "tuned": find},
         "noise": {"bytes": 1e6, "cpu": 0.007}, "doubts": ["a doubt"], "trials": 31, "seconds": 1104.0
     });
-    // What is made by hand reads as what the program writes.
+    // A document made by hand reads as one that the program writes.
     let read: loadline::record::Document = serde_json::from_value(tuned).unwrap();
     json!(read)
 }
@@ -535,7 +535,7 @@ fn parsed(text: &str) -> Result<Scenario> {
     parse(text, Path::new("/base"), &RELEASES)
 }
 
-/// What the schema objects to; text that is no YAML counts as one objection.
+/// Returns the objections of the schema; text that is no YAML counts as one objection.
 fn complaints(schema: &Schema, text: &str) -> Vec<String> {
     match yaml_serde::from_str::<Value>(text) {
         Ok(value) => schema.complaints(&value),

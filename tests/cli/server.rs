@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What was asked so far.
+/// The requests so far.
 #[derive(Default)]
 struct Seen {
     requests: AtomicU64,

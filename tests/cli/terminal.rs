@@ -57,7 +57,7 @@ impl Drop for Terminal {
     }
 }
 
-/// What is written to leave a screen of one's own.
+/// The sequence that is written to leave a screen of one's own.
 const LEFT: &str = "\x1b[?1049l";
 
 #[test]

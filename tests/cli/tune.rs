@@ -1,4 +1,4 @@
-//! What a tuning refuses before it starts anything, and what it lists.
+//! The requests that a tuning refuses before it starts anything, and the remedies that it lists.
 
 use crate::called::{Called, loadline};
 
@@ -54,7 +54,7 @@ fn the_table_of_remedies_is_listed_without_a_server() {
     assert_eq!((listed.code, listed.stderr.as_str()), (0, ""), "{listed}");
     for part in ["malloc.arenas+trim", "heap.4x", "JDK-8380060", "changes the program", "MALLOC_ARENA_MAX"] {
         let is_there = listed.stdout.contains(part);
-        // What is set depends on the server.
+        // The setting of this variable depends on the server.
         assert_eq!(is_there, part != "MALLOC_ARENA_MAX", "{part}: {listed}");
     }
     assert!(listed.stdout.lines().all(|line| line.chars().count() <= 80), "{listed}");

@@ -1,4 +1,4 @@
-//! What is typed wrong, and what the help promises.
+//! Words that are typed wrong, and the promises of the help.
 
 use crate::called::{Called, folder, loadline, loadline_in, read};
 use tempfile::TempDir;

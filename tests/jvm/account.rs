@@ -35,7 +35,7 @@ pub(crate) fn parts<'a>(
     rows.flat_map(|row| &row.detail).filter(move |part| part.kind == kind)
 }
 
-/// What is allocated under one of NMT's tags, in arenas and in mappings of its own.
+/// Returns the bytes allocated under one of NMT's tags, in arenas and in mappings of their own.
 fn tagged(account: &AccountRecord, tag: &str) -> u64 {
     let owners = ["malloc.live", "malloc.mmapped", "malloc.direct"].into_iter();
     let parts = owners.flat_map(|owner| parts(account, owner, "tag")).filter(|part| part.name == tag);
@@ -48,7 +48,7 @@ fn assert_near(what: &str, value: u64, truth: u64, per_mille: u64) {
     assert!(value.abs_diff(truth) <= truth * per_mille / 1000, "{what}: {value}, truly {truth}");
 }
 
-/// That nothing lacks which was to be read. What the JVM itself does meanwhile is no fault of a reading.
+/// Asserts that nothing is missing that was to be read. Changes by the JVM itself meanwhile are no fault of a reading.
 #[track_caller]
 pub(crate) fn assert_whole(document: &AccountDocument) {
     let lacks = |doubt: &&DoubtRecord| !matches!(doubt.doubt, Doubt::AccountMoved { .. });
@@ -56,7 +56,7 @@ pub(crate) fn assert_whole(document: &AccountDocument) {
     assert!(lacking.is_empty(), "{lacking:?}");
 }
 
-/// That the rows are the whole, and that what nobody holds is within this share of it.
+/// Asserts that the rows add up to the whole, and that the unexplained bytes are within this share of it.
 #[track_caller]
 pub(crate) fn assert_closes(account: &AccountRecord, per_mille: u64) {
     let rows = &account.owners;
@@ -75,11 +75,11 @@ pub(crate) fn assert_closes(account: &AccountRecord, per_mille: u64) {
         assert!(row.detail.iter().all(|part| part.rss_bytes <= row.rss_bytes), "{row:?}");
         assert_eq!(rows.iter().filter(|other| other.name == row.name).count(), 1, "{rows:?}");
     }
-    // What the kernel rounds off of a shared page is less than a page a mapping.
+    // The kernel rounds off less than a page of the shared pages of a mapping.
     assert!(account.pss_bytes <= account.total_bytes, "{account:?}");
 }
 
-/// That the regions say the same as the rows.
+/// Asserts that the regions say the same as the rows.
 #[track_caller]
 fn assert_regions_agree(account: &AccountRecord) {
     let regions: &[RegionRecord] = account.regions.as_ref().unwrap();
@@ -87,7 +87,7 @@ fn assert_regions_agree(account: &AccountRecord) {
     for region in regions {
         assert_eq!(region.owners.iter().map(|share| share.rss_bytes).sum::<u64>(), region.rss_bytes, "{region:?}");
     }
-    // Where in the heap the used pages lie is not known of every collector.
+    // The place of the used pages in the heap is not known for every collector.
     let whole = |name: &str| if name.starts_with("java_heap") { "java_heap".to_owned() } else { name.to_owned() };
     for row in &account.owners {
         let name = whole(&row.name);
@@ -119,8 +119,8 @@ fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
 /// Bytes that a subject says it takes, and by how many MiB more the kernel may see it grow.
 type Claim = (u64, u64);
 
-/// The account before the subject does its work and after, with what it then says. The very first brings its own
-/// costs and does not count. What it claims must be true before it can judge anybody: the kernel says so first.
+/// Returns the accounts before the subject does its work and after, with its figures. The very first account brings its
+/// own costs and does not count. The kernel must first confirm the subject's claim before it can judge anybody.
 fn before_and_after(subject: &mut Standing, claim: Option<Claim>) -> (AccountRecord, AccountRecord, Figures) {
     let _ = subject.account();
     let before = closed(subject, "", 5);
@@ -176,7 +176,7 @@ fn direct_buffers_are_malloc() {
         let mut subject = Plan::on(release, &format!("{CALM} {TRACKED}")).start("DirectBuffers", "");
         let _ = subject.says("BEFORE");
         let (before, after, _) = before_and_after(&mut subject, Some((direct, 2)));
-        // Where it lies depends on the largest mapping that was ever freed: glibc's threshold follows it.
+        // Its place depends on the largest mapping that was ever freed: glibc's threshold follows it.
         assert_near("direct buffers by tag", tagged(&after, "Other") - tagged(&before, "Other"), direct, 20);
         drop(subject);
 
@@ -404,7 +404,7 @@ fn rows(text: &str) -> Vec<(String, f64)> {
     };
     let mut rows: Vec<(String, f64)> = Vec::new();
     for line in table {
-        // What an owner is may go on in a line of its own.
+        // The description of an owner may go on in a line of its own.
         rows.extend(row(line));
         if line.starts_with("  RSS ") {
             break;

@@ -42,7 +42,7 @@ fn account(pid: u32) -> Ran {
     Call::verb(&format!("account {pid}")).beside().run()
 }
 
-/// That it was refused as a wrong request, with these words and with nothing on stdout.
+/// Asserts that it was refused as a wrong request, with these words and with nothing on stdout.
 #[track_caller]
 fn refused(ran: &Ran, words: &str) {
     assert_eq!(ran.code(), Some(2), "{}", ran.stderr);
@@ -188,7 +188,7 @@ fn a_jvm_without_attach_is_weighed_and_left_in_peace() {
         // Its own tables say where its spaces lie.
         assert_closes(document.mark.account.as_ref().unwrap(), 5);
         assert_whole(&document);
-        // Who wants it asked is told that it cannot be; without its help no promise but the sum.
+        // If it shall be asked, a doubt says that it cannot be; without its help only the sum is promised.
         let asked = subject.document("--attach");
         assert_closes(&asked.mark.account.unwrap(), 1000);
         assert!(

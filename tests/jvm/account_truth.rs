@@ -57,7 +57,7 @@ fn asked(account: &AccountRecord, tag: &str) -> u64 {
     parts.filter_map(|part| part.allocated_bytes).sum()
 }
 
-/// That each tag has as many bytes of malloc as NMT counts for its category.
+/// Asserts that each tag has as many bytes of malloc as NMT counts for its category.
 pub(crate) fn assert_tags(subject: &Standing) {
     let _ = subject.account();
     let account = subject.account();

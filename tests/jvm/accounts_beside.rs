@@ -20,11 +20,11 @@ const APART: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount
 /// Somebody who may read nothing of root's.
 const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
-/// A pid namespace with one JVM below a shell, which ends with it; others can be started there. What is in a namespace
+/// A pid namespace with one JVM below a shell, which ends with it; others can be started there. A JVM in a namespace
 /// below has pid 1 there, and all share one `/tmp`: so the first JVM must have another pid in its own.
 struct Machine {
     first: Standing,
-    /// Where anybody can run the binary.
+    /// The folder where anybody can run the binary.
     folder: TempDir,
 }
 
@@ -125,7 +125,7 @@ fn a_jvm_of_somebody_else_is_listed_with_the_reason() {
     }
 }
 
-/// What `account PID --against FILE` says; the file is one that was printed before.
+/// Returns the document of `account PID --against FILE`; the file is one that was printed before.
 fn against(subject: &Standing, then: &str, options: &str) -> ChangesDocument {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("then.json");
@@ -161,7 +161,7 @@ fn what_threads_took_since_is_told_of_their_pool() {
         }
         let sum: i64 = document.owners.iter().filter_map(|owner| owner.growth_bytes).sum();
         assert_eq!(sum, document.rss_growth_bytes, "{:?}", document.owners);
-        // What was printed can be compared with in its turn.
+        // The printed document can itself be compared with.
         let again = against(&subject, &report::document(&document), "");
         assert_eq!(again.then, document.now);
     }

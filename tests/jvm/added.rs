@@ -1,4 +1,4 @@
-//! What weighing adds to a JVM: told apart from what the JVM does of its own accord meanwhile, and bounded.
+//! The memory that weighing adds to a JVM: told apart from the JVM's own work meanwhile, and bounded.
 
 use crate::invocation::{Call, releases};
 use crate::standing::{Plan, Standing};
@@ -10,7 +10,7 @@ use std::time::Duration;
 const ADDED_BYTES_MAX: i64 = 3 * (1 << 20) / 10;
 /// The first pages of the listener's stack, which every first question needs.
 pub(crate) const ADDED_BYTES_MIN: i64 = 64 << 10;
-/// Of a question that was asked before.
+/// The same bound for a question that was asked before.
 const AGAIN_BYTES_MAX: i64 = 64 << 10;
 /// Between what is told and what an idle JVM grew by: faults that made nothing resident, on either side a few pages.
 const APART_BYTES_MAX: i64 = 64 << 10;
@@ -21,11 +21,11 @@ const STILL_FOR: Duration = Duration::from_secs(2);
 /// One server that was weighed for the first time, and then again.
 #[derive(Debug)]
 struct Try {
-    /// What the account says weighing added.
+    /// The bytes that weighing added, by the account.
     added: i64,
-    /// What RSS grew by from before to after, by the kernel.
+    /// The growth of RSS from before to after, by the kernel.
     grown: i64,
-    /// What the second account says.
+    /// The bytes that weighing added, by the second account.
     again: i64,
 }
 

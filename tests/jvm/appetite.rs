@@ -1,4 +1,4 @@
-//! What a subject is known to take must be what is weighed and timed.
+//! The known appetite of a subject must be what is weighed and timed.
 
 use crate::added::ADDED_BYTES_MIN;
 use crate::invocation::{Call, all_releases, mark, newest, phase, releases};
@@ -155,7 +155,7 @@ fn a_stall_is_in_the_longest_time_and_not_in_the_median() {
         let (warmup, steady) = (phase(&trial, "warmup"), phase(&trial, "steady"));
         assert_eq!((warmup.ok, steady.ok), (100, 400));
         let times = steady.service_ms.unwrap();
-        // Of 400 requests it touches one on each of five connections.
+        // It touches one request on each of five connections, of 400 in all.
         assert!(times.max >= stall_ms && times.p90 < stall_ms / 2.0, "JDK {release}: {times:?}");
         assert!(steady.seconds * 1000.0 >= times.max, "JDK {release}: {steady:?}");
     }
@@ -165,7 +165,8 @@ fn a_stall_is_in_the_longest_time_and_not_in_the_median() {
 /// release, whose promise is half of this and is tested by `packaging/try`.
 const OWN_BYTES_MAX: u64 = 40 << 20;
 
-/// Of a trial, whose marks read the JVM's tables and add nothing: of asking for the full collection of the last one.
+/// The bound for a trial, whose marks read the JVM's tables and add nothing. Only the request for the full collection
+/// of the last mark adds.
 const ADDED_BYTES_MAX: i64 = 4 * (1 << 20) / 10;
 
 #[test]

@@ -38,8 +38,8 @@ public class Server {
 /// Direct memory is zeroed, and so resident.
 const PLANT: &str = "KEPT.add(ByteBuffer.allocateDirect(8 << 20));";
 
-/// What `git bisect run` runs, as `docs/history.md` has it. Interpreted, because JVMs that compile differed by 5 MiB of
-/// malloc from trial to trial.
+/// The script that `git bisect run` runs, as `docs/history.md` has it. It is interpreted, because JVMs that compile
+/// differed by 5 MiB of malloc from trial to trial.
 const SCRIPT: &str = r#"
 classes=$OUT/classes-$(git rev-parse HEAD)
 "$JAVAC" -d "$classes" Server.java 2>/dev/null || exit 125
@@ -71,7 +71,7 @@ impl Repository<'_> {
         command.output().unwrap()
     }
 
-    /// What it printed on both streams, where it ended well.
+    /// Returns what it printed on both streams; it must end well.
     fn said(&self, program: &str, arguments: &[&str]) -> String {
         let done = self.call(program, arguments);
         let said = [&done.stdout[..], &done.stderr].map(String::from_utf8_lossy).concat();
@@ -113,7 +113,7 @@ fn git_bisect_finds_what_was_planted_and_the_history_names_its_owner() {
     let commits = repository.commits();
     std::fs::write(out.path().join("weigh.sh"), SCRIPT).unwrap();
     let script = out.path().join("weigh.sh").display().to_string();
-    // What the first commit weighs is what the others are held against.
+    // The others are held against the weight of the first commit.
     repository.said("git", &["checkout", "--quiet", &commits[0]]);
     repository.said("sh", &[&script]);
     let good = out.path().join("weighed").join(&commits[0][..7]).display().to_string();

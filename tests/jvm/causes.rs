@@ -7,7 +7,7 @@ use loadline::record::{DirectHolder, Finding, FindingRecord, Trial};
 
 const MIB: u64 = 1 << 20;
 
-/// What stands out of a subject in which this cause was planted, and its trial.
+/// Returns the findings of a subject in which this cause was planted, and its trial.
 fn weighed(release: u32, options: &str, cause: &str) -> (Vec<FindingRecord>, Trial) {
     let call = Call::on(release).with("-n 200").with("--rest 1").with("--warmup 50");
     let jvm = options.split_whitespace().map(|option| format!("--jvm {option}"));

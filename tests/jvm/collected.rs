@@ -1,6 +1,6 @@
-//! What `loadline watch --otlp` sends of a real JVM, held to a schema of OTLP/JSON by a collector that takes, is busy,
-//! refuses, takes a part, and hangs; in the end nothing is lost but what is said. Which exports are lost on the way is
-//! counted in `src/watch/push_tests.rs`.
+//! The exports of `loadline watch --otlp` from a real JVM, held to a schema of OTLP/JSON. The collector takes, is busy,
+//! refuses, takes a part, and hangs; in the end only reported exports are lost. Those lost on the way are counted in
+//! `src/watch/push_tests.rs`.
 
 use crate::invocation::newest;
 use crate::waiting::{LONG, wait_for, wait_until};
@@ -118,7 +118,7 @@ fn what_is_sent_is_otlp_and_what_is_not_taken_is_told() {
     }
 }
 
-/// What a request says of the JVM.
+/// Checks the data of a request on the JVM.
 fn check(body: &Value, pid: u32) {
     let attributes = body["resourceMetrics"][0]["resource"]["attributes"].as_array().unwrap();
     let keys: BTreeSet<&str> = attributes.iter().map(|one| one["key"].as_str().unwrap()).collect();

@@ -23,7 +23,7 @@ fn pair(release: u32, script: &str, ready: &str) -> String {
     )
 }
 
-/// What holds for every mark of several processes.
+/// Checks what must hold for every mark of several processes.
 fn check_sums(mark: &Mark) {
     assert_eq!(mark.processes.iter().map(|process| process.rss_bytes).sum::<u64>(), mark.rss_bytes);
     assert_eq!(mark.processes.iter().map(|process| process.pss_bytes).sum::<Option<u64>>(), mark.pss_bytes);
@@ -98,7 +98,7 @@ fn serve() {
     assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0);
     std::fs::write(work.join("state"), "x").unwrap();
     println!("work {}", work.display());
-    // What nobody looks at, an optimizer would not hold.
+    // An optimizer would drop memory that nobody looks at.
     let held = std::hint::black_box(vec![1u8; 8 << 20]);
     let listener = TcpListener::bind(("127.0.0.1", port.parse::<u16>().unwrap())).unwrap();
     for stream in listener.incoming() {

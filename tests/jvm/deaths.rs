@@ -6,7 +6,7 @@ use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Finding, FindingRecord, Outcome, Trial, UnseenCause};
 use loadline_test_support::skip;
 
-/// Of the archive, which must say the same as the document.
+/// Returns the only trial of the document; the archive must say the same.
 fn failed(ran: &Ran) -> Trial {
     let trial = ran.trial();
     let archived = ran.archived();

@@ -123,7 +123,7 @@ fn what_is_no_hotspot_is_said() {
     refused(&doctor(std::process::id(), ""), "is no HotSpot JVM");
     assert_eq!(Call::verb("doctor x").beside().run().code(), Some(2));
     assert_eq!(Call::verb("doctor --flags").beside().run().code(), Some(2));
-    // What GraalVM makes exports its version.
+    // An image that GraalVM makes exports its version.
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (folder.path().join("a.c"), folder.path().join("image"));
     let text = "#include <unistd.h>\nconst char __svm_version_info[] = \"x\";\nint main() { for (;;) pause(); }\n";

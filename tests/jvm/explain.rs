@@ -7,7 +7,7 @@ use loadline::record::{ExplanationRecord, FrameCode, Trial};
 /// How the names of the subject's methods begin. It is compiled without numbers of lines.
 const PLANTS: &str = "loadline.subjects.Plants.";
 
-/// What the second start of a subject showed in which this cause was planted; `None` without a profiler.
+/// Explains a subject in which this cause was planted, by its second start; `None` without a profiler.
 fn explained(release: u32, options: &str, cause: &str) -> Option<ExplanationRecord> {
     let call = Call::explaining(release).with("-n 200").with("--rest 1").with("--warmup 50");
     let jvm = options.split_whitespace().map(|option| format!("--jvm {option}"));

@@ -143,7 +143,7 @@ fn a_search_that_was_interrupted_goes_on() {
         assert_no_cgroup(&ran);
         let before = ran.archived().trials.len();
         assert!((2..=3).contains(&before), "{before}");
-        // What was cut off says nothing of the server, and must not count when the search goes on.
+        // A trial that was cut off says nothing of the server, and must not count when the search goes on.
         for trial in ran.archived().trials.iter().filter(|trial| trial.outcome == Outcome::Aborted) {
             assert_eq!(probe(trial).1, ProbeVerdict::Discarded, "{:?}", trial.probe);
         }

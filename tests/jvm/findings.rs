@@ -1,4 +1,4 @@
-//! What stands out of JVMs with a known appetite, and what does not of one that is quiet.
+//! The findings on JVMs with a known appetite, and the absence of findings on one that is quiet.
 
 use crate::invocation::{every_release, jdk, newest};
 use crate::standing::{Plan, Standing};

@@ -8,7 +8,7 @@ fn in_force(trial: &Trial) -> Vec<&str> {
     trial.jvm.as_ref().unwrap().flags.as_ref().unwrap().iter().map(String::as_str).collect()
 }
 
-/// That the heap and the collector are as asked for.
+/// Asserts that the heap and the collector are as asked for.
 fn assert_followed(trial: &Trial, through: &str) {
     let jvm = trial.jvm.as_ref().unwrap();
     assert_eq!((jvm.options_through.as_str(), jvm.collector.as_deref()), (through, Some("Serial")));

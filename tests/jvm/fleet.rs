@@ -78,7 +78,7 @@ impl Shared {
         serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
     }
 
-    /// What the workers said.
+    /// Returns the logs of the workers.
     fn logs(&self) -> String {
         let logs = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         let logs = logs.filter(|path| path.extension().is_some_and(|end| end == "log"));

@@ -1,4 +1,4 @@
-//! What the tests of the gallery share: its scenarios run where they stand.
+//! The common part of the tests of the gallery: its scenarios run where they stand.
 
 use crate::invocation::Call;
 use loadline::record::{Document, Trial};

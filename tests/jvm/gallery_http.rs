@@ -1,5 +1,5 @@
 //! The gallery's HTTP servers in their quick sizes, run where they stand: what their READMEs teach must be seen.
-//! No bound on a time or a rate. Where Maven is missing, what needs it is skipped, unless `LOADLINE_GALLERY=required`.
+//! No bound on a time or a rate. Without Maven, tests that need it are skipped, unless `LOADLINE_GALLERY=required`.
 
 use crate::gallery::{MIB, folder, run, trial};
 use crate::invocation::{Permit, doubts, mark, newest, phase, release};
@@ -121,8 +121,8 @@ fn with_few_ports(command: &[&str]) -> Output {
     Command::new("unshare").args(["-rn", "sh", "-c", FEW_PORTS]).args(command).output().unwrap()
 }
 
-/// Who closes a connection first keeps its port, and with the servers of `tiny-http` that is a matter of luck; this
-/// subject leaves it to the client.
+/// The side that closes a connection first keeps its port. With the servers of `tiny-http` that is a matter of luck;
+/// this subject leaves it to the client.
 #[test]
 fn ports_that_run_out_are_named() {
     let Some(release) = newest().pop() else { return };

@@ -65,7 +65,7 @@ fn what_malloc_would_keep_of_them_is_replayed() {
     assert_completed(&document);
     let elasticity = |name: &str| value(trial(&document, name), "elasticity");
     assert!(elasticity("arena") > 0.7 && elasticity("glibc") < 0.1 && elasticity("glibc-trim") > 0.7);
-    // What is alive by the trace: a fifth of the classes stays, and as many come again.
+    // The live bytes by the trace: a fifth of the classes stays, and as many come again.
     let alive = |mark_: &str| mark(trial(&document, "arena"), mark_).counters["live_bytes"];
     let came = alive("spike") - alive("empty");
     assert!(came > 0.0 && (0.6..=0.82).contains(&((alive("spike") - alive("valley")) / came)));

@@ -26,7 +26,7 @@ fn what_lives_is_counted_to_the_object_and_told_before_it_is_asked() {
         assert!((held..held + (4 << 20)).contains(&arrays.bytes), "JDK {release}: {arrays:?}");
         assert!(arrays.instances >= 1024 && found.total.bytes >= arrays.bytes, "{found:?}");
         assert_eq!(found.at_start, None);
-        // Who does not ask is not collected.
+        // Without that option the JVM is not asked for a collection.
         assert_eq!(subject.document("").objects, None);
     }
 }

@@ -28,7 +28,7 @@ impl Image {
         &self.name
     }
 
-    /// Of a folder as it is, with this program to start.
+    /// Makes one of a folder as it is, with this program to start.
     pub(crate) fn of_folder(root: &Path, program: &str) -> Option<Self> {
         let tools = FoundTool::installed(Clock::start());
         let Some(tool) = tools.iter().find(|tool| tool.probe().is_ok()) else {
@@ -44,7 +44,7 @@ impl Image {
         Some(image)
     }
 
-    /// Of a JDK and our subjects, in `/app/subjects.jar`: three copies of both are on the disk meanwhile.
+    /// Makes one of a JDK and our subjects, in `/app/subjects.jar`: three copies of both are on the disk meanwhile.
     pub(crate) fn make() -> Option<Self> {
         let made = Self::try_make();
         made.inspect_err(|why| skip("LOADLINE_IMAGES", why)).ok()
@@ -64,7 +64,7 @@ impl Image {
         std::fs::write(root.join("etc/passwd"), "root:x:0:0::/:/bin/sh\nsubject:x:1000:1000::/:/bin/sh\n").unwrap();
         let archive = folder.path().join("root.tar");
         let tar = |arguments: &[&str]| {
-            // What a JDK links to and is not there is none of what is needed.
+            // Files that a JDK links to and that are not there are not needed.
             run("tar", &[&["--append", "--dereference", "--file", &archive.display().to_string()], arguments].concat())
         };
         tar(&["--directory", &root.display().to_string(), "."]);

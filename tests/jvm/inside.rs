@@ -1,4 +1,4 @@
-//! What is read of a JVM through its own tables, from outside: against what the JVM says of itself, and against what
+//! Readings of a JVM through its own tables, from outside: against what the JVM says of itself, and against what
 //! was planted.
 
 use crate::invocation::{Call, phase, releases};
@@ -30,7 +30,7 @@ const FORMS: [&str; 4] = [
 ];
 /// The arrays of `Allocates`, as long as they are by themselves.
 const ARRAY_BYTES: u64 = 10_016;
-/// What a subject allocates to say its line, after it has asked the JVM.
+/// The bytes that a subject allocates to say its line, after it has asked the JVM.
 const LINE_BYTES_MAX: u64 = 4096;
 
 /// A JVM with its tables.
@@ -101,7 +101,7 @@ fn step(
     assert!(outside.abs_diff(own) <= LINE_BYTES_MAX, "{word}: {outside} outside, {own} by the JVM's own count");
     // Threads are objects, too: virtual ones more so than what they plant.
     let most = if word == "VIRTUAL" { planted / 100 } else { planted / 1000 };
-    // Where an array names its class by an address, its header is longer.
+    // If an array names its class by an address, its header is longer.
     let longer = if options.contains("-UseCompressedClassPointers") { planted / ARRAY_BYTES * 8 } else { 0 };
     let is_planted = planted > 0 || word != "VIRTUAL";
     assert!(

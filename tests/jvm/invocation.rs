@@ -17,7 +17,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What the design promises for the end of the subject, whatever happens to Loadline.
+/// The time that the design promises for the end of the subject, whatever happens to Loadline.
 pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// The releases that must work.
 const RELEASES: [u32; 2] = [17, 25];
@@ -28,7 +28,7 @@ const JDKS: &str = "LOADLINE_JDKS";
 const AT_ONCE: usize = 2;
 
 /// The releases that this run looks at: those of [`RELEASES`] that `LOADLINE_JDKS` lists, otherwise the newest one that
-/// is here. What is the same on each release is looked at on each only at night.
+/// is here. Behaviour that is the same on each release is tested on each only at night.
 pub(crate) fn releases() -> Vec<u32> {
     chosen(&RELEASES)
 }
@@ -240,7 +240,7 @@ impl Call {
         self.folder.path()
     }
 
-    /// Where its archive goes.
+    /// Returns the folder that its archive goes to.
     pub(crate) fn archive(&self) -> PathBuf {
         self.folder.path().join("archive")
     }
@@ -289,7 +289,7 @@ impl Started {
         self.call.archive()
     }
 
-    /// What it said so far on stderr.
+    /// Returns what it said so far on stderr.
     pub(crate) fn said(&self) -> String {
         read(&self.call.folder().join("stderr"))
     }
@@ -297,7 +297,7 @@ impl Started {
     /// Waits until it says this on stderr.
     pub(crate) fn until_said(&mut self, text: &str) {
         wait_until(&format!("it says `{text}`"), LONG, || {
-            // What it says last is there when its end is seen.
+            // Its last words are there when its end is seen.
             let ended = self.child.try_wait().unwrap();
             let said = self.said();
             assert!(ended.is_none() || said.contains(text), "it never said `{text}`:\n{said}");
@@ -397,7 +397,7 @@ impl Drop for Started {
     }
 }
 
-/// What is left of a call that ended like this may take so long to go: one that was killed leaves that to its guardian.
+/// Returns the time in which the processes of a call must be gone: one that was killed leaves them to its guardian.
 fn gone_within(status: ExitStatus) -> Duration {
     if status.signal().is_some() { GONE_WITHIN } else { Duration::ZERO }
 }
@@ -488,7 +488,7 @@ impl Ran {
         self.archive.join(archived.trials[0].folder.as_ref().unwrap()).join(name)
     }
 
-    /// What the subject printed, as archived.
+    /// Returns the subject's output, as archived.
     pub(crate) fn subject_log(&self) -> String {
         read(&self.file("subject.log"))
     }
@@ -535,7 +535,7 @@ thread_local! {
 }
 
 impl Permit {
-    /// What one JVM needs.
+    /// Takes the share that one JVM needs.
     pub(crate) fn one() -> Self {
         Self::take(1)
     }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const LINKINGS: [&str; 2] = ["-rdynamic", "-static"];
-/// What the server holds.
+/// The memory that the server holds.
 const SERVES_MIB: u64 = 64;
 /// Bytes that the threads of `busy` hold at most beside what was planted: 8 blocks each.
 const BUSY_BYTES_MAX: u64 = BUSY_THREADS * 8 * 3032;
@@ -61,7 +61,7 @@ fn run(call: Call, subject: &str) -> Ran {
     call.with(&out).run().expect(0)
 }
 
-/// What was planted by the program's own count, and the account of it.
+/// Returns the planted bytes by the program's own count, and the account of them.
 fn planted(trial: &Trial) -> (&BTreeMap<String, f64>, &AccountRecord) {
     let mark = mark(trial, "planted");
     let account = mark.account.as_ref().unwrap();

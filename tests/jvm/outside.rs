@@ -29,7 +29,7 @@ const LONG_LOAD: &str = "
   - steady: {closed: {connections: 2, requests: 100000}, get: /hello}
   - rest: {idle: 100ms}";
 
-/// What differs between the trials of these tests.
+/// The settings in which the trials of these tests differ.
 struct Asked<'a> {
     release: u32,
     /// After `java`, at the end of the command.
@@ -84,7 +84,7 @@ impl<'a> Asked<'a> {
             list_files: true,
             ..TrialPlan::of(scenario, &scenario.configurations[0])
         };
-        // What is made elsewhere is made from what was written down.
+        // A trial made elsewhere is made from the plan as it was written down.
         let plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
         let tools = Tools {
             clock,
@@ -97,7 +97,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Who listens to none of it.
+/// A sink that ignores every event.
 struct Nobody;
 
 impl Sink for Nobody {
@@ -222,7 +222,7 @@ fn a_hopeless_trial_is_ended_early() {
             assert_eq!((trial.outcome, trial.why.as_ref()), (Outcome::SubjectFailed, Some(&error.what)));
             assert_eq!(trial.end.as_ref().unwrap().cause, EndCause::AsAsked);
             assert_eq!(broken(&trial), expect);
-            // What was done until then is kept, and the rest is not begun.
+            // The work done until then is kept, and the rest is not begun.
             let steady = trial.phases.last().unwrap();
             assert!(steady.name == "steady" && steady.ok > 30 && steady.seconds < 30.0, "{steady:?}");
             assert!(steady.cut_short.as_ref().is_some_and(|why| why.starts_with("hopeless: ")), "{steady:?}");

@@ -74,7 +74,7 @@ fn the_subject_is_weighed_at_its_markers_and_told_to_go_on() {
     }
 }
 
-/// What the screen and the files say of it.
+/// Checks what the screen and the files show of it.
 fn shown(ran: &Ran) {
     let report = |options: &str| {
         let call = Call::verb("report").with_argument(&ran.archive).beside();
@@ -90,7 +90,7 @@ fn shown(ran: &Ran) {
     says("empty, full: the subject worked by itself; requests and rate are");
     says("CPU per operation in empty:");
     says("until full (Java heap +");
-    // What was not told is a dash.
+    // A value that was not told is a dash.
     let full = screen.lines().find(|line| line.starts_with("  full  ") && line.contains("-   -")).unwrap();
     assert_eq!(full.split_whitespace().nth(1), Some("-"), "{full}");
     let table = ran.archive.with_file_name("own.csv");

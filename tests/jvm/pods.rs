@@ -35,7 +35,7 @@ impl Subject {
         let loadline = env!("CARGO_BIN_EXE_loadline");
         let pid = format!("container:{}", self.name);
         let words = ["run", "--rm", "--network", "none", "--read-only", "--pid", &pid, "--entrypoint", "/bin/loadline"];
-        // What it is linked with, which a JDK may not need.
+        // The libraries that it is linked with, which a JDK may not need.
         let shared = String::from_utf8_lossy(&run("ldd", &[loadline]).stdout).into_owned();
         let shared: BTreeSet<&str> = shared.split_whitespace().filter(|word| Path::new(word).is_absolute()).collect();
         let mut mounts = vec!["--volume".to_owned(), format!("{loadline}:/bin/loadline:ro")];

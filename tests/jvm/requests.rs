@@ -16,7 +16,7 @@ fn generator(call: Call) -> Generator {
     steady(call).generator.unwrap()
 }
 
-/// What the answers, which tell the length of the body, are longer than `0\n`, each.
+/// Returns by how much each answer, which tells the length of the body, is longer than `0\n`.
 fn longer(call: Call, without: &Generator) -> u64 {
     let received = generator(call).received_bytes - without.received_bytes;
     assert_eq!(received % REQUESTS, 0, "{received}");

@@ -106,7 +106,7 @@ impl Prometheus {
         Self { child, address, _folder: folder }
     }
 
-    /// What its API answers; nothing where it is not ready.
+    /// Returns the answer of its API; nothing where it is not ready.
     fn api(&self, path: &str) -> Value {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.write_all(format!("GET /api/v1/{path} HTTP/1.0\r\n\r\n").as_bytes()).unwrap();
@@ -226,7 +226,8 @@ fn a_certificate_is_renewed_and_an_answer_may_be_large() {
     assert!(ask("other").status.success() && !ask("ca").status.success(), "signed by another authority now");
 }
 
-/// Who shows no certificate, or that of a stranger, is told so; who trusts another authority goes away.
+/// Checks that clients without a certificate, or with a stranger's, are refused. A client that trusts another authority
+/// goes away.
 fn refusals(certificates: &Certificates, target: &str) {
     for (words, told) in [
         ("--cacert ca.pem", "certificate required"),
@@ -276,7 +277,7 @@ fn systemd_hands_its_socket_over() {
     assert!(told.is_some_and(|line| line.contains("Accept=no")));
 }
 
-/// What curl gets through a socket; empty where nobody answers.
+/// Returns the text that curl gets through a socket; empty where nobody answers.
 fn scrape(socket: &Path) -> String {
     let mut curl = Command::new("curl");
     curl.args(["-sS", "--max-time", "60", "http://loadline/metrics", "--unix-socket"]).arg(socket);

@@ -14,16 +14,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What Debian's packages `munge`, `slurmctld`, `slurmd` and `slurm-client` have.
+/// The programs of Debian's packages `munge`, `slurmctld`, `slurmd` and `slurm-client`.
 const PROGRAMS: [&str; 6] = ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol"];
 /// Set to `required`, a machine without Slurm fails the test.
 pub(crate) const VARIABLE: &str = "LOADLINE_SLURM";
 /// Stands in the environment of every daemon and of what they start.
 const MARK: &str = "LOADLINE_TEST_CLUSTER";
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
-/// What each node says it has; the sum may be more than the machine's.
+/// The memory that each node says it has; the sum may be more than the machine's.
 const NODE_MIB: u32 = 2048;
-/// Where jobs have cgroups of version 1.
+/// The controllers in which jobs have cgroups of version 1.
 const CONTROLLERS: [&str; 5] = ["freezer", "memory", "cpuset", "cpuacct", "devices"];
 /// Jobs that were cancelled end in two seconds, by `KillWait`.
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
@@ -54,11 +54,11 @@ impl Cluster {
             skip(VARIABLE, "slurmd runs jobs of users, so it is root's");
             return None;
         }
-        // Who waits for the other one holds nothing that others want.
+        // A test that waits for the other one holds nothing that others want.
         let only = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let permit = Permit::one();
         let folder = tempfile::tempdir().unwrap();
-        // Who is no root reads the configuration, too.
+        // Users other than root read the configuration, too.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         configure(folder.path());
         let daemon = |program: &str, arguments: &[&str]| start(folder.path(), program, arguments);
@@ -103,7 +103,7 @@ impl Cluster {
         command
     }
 
-    /// What a client prints.
+    /// Returns the output of a client.
     pub(crate) fn ask(&self, program: &str, arguments: &[&str]) -> String {
         let Output { status, stdout, stderr } = self.client(program).args(arguments).output().unwrap();
         let [out, err] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -123,7 +123,7 @@ impl Cluster {
         daemon.wait().unwrap();
     }
 
-    /// What the daemons wrote.
+    /// Returns the logs of the daemons.
     pub(crate) fn log(&self) -> String {
         let logs = fs::read_dir(self.folder.path().join("log")).unwrap();
         let text = |path: PathBuf| format!("{}:\n{}", path.display(), fs::read_to_string(&path).unwrap_or_default());

@@ -65,7 +65,7 @@ impl Job {
         command
     }
 
-    /// What it prints and says, where it ends with this code.
+    /// Returns its stdout and stderr; it must end with this code.
     fn run(&self, options: &str, appetite: &str, code: i32) -> (String, String) {
         let ran = self.call(options, appetite).output().unwrap();
         let [out, said] = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());

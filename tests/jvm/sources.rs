@@ -1,4 +1,4 @@
-//! What the sources of a trial say together: native memory, collections, timeline, histograms, and others beside it.
+//! The sources of a trial, taken together: native memory, collections, timeline, histograms, and others beside it.
 
 use crate::invocation::{Call, Ran, mark, newest, phase, releases};
 use base64::Engine as _;

@@ -108,12 +108,12 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Of the JVM.
+    /// Returns the pid of the JVM.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Of `{port}`.
+    /// Returns the port that stands for `{port}`.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
@@ -130,7 +130,7 @@ impl Standing {
         Figures(pairs.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect())
     }
 
-    /// What it has written to stderr so far.
+    /// Returns what it has written to stderr so far.
     pub(crate) fn stderr(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("stderr")).unwrap()
     }
@@ -165,7 +165,7 @@ impl Standing {
         self
     }
 
-    /// That it runs, stopped by nobody; a moment is granted to whoever has to let it go.
+    /// Asserts that it runs, stopped by nobody; whoever has to let it go has a moment to do so.
     #[track_caller]
     pub(crate) fn runs_on(&self) {
         let state = || Stat::of(self.pid).map(|stat| stat.state);
@@ -185,7 +185,7 @@ impl Standing {
         account_of(&ran)
     }
 
-    /// Who holds its pages.
+    /// Returns the account of its pages.
     pub(crate) fn account(&self) -> AccountRecord {
         self.document("").mark.account.unwrap()
     }
@@ -236,7 +236,7 @@ pub(crate) fn account_of(ran: &Ran) -> AccountDocument {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|cause| panic!("{cause}: {}", ran.stdout))
 }
 
-/// What a subject knows of itself.
+/// The figures that a subject knows of itself.
 #[derive(Debug)]
 pub(crate) struct Figures(HashMap<String, u64>);
 

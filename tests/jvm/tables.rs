@@ -62,7 +62,7 @@ fn an_account_from_tables_is_the_one_that_was_asked_for() {
         // A compiler at work takes MiB of malloc and gives them back between two accounts.
         let server = Plan::on(release, &format!("-Xmx96m -Xint {options}")).start("DemoServer", "{port}");
         server.answers();
-        // What being asked adds for the first time is there before both.
+        // The memory that a first question adds is there before both.
         let _ = server.document("--attach");
         let before = faults(&server);
         let read = server.document("");
@@ -98,7 +98,7 @@ fn an_account_from_tables_is_the_one_that_was_asked_for() {
 fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
     let newest = newest();
     each(|release, collector, options| {
-        // What is read of a collector is the same with attaching and without; that is above.
+        // The readings of a collector are the same with attaching and without; the test above shows that.
         if !newest.contains(&release) && collector != COLLECTORS[0] {
             return;
         }

@@ -1,4 +1,4 @@
-//! What a subject declares of itself: `// truth: name=integer …` in its source.
+//! The truth that a subject declares of itself: `// truth: name=integer …` in its source.
 
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use loadline::record::{Fate, RemedyRecord, TuneOutcome, TuneRecord, TuneStage};
 use loadline_test_support::long_tests_run;
 
 const MIB: f64 = 1_048_576.0;
-/// What nothing is to be tried of.
+/// The remedies that are not to be tried.
 const SKIPPED: [&str; 13] = [
     "heap",
     "direct",

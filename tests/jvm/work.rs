@@ -96,8 +96,8 @@ fn a_search_that_is_interrupted_goes_on() {
     }
 }
 
-/// What lives takes 190 MiB, and all of it some 240: it holds at 300, and with 200 it cannot live, however busy the
-/// machine is.
+/// The live set takes 190 MiB, and the whole process some 240. It holds at 300, and with 200 it cannot live, however
+/// busy the machine is.
 #[test]
 fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {
     if !long_tests_run() || !limits_work() {

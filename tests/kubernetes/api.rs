@@ -25,17 +25,17 @@ pub(crate) struct Api {
     tls: Arc<ClientConfig>,
 }
 
-/// What it said.
+/// An answer of the server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Value,
-    /// What it takes and dislikes.
+    /// Warnings on what it takes and dislikes.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Answer {
-    /// What was asked for, where it was done.
+    /// Returns the body of an answer, which must have this code.
     #[track_caller]
     pub(crate) fn expect(self, code: u16) -> Value {
         assert_eq!(self.code, code, "{:#}", self.body);
@@ -53,7 +53,7 @@ impl Api {
         Self { port, token: token.to_owned(), tls: Arc::new(tls) }
     }
 
-    /// Asks, and reads an object. What is no JSON is a text.
+    /// Asks, and reads an object. An answer that is no JSON is a text.
     fn call(&self, method: &str, path: &str, (kind, body): (&str, &str)) -> std::io::Result<Answer> {
         let mut head =
             format!("{method} {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n", self.token);

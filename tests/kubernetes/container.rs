@@ -1,5 +1,5 @@
-//! What a node makes of a container of a pod: a process of this host, with the container's command and environment. Its
-//! volumes are folders of this host, whose paths stand in its words where the volume's did. No image, no limit.
+//! A container of a pod on a made-up node: a process of this host, with the container's command and environment. Its
+//! volumes are folders of this host, whose paths replace the volume's in its words. No image, no limit.
 
 use loadline::clock::Clock;
 use loadline::units::utc;
@@ -11,18 +11,18 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// What of this host's environment a container has as if its image had it.
+/// Variables of this host's environment that a container has as if its image had them.
 const OF_IMAGE: [&str; 3] = ["HOME", "JAVA_HOME", "LANG"];
-/// What the kubelet reports where a command cannot be started.
+/// The exit code that the kubelet reports where a command cannot be started.
 const NOT_STARTED: i32 = 128;
 
-/// Where the containers of a node find what is theirs.
+/// The place in which the containers of a node find what is theirs.
 pub(crate) struct Host {
     /// The node.
     pub(crate) node: String,
     /// Folder of all volumes and logs; claims in it are the same for every node.
     folder: PathBuf,
-    /// Where commands are looked for.
+    /// The path on which commands are looked for.
     path: OsString,
 }
 
@@ -116,7 +116,7 @@ impl Container {
         self.end.is_none()
     }
 
-    /// Looks whether it has ended. What its first process left behind ends with it.
+    /// Looks whether it has ended. Processes that its first one left behind end with it.
     pub(crate) fn look(&mut self) {
         let status = self.child.as_mut().filter(|_| self.end.is_none()).and_then(|child| child.try_wait().unwrap());
         if let Some(status) = status {
@@ -191,7 +191,7 @@ fn environment(container: &Value, pod: &Value, host: &Host) -> Vec<(String, Stri
     known
 }
 
-/// What the downward API says: `spec.nodeName`, `metadata.annotations['NAME']`.
+/// Returns a field of the downward API: `spec.nodeName`, `metadata.annotations['NAME']`.
 fn field(path: &str, pod: &Value, host: &Host) -> String {
     if path == "spec.nodeName" {
         return host.node.clone();

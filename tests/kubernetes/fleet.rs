@@ -79,7 +79,7 @@ pub(crate) fn is_worked(plane: &Plane) {
     assert_eq!((merged.standing, merged.services.len(), merged.nodes.len()), (expect, 5, 3));
 }
 
-/// What `loadline merge` makes of the results that lie here.
+/// Returns the document of `loadline merge` on the results that lie here.
 fn merged(volume: &Path) -> FleetDocument {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     let done = command.arg("merge").arg(results(volume)).arg("--json").current_dir(volume).output().unwrap();
@@ -94,7 +94,7 @@ pub(crate) fn log(pod: &serde_json::Value) -> String {
     format!("{}.log", text(&pod["metadata"]["name"]))
 }
 
-/// Where the manifest lets results lie.
+/// Returns the folder in which the manifest lets results lie.
 fn results(volume: &Path) -> PathBuf {
     let mut entries = fs::read_dir(volume).unwrap().flatten().map(|entry| entry.path());
     entries.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("results-")).unwrap()

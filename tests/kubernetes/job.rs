@@ -14,7 +14,7 @@ pub(crate) const CLAIM: &str = "loadline-fleet";
 /// More than any Job here takes, by far.
 pub(crate) const JOB_WITHIN: Duration = Duration::from_secs(300);
 
-/// What `loadline plan WORDS --kubernetes` prints in this folder.
+/// Returns the manifest that `loadline plan WORDS --kubernetes` prints in this folder.
 pub(crate) fn manifest(folder: &Path, words: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     let command = command.arg("plan").args(words).args(["--kubernetes", "--nodes", "3"]).current_dir(folder);

@@ -29,7 +29,7 @@ use node::{Fate, Node};
 use plane::Plane;
 use std::path::{Path, PathBuf};
 
-/// Where `tests/kubernetes/build` is told to put its versions, a folder each.
+/// Returns the programs of the versions that `tests/kubernetes/build` makes, a folder each.
 fn programs() -> Vec<PathBuf> {
     if std::env::var_os("LOADLINE_KUBERNETES").is_none_or(|asked| asked.is_empty()) {
         loadline_test_support::skip(

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 
 const STRICT: &str = "fieldValidation=Strict";
-/// What is right, and what no API server takes: names of fields, words, a quantity, a type.
+/// Right texts, each with a wrong one that no API server takes: names of fields, words, a quantity, a type.
 const WRONG: [(&str, &str); 9] = [
     ("completionMode: Indexed", "completionMode: indexed"),
     ("backoffLimitPerIndex:", "backoffLimitPerindex:"),
@@ -22,8 +22,8 @@ const WRONG: [(&str, &str); 9] = [
     ("enableServiceLinks: false", "enableServiceLinks: \"no\""),
 ];
 
-/// Every object of every manifest is; how many they are. What is on no cluster before, the namespace and the claim of a
-/// fleet, is there afterwards.
+/// Checks that every object of every manifest is taken, and returns how many there are. The namespace and the claim of
+/// a fleet, which no cluster has before, are there afterwards.
 pub(crate) fn are_taken(plane: &Plane) -> usize {
     let place = tempfile::tempdir().unwrap();
     let fleet = fleet::write(place.path());
@@ -72,7 +72,7 @@ fn tried(api: &Api, object: &str) -> Answer {
     api.post_yaml(&format!("{}?dryRun=All&{STRICT}", path(object)), object)
 }
 
-/// Where objects of its kind are created.
+/// Returns the path at which objects of its kind are created.
 fn path(object: &str) -> String {
     let object: Value = yaml_serde::from_str(object).unwrap();
     let group = match text(&object["apiVersion"]) {

@@ -31,7 +31,7 @@ pub(crate) enum Fate {
 pub(crate) struct Node {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// What went on where nobody looks any more.
+    /// Pods that went on where nobody looks any more.
     _left: Arc<Mutex<Vec<Pod>>>,
 }
 
@@ -70,7 +70,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
-        // Where the thread panicked its words stand above.
+        // If the thread panicked, its words stand above.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -11,7 +11,8 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 const TOKEN: &str = "of-the-tests";
-/// What a Job needs, and a node that is lost; accounts, because a pod without a token must have been offered one.
+/// The controllers of a Job and of a node that is lost; accounts, because a pod without a token must have been offered
+/// one.
 const CONTROLLERS: &str = "job-controller,node-lifecycle-controller,taint-eviction-controller,\
                            pod-garbage-collector-controller,garbage-collector-controller,serviceaccount-controller,\
                            root-ca-certificate-publisher-controller,namespace-controller";
@@ -50,7 +51,7 @@ impl Plane {
         Self { api, version, servers }
     }
 
-    /// Where nodes may keep what is theirs.
+    /// Returns the folder in which nodes may keep their files.
     pub(crate) fn folder(&self) -> &Path {
         self.servers.place.path()
     }
@@ -62,7 +63,7 @@ struct Servers {
     running: Vec<(&'static str, Child)>,
 }
 
-/// Who stores the data ends last: the others would wait for it.
+/// The server that stores the data ends last: the others would wait for it.
 impl Drop for Servers {
     fn drop(&mut self) {
         while let Some((name, mut server)) = self.running.pop() {
@@ -106,7 +107,7 @@ impl Servers {
             format!("--listen-client-urls={port}"),
             format!("--advertise-client-urls={port}"),
             format!("--listen-peer-urls={peers}"),
-            // What is stored is of no use after these tests.
+            // Stored data is of no use after these tests.
             "--unsafe-no-fsync".to_owned(),
         ];
         self.start("etcd", Path::new("etcd"), &words);

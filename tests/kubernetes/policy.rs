@@ -1,4 +1,5 @@
-//! What a Job makes of each way in which a worker can end. The worker is a script here, so that every end is at hand.
+//! The reaction of a Job to each way in which a worker can end. The worker is a script here, so that every end is at
+//! hand.
 
 use crate::container::{Host, text};
 use crate::job::{CLAIM, JOB_WITHIN, Job, NAMESPACE, job_of, manifest, pods, rename};

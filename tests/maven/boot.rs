@@ -4,7 +4,7 @@
 use crate::build::{VERSION, maven, root};
 use loadline_test_support::long_tests_run;
 
-/// What is short enough for a test, behind the heap of the document.
+/// Options that are short enough for a test, behind the heap of the document.
 const LOAD: &str = "--heap,64m,--gc,serial,-n,300,-c,2,--rest,0";
 
 /// The document's first block of code.

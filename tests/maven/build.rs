@@ -12,9 +12,9 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// One at a time: a local repository is no place for two Mavens, and a server is weighed beside nothing else.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// What the builds share.
+/// The folders that the builds share.
 pub(crate) struct Maven {
-    /// What `tests/maven/fetch` brought, and all that the tests make.
+    /// The folder of all that `tests/maven/fetch` brought and that the tests make.
     target: PathBuf,
     /// Maven's settings: the team's repository, behind its mirror.
     settings: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct Built {
     pub(crate) log: String,
 }
 
-/// What is needed for real builds: Loadline's artifacts in a repository. `None`, with the reason told, where Maven or
+/// Prepares real builds: Loadline's artifacts in a repository. Returns `None`, and tells the reason, where Maven or
 /// what it needs is not here.
 pub(crate) fn maven() -> Option<&'static Maven> {
     static MAVEN: OnceLock<Result<Maven, String>> = OnceLock::new();
@@ -94,7 +94,7 @@ impl Maven {
         self.target.join("repository")
     }
 
-    /// Where a resolved artifact of Loadline's ends up.
+    /// Returns the folder in which a resolved artifact of Loadline's ends up.
     pub(crate) fn local(&self) -> PathBuf {
         self.target.join("local/dev/loadline")
     }
@@ -141,7 +141,7 @@ impl Project<'_> {
         self.file(name, &text.replace(from, to))
     }
 
-    /// What one of its files says.
+    /// Returns the text of one of its files.
     #[track_caller]
     pub(crate) fn read(&self, name: &str) -> String {
         let path = self.folder.join(name);
@@ -168,7 +168,7 @@ impl Project<'_> {
         command.args(["-B", "-ntp", "-Dstyle.color=never", "-s"]).arg(&self.maven.settings);
         command.arg(format!("-Dmaven.repo.local={}", self.maven.target.join("local").display()));
         command.args(words).current_dir(&self.folder);
-        // What the machine around the tests has must not be found.
+        // Settings of the machine around the tests must not be found.
         command.env_remove("LOADLINE").env_remove("MAVEN_ARGS").env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         ended(&mut command)

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What an IDE has of its own; `tests/maven/fetch` brings it.
+/// The jars that an IDE has of its own; `tests/maven/fetch` brings them.
 const RUNNER: [&str; 2] = [
     "org/eclipse/jdt/org.eclipse.jdt.junit.runtime/3.8.100/org.eclipse.jdt.junit.runtime-3.8.100.jar",
     "org/eclipse/jdt/org.eclipse.jdt.junit5.runtime/1.2.0/org.eclipse.jdt.junit5.runtime-1.2.0.jar",
@@ -15,8 +15,9 @@ const RUNNER: [&str; 2] = [
 /// The runner waits for nobody: what it starts ends by itself.
 const BOUND: &str = "60";
 
-/// What the IDE is told while it runs the tests of a class that Maven has compiled, a line each: `%TSTTREE` for a test,
-/// `%TESTS` where it begins, `%FAILED` and `%ERROR` with a trace, `%TESTE` at its end (`MessageIds` of Eclipse's JDT).
+/// Returns the messages to the IDE while it runs the tests of a class that Maven has compiled, a line each. `%TSTTREE`
+/// stands for a test, `%TESTS` where it begins, `%FAILED` and `%ERROR` with a trace, `%TESTE` at its end (`MessageIds`
+/// of Eclipse's JDT).
 pub(crate) fn told(maven: &Maven, project: &Project<'_>, class: &str, junit: &str, program: &Path) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

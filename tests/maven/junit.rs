@@ -67,7 +67,7 @@ fn check_in_an_ide(told: &str) {
     for name in ["ci 1: rss.loaded<=60MiB", "loadline run dies.loadline.yaml", "loadline run empty.loadline.yaml"] {
         assert!(names.contains(name), "{name}:\n{names}");
     }
-    // Of six tests one is broken, one undecided, and two could not be measured.
+    // One test of six is broken, one undecided, and two could not be measured.
     let is_skipped = |line: &&&str| line.contains("@AssumptionFailure: ");
     let failed = all("%FAILED");
     let counts = [failed.iter().filter(is_skipped).count(), failed.len(), all("%ERROR").len(), all("%TESTE").len()];

@@ -1,4 +1,4 @@
-//! Where the binary comes from, and the JDK: the PATH, a repository behind a mirror, offline, nowhere; a toolchain.
+//! The sources of the binary and of the JDK: the PATH, a repository behind a mirror, offline, nowhere; a toolchain.
 
 use crate::build::{VERSION, maven};
 use crate::stand_in::{StandIn, Verdict};
@@ -26,7 +26,7 @@ fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() 
     let resolved = maven.local().join(format!("loadline/{VERSION}/loadline-{VERSION}-linux-x86_64.exe"));
     assert_ne!(fs::metadata(resolved).unwrap().permissions().mode() & 0o111, 0, "it is made executable");
 
-    // What is in the local repository is enough without a network.
+    // An artifact in the local repository is enough without a network.
     let offline = [&goals[..], &["-o"]].concat();
     project.build(&offline).fails().says("exit code 3");
     let missing = [&goals[..], &["-Dloadline.version=9.9.9"]].concat();
@@ -122,7 +122,7 @@ fn a_scenario_is_found_where_scenarios_lie() {
 
     fs::rename(scenario, project.folder.join("third.loadline.yaml")).unwrap();
     project.build(&goals).fails().says("there are 2 scenarios, and none is named app.loadline.yaml");
-    // Where nothing says `{artifact}` nothing is told to stand for it.
+    // If no word is `{artifact}`, no artifact is passed for it.
     project.build(&[&goals[..], &["-Dloadline.scenario=other.loadline.yaml"]].concat()).passes();
     assert!(!stand_in.called().join(" ").contains("--artifact"), "{:?}", stand_in.called());
     // A command of the user's own, and arguments of the jar.

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Answers from the files of its own folder. Of a call of `report` there is no more to tell.
+/// Answers from the files of its own folder. A call of `report` always gets the same answer.
 const SCRIPT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 if [ "$1" = --version ]; then cat "$here/version"; exit; fi

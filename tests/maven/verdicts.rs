@@ -1,4 +1,4 @@
-//! What the two goals make of every end that Loadline can have. One build of many modules, each with a stand-in.
+//! The verdicts of the two goals on every end that Loadline can have. One build of many modules, each with a stand-in.
 
 use crate::build::{Built, Maven, Project, VERSION, maven};
 use crate::stand_in::{StandIn, Verdict};
@@ -56,7 +56,7 @@ fn reactor<'a>(maven: &'a Maven, name: &str) -> Project<'a> {
     project
 }
 
-/// What is said of each module, in Maven's own words for how it went.
+/// Checks the verdict on each module, in Maven's own words for how it went.
 fn check(built: &Built) {
     built.fails();
     let interval = "ci 1: rss.loaded<=60MiB: from 70.2 MiB to 81.4 MiB in 5 trials: all of it misses 60.0 MiB";
@@ -78,7 +78,7 @@ fn check(built: &Built) {
     for module in ["broken", "strict", "request", "subject", "machine", "bug", "absent"] {
         assert!(summary(built, module).contains("FAILURE"), "{module}:\n{}", built.log);
     }
-    // What the budgets are is a failure of the project, what could not be measured an error of the build.
+    // A broken budget is a failure of the project, a measurement that could not be made an error of the build.
     let kinds = built.log.matches("MojoFailureException").count() > 0 && built.log.contains("MojoExecutionException");
     assert!(kinds, "{}", built.log);
 }
@@ -144,7 +144,7 @@ fn every_option_that_skips_tests_skips() {
         let built = project.build(&[&stand_in.option(), &weigh, &verify, &format!("-D{option}")]);
         built.passes().says(&format!("skipped: {option} is set"));
     }
-    // What was skipped leaves nothing that could be taken for a verdict.
+    // A skipped weighing leaves nothing that could be taken for a verdict.
     project.build(&[&verify]).passes().says("nothing was weighed: maven.test.skip is set");
     std::fs::remove_dir_all(project.folder.join("target/loadline")).unwrap();
     project.build(&[&verify]).fails().says("there is nothing to verify").says("name both goals");

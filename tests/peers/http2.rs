@@ -117,11 +117,11 @@ fn nginx_says_goodbye_after_every_ten_requests() {
     let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/12", 2, 1000), 1));
     assert_eq!((outcome.ok, outcome.failures.total()), (1000, 0), "{outcome:?}");
     assert!((100..=110).contains(&counts.accepted) && counts.requests == 1000, "{counts:?}");
-    // What was on its way when it said goodbye it sends back, and gets again.
+    // It sends back requests on their way when it says goodbye, and gets them again.
     let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/12", 2, 1000), 4));
     assert_eq!((outcome.ok, outcome.failures.total()), (1000, 0), "{outcome:?}");
     assert!((100..=110).contains(&counts.accepted) && counts.requests == 1000, "{counts:?}");
-    // Of fifty at once it takes ten each time, and what it sends back too often is reset.
+    // It takes ten of fifty at once each time, and a request that it sends back too often is reset.
     let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/12", 1, 1000), 50));
     assert_eq!(outcome.failures.total(), outcome.failures.reset, "{outcome:?}");
     assert!(counts.requests == outcome.ok && outcome.ok >= 500, "{counts:?}, {outcome:?}");

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of the chunked answer.
 const CHUNKED_BYTES: u64 = 100_000;
 
-/// What a server has counted, `/counted` left out.
+/// The counts of a server, `/counted` left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counts {
     requests: u64,
@@ -38,7 +38,7 @@ fn jdk() -> Option<FoundJdk> {
     found
 }
 
-/// Where `tests/peers/fetch` puts them; `None` where it has not.
+/// Returns the folder that `tests/peers/fetch` puts them in; `None` where it has not.
 fn jars(name: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?.join("peers");
     let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -140,7 +140,7 @@ fn upload(server: &Server) {
         let mut plan = sends(server.peer.target(), request, 2, 20);
         plan.work.request.checks.body = Some(format!("got {bytes}\n"));
         let outcome = server.all_ok(&plan);
-        // Where no `100 Continue` comes each request waits for a second.
+        // If no `100 Continue` comes, each request waits for a second.
         assert!(outcome.service.value_at_quantile(0.5) < 1_000_000_000, "{outcome:?}");
     }
 }

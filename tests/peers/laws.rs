@@ -1,4 +1,4 @@
-//! What holds for every outcome, whatever the server does.
+//! The laws that hold for every outcome, whatever the server does.
 
 use loadline::clock::Clock;
 use loadline::load::{Control, End, GiveUp, Interval, Outcome, Plan, Row, Target, drive, drive_threads};
@@ -18,7 +18,7 @@ pub(crate) fn sends(target: Target, request: Request, connections: u32, requests
     Plan { target, give_up: GiveUp::for_work(&work), work, seed: 1, rows_max: ROWS_MAX, rows_failed_max: 0 }
 }
 
-/// What the intervals say together.
+/// The sum of the intervals.
 #[derive(Default)]
 struct Sum {
     ok: u64,

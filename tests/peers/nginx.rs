@@ -17,7 +17,7 @@ pub(crate) struct Nginx {
     pub(crate) peer: Peer,
 }
 
-/// What nginx has counted since it started, or between two moments.
+/// The counts of nginx since it started, or between two moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) accepted: u64,

@@ -68,7 +68,7 @@ fn a_body_waits_for_100_continue() {
         let (outcome, counts) = nginx.drive(&sends(nginx.peer.target(), request, 2, 20));
         all_ok(&outcome, counts, 20, 2);
         assert!(uploaded(&nginx).values().all(|file| file.len() as u64 == body.0));
-        // Where none comes each request waits for a second.
+        // If none comes, each request waits for a second.
         assert!(outcome.service.value_at_quantile(0.5) < 1_000_000_000, "{outcome:?}");
     }
 }

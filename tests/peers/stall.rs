@@ -1,6 +1,6 @@
 //! The stall that a waiting client does not see: a server that is silent for 1 s in every 5, asked 500 times a second.
-//! Lower bounds follow from the schedule and hold on any machine. What else runs there only adds, and seldom to every
-//! period, so the period to which it added least must be near the truth; `bench/stall.sh` judges how near.
+//! Lower bounds follow from the schedule and hold on any machine. Other programs only add, and seldom to every period,
+//! so the period to which they added least must be near the truth; `bench/stall.sh` judges how near.
 
 use super::laws::{drive_lawfully, gets};
 use loadline::clock::Clock;
@@ -107,7 +107,7 @@ fn a_stall_shows_in_every_request_it_delayed() {
     assert!(ms(0.9) >= 490.0 && ms(0.99) >= 940.0 && ms(1.0) >= 996.0, "{}, {}, {} ms", ms(0.9), ms(0.99), ms(1.0));
     let periods = periods(&outcome.rows);
     eprintln!("periods: {periods:?}");
-    // Of 500 that are due in silence, those of the last 20 ms wait no longer than that.
+    // The requests of the last 20 ms, of 500 that are due in silence, wait no longer than that.
     assert!(periods.iter().all(|period| (480..).contains(&period.late)), "{periods:?}");
     let least = |of: fn(&Period) -> f64| periods.iter().map(of).fold(f64::INFINITY, f64::min);
     assert!(least(|period| period.late as f64) <= 510.0, "{periods:?}");

@@ -1,4 +1,4 @@
-//! What load tools printed goes through its reader; cut at any byte it tells less, never something else.
+//! The output of load tools goes through its reader; cut at any byte it tells less, never something else.
 
 use super::{folder, text};
 use loadline::load::Failures;
@@ -102,7 +102,7 @@ fn apache_bench() {
     near(alive.seconds, 0.038, "time");
     near(alive.requests_per_s, 52_957.69, "rate");
     assert_eq!(alive.received_bytes, Some(206_000));
-    // What ab prints as 0 ms is less than it can tell.
+    // A time that ab prints as 0 ms is less than it can tell.
     times(&alive.times_ms, [None, None, None, None, Some(4.0), None]);
     counts(&of("ab-non2xx.txt"), 500, Failures { status: 500, ..NONE });
     counts(&of("ab-failed.txt"), 500, Failures { other: 396, ..NONE });
@@ -209,7 +209,7 @@ fn hyperfoil() {
     times(&document.times_ms, [Some(1.18), Some(1.52), Some(2.74), Some(6.03), Some(12.583), Some(1.24)]);
 }
 
-/// What stands in both is the same; the cut one may lack what the whole one tells.
+/// Whether all values in both are the same; the cut one may lack some of the whole one.
 fn is_part_of(cut: &Reported, whole: &Reported) -> bool {
     let part = |cut: Option<f64>, whole: Option<f64>| cut.is_none() || cut == whole;
     let (ms, all) = (&cut.times_ms, &whole.times_ms);

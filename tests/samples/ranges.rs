@@ -7,7 +7,7 @@ use loadline::observe::heap_info::{Collector, HeapInfo};
 use loadline::observe::metaspace_nodes::{self, MetaspaceNode};
 use loadline::units::Bytes;
 
-/// Where a heap of 64 MiB with compressed oops ends up: right below 4 GiB.
+/// The place of a heap of 64 MiB with compressed oops: right below 4 GiB.
 const HEAP: (u64, u64) = (0xfc00_0000, 0x1_0000_0000);
 
 /// Each JDK with each collector, and one of its replies.
@@ -92,7 +92,7 @@ fn nodes_of_metaspace() {
         for collector in ["serial", "g1"] {
             let what = format!("{jdk} {collector}");
             let nodes = metaspace_nodes::parse(&text(&format!("{jdk}/vslist-{collector}.txt"))).unwrap();
-            // Of the same JVM, a moment before.
+            // The heap of the same JVM, a moment before.
             let heap = HeapInfo::parse(&text(&format!("{jdk}/vm_info-{collector}.txt"))).unwrap();
             let (class, other): (Vec<MetaspaceNode>, Vec<_>) = nodes.iter().partition(|node| node.class_space);
             let committed = |nodes: &[MetaspaceNode]| Bytes(nodes.iter().map(|node| node.committed.0).sum());

@@ -34,7 +34,7 @@ fn guard(of: &PhaseGuard) -> String {
     format!("{}: [seconds, failed, rate] {numbers}, late {late:?}", of.name)
 }
 
-/// What a trial was given, and what came of it.
+/// Describes the input of a trial, and its outcome.
 fn told(plan: &TrialPlan, trial: &Trial) -> String {
     let mut text = format!("{} [block {}, trial {}]\n", plan.title, plan.block, plan.index);
     let configuration = &plan.configuration;

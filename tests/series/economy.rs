@@ -1,5 +1,5 @@
-//! What a search costs and how well it answers, over hundreds of made-up servers of each kind: how many trials, how far
-//! from the smallest limit, and how often below one that fails.
+//! The cost and the quality of searches over hundreds of made-up servers of each kind: number of trials, distance from
+//! the smallest limit, share below one that fails.
 
 use crate::made_up::{MadeUp, Mishap, Server, heap_by_limit};
 use crate::whole::{scenario, series};
@@ -50,7 +50,7 @@ struct Kind {
     name: &'static str,
     find: &'static str,
     server: fn(&mut Draw) -> Server,
-    /// Of a hundred trials so many are late for no reason that is seen, and as many are disturbed.
+    /// So many of a hundred trials are late for no reason that is seen, and as many are disturbed.
     mishaps: u64,
 }
 
@@ -91,7 +91,7 @@ fn silent(draw: &mut Draw) -> Server {
     Server { strain: 0.0, ..draw.server() }
 }
 
-/// What searches of a kind came to.
+/// The results of the searches of a kind.
 #[derive(Default)]
 struct Sum {
     searches: u32,
@@ -117,7 +117,7 @@ fn seconds(trial: &Trial) -> f64 {
     }
 }
 
-/// What a start needs in the middle, and what one start in twelve needs more than, with this heap and direct memory.
+/// Returns the median need of a start, and the need that one start in twelve exceeds, with this heap and direct memory.
 fn needed(server: &Server, heap: u64, direct: u64) -> (f64, f64) {
     let waiting = server.direct_greed.min(direct).saturating_sub(server.direct);
     let anon = (server.native + waiting + heap.min(server.greed)) as f64;

@@ -35,7 +35,7 @@ struct Node {
     cannot_prepare: Option<Error>,
     seen: Seen,
     throttled: u64,
-    /// What happens while the trials are made.
+    /// The action that happens while the trials are made.
     meanwhile: RefCell<Option<Box<dyn FnOnce()>>>,
     said: RefCell<Vec<String>>,
     /// Archives, with how many trials each had at its begin.
@@ -162,7 +162,7 @@ fn recorded(out: &TempDir, index: u32) -> Option<EntryResult> {
     std::fs::read(path).ok().map(|text| serde_json::from_slice(&text).unwrap())
 }
 
-/// What lies in the folder of all results, without what counts.
+/// Lists the folders aside of the results that count.
 fn aside(out: &TempDir) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(out.path()).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with('.')).collect()
@@ -236,7 +236,7 @@ fn a_line_that_holds_is_proved_and_the_step_below_it_fails() {
     assert!(find.limit_bytes.unwrap() > known.limit_bytes && find.headroom == 0.1);
     assert_eq!(proved.searched_at, known.searched_at);
     assert_eq!(proved.past.iter().map(|past| past.limit_bytes).collect::<Vec<_>>(), [1, known.limit_bytes]);
-    // What it took: a trial without a concern for memory and the proofs, and a trial or two below.
+    // Its trials: one without a concern for memory, the proofs, and one or two below.
     assert!(find.trials <= 9, "{}", find.trials);
 }
 
@@ -390,7 +390,7 @@ fn when_time_is_up_what_is_known_is_recorded() {
     assert_eq!((result.outcome, archives(&result)), (EntryOutcome::OutOfTime, vec!["search"]));
     assert_eq!((found(&result).outcome, found(&result).trials), (FindOutcome::GivenUp, 5));
     assert_eq!(result.line, None);
-    // That is final, too.
+    // This result is final, too.
     assert_eq!(work_on(&search_plan(), 0, out.path(), &Node::default()).unwrap().by, By::Earlier);
     // A line is proved where its proof was done in time.
     let (_out, result) = done(&prove_plan(line()), &out_of_time("below", 1));
@@ -500,7 +500,7 @@ fn a_result_whose_worker_was_killed_before_its_last_step_is_found() {
     assert_eq!(recorded(&out, 0), Some(result));
 }
 
-/// What was measured is worth hours: an error that comes after it removes nothing.
+/// Measured trials are worth hours: an error that comes after them removes nothing.
 #[test]
 fn a_late_error_of_the_disk_costs_no_trial() {
     let plan = search_plan();

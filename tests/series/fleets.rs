@@ -58,7 +58,7 @@ pub(crate) fn server(index: u32) -> Server {
     Server { native: (40 + u64::from(index) % 37) * MIB, noise: 0.004, ..Server::default() }
 }
 
-/// What a node hands in: of an answer, all that the search says.
+/// Returns the result that a node hands in; an answer has all that the search says.
 pub(crate) fn result(
     plan: &Plan,
     index: u32,
@@ -125,7 +125,7 @@ fn night(plan: &Plan, seed: u64) -> Vec<(PathBuf, EntryResult)> {
         let began = free_at[node as usize] + 1.0;
         free_at[node as usize] = began + SEARCH_S;
         let folder = PathBuf::from(format!("n{node}/index-{index:06}"));
-        // What is complete is left alone.
+        // A complete result is left alone.
         if left.contains_key(&folder) {
             continue;
         }
@@ -253,7 +253,7 @@ fn a_fleet_of_many_nodes_comes_to_what_one_process_comes_to() {
     let (one, mut many) = (by(1, 0), by(NODES, 1));
     assert_eq!((one.nodes.len(), many.nodes.len()), (1, NODES as usize));
     for (service, own) in many.services.iter_mut().zip(&one.services) {
-        // Who worked it and when is all that may differ.
+        // Only the node and the time may differ.
         service.node.clone_from(&own.node);
         if let (Some(last), Some(own)) = (&mut service.last, &own.last) {
             (last.proved_at, last.searched_at) = (own.proved_at.clone(), own.searched_at.clone());
@@ -324,7 +324,7 @@ fn compared(repeats: u32) -> (Scenario, Vec<Trial>) {
     (scenario, trials)
 }
 
-/// What a node made of it: trials of these blocks, numbered from 0 as it numbers them.
+/// Returns a node's part of it: trials of these blocks, numbered from 0 as it numbers them.
 fn part(scenario: &Scenario, trials: &[Trial], first: u32, count: u32) -> NodeBlocks {
     let own = trials.iter().filter(|trial| (first..first + count).contains(&trial.block));
     let numbered = own.zip(0..).map(|(trial, index)| Trial { index, block: trial.block - first, ..trial.clone() });

@@ -39,7 +39,7 @@ pub(crate) fn scenario(name: &str, more: &str) -> Scenario {
     parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// What a server holds and how much it can carry.
+/// The memory that a server holds and the load that it can carry.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) live: u64,
@@ -51,11 +51,11 @@ pub(crate) struct Server {
     pub(crate) file: u64,
     /// The part of them that it cannot do without.
     pub(crate) hot: f64,
-    /// What its heap grows to where nothing bounds it.
+    /// The size that its heap grows to where nothing bounds it.
     pub(crate) greed: u64,
     /// Direct memory, part of `native`: what is in use.
     pub(crate) direct: u64,
-    /// What direct memory grows to, by that which waits for a collection, where no ceiling asks for one.
+    /// The size that direct memory grows to, by buffers that wait for a collection, where no ceiling asks for one.
     pub(crate) direct_greed: u64,
     /// The smallest heap that it starts with, where that is more than the load needs.
     pub(crate) start: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Server {
     pub(crate) strain: f64,
     /// Whether the JVM chooses the heap by the limit, as HotSpot does, where nobody else did.
     pub(crate) by_limit: bool,
-    /// What collecting costs: CPU per request grows by this times what is live, for each byte of heap beyond that.
+    /// The cost of collecting: CPU per request grows by this times the live bytes, for each byte of heap beyond them.
     pub(crate) churn: f64,
     /// No server answers more often, per second.
     pub(crate) rate_max: f64,
@@ -109,7 +109,7 @@ impl Server {
     }
 }
 
-/// What befalls a single trial.
+/// The mishap of a single trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Mishap {
     /// Other programs take the CPU, and answers are late.
@@ -140,7 +140,7 @@ pub(crate) fn heap_by_limit(limit: u64) -> u64 {
 pub(crate) struct MadeUp {
     /// The server of each configuration; of the others, the one named "".
     pub(crate) servers: BTreeMap<String, Server>,
-    /// What befalls which trial, by index.
+    /// The mishaps of single trials, by index.
     pub(crate) mishaps: BTreeMap<u32, Mishap>,
     pub(crate) seed: u64,
     /// All that was asked.
@@ -195,7 +195,7 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// What an option says, in bytes.
+    /// Returns the value of an option, in bytes.
     fn option(&self, name: &str) -> Option<u64> {
         let options = self.plan.configuration.jvm_options();
         options.iter().rev().find_map(|option| option.strip_prefix(name)?.parse::<Bytes>().ok()).map(|bytes| bytes.0)
@@ -356,7 +356,7 @@ impl Making<'_> {
     }
 }
 
-/// What held for every trial of a made-up run.
+/// Returns the conditions of every trial of a made-up run.
 pub(crate) fn conditions(scenario: &Scenario) -> Conditions {
     let machine = Machine {
         cores: 2,

@@ -277,7 +277,7 @@ fn a_first_trial_that_dies_is_the_error_and_names_memory_where_that_was_short() 
 #[test]
 fn a_search_goes_on_after_any_cut() {
     let scenario = searched("warm: true");
-    // Of each kind of trial one, at least.
+    // At least one trial of each kind.
     let of = Server { noise: 0.004, start: 40 * MIB, direct: 44 * MIB, direct_greed: 90 * MIB, ..Server::default() };
     let (whole, expect) = search(&scenario, &mut MadeUp::of(of.clone()));
     for cut in 0..whole.len() as u32 {

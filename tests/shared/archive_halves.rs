@@ -5,7 +5,7 @@
 use serde_json::Value;
 use std::path::Path;
 
-/// What is added under load to the half that is the change.
+/// The bytes that are added under load to the half with the change.
 const ADDED: u64 = 16 << 20;
 
 /// Writes the trials of one configuration of `tests/cli/archives/compared`, renamed to `app`, of a scenario of this

@@ -1,5 +1,5 @@
 //! The jar of the test subjects: compiled by `java/compile` when the first test asks for it, and again only when its
-//! sources are others. What runs at the same time may make it twice, and finds it whole.
+//! sources have changed. Tests that run at the same time may make it twice, and find it whole.
 
 use loadline_test_support::skip;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Where it lies. Fails, with what the compiler said, where it cannot be made.
+/// Returns the path of the jar. Fails, with the output of the compiler, if it cannot be made.
 pub(crate) fn test_subjects() -> &'static str {
     static JAR: OnceLock<String> = OnceLock::new();
     JAR.get_or_init(|| {

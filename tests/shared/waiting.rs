@@ -1,4 +1,4 @@
-//! What another process does beside a test is waited for, and for no longer than a bound.
+//! Waits for the work of another process beside a test, for no longer than a bound.
 
 use loadline::clock::Clock;
 use std::time::Duration;

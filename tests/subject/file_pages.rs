@@ -1,4 +1,4 @@
-//! Who pays for file pages, by what cgroups are charged for; and a private copy of a JDK, run, held, dropped, killed.
+//! The payer of file pages, by the charges of cgroups; and a private copy of a JDK, run, held, dropped, killed.
 
 use super::support::*;
 use loadline::clock::Clock;
@@ -13,7 +13,7 @@ use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a cgroup's counts may be behind, and what a shell reads besides.
+/// The bytes by which a cgroup's counts may be behind, with those that a shell reads besides.
 const SMALL: Bytes = Bytes::mib(4);
 /// libc, the loader and the like, which every process has mapped.
 const OF_ALL: Bytes = Bytes::mib(10);
@@ -41,7 +41,7 @@ fn charge(running: &Running) -> Charge {
     cgroup.read(&running.clock()).unwrap().value.charge
 }
 
-/// What a subject is charged for that reads this file.
+/// Returns the charge of a subject that reads this file.
 fn charged_for_reading(file: &Path) -> Bytes {
     let script = format!("cat '{}' > /dev/null; echo pid $$; exec sleep 60", file.display());
     let running = spawner().start(&limited(&script, Bytes::mib(128)), None).unwrap();
@@ -64,7 +64,7 @@ fn who_reads_a_file_first_is_charged_for_its_pages() {
     assert_eq!(file_pages::evict(&files, clock).bytes, size.0);
     let charged = charged_for_reading(&file);
     assert!(charged.0 + SMALL.0 > size.0, "{charged}");
-    // That subject is gone; the pages stay, and cost its successor nothing.
+    // The subject is gone; the pages stay, and cost its successor nothing.
     let charged = charged_for_reading(&file);
     assert!(charged < SMALL, "{charged}");
     file_pages::evict(&files, clock);
@@ -148,7 +148,7 @@ fn a_jvm_pays_for_a_private_copy_of_its_jdk_which_is_gone_afterwards() {
         let (resident, charged) = pages_of(&first);
         println!("JDK {}: cold {resident}, charged {charged}", jdk.release);
         assert!(resident > Bytes::mib(20) && charged.0 + OF_ALL.0 > resident.0, "{resident} {charged}");
-        // What the first one has mapped stays in memory and charged to it: this is why there are private copies.
+        // Pages that the first one has mapped stay in memory and charged to it: this is why there are private copies.
         assert_eq!(file_pages::evict(&files, clock).refused, []);
         let second = start_jvm(&private.jdk, &source);
         let (resident, charged) = pages_of(&second);

@@ -57,7 +57,7 @@ fn a_command_that_is_missing_leaves_no_cgroup() {
     wait_until("no cgroup is left", LONG, || ours().difference(&before).count() == 0);
 }
 
-/// What Loadline says where it may itself use no more than `outer`.
+/// Returns the exit code and output of a Loadline that may itself use no more than `outer`.
 fn within(outer: &MemoryCgroup, arguments: &str) -> (Option<i32>, String) {
     let (cgroup, program) = (outer.cgroup.folder.display(), env!("CARGO_BIN_EXE_loadline"));
     let script = format!("echo $$ > {cgroup}/cgroup.procs && exec {program} {arguments}");
@@ -88,7 +88,7 @@ fn a_limit_further_out_is_told_and_none_above_it_is_pretended() {
     assert!(!paths.iter().any(|path| path.exists()), "{paths:?}");
 }
 
-/// What a JVM says that it sees must be what it heeds.
+/// The limit that a JVM says it sees must be the one that it heeds.
 #[test]
 fn a_jvm_sees_its_limit() {
     if !limits_work() {

@@ -9,7 +9,7 @@ use loadline::units::{Bytes, Span};
 use std::path::Path;
 use std::time::Duration;
 
-/// What the design promises for an end that nobody asked for.
+/// The time that the design promises for an end that nobody asked for.
 pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn spawner() -> Spawner {

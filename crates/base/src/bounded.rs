@@ -11,7 +11,7 @@ use std::path::Path;
 /// Opens a plain file, or what a link to one leads to.
 ///
 /// # Errors
-/// Where it cannot be opened, or is a folder, a pipe, a socket or a device.
+/// If it cannot be opened, or is a folder, a pipe, a socket or a device.
 pub fn open(path: &Path) -> io::Result<File> {
     // Looked at first, so that no device is opened; then again, since another may have its name by now.
     plain_file(&std::fs::metadata(path)?)?;
@@ -48,7 +48,7 @@ pub fn text(path: &Path, bytes_max: u64) -> io::Result<String> {
 /// The text that a user has named, of at most so many bytes: a file, or a pipe such as a shell makes of `<(command)`.
 ///
 /// # Errors
-/// Where it cannot be read, has more than these or is no text.
+/// If it cannot be read, has more bytes than these or is no text.
 pub fn text_named(path: &Path, bytes_max: u64) -> io::Result<String> {
     text_from(bytes_of(File::open(path)?, bytes_max)?)
 }
@@ -56,7 +56,7 @@ pub fn text_named(path: &Path, bytes_max: u64) -> io::Result<String> {
 /// All that comes, of at most so many bytes.
 ///
 /// # Errors
-/// Where it cannot be read, or has more than these.
+/// If it cannot be read, or has more bytes than these.
 pub fn bytes_of(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -5,7 +5,7 @@ use crate::units::visible;
 use std::fmt;
 use std::path::Path;
 
-/// What can fail in Loadline returns.
+/// The result of anything that can fail in Loadline.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Whose fault it is; decides the exit code.
@@ -39,7 +39,7 @@ pub struct Error {
     pub kind: ErrorKind,
     /// One lower-case sentence without a full stop, with the values that matter.
     pub what: String,
-    /// Where it happened, outermost last; a line each.
+    /// The places where it happened, outermost last; a line each.
     pub context: Vec<String>,
     /// The subject's own last lines, oldest first.
     pub said: Vec<String>,

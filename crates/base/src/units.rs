@@ -209,7 +209,7 @@ impl FromStr for Span {
 
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        // What is shown is rounded where nobody typed it; what is read back must be the same.
+        // The text shown is rounded unless somebody typed it; the text read back must give the same span.
         match self.to_string() {
             shown if shown.parse() == Ok(*self) => to.serialize_str(&shown),
             _ => to.collect_str(&format_args!("{}s", self.as_s())),
@@ -259,7 +259,7 @@ pub fn utc(unix_s: f64) -> String {
     moment.strftime(ISO_8601).to_string()
 }
 
-/// What [`utc`] wrote, in whole seconds since the Unix epoch; `None` for any other text.
+/// Reads the time that [`utc`] wrote, in whole seconds since the Unix epoch; `None` for any other text.
 pub fn unix_s(text: &str) -> Option<i64> {
     text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
 }

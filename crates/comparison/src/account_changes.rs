@@ -34,7 +34,7 @@ pub fn owner_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<OwnerChan
 /// A part of an account: its kind, its owner, its name or that of its pool.
 type Part = (String, String, String);
 
-/// What the accounts list of a part.
+/// The amounts that an account lists for a part.
 #[derive(Debug, Clone, Copy, Default)]
 struct Amount {
     count: u64,
@@ -69,7 +69,7 @@ fn changed(then: &BTreeMap<Part, Amount>, now: &BTreeMap<Part, Amount>) -> Vec<P
     let none = Amount::default();
     let change = |part: &Part| {
         let [before, after] = [then, now].map(|of| of.get(part).unwrap_or(&none));
-        // Where one account knows how much was asked for, a part that the other lacks asked for nothing.
+        // If one account knows how much was asked for, a part that the other lacks asked for nothing.
         let known = before.allocated_bytes.or(after.allocated_bytes).is_some();
         let allocated_bytes = |of: &Amount| known.then_some(of.allocated_bytes.unwrap_or(0));
         let (kind, owner, name) = part.clone();

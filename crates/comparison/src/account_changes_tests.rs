@@ -1,4 +1,4 @@
-//! What changed between two accounts that are made up.
+//! Changes between two made-up accounts.
 
 use super::*;
 use crate::record::{DetailRecord, OwnerRecord};

@@ -6,7 +6,7 @@ use crate::units::Bytes;
 
 /// A mebibyte: what a fresh JVM's RSS differs by from start to start, and what nobody pays for.
 const LEAST_BYTES: f64 = (1 << 20) as f64;
-/// What the field takes for noise: a fiftieth.
+/// The share that the field takes for noise: a fiftieth.
 const LEAST_RELATIVE: f64 = 0.02;
 /// More than most fresh JVMs of one server differ by in bytes per request, once they are warm.
 const LEAST_ALLOCATED: f64 = 0.01;
@@ -14,7 +14,7 @@ const LEAST_ALLOCATED: f64 = 0.01;
 const LEAST_SHARE: f64 = 0.001;
 /// One thread, one collection.
 const LEAST_COUNT: f64 = 1.0;
-/// What an elasticity differs by where the same program is weighed again.
+/// The difference of an elasticity when the same program is weighed again.
 const LEAST_RATIO: f64 = 0.03;
 
 /// An amount in the unit of a metric, or as a share of it.

@@ -60,8 +60,8 @@ pub(super) fn unused(trials: &[Trial]) -> Vec<u32> {
     blocks(trials).iter().filter(|block| !block.used).map(|block| block.block).collect()
 }
 
-/// What the machine did during these trials: the worst of each kind, and with which configurations; `None` where it
-/// kept quiet.
+/// Describes the machine's disturbance of these trials: the worst of each kind, and the configurations that it hit;
+/// `None` if the machine kept quiet.
 fn disturbed(trials: &[&Trial]) -> Option<String> {
     let (mut cores_max, mut steal_max, mut stall_max) = (0.0f64, 0.0f64, 0.0f64);
     let mut names: Vec<&str> = Vec::new();

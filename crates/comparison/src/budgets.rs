@@ -62,7 +62,7 @@ pub fn judge_budgets(
     records
 }
 
-/// What budgets are judged by.
+/// The inputs by which budgets are judged.
 struct Court<'a> {
     metrics: &'a [MetricRecord],
     baseline: Option<&'a [MetricRecord]>,
@@ -115,7 +115,7 @@ impl Court<'_> {
         record
     }
 
-    /// What is held against the bound; fills in what is known before that.
+    /// Computes the number that is held against the bound; fills in the record with what is known before that.
     fn held(&mut self, budget: &Budget, configuration: &str, record: &mut BudgetRecord) -> Result<Held, String> {
         let name = resolve(&budget.metric, self.metrics)?;
         record.metric = Some(name.clone());

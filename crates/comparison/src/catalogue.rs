@@ -11,19 +11,19 @@ use crate::scenario::Derived;
 /// A family of metrics.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
-    /// What stands before the mark or phase.
+    /// The part of a metric's name before the mark or phase.
     pub name: &'static str,
     /// Unit of the values.
     pub unit: Unit,
     /// Which values are better.
     pub better: Better,
-    /// Where the family is read.
+    /// The place at which the family is read.
     pub place: ReadAt,
-    /// What the family cannot be measured without; empty where nothing special is needed.
+    /// The condition without which the family cannot be measured; empty if it needs nothing special.
     pub needs: &'static str,
 }
 
-/// Where a family is read.
+/// The place at which a family is read.
 #[derive(Debug, Clone, Copy)]
 pub enum ReadAt {
     /// Once in a trial.
@@ -130,7 +130,7 @@ pub(super) fn family_named(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.name == name)
 }
 
-/// What is looked at at a mark: a family of marks, or else an owner of the account.
+/// Returns the value at a mark: of a family of marks, or else of an owner of the account.
 pub(super) fn at_mark(of: &str, mark: &Mark) -> Option<f64> {
     match family_named(of).map(|family| family.place) {
         Some(ReadAt::Mark(read)) => read(mark),
@@ -139,8 +139,8 @@ pub(super) fn at_mark(of: &str, mark: &Mark) -> Option<f64> {
     }
 }
 
-/// The family of a metric and its mark or phase, which is empty for what is read once in a trial. What is no family of
-/// the table is an owner of the account.
+/// Splits a metric into its family and its mark or phase, which is empty for a family read once in a trial. A name that
+/// is no family of the table is an owner of the account.
 pub fn split(metric: &str) -> (&str, &str) {
     let within = |family: &Family| metric.strip_prefix(family.name)?.strip_prefix('.');
     // `response.p99.steady` begins with no shorter family: names of families are no phases.

@@ -14,18 +14,18 @@ const RESAMPLES_JUDGED: usize = 10_000;
 /// For the details, of which there are hundreds: about 6 %.
 const RESAMPLES_DETAIL: usize = 500;
 
-/// What a comparison will judge, and what of the question it cannot answer.
+/// The metrics that a comparison will judge, and the parts of the question that it cannot answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JudgingPlan {
     /// The configuration compared against; `None` where there is none of the name asked for, or none at all.
     pub baseline: Option<String>,
     /// Full names of the metrics that are judged, in the order asked for.
     pub judged: Vec<String>,
-    /// What was asked and cannot be told, a sentence each.
+    /// The questions that cannot be answered, a sentence each.
     pub refused: Vec<String>,
 }
 
-/// What these metrics allow to judge of what was asked.
+/// Plans the part of the comparison asked for that these metrics allow.
 pub fn plan(metrics: &[MetricRecord], asked: &Compare) -> JudgingPlan {
     let configurations = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
     let mut plan = JudgingPlan::default();
@@ -66,9 +66,9 @@ fn unused_least(word: &str, amount: Amount, metrics: &[MetricRecord]) -> Option<
     Some(format!("the least difference of `{word}` is not used: {why}"))
 }
 
-/// What is judged where nothing else is asked: how much it weighs, how fast it is, what an answer costs in CPU time and
-/// in bytes of heap. Four, because each further one widens the intervals of all; and the figures, which the scenario
-/// asked for.
+/// Returns the metrics judged by default: weight, speed, and the cost of an answer in CPU time and in bytes of heap.
+/// They are four, because each further one widens the intervals of all. The figures, which the scenario asked for, come
+/// on top.
 fn usual(metrics: &[MetricRecord]) -> Vec<String> {
     let measured = |name: &String| metrics.iter().any(|metric| metric.metric == *name);
     let phase = principal(metrics).unwrap_or_default();

@@ -18,12 +18,13 @@ const SHOWN_AS_FLAGS: &[&str] = &["-XX:", "-Xms", "-Xmx", "-Xmn", "-Xss"];
 /// A rest after which the compilers' memory is given back. Their queue takes some seconds more after the last request,
 /// and HotSpot frees the chunks of arenas that nobody uses every 5 s (`ChunkPoolCleaner` in `arena.cpp`, JDK 11 to 25).
 const SETTLED_S: f64 = 11.0;
-/// What live malloc differs by where a compiler's chunks are in it: 10 to 18 MiB (`bench/results/2026-11-25-rest.md`).
+/// The least spread of live malloc that shows a compiler's chunks, of 10 to 18 MiB
+/// (`bench/results/2026-11-25-rest.md`).
 const COMPILERS_BYTES: u64 = 8 * MIB;
 /// Ports that Loadline chooses for `{port}`: numbers in this range are no difference between two commands.
 const PORTS: std::ops::Range<u32> = 18_080..26_080;
 
-/// What makes these comparisons doubtful, each doubt once.
+/// Returns the doubts about these comparisons, each once.
 pub fn doubts(trials: &[Trial], blocks: &[BlockRecord], comparisons: &[ComparisonRecord]) -> Vec<Doubt> {
     let completed: Vec<&Trial> = trials.iter().filter(|trial| trial.outcome == Outcome::Completed).collect();
     let names = configurations(trials);
@@ -88,7 +89,7 @@ fn equal(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
     doubts
 }
 
-/// Whether all that could tell two trials apart is equal. What was not recorded is no proof of that.
+/// Whether everything that could tell two trials apart is equal. A missing record does not prove that.
 fn same_in_force(one: &Trial, other: &Trial) -> bool {
     let (Some(jvm), Some(with)) = (&one.jvm, &other.jvm) else { return false };
     let (Some(flags), Some(against)) = (&jvm.flags, &with.flags) else { return false };

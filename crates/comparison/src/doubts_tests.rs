@@ -63,7 +63,7 @@ fn equal_in_force_is_equal_in_everything_that_shows() {
     but(|trial| trial.jvm = None);
     but(|trial| trial.jvm.as_mut().unwrap().flags = None);
     but(|trial| trial.jvm.as_mut().unwrap().collector = Some("Serial".to_owned()));
-    // What a property or an agent does is in no flag.
+    // The effect of a property or an agent shows in no flag.
     but(|trial| trial.jvm.as_mut().unwrap().options.push("-Dx=1".to_owned()));
     // The same options: the difference is meant to be elsewhere.
     but(|trial| {

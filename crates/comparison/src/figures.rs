@@ -13,7 +13,7 @@ use loadline_base::order::Order as _;
 /// Below this many standard errors a slope is not told from none. Three, since few points give a rough one.
 const ERRORS_MIN: f64 = 3.0;
 
-/// What a figure counts in.
+/// Returns the unit of a figure.
 pub(super) fn unit_of(way: &Derivation) -> Unit {
     match way {
         Derivation::Elasticity { .. } => Unit::Ratio,
@@ -50,7 +50,7 @@ fn check_figure(figure: &Derived, marks: &[&str]) -> Result<(), String> {
         Some(_) => return Err(format!("`{of}` is not measured at marks; `rss`, `heap_live` or `malloc.live` are")),
         None => {
             let at_marks = FAMILIES.iter().filter(|family| matches!(family.place, ReadAt::Mark(_)));
-            // What is no metric is an owner, which only the account knows.
+            // A name that is no metric is an owner, which only the account knows.
             let slip = |name: &&str| strsim::damerau_levenshtein(name, of) <= name.len() / 3;
             if let Some(near) = at_marks.map(|family| family.name).find(slip) {
                 return Err(format!("no metric is called `{of}`; did you mean `{near}`?"));

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const SLOW: bool = cfg!(debug_assertions);
-/// Of simulated comparisons.
+/// The number of simulated comparisons.
 const SIMULATED: u32 = if SLOW { 60 } else { 1_000 };
 /// The share of intervals that must hold the truth.
 const COVERED: std::ops::RangeInclusive<f64> = if SLOW { 0.86..=1.0 } else { 0.93..=0.98 };
@@ -323,7 +323,7 @@ fn the_interval_of_a_slope_over_trials_holds_the_truth() {
     }
 }
 
-/// Where there is no slope, most trials say so. Two marks alone cannot, which is why the interval over trials counts.
+/// Without a slope, most trials report none. Two marks alone cannot tell, which is why the interval over trials counts.
 #[test]
 fn noise_alone_is_refused_mostly() {
     let mut random = Random::new(4, 0);

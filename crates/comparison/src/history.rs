@@ -1,4 +1,4 @@
-//! What became of a metric from point to point of a history: where it changed at once, and where it rises in a line.
+//! The changes of a metric from point to point of a history: where it changed at once, and where it rises in a line.
 //!
 //! Two gates, as for a verdict. Breaks are where a course of centres leaves least noise (`segments`); what each costs
 //! follows from how many there might be by chance, in all metrics together. Each break is then confirmed by the
@@ -15,7 +15,7 @@ use loadline_stats::centre::Walsh;
 use loadline_stats::interval::{Estimate, Resamples, Sample};
 use loadline_stats::segments::{Course, Stretch, Weighed};
 
-/// Of all metrics of a history together: how often it may break where nothing changed, were noise normal.
+/// The share of histories that may break if nothing changed and noise were normal, for all metrics together.
 const FALSE_SHARE: f64 = 0.05;
 /// Differences of neighbours say how much points vary beyond their trials, from so many on.
 const NEIGHBOURS_MIN: usize = 5;
@@ -34,11 +34,11 @@ const RESAMPLES_SHOWN: usize = 500;
 pub struct Followed<'a> {
     /// Full name.
     pub metric: &'a str,
-    /// Of the values.
+    /// The unit of the values.
     pub unit: Unit,
     /// Which values are better.
     pub better: Better,
-    /// Of each point those of its trials; empty where none has it.
+    /// The values of the trials of each point; empty if no trial has the metric.
     pub values: &'a [Vec<f64>],
 }
 
@@ -74,7 +74,7 @@ pub struct Trend {
     pub verdict: DifferenceVerdict,
 }
 
-/// What became of a metric.
+/// The changes of a metric over a history.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Moves {
     /// Changes at once, in their order.
@@ -85,7 +85,7 @@ pub struct Moves {
     pub noise: Option<f64>,
 }
 
-/// What became of a metric, of so many that are followed together.
+/// Finds the changes of a metric, one of so many that are followed together.
 pub fn moves(of: &Followed<'_>, family: usize, asked: &Compare, seed: u64) -> Moves {
     // Places of the points that have values, among all.
     let places: Vec<usize> = (0..of.values.len()).filter(|place| !of.values[*place].is_empty()).collect();
@@ -150,7 +150,7 @@ fn centre(values: &[f64]) -> f64 {
 /// How much trials vary.
 #[derive(Debug, Clone, Copy)]
 struct Noise {
-    /// Of one trial, with what its point shares.
+    /// The standard deviation of one trial, including the noise that the trials of its point share.
     deviation: f64,
     /// On how many free differences it rests.
     freedom: f64,
@@ -191,7 +191,7 @@ impl Noise {
         deviation.is_finite().then_some(Self { deviation, ..found })
     }
 
-    /// The larger of both. Where neighbours differ by no more than trials make them, both know the same noise.
+    /// Returns the larger of both. If neighbours differ by no more than trials make them, both measure the same noise.
     fn with(self, between: Self) -> Self {
         let by_chance = 1.0 + BY_CHANCE * (2.0 / self.freedom + 2.0 / between.freedom).sqrt();
         let ratio = (between.deviation / self.deviation.max(f64::MIN_POSITIVE)).powi(2);
@@ -199,9 +199,9 @@ impl Noise {
         Self { deviation: self.deviation.max(between.deviation), freedom }
     }
 
-    /// What a break must leave less, in squares of the noise: a normal value squared that none of so many places and
-    /// metrics exceeds but in [`FALSE_SHARE`] of histories; more, as Student's t is wider, where the noise is known
-    /// from few differences.
+    /// Returns the price of a break, in squares of the noise: how much less misfit it must leave. It is a squared
+    /// normal value that none of so many places and metrics exceeds, except in [`FALSE_SHARE`] of histories. It is
+    /// higher, as Student's t is wider, if the noise is known from few differences.
     fn price(&self, points: usize, family: usize) -> f64 {
         let chances = (points.max(2) * family.max(1)) as f64;
         let normal = 2.0 * (chances / FALSE_SHARE).ln();
@@ -217,7 +217,7 @@ struct Estimated {
     verdict: DifferenceVerdict,
 }
 
-/// What breaks are judged with.
+/// The inputs with which breaks are judged.
 struct Judging<'a> {
     of: &'a Followed<'a>,
     values: Vec<&'a [f64]>,
@@ -253,12 +253,12 @@ impl Judging<'_> {
                 continue;
             }
             let mut shifts = Vec::new();
-            // Of those that are not confirmed the one that lies nearest to none.
+            // The smallest step among the breaks that are not confirmed.
             let mut weakest: Option<(f64, usize)> = None;
             for (at, pair) in stretches.windows(2).enumerate() {
                 match self.shift(&pair[0], &pair[1], confidence, &mut resamples) {
                     Some(shift) => shifts.push((at, shift)),
-                    // Where a line begins or ends may be a bend without a step.
+                    // A line may begin or end in a bend without a step.
                     None if pair[0].rises() || pair[1].rises() => {}
                     None => {
                         let step = (pair[1].start - pair[0].start).abs();
@@ -326,7 +326,7 @@ impl Judging<'_> {
             let Weighed { value, weight } = self.points[at];
             weight * (value - stretch.at(at as f64)).powi(2)
         };
-        // What it costs more to have the points in between on the other side.
+        // The extra cost of having the points in between on the other side.
         let moved = |at: usize| misfit(behind, at) - misfit(before, at);
         let (mut first, mut cost) = (behind.from, 0.0);
         for at in (before.from + 1..behind.from).rev() {

@@ -116,7 +116,7 @@ fn found(kind: Kind, by_mib: f64, at: usize) -> (f64, f64) {
 fn a_change_is_found_and_in_its_place() {
     let check = |kind: Kind, by_mib: f64, at: usize, least: f64| {
         let (_, near) = found(kind, by_mib, at);
-        // Of few histories one more may be missed.
+        // Among few histories one more may be missed.
         let least = if SLOW { least - 0.15 } else { least };
         assert!(near >= least, "{kind:?}, {by_mib} at {at}: {near}");
     };

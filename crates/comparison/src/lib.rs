@@ -1,4 +1,4 @@
-//! What trials say together: metrics, differences within blocks with their intervals, verdicts, budgets, doubts.
+//! The joint results of trials: metrics, differences within blocks with their intervals, verdicts, budgets, doubts.
 //!
 //! This crate only computes, and draws from a seed: the same trials and the same seed give the same words.
 //! `docs/compare.md` explains the method and has what simulations say of it.

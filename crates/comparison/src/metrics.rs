@@ -115,7 +115,7 @@ fn record(
     Some(record)
 }
 
-/// What these trials can say, in the order of the catalogue and, within a family, of marks and phases.
+/// Returns the metrics of these trials, in the order of the catalogue and, within a family, of marks and phases.
 fn wanted(trials: &[&Trial]) -> Vec<MetricReader> {
     let marks = in_order(trials.iter().flat_map(|trial| &trial.marks).map(|mark| mark.name.as_str()));
     let worked = trials.iter().flat_map(|trial| &trial.phases).filter(|phase| phase.works());
@@ -151,7 +151,7 @@ fn wanted(trials: &[&Trial]) -> Vec<MetricReader> {
     wanted
 }
 
-/// What the scenario derives from marks, in the order in which it asks.
+/// Returns the figures that the scenario derives from marks, in the order in which it asks.
 fn derived(trials: &[&Trial]) -> Vec<MetricReader> {
     let all = || trials.iter().flat_map(|trial| &trial.figures);
     let wanted = |name: String| {

@@ -1,4 +1,4 @@
-//! What an owner of an account holds, where the account may be unable to tell it from others.
+//! The bytes that an owner of an account holds, if the account can tell that owner from others.
 
 use crate::owner::Owner::{
     self, JavaHeap, JavaHeapFree, JavaHeapGarbage, JavaHeapLive, JavaHeapUsed, MallocLive, MallocNonHotspot,
@@ -19,8 +19,8 @@ const IN_THEIR_PLACE: &[(Owner, &[Owner])] = &[
     (MallocRetained, &[MallocUnsplit]),
 ];
 
-/// What an owner holds. An account lists only owners that hold something, so one that it lacks holds nothing, unless
-/// this account could not tell it from others.
+/// Returns the bytes that an owner holds. An account lists only owners that hold something, so one that it lacks holds
+/// nothing, unless this account could not tell it from others.
 pub(super) fn held(account: &AccountRecord, owner: &str) -> Option<f64> {
     held_bytes(account, owner).map(|bytes| bytes as f64)
 }
@@ -49,12 +49,12 @@ pub fn told_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     }
 }
 
-/// What each owner of an account holds, and nothing else of it: small enough for thousands.
+/// The bytes that each owner of an account holds, and nothing else of it: small enough for thousands.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Holdings(AccountRecord);
 
 impl Holdings {
-    /// Of an account.
+    /// Takes the holdings from an account.
     pub fn of(account: &AccountRecord) -> Self {
         let owner =
             |of: &OwnerRecord| OwnerRecord { name: of.name.clone(), rss_bytes: of.rss_bytes, ..OwnerRecord::default() };
@@ -67,7 +67,7 @@ impl Holdings {
         self.0.owners.iter().map(|owner| owner.name.as_str())
     }
 
-    /// What an owner holds; `None` where the account cannot tell.
+    /// Returns the bytes that an owner holds; `None` if the account cannot tell.
     pub fn bytes(&self, owner: &str) -> Option<u64> {
         told_bytes(&self.0, owner)
     }

@@ -37,7 +37,7 @@ fn against(metrics: &[MetricRecord], x: &str, y: &str) -> Option<ParetoRecord> {
     let front: Vec<ParetoPoint> =
         points.iter().filter(|point| !points.iter().any(|other| beats(other, point))).cloned().collect();
     for point in &mut points {
-        // What is beaten at all is beaten by one of the front.
+        // A point that is beaten at all is beaten by one of the front.
         point.dominated_by = front.iter().find(|best| beats(best, point)).map(|best| best.configuration.clone());
     }
     Some(ParetoRecord { x: x.to_owned(), y: y.to_owned(), points })

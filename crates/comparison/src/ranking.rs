@@ -14,7 +14,7 @@ pub enum Column {
     Rss,
     /// Process id, ascending.
     Pid,
-    /// What it runs, in the order of the alphabet.
+    /// The name of the program, alphabetically.
     Name,
     /// The Java heap.
     Heap,
@@ -30,9 +30,9 @@ pub enum Column {
     Rest,
     /// The limit of its cgroup.
     Limit,
-    /// What a full collection would return.
+    /// RSS a full collection would return.
     Gc,
-    /// What a trim would return.
+    /// RSS a trim would return.
     Trim,
 }
 
@@ -64,7 +64,7 @@ pub fn rank(accounts: &mut [AccountDocument], by: Column) {
     }
 }
 
-/// What stands in a column of sizes; `None`, which is less than any size, where it is not known.
+/// Returns the value in a column of sizes; `None`, which is less than any size, if it is not known.
 fn size(document: &AccountDocument, column: Column) -> Option<u64> {
     let account = document.mark.account.as_ref()?;
     let group = |group| group_pss_bytes(account, group);

@@ -6,11 +6,11 @@ use loadline_stats::random::Random;
 /// Standard deviations from trial to trial, normal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spread {
-    /// Of what malloc retains.
+    /// The spread of what malloc retains.
     pub(super) retained_mib: f64,
-    /// Of RSS without it.
+    /// The spread of RSS without it.
     pub(super) in_use_mib: f64,
-    /// Of CPU per request, as a share.
+    /// The spread of CPU per request, as a share.
     pub(super) cpu: f64,
 }
 

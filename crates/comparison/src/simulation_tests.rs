@@ -11,11 +11,11 @@ use loadline_stats::random::Random;
 use loadline_test_support::long_tests_run;
 
 const SLOW: bool = cfg!(debug_assertions);
-/// Of samples for each number of values and each kind of noise.
+/// The number of samples for each number of values and each kind of noise.
 const SAMPLES: usize = if SLOW { 60 } else { 1_500 };
 /// Numbers of values.
 const VALUES: &[usize] = if SLOW { &[5, 10] } else { &[5, 6, 8, 10, 20] };
-/// Of whole comparisons.
+/// The number of whole comparisons.
 const COMPARISONS: u64 = if SLOW { 8 } else { 200 };
 /// The share of intervals that must hold the truth.
 const COVERED: std::ops::RangeInclusive<f64> = if SLOW { 0.88..=1.0 } else { 0.93..=0.97 };
@@ -124,7 +124,7 @@ fn intervals_that_were_corrected_hold_the_truth() {
     }
 }
 
-/// What all trials of a block share cancels, however large it is and wherever it goes.
+/// Drift that all trials of a block share cancels, however large it is and wherever it goes.
 #[test]
 fn drift_cancels_within_blocks() {
     let names = ["rss.loaded"];
@@ -261,7 +261,7 @@ fn budgets_never_fail_against_themselves() {
     }
 }
 
-/// What a build must fail on, it fails on: ten trials each, 8 MiB more than allowed.
+/// A build fails on the budgets it must fail on: ten trials each, 8 MiB more than allowed.
 #[test]
 fn budgets_fail_where_they_are_exceeded() {
     let budgets = ["rss.loaded<=+2MiB".parse().unwrap(), "rss.loaded<=66MiB".parse().unwrap()];

@@ -1,8 +1,8 @@
-//! What must hold while searching: budget expressions, judged on one trial.
+//! The targets that must hold while searching: budget expressions, judged on one trial.
 //!
-//! A family of phases (`p99`) is meant of every measured phase, so that the worst one counts; `failed` of the warm-up
-//! too, whose requests are the first that a cold server is asked. `rate>=98%` is a share of what was offered or, in a
-//! closed model, of what the same phase reached where memory was no concern.
+//! A family of phases (`p99`) applies to every measured phase, so that the worst one counts. `failed` also applies to
+//! the warm-up, whose requests are the first that a cold server is asked. `rate>=98%` is a share of what was offered
+//! or, in a closed model, of what the same phase reached where memory was no concern.
 
 use super::amounts::absolute;
 use super::catalogue::{FAMILIES, Family, ReadAt, split};
@@ -24,7 +24,7 @@ pub enum Judged {
     Missed(Vec<Missed>),
     /// The trial did not come to its end, for this reason.
     Ended(String),
-    /// What the target is about was not measured: nothing can be said.
+    /// The target's metric was not measured: nothing can be said.
     Unmeasured(String),
 }
 
@@ -127,8 +127,8 @@ fn meant(budget: &Budget, amount: Amount, trial: &Trial, reference: Option<&Tria
     }
 }
 
-/// Of what was offered or, where nothing was, of what the same phase of the reference reached. The reference reaches
-/// all of itself.
+/// Returns the share of the offered rate or, if nothing was offered, of the rate that the same phase of the reference
+/// reached. The reference reaches all of itself.
 fn share_of_rate(phase: &PhaseRecord, reference: Option<&Trial>) -> Option<f64> {
     if let Some(share) = phase.share_of_offered() {
         return Some(share);
@@ -142,7 +142,7 @@ fn family(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.name == name)
 }
 
-/// What targets are usually about.
+/// Returns the usual targets.
 fn names() -> &'static str {
     "`p99<50ms` and other quantiles, `rate>=98%`, `failed==0`, `gc_share<10%` and `start_up<5s`"
 }
@@ -235,7 +235,7 @@ mod tests {
         of.outcome = Outcome::Completed;
         let target = ["gc_share<10%".parse().unwrap()];
         assert!(matches!(judge(&target, &of, None), Judged::Unmeasured(_)));
-        // What was missed counts, whatever else was not measured.
+        // A missed target counts, whatever else was not measured.
         check(&["gc_share<10%", "start_up<1s"], &of, None, Err(&["start_up was 1.50 s"]));
     }
 

@@ -1,4 +1,4 @@
-//! What the container pays for beside the JVM: child processes, and files in memory.
+//! Memory charged to the container besides the JVM: child processes, and files in memory.
 
 use super::facts::{Facts, share};
 use super::found::{Weight, weight};

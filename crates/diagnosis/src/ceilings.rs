@@ -1,4 +1,4 @@
-//! What may come: all that may grow against the limit, and a limit that the JVM does not see.
+//! Risks to come: all that may grow against the limit, and a limit that the JVM does not see.
 
 use super::direct;
 use super::facts::{Facts, holds};
@@ -22,7 +22,7 @@ const HEAP_SHARE_SMALL: f64 = 0.50;
 const HEAP_USUAL: u64 = (96 << 20) / 10 * 13;
 /// From about 32 GiB of heap on, compressed pointers bound it, and `MaxRAM` is 128 GiB unless it is set.
 const MACHINE_MAX: u64 = 64 << 30;
-/// What a thread's stack reserves where no flag tells (JDK 11–25, x86-64).
+/// The KiB that a thread's stack reserves if no flag sets them (JDK 11–25, x86-64).
 const STACK_KIB: u64 = 1024;
 /// The least ceiling of direct memory that is proposed.
 const DIRECT_LEAST: u64 = 32 << 20;

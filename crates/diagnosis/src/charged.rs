@@ -1,5 +1,5 @@
-//! What the kernel keeps for a container while its JVM works: names of files, and pages of files. Both are charged and
-//! reclaimable: the kernel drops them before it kills, so that a limit need not hold them.
+//! Caches that the kernel keeps for a container while its JVM works: names of files, and pages of files. Both are
+//! charged and reclaimable: the kernel drops them before it kills, so that a limit need not hold them.
 
 use super::facts::{Facts, share};
 use super::found::{Weight, weight};
@@ -13,7 +13,7 @@ const BYTES_MIN: u64 = 16 << 20;
 const SHARE_MIN: f64 = 0.1;
 /// A remembered name takes so much (`struct dentry` of Linux 4 to 6, x86-64 and aarch64).
 const DENTRY_BYTES: u64 = 192;
-/// Of the growth of a charge, the part that must be seen to come from its cause.
+/// The least share of a charge's growth that must be traced to its cause.
 const SEEN_SHARE_MIN: f64 = 0.5;
 /// Files that are named.
 const FILES_MAX: usize = 3;
@@ -30,7 +30,7 @@ fn span<'a>(facts: &Facts<'a>) -> Option<(&'a Mark, &'a Mark)> {
     (charge(first)?.cgroup == charge(last)?.cgroup).then_some((first, last))
 }
 
-/// Who else the charge may be of.
+/// Returns a note if other processes share the charge.
 fn others(mark: &Mark) -> &'static str {
     match mark.charge {
         Some(_) => "",

@@ -16,13 +16,13 @@ const COLLECTED_SHARE: f64 = 0.5;
 /// Code below this much, or this share of RSS, is what any server compiles.
 const CODE_MIN: u64 = 16 << 20;
 const CODE_SHARE_MIN: f64 = 0.10;
-/// Of code by segments, what profiling adds to it.
+/// The share of the profiled code segment that profiling adds.
 const PROFILING_SHARE: f64 = 0.3;
 /// The archive of the JDK saved 8 to 10 MB at the start, and nothing that was resolved after the load (measured).
 const CDS_GAIN_MAX: u64 = 10_000_000;
 
 /// Equal loads keep adding class metadata. Source: JEP 387 (JDK 16: metadata goes with its loader only), measured on
-/// `scenarios/class-churn`. Where loaders of a type keep coming, that finding says more.
+/// `scenarios/class-churn`. If loaders of a type keep coming, that finding says more.
 pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
     let of = |(from, to, ok): &(&Mark, &Mark, u64)| {
         let growth_bytes = metadata(to)?.saturating_sub(metadata(from)?);

@@ -1,4 +1,4 @@
-//! What a compilation of the JIT takes while it lasts.
+//! The memory that a compilation of the JIT takes while it lasts.
 
 use super::facts::{Facts, share};
 use super::found::{Weight, weight};

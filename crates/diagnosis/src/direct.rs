@@ -40,7 +40,7 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     };
     let shows = match left {
         Some(_) => share(waited, direct_bytes) >= FREED_SHARE_MIN,
-        // Who counts for himself frees for himself.
+        // Netty frees the buffers that it counts itself.
         None => is_high && direct.netty_bytes.is_none() && are_few(facts, mark),
     };
     if !shows || share(waited, account.total_bytes) < DIRECT_SHARE_MIN {
@@ -62,7 +62,7 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     Some(weight(finding, text, next, weighs))
 }
 
-/// What is live fails at a ceiling, so that a ceiling follows a full collection.
+/// Returns the next step. Live buffers fail at a ceiling, so one is set only after a full collection.
 fn next(remedies: &[Change], left: Option<u64>) -> String {
     match (remedies.first(), left) {
         (Some(first), Some(_)) => format!("bound it with `{}`, or reuse the buffers", first.typed().join(" ")),
@@ -109,7 +109,7 @@ fn are_few(facts: &Facts, mark: &Mark) -> bool {
     }
 }
 
-/// What to set: a ceiling above what lives, where nobody set one.
+/// Returns a ceiling above what lives, if nobody set one.
 fn remedies(facts: &Facts, direct_bytes: u64, left: Option<u64>) -> Vec<Change> {
     let live = left.unwrap_or(direct_bytes / 4);
     let room = round_up(live.saturating_mul(ROOM_TIMES).max(CEILING_LEAST));

@@ -7,7 +7,7 @@ use crate::doubt::MemoryPool;
 use crate::record::{Finding, FindingRecord};
 use crate::units::Bytes;
 
-/// What the JVM says of a heap that is full (JDK 11–27).
+/// The JVM's messages about a full heap (JDK 11–27).
 const OF_HEAP: [&str; 3] = ["Java heap space", "GC overhead limit exceeded", "Requested array size exceeds"];
 
 /// The heap was exhausted. A heap that is full of what lives is told by who holds it.

@@ -1,4 +1,4 @@
-//! What rules look at: one value, made of a trial or of an account.
+//! The facts that rules read: one value, made from a trial or from an account.
 
 use super::flags::Flags;
 use crate::doubt::{Doubt, MemoryPool};
@@ -16,7 +16,7 @@ const LEAST_SHARE: f64 = 0.01;
 /// Marks whose weighing has changed what it weighs, or rested before.
 const AFTER_LOAD: [MarkPoint; 3] = [MarkPoint::Rested, MarkPoint::Collected, MarkPoint::Trimmed];
 
-/// What is known of one JVM.
+/// The known facts of one JVM.
 pub(super) struct Facts<'a> {
     /// Its weighings, in time order.
     pub(super) marks: &'a [Mark],
@@ -83,8 +83,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Where the weight of the subject is judged, with its account: at the end of the load, or else at the last mark
-    /// before it rested. Of several processes there is none: what is added up over them fits no rule.
+    /// Returns the mark at which the weight of the subject is judged, with its account: the end of the load, or
+    /// else the last mark before it rested. Several processes have none: sums over them fit no rule.
     pub(super) fn weighed(&self) -> Option<(&'a Mark, &'a AccountRecord)> {
         let of = |mark: &'a Mark| {
             let account = mark.account.as_ref().filter(|account| !account.owners.is_empty())?;
@@ -165,8 +165,9 @@ pub(super) fn heap(account: &AccountRecord) -> u64 {
     of.map(|owner| owner.rss_bytes).fold(0, u64::saturating_add)
 }
 
-/// What malloc holds for a category of Native Memory Tracking: by the headers of its chunks, which an account of a
-/// running JVM lists, or else what the JVM committed for it; `None` where neither is known.
+/// Returns the bytes that malloc holds for a category of Native Memory Tracking, by the headers of its chunks, which an
+/// account of a running JVM lists. Otherwise it returns the bytes that the JVM committed for it; `None` if neither is
+/// known.
 pub(super) fn tagged(mark: &Mark, tag: &str) -> Option<u64> {
     let details = mark.account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
     let held = details.filter(|detail| detail.kind == "tag" && detail.name == tag);

@@ -11,7 +11,7 @@ enum Known<'a> {
     All(&'a FlagsRecord),
     /// Those of [`FLAGS_KEPT`], and what was set.
     Kept(&'a FlagsRecord),
-    /// What differs from its default, as the command line spells it.
+    /// Those that differ from their default, as the command line spells them.
     Spelled(&'a [String]),
 }
 

@@ -1,9 +1,9 @@
-//! What a rule yields.
+//! The findings that rules yield.
 
 use crate::record::{Finding, FindingRecord};
 use crate::scenario::Change;
 
-/// What a finding weighs, and what helps.
+/// The weight of a finding and its remedies.
 #[derive(Debug, Default)]
 pub(super) struct Weight {
     pub(super) costs_bytes: u64,

@@ -46,8 +46,8 @@ const IDLE_MAX: usize = 12;
 
 /// Options that were set and change nothing: unknown to this JVM, overridden by a later or a stronger one, for another
 /// collector, or equal to the default. Source: TechEmpower/FrameworkBenchmarks #7376, which refused tuned flags many of
-/// which were defaults; `arguments.cpp` of JDK 11–25 (the last option of a name wins; `MaxRAMPercentage` is not looked
-/// at where `MaxHeapSize` was set). Of a trial doubts say already what was ignored or changed.
+/// which were defaults; `arguments.cpp` of JDK 11–25 (the last option of a name wins; `MaxRAMPercentage` is ignored
+/// if `MaxHeapSize` was set). In a trial, doubts already report options that were ignored or changed.
 pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let typed = flags.typed();
@@ -86,7 +86,7 @@ fn told(flag: &IdleFlag) -> String {
     }
 }
 
-/// Of a trial only some names are known.
+/// Whether the JVM is known to lack the flag. In a trial, only some names are known.
 fn is_unknown(flags: &Flags, name: &str) -> bool {
     !NOT_FLAGS.contains(&name) && flags.lacks(name)
 }

@@ -1,4 +1,4 @@
-//! What holds of whatever facts: no panic, nothing below the bound, each diagnosis once.
+//! Laws that hold for any facts: no panic, nothing below the bound, each diagnosis once.
 
 use super::facts::least;
 use super::{of_account, of_trials};

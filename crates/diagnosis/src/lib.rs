@@ -83,9 +83,9 @@ const RULES: &[Rule] = &[
     idle_flags::idle,
 ];
 
-/// What the trials show, each diagnosis once for each configuration, with the numbers of the first trial that shows
-/// it, where one that completed comes before those that failed; the most worthwhile first. Of a search only the trials
-/// count in which memory was no concern: the others are starved on purpose.
+/// Returns the findings of trials, each diagnosis once for each configuration, the most worthwhile first. The numbers
+/// are those of the first trial that shows it; trials that completed come before those that failed. In a search, only
+/// trials in which memory was no concern count: the others are starved on purpose.
 pub fn of_trials(trials: &[Trial]) -> Vec<FindingRecord> {
     let is_probe = |trial: &&Trial| trial.probe.as_ref().is_none_or(|probe| probe.stage == ProbeStage::Reference);
     let mut all: Vec<&Trial> = trials.iter().filter(is_probe).collect();
@@ -116,7 +116,7 @@ pub fn of_trials(trials: &[Trial]) -> Vec<FindingRecord> {
     found
 }
 
-/// What an account shows, the most worthwhile first.
+/// Returns the findings of an account, the most worthwhile first.
 pub fn of_account(document: &AccountDocument) -> Vec<FindingRecord> {
     let facts = Facts::of_account(document);
     let mut found = every(&facts);

@@ -1,5 +1,5 @@
-//! Who keeps much of the heap alive: static fields, variables of threads, virtual threads, finalizers that wait, or
-//! objects whose holder was not found.
+//! Holders that keep much of the heap alive: static fields, variables of threads, virtual threads, finalizers that
+//! wait, or objects whose holder was not found.
 
 use super::facts::{Facts, share};
 use super::found::{Weight, weight};
@@ -17,7 +17,7 @@ const ALONE_MIN: u64 = 48 << 20;
 /// An entry of a map with a key takes some 40 bytes and more: fewer of them hold no such share of the live set.
 const ENTRY_BYTES_LEAST: u64 = 40;
 const HELD_SHARE_MIN: f64 = 0.1;
-/// Of the live set, what a holder that is no collection must have.
+/// The least share of the live set for a holder that is not a Java collection.
 const HOLDER_SHARE_MIN: f64 = 0.3;
 /// Static fields and classes that are named.
 const NAMED_MAX: usize = 3;
@@ -25,7 +25,7 @@ const NAMED_MAX: usize = 3;
 const VIRTUAL_MIN: u64 = 1000;
 const FINALIZERS_MIN: u64 = 1000;
 
-/// What a full collection left, where that is much.
+/// Returns the live set after a full collection, with its mark, if it is large.
 fn much<'a>(facts: &Facts<'a>) -> Option<(u64, &'a Mark)> {
     let (_, account) = facts.weighed()?;
     let mark = facts.at(MarkPoint::Collected)?;

@@ -1,4 +1,4 @@
-//! What the machine gives, and who watches: huge pages, Native Memory Tracking, JMX, flight recordings, agents.
+//! Huge pages of the machine, and observers of the JVM: Native Memory Tracking, JMX, flight recordings, agents.
 
 use super::facts::{Facts, tagged};
 use super::found::{Weight, weight};
@@ -7,7 +7,7 @@ use crate::record::{Finding, FindingRecord, ObserverOn};
 use crate::scenario::{Change, Nmt};
 use crate::units::Bytes;
 
-/// What watching was measured to weigh, in bytes (docs/method.md: JDK 17 and 25, a small server).
+/// The measured weight of each observer, least and most, in bytes (docs/method.md: JDK 17 and 25, a small server).
 const JMX: (u64, u64) = (8_000_000, 14_000_000);
 const JFR: (u64, u64) = (22_000_000, 36_000_000);
 const NMT: (u64, u64) = (600_000, 2_600_000);
@@ -38,7 +38,7 @@ pub(super) fn huge_pages(facts: &Facts) -> Option<FindingRecord> {
     Some(weight(Finding::HugePages { huge_bytes, asked }, text, next, weighs))
 }
 
-/// What watches the JVM from inside. Source: measured (docs/method.md): JMX with 20 polls, a flight recording, NMT.
+/// Observers watch the JVM from inside. Source: measured (docs/method.md): JMX with 20 polls, a flight recording, NMT.
 pub(super) fn observers(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let on = |what: &str, price: (u64, u64)| ObserverOn {

@@ -1,4 +1,4 @@
-//! What the program freed and malloc keeps.
+//! Memory that the program freed and malloc retains.
 
 use super::facts::{Facts, holds, share};
 use super::found::{Weight, weight};

@@ -76,7 +76,8 @@ fn compiled_s(before: &Mark, after: &Mark) -> f64 {
     compilers(after) - compilers(before)
 }
 
-/// What makes collections come sooner: of G1 at rest, of others by a young generation that fills each few seconds.
+/// Returns changes that make collections come sooner: periodic ones of G1 at rest, and a young generation that fills
+/// every few seconds.
 fn sooner(facts: &Facts, before: &Mark) -> Vec<Change> {
     let flags = &facts.flags;
     let mut remedies = Vec::new();
@@ -198,7 +199,7 @@ fn foreign_library(account: &AccountRecord) -> Option<String> {
     files.into_iter().find(is_foreign).map(|(_, file)| file)
 }
 
-/// Who holds it, and what helps.
+/// Describes the holder, and says what helps.
 fn told_of(by: &NativeHolder) -> (String, &'static str) {
     match by {
         NativeHolder::ForeignArenas { arenas } => (

@@ -543,7 +543,7 @@ fn native_memory_that_a_collection_freed_was_held_by_garbage() {
     says(&found, &["50.0 MiB", "a full GC freed them", "`close()`"]);
     let typed = typed(&collected(&held, &freed, [1.0, 1.1]), "-Xmn320m", "MaxNewSize", "335544320");
     says(&only(&typed, "native_held_by_garbage"), &["-XX:G1PeriodicGCInterval=2000"]);
-    // What compilers freed meanwhile is theirs; what stays is alive; a little is that of any JVM.
+    // Memory that compilers freed in between is theirs; memory that stays is alive; a little is freed in any JVM.
     assert!(only(&collected(&held, &freed, [1.0, 1.3]), "native_held_by_garbage").is_none());
     assert!(only(&collected(&held, &held, [1.0, 1.0]), "native_held_by_garbage").is_none());
     assert!(only(&collected(&held, &[("malloc.live", 50)], [1.0, 1.0]), "native_held_by_garbage").is_some());

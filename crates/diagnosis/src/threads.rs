@@ -17,7 +17,7 @@ const POOLS_MAX: usize = 3;
 
 /// So many new threads of one pool are more than a pool of workers (Tomcat and Jetty end at 200).
 const PILE_MIN: u64 = 300;
-/// What the kernel keeps for a thread beside its stack (`THREAD_SIZE`, x86-64 and aarch64).
+/// The kernel stack of a thread in bytes, besides its own stack (`THREAD_SIZE`, x86-64 and aarch64).
 const KERNEL_STACK: u64 = 16 << 10;
 
 /// Threads of one name come with the load and do not end: what starts one for each request or client never ends it, or

@@ -52,7 +52,7 @@ pub(crate) struct Class {
     pub(crate) kept: [u64; 2],
     pub(crate) statics: Vec<Field>,
     fields: Vec<Field>,
-    /// Where the references are among the bytes of the own fields.
+    /// The positions of the references among the bytes of the own fields.
     references: Vec<u32>,
     /// Bytes of the own fields in a dump.
     own_bytes: u32,
@@ -79,7 +79,7 @@ pub(crate) struct Classes {
     pub(crate) string: Option<u32>,
     thread: Option<u32>,
     reference: Option<u32>,
-    /// Where `referent` is among the bytes of the fields of `java.lang.ref.Reference`.
+    /// The position of `referent` among the bytes of the fields of `java.lang.ref.Reference`.
     referent: Option<u32>,
 }
 
@@ -351,13 +351,13 @@ impl Classes {
         Some((array, if coder == Some(&[1]) { Coder::Utf16 } else { Coder::Latin1 }))
     }
 
-    /// What a weak reference refers to without holding it.
+    /// Returns the object that a weak reference refers to without holding it.
     pub(crate) fn referent(&self, class: u32, values: &[u8], names: &Names) -> Option<u64> {
         self.value(class, values, self.reference?, "referent", names).map(number)
     }
 }
 
-/// What HotSpot calls the constants of a class among its statics. They do not live in the class.
+/// HotSpot's name for the constants of a class among its statics. They do not live in the class.
 const CONSTANTS: &str = "<resolved_references>";
 
 /// How the bytes of a string become characters (`java.lang.String.coder`).

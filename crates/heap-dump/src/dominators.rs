@@ -10,7 +10,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Walked {
     /// The node from which the walk came; of the root itself.
     pub(crate) parents: Vec<u32>,
-    /// Who refers to each node: `sources[starts[node]..starts[node + 1]]`.
+    /// The nodes that refer to each node: `sources[starts[node]..starts[node + 1]]`.
     pub(crate) starts: Vec<u32>,
     pub(crate) sources: Vec<u32>,
 }

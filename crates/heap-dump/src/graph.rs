@@ -11,7 +11,7 @@ pub(crate) const REFERENCES_MAX: u64 = u32::MAX as u64 - 1;
 
 /// References of all nodes, in the order in which they were added.
 pub(crate) struct References {
-    /// Where the references of a node begin; [`NONE`] without any.
+    /// The position at which the references of a node begin; [`NONE`] without any.
     starts: Vec<u32>,
     targets: Vec<u32>,
     open: bool,
@@ -119,7 +119,7 @@ impl References {
         }
     }
 
-    /// Who refers to each number of a walk.
+    /// Returns the references to each number of a walk.
     pub(crate) fn turned_round(self, numbers: &[u32], parents: Vec<u32>) -> Walked {
         let count = parents.len();
         let mut starts = vec![0u32; count + 1];

@@ -1,7 +1,7 @@
 //! From the tree of dominators to what one would name: a cut through the tree, alike parts as one.
 //!
-//! Roots, threads, classes and class loaders hold much, and naming them says little: what hangs below them is named.
-//! What hangs there is followed down while one child has nearly everything.
+//! Roots, threads, classes and class loaders hold much, and naming them says little, so what hangs below them is named.
+//! From there the walk goes down while one child has nearly everything.
 
 use crate::cast::{Cast, Extra};
 use crate::classes::{Meaning, Part};
@@ -16,9 +16,9 @@ const NEARLY_ALL_OF_PARENT: u128 = 90;
 const NEARLY_ALL_OF_HEAD: u128 = 75;
 /// A child with this much of what larger children leave of its parent, in percent, is told apart from it.
 const APART: u64 = 25;
-/// What has less than this much of all, in percent, is not looked into.
+/// A part with less than this much of all, in percent, is not looked into.
 const LARGE: u64 = 1;
-/// What has less than this much of all, per mille, is told together with others of the same packages.
+/// A part with less than this much of all, per mille, is grouped with others of the same packages.
 const SMALL_PER_MILLE: u64 = 5;
 /// Steps towards the roots for all objects that several hold; beyond, these have an unknown origin.
 const STEPS_MAX: u64 = 40_000_000;
@@ -42,7 +42,7 @@ pub(crate) struct Tree<'a> {
     pub(crate) keys: &'a HashMap<u32, u32>,
 }
 
-/// What makes parts alike.
+/// The properties that make parts alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Static { name: u32 },
@@ -57,7 +57,7 @@ enum Key {
     Small { of: u32 },
 }
 
-/// What a part is called; texts are numbers of [`Words`].
+/// The title of a part; texts are numbers of [`Words`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Title {
     Static(u32),
@@ -140,7 +140,7 @@ fn plain_class(name: &str) -> &str {
     &name[..end.unwrap_or(name.len())]
 }
 
-/// Where shortest ways begin that begin at no field and no thread.
+/// The origins of shortest ways that begin at no field and no thread.
 const OF_JVM: [&str; 7] =
     ["JNI globals", "monitors", "reflection", "other roots", "class loaders", "(far from any root)", "(no root)"];
 const THE_JVM: &str = "the JVM and class loaders";
@@ -458,7 +458,7 @@ impl<'a> Search<'a> {
         self.words.number(method.as_deref().unwrap_or("(unknown method)"))
     }
 
-    /// What a child of a passed node is called.
+    /// Returns the key and the title of a child of a passed node.
     fn key(&mut self, number: u32) -> (Key, Title) {
         let node = self.tree.nodes[number as usize];
         match self.tree.cast.extra(node) {
@@ -522,7 +522,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where a shortest way to a number begins: a static field, a thread, a kind of roots.
+    /// Returns the origin of a shortest way to a number: a static field, a thread, a kind of roots.
     fn origin(&mut self, number: u32) -> u32 {
         let before = self.tree.before[number as usize];
         let is_below_seed = before == NONE || self.tree.before[before as usize] == before;

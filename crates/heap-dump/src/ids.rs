@@ -10,7 +10,7 @@ const SLOTS: u64 = 512;
 const WORDS: usize = (SLOTS / 64) as usize;
 const ABSENT: u32 = u32::MAX;
 
-/// That an identifier does not fit the granule: the dump has to be read with a finer one.
+/// The error that an identifier does not fit the granule: the dump has to be read with a finer one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooCoarse;
 

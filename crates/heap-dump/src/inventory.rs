@@ -16,7 +16,7 @@ const BUILTIN_LOADERS: [&str; 5] = [
     "sun/misc/Launcher$ExtClassLoader",
 ];
 
-/// What the first pass finds.
+/// The results of the first pass.
 pub(crate) struct Inventory {
     pub(crate) ids: Ids,
     pub(crate) names: Names,
@@ -30,7 +30,7 @@ pub(crate) struct Inventory {
     pub(crate) roots: Vec<Root>,
     /// Objects that are one of [`BUILTIN_LOADERS`].
     pub(crate) builtin_loaders: Vec<u64>,
-    /// That an identifier is no multiple of the granule, which ends the pass with an error.
+    /// Whether an identifier is no multiple of the granule, which ends the pass with an error.
     pub(crate) is_too_coarse: bool,
     builtin_classes: Vec<u64>,
     fields: u64,

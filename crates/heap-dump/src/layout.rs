@@ -54,8 +54,8 @@ impl Header {
     }
 }
 
-/// What HotSpot puts into each `java.lang.Class` besides its Java fields: two pointers, two numbers, and references to
-/// signers, protection domain, source file and a lock (`javaClasses.hpp`, `CLASS_INJECTED_FIELDS`).
+/// The data that HotSpot puts into each `java.lang.Class` besides its Java fields: two pointers, two numbers, and
+/// references to signers, protection domain, source file and a lock (`javaClasses.hpp`, `CLASS_INJECTED_FIELDS`).
 const INJECTED_NUMBERS: u64 = 2 * 8 + 2 * 4;
 const INJECTED_REFERENCES: u64 = 4;
 
@@ -66,7 +66,7 @@ const WITH_POINTER: [&str; 4] =
 /// `-XX:ContendedPaddingWidth` before and after these. Since then a thread has its `holder`.
 const THREAD: &str = "java.lang.Thread";
 pub(crate) const HOLDER: &str = "holder";
-/// What HotSpot keeps of JVMTI in each thread since then: a pointer, a number, a truth value.
+/// The JVMTI data that HotSpot keeps in each thread since then: a pointer, a number, a truth value.
 const OF_THREAD: [Type; 3] = [Type::POINTER, Type::Primitive(10), Type::Primitive(4)];
 const THREAD_PADDING: u64 = 2 * 128;
 
@@ -118,7 +118,7 @@ impl Layout {
                 let start = begin.next_multiple_of(size);
                 let fit = (end.saturating_sub(start) / size).min(count);
                 if fit > 0 {
-                    // What is left before `start` is lost: it is smaller than any field still to come in most classes.
+                    // The gap before `start` is lost: it is smaller than any field still to come in most classes.
                     *begin = start + fit * size;
                     count -= fit;
                 }
@@ -136,7 +136,7 @@ impl Layout {
         fields
     }
 
-    /// What HotSpot adds to the fields of a class that it knows by name.
+    /// Adds the fields that HotSpot puts into a class that it knows by name.
     pub(crate) fn with_injected(self, fields: Fields, class: &str, own: FieldNames) -> Fields {
         if WITH_POINTER.contains(&class) {
             return self.with_fields(fields, std::iter::once(Type::POINTER));

@@ -4,8 +4,8 @@
 //! weighs, what the threads are called, what the fields on the way to the largest holders are called.
 //! In between it finds the dominators: an object dominates another if each way from the roots leads over it.
 //!
-//! The referent of a weak or a phantom reference is not held by it. That of a soft reference is, since the JVM keeps it
-//! until memory is short, and that of a finalizer is, since the JVM keeps it until it has run.
+//! A weak or phantom reference does not hold its referent. A soft reference does, since the JVM keeps the referent
+//! until memory is short. So does a finalizer, since the JVM keeps the referent until the finalizer has run.
 //!
 //! This crate must not know a JVM, a trial or a report.
 
@@ -38,7 +38,7 @@ use std::collections::HashMap;
 use std::fs::File;
 pub use summary::{Amount, ClassAmount, Holder, HolderKind, Step, Summary};
 
-/// What a dump does not say, and how far reading may go.
+/// The facts that a dump does not state, and the limits of reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// How the JVM that wrote the dump lays out objects.
@@ -61,8 +61,8 @@ impl Default for Settings {
 /// A dump that is cut or damaged behind its first object gives a summary of what came before, which says so.
 ///
 /// # Errors
-/// What is no heap dump, or has no object before it is cut. More objects or references than `memory_bytes_max` allows
-/// for, or than 31 bits can number; the message has the values. A file that cannot be read.
+/// If the file is no heap dump, or has no object before it is cut. If it has more objects or references than
+/// `memory_bytes_max` allows for, or than 31 bits can number; the message has the values. If the file cannot be read.
 pub fn read(file: &File, settings: &Settings) -> Result<Summary> {
     let length = file.metadata().map_err(|cause| cannot_read(&cause))?.len();
     if !settings.layout.is_known() {

@@ -74,7 +74,7 @@ impl Type {
 pub(crate) struct Field {
     pub(crate) name: u64,
     pub(crate) kind: Type,
-    /// Of a static that is a reference; else 0.
+    /// The value of a static that is a reference; else 0.
     pub(crate) value: u64,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Array {
     pub(crate) count: u32,
 }
 
-/// Who takes the records. What a pass does not need it leaves as it is.
+/// The receiver of the records. A pass ignores records that it does not need.
 #[expect(unused_variables, reason = "what a pass does not need it leaves as it is")]
 pub(crate) trait Visitor {
     fn name(&mut self, id: u64, text: &[u8]) -> Result<()> {
@@ -155,14 +155,14 @@ pub(crate) enum Ended {
         at: u64,
         of: u64,
     },
-    /// What begins at `at` is no record.
+    /// The bytes at `at` are no record.
     Damaged {
         at: u64,
         why: String,
     },
 }
 
-/// What stops a pass.
+/// The reason why a pass stops.
 enum Stop {
     Ended(Ended),
     Failed(Error),
@@ -183,7 +183,7 @@ pub(crate) struct Head {
     pub(crate) id_bytes: u32,
     /// Whether the version has a record that ends a dump.
     has_end: bool,
-    /// Where records begin.
+    /// The offset at which records begin.
     at: u64,
 }
 
@@ -238,12 +238,12 @@ pub(crate) fn scan(file: &File, length: u64, head: Head, visitor: &mut impl Visi
 struct Reader<'a> {
     source: Source<'a>,
     id_bytes: u32,
-    /// Where the record that is being read ends, by its own word.
+    /// The offset at which the current record ends, as the record states.
     limit: u64,
 }
 
 impl Reader<'_> {
-    /// That the record has `count` bytes more, and the file as well.
+    /// Checks that the record has `count` bytes more, and the file as well.
     #[inline]
     fn expect(&self, count: u64) -> Step {
         let end = self.source.position().saturating_add(count);

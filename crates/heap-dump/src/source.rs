@@ -14,7 +14,7 @@ pub(crate) struct Source<'a> {
     /// The next byte, and the end, within `buffer`.
     at: usize,
     filled: usize,
-    /// Where `buffer` begins in the file.
+    /// The offset of `buffer` in the file.
     begins: u64,
     length: u64,
 }

@@ -46,7 +46,7 @@ pub enum Owner {
     MallocUnsplit,
     /// Memory that libraries other than the JVM's mapped themselves.
     Native,
-    /// What an allocator inside such a library keeps without need.
+    /// Memory that an allocator inside such a library keeps without need.
     NativeRetained,
     /// Nobody's.
     Unexplained,
@@ -69,7 +69,7 @@ pub enum Group {
     Rest,
 }
 
-/// What is known of one owner.
+/// The table entry of one owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     /// Whose entry this is.
@@ -78,7 +78,7 @@ pub struct Entry {
     pub name: &'static str,
     /// On the screen; at most 25 characters.
     pub label: &'static str,
-    /// What it is, in plain words; at most 27 characters, which is what 80 columns leave.
+    /// Its description in plain words; at most 27 characters, which is what 80 columns leave.
     pub what: &'static str,
     /// The part of a bar that it is drawn in.
     pub group: Group,
@@ -182,7 +182,7 @@ impl Owner {
         all
     };
 
-    /// What is known of this owner.
+    /// Returns the table entry of this owner.
     pub fn entry(self) -> &'static Entry {
         &TABLE[self as usize]
     }
@@ -215,17 +215,17 @@ impl Group {
     }
 }
 
-/// What the screen calls an owner; one that is not known keeps its name.
+/// Returns the name of an owner on the screen; one that is not known keeps its name.
 pub fn label(name: &str) -> &str {
     Owner::named(name).map_or(name, |owner| owner.entry().label)
 }
 
-/// What an owner is, in plain words; empty for one that is not known.
+/// Returns the description of an owner in plain words; empty for one that is not known.
 pub fn what(name: &str) -> &'static str {
     Owner::named(name).map_or("", |owner| owner.entry().what)
 }
 
-/// Where an owner stands in the account; unknown ones right before the unexplained.
+/// Returns the place of an owner in the account; unknown ones come right before the unexplained.
 pub fn place(name: &str) -> usize {
     Owner::named(name).map_or(2 * Unexplained as usize - 1, |owner| 2 * owner as usize)
 }

@@ -3,7 +3,7 @@
 
 use super::response::HEAD_BYTES_MAX;
 
-/// Where in a chunked body the last piece ended.
+/// The position in a chunked body at which the last piece ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Chunks {
     at: At,
@@ -64,7 +64,7 @@ impl Chunks {
         Skipped::More
     }
 
-    /// Where one byte of framing leads; `None` where it may not stand.
+    /// Returns the state after one byte of framing; `None` if the byte is not allowed there.
     fn step(&mut self, byte: u8) -> Option<At> {
         match (self.at, byte) {
             (At::Size, b'\r') if self.digits > 0 => Some(At::SizeLf),

@@ -5,7 +5,7 @@ use super::message::Extent;
 use super::response::Reader;
 use crate::work::Pace;
 
-/// What a connection is doing.
+/// The current activity of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Doing {
     /// Free for a request; the link may be open.
@@ -52,7 +52,7 @@ pub(super) struct Paces {
     pub(super) receive_from_ns: u64,
 }
 
-/// What epoll reports about the socket, always as edges.
+/// The events that epoll reports about the socket, always as edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
 pub(super) enum Watched {
     #[default]

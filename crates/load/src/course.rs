@@ -164,15 +164,15 @@ impl<'a> PhaseCourse<'a> {
         }
     }
 
-    /// Whether a connection rests before its next request after this failure. Where nobody listens, all would fail
-    /// at once; and behind a proxy a dead server accepts and closes: then a whole round of failures tells.
+    /// Whether a connection rests before its next request after this failure. If nobody listens, every request would
+    /// fail immediately. A dead server behind a proxy accepts and closes; then a full round of failures is the sign.
     pub(super) fn backs_off(&self, failure: Failure, round: usize) -> bool {
         let nobody_there = self.tally.failures_in_a_row > round as u64;
         nobody_there || matches!(failure, Failure::Refused | Failure::Ports | Failure::Tls)
     }
 
-    /// What trouble on a connection is for a request. `established`: it stood already; `shaking`: its TLS handshake is
-    /// not done.
+    /// Returns the failure that trouble on a connection means for a request. `established`: the connection already
+    /// existed; `shaking`: its TLS handshake is not done.
     pub(super) fn failure_of(&mut self, trouble: Trouble, established: bool, shaking: bool) -> Failure {
         match trouble {
             Trouble::Tls(words) => self.tally.tls_failed(words),

@@ -1,5 +1,5 @@
-//! What clients and servers of TLS share: the one provider of cryptography, certificates and keys of files, and whom
-//! this machine trusts.
+//! Shared parts of TLS clients and servers: the one provider of cryptography, certificates and keys from files, and the
+//! authorities that this machine trusts.
 
 use loadline_base::bounded;
 use loadline_base::error::{Error, Result, plain};

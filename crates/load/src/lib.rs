@@ -54,7 +54,7 @@ use work::{Protocol, Tls, Work};
 pub struct Plan {
     /// The server.
     pub target: Target,
-    /// What is sent, when, and what counts as a correct answer.
+    /// The requests, when they are sent, and what counts as a correct answer.
     pub work: Work,
     /// Seeds bodies, placeholders, the choice among requests and random arrivals.
     pub seed: u64,
@@ -69,7 +69,7 @@ pub struct Plan {
 /// A server to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Where the server listens.
+    /// The address on which the server listens.
     pub address: Address,
     /// The value of the header `Host`, such as `localhost:8080`.
     pub host: String,
@@ -84,7 +84,7 @@ impl Target {
     }
 }
 
-/// Where a server listens.
+/// An address on which a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// IPv4 or IPv6.
@@ -201,7 +201,7 @@ struct Punctual {
 impl Punctual {
     fn begin() -> Self {
         let before_ns = thread::current_timer_slack().ok().and_then(NonZeroU64::new);
-        // Where it is refused, starts are late by the slack, and the lag says so.
+        // If the kernel refuses, starts are late by the slack, and the lag shows it.
         let _ = thread::set_current_timer_slack(Some(NonZeroU64::MIN));
         Self { before_ns }
     }

@@ -69,7 +69,7 @@ impl Dialler {
     }
 }
 
-/// What dialling came to.
+/// The result of dialling.
 pub(super) enum Dialled {
     /// Connected or connecting: the first write tells which, and why not.
     Link(Link),
@@ -91,7 +91,7 @@ pub(super) enum Trouble {
     Tls(String),
 }
 
-/// What a read brought.
+/// The result of a read.
 pub(super) enum Read {
     /// So many bytes of plaintext, and perhaps more to come at once.
     Bytes { length: usize, more: bool },
@@ -218,7 +218,7 @@ impl Link {
     }
 }
 
-/// What an error of connect, send or recv says about the request.
+/// Maps an error of connect, send or recv to the failure of the request.
 pub(super) fn failure(errno: Errno, established: bool) -> Failure {
     match errno {
         Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => Failure::Ports,

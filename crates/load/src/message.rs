@@ -1,5 +1,5 @@
-//! The requests of a phase as bytes. What is the same each time is encoded once; placeholders are filled in for each
-//! request; bodies too large to keep are made or read piece by piece while they are sent.
+//! The requests of a phase as bytes. Constant parts are encoded once; placeholders are filled in for each request.
+//! Bodies too large to keep are made or read piece by piece while they are sent.
 
 use super::template::{Template, decimal};
 use super::wanted::Wanted;
@@ -77,7 +77,7 @@ impl RequestOrder {
 pub(super) struct Message {
     front: Front,
     long: Option<Long>,
-    /// What makes its answer a correct one.
+    /// The properties of a correct answer to it.
     pub(super) wanted: Wanted,
     /// Whether the body waits for `100 Continue`.
     pub(super) waits: bool,
@@ -103,7 +103,7 @@ enum Source {
     File { path: PathBuf, file: File },
 }
 
-/// What a request on its way consists of, where its bytes differ from request to request.
+/// The sizes of a request that is being sent, which may differ from request to request.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Extent {
     /// Bytes of the head.

@@ -1,4 +1,4 @@
-//! What a phase of load came to: counts by kind, the histogram, why it ended.
+//! The outcome of a phase of load: counts by kind, the histogram, the reason why it ended.
 
 use super::tally::Failure;
 use crate::work::{Condition, Measured, Statistic, Time};
@@ -61,11 +61,11 @@ pub struct Outcome {
     pub never_begun: u64,
     /// One row for each request, or a fair sample of them, by start; empty where none were asked for.
     pub rows: Vec<Row>,
-    /// What TLS first said about a failure, in rustls' words.
+    /// The first TLS error, in rustls' words.
     pub tls_trouble: Option<String>,
     /// Whether `ended` says the same.
     pub tls_told: bool,
-    /// What spoke to the server: `http/1.1`, `http/1.1 over TLSv1.3`, `http/2` and the like.
+    /// The protocol stack that spoke to the server: `http/1.1`, `http/1.1 over TLSv1.3`, `http/2` and the like.
     pub backend: String,
     /// Bytes of requests handed to the kernel.
     pub bytes_sent: u64,
@@ -82,13 +82,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What the plan asked, per second; `None` in a closed model.
+    /// Returns the offered rate per second; `None` in a closed model.
     pub fn offered_per_s(&self) -> Option<f64> {
         let offered = self.offered?;
         (self.rate_span_ns > 0).then(|| offered as f64 * 1e9 / self.rate_span_ns as f64)
     }
 
-    /// What TLS first said about a failure, where `ended` does not say it.
+    /// Returns the first TLS error, unless `ended` already says it.
     pub fn tls_untold(&self) -> Option<&str> {
         self.tls_trouble.as_deref().filter(|_| !self.tls_told)
     }
@@ -102,7 +102,7 @@ impl Outcome {
     }
 }
 
-/// What matters at a glance: a histogram prints thousands of numbers.
+/// Prints only the figures that matter at a glance: a histogram prints thousands of numbers.
 impl fmt::Debug for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outcome")
@@ -135,7 +135,7 @@ pub struct Failures {
     pub timeout: u64,
     /// No local port was free for the connection.
     pub ports: u64,
-    /// What came was no HTTP answer, or more than its length.
+    /// The answer was not HTTP, or was longer than its length.
     pub protocol: u64,
     /// Complete answers that failed a check of length, header or body.
     #[serde(default)]
@@ -146,8 +146,7 @@ pub struct Failures {
     /// Due in an open model, but without an answer at the end of the drain.
     #[serde(default)]
     pub unanswered: u64,
-    /// Of a kind that was not told: only where an outside tool drove the load, or the subject
-    /// counted its own work.
+    /// Failures of unknown kind: only if an outside tool drove the load, or the subject counted its own work.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub other: u64,
 }

@@ -13,7 +13,7 @@ const HEADERS: usize = 64;
 /// Headers parsed at all: a head of the largest size made of 30-byte lines.
 const HEADERS_MAX: usize = 2048;
 
-/// What a complete response said.
+/// The facts of a complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ResponseFacts {
     /// The status code, 100–999.
@@ -37,7 +37,7 @@ pub(super) enum Progress {
     Broken,
 }
 
-/// What the end of the stream means for the answer under way.
+/// The meaning of the end of the stream for the answer under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// Not one byte of the answer had come.
@@ -197,7 +197,7 @@ impl Reader {
         self.read(heads, wanted, &whole)
     }
 
-    /// What the end of the stream means now; forgets the answer under way.
+    /// Returns what the end of the stream means now; forgets the answer under way.
     pub(super) fn end(&mut self, wanted: &Wanted) -> Ending {
         let state = mem::take(&mut self.state);
         match state {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-/// What the server does after the closure.
+/// The server's next action after the closure.
 pub(super) enum Next {
     Keep,
     Close,

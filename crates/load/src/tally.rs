@@ -23,7 +23,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// What happened, as the end of a sentence.
+    /// Describes what happened, as the end of a sentence.
     fn sentence(self) -> String {
         match self {
             Self::Status(status) => format!("was answered with status {status}"),
@@ -96,7 +96,7 @@ pub(super) struct OpenTimes {
     interval_offered: u64,
 }
 
-/// Where a request was sent.
+/// The entry of the plan and the connection of a request that was sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     /// Its number in the plan.
@@ -119,7 +119,7 @@ pub(super) struct Ended {
     pub(super) body_bytes: u64,
 }
 
-/// What the engine knows at the end of an interval.
+/// The state of the engine at the end of an interval.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
     pub(super) ns: u64,
@@ -204,7 +204,7 @@ impl Tally {
         self.rows.answered(|| row(&ended, None));
     }
 
-    /// What is counted of a request of the plan. One that never began was not drawn yet, so it is none of them.
+    /// Returns the counters of a request of the plan. A request that never began was not drawn yet, so it has none.
     #[inline]
     fn of_request(&mut self, ended: &Ended) -> Option<&mut (u64, u64)> {
         self.by_request.get_mut(ended.place?.request as usize)

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How often the counters of the threads are summed up and a stop is passed on.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What a thread has to say.
+/// A report from a thread.
 enum ThreadReport {
     Interval { number: u64, last: bool, interval: Box<Owned> },
     Done(Box<Result<Outcome>>),

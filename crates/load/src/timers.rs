@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What is due on a connection.
+/// The action that is due on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
     /// The connection has rested or thought, and is free for a request.
@@ -31,7 +31,7 @@ impl Timers {
         self.0.peek().map_or(u64::MAX, |Reverse((at_ns, _, _))| *at_ns)
     }
 
-    /// What is due now, one by one.
+    /// Removes and returns one entry that is due now.
     #[inline]
     pub(super) fn pop(&mut self, now_ns: u64) -> Option<(usize, Due)> {
         if self.next_ns() > now_ns {

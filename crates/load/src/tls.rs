@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Plaintext that goes into one record at most (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 * 1024;
-/// What a record adds at most in the cipher suites offered, rounded up.
+/// The most that a record adds in the cipher suites offered, rounded up.
 const RECORD_EXTRA: usize = 256;
 
 /// How sessions with one server are made. Cloned for threads, it shares tickets for resumption.
@@ -109,7 +109,7 @@ impl Session {
         self.peer_closed
     }
 
-    /// What was negotiated, such as `TLSv1.3`, and the protocol, such as `h2`.
+    /// Returns the negotiated version, such as `TLSv1.3`, and the protocol, such as `h2`.
     pub(super) fn negotiated(&self) -> (String, Option<String>) {
         let version = self.connection.protocol_version();
         let version = version.and_then(|version| version.as_str()).unwrap_or("TLS").replace("TLSv1_", "TLSv1.");

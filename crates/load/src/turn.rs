@@ -1,4 +1,4 @@
-//! What the loops of all protocols share: how long a turn may take, how it waits, and what it means that nothing
+//! Shared parts of the loops of all protocols: how long a turn may take, how it waits, and what it means that nothing
 //! is due.
 
 use super::course::PhaseCourse;
@@ -22,7 +22,7 @@ const TURN_NS_MAX: u64 = 50_000_000;
 const CHECK_NS_MAX: u64 = 100_000_000;
 const CHECK_NS_MIN: u64 = 1_000_000;
 
-/// What to do after requests were begun.
+/// The next action after requests were begun.
 pub(super) enum Turn {
     /// Wait for events, at most until this moment.
     Until(u64),
@@ -31,7 +31,7 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// Where no arrival is due: until the next one, or the end.
+    /// Returns the turn if no arrival is due: until the next one, or the end.
     pub(super) fn without(arrival: Arrival, course: &mut PhaseCourse<'_>, busy: u64, now_ns: u64) -> Self {
         course.watch_queue(now_ns, false);
         match arrival {
@@ -63,7 +63,7 @@ pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut
         let now_ns = engine.course().clock.now_ns();
         engine.check(now_ns);
         if let Some(end) = engine.course().tick(now_ns, on_interval)? {
-            // What has come already counts; nothing follows it.
+            // Answers that have already arrived still count; nothing follows them.
             engine.course().arrivals.close();
             engine.attend(&mut events, now_ns)?;
             return Ok(end);
@@ -95,7 +95,7 @@ pub(super) fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, now_ns: u64,
     }
 }
 
-/// What a failing epoll says about the machine.
+/// Returns the machine error for a failed epoll, with a hint if the cause is known.
 pub(super) fn no_epoll(errno: Errno) -> Error {
     let error = Error::machine(format!("epoll failed: {}", loadline_base::error::plain(&errno.into())));
     match errno {

@@ -1,10 +1,10 @@
-//! What makes an answer to a request a correct one, and the search for it in what comes.
+//! The properties of a correct answer to a request, and the search for them in the bytes received.
 
 use super::response::ResponseFacts;
 use super::tally::Failure;
 use crate::work::{ExpectStatus, Method, Request, Work};
 
-/// What a correct answer to one request is like.
+/// The properties of a correct answer to one request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
     status: ExpectStatus,

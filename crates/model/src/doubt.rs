@@ -17,7 +17,7 @@ use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
 use std::mem::discriminant;
 
-/// What a JVM can run out of.
+/// The memory that a JVM can run out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -99,7 +99,7 @@ pub enum Doubt {
         phase: String,
         /// How many failed.
         failed: u64,
-        /// Of how many.
+        /// The number of all requests.
         requests: u64,
         /// In words, by kind.
         kinds: String,
@@ -120,7 +120,7 @@ pub enum Doubt {
         /// Its exit code.
         code: i32,
     },
-    /// What the program that drove the load printed is no report that is known.
+    /// The program that drove the load printed no report of a known format.
     DriverNotRead {
         /// The phase affected.
         phase: String,
@@ -131,7 +131,7 @@ pub enum Doubt {
         phase: String,
         /// How many.
         failed: u64,
-        /// Of how many.
+        /// The number of all operations.
         operations: u64,
     },
     /// The subject did not wait at its markers until it was weighed.
@@ -176,14 +176,14 @@ pub enum Doubt {
     ReadFailed {
         /// The mark.
         mark: String,
-        /// What and why.
+        /// The figure, and why it could not be read.
         why: String,
     },
     /// Part of what an account needs could not be read.
     AccountPartial {
         /// The first mark affected.
         mark: String,
-        /// What and why.
+        /// The missing source, and why it is missing.
         why: String,
     },
     /// The heaps of malloc could not be split into live and retained, or not all.
@@ -265,14 +265,14 @@ pub enum Doubt {
     ProcessEnded {
         /// Its id.
         pid: u32,
-        /// What it ran.
+        /// The program that it ran.
         name: String,
         /// When that was seen: a mark, or the end of a phase.
         at: String,
     },
     /// The folder of a trial could not be removed.
     WorkFolderLeft {
-        /// Where it is.
+        /// The path of the folder.
         folder: String,
         /// Why.
         why: String,
@@ -286,9 +286,9 @@ pub enum Doubt {
     AchievedBelowOffered {
         /// The phase affected.
         phase: String,
-        /// What the plan asked, per second.
+        /// The rate that the plan asked for, per second.
         offered_per_s: f64,
-        /// What was answered correctly, per second.
+        /// The rate of correct answers, per second.
         achieved_per_s: f64,
     },
     /// The generator sent late although a connection was free.
@@ -326,7 +326,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// What was seen, in one sentence.
+    /// Returns what was seen, in one sentence.
     pub fn text(&self) -> String {
         match self {
             Self::NoisyMachine { phase, foreign_cores, steal_share, memory_stall_share } => {
@@ -566,7 +566,7 @@ fn spent(phase: &str, ports: String, time_wait: Option<u64>, connects_per_s: f64
     }
 }
 
-/// What others took of the machine, as far as it can be told.
+/// Says what others took of the machine, as far as it is known.
 fn noisy(phase: &str, foreign_cores: Option<f64>, steal_share: f64, memory_stall_share: Option<f64>) -> String {
     let foreign = foreign_cores.map(|cores| format!(" other programs used {cores:.2} cores,")).unwrap_or_default();
     // A stall of less than a tenth of a percent is no news.

@@ -69,7 +69,7 @@ enum PlanLine {
     Entry(Box<PlanEntry>),
 }
 
-/// What a schema is for.
+/// The purpose of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     /// For readers of a document.
@@ -197,8 +197,8 @@ fn properties_of(fields: &mut Map<String, Value>) -> impl Iterator<Item = (&Stri
     fields.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
 }
 
-/// Leaves out of `required` what has a default of its own; a type all of whose fields have one is merely read
-/// leniently. What is not printed where there is nothing to say is never printed as null.
+/// Removes fields with a default of their own from `required`; a type all of whose fields have one is merely read
+/// leniently. A field that may be left out is never printed as null.
 fn require(fields: &mut Map<String, Value>) {
     let printed = fields.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     properties_of(fields).filter(|(name, _)| !printed.contains(&json!(name))).for_each(|(_, one)| without_null(one));

@@ -136,7 +136,7 @@ impl Folder {
         read.map(|_| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// Removes its files. What is not there is no matter.
+    /// Removes its files; a missing file does not matter.
     fn clear(&self) {
         for name in self.files {
             let _ = rustix::fs::unlinkat(&self.itself, *name, AtFlags::empty());

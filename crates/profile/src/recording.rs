@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Events of several threads lie in buffers that are written as they fill, so each chunk is sorted by time. Chunks
-//! follow each other: a chunk ends with all buffers written. What is held at once are the events and tables of one
-//! chunk, the live allocations, and each stack once; each of these has a bound, and a note says when it is reached.
+//! follow each other: a chunk ends with all buffers written. Memory holds the events and tables of one chunk, the live
+//! allocations, and each stack once. Each of these has a bound, and a note says when it is reached.
 
 use crate::jfr::{Chunk, Event, Fault, Found, Input, Plan, RawFrame, Text, Type, Types, Value};
 use crate::ledger::{self, Ledger, Uses};

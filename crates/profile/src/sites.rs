@@ -1,7 +1,7 @@
 //! Which line of the application a stack belongs to.
 //!
-//! From the allocation upward, the first frame that is neither the JDK's nor a framework's nor generated. Where there
-//! is none, the innermost frame of a framework; then that of the JDK; then a name for what the JVM did by itself.
+//! From the allocation upward, the first frame that is neither the JDK's nor a framework's nor generated. If there is
+//! none, the innermost frame of a framework; then that of the JDK; then a name for what the JVM did by itself.
 
 use crate::owner::{Owner, owner_of, passes_on};
 use crate::stack::{Frame, LAMBDA};

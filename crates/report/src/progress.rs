@@ -70,7 +70,7 @@ fn write_stderr(text: &str) {
 pub fn load_line(second: &Second, elapsed_s: f64, planned: Option<Span>) -> String {
     let rate = per_second(second.achieved_per_s);
     let of = match planned {
-        // What is due or under way at the end is still waited for.
+        // Requests that are due or under way at the end are still awaited.
         Some(span) if elapsed_s > span.as_s() + 0.5 => format!(" of {span} (drain)"),
         Some(span) => format!(" of {span}"),
         None => String::new(),

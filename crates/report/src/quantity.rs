@@ -42,7 +42,7 @@ pub(crate) fn budget_number(budget: &BudgetRecord, value: Option<f64>) -> String
 /// A missing number.
 const NONE: &str = "-";
 
-/// What stands behind numbers of a unit, and how their digits are written.
+/// The printed form of numbers of a unit: scale, digits and suffix.
 #[derive(Debug, Clone, Copy)]
 struct Form {
     /// One of the unit that is shown.
@@ -174,7 +174,7 @@ impl Estimate {
         Self::of(Form::CHANGE, centre, ends)
     }
 
-    /// What a comparison was judged by: the difference, or the change where the least that matters is a share.
+    /// Returns the judged value of a comparison: the difference, or the change if the least that matters is a share.
     pub(crate) fn judged(comparison: &ComparisonRecord) -> Self {
         let of = match (comparison.least, comparison.ratio) {
             (LeastRecord::Relative(_), Some(ratio)) => {

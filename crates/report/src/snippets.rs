@@ -1,5 +1,5 @@
-//! What to write where a container is made, so that a limit that was found, or what tuning proved, is set: Docker,
-//! Kubernetes, systemd. Options and variables are foreign text. Each kind quotes them as its reader takes quotes apart.
+//! Lines for Docker, Kubernetes and systemd that set a limit that was found, or the result that tuning proved.
+//! Options and variables are foreign text. Each kind quotes them as its reader takes quotes apart.
 
 use super::page::Part;
 use crate::record::{FindRecord, ImageRecord, TuneRecord};
@@ -39,7 +39,7 @@ pub(crate) fn options(find: &FindRecord) -> Vec<String> {
     heap.into_iter().chain(find.options.iter().cloned()).collect()
 }
 
-/// What is set at once.
+/// The values that are set together.
 #[derive(Debug, Default)]
 struct Setting {
     limit_mib: Option<u64>,
@@ -51,7 +51,7 @@ struct Setting {
     args: Vec<String>,
     /// A library that is loaded before all others.
     preload: Option<String>,
-    /// What is set in none of these ways, as it is typed.
+    /// Changes that are set in none of these ways, as they are typed.
     others: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl Setting {
     }
 }
 
-/// What to write for each kind of host; nothing where no limit was found. `command` and `image` are those of a trial
+/// Returns the lines for each kind of host; none if no limit was found. `command` and `image` are those of a trial
 /// that held.
 pub(crate) fn snippets(find: &FindRecord, command: &[String], image: Option<&ImageRecord>) -> Vec<Snippet> {
     let Some(limit) = find.limit_bytes else { return Vec::new() };
@@ -74,8 +74,8 @@ pub(crate) fn snippets(find: &FindRecord, command: &[String], image: Option<&Ima
     for_hosts(&setting, image, &winners)
 }
 
-/// What to write for each kind of host, so that what tuning proved is set, with the limit where one was searched for
-/// it; nothing where nothing was proved. `command` and `image` are those of a trial as it is.
+/// Returns the lines that set a proved tuning on each kind of host, with its limit if one was searched for. They are
+/// empty if nothing was proved. `command` and `image` are those of a trial as it is.
 pub(crate) fn of_tuning(tune: &TuneRecord, command: &[String], image: Option<&ImageRecord>) -> Vec<Snippet> {
     let mut setting = Setting::default();
     for change in &tune.changes {
@@ -111,7 +111,7 @@ pub(crate) fn of_tuning(tune: &TuneRecord, command: &[String], image: Option<&Im
     for_hosts(&setting, image, &winners)
 }
 
-/// What a JVM option is about: of two about the same the JVM takes one, or refuses both.
+/// Returns the setting that a JVM option controls. Given two options for it, the JVM takes one or refuses both.
 fn subject_of(option: &str) -> &str {
     if OF_HEAP.iter().any(|head| option.starts_with(head)) {
         return OF_HEAP[0];
@@ -136,7 +136,7 @@ fn for_hosts(setting: &Setting, image: Option<&ImageRecord>, winners: &[&str]) -
         let limit = setting.limit_mib.map_or(String::new(), |mib| format!("set a limit of {mib} MiB; "));
         return vec![snippet("to set it", vec![format!("{limit}{why}")])];
     }
-    // What the variable holds already goes along, since it would be replaced: the image's, or a remedy's.
+    // The variable's present value, from the image or a remedy, is kept, since it would be replaced.
     let own = Some(own.to_owned()).filter(|own| !own.is_empty() && !setting.options.is_empty());
     let given = setting.env.iter().filter(|(name, _)| name == VARIABLE).map(|(_, value)| value.clone());
     let options = setting.options.iter().map(|option| tool_option(option));

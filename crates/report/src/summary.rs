@@ -80,10 +80,10 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// What to say of a result. `missing` says what an archive lacks.
+/// Summarizes a result. `missing` says what an archive lacks.
 ///
-/// Where several trials of several configurations were made, what they say together stands for them; `depth` asks for
-/// more. So it is with the trials of a search for the load line, and with those of a tuning.
+/// For several trials of several configurations, the page shows their comparison instead; `depth` asks for more. The
+/// same holds for the trials of a search for the load line, and for those of a tuning.
 pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Page {
     page_of(Sources { document, evidence: &[], missing }, depth)
 }

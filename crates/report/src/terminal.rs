@@ -139,7 +139,7 @@ fn grid(out: &mut Lines, table: &Table) {
     grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     grid.set_header(&table.head);
     for row in &table.rows {
-        // What steers is written out before it is measured: a line break in a name would make two rows of one.
+        // Characters that steer are made visible before the width is measured: a line break would split a row in two.
         grid.add_row(row.iter().map(|cell| visible(&cell.to_string())));
     }
     for (index, column) in grid.column_iter_mut().enumerate() {

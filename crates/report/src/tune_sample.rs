@@ -261,7 +261,7 @@ const REMEDIES: [(&str, &str, &str, Option<u64>, Fate); 14] = [
     ("heap.headers", "compact object headers", "", None, Fate::NotTried),
     ("netty.arenas", "fewer arenas of Netty", "", Some(0), Fate::NotTried),
 ];
-/// What those that were weighed saved in MiB, and the CPU time of a request with them over that without.
+/// The saving of each weighed remedy in MiB, and the CPU time of a request with it over that without it.
 const WEIGHED: [(&str, f64, f64); 8] = [
     ("malloc.arenas", 95.4, 0.999),
     ("malloc.trim", 208.5, 1.003),

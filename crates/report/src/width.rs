@@ -1,5 +1,5 @@
 //! How wide a text is on a terminal, and how it is filled up and cut to a width: a Chinese character takes two columns,
-//! a combining one none. What is no line of text, such as a name in a picture, is counted in the same way.
+//! a combining one none. Text outside of lines, such as a name in a picture, is counted in the same way.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

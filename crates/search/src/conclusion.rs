@@ -74,9 +74,9 @@ pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord 
 }
 
 /// The share of starts that may fail all the same, with [`PROOF_CONFIDENCE`]: the exact bound of Clopper and Pearson
-/// (1934). Every failure counts, and of the trials that held those that did not choose the value. Of several candidates
-/// the one that is found passed where others did not: the k-th may be wrong in 1 of 2^k parts of the searches that may
-/// be wrong, so that all of them together may not be wrong more often.
+/// (1934). Every failure counts, but a trial that held counts only if it did not choose the value. If there
+/// are several candidates, the one found passed where the others failed. So the k-th may be wrong in 1 of 2^k parts of
+/// the searches that may be wrong, and all of them together are not wrong more often.
 pub fn failing_share_max(held: u32, proof: ProofRecord) -> f64 {
     let ProofRecord { tried, choosing, candidates } = proof;
     let (failed, holding) = (tried.saturating_sub(held), held.saturating_sub(choosing));

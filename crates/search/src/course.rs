@@ -1,6 +1,6 @@
-//! The course of a search: one trial in which memory is no concern, then the smallest heap, then the smallest limit
-//! with that heap and its proof, then the limit of a host that holds the file pages already. What comes next follows
-//! from the trials so far.
+//! The course of a search. It begins with one trial in which memory is no concern. Then come the smallest heap, the
+//! smallest limit with that heap and its proof, and the limit of a host that holds the file pages already. The trials
+//! so far decide the next step.
 
 use super::answers::{answers, counted};
 use super::cause::room;

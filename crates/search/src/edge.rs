@@ -1,10 +1,10 @@
-//! The smallest value at which a noisy, mostly monotone yes/no function holds, with proof. What is asked next follows
-//! from the answers so far and from nothing else, so that a search goes on where it was left.
+//! The smallest value at which a noisy, mostly monotone yes/no function holds, with proof. The answers so far, and
+//! nothing else, decide the next question, so that an interrupted search can resume.
 //!
 //! Bracket by steps that double, bisect, then try the smallest value that held again and again. A failure there refutes
-//! the value: what is looked for holds every time. A failure that stands alone and does not look like want of memory is
-//! asked about again, for it may be a mishap: where a smaller value held, and where no other failure says how far down
-//! the edge lies.
+//! the value: the value looked for holds every time. A lone failure that does not look like want of memory may be a
+//! mishap. It is asked about again in two cases: a smaller value held, or no other failure shows how far down the edge
+//! lies.
 
 use super::grid::Grid;
 use crate::record::ProofRecord;

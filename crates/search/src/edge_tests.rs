@@ -94,7 +94,7 @@ fn a_thrashing_zone_above_the_cliff_fails_as_the_cliff_does() {
 fn a_dent_that_fails_every_time_is_stayed_above() {
     let (step, answers) = search(&grid(104.0), |mib, _| mib >= 90.0 && !(95.0..97.0).contains(&mib));
     let found = found_mib(step);
-    // Where the search came past the dent it may not go below it; where it did not, below it all is well.
+    // A search that hit the dent must stay above it; one that did not hit it must end below it.
     let came_past = answers.iter().any(|answer| !answer.held && answer.value as f64 / MIB >= 95.0);
     assert!(if came_past { found >= 97.0 } else { (90.0..95.0).contains(&found) }, "{found}: {answers:?}");
 }
@@ -241,8 +241,8 @@ proptest! {
     }
 }
 
-/// What is asked in a whole search, as numbers of the grid: `B` to bracket, `S` to bisect, `P` to prove, `R` once more;
-/// `+` held, `-` failed, `!` failed or held with memory short.
+/// Returns the questions of a whole search, as numbers of the grid. `B` is to bracket, `S` to bisect, `P` to prove, `R`
+/// once more; `+` held, `-` failed, `!` failed or held with memory short.
 fn spec(patience: &Patience, mut holds: impl FnMut(i32, usize) -> (bool, bool)) -> String {
     let grid = Grid::by_amount(100, 90, 124, 1);
     let (mut answers, mut text) = (Vec::new(), String::new());

@@ -26,8 +26,8 @@ pub struct Ruling {
 }
 
 impl Ruling {
-    /// Of a trial judged by its target, after so many that were discarded in a row. `shared` are the bytes of its file
-    /// pages for which others paid, where that makes a trial easier than it should be and a next one need not be.
+    /// Rules on a trial judged by its target, after so many that were discarded in a row. `shared` are the bytes of its
+    /// file pages charged to others, if they make the trial easier than it should be and the next trial may differ.
     pub fn of(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>) -> Self {
         if trial.outcome == Outcome::Aborted {
             // Nobody knows what would have become of it: a search that goes on makes it again.

@@ -18,7 +18,7 @@ use super::quantiles::{normal, normal_inverse, student};
 use super::random::Random;
 use std::collections::BTreeMap;
 
-/// What the bootstrap itself is asked: far enough inside its extremes from 5 values on.
+/// The confidence asked of the bootstrap itself: far enough inside its extremes from 5 values on.
 const CORE: f64 = 0.80;
 /// Below this many values there is no interval: two values say nearly nothing about a third.
 pub const VALUES_MIN: usize = 3;
@@ -29,7 +29,7 @@ const RESAMPLES_MIN: usize = 500;
 /// Keeps the acceleration from turning the order of percentiles around where one value lies far out.
 const DAMPING_MIN: f64 = 0.1;
 
-/// What an interval is of.
+/// The kind of values that an interval is computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sample {
     /// Differences between two configurations within blocks: skewness of their noise cancels.
@@ -230,8 +230,8 @@ impl Bootstrap {
         (self.centre - self.at(self.percentile(expanded))).max(0.0)
     }
 
-    /// Where an end lies among the estimates that would lie so many standard deviations below the centre, were there
-    /// neither bias nor acceleration (Efron and Tibshirani 1993, equation 14.10).
+    /// Returns the share of the estimates below an end that would lie so many standard deviations below the centre
+    /// without bias and acceleration (Efron and Tibshirani 1993, equation 14.10).
     fn percentile(&self, deviations: f64) -> f64 {
         let from = self.bias - deviations;
         normal(self.bias + from / (1.0 - self.acceleration * from).max(DAMPING_MIN))

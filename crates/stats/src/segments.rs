@@ -1,6 +1,6 @@
-//! Where a course of values breaks: into stretches that are level or rise in a straight line, so that what is left as
-//! noise and a price for each break are least together. Exact, by dynamic programming over all ways to break
-//! (Jackson and others 2005, "optimal partitioning").
+//! Breaks a course of values into stretches that are level or rise in a straight line, so that the remaining noise plus
+//! a price for each break is least. Exact, by dynamic programming over all ways to break (Jackson and others 2005,
+//! "optimal partitioning").
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// What the stretch says of a place, also beyond its ends.
+    /// Returns the value of the stretch at a place, also beyond its ends.
     pub fn at(&self, place: f64) -> f64 {
         self.start + self.slope * (place - self.from as f64)
     }
@@ -79,7 +79,7 @@ impl Course {
         std::array::from_fn(|at| self.sums[to][at] - self.sums[from][at])
     }
 
-    /// What a level leaves, and what a line leaves; no line of fewer than [`RISING_MIN`] points.
+    /// Returns the misfit of a level and that of a line; no line of fewer than [`RISING_MIN`] points.
     fn misfits(&self, from: usize, to: usize) -> (f64, Option<f64>) {
         let [w, wx, wxx, wy, wxy, wyy] = self.sum(from, to);
         let level = (wyy - wy * wy / w).max(0.0);
@@ -102,7 +102,7 @@ impl Course {
         self.fitted(from, to, self.cost(from, to, price).1)
     }
 
-    /// What a stretch leaves with its price, and whether it rises.
+    /// Returns the misfit of a stretch, with the price if it rises, and whether it rises.
     fn cost(&self, from: usize, to: usize, price: f64) -> (f64, bool) {
         match self.misfits(from, to) {
             (level, Some(line)) if line + price < level => (line + price, true),

@@ -4,7 +4,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Where the records go instead of beside the tests: for runners that start the last target by themselves.
+/// The variable that names the file of the records, if not beside the tests: for runners that start the last target by
+/// themselves.
 const RECORDS: &str = "LOADLINE_SKIPPED";
 /// Which tests run that take minutes.
 const LONG: &str = "LOADLINE_LONG";
@@ -52,7 +53,7 @@ pub fn records() -> PathBuf {
     folder().join(format!("{RECORDS_BEGIN}{runner}-{}", started_ticks(runner).unwrap_or_default()))
 }
 
-/// Where the test's own program lies, as do those of all other targets.
+/// Returns the folder of the test's own program, which also holds those of all other targets.
 pub fn folder() -> PathBuf {
     let program = std::env::current_exe().expect("a test knows its program");
     program.parent().map(Path::to_path_buf).unwrap_or_default()

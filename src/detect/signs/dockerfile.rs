@@ -8,7 +8,7 @@
 
 use crate::error::{Error, Result};
 
-/// What a Dockerfile says of the server in it.
+/// The facts in a Dockerfile about its server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dockerfile {
     /// The first port of its last stage; `None` where it exposes none, or one that a variable names.
@@ -47,7 +47,7 @@ impl Dockerfile {
     }
 }
 
-/// What ENTRYPOINT or CMD has.
+/// The form of ENTRYPOINT or CMD.
 enum Started {
     /// `["java", "-jar", "app.jar"]`
     Words(Vec<String>),

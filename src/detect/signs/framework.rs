@@ -33,15 +33,15 @@ pub enum Framework {
 struct Signs {
     framework: Framework,
     name: &'static str,
-    /// What the main class begins with.
+    /// The beginning of the main class.
     main_class: &'static str,
-    /// What the name of a file in the class path begins with.
+    /// The beginning of the name of a file in the class path.
     in_class_path: &'static str,
-    /// What an entry of a jar with everything in it begins with.
+    /// The beginnings of entries in a jar with everything in it.
     entries: &'static [&'static str],
-    /// What the name of a plugin, a parent or a dependency of a build begins with.
+    /// The beginnings of names of plugins, parents and dependencies of a build.
     artifacts: &'static [&'static str],
-    /// What the identifier of a plugin of Gradle is, or begins with before a dot.
+    /// The identifier of a plugin of Gradle, or its beginning before a dot.
     plugin: &'static str,
 }
 
@@ -96,7 +96,7 @@ const SIGNS: [Signs; 5] = [
 ];
 
 impl Framework {
-    /// That of a jar, by its manifest and the names of its entries.
+    /// Finds the framework of a jar, by its manifest and the names of its entries.
     pub fn of_jar<'a>(manifest: &Manifest, entries: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
         let main = manifest.get("Main-Class").unwrap_or_default();
         if manifest.get("Spring-Boot-Version").is_some() {
@@ -112,7 +112,7 @@ impl Framework {
         found.map(|signs| signs.framework)
     }
 
-    /// That of a build, by its plugins, parents and dependencies.
+    /// Finds the framework of a build, by its plugins, parents and dependencies.
     pub fn of_artifacts<'a>(artifacts: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
         let has = |signs: &&Signs| {
             artifacts.clone().any(|artifact| signs.artifacts.iter().any(|begins| artifact.starts_with(begins)))
@@ -120,7 +120,7 @@ impl Framework {
         SIGNS.iter().find(has).map(|signs| signs.framework)
     }
 
-    /// That of a plugin of Gradle.
+    /// Finds the framework of a plugin of Gradle.
     pub fn of_plugin(identifier: &str) -> Option<Self> {
         let is = |signs: &&Signs| {
             identifier.strip_prefix(signs.plugin).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -154,7 +154,7 @@ impl Framework {
         }
     }
 
-    /// Where it says whether it is well, on the port of its pages, if it was built so.
+    /// Returns the paths of its health check, on the port of its pages, if it was built with one.
     pub fn health(self) -> &'static [&'static str] {
         match self {
             Self::SpringBoot => &["/actuator/health"],
@@ -165,7 +165,7 @@ impl Framework {
         }
     }
 
-    /// What the name of an artifact that adds this health begins with.
+    /// Returns the beginnings of names of artifacts that add this health check.
     pub(super) fn health_artifacts(self) -> &'static [&'static str] {
         match self {
             Self::SpringBoot => &["spring-boot-starter-actuator"],
@@ -177,10 +177,10 @@ impl Framework {
     }
 }
 
-/// Where a server says that it is well, where its framework is not known.
+/// Paths of the health check of a server whose framework is not known.
 const HEALTH_OF_ANY: [&str; 3] = ["/health", "/healthz", "/actuator/health"];
 
-/// Where a server is asked whether it is well.
+/// Returns the paths of a server's health check.
 pub(crate) fn health_of(framework: Option<Framework>) -> &'static [&'static str] {
     framework.map_or(&HEALTH_OF_ANY, Framework::health)
 }

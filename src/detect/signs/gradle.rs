@@ -18,7 +18,7 @@ pub struct Scripts<'a> {
     pub settings: &'a str,
 }
 
-/// What a project of Gradle says.
+/// The facts in a project of Gradle.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gradle {
     /// Its name; `None` where that is its folder's.
@@ -33,7 +33,7 @@ pub struct Gradle {
     pub shadow: bool,
     /// Whether it is an application, and not only the root of others.
     pub starts: bool,
-    /// Where the server will say that it is well, by its dependencies.
+    /// The path of the server's health check, by its dependencies.
     pub health: Option<&'static str>,
 }
 

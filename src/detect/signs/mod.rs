@@ -1,4 +1,4 @@
-//! What the files of a project say of its server, from their text alone: the manifest and entries of a jar, `pom.xml`,
+//! The facts about a project's server, from the text of its files alone: the manifest and entries of a jar, `pom.xml`,
 //! Gradle's scripts, a Dockerfile; and which framework that means. No input or output.
 
 mod dockerfile;

@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 64;
 /// A property that names another that names another.
 const RESOLVED_MAX: usize = 8;
 
-/// What a project of Maven says.
+/// The facts in a project of Maven.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pom {
     /// The name of what it makes.
@@ -32,7 +32,7 @@ pub struct Pom {
     pub jar: Option<String>,
     /// Its framework.
     pub framework: Option<Framework>,
-    /// Where the server will say that it is well, by its dependencies.
+    /// The path of the server's health check, by its dependencies.
     pub health: Option<&'static str>,
 }
 

@@ -18,11 +18,11 @@ const DEVIATIONS_OTHERS: f64 = 4.0;
 const HEAP_SHARE: f64 = 0.25;
 /// An owner that grew by less is not looked into, in bytes.
 const GROWN_MIN: f64 = 2.0 * MIB as f64;
-/// The interval of more blocks, as a share of what it is: of twice as many, and of four times as many. Where the price
-/// would lie within that, too, they are not made.
+/// The width of the interval after twice and after four times as many blocks, as a share of the present width. If the
+/// price would still lie within it, these blocks are not made.
 const NARROWER: [f64; 2] = [0.6, 0.35];
-/// All intervals of a look hold together with this probability, for the objective and for CPU time. Of each only one
-/// end decides, so a look is wrong in half of what is left. That has room for three looks at CPU time (Pocock 1977).
+/// All intervals of a look hold together with this probability, for the objective and for CPU time. Only one end of
+/// each decides, so a look errs with half the remaining probability: room for three looks at CPU time (Pocock 1977).
 const CONFIDENCE: f64 = 0.95;
 
 /// The subject as it is, and how far its trials differ.
@@ -57,8 +57,8 @@ impl AsItIs {
         !self.means.owners.is_empty()
     }
 
-    /// How much less memory there is in `to`: of these owners, and of others that moved beyond doubt. Where no owner is
-    /// named, the difference of the objective.
+    /// Returns how much less memory these owners hold in `to`, with others that moved beyond doubt. If no owner is
+    /// named or measured, it is the difference of the objective.
     pub(super) fn saved(&self, from: &Means, to: &Means, owners: &[Owner]) -> f64 {
         if owners.is_empty() || from.owners.is_empty() || to.owners.is_empty() {
             return from.bytes - to.bytes;

@@ -31,7 +31,7 @@ pub(super) const BLOCKS: u32 = 5;
 const LOOKS: [u32; 2] = [BLOCKS, 2 * BLOCKS];
 const BLOCKS_MAX: u32 = 4 * BLOCKS;
 /// Half of the interval of CPU time over all blocks of a confirmation, in standard deviations of one trial: Student's t
-/// of 98.75 % and 19 degrees of freedom, times √(2 / 20). What lies nearer to the price is not proved by them.
+/// of 98.75 % and 19 degrees of freedom, times √(2 / 20). CPU time nearer to the price is not proved by them.
 const PROVABLE: f64 = 0.77;
 /// Attempts to confirm.
 const ATTEMPTS: u32 = 2;

@@ -1,4 +1,4 @@
-//! What is known of a subject as it is, by which it is decided which remedies are worth a trial.
+//! Facts about a subject as it is. They decide which remedies are worth a trial.
 
 use crate::numbers;
 use crate::owner::{Owner, is_heap};
@@ -6,12 +6,12 @@ use crate::record::{FlagOrigin, Jvm, Mark, Trial};
 use crate::scenario::{MarkPoint, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of a subject as it is. Sizes in bytes.
+/// The known facts about a subject as it is. Sizes are in bytes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facts {
     /// RSS, the larger of loaded and rested.
     pub rss: u64,
-    /// What each owner held then.
+    /// The bytes that each owner held then.
     pub owners: BTreeMap<Owner, u64>,
     /// Reachable in the heap after a full collection; `None` where it is not known.
     pub live: Option<u64>,
@@ -19,7 +19,7 @@ pub struct Facts {
     pub direct: u64,
     /// See `direct`; `None` where it is not known.
     pub direct_live: Option<u64>,
-    /// What a trim would return, as predicted.
+    /// The bytes that a trim would return, as predicted.
     pub trim: Option<u64>,
     /// Whether Netty is there.
     pub netty: bool,
@@ -39,12 +39,12 @@ pub struct Facts {
     pub rest_s: f64,
     /// Libraries of other allocators that the loader would find.
     pub libraries: Vec<String>,
-    /// Where an archive of classes may be written.
+    /// The folder that a class archive may be written to.
     pub scratch: Option<String>,
 }
 
 impl Facts {
-    /// Of trials of a subject as it is.
+    /// Reads the facts from trials of a subject as it is.
     pub fn of(scenario: &Scenario, trials: &[&Trial]) -> Self {
         let mut facts = Self {
             words: words(scenario),
@@ -85,17 +85,17 @@ impl Facts {
         facts
     }
 
-    /// What an owner holds.
+    /// Returns the bytes that an owner holds.
     pub fn held(&self, owner: Owner) -> u64 {
         self.owners.get(&owner).copied().unwrap_or(0)
     }
 
-    /// What these owners hold.
+    /// Returns the bytes that these owners hold together.
     pub fn held_by(&self, owners: &[Owner]) -> u64 {
         owners.iter().map(|owner| self.held(*owner)).fold(0, u64::saturating_add)
     }
 
-    /// What is resident of the Java heap.
+    /// Returns the resident bytes of the Java heap.
     pub fn heap(&self) -> u64 {
         self.owners.iter().filter(|(owner, _)| is_heap(owner.name())).map(|(_, bytes)| bytes).sum()
     }
@@ -106,7 +106,7 @@ impl Facts {
         self.flags.as_ref().is_none_or(|flags| flags.contains(name))
     }
 
-    /// What the user set that stands in the way of a change of one of these flags, options or variables, as typed.
+    /// Returns the user's setting, as typed, that conflicts with a change of one of these flags, options or variables.
     pub fn in_the_way(&self, names: &[&str]) -> Option<String> {
         let typed = self.words.iter().find(|word| names.iter().any(|name| is_of(word, name))).cloned();
         typed.or_else(|| {

@@ -10,9 +10,9 @@ const CEILINGS: [&str; 6] =
     ["-Xmx", "MaxHeapSize", "MaxRAMPercentage", "MaxRAMFraction", "MaxRAM", "InitialRAMPercentage"];
 /// Below this much, direct memory is nobody's trouble.
 const DIRECT_LEAST: u64 = 16 * MIB;
-/// What direct memory needs beyond what a full collection leaves of it: buffers of requests under way.
+/// The direct memory to allow, as a multiple of what a full collection leaves of it: buffers of requests under way.
 const DIRECT_ROOM: f64 = 1.5;
-/// What a G1 that rests collects after, in ms, and how often that must fit into the rest for a trial to see it.
+/// The period after which an idle G1 collects, in ms, and how often it must fit into the rest for a trial to see it.
 const PERIOD_MS: u32 = 5_000;
 const PERIODS_MIN: f64 = 2.0;
 
@@ -56,7 +56,7 @@ pub(super) fn direct_ceiling(facts: &Facts) -> Result<Offer, NotOffered> {
     Ok(Offer::of(vec![Change::DirectMax(Bytes(direct))], facts.direct.saturating_sub(direct)))
 }
 
-/// What direct memory needs, as far as is known: by what a full collection leaves of it.
+/// Returns the bytes that direct memory needs, as far as is known, by what a full collection leaves of it.
 fn direct_room(facts: &Facts) -> u64 {
     let live = facts.direct_live.unwrap_or(facts.direct);
     whole_mib(((live as f64 * DIRECT_ROOM) as u64).max(live.saturating_add(DIRECT_LEAST)))

@@ -5,14 +5,14 @@ use super::{Facts, NotOffered, Offer};
 use crate::owner::Owner;
 use crate::scenario::Change;
 
-/// Where large chunks begin, in bytes: glibc's own value before it adapts it (mallopt(3)).
+/// The size in bytes from which chunks are large: glibc's own value before it adapts it (mallopt(3)).
 const THRESHOLD: &str = "131072";
 /// Beside what would be trimmed, chunks that live in other places after it: what one arena may save of all of them.
 const ARENAS_SHARE: f64 = 0.9;
 
 const RETAINED: &[Owner] = &[Owner::MallocRetained, Owner::MallocUnsplit];
 
-/// Of glibc's malloc what is retained, and what a trim would return if that is more.
+/// Returns how much of glibc's retained memory can be saved, or what a trim would return if that is more.
 fn retained(facts: &Facts) -> Result<u64, NotOffered> {
     match facts.allocator.as_deref() {
         Some("glibc") | None => {}

@@ -1,8 +1,8 @@
-//! What may lower the resident memory of a JVM: one table of remedies, each with what it changes, whom it moves, what
-//! it may cost, what is known for and against it, and when it is worth a trial. Pure.
+//! One table of remedies that may lower the resident memory of a JVM. Each has its change, the owners that it moves,
+//! its possible cost, the evidence for and against it, and when it is worth a trial. This code only computes.
 //!
-//! `docs/tune.md` shows the same table. What lowers no resident page is none: `-Xss`, `ReservedCodeCacheSize` and
-//! `MaxMetaspaceSize` reserve or bound address space (measured, and JDK 17–25 sources).
+//! `docs/tune.md` shows the same table. A setting that lowers no resident page is not a remedy: `-Xss`,
+//! `ReservedCodeCacheSize` and `MaxMetaspaceSize` reserve or bound address space (measured, and JDK 17–25 sources).
 
 pub mod changes;
 mod facts;

@@ -1,4 +1,4 @@
-//! What of the table would be tried on a subject, and what not, with the reason.
+//! The remedies of the table that would be tried on a subject, and the reasons against the others.
 
 use super::{Facts, Group, Remedy, TABLE};
 use crate::owner::Owner;
@@ -7,12 +7,12 @@ use crate::scenario::{Change, Tune};
 use crate::units::{Bytes, MIB};
 use std::fmt;
 
-/// What a remedy would change here.
+/// The changes that a remedy would make here.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
     /// The changes; they win over what was there.
     pub changes: Vec<Change>,
-    /// What it can save at most; `None` where nothing bounds it but RSS itself.
+    /// The most bytes that it can save; `None` if nothing bounds it but RSS itself.
     pub gain_bytes_max: Option<u64>,
     /// Owners that it moves here beside its own.
     pub also: &'static [Owner],
@@ -37,7 +37,7 @@ pub enum NotOffered {
     Chosen(String),
     /// It acts on glibc's malloc, and the subject has another.
     Allocator(String),
-    /// What it would be judged by is not known.
+    /// A fact that it would be judged by is not known.
     Unknown(&'static str),
     /// It does nothing here.
     NotHere(String),
@@ -68,19 +68,19 @@ impl fmt::Display for NotOffered {
 pub struct Offered {
     /// Its id; `try.1` for the first of the user's own.
     pub id: String,
-    /// What it does, in plain words.
+    /// Its effect, in plain words.
     pub what: String,
     /// The setting whose level it is.
     pub group: Group,
     /// Whose pages it moves; empty where that is not known.
     pub owners: Vec<Owner>,
-    /// What it may cost.
+    /// The cost that it may have.
     pub price: PriceClass,
     /// See [`Remedy::rank`].
     pub rank: u8,
     /// See [`Remedy::share_min`].
     pub share_min: f64,
-    /// What it would change, or why it is not tried.
+    /// The changes that it would make, or the reason why it is not tried.
     pub offer: Result<Offer, NotOffered>,
 }
 
@@ -115,7 +115,7 @@ pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
     of_table.chain(own).map(with_owners).collect()
 }
 
-/// What one would change, where that can save what matters.
+/// Returns the changes of a remedy, if they can save enough to matter.
 fn offer(remedy: &Remedy, facts: &Facts, least: u64) -> Result<Offer, NotOffered> {
     let offer = (remedy.offer)(facts)?;
     match offer.gain_bytes_max {

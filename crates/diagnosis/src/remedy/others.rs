@@ -16,11 +16,11 @@ const COLLECTORS: [&str; 8] = [
     "UseEpsilonGC",
     "AlwaysActAsServerClassMachine",
 ];
-/// Of the code cache, what the second compiler and what it profiled by may hold (measured on small servers).
+/// The share of the code cache that may hold code of the second compiler and profiled code (measured on small servers).
 const SECOND_SHARE: f64 = 0.6;
-/// What its arenas may hold beside.
+/// The bytes that the arenas of that compiler may hold in addition.
 const ARENAS: u64 = 4 << 20;
-/// Of the metadata of classes, what an archive may take the place of.
+/// The share of class metadata that an archive may replace.
 const ARCHIVED_SHARE: f64 = 0.5;
 
 /// Buffers that threads keep for I/O from arrays (`sun.nio.ch.Util`, unbounded by default).

@@ -9,13 +9,13 @@ use crate::record::PriceClass;
 pub enum Group {
     /// How much the heap may hold.
     Heap,
-    /// What malloc keeps.
+    /// The memory that malloc keeps.
     Malloc,
-    /// What the heap gives back.
+    /// The memory that the heap gives back.
     HeapReturn,
     /// How much direct memory there may be, where the heap is the user's.
     Direct,
-    /// What each thread keeps for its I/O.
+    /// The buffers that each thread keeps for its I/O.
     BufferCache,
     /// Netty's pools.
     Netty,
@@ -25,9 +25,9 @@ pub enum Group {
     Compiler,
     /// Headers of objects.
     Headers,
-    /// Where classes come from.
+    /// The source of classes.
     Classes,
-    /// What a user named, by its place; each for itself.
+    /// A remedy that a user named, by its index; each is a group of its own.
     Own(usize),
 }
 
@@ -37,22 +37,22 @@ pub struct Remedy {
     pub id: &'static str,
     /// The setting whose level it is.
     pub group: Group,
-    /// What it does, in plain words.
+    /// Its effect, in plain words.
     pub what: &'static str,
     /// Whose pages it moves.
     pub owners: &'static [Owner],
-    /// What it may cost.
+    /// The cost that it may have.
     pub price: PriceClass,
     /// Its place among the levels of its group in the first bundle, the highest that is offered; 0 where it is tried
     /// alone.
     pub rank: u8,
     /// The share of RSS that its owners must hold before it is worth a trial, 0–1.
     pub share_min: f64,
-    /// Where its effect was measured, by whom.
+    /// The measurement of its effect: where, and by whom.
     pub source: &'static str,
-    /// What is known against it; empty where nothing is.
+    /// The known objections to it; empty if there are none.
     pub against: &'static str,
-    /// What it would change here.
+    /// The function that returns its changes here, or why it is not tried.
     pub(super) offer: fn(&Facts) -> Result<Offer, NotOffered>,
 }
 

@@ -17,7 +17,7 @@ const FEW: Settings = Settings {
     holders_max: 20,
 };
 
-/// What of the laws of a summary `summary` breaks.
+/// Checks that `summary` breaks no law of a summary.
 fn check_laws(summary: &Summary) {
     let held: u64 = summary.holders.iter().map(|holder| holder.retained.bytes).sum();
     assert!(held <= summary.live.bytes, "{held} of {}", summary.live.bytes);

@@ -7,7 +7,7 @@ use crate::writer::{BYTE, INT, REFERENCE, Writer};
 pub(crate) struct Shape {
     pub(crate) version: &'static str,
     pub(crate) id_bytes: usize,
-    /// What the identifiers are multiples of.
+    /// The number that all identifiers are multiples of.
     pub(crate) granule: u64,
 }
 

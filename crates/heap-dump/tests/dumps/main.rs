@@ -9,7 +9,7 @@ use loadline_heap_dump::{Holder, HolderKind, Settings, Summary, read};
 use made_up::{Shape, made_up};
 use std::io::Write;
 
-/// What `bytes` come down to as a file.
+/// Writes `bytes` to a file and reads its summary.
 fn summary(bytes: &[u8], settings: &Settings) -> Result<Summary> {
     let mut file = tempfile::tempfile().expect("a temporary file");
     file.write_all(bytes).expect("a dump is written");

@@ -38,7 +38,7 @@ fn truths() -> HashMap<String, u64> {
     pairs.map(|(name, value)| (name.to_owned(), value.parse().expect("a number"))).collect()
 }
 
-/// What the JVM counted: instances and bytes by class as the JVM calls it, and all bytes.
+/// Reads what the JVM counted: instances and bytes by class as the JVM calls it, and all bytes.
 fn counted(text: &str) -> (HashMap<String, (u64, u64)>, u64) {
     let number = |word: &str| word.parse::<u64>().expect("a number");
     let (mut classes, mut all) = (HashMap::new(), 0);
@@ -98,7 +98,7 @@ fn check_planted(summary: &Summary) {
     assert!(named >= 0.9 && all >= 0.98, "covered: {named} by name, {all} in all");
 }
 
-/// What the JVM counted itself must be what the dump has. The dump is written later than the histogram.
+/// Checks that the dump has what the JVM counted itself. The dump is written later than the histogram.
 fn check_sizes(summary: &Summary, histogram: &str) {
     let (classes, all) = counted(histogram);
     near("all objects", summary.live.bytes + summary.unreachable.bytes, all);

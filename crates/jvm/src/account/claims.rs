@@ -11,9 +11,9 @@ pub struct Claim {
     pub start: u64,
     /// First address behind.
     pub end: u64,
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
-    /// What kind of part of the owner it is: `thread`, `code_heap`, `table`, `node`, `file`.
+    /// Kind of part of the owner: `thread`, `code_heap`, `table`, `node`, `file`.
     pub kind: &'static str,
     /// The part's name; empty where it has none.
     pub name: String,

@@ -19,7 +19,7 @@ use crate::observe::stacks::ThreadStack;
 use crate::owner::Owner;
 use std::collections::BTreeMap;
 
-/// What is known of ranges of addresses before memory is read: what the JVM says, where libraries and stacks are.
+/// Returns the claims known before memory is read: those of the JVM, the libraries and the thread stacks.
 /// `malloc` are ranges that were found to be malloc's, disjoint and in address order.
 pub fn claims(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, u64)]) -> Claims {
     Claims::settle(named(said, maps, stacks, malloc))
@@ -35,7 +35,7 @@ fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, 
     list
 }
 
-/// The named claims, and ranges that only their sizes give away in what is neither named nor malloc's.
+/// Returns the named claims, and ranges that only their sizes give away among what is neither named nor malloc's.
 fn all_claims(said: &Said, seen: &Seen) -> Claims {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
     let mut list = named(said, &maps, &seen.stacks, &seen.malloc_ranges());
@@ -59,7 +59,7 @@ pub(super) fn unclaimed_segments(said: &Said, seen: &Seen) -> (Claims, AccountPl
     (claims, plan)
 }
 
-/// What was found to be malloc's.
+/// Returns the ranges that were found to be malloc's, as claims.
 fn malloc_claims(seen: &Seen) -> Vec<Claim> {
     let main = seen.candidates.iter().map(|(candidate, _)| candidate).filter(|candidate| candidate.main);
     let main = main.map(|candidate| (candidate.start, candidate.end));
@@ -85,8 +85,8 @@ fn said_by_jvm(said: &Said) -> Vec<Claim> {
     list
 }
 
-/// The mapping that a thread's stack pointer points into is its stack, up to the guard. Stacks of musl are mapped as
-/// its groups are, so that the kernel may show one of each as one mapping.
+/// Claims the mapping that a thread's stack pointer points into as its stack, up to the guard. musl maps stacks as it
+/// maps its groups, so the kernel may show a stack and a group as one mapping.
 fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack, malloc: &[(u64, u64)]) -> Option<Claim> {
     let pointer = stack.pointer?;
     let mapping = maps.get(maps.partition_point(|mapping| mapping.end <= pointer))?;
@@ -127,7 +127,7 @@ fn regions(said: &Said, collector: Collector) -> Option<u64> {
     end.saturating_sub(start).checked_div(info.region_size?.0)
 }
 
-/// Enters what was seen of every mapping and closes.
+/// Enters the evidence for every mapping and closes the account.
 pub fn close(said: &Said, seen: &Seen) -> Account {
     let names = tag_names(said, seen);
     let mut ledger = Ledger::new(&seen.smaps);
@@ -151,7 +151,7 @@ pub fn close(said: &Said, seen: &Seen) -> Account {
     let whole = |index: &usize| plan.mappings.iter().any(|of| of.index == *index && of.question == Question::Heap);
     for heap in seen.walk.iter().flat_map(|walk| &walk.heaps) {
         let (candidate, mappings) = &seen.candidates[heap.index];
-        // The others are parts of mappings that have more owners.
+        // The other heaps are parts of mappings that have several owners.
         if !mappings.iter().all(whole) {
             continue;
         }
@@ -181,7 +181,7 @@ fn unwalked_heap(seen: &Seen, planned: &Planned) -> bool {
     }
 }
 
-/// Whether malloc is known to be one that was not walked and is not glibc's.
+/// Whether malloc is known to be an allocator other than glibc's that was not walked.
 fn is_foreign(seen: &Seen) -> bool {
     seen.musl_walk().is_none() && !matches!(seen.allocator, None | Some(Allocator::Glibc | Allocator::Unknown))
 }

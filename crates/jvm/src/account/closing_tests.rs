@@ -1,5 +1,5 @@
-//! The whole closing, from evidence that no process would give: mangled mappings, pages told twice or nowhere, ranges
-//! at the ends of what there is. Nothing may break, and the sum is the RSS to the byte.
+//! Closes whole accounts from evidence that no process would give: mangled mappings, pages listed twice or not at all,
+//! ranges at the ends of the address space. Nothing may break, and the sum is the RSS to the byte.
 
 use super::super::evidence::Sizing;
 use super::super::heap::{split_heap, used_resident};
@@ -27,7 +27,7 @@ const SMAPS: &str = include_str!("../../../../tests/samples/21/smaps.txt");
 const INFO: &str = include_str!("../../../../tests/samples/21/vm_info-g1.txt");
 const NMT: &str = include_str!("../../../../tests/samples/21/nmt_summary.txt");
 
-/// Addresses of the samples, and at the ends of what there is.
+/// Addresses of the samples, and addresses at the ends of the address space.
 fn address() -> impl Strategy<Value = u64> {
     let told: Vec<u64> = Smaps::parse(SMAPS).maps().flat_map(|mapping| [mapping.start, mapping.end]).collect();
     prop_oneof![
@@ -51,12 +51,12 @@ fn size() -> impl Strategy<Value = u64> {
     prop_oneof![2 => 0u64..1 << 32, 1 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(0)]
 }
 
-/// Lines of the sample: some told again elsewhere, some with another byte.
+/// Lines of the sample: some repeated elsewhere, some with another byte.
 fn smaps() -> impl Strategy<Value = Smaps> {
     let byte = prop_oneof![Just(b'9'), Just(b'0'), Just(b'f'), Just(b'-'), Just(b' '), any::<u8>()];
     let bytes = prop::collection::vec((any::<Index>(), byte), 0..40);
     let again = prop::collection::vec((any::<Index>(), any::<Index>(), 1usize..40), 0..6);
-    // Weights as a kernel would not tell them.
+    // Weights that no kernel would report.
     let absurd = prop::collection::vec((any::<Index>(), select(vec!["Rss", "Pss", "Swap"]), size()), 0..3);
     (bytes, again, absurd).prop_map(|(bytes, again, absurd)| {
         let mut raw = SMAPS.as_bytes().to_vec();
@@ -178,7 +178,7 @@ fn chunks() -> impl Strategy<Value = Chunks> {
     })
 }
 
-/// A heap of malloc: where, of which mappings, what a walk found, and what became of the walk.
+/// A heap of malloc: its range, its mappings, the chunks that a walk found, and the outcome of the walk.
 type Arena = ((u64, u64), Vec<Index>, (Chunks, Chunks, Vec<(u8, Chunks)>, u64), u8);
 
 fn arena() -> impl Strategy<Value = Arena> {
@@ -192,7 +192,7 @@ fn mmapped() -> impl Strategy<Value = Vec<MmappedChunk>> {
     prop::collection::vec(chunk, 0..6)
 }
 
-/// What was seen besides the mappings.
+/// Evidence other than the mappings.
 #[derive(Debug, Clone)]
 struct Sight {
     allocator: Option<Allocator>,
@@ -204,7 +204,7 @@ struct Sight {
     native: NativeMappings,
 }
 
-/// What libraries are said to have mapped, and what HotSpot names: anything, anywhere.
+/// Memory mapped by libraries, and addresses that HotSpot names: anything, anywhere.
 fn native() -> impl Strategy<Value = NativeMappings> {
     use NativeEvidence::{Data, Free, InUse, Name, NotSplit, Object};
     let evidence = select(vec![InUse, Free, NotSplit, Data, Object, Name]);
@@ -241,7 +241,7 @@ fn sight() -> impl Strategy<Value = Sight> {
     )
 }
 
-/// What a walk through musl's malloc may have found, in order or not.
+/// A possible result of a walk through musl's malloc, in order or not.
 fn groups() -> impl Strategy<Value = mallocng::Walk> {
     let group = (span(), chunks(), chunks(), prop::collection::vec((any::<u8>(), chunks()), 0..3)).prop_map(
         |((start, end), live, free, tagged)| GroupWalk { start, end, live, free, tagged, ..GroupWalk::default() },
@@ -284,10 +284,10 @@ fn sum(bytes: impl Iterator<Item = u64>) -> u128 {
     bytes.map(u128::from).sum()
 }
 
-/// The holdings add up to what the kernel weighs, wherever that is a number of 64 bits.
+/// Checks that the holdings add up to the kernel's weights, wherever a sum fits 64 bits.
 fn adds_up(account: &Account, smaps: &Smaps) -> Result<(), TestCaseError> {
     let weights = || smaps.mappings.iter().map(|weighed| &weighed.weight);
-    // What has no page here has no share of one.
+    // A mapping without resident or swapped pages has no PSS.
     let holding = weights().filter(|weight| weight.rss.0 > 0 || weight.swap.0 > 0);
     let (rss, pss) = (sum(weights().map(|weight| weight.rss.0)), sum(holding.map(|weight| weight.pss.0)));
     let swap = sum(weights().map(|weight| weight.swap.0));

@@ -6,13 +6,13 @@ use super::ledger::{Account, Detail, Holding};
 use crate::owner::Owner;
 use loadline_base::order::Order as _;
 
-/// Where direct buffers lie, in the order in which they are looked for.
+/// Owners whose chunks may be direct buffers, in the order of the search.
 const CHUNKS: [Owner; 4] = [Owner::MallocMmapped, Owner::MallocNonHotspot, Owner::MallocLive, Owner::MallocUnsplit];
 /// The tag of Native Memory Tracking that direct memory has.
 const TAG: &str = "Other";
 
-/// Divides the chunks in use: `bytes` of them are direct memory, as far as there is as much. A buffer that was never
-/// written has no page, and takes the place of another chunk here.
+/// Moves up to `bytes` of the chunks in use to direct memory. A buffer that was never written has no page, so another
+/// chunk is counted in its place.
 pub fn split_direct(account: &mut Account, bytes: u64) {
     let mut direct = Holding { owner: Owner::MallocDirect, rss: 0, pss: 0, swap: 0, detail: Vec::new() };
     for owner in CHUNKS {
@@ -40,7 +40,7 @@ pub fn split_direct(account: &mut Account, bytes: u64) {
     account.holdings.order_by_key(|holding| holding.owner);
 }
 
-/// Moves up to `bytes` of what an owner has of a mapping to direct memory.
+/// Moves up to `bytes` of an owner's share of a mapping to direct memory.
 fn move_share(shares: &mut Vec<(Owner, u64)>, owner: Owner, bytes: &mut u64) {
     let Some(share) = shares.iter_mut().find(|share| share.0 == owner) else { return };
     let moved = share.1.min(*bytes);
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(split(30), [Some((30, 15)), Some((100, 50)), Some((10, 5))]);
         assert_eq!(split(60), [Some((60, 30)), Some((80, 40)), None]);
         assert_eq!(split(500), [Some((140, 70)), None, None]);
-        // Where malloc could not be split, direct memory still has its row.
+        // Direct memory has its row even if malloc could not be split.
         let mut whole = Account { holdings: vec![chunks(Owner::MallocUnsplit, 50)], ..Account::default() };
         split_direct(&mut whole, 30);
         let rss = [Owner::MallocDirect, Owner::MallocUnsplit].map(|owner| whole.rss_of(owner));

@@ -1,4 +1,4 @@
-//! What an account is made from: what the JVM said, and what was seen of its memory.
+//! The evidence for an account: what the JVM said, and what was seen of its memory.
 
 use super::musl;
 use super::native::NativeMappings;
@@ -18,16 +18,16 @@ use crate::observe::smaps::Smaps;
 use crate::observe::stacks::ThreadStack;
 use std::collections::BTreeMap;
 
-/// What the JVM said when it was asked, and what its files say of it; `None` or empty where they did not.
+/// The JVM's answers and the contents of its files; `None` or empty where they give no value.
 #[derive(Debug, Clone, Default)]
 pub struct Said {
     /// Ranges of addresses, and the size of a heap region.
     pub info: Option<JvmAddresses>,
-    /// Where class metadata lies.
+    /// The nodes of metaspace, which hold class metadata.
     pub nodes: Vec<MetaspaceNode>,
     /// Metaspace of classes whose loaders may be garbage, in bytes.
     pub unloadable: Option<u64>,
-    /// The class loaders, with their sizes in bytes; `None` where these cannot be told.
+    /// The class loaders, with their sizes in bytes; `None` if the sizes are unknown.
     pub loaders: Option<Vec<ClassLoader>>,
     /// How full the code cache is, by segment.
     pub code_heaps: Vec<CodeHeap>,
@@ -39,7 +39,7 @@ pub struct Said {
     pub nmt: Option<NativeMemory>,
     /// Direct memory, in bytes.
     pub direct: Option<u64>,
-    /// What the last collection left in the heap; `None` where there was none.
+    /// Bytes that the last collection left in the heap; `None` if there was none.
     pub left_by_last_gc: Option<u64>,
     /// Full collections so far, where that is known.
     pub full_collections: Option<u64>,
@@ -60,7 +60,7 @@ pub struct Sizing {
     pub max_free_ratio: Option<u64>,
     /// `OldSize`, below which the old generation does not shrink, in bytes.
     pub old_size: Option<u64>,
-    /// `NewSize`, the same of the young one.
+    /// `NewSize`, the same for the young generation.
     pub new_size: Option<u64>,
     /// `ShrinkHeapInSteps`.
     pub shrinks: Shrinks,
@@ -78,26 +78,26 @@ pub enum Shrinks {
     AtOnce,
 }
 
-/// What kind of collection `GC.run` starts.
+/// The kind of collection that `GC.run` starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Explicit {
-    /// A full collection, that stops the program.
+    /// A full collection that stops the program.
     #[default]
     Stops,
     /// A concurrent cycle of G1.
     Concurrent,
 }
 
-/// What was read of the process itself, in as short a time as it could be.
+/// Readings of the process itself, taken in as short a time as possible.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// The kernel's weights.
     pub smaps: Smaps,
-    /// Where `malloc` comes from.
+    /// The allocator that provides `malloc`.
     pub allocator: Option<Allocator>,
-    /// Pages that are present or swapped, by the index of their mapping; of the mappings that were asked for them.
+    /// Present or swapped pages, by the index of their mapping; only for the mappings whose pages were read.
     pub pages: BTreeMap<usize, Vec<Run>>,
-    /// What may be heaps of malloc, and the mappings each consists of.
+    /// Candidates for heaps of malloc, each with the indices of its mappings.
     pub candidates: Vec<(Candidate, Vec<usize>)>,
     /// The walk through them; `None` where memory could not be read.
     pub walk: Option<Walk>,
@@ -105,9 +105,9 @@ pub struct Seen {
     pub musl: Option<Result<mallocng::Walk, &'static str>>,
     /// Chunks of malloc with mappings of their own, by the mapping that holds them.
     pub chunks: BTreeMap<usize, Vec<MmappedChunk>>,
-    /// Where the threads' stacks were.
+    /// The threads with their stack pointers.
     pub stacks: Vec<ThreadStack>,
-    /// What libraries other than the JVM's mapped themselves.
+    /// Memory that libraries other than the JVM's mapped themselves.
     pub native: NativeMappings,
 }
 

@@ -9,7 +9,7 @@ use crate::observe::pagemap::Run;
 use crate::owner::Owner;
 use loadline_base::order::Order as _;
 
-/// Where the heap that is reserved from `start` to `end` is committed, as offsets from its start.
+/// Returns the committed ranges of the heap reserved from `start` to `end`, as offsets from its start.
 pub(super) fn committed<'a>(maps: impl Iterator<Item = &'a Mapping>, start: u64, end: u64) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     // A heap that ends before it begins comes of a damaged reply of the JVM.

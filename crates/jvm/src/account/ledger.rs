@@ -7,12 +7,12 @@ use crate::owner::Owner;
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
-/// What was found in a mapping, or in a stretch of it.
+/// A part found in a mapping, or in a stretch of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerEntry {
     /// The owner of the part.
     pub owner: Owner,
-    /// What kind of part of the owner: `thread`, `file`, `tag` …
+    /// Kind of part of the owner: `thread`, `file`, `tag` …
     pub kind: &'static str,
     /// Its name; empty where it has none.
     pub name: String,
@@ -24,7 +24,7 @@ pub struct LedgerEntry {
     pub resident: u64,
     /// Bytes on pages that are swapped out.
     pub swapped: u64,
-    /// Where it is: first address, and first address behind.
+    /// Its range: first address, and first address behind.
     pub range: (u64, u64),
 }
 
@@ -41,7 +41,7 @@ impl LedgerEntry {
 /// A part of an owner, over all mappings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detail {
-    /// What kind of part.
+    /// Kind of part.
     pub kind: &'static str,
     /// Its name.
     pub name: String,
@@ -53,7 +53,7 @@ pub struct Detail {
     pub rss: u64,
 }
 
-/// What one owner holds.
+/// The memory that one owner holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holding {
     /// The owner.
@@ -137,7 +137,7 @@ impl<'a> Ledger<'a> {
         self.parts.entry(index).or_default().extend(parts);
     }
 
-    /// Divides every mapping's weight among its parts. A mapping of which nothing was found is unexplained.
+    /// Divides every mapping's weight among its parts. A mapping in which nothing was found is unexplained.
     pub fn close(self) -> Account {
         let mut account = Account::default();
         let mut books: BTreeMap<Owner, Book> = BTreeMap::new();

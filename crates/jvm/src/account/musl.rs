@@ -20,8 +20,8 @@ pub fn ranges(walk: &Walk) -> Vec<(u64, u64)> {
     ranges
 }
 
-/// What of a segment is malloc's: its parts and their ranges, in address order. `unsplit` makes a claim of a range that
-/// could not be walked; `backed` says how much of a range is resident and swapped.
+/// Returns the parts of a segment that are malloc's, and their ranges in address order. `unsplit` makes a claim of a
+/// range that could not be walked; `backed` returns the resident and the swapped bytes of a range.
 pub(super) fn segment_parts(
     walk: &Walk,
     segment: &Segment,

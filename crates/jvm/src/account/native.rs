@@ -83,12 +83,12 @@ pub struct NativeRange {
     pub evidence: NativeEvidence,
 }
 
-/// What libraries other than the JVM's mapped.
+/// Memory that libraries other than the JVM's mapped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NativeMappings {
     /// In any order.
     pub ranges: Vec<NativeRange>,
-    /// Where such libraries are loaded: first addresses of pages that HotSpot's own structures name.
+    /// First addresses of pages that HotSpot's own structures name; `None` unless such libraries are loaded.
     pub tables: Option<BTreeSet<u64>>,
 }
 
@@ -100,7 +100,7 @@ impl NativeMappings {
             let owner = if range.evidence == NativeEvidence::Free { Owner::NativeRetained } else { Owner::Native };
             Claim::new(range.start, range.end, owner, "library", &range.name())
         };
-        // What is exactly known comes before the rest, whatever of it is free.
+        // Exactly known ranges come before the rest, even those that are free.
         let mut exact: Vec<(u64, u64)> = self
             .ranges
             .iter()
@@ -134,7 +134,7 @@ impl NativeRange {
     }
 }
 
-/// What memory is called that only its name in `maps` tells anything of.
+/// Returns the label for memory that is known only by its name in `maps`.
 pub(super) fn named_by_kernel(name: &str) -> String {
     format!("library unknown: `{name}` by the kernel")
 }

@@ -14,11 +14,11 @@ pub struct Segment {
     pub start: u64,
     /// First address behind.
     pub end: u64,
-    /// Whose it is; `None` where nobody claims it yet.
+    /// The claim on it; `None` if nobody claims it yet.
     pub claim: Option<Claim>,
 }
 
-/// What has to be read of a mapping.
+/// The reading that a mapping needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// Nothing: one owner has it all.
@@ -38,13 +38,13 @@ pub struct Planned {
     pub index: usize,
     /// Its stretches, in address order; they cover it.
     pub segments: Vec<Segment>,
-    /// What has to be read.
+    /// The reading that it needs.
     pub question: Question,
 }
 
 impl Planned {
-    /// Where a heap of glibc may begin in what has no owner: all but the main one begin at multiples of their largest
-    /// size.
+    /// Returns the addresses without an owner at which a heap of glibc may begin: all but the main one begin at
+    /// multiples of their largest size.
     pub fn heap_starts(&self, mapping: &Mapping) -> Vec<u64> {
         if !mapping.perms.starts_with("rw") || mapping.inode != 0 {
             return Vec::new();
@@ -58,7 +58,7 @@ impl Planned {
     }
 }
 
-/// What is known of each mapping that holds something, and what has to be read.
+/// The mappings that hold something, each cut by the claims, with the reading that it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountPlan {
     /// In address order.

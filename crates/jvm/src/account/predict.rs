@@ -1,4 +1,4 @@
-//! What a full collection and a trim would give back.
+//! Predicts how much memory a full collection and a trim would give back.
 
 use super::close::backed;
 use super::evidence::{Explicit, Said, Seen, Shrinks};
@@ -22,13 +22,13 @@ const HEAP_MIN: u64 = 8 * MIB;
 /// `NewRatio` unless it was set: the old generation is so many times the young one.
 const NEW_RATIO: u64 = 2;
 
-/// A prediction is made where the live set, as far as it is open, moves the prediction by no more than this much, or
+/// A prediction is made if the uncertainty of the live set moves it by no more than this many bytes, or by no more than
 /// this share.
 const UNSURE_BYTES_MAX: u64 = 5 * MIB;
 const UNSURE_SHARE_MAX: f64 = 0.15;
 
-/// What starting a small server leaves alive, beside a tenth of what was allocated since: 0.8 to 2.4 MiB in all were
-/// seen on JDK 17 and 25.
+/// Bytes that the start of a small server leaves alive, besides a tenth of those allocated since: 0.8 to 2.4 MiB in all
+/// were seen on JDK 17 and 25.
 const START_LIVE_MAX: u64 = 2 * MIB;
 
 /// A heap that was never collected and holds no more than this holds little but garbage, 97 to 99 % of 20 to 76 MiB in
@@ -42,7 +42,7 @@ const LIVE_STEPS: u64 = 8;
 const NO_TRIM: &str = "musl has no trim, and MALLOC_* and -XX:TrimNativeHeapInterval do nothing there; \
                        an image with glibc has them";
 
-/// Why a full collection returns what it does, or why that cannot be told.
+/// Why a full collection returns what it does, or why that is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reason {
     /// The collector keeps the memory it has taken.
@@ -58,15 +58,15 @@ pub enum Reason {
     /// Unknown: the process could not be asked.
     #[default]
     NotAsked,
-    /// Unknown: where the heap lies, or what of it is resident, was not told.
+    /// Unknown: the addresses of the heap, or its resident pages, were not available.
     NoAddresses,
-    /// Unknown: no collection has told what is live, and the answer depends on it.
+    /// Unknown: no collection has shown the live set, and the answer depends on it.
     NotCollected,
-    /// Unknown: what the last collection left may be garbage by now, and the answer depends on it.
+    /// Unknown: the objects that the last collection left may be garbage by now, and the answer depends on it.
     LiveSetOpen,
-    /// Unknown: classes may be unloaded, and whether is not told.
+    /// Unknown: classes may be unloaded, and how many is not known.
     ClassesOpen,
-    /// Unknown: the heap shrinks in steps, and how many were taken is not told.
+    /// Unknown: the heap shrinks in steps, and how many were taken is not known.
     StepsOpen,
     /// Unknown: the collection would be a concurrent one (`ExplicitGCInvokesConcurrent`).
     Concurrent,
@@ -111,7 +111,7 @@ impl Reason {
 /// A prediction with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prediction {
-    /// Bytes of RSS; `None` where they cannot be told.
+    /// Bytes of RSS that come back; `None` if unknown.
     pub bytes: Option<u64>,
     /// Bytes by which RSS grows instead, since objects move to pages that hold nothing yet; `None` where `bytes` is.
     pub grown: Option<u64>,
@@ -133,8 +133,8 @@ impl Prediction {
     }
 }
 
-/// What `malloc_trim(0)` gives back: the whole pages of free chunks in every arena, and of the main arena's top
-/// (glibc `mtrim`, `systrim`). musl has none (`os::can_trim_native_heap` of HotSpot, JDK 17–25, is false there).
+/// Predicts what `malloc_trim(0)` gives back: whole pages of free chunks in every arena, and of the main arena's top
+/// (glibc `mtrim`, `systrim`). musl has no trim (`os::can_trim_native_heap` of HotSpot, JDK 17–25, is false there).
 pub fn trim(seen: &Seen) -> Prediction {
     let unknown = |why: &str| Prediction::unknown(Reason::NotAsked, why);
     if seen.allocator == Some(Allocator::Musl) {
@@ -154,15 +154,15 @@ pub fn trim(seen: &Seen) -> Prediction {
     }
 }
 
-/// What `GC.run` gives back. `smaps` tells where the Java heap is committed, `runs` are its resident pages, `tables`
-/// the resident bytes of the collector's tables.
+/// Predicts what `GC.run` gives back. `smaps` tells where the Java heap is committed, `runs` are its resident pages,
+/// and `tables` are the resident bytes of the collector's tables.
 ///
 /// G1 shrinks the heap at once so that at most `MaxHeapFreeRatio` of it is free
-/// (`G1HeapSizingPolicy::full_collection_resize_amount`, JDK 11–25); Shenandoah uncommits all free regions when it is
-/// asked; Serial shrinks in steps, the first of which is none (`TenuredGeneration::compute_new_size`); Parallel does
-/// not resize when it is asked; Z uncommits minutes later. In all but Z, objects move to the bottom of a space, where
-/// they may be the first to touch a page. The first full collection of G1 and Parallel touches their marking bits, and
-/// the tables of G1 shrink with the heap.
+/// (`G1HeapSizingPolicy::full_collection_resize_amount`, JDK 11–25). Shenandoah uncommits all free regions on request.
+/// Serial shrinks in steps, the first of which is zero (`TenuredGeneration::compute_new_size`). Parallel does not
+/// resize on request. Z uncommits minutes later. In all but Z, objects move to the bottom of a space, where they may be
+/// the first to touch a page. The first full collection of G1 and Parallel touches their marking bits, and the tables
+/// of G1 shrink with the heap.
 pub fn gc(said: &Said, smaps: &Smaps, runs: &[Run], tables: u64) -> Prediction {
     let Some(heap) = said.heap else {
         return Prediction::unknown(Reason::NotAsked, "the JVM could not be asked for its heap");
@@ -199,8 +199,8 @@ struct LiveSet {
 }
 
 impl LiveSet {
-    /// What a collection left was live then, if it was a full one; after a young one up to half of it may be garbage
-    /// that lies in the old generation. Of what was allocated since, or since the start where that is not much, most is
+    /// Estimates the live set. Bytes that a full collection left were live then; after a young one up to half of them
+    /// may be garbage in the old generation. Most bytes allocated since then, or since the start if they are few, are
     /// garbage: a tenth may be live.
     fn of(said: &Said, used: u64) -> Self {
         match said.left_by_last_gc.map(|left| left.min(used)) {
@@ -213,7 +213,7 @@ impl LiveSet {
     }
 }
 
-/// Where the heap lies and what of it is resident.
+/// The heap's range, with its committed and its resident parts.
 struct HeapPages<'a> {
     heap: &'a HeapInfo,
     runs: &'a [Run],
@@ -222,7 +222,7 @@ struct HeapPages<'a> {
     region: u64,
     /// Resident bytes of the collector's tables.
     tables: u64,
-    /// Where it is committed, from the bottom up, but for archived objects. Young regions may lie far above the others.
+    /// Committed ranges from the bottom up, without archived objects. Young regions may lie far above the others.
     committed: Vec<(u64, u64)>,
     /// Bytes of archived objects, which stay at the top of what is reserved.
     archived: u64,
@@ -262,7 +262,7 @@ impl<'a> HeapPages<'a> {
         backed(self.runs, from.min(self.end), to.min(self.end)).0
     }
 
-    /// Pages that objects touch anew when this many bytes of them lie at the bottom of a space.
+    /// Returns the bytes that become resident when this many bytes of objects move to the bottom of a space.
     fn touched(&self, bottom: u64, bytes: u64) -> u64 {
         bytes.saturating_sub(self.resident(bottom, bottom.saturating_add(bytes)))
     }
@@ -305,7 +305,7 @@ impl<'a> HeapPages<'a> {
         }
     }
 
-    /// Bytes of RSS that come back, negative where it grows, if so much is live.
+    /// Returns the bytes of RSS that come back if `live` bytes are live; negative if RSS grows.
     fn returned(&self, said: &Said, live: u64) -> i64 {
         match self.heap.collector {
             Collector::Serial | Collector::Parallel => {
@@ -351,7 +351,7 @@ impl<'a> HeapPages<'a> {
         self.heap.old.map_or(0, |(committed, _)| committed.0)
     }
 
-    /// Where the old generation lies: Serial's behind the young one, Parallel's in front of it.
+    /// Returns the range of the old generation: Serial's lies behind the young one, Parallel's in front of it.
     fn old(&self) -> (u64, u64) {
         let reserved = self.heap.old.map_or(0, |(_, reserved)| reserved.0).min(self.end - self.start);
         match self.heap.collector {
@@ -364,7 +364,7 @@ impl<'a> HeapPages<'a> {
     fn shrunk_generations(&self, said: &Said, live: u64) -> u64 {
         let (old, end) = self.old();
         let ratio = said.sizing.max_free_ratio.unwrap_or(MAX_HEAP_FREE_RATIO).min(99);
-        // JDK 24 and newer have no `OldSize`: what the least heap leaves for the old generation stands for it.
+        // JDK 24 and newer have no `OldSize`: the least heap minus the least young generation replaces it.
         let young_least = said.sizing.new_size.unwrap_or(0);
         let least = said.sizing.heap_min.unwrap_or(0).saturating_sub(young_least);
         let least = said.sizing.old_size.unwrap_or(least);
@@ -376,7 +376,7 @@ impl<'a> HeapPages<'a> {
         if keeps < self.old_committed() { above_old.saturating_add(above_young) } else { 0 }
     }
 
-    /// What a step of Serial's may return: none in the first collection of all.
+    /// Returns the bytes that a step of Serial may give back: 0 in the first full collection.
     fn in_steps(&self, said: &Said, live: u64) -> u64 {
         match (said.sizing.shrinks, said.full_collections) {
             (Shrinks::AtOnce, _) | (_, Some(0)) => 0,
@@ -390,7 +390,7 @@ fn marking_bits(said: &Said, bytes: u64) -> u64 {
     if said.full_collections == Some(0) { bytes / 64 } else { 0 }
 }
 
-/// The size of which this share, in percent, is free where so much is used.
+/// Returns the size of which `free` percent are free when `used` bytes are in use.
 fn room_for(used: u64, free: u64) -> u64 {
     u64::try_from(u128::from(used) * 100 / u128::from(100 - free.min(99))).unwrap_or(u64::MAX)
 }

@@ -49,7 +49,7 @@ fn in_one_piece(said: &Said) -> Smaps {
     committed_at(&[(0, said.heap.map_or(0, |heap| heap.committed.0 / MIB))])
 }
 
-/// What comes back in MiB, negative where RSS grows; why nothing is known.
+/// Returns the MiB that come back, negative if RSS grows, or the reason why they are unknown.
 fn predicted(said: &Said, list: &[(u64, u64)]) -> Result<i64, Reason> {
     mebibytes(&gc(said, &in_one_piece(said), &runs(list), 0))
 }
@@ -99,12 +99,12 @@ fn archived_objects_stay_at_the_top() {
 
 #[test]
 fn young_regions_may_lie_far_above_the_others() {
-    // 40 stay: the lower 20, and of the upper 40 the lower 20.
+    // 40 stay: the lower 20, and the lower 20 of the upper 40.
     let mut said = jvm(Collector::G1, 60, 20, Some(6));
     said.sizing.heap_min = Some(40 * MIB);
     let committed = committed_at(&[(0, 20), (900, 940)]);
     assert_eq!(mebibytes(&gc(&said, &committed, &runs(&[(0, 20), (905, 940)]), 0)), Ok(20));
-    // Where only 2 of the lower 20 hold something, 4 are touched.
+    // If only 2 of the lower 20 hold something, 4 are touched.
     assert_eq!(mebibytes(&gc(&said, &committed, &runs(&[(0, 2), (905, 940)]), 0)), Ok(20 - 4));
 }
 

@@ -21,7 +21,7 @@ const BESIDE_MAX: u64 = 1 << 20;
 
 /// Tables of one length that a collector has: G1 up to 17 a card table, an offset table and card counts.
 const SAME_MAX: u64 = 3;
-/// What ZGC without generations reserves for its mark stacks (`ZMarkStackSpaceLimit`, JDK 15–23).
+/// Bytes that ZGC without generations reserves for its mark stacks (`ZMarkStackSpaceLimit`, JDK 15–23).
 const Z_MARK_STACKS: u64 = 8 << 30;
 /// The address of the mark stacks on JDK 11.
 const Z_MARK_STACKS_11: u64 = 0x1500_0000_0000;
@@ -34,7 +34,7 @@ pub(super) struct CodeHeap {
     pub(super) committed: u64,
 }
 
-/// What the lengths of tables follow from.
+/// The sizes from which the lengths of tables follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sizes {
     /// A page of the machine: tables are reserved and committed in whole ones.
@@ -55,8 +55,8 @@ pub(super) struct Sizes {
     pub(super) foreign_malloc: bool,
     /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and the start of 8 GiB later.
     pub(super) z: bool,
-    /// Where libraries other than the JVM's are loaded, whose mappings may be as long as a table: the addresses that
-    /// HotSpot's own structures name. A table without a hole behind it then has to begin at one of them.
+    /// Addresses that HotSpot's own structures name; `None` unless libraries other than the JVM's are loaded, whose
+    /// mappings may be as long as a table. A table without a hole behind it then has to begin at one of them.
     pub(super) named: Option<BTreeSet<u64>>,
 }
 
@@ -287,8 +287,8 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
     free.into_iter().flat_map(whole).collect()
 }
 
-/// The tables that end a stretch, back to back, each of which begins where HotSpot's own structures say and is as long
-/// as one of its tables. What is before them may be anything.
+/// Returns the tables that end a stretch, back to back. Each begins at an address that HotSpot's own structures name,
+/// and is as long as one of its tables. The bytes before them may be anything.
 fn named_in_full(start: u64, end: u64, named: &BTreeSet<u64>, full: &[&Table], sizes: &Sizes) -> Vec<Claim> {
     let mut found: Vec<Claim> = Vec::new();
     let mut behind = end;

@@ -1,5 +1,5 @@
-//! What the threads of a JVM have allocated in its heap so far: by its own counters, read from outside, or else as it
-//! tells when it is asked.
+//! The bytes that a JVM's threads have allocated in its heap so far: by its counters, read from outside, or else by its
+//! answer when asked.
 
 use crate::observe::hotspot::threads::{Allocated, Ended, Reader, Threads};
 use crate::observe::memory::ProcessMemory;
@@ -8,7 +8,7 @@ use crate::observe::{Unavailable, thread_print};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Who counts what a JVM allocates in its heap, the best one first.
+/// The source of a count of heap allocation, the best one first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AllocatedBy {
@@ -16,7 +16,7 @@ pub enum AllocatedBy {
     AllThreads,
     /// The counters of threads that live; what others allocated before they ended is not in it.
     LivingThreads,
-    /// What `Thread.print -e` tells of threads that live, within 10 %.
+    /// The reply to `Thread.print -e` for threads that live, within 10 %.
     ThreadPrint,
 }
 
@@ -30,7 +30,7 @@ pub struct AllocatedSoFar {
 }
 
 impl AllocatedSoFar {
-    /// What was allocated since an earlier moment; `None` where it was counted in another way then.
+    /// Returns the bytes allocated since an earlier moment; `None` if they were counted in another way then.
     pub fn since(self, before: Self) -> Option<Self> {
         let bytes = self.bytes.saturating_sub(before.bytes);
         (self.by == before.by).then_some(Self { bytes, by: self.by })
@@ -57,13 +57,13 @@ impl Allocation {
         self.memory.clone()
     }
 
-    /// What each thread that lives has allocated, by its id in the JVM's own pid namespace.
+    /// Returns the bytes that each living thread has allocated, by its id in the JVM's own pid namespace.
     pub fn by_thread(&mut self) -> BTreeMap<u32, u64> {
         let threads = self.reader.by_thread(&self.memory).unwrap_or_default();
         threads.into_iter().filter_map(|thread| Some((thread.tid?, thread.bytes))).collect()
     }
 
-    /// Where the counters are.
+    /// Returns the place of the counters.
     pub fn threads(&self) -> Threads {
         self.threads.clone()
     }
@@ -73,7 +73,7 @@ impl Allocation {
         self.reader.read(&self.memory).err().filter(|why| !why.is_early)
     }
 
-    /// What was allocated so far; `None` where it cannot be read at this moment.
+    /// Returns the bytes allocated so far; `None` if they cannot be read at this moment.
     pub fn so_far(&mut self) -> Option<AllocatedSoFar> {
         let Allocated { bytes, ended, .. } = self.reader.read(&self.memory).ok()?;
         let by = match ended {

@@ -39,7 +39,7 @@ pub const IN_SAFEPOINT: [&str; 2] = [METASPACE, CLASS_LOADERS];
 const METASPACE: &str = "VM.metaspace vslist";
 const CLASS_LOADERS: &str = "VM.classloader_stats";
 
-/// What is wanted of an account.
+/// A request for an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// Whether threads may be held.
@@ -63,7 +63,7 @@ pub struct Accounted {
     pub pause: Option<Duration>,
     /// From the first question to the last.
     pub took: Duration,
-    /// What could not be read, and what that means.
+    /// The sources that could not be read, and what that means.
     pub failed: Vec<Unavailable>,
 }
 
@@ -96,8 +96,8 @@ pub fn read_vm_state(
     Said { info, nodes, unloadable, loaders, code_heaps: code_heaps::parse(&code), heap, ..Said::default() }
 }
 
-/// What the last collection left in the heap, from the counters: the old generation and the survivors. `None` before
-/// the first. (Eden's counter moves between collections too, with G1.)
+/// Returns the bytes that the last collection left in the heap, from the counters: the old generation and the
+/// survivors. `None` before the first. (Eden's counter moves between collections too, with G1.)
 pub fn left_by_last_gc(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
     let counters = counters?.counters(clock).ok()?.value;
     counters.sample().gc.filter(|gc| gc.count > 0)?;
@@ -118,7 +118,7 @@ pub fn full_collections(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<
 /// Reads the process and closes its account.
 ///
 /// # Errors
-/// Where not even the mappings can be read.
+/// Fails if not even the mappings can be read.
 pub fn account(process: &Process, mut said: Said, wanted: Wanted, clock: &Clock) -> Result<Accounted, Unavailable> {
     let begin_ns = clock.now_ns();
     let maps = maps::read(process, clock)?.value;
@@ -243,7 +243,7 @@ impl Heaps {
             // A heap that would take long is walked while everything runs; what changed meanwhile ends its walk.
             let hold = stop && !(stacks.is_some() && self.next_is_large());
             let held = hold.then(|| Held::all_threads(process, clock).map_err(|why| failed.push(why)).ok()).flatten();
-            // Where it is not permitted once, it is not asked again.
+            // If holding fails once, it is not tried again.
             stop = stop && (held.is_some() || !hold);
             if stacks.is_none() {
                 stacks = Some(stacks::pointers(process).unwrap_or_else(|why| {
@@ -354,7 +354,7 @@ fn enter_mmapped(memory: &ProcessMemory, plan: &AccountPlan, heaps: &[(u64, u64)
     }
 }
 
-/// The pages of a candidate as they are now, up to `end`. What cannot be read is not there.
+/// Reads the pages of a candidate as they are now, up to `end`. If the pages cannot be read, the candidate has none.
 fn refresh(map: &mut PageMap, candidate: &mut Candidate, end: u64) {
     candidate.runs.clear();
     let runs = &mut candidate.runs;
@@ -363,7 +363,7 @@ fn refresh(map: &mut PageMap, candidate: &mut Candidate, end: u64) {
     }
 }
 
-/// Where the main heap ends now.
+/// Returns the address where the main heap ends now.
 fn end_of_main(process: &Process, clock: &Clock, start: u64) -> Option<u64> {
     let maps = maps::read(process, clock).ok()?.value;
     let mut end = start;

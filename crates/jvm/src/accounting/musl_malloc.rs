@@ -35,7 +35,7 @@ impl MuslMalloc {
             _ => return None,
         };
         let open = || Ok((ProcessMemory::open(process)?, PageMap::open(process)?));
-        // Where the allocator is not known, the walk of glibc's heaps says what cannot be read.
+        // If the allocator is not known, the walk of glibc's heaps reports what cannot be read.
         let (memory, mut map) = open().map_err(|why| failed.extend(is_musl.then_some(why))).ok()?;
         let maps: Vec<_> = smaps.maps().cloned().collect();
         let places = mallocng::places(&maps, |mapping| Allocator::of([mapping]) == Allocator::Musl);
@@ -68,7 +68,7 @@ impl MuslMalloc {
         }
     }
 
-    /// What was found, or why it is not to be trusted.
+    /// Returns the result of the walk, or why it is not to be trusted.
     pub(super) fn finish(self) -> Result<Walk, &'static str> {
         self.walker.and_then(Walker::finish)
     }

@@ -1,6 +1,6 @@
 //! Looks for memory that libraries other than the JVM's mapped themselves: reads the libraries' data, the jemalloc in
-//! one of them, what they point to, and what HotSpot's structures point to. What counts as evidence says
-//! `account::native`. Nothing is read where no such library is loaded.
+//! one of them, what they point to, and what HotSpot's structures point to. `account::native` decides what counts as
+//! evidence. Nothing is read where no such library is loaded.
 
 use super::musl_malloc::pages_of;
 use crate::account::{self, NativeEvidence, NativeMappings, NativeRange, Said, Seen, Unowned};
@@ -25,7 +25,7 @@ const PAGE: u64 = 4096;
 /// Whose stretch it is, by the library's place in the list.
 type Whose = Option<(usize, NativeEvidence)>;
 
-/// What libraries other than the JVM's mapped, of what is in nobody's hands yet.
+/// Finds the memory that libraries other than the JVM's mapped, among the memory that has no owner yet.
 pub(super) fn look(process: &Process, said: &Said, seen: &Seen) -> NativeMappings {
     let jvm = said.images.iter().find(|image| image.path.ends_with("/libjvm.so"));
     let jvm_path = jvm.map(|image| image.path.as_str());
@@ -83,7 +83,7 @@ struct Look<'a> {
     unowned: &'a [Unowned],
     stretches: Stretches,
     heaps: Stretches,
-    /// What an allocator that was walked gave out or keeps.
+    /// The ranges that a walked allocator gave out or keeps.
     exact: Vec<(u64, u64)>,
 }
 
@@ -131,7 +131,7 @@ impl Look<'_> {
         (!self.unowned[stretch].like_stack || self.unowned[stretch].start == to).then_some(stretch)
     }
 
-    /// What a library's own data point to: into the stretches, and to objects of malloc.
+    /// Reads the pointers in a library's own data: into the stretches, and to objects of malloc.
     fn data(&mut self, library: &Image, left: &mut u64) -> (Vec<Pointer>, Vec<u64>) {
         let (mut pointers, mut objects) = (Vec::new(), Vec::new());
         for (start, end) in data_of(self.seen.smaps.maps(), library) {
@@ -173,8 +173,8 @@ impl Look<'_> {
         }
     }
 
-    /// Gives a stretch that memory of a library points to, to that library, and goes on from there. What an allocator
-    /// that was walked gave out holds anything and is not read.
+    /// If memory of a library points to a stretch, gives the stretch to that library, and goes on from there. Memory
+    /// that a walked allocator gave out holds anything and is not read.
     fn spread(&mut self, mut ahead: Vec<usize>, whose: &mut [Whose], left: &mut u64) {
         while let Some(stretch) = ahead.pop() {
             let Some((library, _)) = whose[stretch] else { continue };
@@ -238,7 +238,7 @@ fn data_of<'a>(maps: impl Iterator<Item = &'a Mapping>, library: &Image) -> Vec<
     within.filter(|(start, end)| start < end).collect()
 }
 
-/// What of these runs is in none of the ranges, which are in address order for each library.
+/// Returns the parts of these runs that are in none of the ranges, which are in address order for each library.
 fn outside(exact: &[(u64, u64)], runs: Vec<Run>) -> Vec<Run> {
     let exact = Stretches::new(exact.to_vec());
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! What an account needs to know of a JVM, from HotSpot's own tables: nothing is asked of it, nothing is added to it.
-//! `read_vm_state` asks the JVM where its tables cannot be read.
+//! The data on a JVM that an account needs, from HotSpot's own tables: nothing is asked of the JVM, nothing is added to
+//! it. If its tables cannot be read, `read_vm_state` asks the JVM.
 
 use super::allocation::Allocation;
 use crate::account::Said;
@@ -43,7 +43,7 @@ impl JvmTables {
     /// Looks for them: some 3 ms, once.
     ///
     /// # Errors
-    /// Where there are none, or memory may not be read.
+    /// Fails if the JVM has no tables, or its memory may not be read.
     pub fn find(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
         let maps = maps::read_of_tables(process, clock)?.value;
         let (hotspot, memory) = (HotSpot::find(process, &maps)?, Untouched::open(process, &maps)?);
@@ -55,7 +55,7 @@ impl JvmTables {
     /// Its counters of allocation.
     ///
     /// # Errors
-    /// Where it has none, or memory may not be read.
+    /// Fails if the JVM has none, or its memory may not be read.
     pub fn allocation(&self, process: &Process) -> Result<Allocation, Unavailable> {
         let HotSpot { tables, exited_allocated_at, .. } = &self.hotspot;
         Allocation::open(process, Threads::of(tables, *exited_allocated_at)?)
@@ -81,10 +81,10 @@ impl JvmTables {
         loaders::all(memory, &self.hotspot, (objects, parent), nodes)
     }
 
-    /// What its compilers work on.
+    /// Returns the reader of what the JVM's compilers work on.
     ///
     /// # Errors
-    /// Where it does not describe one of the fields.
+    /// Fails if the JVM does not describe one of the fields.
     pub fn compilers(&self) -> Result<Compilers, Unavailable> {
         Compilers::of(&self.hotspot.tables)
     }
@@ -103,7 +103,7 @@ impl JvmTables {
     /// The largest collections that static fields refer to: some 10 µs for each class.
     ///
     /// # Errors
-    /// Where its classes cannot be read.
+    /// Fails if the JVM's classes cannot be read.
     pub fn static_collections(&self, process: &Process, clock: &Clock) -> Result<Vec<StaticCollection>, Unavailable> {
         let maps = maps::read_of_tables(process, clock)?.value;
         statics::collections(&Untouched::open(process, &maps)?, &self.hotspot.tables, self.objects()?)
@@ -112,7 +112,7 @@ impl JvmTables {
     /// The direct buffers that the JDK keeps for each thread.
     ///
     /// # Errors
-    /// Where threads or their objects cannot be read.
+    /// Fails if threads or their objects cannot be read.
     pub fn thread_buffers(&self, process: &Process, clock: &Clock) -> Result<ThreadBuffers, Unavailable> {
         let maps = maps::read_of_tables(process, clock)?.value;
         let memory = Untouched::open(process, &maps)?;
@@ -122,17 +122,17 @@ impl JvmTables {
     /// The names of threads in full, by their ids in the JVM's own pid namespace.
     ///
     /// # Errors
-    /// Where threads or their objects cannot be read.
+    /// Fails if threads or their objects cannot be read.
     pub fn thread_names(&self, process: &Process, clock: &Clock) -> Result<BTreeMap<u32, String>, Unavailable> {
         let maps = maps::read_of_tables(process, clock)?.value;
         let memory = Untouched::open(process, &maps)?;
         thread_names::read(&memory, &self.hotspot.tables, self.objects()?)
     }
 
-    /// What the `ThreadLocal` variables of threads hold in the heap.
+    /// Reads the values that the `ThreadLocal` variables of threads hold in the heap.
     ///
     /// # Errors
-    /// Where threads or their objects cannot be read.
+    /// Fails if threads or their objects cannot be read.
     pub fn thread_values(&self, process: &Process, clock: &Clock) -> Result<ThreadValues, Unavailable> {
         let maps = maps::read_of_tables(process, clock)?.value;
         let memory = Untouched::open(process, &maps)?;
@@ -142,7 +142,7 @@ impl JvmTables {
     /// Every flag in force.
     ///
     /// # Errors
-    /// Where this JVM keeps its flags in another way.
+    /// Fails if this JVM keeps its flags in another way.
     pub fn flags(&self, process: &Process, clock: &Clock) -> Result<Flags, Unavailable> {
         let maps = maps::read_of_tables(process, clock)?.value;
         Flags::read(&Untouched::open(process, &maps)?, &self.hotspot.tables)
@@ -159,7 +159,7 @@ impl JvmTables {
     /// Reads all of it, again where the JVM was changing it.
     ///
     /// # Errors
-    /// Where not even its mappings or its flags can be read.
+    /// Fails if not even the JVM's mappings or its flags can be read.
     pub fn read(&self, process: &Process, clock: &Clock) -> Result<TablesRead, Unavailable> {
         let mut read = self.once(process, clock)?;
         for _ in 1..TRIES {
@@ -190,7 +190,7 @@ impl JvmTables {
     }
 }
 
-/// What was read, and the first thing that was not.
+/// The values that were read, and the first thing that could not be read.
 #[derive(Debug)]
 pub struct TablesRead {
     /// Every flag in force.
@@ -208,7 +208,7 @@ impl TablesRead {
     }
 }
 
-/// Where Shenandoah describes its regions.
+/// Returns the range where Shenandoah describes its regions.
 fn region_table(heap: &HeapRead) -> Option<JvmRange> {
     let (start, end) = heap.regions_at?;
     let name = "regions of the heap".to_owned();
@@ -233,8 +233,9 @@ fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> 
     Some(JvmAddresses::of(addresses, map, page))
 }
 
-/// Where Shenandoah keeps a byte for each region that would fit below the end of its heap: at the first power of two
-/// that was free, up to 1 GiB (`shenandoahHeap.cpp`). It is known by its length and by nothing before it.
+/// Finds the map in which Shenandoah keeps a byte for each region that would fit below the end of its heap. It lies at
+/// the first power of two that was free, up to 1 GiB (`shenandoahHeap.cpp`). It is recognised by its length and by the
+/// mapping that starts there.
 fn collection_set_map(maps: &[Mapping], heap_end: u64, region: u64, page: u64) -> Option<u64> {
     let length = heap_end.checked_div(region)?.checked_next_multiple_of(page)?;
     let powers = (12..=30).map(|bit| 1u64 << bit);

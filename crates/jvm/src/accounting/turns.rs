@@ -18,9 +18,9 @@ pub(super) const RUN_ON: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(super) struct Turns {
     waiting: VecDeque<usize>,
-    /// Of each heap, what the last walk found; `None` before the first.
+    /// The result of the last walk of each heap; `None` before the first.
     walked: Vec<Option<Walked>>,
-    /// Of each heap, how often it was walked.
+    /// The number of walks of each heap.
     walks: Vec<u32>,
 }
 
@@ -43,7 +43,7 @@ impl Turns {
         }
     }
 
-    /// What the walk through the next heap found.
+    /// Takes the result of the walk through the next heap.
     pub(super) fn take(&mut self, found: Walked) {
         let Some(heap) = self.waiting.pop_front() else { return };
         self.walks[heap] += 1;
@@ -53,7 +53,7 @@ impl Turns {
         self.walked[heap] = Some(found);
     }
 
-    /// What was found of each heap, in their order.
+    /// Returns the result of the last walk of each heap, in their order.
     pub(super) fn finish(self) -> Vec<Walked> {
         self.walked.into_iter().map(|found| found.unwrap_or(Walked::NoHeap)).collect()
     }

@@ -7,7 +7,7 @@ use loadline_base::units::Bytes;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// A limit of this many bytes or more is none: for none v1 writes the largest signed number rounded down to a page.
+/// A limit of this many bytes or more means no limit: v1 writes the largest signed number rounded down to a page.
 pub const NO_LIMIT_MIN: u64 = 1 << 60;
 /// A subject may make cgroups of its own below its own; systemd in a container has four levels.
 const DEPTH_MAX: usize = 16;
@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 16;
 /// The controllers that JDKs look for in `/proc/cgroups` (`CgroupSubsystemFactory::determine_type`, JDK 11 to 24).
 const LOOKED_FOR: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
 
-/// Those of the controllers that JDKs look for in `/proc/cgroups` which it does not list as enabled. A
+/// Returns the controllers that JDKs look for in `/proc/cgroups` and that it does not list as enabled. A
 /// kernel of Linux 6.12 or newer without `CONFIG_MEMCG_V1` lists no `memory`, whatever cgroup v2 has, and one without
 /// `CONFIG_CPUSETS_V1` lists no `cpuset`.
 ///
@@ -64,24 +64,24 @@ impl CgroupVersion {
 pub struct Hierarchy {
     /// Interface of the memory controller.
     pub version: CgroupVersion,
-    /// Where the hierarchy is mounted.
+    /// The mount point of the hierarchy.
     pub mount: PathBuf,
     /// The cgroup seen at the mount point, as `/proc/PID/cgroup` would name it: in a container it may be an inner one.
     pub root: PathBuf,
 }
 
 impl Hierarchy {
-    /// Finds the hierarchy; `None` where the memory controller is nowhere, so that nothing can be limited.
+    /// Finds the hierarchy; `None` if no hierarchy has the memory controller, so that nothing can be limited.
     ///
     /// # Errors
-    /// Where `/proc/self/mountinfo` cannot be read.
+    /// If `/proc/self/mountinfo` cannot be read.
     pub fn find() -> io::Result<Option<Self>> {
         let controls_memory =
             |mount: &Path| read(mount.join("cgroup.controllers")).is_ok_and(|text| names_memory(&text));
         Ok(Self::parse(&read("/proc/self/mountinfo")?, controls_memory))
     }
 
-    /// Parses `/proc/self/mountinfo`. Of a mount point of v2 `controls_memory` says whether the controller is there.
+    /// Parses `/proc/self/mountinfo`. `controls_memory` says whether a mount point of v2 has the controller.
     ///
     /// ```text
     /// 14 35 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
@@ -138,13 +138,13 @@ impl Hierarchy {
 pub struct Cgroup {
     /// Interface of the memory controller.
     pub version: CgroupVersion,
-    /// Where the files of the cgroup are.
+    /// The folder with the files of the cgroup.
     pub folder: PathBuf,
-    /// Where the hierarchy is mounted: what lies above cannot be seen.
+    /// The mount point of the hierarchy: cgroups above it cannot be seen.
     pub mount: PathBuf,
 }
 
-/// A limit and where it stands.
+/// A limit and the cgroup that carries it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
     /// The most that may be charged.
@@ -200,10 +200,10 @@ impl Cgroup {
         self.number(file, "oom_kill")
     }
 
-    /// The limit of this cgroup itself; `None` for none.
+    /// Reads the limit of this cgroup itself; `None` if it has none.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// If the file cannot be read.
     pub fn own_limit(&self) -> io::Result<Option<Bytes>> {
         Ok(parse_limit(&read(self.folder.join(self.version.limit_file()))?))
     }

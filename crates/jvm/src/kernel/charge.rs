@@ -1,18 +1,18 @@
-//! What a memory cgroup is charged for: `memory.stat`, v1 (kernel `Documentation/admin-guide/cgroup-v1/memory.rst`) and
-//! v2 (`cgroup-v2.rst`).
+//! The charge of a memory cgroup: `memory.stat`, v1 (kernel `Documentation/admin-guide/cgroup-v1/memory.rst`) and v2
+//! (`cgroup-v2.rst`).
 
 use super::cgroup::CgroupVersion;
 use super::text::keyed_number;
 use loadline_base::units::Bytes;
 
-/// What the charge of a cgroup and those below it consists of.
+/// The parts of the charge of a cgroup and those below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Charge {
     /// Pages of no file.
     pub anon: Bytes,
     /// Page cache, without shared memory.
     pub file: Bytes,
-    /// Of the page cache, pages mapped by a process.
+    /// Page cache that a process has mapped.
     pub file_mapped: Bytes,
     /// Shared memory and tmpfs.
     pub shmem: Bytes,

@@ -1,5 +1,6 @@
-//! What cgroups say of CPU: how often their processes were held back (`cpu.stat`: kernel `scheduler/sched-bwc.rst` for
-//! v1, `cgroup-v2.rst`), and whether their CPUs are nobody else's (`cpuset`). v1 has a hierarchy for each controller.
+//! CPU figures of cgroups: how often their processes were throttled (`cpu.stat`: kernel `scheduler/sched-bwc.rst` for
+//! v1, `cgroup-v2.rst`), and whether they have their CPUs to themselves (`cpuset`). v1 has a hierarchy for each
+//! controller.
 
 use super::mounts;
 use super::text::{keyed_number, read};

@@ -54,7 +54,7 @@ impl CpuTimes {
         Some(Self { busy: time(&[0, 1, 2, 5, 6])?, idle: time(&[3, 4])?, steal: time(&[7])? })
     }
 
-    /// What passed since an earlier reading.
+    /// Returns the time that passed since an earlier reading.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             busy: self.busy.saturating_sub(before.busy),
@@ -63,7 +63,7 @@ impl CpuTimes {
         }
     }
 
-    /// Share of all CPU time (0–1) that the hypervisor took away. Of a difference, see [`CpuTimes::since`].
+    /// Share of all CPU time (0–1) that the hypervisor took away. Meant for a difference, see [`CpuTimes::since`].
     pub fn share_stolen(&self) -> f64 {
         let all = self.busy + self.idle + self.steal;
         if all.is_zero() { 0.0 } else { self.steal.as_secs_f64() / all.as_secs_f64() }
@@ -114,7 +114,7 @@ impl Pressure {
         Some(Self { some: Duration::from_micros(total("some")?), full })
     }
 
-    /// What passed since an earlier reading.
+    /// Returns the time that passed since an earlier reading.
     pub fn since(&self, before: &Self) -> Self {
         Self { some: self.some.saturating_sub(before.some), full: self.full.saturating_sub(before.full) }
     }
@@ -125,7 +125,7 @@ impl Pressure {
 pub struct MemInfo {
     /// All memory.
     pub total: Bytes,
-    /// What could be had without swapping.
+    /// Memory available without swapping.
     pub available: Bytes,
     /// Swap space.
     pub swap_total: Bytes,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub const MAPPINGS_MAX: usize = 1 << 20;
 /// A path of a mapping has at most 4,096 bytes, each written as four where it is escaped.
 pub const LINE_BYTES_MAX: usize = 20 << 10;
-/// What is read of a file at once.
+/// Bytes read from a file at once.
 const PIECE_BYTES: usize = 64 << 10;
 /// How the kernel marks a file whose name is gone.
 pub const DELETED: &str = " (deleted)";
@@ -189,7 +189,7 @@ pub fn parse(text: &str) -> Vec<Mapping> {
 /// Reads the mappings of a process.
 ///
 /// # Errors
-/// Where the process has gone, its mappings may not be read, or there are more than `MAPPINGS_MAX`.
+/// If the process has gone, its mappings may not be read, or there are more than `MAPPINGS_MAX`.
 pub fn of(pid: u32) -> io::Result<Vec<Mapping>> {
     read(File::open(format!("/proc/{pid}/maps"))?)
 }
@@ -197,7 +197,7 @@ pub fn of(pid: u32) -> io::Result<Vec<Mapping>> {
 /// Reads mappings, in address order; lines in another form are left out.
 ///
 /// # Errors
-/// Where they cannot be read, or there are more than `MAPPINGS_MAX`.
+/// If they cannot be read, or there are more than `MAPPINGS_MAX`.
 pub fn read(from: impl Read) -> io::Result<Vec<Mapping>> {
     let (mut texts, mut mappings) = (Texts::default(), Vec::new());
     each_line(from, |line| {
@@ -207,7 +207,7 @@ pub fn read(from: impl Read) -> io::Result<Vec<Mapping>> {
     Ok(mappings)
 }
 
-/// What is said of a process that has more mappings than are kept.
+/// Returns the error for a process that has more mappings than are kept.
 pub fn too_many(most: usize) -> io::Error {
     io::Error::other(format!("it has more than {most} mappings"))
 }
@@ -215,7 +215,7 @@ pub fn too_many(most: usize) -> io::Error {
 /// Hands out each line, until one is refused. A line that is longer than any that the kernel writes is left out.
 ///
 /// # Errors
-/// Where the text cannot be read, and what `each` says.
+/// If the text cannot be read, or if `each` returns an error.
 pub fn each_line(mut from: impl Read, mut each: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
     let mut buffer = vec![0; PIECE_BYTES];
     // Bytes of the line that has begun, and whether it is too long already.

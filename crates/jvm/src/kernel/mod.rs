@@ -1,8 +1,8 @@
-//! What Linux writes of processes, cgroups, mounts, sockets and the machine: text to values, each format once.
+//! Parsers for the text that Linux writes about processes, cgroups, mounts, sockets and the machine, each format once.
 //!
-//! A type parses its text, so that captured texts can be tried, and reads it where one file has it. When something is
-//! read, at what cost, and what it means is left to those who ask. The memory of a process (`smaps`, `pagemap`, stacks)
-//! is read by `observe`.
+//! A type parses its text, so that captured texts can be tried, and reads it if one file has it. Callers decide when
+//! to read, at what cost, and what the values mean. The memory of a process (`smaps`, `pagemap`, stacks) is read by
+//! `observe`.
 //!
 //! `private_file` creates and opens files so that other users cannot read them, or lead them elsewhere by a link.
 

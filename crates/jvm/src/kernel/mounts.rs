@@ -1,4 +1,4 @@
-//! What is mounted where: `/proc/PID/mountinfo` (man proc_pid_mountinfo).
+//! Mounts and their mount points: `/proc/PID/mountinfo` (man proc_pid_mountinfo).
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ impl<'t> Mount<'t> {
     }
 }
 
-/// The mounts in `mountinfo`; lines in another form are left out. What is mounted last hides what was there before.
+/// Parses the mounts in `mountinfo`; lines in another form are left out. A later mount hides earlier ones at its point.
 pub fn parse(mountinfo: &str) -> impl DoubleEndedIterator<Item = Mount<'_>> {
     mountinfo.lines().filter_map(Mount::parse)
 }

@@ -1,4 +1,4 @@
-//! What the kernel writes when it kills for want of memory (`mm/oom_kill.c`, Linux 4.19 to 6.18):
+//! The lines that the kernel writes when it kills for want of memory (`mm/oom_kill.c`, Linux 4.19 to 6.18):
 //!
 //! ```text
 //! oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=ID,mems_allowed=0-1,oom_memcg=/a,task_memcg=/a/b,task=…
@@ -16,15 +16,15 @@ pub struct Killed {
     pub pid: u32,
     /// The kernel's name of it.
     pub task: String,
-    /// Who ran out of memory; `None` where only the second line was seen.
+    /// The cgroup or machine that ran out of memory; `None` if only the second line was seen.
     pub of: Option<OutOf>,
-    /// What it held, by the second line; `None` where only the first was seen.
+    /// Resident anonymous pages, by the second line; `None` if only the first was seen.
     pub anon: Option<Bytes>,
     /// Resident pages of files then.
     pub file: Option<Bytes>,
 }
 
-/// Who ran out of memory.
+/// The cgroup or machine that ran out of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutOf {
     /// The cgroup of this path, which need not be that of the process.

@@ -25,7 +25,7 @@ pub fn options() -> OpenOptions {
 /// Creates a plain file, or empties it.
 ///
 /// # Errors
-/// Where it cannot be written, or the name is taken by something else.
+/// If it cannot be written, or the name is taken by something else.
 pub fn create(path: &Path) -> io::Result<File> {
     plain(options().create(true).truncate(true).open(path)?)
 }
@@ -33,14 +33,14 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// Writes a file that other programs see as a whole or not at all: first as `part`, which then takes its name.
 ///
 /// # Errors
-/// Where it cannot be written; then nothing is left of `part`.
+/// If it cannot be written; then nothing is left of `part`.
 pub fn replace(path: &Path, part: &Path, bytes: &[u8]) -> io::Result<()> {
-    // An earlier call may have been killed. What cannot be removed keeps the next line from creating it, which says so.
+    // An earlier call may have been killed and left `part`. If it cannot be removed, the next line fails and says so.
     let _ = std::fs::remove_file(part);
     let mut file = options().create_new(true).open(part)?;
     let written = file.write_all(bytes).and_then(|()| std::fs::rename(part, path));
     written.inspect_err(|_| {
-        // The error that led here is the one to tell.
+        // The error that led here is the one to report.
         let _ = std::fs::remove_file(part);
     })
 }
@@ -48,7 +48,7 @@ pub fn replace(path: &Path, part: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Creates a folder that the user chose, with those above it, or takes the one that is there or that a link leads to.
 ///
 /// # Errors
-/// Where it cannot be created, or something else has its name.
+/// If it cannot be created, or something else has its name.
 pub fn create_folders(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
 }
@@ -56,7 +56,7 @@ pub fn create_folders(path: &Path) -> io::Result<()> {
 /// Creates a folder whose name Loadline chose, or takes the one that is there, unless a link leads to it.
 ///
 /// # Errors
-/// Where it cannot be created, or something else has its name.
+/// If it cannot be created, or something else has its name.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     create_folders(path)?;
     match std::fs::symlink_metadata(path)?.is_dir() {
@@ -68,7 +68,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 /// Opens a plain file for reading, which a link may lead to.
 ///
 /// # Errors
-/// Where it cannot be read, or is no plain file.
+/// If it cannot be read, or is no plain file.
 pub fn open(path: &Path) -> io::Result<File> {
     plain(OpenOptions::new().read(true).custom_flags(AT_ONCE.bits() as i32).open(path)?)
 }
@@ -120,7 +120,7 @@ mod tests {
         }
         assert!(open(&at("pipe")).is_err() && open(&at("link")).is_ok() && open(&at("elsewhere")).is_err());
         assert!(create_folder(&at("folder")).is_err() && create_folders(&at("folder")).is_ok());
-        // Where the whole file goes, what stood in its place is replaced, and so is what was left as its part.
+        // The whole file replaces whatever has its name, and a left-over part is replaced as well.
         replace(&at("link"), &at("pipe"), b"new").unwrap();
         assert_eq!(
             (fs::read(at("victim")).unwrap(), fs::read(at("link")).unwrap()),

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What Linux reads ahead unless it was told otherwise, in bytes (`VM_READAHEAD_PAGES` in `linux/mm.h`).
+/// The default read-ahead of Linux, in bytes (`VM_READAHEAD_PAGES` in `linux/mm.h`).
 pub const USUAL_BYTES: u64 = 128 << 10;
 
 /// Reads how far the kernel reads ahead in this file, in bytes; `None` where that is not known.

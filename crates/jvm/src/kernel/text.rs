@@ -4,7 +4,7 @@ use loadline_base::units::Bytes;
 use std::path::Path;
 use std::{fs, io};
 
-/// Reads a file. What is no UTF-8, such as the name of a folder in `mountinfo`, is replaced.
+/// Reads a file. Bytes that are not UTF-8, for instance in the name of a folder in `mountinfo`, are replaced.
 pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
@@ -25,7 +25,7 @@ pub fn size(text: &str) -> Option<Bytes> {
     number.checked_mul(1 << shift).map(Bytes)
 }
 
-/// What stands between `before` and the next of `ends`: `between("used 8M, capacity", "used ", ",")` is `8M`.
+/// Returns the text between `before` and the next of `ends`: `between("used 8M, capacity", "used ", ",")` is `8M`.
 pub fn between<'t>(text: &'t str, before: &str, ends: &[char]) -> Option<&'t str> {
     let rest = text.get(text.find(before)? + before.len()..)?;
     Some(&rest[..rest.find(ends).unwrap_or(rest.len())])

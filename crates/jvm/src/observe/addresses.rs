@@ -14,7 +14,7 @@ use super::text::{ADDRESS_END, address, addresses, size};
 use loadline_base::order::Order as _;
 use loadline_base::units::Bytes;
 
-/// What a range of addresses is for.
+/// The purpose of a range of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// Objects.
@@ -34,7 +34,7 @@ pub struct JvmRange {
     pub end: u64,
     /// First address behind what is committed; told of code heaps only.
     pub committed_end: Option<u64>,
-    /// What the range is for.
+    /// The purpose of the range.
     pub purpose: Purpose,
     /// Which of its kind: `non-nmethods`, `collection set map` …
     pub name: String,
@@ -48,8 +48,8 @@ pub struct JvmAddresses {
     /// First address of the heap, first address behind, over all generations. `None` for ZGC, which prints no
     /// addresses. For Epsilon the range ends where the committed part does.
     pub heap_reserved: Option<(u64, u64)>,
-    /// Where in the heap objects lie, live or dead: bottom to top of each space. By address; what touches is one range.
-    /// Empty for G1, Shenandoah and ZGC.
+    /// The parts of the heap where objects lie, live or dead: bottom to top of each space. In address order; ranges
+    /// that touch are merged. Empty for G1, Shenandoah and ZGC.
     pub used_ranges: Vec<(u64, u64)>,
     /// A heap region of G1 or Shenandoah.
     pub region_size: Option<Bytes>,
@@ -70,20 +70,20 @@ impl JvmAddresses {
         Ok(addresses)
     }
 
-    /// The same of what was read elsewhere: code heaps in `ranges`, and the heap. What is absurd or overlaps is left
-    /// out. `collection_set_map` is where Shenandoah's begins, `page` the size of the machine's pages.
+    /// Makes the same of data read elsewhere: code heaps in `ranges`, and the heap. Absurd and overlapping values are
+    /// left out. `collection_set_map` is where Shenandoah's begins, `page` the size of the machine's pages.
     pub fn of(read: Self, collection_set_map: Option<u64>, page: u64) -> Self {
         Found { addresses: read, code_heap: None, collection_set_map }.finish(page)
     }
 }
 
-/// What was found so far. Lines live as long as the text, `'t`.
+/// The addresses found so far. Lines live as long as the text, `'t`.
 #[derive(Default)]
 struct Found<'t> {
     addresses: JvmAddresses,
     /// The code heap whose bounds come next.
     code_heap: Option<&'t str>,
-    /// Where Shenandoah's collection set map begins.
+    /// The address where Shenandoah's collection set map begins.
     collection_set_map: Option<u64>,
 }
 

@@ -152,7 +152,7 @@ impl Standing {
     /// Puts jar and FIFO into a new folder of this name below `above`.
     ///
     /// # Errors
-    /// Where the folder cannot be made.
+    /// Fails if the folder or its files cannot be made.
     pub fn prepare(above: &Path, name: &str) -> Result<Self, Unavailable> {
         let made = || -> io::Result<Self> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -181,7 +181,7 @@ impl Standing {
     /// Asks for a report and waits for it.
     ///
     /// # Errors
-    /// Where no agent listens, or none answers in time.
+    /// Fails if no agent listens, or none answers in time.
     pub fn ask(&self, process: &Process, clock: &Clock) -> Read<NettyPools> {
         Reading::take(clock, || {
             self.folder.remove(REPORT_NAME);

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! JDK 25 sends each word of an answer as the command prints it (JDK-8319055, JDK-8354460), some from inside a
-//! safepoint: 2,191 writes for 25 KB of `VM.metaspace vslist`, 48 ms of safepoint instead of 1, and longer by what the
-//! reader waits. Where the JVM can be told to send it whole, afterwards, it is told so: `jcmd streaming=0`.
+//! safepoint. For 25 KB of `VM.metaspace vslist` that is 2,191 writes and 48 ms of safepoint instead of 1, plus the
+//! time that the reader waits. A JVM that can send the whole answer afterwards is asked to: `jcmd streaming=0`.
 //!
 //! Handshake 2–8 ms once; +0.12–0.20 MB of RSS in the JVM once, for its listener thread.
 
@@ -230,7 +230,7 @@ impl Attach {
     fn handshake(&self, process: &Process) -> Result<(), Unavailable> {
         let status = self.wait_until_harmless(process)?;
         let Some(trigger) = self.trigger(process, &status)? else { return Ok(()) };
-        // Where the JVM believes that it listens, a SIGQUIT beside an existing file would print a thread dump.
+        // If the JVM believes that it listens, a SIGQUIT would print a thread dump while its socket file exists.
         self.remove_socket().and_then(|()| signal(process)).map_err(|e| denied(&status, &e))?;
         let end = self.clock.now() + HANDSHAKE_WITHIN;
         while self.clock.now() < end {
@@ -291,7 +291,7 @@ pub fn parse_reply(text: &str) -> Option<(i32, &str)> {
     Some((code.trim().parse().ok()?, rest))
 }
 
-/// What `load` answers (`attachListener.cpp`, `InvocationAdapter.c`): `return code: 0` where all went well.
+/// Interprets the answer to `load` (`attachListener.cpp`, `InvocationAdapter.c`): `return code: 0` if all went well.
 fn loaded(text: &str) -> Result<(), String> {
     let code = text.trim().strip_prefix("return code:").and_then(|code| code.trim().parse::<i32>().ok());
     match code {

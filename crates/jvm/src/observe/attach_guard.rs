@@ -4,9 +4,9 @@
 //! that catches it and is known to take it as a request to attach
 //! (JDK 11–27, `os.cpp: signal_thread_entry`).
 //!
-//! What a JVM was started with is read from its own counters, or, where it keeps none, pieced together as the launcher
-//! does it (man java: `@argfiles`, `JDK_JAVA_OPTIONS`; `JAVA_TOOL_OPTIONS`, `_JAVA_OPTIONS`, `-XX:Flags=FILE`,
-//! `-XX:VMOptionsFile=FILE`). In doubt the answer is no.
+//! The options that a JVM was started with are read from its own counters. If it keeps none, they are pieced together
+//! as the launcher does it (man java: `@argfiles`, `JDK_JAVA_OPTIONS`; `JAVA_TOOL_OPTIONS`, `_JAVA_OPTIONS`,
+//! `-XX:Flags=FILE`, `-XX:VMOptionsFile=FILE`). In doubt the answer is no.
 
 use super::hsperfdata::HsPerf;
 use super::procfs::Process;

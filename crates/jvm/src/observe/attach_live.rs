@@ -288,7 +288,7 @@ fn a_reader_that_does_not_read_holds_no_safepoint() {
             eprintln!("JDK {release}: `{command}`, {} bytes", reply.len());
             assert!(reply.starts_with(b"0\n") && reply.len() > 10_000, "{}", String::from_utf8_lossy(&reply));
         }
-        // That it would: the same, asked as older clients ask.
+        // Asked as older clients ask, without `streaming=0`, the JVM does wait for its reader in the safepoint.
         if std::mem::take(&mut attach.streams) {
             let before = safepoints(&jvm, "PrintMetadata");
             let stream = attach.send("jcmd", ["VM.metaspace vslist", "", ""], HANDSHAKE_WITHIN).unwrap();

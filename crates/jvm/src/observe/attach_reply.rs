@@ -26,7 +26,7 @@ pub(super) struct Deadline {
 /// Reads up to the end of the stream.
 ///
 /// # Errors
-/// Where the reply is late or larger than [`REPLY_BYTES_MAX`].
+/// Fails if the reply is late or larger than [`REPLY_BYTES_MAX`].
 pub(super) fn drain(stream: &mut UnixStream, deadline: Deadline) -> io::Result<Vec<u8>> {
     let mut reply = Vec::new();
     let mut buffer = vec![0; READ_BYTES];
@@ -68,7 +68,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
     const BRIEF: Duration = Duration::from_millis(200);
 
-    /// What a made-up JVM does with its end of the connection, and what becomes of the answer.
+    /// Runs a made-up JVM on its end of the connection; returns the answer as it was read, and the JVM's thread.
     fn answered<T: Send + 'static>(
         within: Duration,
         jvm: impl FnOnce(UnixStream) -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! What the handshake does outside of Loadline: the file that tells HotSpot what a SIGQUIT means (JDK 11–27,
+//! The parts of the handshake outside of Loadline: the file that tells HotSpot what a SIGQUIT means (JDK 11–27,
 //! `attachListener_posix.cpp: is_init_trigger`), such as `/tmp/.attach_pid13412`, and the signal itself.
 
 use super::attach::POLL;

@@ -19,7 +19,7 @@ use std::path::Path;
 const SOURCE: &str = "cgroup";
 /// More than any file has that says where a process is.
 const PLACE_BYTES_MAX: u64 = 1 << 20;
-/// What statfs(2) calls file systems of cgroups, v1 and v2 (`linux/magic.h`).
+/// The types that statfs(2) reports for file systems of cgroups, v1 and v2 (`linux/magic.h`).
 const KINDS: [i64; 2] = [0x0027_e0eb, 0x6367_7270];
 /// Refused charges, v1. A limit on memory with swap is asked first: where it is no larger than the one on memory, all
 /// refusals are in the second file, in which Linux 6.18 was seen to count none.
@@ -32,7 +32,7 @@ pub struct MemoryCgroup {
     usage: File,
     /// Controllers that the process does not find in `/proc/cgroups`.
     unlisted: Vec<&'static str>,
-    /// What the paths of a cgroup start from that only its processes see.
+    /// The open mount that the cgroup's paths start from, if only its processes see that mount.
     _top: Option<OwnedFd>,
 }
 
@@ -45,11 +45,11 @@ pub struct CgroupMemory {
     pub peak: Option<Bytes>,
     /// The smallest limit of this cgroup and those above it.
     pub limit: Option<Limit>,
-    /// Where the kernel begins to slow down allocation (v2 `memory.high` of this cgroup).
+    /// The charge at which the kernel begins to slow down allocation (v2 `memory.high` of this cgroup).
     pub high: Option<Bytes>,
     /// Swapped out; `None` where swap is not accounted.
     pub swap: Option<Bytes>,
-    /// What the charge consists of.
+    /// The parts that make up the charge.
     pub charge: Charge,
     /// Kills, and charges that met the limit.
     pub events: Events,
@@ -90,8 +90,8 @@ impl MemoryCgroup {
         })
     }
 
-    /// Below the process's own root, where a container mounts its cgroup. That may be a hostile one: only a file system
-    /// of cgroups is read, and of it only a cgroup that has the process.
+    /// Looks below the process's own root, where a container mounts its cgroup. The root may be hostile: only a file
+    /// system of cgroups is read, and of it only a cgroup that has the process.
     fn seen_by(process: &Process, membership: &str) -> Option<Self> {
         let mounts = process.read_below("mountinfo", PLACE_BYTES_MAX).ok()?;
         let controls_memory = |mount: &Path| {
@@ -193,7 +193,8 @@ impl MemoryCgroup {
     }
 }
 
-/// What the process itself would read, for a container may have a file of its own in place of the kernel's.
+/// Lists the controllers that the process itself does not find in `/proc/cgroups`: a container may have a file of its
+/// own in place of the kernel's.
 fn unlisted_for(process: &Process, version: CgroupVersion) -> Vec<&'static str> {
     const LISTED: &str = "/proc/cgroups";
     if version == CgroupVersion::V1 {

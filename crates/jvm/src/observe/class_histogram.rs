@@ -27,7 +27,7 @@ pub struct ClassRow {
     pub name: String,
     /// How many.
     pub instances: u64,
-    /// What they take.
+    /// The bytes that they take.
     pub bytes: u64,
 }
 
@@ -42,7 +42,7 @@ impl ClassHistogram {
     /// Parses a reply; lines of another form are left out.
     ///
     /// # Errors
-    /// Where no row is recognised, or the reply has no end: half a histogram would tell of growth that is none.
+    /// Fails if no row is recognised, or the reply has no end: half a histogram would show growth that did not happen.
     pub fn parse(text: &str) -> Result<Self, Unavailable> {
         let rows: Vec<ClassRow> = text.lines().filter_map(row).take(ROWS_MAX).collect();
         let ended = text.lines().rev().take(4).any(|line| line.starts_with("Total "));

@@ -93,7 +93,7 @@ pub fn parse(text: &str) -> Vec<ClassLoader> {
     loaders
 }
 
-/// What stands behind so many words: a name may have blanks, as that of the boot loader.
+/// Returns the text behind so many words: a name may have blanks, as that of the boot loader.
 fn behind(line: &str, words: usize) -> &str {
     let next = |rest: &str| rest.find(char::is_whitespace).unwrap_or(rest.len());
     (0..words).fold(line.trim(), |rest, _| rest[next(rest)..].trim_start())
@@ -116,8 +116,8 @@ pub fn in_bytes(mut loaders: Vec<ClassLoader>, committed: Bytes) -> Vec<ClassLoa
     loaders
 }
 
-/// What the loaders hold that may be garbage: neither the JVM's own nor the parents of others. `committed` is
-/// all of metaspace and class space.
+/// Returns the metaspace of the loaders that may be garbage: neither the JVM's own nor the parents of others.
+/// `committed` is all of metaspace and class space.
 pub fn may_be_garbage(loaders: &[ClassLoader], committed: Bytes) -> Bytes {
     Bytes(leaves(loaders).saturating_mul(unit_bytes(loaders, committed)))
 }

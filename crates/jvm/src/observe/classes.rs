@@ -32,7 +32,7 @@ const EXTENSION: u8 = 4;
 /// Classes in a jar, with those of jars inside it.
 ///
 /// # Errors
-/// Where it cannot be read or is no jar.
+/// Fails if the file cannot be read or is no jar.
 pub fn in_jar(path: &Path) -> Result<u64, Unavailable> {
     let file = bounded::open(path).map_err(|cause| Unavailable::io(SOURCE, &cause))?;
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
@@ -64,7 +64,7 @@ pub fn in_folder(path: &Path) -> u64 {
 /// Classes in the runtime image of a JDK, `lib/modules`.
 ///
 /// # Errors
-/// Where it cannot be read or is not of a known form.
+/// Fails if the image cannot be read or is not of a known form.
 pub fn in_image(path: &Path) -> Result<u64, Unavailable> {
     let unknown = || Unavailable::new(SOURCE, format!("{} is not of a known form", path.display()));
     let head = read_start(path, HEADER_BYTES)?;
@@ -79,7 +79,7 @@ fn refuse(cause: rawzip::Error) -> Unavailable {
 
 /// A jar inside another. `left` says how much may still be read.
 fn in_inner(content: impl Read, left: &mut u64, depth: u32) -> Result<u64, Unavailable> {
-    // What is cut short is no jar, and counts for nothing.
+    // Content that is cut short is no jar, and counts for nothing.
     let bytes = bounded::bytes_of(content, INNER_BYTES_MAX.min(*left)).unwrap_or_default();
     *left = left.saturating_sub(bytes.len() as u64);
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
@@ -136,7 +136,7 @@ impl Header {
         Some(Self { length: number(4)?.into(), attributes: number(5)?.into(), strings: number(6)?.into() })
     }
 
-    /// Where the contents begin.
+    /// Returns the offset at which the contents begin.
     fn end(&self) -> Option<u64> {
         let tables = HEADER_BYTES + 8 * self.length;
         tables.checked_add(self.attributes)?.checked_add(self.strings)

@@ -1,5 +1,5 @@
-//! How full the code cache is, by segment: replies to `Compiler.codecache` (JDK 11–27). Where the segments lie is read
-//! from the same reply by [`super::addresses`].
+//! The use of the code cache by segment: replies to `Compiler.codecache` (JDK 11–27). From the same reply,
+//! [`super::addresses`] reads where the segments lie.
 //!
 //! ```text
 //! CodeHeap 'non-profiled nmethods': size=120032Kb used=2210Kb max_used=2215Kb free=117822Kb

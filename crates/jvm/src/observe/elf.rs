@@ -62,7 +62,7 @@ pub enum Names {
 /// `sizeof (Elf64_Shdr)` and `sizeof (Elf64_Sym)`.
 const SECTION: u64 = 64;
 const SYMBOL: usize = 24;
-/// What is read of a file at once.
+/// Bytes read of a file at once.
 const PIECE: usize = 64 << 10;
 /// A library has some 40 sections.
 const SECTIONS_MAX: u64 = 4096;
@@ -78,17 +78,17 @@ const SYMBOLS_EXPORTED: u32 = 11;
 #[derive(Debug, Clone, Copy)]
 struct Section {
     kind: u32,
-    /// Of the section with the names.
+    /// The index of the section with the names.
     link: u32,
     start: u64,
     size: u64,
 }
 
-/// Where these names stand, in bytes from the first address of the library; `None` for one that is not defined there.
-/// All of libjvm's (2.4 MB with 5 MB of names) take some 3 ms.
+/// Returns the offsets of these names from the first address of the library, in bytes; `None` for a name that is not
+/// defined there. The whole table of libjvm (2.4 MB with 5 MB of names) takes some 3 ms.
 ///
 /// # Errors
-/// Where the file cannot be read, is cut, or has a section as large as no library has.
+/// Fails if the file cannot be read, is cut, or has a section larger than any library's.
 pub fn symbols<const N: usize>(file: &File, names: Names, wanted: [&str; N]) -> io::Result<[Option<u64>; N]> {
     let mut found = [None; N];
     let sections = sections(file)?;

@@ -33,9 +33,9 @@ pub struct Chunks {
     pub bytes: u64,
     /// Bytes that HotSpot asked for, without any header; 0 for chunks of other libraries.
     pub asked: u64,
-    /// Of `bytes`, on pages that are present.
+    /// The part of `bytes` on pages that are present.
     pub resident: u64,
-    /// Of `bytes`, on pages that are swapped out.
+    /// The part of `bytes` on pages that are swapped out.
     pub swapped: u64,
 }
 
@@ -77,7 +77,7 @@ struct Heap {
     top: u64,
 }
 
-/// What a walk through one heap found.
+/// The result of a walk through one heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapWalk {
     /// Index of the candidate.
@@ -101,13 +101,13 @@ pub struct HeapWalk {
 pub struct WalkError {
     /// Index of the candidate.
     pub index: usize,
-    /// Where it stopped.
+    /// The address where it stopped.
     pub at: u64,
     /// Why.
     pub why: &'static str,
 }
 
-/// What a walk through all candidates found.
+/// The result of a walk through all candidates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Walk {
     /// Heaps that were walked to their end.
@@ -120,7 +120,7 @@ pub struct Walk {
     pub unknown_layout: Option<String>,
 }
 
-/// What one candidate turned out to be.
+/// The result for one candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Walked {
     /// A heap that was walked to its end.
@@ -369,7 +369,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What follows the last chunk of a heap that was left.
+    /// Counts the memory behind the last chunk of a heap that its arena has left.
     fn rest(&mut self, at: u64) {
         let chunks = self.split(at, self.mapped_end.max(self.end), 0);
         self.found.free += Chunks { count: 0, ..chunks };

@@ -1,4 +1,4 @@
-//! Where the fields of glibc's arenas are, found in the arenas themselves instead of in a table of versions.
+//! The offsets of the fields of glibc's arenas, found in the arenas themselves instead of in a table of versions.
 //!
 //! `malloc_state` changed in 2.27 (`have_fastchunks`) and 2.43 (no fast bins any more), `heap_info` in 2.35
 //! (`pagesize`). In each of them `ar_ptr`, `prev`, `size` and `mprotect_size` come first in `heap_info`, and the state
@@ -20,7 +20,7 @@ const ARENAS_MAX: usize = 8;
 pub(super) const FLAGS: u64 = 7;
 pub(super) const PREV_INUSE: u64 = 1;
 
-/// Where fields are, in bytes.
+/// Offsets and sizes in glibc's structures, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// `sizeof (heap_info)`.
@@ -37,7 +37,7 @@ impl Layout {
         self.system + 16
     }
 
-    /// What the arenas among the candidates have in common; `None` where there are none, or none that makes sense.
+    /// Finds the layout that the arenas among the candidates share; `None` if there are none, or none that makes sense.
     pub(super) fn find(memory: &dyn Memory, candidates: &[Candidate]) -> Option<Self> {
         let own = candidates.iter().filter(|candidate| own_header(memory, candidate).is_some());
         let mut found: Vec<Self> = Vec::new();

@@ -1,5 +1,5 @@
 //! Heaps of glibc made up byte by byte, as `malloc/arena.c` and `malloc/malloc.c` of 2.31, 2.36 and 2.43 lay them out,
-//! and walked. What a walk has to find is worked out from the plan they were made by, not from their bytes.
+//! and walked. The expected result of a walk comes from the plan they were made by, not from their bytes.
 //!
 //! The first law is that of [`Made::read`]: a page that is not present is never asked for.
 
@@ -29,14 +29,14 @@ struct Shape {
     top: u64,
     system: u64,
 }
-/// Where the heaps of threads are put; each has a multiple of 64 MiB.
+/// The address where the heaps of threads begin; each is at a multiple of 64 MiB.
 const BASE: u64 = 0x7f00_0000_0000;
 const STEP: u64 = 64 << 20;
 const IN_USE_BEFORE: u64 = 1;
 const OF_MMAP: u64 = 2;
 const OF_THREAD: u64 = 4;
 
-/// What a stretch of a made-up heap is.
+/// The kind of a stretch of a made-up heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChunkKind {
     /// Headers of heap and arena.
@@ -60,7 +60,7 @@ struct Piece {
     arena: u64,
     shape: Shape,
     bytes: Vec<u8>,
-    /// Where the next chunk goes.
+    /// The address of the next chunk.
     at: u64,
     /// The size of the chunk before, where that is free.
     free_before: Option<u64>,
@@ -142,7 +142,7 @@ impl Piece {
         self
     }
 
-    /// What HotSpot gets for `asked` bytes while it tracks native memory.
+    /// Adds the chunk that HotSpot gets for `asked` bytes while it tracks native memory.
     fn tagged(&mut self, number: u8, asked: u64) -> &mut Self {
         let at = self.at;
         // 16 bytes of NMT before and 2 behind, 8 of glibc, rounded up.
@@ -172,7 +172,7 @@ impl Piece {
         self
     }
 
-    /// What is mapped behind the heap.
+    /// Maps more memory behind the heap.
     fn mapped(mut self, more: u64) -> Self {
         self.bytes.resize(self.bytes.len() + more as usize, 0);
         self
@@ -296,7 +296,7 @@ impl MadeHeap {
         (present, swapped)
     }
 
-    /// What `mtrim` and `systrim` let go of in a stretch, in the words of glibc.
+    /// Returns the bytes of a stretch that `mtrim` and `systrim` let go of, by glibc's own formulas.
     fn trimmable(&self, part: &Piece, (start, end, kind): (u64, u64, ChunkKind)) -> u64 {
         let psm1 = PAGE - 1;
         match kind {
@@ -312,7 +312,7 @@ impl MadeHeap {
         }
     }
 
-    /// What a walk has to find in the heap with this index.
+    /// Returns the expected walk of the heap with this index.
     fn expected(&self, index: usize) -> HeapWalk {
         let part = &self.parts[index];
         let (mut live, mut free, mut trimmable) = (Chunks::default(), Chunks::default(), 0);
@@ -335,7 +335,7 @@ impl MadeHeap {
     }
 }
 
-/// What a piece of work returns, if it ends.
+/// Returns the result of a piece of work; panics if it does not end in time.
 fn bounded<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = channel();
     let worker = std::thread::spawn(move || send.send(work()));
@@ -493,7 +493,7 @@ fn an_unknown_layout_is_said_to_be_one() {
     assert_eq!(MadeHeap::of([Piece::plain(BASE, 9 * PAGE)]).walk().others, [0]);
 }
 
-/// What only looks like the end must not hide the rest: zeros in the middle are no fenceposts.
+/// A false end must not hide the rest: zeros in the middle are no fenceposts.
 #[test]
 fn zeros_in_the_middle_are_no_end() {
     for size in [0, 0x10] {
@@ -669,7 +669,7 @@ fn holds_header(part: &Piece, page: u64) -> bool {
     part.stretches.iter().any(start)
 }
 
-/// What holds of any walk, whatever was walked.
+/// Checks the laws of any walk, whatever was walked.
 fn laws(made: &MadeHeap, found: &Walk) -> Result<(), TestCaseError> {
     let mut indices: Vec<usize> = found.heaps.iter().map(|heap| heap.index).collect();
     indices.extend(found.errors.iter().map(|error| error.index).chain(found.others.iter().copied()));
@@ -699,7 +699,7 @@ proptest! {
         walks_exactly(&made);
     }
 
-    /// Where anything may be absent, and any word be another one.
+    /// Any page may be absent, and any word may be another one.
     #[test]
     fn mangled_heaps_keep_the_laws(made in made(), changes in changes(), gaps in gaps(), ends in (0.0..1.0, 0.0..1.0)) {
         let mut made = made;

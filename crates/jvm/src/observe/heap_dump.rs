@@ -17,7 +17,7 @@ const SOURCE: &str = "GC.heap_dump";
 /// A dump of 100 GB on a disk that takes 100 MB a second.
 const DUMPED_WITHIN: Duration = Duration::from_secs(1000);
 
-/// What was written.
+/// A heap dump that was written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dumped {
     /// Size of the file.
@@ -29,7 +29,7 @@ pub struct Dumped {
 /// Has the JVM write its heap into a new file of this absolute path, as it sees it.
 ///
 /// # Errors
-/// Where the path cannot be told to the JVM, the file is there already, or the JVM does not write it.
+/// Fails if the JVM cannot take the path, the file is there already, or the JVM does not write it.
 pub fn write(process: &Process, attach: &Attach, path: &Path) -> Result<Dumped, Unavailable> {
     let command = command(path)?;
     if inside::has(process, &path.display().to_string()) {

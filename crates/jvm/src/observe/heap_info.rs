@@ -132,7 +132,7 @@ fn generations(text: &str) -> Sizes {
     (found == 2).then_some((Bytes(sums.0), Bytes(sums.1), Bytes(sums.2)))
 }
 
-/// What is committed and reserved for `tenured generation`, `Tenured` or `ParOldGen`.
+/// Returns the committed and reserved sizes of `tenured generation`, `Tenured` or `ParOldGen`.
 fn old_generation(text: &str) -> Option<(Bytes, Bytes)> {
     let line = text.lines().find(|line| {
         let name = line.trim_start();

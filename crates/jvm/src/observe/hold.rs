@@ -55,7 +55,7 @@ impl Held {
     /// Stops all threads.
     ///
     /// # Errors
-    /// Where tracing is not permitted, a debugger stays attached, or a thread does not stop; all run on then.
+    /// Fails if tracing is not permitted, a debugger stays attached, or a thread does not stop; all run on then.
     pub fn all_threads(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
         let began = clock.now();
         loop {

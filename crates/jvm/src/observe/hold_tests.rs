@@ -205,7 +205,7 @@ fn signals_are_delivered_at_release() {
     }
 }
 
-/// What is left of a process that ends while it is held is its parent's as soon as the holding thread has ended.
+/// The remains of a process that ends while it is held go to its parent as soon as the holding thread has ended.
 #[test]
 fn a_process_that_ends_while_it_is_held_is_let_go() {
     let mut running = RunningChild::threads("sleeps");

@@ -1,7 +1,7 @@
 //! hsperfdata: about 190 counters that HotSpot keeps in a file mapped by it (JDK 11–27, `jcmd PID PerfCounter.print`
 //! shows the same). Read with `pread`, never mapped: a truncated file is then an error and not a SIGBUS.
 //!
-//! What is there depends on the collector (captured from 11, 17, 21, 25):
+//! The counters depend on the collector (captured from 11, 17, 21, 25):
 //! - Heap: `sun.gc.generation.N.capacity` adds up to the committed heap for every collector (Serial, Parallel, G1,
 //!   generational ZGC: 0 and 1; ZGC before 25, Shenandoah, Epsilon: only 1 is used). The spaces' `used` adds up to the
 //!   used heap as of the last collection (seen on 25; on 11, 17 and 21 the captured Eden agreed with `GC.heap_info`).
@@ -43,7 +43,7 @@ pub struct HsPerf {
     slots: SampleSlots,
 }
 
-/// What a sampler wants at 10–100 Hz.
+/// The values that a sampler wants at 10–100 Hz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JvmSample {
     /// Java heap in use as of the last collection; see above.
@@ -96,7 +96,7 @@ pub struct GcCounter {
     pub time: Duration,
 }
 
-/// What a JVM says of itself.
+/// The identity that a JVM reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JvmIdentity {
     /// `17.0.15`
@@ -284,7 +284,7 @@ fn old_count(layout: &Layout, bytes: &[u8]) -> Vec<(Slot, u64)> {
     if of_generations.is_empty() { old(0).into_iter().collect() } else { of_generations }
 }
 
-/// Where the values of a sample stand.
+/// The places of a sample's values.
 #[derive(Debug, Default)]
 struct SampleSlots {
     heap_used: Vec<Slot>,
@@ -293,7 +293,7 @@ struct SampleSlots {
     metaspace_committed: Option<Slot>,
     gc_count: Vec<Slot>,
     gc_ticks: Vec<Slot>,
-    /// Where collections of the old generation are counted, and how many pauses one of them has.
+    /// The counters of old-generation collections, each with the number of pauses of one collection.
     old_count: Vec<(Slot, u64)>,
     threads: Option<Slot>,
     classes_in: [Option<Slot>; 2],

@@ -49,8 +49,8 @@ fn mapped_inode(process: &Process, clock: &Clock) -> Result<Option<u64>, Unavail
 /// A file with the right name, its inode and its owner.
 type Candidate = (File, u64, u32);
 
-/// The one that the process has mapped. Where its mappings cannot be read, one of its own user alone: anybody may make
-/// a file of that name.
+/// Picks the file that the process has mapped. If its mappings cannot be read, only a file of its own user counts:
+/// anybody may make a file of that name.
 fn right(candidates: impl IntoIterator<Item = Candidate>, mapped: Option<u64>, euid: u32) -> Option<File> {
     let is_own = |owner: u32| owner == euid;
     let fits = |(_, inode, owner): &Candidate| mapped.map_or(is_own(*owner), |mapped| mapped == *inode);

@@ -12,7 +12,7 @@ const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 /// No JVM has more than 1,000; a garbled or hostile count must not cost memory.
 const ENTRIES_MAX: i32 = 4_000;
 
-/// Where a counter's value stands in the file.
+/// The place of a counter's value in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     offset: usize,

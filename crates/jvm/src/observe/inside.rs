@@ -1,6 +1,5 @@
-//! Files below the root that a process sees (`/proc/PID/root`). That may be the root of a hostile container: no link in
-//! it leads out (man openat2, `RESOLVE_IN_ROOT`), and nothing but a plain file is opened, since opening a device may do
-//! something.
+//! Files below the root that a process sees (`/proc/PID/root`). This root may belong to a hostile container: no link in
+//! it leads out (man openat2, `RESOLVE_IN_ROOT`). Only plain files are opened, since opening a device may have effects.
 
 use super::procfs::Process;
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2};
@@ -119,7 +118,7 @@ fn step_by_step(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> io::Result<O
     Ok(at)
 }
 
-/// What was found without opening it, opened where it is a plain file.
+/// Opens for reading a file that was found with `O_PATH`, if it is a plain file.
 fn readable(found: &OwnedFd) -> io::Result<File> {
     if FileType::from_raw_mode(fstat(found)?.st_mode) != FileType::RegularFile {
         return Err(io::Error::other("it is no plain file"));

@@ -4,8 +4,8 @@
 //! No name is needed, since libraries are stripped and give jemalloc's names prefixes of their own: its radix tree is
 //! found by what is in it. The root is an array in the library's data, with a pointer to a leaf for each GiB of
 //! addresses; a leaf has a word for each page of that GiB; such a word leads to an `edata_t`, which has the address and
-//! the size of the extent that the page belongs to. So each word can be checked against its place. Where they agree,
-//! there is a jemalloc, and its extents are exactly known.
+//! the size of the extent that the page belongs to. So each word can be checked against its place. If they agree, this
+//! is a jemalloc, and its extents are exactly known.
 //!
 //! The process runs meanwhile, so a few words may disagree. Only present pages are read.
 
@@ -30,7 +30,7 @@ const SIZE: u64 = 0xffff << 48;
 const UNUSED: u64 = 0x60;
 /// Sizes of chunks that there are (`SC_NSIZES` is 232; that number stands for none).
 const SIZES: u64 = 235;
-/// What is read of an `edata_t`: `e_bits`, `e_addr`, `e_size_esn`.
+/// Bytes read of an `edata_t`: `e_bits`, `e_addr`, `e_size_esn`.
 const HEAD: usize = 24;
 /// Fewer words than this that agree may be chance.
 const AGREE_MIN: usize = 4;
@@ -52,7 +52,7 @@ pub struct Extent {
     pub free: u64,
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walk {
     /// In address order, disjoint.
@@ -138,7 +138,7 @@ fn is_word(word: u64) -> bool {
     word >> 48 <= SIZES && word & UNUSED == 0 && word & ADDRESS >= PAGE
 }
 
-/// What the `edata_t` of these words say, by their addresses; those that are not in memory are left out.
+/// Reads the `edata_t` that these words lead to, by their addresses; those that are not in memory are left out.
 fn read_heads(memory: &dyn Memory, pages_of: &mut PagesOf, found: &[(u64, u64)]) -> Option<BTreeMap<u64, [u64; 3]>> {
     let mut wanted: Vec<u64> = found.iter().map(|(_, word)| word & ADDRESS).collect();
     wanted.sort_unstable();
@@ -231,7 +231,7 @@ mod tests {
             let (class, free) = slab.unwrap_or((52, 0));
             let is_slab = u64::from(slab.is_some());
             let addr = (GIB << LEVEL_BITS | page) << PAGE_BITS;
-            // Of a large one, jemalloc begins anywhere in the first page.
+            // jemalloc begins a large extent anywhere in its first page.
             let begin = if slab.is_some() { addr } else { addr + 0x340 };
             self.0.insert(edata, is_slab << 12 | 1 << 13 | state << 17 | class << 20 | free << 28);
             self.0.insert(edata + 8, begin);
@@ -265,7 +265,7 @@ mod tests {
 
     fn made() -> Made {
         let mut made = Made::default();
-        // What is left of pages that were given back.
+        // Leftover words of pages that were given back.
         made.0.extend((1000..1100).map(|place| (LEAF + place * 8, 232 << 48)));
         made.extent(0, 100, 65, 0, None);
         made.extent(1, 200, 2, 0, Some((12, 5)));

@@ -22,10 +22,10 @@ const MAPS_BYTES_MAX: u64 = 256 << 20;
 const PROC: &str = "/proc";
 /// The file of HotSpot's code.
 const LIBRARY: &str = "libjvm.so";
-/// What is read of a command line; it is looked at for a name only.
+/// Bytes read of a command line, in which only a name is looked for.
 const ARGUMENTS_BYTES_MAX: u64 = 256 << 10;
 
-/// What a look at all processes found.
+/// The JVMs found by a look at all processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Jvms {
     /// Processes that have mapped the code of HotSpot, by pid.
@@ -47,7 +47,7 @@ pub struct Found {
     pub arguments: Vec<String>,
 }
 
-/// What the mappings of a process say.
+/// The result of reading the mappings of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mapped {
     /// It runs HotSpot.
@@ -80,7 +80,7 @@ pub struct Finder {
     turn: u32,
 }
 
-/// What a look at all processes found.
+/// The pids found by a look at all processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pids {
     /// JVMs, by pid.
@@ -95,10 +95,10 @@ pub const LOOKS_YOUNG: u32 = 4;
 pub const TURNS_OLD: u32 = 20;
 
 impl Finder {
-    /// Which processes have to be looked at now; what a look says is handed to [`Self::saw`].
+    /// Returns the processes that have to be looked at now; the result of each look goes to [`Self::saw`].
     ///
     /// # Errors
-    /// Where the processes cannot be listed: then nothing is known of any, and nothing is forgotten.
+    /// Fails if the processes cannot be listed: then nothing is known of any, and nothing is forgotten.
     pub fn begin(&mut self) -> io::Result<Vec<Candidate>> {
         self.begin_below(Path::new(PROC))
     }
@@ -144,7 +144,7 @@ impl Finder {
         }
     }
 
-    /// What is known by now.
+    /// Returns the processes found so far.
     pub fn pids(&self) -> Pids {
         Pids { pids: self.known.keys().copied().collect(), hidden: self.hidden.keys().copied().collect() }
     }
@@ -152,7 +152,7 @@ impl Finder {
     /// Looks at all processes of a folder such as `/proc` that are due.
     ///
     /// # Errors
-    /// Where the processes cannot be listed.
+    /// Fails if the processes cannot be listed.
     pub fn find_below(&mut self, proc: &Path) -> io::Result<Pids> {
         for candidate in self.begin_below(proc)? {
             self.saw(candidate, mapped(&proc.join(candidate.pid.to_string())));
@@ -172,7 +172,7 @@ impl Candidate {
 /// mappings costs a process nothing but its mapping lock, for as long as the kernel writes them down.
 ///
 /// # Errors
-/// Where the processes cannot be listed.
+/// Fails if the processes cannot be listed.
 pub fn find() -> io::Result<Jvms> {
     find_below(Path::new(PROC))
 }
@@ -207,14 +207,14 @@ fn mapped(folder: &Path) -> Mapped {
             return Mapped::Hotspot;
         }
         if is_end {
-            // What is longer than what is looked through may have it further on.
+            // The text behind the limit may still name HotSpot.
             return if file.limit() == 0 { Mapped::Hidden } else { Mapped::Other };
         }
         lines.drain(..whole);
     }
 }
 
-/// What it says of a process that its mappings cannot be read.
+/// Returns what a failure to read the mappings says of the process.
 fn unread(cause: &io::Error) -> Mapped {
     match cause.kind() {
         io::ErrorKind::PermissionDenied => Mapped::Hidden,

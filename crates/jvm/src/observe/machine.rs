@@ -11,7 +11,7 @@ use loadline_base::clock::Clock;
 use loadline_base::units::Bytes;
 use std::os::unix::fs::FileExt;
 
-/// What does not change during a run.
+/// The properties of the machine that do not change during a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     /// CPUs that are online.
@@ -30,12 +30,12 @@ pub struct Machine {
     pub page: Bytes,
     /// Transparent huge pages: `always`, `madvise` or `never`; `None` on a kernel without.
     pub thp: Option<String>,
-    /// Where the memory controller is; `None`: nowhere, so nothing can be limited.
+    /// The version of the cgroups that have the memory controller; `None`: none has it, so nothing can be limited.
     pub memory_cgroup: Option<CgroupVersion>,
 }
 
 impl Machine {
-    /// Asks the kernel. What it does not say is zero or `None`.
+    /// Asks the kernel. Values that it does not report are zero or `None`.
     pub fn read() -> Self {
         let uname = rustix::system::uname();
         let memory = MemInfo::read();
@@ -85,7 +85,7 @@ impl Activity {
     }
 }
 
-/// What this user may see of a process; each `Err` says why not.
+/// The access that this user has to a process; each `Err` says why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     /// Which pages are resident.

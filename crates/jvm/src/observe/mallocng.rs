@@ -56,14 +56,14 @@ pub struct Place {
     pub end: u64,
 }
 
-/// Where mallocng's `malloc_context` is.
+/// The place of mallocng's `malloc_context`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
     /// Its address.
     pub at: u64,
     /// The first area of metas.
     pub head: u64,
-    /// What every area begins with.
+    /// The secret that every area begins with.
     secret: u64,
 }
 
@@ -78,7 +78,7 @@ pub struct BrokenGroup {
     pub why: &'static str,
 }
 
-/// What a walk found; the lists are in address order and disjoint.
+/// The result of a walk; the lists are in address order and disjoint.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Walk {
     /// Groups in memory that malloc mapped, with those nested in their slots.
@@ -91,7 +91,7 @@ pub struct Walk {
     pub areas: Vec<(u64, u64)>,
     /// Groups that could not be walked.
     pub broken: Vec<BrokenGroup>,
-    /// What was asked for in chunks in use.
+    /// The amounts that were asked for in chunks in use.
     pub asked: Asked,
 }
 
@@ -136,7 +136,7 @@ impl Walk {
 /// they cannot be read.
 ///
 /// # Errors
-/// Where the auxiliary vector cannot be read.
+/// Fails if the auxiliary vector cannot be read.
 pub fn secret(process: &Process, memory: &dyn Memory, pages_of: &mut PagesOf) -> Result<Option<u64>, Unavailable> {
     let auxv = process.read_below("auxv", AUXV_MAX).map_err(|e| Unavailable::io("auxv", &e))?;
     Ok(random_at(&auxv).and_then(|at| word(memory, pages_of, at.checked_add(8)?)))
@@ -293,7 +293,7 @@ impl Walker {
     /// Lists the metas. Areas are only ever added, so this may happen while the process runs.
     ///
     /// # Errors
-    /// Where the list of areas cannot be followed to its end; says why.
+    /// Fails if the list of areas cannot be followed to its end; the error says why.
     pub fn begin(memory: &dyn Memory, pages_of: &mut PagesOf, context: Context) -> Result<Self, &'static str> {
         let mut areas = BTreeSet::new();
         let mut ahead = Vec::new();
@@ -311,7 +311,7 @@ impl Walker {
         }
         ahead.largest_first(|meta| (meta.group, meta.at));
         let mut pages: Vec<_> = areas.iter().filter_map(|area| whole_pages(memory, *area, area + AREA)).collect();
-        // Of larger pages one holds several areas.
+        // A larger page holds several areas.
         pages.dedup();
         let found = Walk { areas: pages, ..Walk::default() };
         Ok(Self { areas, ahead, refused: Vec::new(), round: Round::First, end: 0, torn: 0, found })
@@ -385,10 +385,10 @@ impl Walker {
         again
     }
 
-    /// What was found.
+    /// Returns the result of the walk.
     ///
     /// # Errors
-    /// Where so much of it makes no sense that the layout must be another one.
+    /// Fails if so much of the memory makes no sense that its layout must be another one.
     pub fn finish(mut self) -> Result<Walk, &'static str> {
         self.found.broken = self.refused.into_iter().map(|(_, broken)| broken).collect();
         self.found.groups.order_by_key(|group| group.start);

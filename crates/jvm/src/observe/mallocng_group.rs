@@ -37,7 +37,7 @@ const COUNTED_BEHIND: u64 = 5;
 
 const NOT_NAMED: &str = "a group that does not name its meta";
 
-/// What the program asked for.
+/// The amounts that the program asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Asked {
     /// Chunks in use whose headers tell what was asked for, those with a mapping of their own included.
@@ -122,7 +122,7 @@ impl Meta {
     /// The first address behind the group.
     ///
     /// # Errors
-    /// Where it cannot be a group; says why.
+    /// Fails if it cannot be a group; the error says why.
     pub(super) fn check(&self) -> Result<u64, &'static str> {
         let all = (2u64 << (self.count - 1)) - 1;
         if u64::from(self.free) & !all != 0 {
@@ -143,7 +143,7 @@ impl Meta {
     }
 }
 
-/// What a walk through a group found, with the groups in its slots.
+/// The result of a walk through a group, with the groups in its slots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupWalk {
     /// First address.
@@ -176,7 +176,7 @@ pub(super) struct Walked {
 /// Walks a group that was checked and ends at `end`. `runs` are its pages, `areas` the addresses of all areas of metas.
 ///
 /// # Errors
-/// Where the group, or one in its slots, does not belong to its meta; says which.
+/// Fails if the group, or one in its slots, does not belong to its meta; the error says which.
 pub(super) fn walk(
     memory: &dyn Memory,
     runs: &[Run],
@@ -196,7 +196,7 @@ pub(super) fn walk(
     Ok(walker.found)
 }
 
-/// What a slot in use holds.
+/// The content of a slot in use.
 enum Slot {
     /// A chunk: where it starts, and the bytes asked for, unless their count is swapped out.
     Chunk(u64, Option<u64>),
@@ -285,7 +285,7 @@ impl GroupWalker<'_> {
         self.slots(&meta, end)
     }
 
-    /// What the slot in use from `start` holds; its chunk ends at `end` at the latest.
+    /// Returns the content of the slot in use from `start`; its chunk ends at `end` at the latest.
     fn slot(&mut self, meta: &Meta, index: u64, start: u64, end: u64) -> Slot {
         let Some(first) = self.pages.unit(start - UNIT) else { return Slot::Unread };
         let at = start - UNIT + first_chunk(first.1);
@@ -327,7 +327,7 @@ impl GroupWalker<'_> {
         Chunks { count, bytes: end.saturating_sub(start), asked, resident, swapped }
     }
 
-    /// What musl needs for itself.
+    /// Enters memory that musl needs for itself.
     fn own(&mut self, start: u64, end: u64) {
         self.close_hole();
         let own = self.split(start, end, 0, 0);
@@ -370,7 +370,8 @@ fn header(high: u64) -> (u64, u64) {
     (high >> 32 & 0xffff, high >> 48)
 }
 
-/// Where the chunk of a slot starts, in bytes behind the unit before the slot, of which this is the upper half.
+/// Returns where the chunk of a slot starts, in bytes from the start of the unit before the slot. `high` is the upper
+/// half of that unit.
 pub(super) fn first_chunk(high: u64) -> u64 {
     let (bytes, offset) = header(high);
     UNIT + if bytes >> 8 == STARTS_LATER { UNIT * offset } else { 0 }

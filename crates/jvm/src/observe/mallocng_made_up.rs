@@ -1,5 +1,5 @@
 //! A process on musl made up byte by byte, as `enframe`, `set_size`, `alloc_group` and `alloc_meta` of musl 1.2.3 write
-//! it, from a plan that is any bytes; for tests and fuzzing only. What a walk has to find is kept while it is written.
+//! it, from a plan that is any bytes; for tests and fuzzing only. The expected walk is recorded with them.
 //!
 //! The first law is that of [`MadeUp::read`]: a page that is not present is never asked for.
 
@@ -25,7 +25,7 @@ const CLASSES: [u64; 48] = [
 const GROUP_MAX: u64 = 160 << 10;
 const DEPTH_MAX: u32 = 3;
 
-/// What was planted.
+/// The counts and bytes that were planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Truth {
     pub(super) chunks: u64,
@@ -43,7 +43,7 @@ pub(super) struct MadeUp {
     pub(super) pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
     swapped: BTreeSet<u64>,
     pub(super) truth: Truth,
-    /// Where each group that is not nested lies, and its meta.
+    /// The address of each group that is not nested, and that of its meta.
     pub(super) tops: Vec<(u64, u64)>,
     metas: u64,
     end: u64,
@@ -257,7 +257,7 @@ impl MadeUp {
         }
     }
 
-    /// Where the context is looked for.
+    /// Finds the context in the data of the C library.
     pub(super) fn find(&self) -> Option<Context> {
         let places = [Place { start: DATA, end: DATA + 16 * PAGE }];
         find(self, &mut |start, end| self.runs(start, end), &places, SECRET)
@@ -273,7 +273,7 @@ impl MadeUp {
     }
 }
 
-/// What holds of every walk: what was found is in order, disjoint and no more than there is.
+/// Checks the laws of every walk: its findings are in order, disjoint and no more than there is.
 pub(super) fn laws(made: &MadeUp, walk: &Walk) {
     let mut ranges: Vec<(u64, u64)> = walk.groups.iter().chain(&walk.donated).map(|one| (one.start, one.end)).collect();
     ranges.extend(walk.mmapped.iter().map(|chunk| (chunk.start, chunk.end)));

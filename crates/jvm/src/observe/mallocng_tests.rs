@@ -91,7 +91,7 @@ fn on_larger_pages_the_same_is_found() {
     }
 }
 
-/// What fuzzing found, or begins with, is tried on every toolchain, with its neighbours.
+/// Prefixes of the inputs that fuzzing found, or begins with, are tried on every toolchain.
 #[test]
 fn the_corpus_breaks_no_law() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/mallocng");

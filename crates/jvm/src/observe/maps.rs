@@ -30,7 +30,7 @@ fn of_tables(from: impl io::Read) -> io::Result<Vec<Mapping>> {
     let (mut texts, mut kept) = (Texts::default(), Vec::<Mapping>::new());
     each_line(from, |line| {
         let Some(line) = Line::parse(line) else { return Ok(()) };
-        // Of memory without a file neither name nor permissions are asked for.
+        // Name and permissions are not needed for memory without a file.
         let line = if line.inode == 0 { Line { perms: "rw-p", path: "", offset: 0, ..line } } else { line };
         match kept.last_mut() {
             Some(last) if goes_on(last, &line) => last.end = line.end,
@@ -48,7 +48,7 @@ fn goes_on(last: &Mapping, line: &Line<'_>) -> bool {
     same && (line.inode == 0 || is_memory(line.path) && last.offset + last.size().0 == line.offset)
 }
 
-/// Where ZGC has its heap.
+/// Whether a path is that of a memory file, where ZGC has its heap.
 fn is_memory(path: &str) -> bool {
     path.starts_with("/memfd:")
 }

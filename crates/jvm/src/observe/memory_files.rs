@@ -39,14 +39,14 @@ pub struct MemoryFiles {
 /// once.
 ///
 /// # Errors
-/// Where the descriptors, the mappings or the mounts of the process cannot be read.
+/// Fails if the descriptors, the mappings or the mounts of the process cannot be read.
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<MemoryFiles>> {
     Reading::take(clock, || {
         let mountinfo =
             process.read_below("mountinfo", MOUNTS_BYTES_MAX).map_err(|e| Unavailable::io("mountinfo", &e))?;
         let places = places(&String::from_utf8_lossy(&mountinfo));
         let numbers = process.numbers_in("fd").map_err(|e| Unavailable::io("fd", &e))?;
-        // What is mapped, as the heap of ZGC is, is in the RSS already.
+        // Mapped files, such as the heap of ZGC, are in the RSS already.
         let mapped: HashSet<u64> = maps::read(process, clock)?.value.into_iter().map(|mapping| mapping.inode).collect();
         let (mut seen, mut found) = (HashSet::new(), BTreeMap::<String, MemoryFiles>::new());
         for number in numbers.take(DESCRIPTORS_MAX) {

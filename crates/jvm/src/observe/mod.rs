@@ -99,7 +99,7 @@ pub struct Reading<T> {
     pub at_ns: u64,
     /// How long the read took, in nanoseconds.
     pub cost_ns: u64,
-    /// What was read.
+    /// The value that was read.
     pub value: T,
 }
 
@@ -157,5 +157,5 @@ impl fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// What most reads return.
+/// The result of most reads.
 pub type Read<T> = Result<Reading<T>, Unavailable>;

@@ -1,4 +1,4 @@
-//! What the agent (`java/agent`) reports of Netty's buffer pools (4.1.0.CR3 to 4.2), one JSON document:
+//! The report of the agent (`java/agent`) on Netty's buffer pools (4.1.0.CR3 to 4.2), one JSON document:
 //!
 //! ```text
 //! {"libraries":[{"package":"io.netty","version":"4.1.140.Final","allocators":[{"kind":"pooled","arenas":[…]}]}]}
@@ -24,11 +24,11 @@ const ROWS_MAX: usize = 100_000;
 pub struct NettyPools {
     /// Each Netty that is loaded: several where it is shaded or loaded more than once.
     pub libraries: Vec<NettyLibrary>,
-    /// What the JDK counts against `-XX:MaxDirectMemorySize`; Netty may allocate past it.
+    /// Direct memory that the JDK counts against `-XX:MaxDirectMemorySize`; Netty may allocate past it.
     pub jdk_direct: JdkDirect,
-    /// What the agent cost.
+    /// The cost of the agent.
     pub agent: AgentCost,
-    /// What could not be read, in words.
+    /// The parts that could not be read, in words.
     pub unread: Vec<String>,
 }
 
@@ -44,11 +44,11 @@ pub struct JdkDirect {
     pub max_bytes: Option<u64>,
 }
 
-/// What reading the pools cost the subject.
+/// The cost to the subject of reading the pools.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct AgentCost {
-    /// Of the agent's report.
+    /// Version of the agent's report.
     pub version: u64,
     /// From the question to the report, inside the JVM.
     pub took_ms: f64,
@@ -78,7 +78,7 @@ pub struct NettyLibrary {
     pub channels: u64,
     /// Direct memory by Netty's own counter; `null` where it leaves counting to the JDK.
     pub direct_used_bytes: Option<u64>,
-    /// What Netty takes for the limit.
+    /// The limit on direct memory that Netty assumes.
     pub direct_max_bytes: Option<u64>,
     /// Allocators that were found.
     pub allocators: Vec<NettyAllocator>,
@@ -92,7 +92,7 @@ pub struct NettyAllocator {
     pub class: String,
     /// Tells allocators of one class apart, within one JVM.
     pub id: String,
-    /// What it does with chunks.
+    /// The way it handles chunks.
     pub kind: NettyKind,
     /// `event loops` (their channels or caches use it), `default`, `static`.
     pub found_by: Vec<String>,
@@ -112,11 +112,11 @@ pub struct NettyAllocator {
     pub chunk_bytes: Option<u64>,
     /// The arenas; an adaptive allocator has one for each kind of memory here.
     pub arenas: Vec<NettyArena>,
-    /// What thread caches keep, for each thread and size of buffer.
+    /// The buffers that thread caches keep, for each thread and size of buffer.
     pub caches: Vec<NettyCache>,
 }
 
-/// What an allocator does with chunks.
+/// The way an allocator handles chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NettyKind {
@@ -132,7 +132,7 @@ pub enum NettyKind {
     Other,
 }
 
-/// What chunks are of.
+/// The kind of memory that chunks consist of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NettyMemory {
@@ -143,7 +143,7 @@ pub enum NettyMemory {
     Heap,
 }
 
-/// Where an allocator keeps a chunk: in an arena's list of chunks as full, or, if it is adaptive, by its turn.
+/// The place of a chunk in its allocator: an arena's list of chunks about as full, or, in an adaptive one, its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NettyList {
@@ -176,11 +176,11 @@ pub enum NettyList {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NettyCacheKind {
-    /// Of buffers below 512 bytes, in versions that have it.
+    /// The cache of buffers below 512 bytes, in versions that have it.
     Tiny,
-    /// Of buffers below a page.
+    /// The cache of buffers below a page.
     Small,
-    /// Of buffers of whole pages.
+    /// The cache of buffers of whole pages.
     #[default]
     Normal,
 }
@@ -189,7 +189,7 @@ pub enum NettyCacheKind {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct NettyArena {
-    /// What its chunks are of.
+    /// The kind of memory that its chunks consist of.
     pub memory: NettyMemory,
     /// Among those of its memory.
     pub index: u64,
@@ -239,7 +239,7 @@ pub struct NettyChunk {
     pub usage_percent: Option<u64>,
     /// Size of the chunk.
     pub bytes: u64,
-    /// What it could hand out; `null` where it could not be told.
+    /// The bytes that it could hand out; `null` where they are unknown.
     pub free_bytes: Option<u64>,
     /// In buffers that are handed out; `null` where Netty does not count it.
     pub pinned_bytes: Option<u64>,
@@ -252,7 +252,7 @@ pub struct NettyChunk {
 }
 
 impl NettyChunk {
-    /// What is not free, 0 where that is unknown.
+    /// Returns the bytes that are not free, or 0 if that is unknown.
     pub fn used_bytes(&self) -> u64 {
         self.bytes.saturating_sub(self.free_bytes.unwrap_or(self.bytes))
     }
@@ -279,7 +279,7 @@ pub struct NettyCache {
 /// Reads the agent's report.
 ///
 /// # Errors
-/// Where it is no such document, or too large for one.
+/// Fails if the text is no such document, or too large for one.
 pub fn parse(text: &str) -> Result<NettyPools, Unavailable> {
     if text.len() as u64 > REPORT_BYTES_MAX {
         return Err(Unavailable::new(SOURCE, "the agent's report is larger than 16 MiB"));
@@ -317,7 +317,7 @@ impl NettyAllocator {
     }
 }
 
-/// What is wrong with a report; it quotes from it.
+/// Describes what is wrong with a report, cleaned because it quotes from the report.
 fn said(cause: &serde_json::Error) -> String {
     let mut text = cause.to_string();
     clean(&mut text);

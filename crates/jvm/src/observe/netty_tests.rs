@@ -9,7 +9,7 @@ const POOLED: [(&str, &str); 3] = [
     ("4.2.20.Final", include_str!("../../../../tests/samples/netty/4.2.20-pooled.json")),
 ];
 const ADAPTIVE: &str = include_str!("../../../../tests/samples/netty/4.2.20-adaptive.json");
-/// What `NettyCaches` does on each of three event loops.
+/// Bytes that `NettyCaches` leaves in the cache of each of three event loops.
 const CACHED_BYTES: u64 = 64 * 32768;
 const HELD_BYTES: u64 = 1 << 20;
 

@@ -19,18 +19,18 @@ pub struct Amount {
     pub committed_growth: Option<Growth>,
 }
 
-/// What one part of the JVM took.
+/// One part of the JVM and the memory that it took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Category {
     /// As the JVM spells it: `Java Heap`, `Thread`, `Native Memory Tracking` …
     pub name: String,
     /// Malloc, mappings and arenas together.
     pub amount: Amount,
-    /// Of `amount`, through malloc.
+    /// The part of `amount` that was allocated through malloc.
     pub malloc: Bytes,
-    /// Of `amount`, mapped and committed (for `Thread`: the stacks).
+    /// The part of `amount` that is mapped and committed (for `Thread`: the stacks).
     pub mmap_committed: Bytes,
-    /// Of `amount`, in NMT arenas (not malloc arenas).
+    /// The part of `amount` in NMT arenas (not malloc arenas).
     pub nmt_arena: Bytes,
     /// `#n` of threads for `Thread`, of classes for `Class`.
     pub count: Option<u64>,

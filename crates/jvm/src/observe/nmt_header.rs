@@ -9,7 +9,7 @@ const FOOTER: u64 = 2;
 const CHUNK_HEADER: u64 = 8;
 const CANARY: u64 = 0xE99E;
 
-/// What a header says.
+/// The fields of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag {
     /// NMT's number of the category; which number is which differs between versions.

@@ -44,7 +44,7 @@ pub struct DiskFile {
 /// The open files that are not in memory, the largest first, at most so many; one that is open twice comes once.
 ///
 /// # Errors
-/// Where the descriptors or the mounts of the process cannot be read.
+/// Fails if the descriptors or the mounts of the process cannot be read.
 pub fn largest(process: &Process, clock: &Clock, most: usize) -> Read<Vec<DiskFile>> {
     Reading::take(clock, || {
         let mountinfo =

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Bytes read at once.
 const WINDOW: u64 = 64 << 10;
 const PAGE: u64 = 4096;
-/// What is read of an object of malloc: `G1CollectedHeap`, the longest that matters, names its tables within 1 KiB.
+/// Bytes read of an object of malloc: `G1CollectedHeap`, the longest that matters, names its tables within 1 KiB.
 const OBJECT: u64 = 1024;
 /// The most objects that are read of one library: 32 MiB.
 const OBJECTS_MAX: usize = 1 << 15;
@@ -18,9 +18,9 @@ const OBJECTS_MAX: usize = 1 << 15;
 /// A word that may be an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pointer {
-    /// Where it is.
+    /// The address of the word.
     pub at: u64,
-    /// Where it leads.
+    /// The address that it leads to.
     pub to: u64,
 }
 
@@ -108,8 +108,8 @@ pub fn through_objects(
     }
 }
 
-/// How much of an object is read: what its chunk has, where the word before it is the size of a chunk of glibc's. What
-/// lies behind is another object, whose pointers are not its own.
+/// Returns how much of an object is read: its chunk, if the word before it is the size of a chunk of glibc's. The
+/// memory behind the chunk is another object, whose pointers are not its own.
 fn object_size(memory: &dyn Memory, runs: &[Run], start: u64) -> u64 {
     let present = |at: &u64| runs.iter().any(|run| !run.swapped && run.start <= *at && start < run.end);
     let before = start.checked_sub(8).filter(present).and_then(|at| memory.u64(at)).unwrap_or(0);
@@ -160,7 +160,7 @@ mod tests {
         };
         assert_eq!(found(1), [0x2010]);
         assert_eq!(found(3), [0x2010, 0x3000, 0x9000]);
-        // What lies behind a chunk of glibc's is another object.
+        // The words behind a chunk of glibc's belong to another object.
         let memory = Words(vec![(0x1008, 0x31), (0x1018, 0x5000), (0x1038, 0x6000)]);
         let (mut pages, mut of_chunk) = (|start: u64, end: u64| present(start, end), Vec::new());
         through_objects(&memory, &mut pages, vec![0x1010], &heaps, 1, &mut |pointer| of_chunk.push(pointer.to));

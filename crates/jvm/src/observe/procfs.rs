@@ -19,11 +19,11 @@ use std::time::Duration;
 
 /// `/proc/PID/{cmdline,environ}` are bounded by the kernel's stack limit for arguments, usually 2 MiB.
 const ARGUMENTS_MAX: u64 = 8 << 20;
-/// What is read of arguments that only a name is looked for in.
+/// Bytes read of arguments in which only a name is looked for.
 const ARGUMENTS_START: u64 = 256 << 10;
 /// `status` has about 1.5 KiB, more with many CPUs, NUMA nodes and groups.
 const STATUS_MAX: usize = 8 << 10;
-/// What is wanted of that of a thread may stand behind all of its groups.
+/// The wanted lines of a thread's status may stand behind all of its groups.
 const THREAD_STATUS_MAX: u64 = 1 << 20;
 /// `stat` has some 300 bytes.
 const STAT_MAX: u64 = 2048;
@@ -172,7 +172,7 @@ impl Process {
         Ok(folder.filter_map(|entry| entry.ok()?.file_name().to_str().ok()?.parse().ok()))
     }
 
-    /// Where a link in its folder points to: `exe`, `cwd`, `ns/user`.
+    /// Returns the target of a link in its folder: `exe`, `cwd`, `ns/user`.
     pub(super) fn link(&self, name: &str) -> io::Result<PathBuf> {
         use std::os::unix::ffi::OsStringExt;
         let target = readlinkat(&self.folder, name, Vec::new())?;

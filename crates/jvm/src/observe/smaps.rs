@@ -15,7 +15,7 @@ use std::ops::AddAssign;
 /// `smaps_rollup` has some 800 bytes.
 const ROLLUP_BYTES_MAX: u64 = 64 << 10;
 
-/// What a mapping, or all of them, weighs.
+/// The weight of one mapping, or of all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Weight {
     /// Resident pages, shared ones in full.
@@ -32,7 +32,7 @@ pub struct Weight {
     pub private_dirty: Bytes,
     /// Resident pages that belong to no file (any more).
     pub anonymous: Bytes,
-    /// Of `anonymous`, in transparent huge pages.
+    /// The part of `anonymous` in transparent huge pages.
     pub anon_huge: Bytes,
     /// Marked as free (`MADV_FREE`) and not yet taken.
     pub lazy_free: Bytes,

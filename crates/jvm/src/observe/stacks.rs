@@ -1,5 +1,5 @@
-//! Where the stacks of a process's threads are: stack pointers from `/proc/PID/task/TID/syscall` (man
-//! proc_pid_syscall), names from `comm`. Needs the permission to trace.
+//! The stacks of a process's threads: stack pointers from `/proc/PID/task/TID/syscall` (man proc_pid_syscall), names
+//! from `comm`. Needs the permission to trace.
 
 use super::Unavailable;
 use super::procfs::{Process, open_below, read_from_start};
@@ -24,7 +24,7 @@ pub fn parse_pointer(text: &str) -> Option<u64> {
 /// The stack pointers of all threads; threads that end meanwhile are left out.
 ///
 /// # Errors
-/// Where not one of them may be read.
+/// Fails if none of the stack pointers may be read.
 pub fn pointers(process: &Process) -> Result<Vec<ThreadStack>, Unavailable> {
     let mut stacks = Vec::new();
     let mut refused = None;

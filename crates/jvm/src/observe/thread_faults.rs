@@ -18,7 +18,7 @@ pub struct ThreadFaults {
 /// The faults of all threads.
 ///
 /// # Errors
-/// Where the process has gone.
+/// Fails if the process has gone.
 pub fn all(process: &Process) -> Result<Vec<ThreadFaults>, Unavailable> {
     Ok(process.threads()?.into_iter().filter_map(|tid| of(process, tid)).collect())
 }

@@ -6,8 +6,8 @@
 
 use super::text::size;
 
-/// What the threads that live have allocated, in bytes, within 10 %: the JVM leaves the rest of each number away.
-/// `None` for a text in which no thread says it.
+/// Sums the bytes that living threads have allocated, within 10 %: the JVM leaves out the rest of each number. `None`
+/// if no thread in the text says it.
 pub fn allocated(text: &str) -> Option<u64> {
     let of_line = |line: &str| {
         let (_, rest) = line.strip_prefix('"')?.rsplit_once("\" ")?;

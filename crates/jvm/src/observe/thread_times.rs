@@ -22,7 +22,7 @@ pub struct ThreadTime {
 /// The times of all threads that live; those that end meanwhile are left out.
 ///
 /// # Errors
-/// Where the process has gone.
+/// Fails if the process has gone.
 pub fn all(process: &Process) -> Result<Vec<ThreadTime>, Unavailable> {
     let per_s = ticks_per_s();
     // Ids differ in a pid namespace of its own only, and then those of all threads do.

@@ -2,7 +2,7 @@
 //! from the file that is mapped there, or is zero because it was never written. Swapped pages stay where they are, and
 //! cannot be read.
 //!
-//! What was read may be read again a moment later, and be another thing: readers check what must belong together.
+//! The same memory may hold something else when it is read again: readers check what must belong together.
 
 use super::Unavailable;
 use super::inside;
@@ -23,14 +23,14 @@ const BLOCK: u64 = PAGE_MIN;
 const KEPT: usize = 16;
 /// Entries of `pagemap` that are read at once: of 256 KiB, where pages are of 4 KiB.
 const STRETCH: usize = 64;
-/// What they said is kept of so many stretches, likewise.
+/// Stretches whose entries are kept, each likewise in the place that its number gives it.
 const STRETCHES: usize = 64;
 /// Bits of an entry (`Documentation/admin-guide/mm/pagemap.rst`).
 const PRESENT: u32 = 63;
 const SWAPPED: u32 = 62;
 /// The number of no block and no stretch.
 const NONE: u64 = u64::MAX;
-/// What a page costs that has to be fetched, in reads of one that was fetched: some 700 ns to 20 ns.
+/// The cost of a page that has to be fetched, in reads of a page already fetched: some 700 ns to 20 ns.
 const PAGE_COST: u64 = 32;
 /// Bytes that are copied in the time of one more read.
 const COPIED_PER_COST: u64 = 256;
@@ -61,7 +61,7 @@ struct Kept {
     stretches: [Stretch; STRETCHES],
 }
 
-/// What `pagemap` said of neighbouring pages, a bit for each.
+/// The state of neighbouring pages as `pagemap` gives it, a bit for each.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     number: u64,
@@ -69,7 +69,7 @@ struct Stretch {
     swapped: u64,
 }
 
-/// Where the bytes of a block are.
+/// The place of a block's bytes.
 enum Place {
     Memory,
     Swap,
@@ -98,7 +98,7 @@ impl<'p> Untouched<'p> {
     /// Opens it; needs the permission to trace, as memory does.
     ///
     /// # Errors
-    /// Where that is not given.
+    /// Fails if that permission is not given.
     pub fn open(process: &'p Process, maps: &'p [Mapping]) -> Result<Self, Unavailable> {
         let pagemap = open_below(process.folder(), "pagemap").map_err(|e| Unavailable::io("pagemap", &e))?;
         let memory = ProcessMemory::open(process)?;
@@ -130,8 +130,8 @@ impl<'p> Untouched<'p> {
         Self { process, maps, memory, pagemap, page, files, kept, left }
     }
 
-    /// Where the page at this address is: a moment ago, if it was present, or else now, since the process may have
-    /// written there since.
+    /// Returns the place of the page at this address. A page that was present a moment ago counts as present; any other
+    /// is looked up now, since the process may have written there since.
     fn place(&self, at: u64, stretches: &mut [Stretch; STRETCHES]) -> Option<Place> {
         let page = at / self.page;
         let (number, bit) = (page / STRETCH as u64, page % STRETCH as u64);
@@ -219,7 +219,7 @@ impl Memory for Untouched<'_> {
 /// that are read would be charged to Loadline, and later be free for a process whose memory is limited.
 ///
 /// # Errors
-/// Where it cannot be opened, or another file has its name by now.
+/// Fails if the file cannot be opened, or another file has its name by now.
 pub(super) fn open_mapped(process: &Process, mapping: &Mapping) -> io::Result<File> {
     let file = find_mapped(process, mapping)?;
     // A file system that does not take advice reads ahead as it does.

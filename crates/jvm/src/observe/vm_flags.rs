@@ -75,7 +75,7 @@ fn name_and_value(flag: &str) -> Option<(&str, &str)> {
 pub struct FlagDifference {
     /// The option as given.
     pub asked: String,
-    /// What is in force instead, as the command line spells it; `None`: the option was ignored.
+    /// The option in force instead, as the command line spells it; `None`: the option was ignored.
     pub in_force: Option<String>,
 }
 

@@ -7,9 +7,9 @@ use super::Unavailable;
 pub struct VmVersion {
     /// `OpenJDK 64-Bit Server VM`, `Java HotSpot(TM) 64-Bit Server VM` …
     pub name: String,
-    /// Of the VM, with build and the packager's mark: `17.0.15+6-Debian-1deb12u1`.
+    /// Version of the VM, with build and the packager's mark: `17.0.15+6-Debian-1deb12u1`.
     pub version: String,
-    /// Of the JDK: `17.0.15`.
+    /// Version of the JDK: `17.0.15`.
     pub jdk: String,
     /// 11, 17, 21, 25 …
     pub feature: u32,

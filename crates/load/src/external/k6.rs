@@ -34,7 +34,7 @@ fn reported(requests: u64, failed: Option<u64>, per_s: Option<f64>) -> Reported 
     reported
 }
 
-/// Where nothing was answered as expected, the zeros k6 prints stand for nothing.
+/// Chooses the times to report. If nothing was answered as expected, the zeros that k6 prints mean nothing.
 fn times_of(all: Option<Times>, expected: Option<Times>, failed: Option<u64>) -> Times {
     expected.or(all.filter(|_| failed == Some(0))).unwrap_or_default()
 }
@@ -83,7 +83,7 @@ fn unmarked(line: &str) -> &str {
     line.trim_start_matches([' ', '✓', '✗'])
 }
 
-/// What follows the dots.
+/// Returns the value after the dots.
 fn value(line: &str) -> &str {
     line.split_once("..: ").or_else(|| line.split_once(".: ")).map_or("", |(_, value)| value)
 }
@@ -109,7 +109,7 @@ fn trend(line: &str) -> Times {
     times
 }
 
-/// What `handleSummary` is given (`metrics.NAME.values`) and what `--summary-export` writes (`metrics.NAME`).
+/// Reads the input of `handleSummary` (`metrics.NAME.values`) and the output of `--summary-export` (`metrics.NAME`).
 fn old_document(document: &Value) -> Option<Reported> {
     let metrics = document.get("metrics")?;
     let values = |name: &str| metrics.get(name).map(|metric| metric.get("values").unwrap_or(metric));

@@ -1,9 +1,9 @@
-//! What outside load tools print at their end, as values: text to [`Reported`], nothing else.
+//! Reports that outside load tools print at their end, as values: text to [`Reported`], nothing else.
 //!
-//! One file for each tool. A tool that is not known, a text that was cut short and a sentence that reads differently
-//! in another version yield `None` or less, never a wrong number: only complete lines count, a count is taken only
-//! where the lines that could change it can no longer come, and where a tool prints both a count and what it was
-//! computed from, they must agree. Of several reports in one output the last counts.
+//! One file for each tool. An unknown tool, a text that was cut short and a sentence that reads differently in another
+//! version yield `None` or less, never a wrong number. Only complete lines count. A count is taken only once no later
+//! line can change it. If a tool prints both a count and what it was computed from, they must agree. Only the last of
+//! several reports in one output counts.
 
 mod ab;
 mod h2load;
@@ -106,7 +106,7 @@ impl Times {
     }
 }
 
-/// What a tool said of its run.
+/// The report of a tool on its run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Reported {
     /// The tool that printed the report.
@@ -121,7 +121,7 @@ pub struct Reported {
     pub requests_per_s: Option<f64>,
     /// Times of the answers in ms, rounded as it rounds them.
     pub times_ms: Times,
-    /// Where its times begin: at the actual start of a request, or at the intended one.
+    /// The start of its times: the actual start of a request, or the intended one.
     pub timing: Timing,
     /// Bytes received, or body bytes where it counts only those.
     pub received_bytes: Option<u64>,
@@ -216,7 +216,7 @@ fn last_report(text: &str, begins: impl Fn(&str) -> bool) -> Vec<&str> {
     }
 }
 
-/// What follows `label` on the first line that begins with it, spaces around left out.
+/// Returns the text after `label` on the first line that begins with it, without the spaces around it.
 fn after<'a>(lines: &[&'a str], label: &str) -> Option<&'a str> {
     lines.iter().find_map(|line| line.trim_start().strip_prefix(label)).map(str::trim)
 }

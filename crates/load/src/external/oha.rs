@@ -35,7 +35,7 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     last_object(text, document).or_else(|| summary(text))
 }
 
-/// What oha counted: statuses and errors.
+/// The counts of oha: statuses and errors.
 #[derive(Default)]
 struct Counts {
     answers: u64,

@@ -1,4 +1,4 @@
-//! Numbers as load tools print them: `31.06ms`, `806.50KB`, `55.39k`. What is not one exactly is none.
+//! Numbers as load tools print them: `31.06ms`, `806.50KB`, `55.39k`. Text that is not exactly one gives none.
 
 /// Nanoseconds to hours as factors to milliseconds. `m` is a minute: wrk prints `1.50m`, Go `1m30s`; oha says `sec`.
 const TIMES: [(&str, f64); 11] = [

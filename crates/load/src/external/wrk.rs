@@ -28,7 +28,7 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     if !after(&report, "Req/Sec")?.ends_with('%') {
         return None;
     }
-    // What may be missing stands before this line; it is the first that is always there again.
+    // Optional lines come before this one, which is the next line that is always present.
     let per_s = number(after(&report, "Requests/sec:")?)?;
     let (answered, measured, received) = totals(&report)?;
     let corrected = report.iter().any(|line| line.contains("Thread calibration:"));

@@ -1,4 +1,4 @@
-//! Who is to be looked at again: wakers that set a bit, for tasks that are polled by hand.
+//! Wakers that set a bit for each task to look at again, for tasks that are polled by hand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// What the server may send before it hears that it was read, on a stream and on the connection: as h2load, so much
-/// that flow control never slows a download. It would bound what a slow reader has to keep; this one keeps nothing,
-/// and what it cannot take the window of TCP holds back.
+/// The bytes that the server may send before it hears that they were read, on a stream and on the connection. As in
+/// h2load, they are so many that flow control never slows a download. Flow control would bound what a slow reader has
+/// to keep. This reader keeps nothing, and the TCP window holds back what it cannot take.
 const WINDOW_BYTES: u32 = (1 << 30) - 1;
 /// Small DATA frames that were read but not yet taken cost of this; h2 takes an empty account for an attack and ends
 /// the connection. Its own 25,600 bytes are some hundred frames in one read: a thousand streams have more.

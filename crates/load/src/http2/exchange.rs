@@ -267,8 +267,8 @@ fn is_sent_back(error: &h2::Error) -> bool {
     error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR)
 }
 
-/// What an error of h2 says about a request: what the server ended by RST_STREAM or GOAWAY is reset; what h2 itself
-/// ended was no HTTP/2.
+/// Maps an error of h2 to the failure of a request. It is a reset if IO failed or the server sent RST_STREAM or
+/// GOAWAY. Else h2 itself ended the request, because the answer was no HTTP/2.
 pub(super) fn failure(error: &h2::Error) -> Failure {
     if error.is_io() || error.is_remote() { Failure::Reset } else { Failure::Protocol }
 }

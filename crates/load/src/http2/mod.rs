@@ -1,5 +1,5 @@
-//! The loop of HTTP/2. What a connection is to HTTP/1.1 is a slot here: a place for one request at a time, of which a
-//! connection has as many as streams are asked for, if the server takes so many.
+//! The loop of HTTP/2. A slot here is what a connection is to HTTP/1.1: a place for one request at a time. A connection
+//! has as many slots as streams are asked for, if the server takes so many.
 //!
 //! h2 does the protocol, without a runtime and without IO: `connection` polls it by hand, a `pipe` of bytes joins it
 //! to the link, and `bells` tell which streams have something. `exchange` takes requests through their `stream`s;
@@ -233,7 +233,7 @@ impl<'a> Engine<'a> {
         Ok(Turn::Until(now_ns))
     }
 
-    /// Where no slot is free: what to wait for, unless the pool is to grow.
+    /// Returns what to wait for when no slot is free, unless the pool is to grow.
     fn wait_for_slots(&mut self, now_ns: u64) -> Option<Turn> {
         let full = self.places.len() == self.places_max;
         let waiting = self.course.arrivals.waiting(now_ns);
@@ -299,7 +299,7 @@ impl<'a> Turning<'a> for Engine<'a> {
 
     fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
         self.clean()?;
-        // What begun requests left to do is done at the next turn.
+        // Work that begun requests left over is done at the next turn.
         let until_ns = if self.dirty.is_empty() { until_ns } else { 0 };
         let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());
         turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)?;
@@ -310,5 +310,5 @@ impl<'a> Turning<'a> for Engine<'a> {
     }
 }
 
-/// What speaks to the server: the figures are of this implementation, and it is not the engine's own.
+/// The implementation that speaks to the server. The figures depend on it, and it is not the engine's own.
 const BACKEND: &str = "http/2 (h2 crate)";

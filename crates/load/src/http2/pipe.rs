@@ -9,15 +9,15 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What may wait for the socket before h2 is told to wait: several DATA frames of the usual 16 KiB for one send, and
-/// little enough that a thousand stuck connections hold tens of MiB.
+/// The most bytes that wait for the socket before h2 has to wait. They are several DATA frames of the usual 16 KiB for
+/// one send, yet a thousand stuck connections hold only tens of MiB.
 const WAITING_BYTES_MAX: usize = 64 * 1024;
 
 /// One end for h2, one for the engine.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pipe(Rc<RefCell<Bytes>>);
 
-/// What is under way in both directions.
+/// The bytes under way in both directions.
 #[derive(Debug, Default)]
 struct Bytes {
     /// From the server: lent by the engine, or what h2 did not take of it.
@@ -104,7 +104,7 @@ impl AsyncWrite for Pipe {
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let mut bytes = self.0.borrow_mut();
-        // What is written already takes no room that matters: it goes with the next send.
+        // Bytes already written take no room that matters: they leave the buffer with the next send.
         let mut room = WAITING_BYTES_MAX.saturating_sub(bytes.outbound.len());
         let mut taken = 0;
         for buffer in buffers {

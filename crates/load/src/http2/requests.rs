@@ -36,7 +36,7 @@ pub(super) struct Encoded {
     filled_body: Option<Template>,
     /// The body that is made or read while it is sent.
     pub(super) long: Option<Long>,
-    /// What makes its answer a correct one.
+    /// The properties of a correct answer to it.
     pub(super) wanted: Wanted,
 }
 
@@ -103,7 +103,7 @@ impl Requests {
     }
 }
 
-/// Where requests go, as they say it.
+/// The destination of requests, as the requests name it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin<'a> {
     /// As in [`Target`](crate::Target).
@@ -130,7 +130,7 @@ impl Encoded {
             }
             let template = Template::parse(value)?;
             if name == http::header::HOST {
-                // What HTTP/1.1 says in `Host` is the pseudo-header `:authority` here.
+                // The `Host` of HTTP/1.1 is the pseudo-header `:authority` here.
                 host = value;
             } else if template.is_fixed() {
                 headers.append(name, HeaderValue::from_str(value).map_err(|_| refuse())?);

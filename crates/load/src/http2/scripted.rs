@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 
-/// What a test asks of the connection of an exchange.
+/// An order of a test to the connection of an exchange.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ScriptedOrder {
     /// GOAWAY, then the end once its streams have ended.

@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// What a slot is doing.
+/// The current activity of a slot.
 #[derive(Debug, Default)]
 pub(super) enum Doing {
     /// Free for a request.

@@ -142,7 +142,7 @@ fn a_goodbye_in_the_middle_costs_nothing_that_was_taken() {
     });
     assert!(server.connections() > 5, "{}", server.connections());
     assert_eq!(outcome.connections_opened, server.connections());
-    // What it did not look at it sends back, and gets again.
+    // The server sends back the requests that it did not look at, and gets them again.
     assert_eq!((outcome.ok, server.requests()), (500, 500), "{outcome:?}");
 }
 
@@ -166,7 +166,7 @@ fn a_server_that_takes_one_stream_gets_one_at_a_time() {
     let outcome = drive_lawfully(&plan(server.address, 1, 10, Until::Requests(200)));
     assert_eq!((outcome.ok, outcome.failures.total()), (200, 0));
     assert_eq!((server.connections(), server.busy_max()), (1, 1));
-    // What waits for a stream in an open model waits as for a connection: its response time says so.
+    // In an open model a request waits for a stream as for a connection: its response time shows it.
     let slow =
         ScriptedH2Server::start_with(Builder::new().max_concurrent_streams(1), async |mut exchange: Exchange| {
             pause(5).await;

@@ -14,7 +14,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use std::task::Poll;
 
-/// What is read from a connection, and written to it, before others have their turn: up to 1 MiB each.
+/// The reads from a connection, and the writes to it, before others have their turn: up to 1 MiB each.
 const READS_PER_TURN: usize = 16;
 const WRITES_PER_TURN: usize = 16;
 
@@ -55,7 +55,7 @@ impl Engine<'_> {
 
     /// Polls and writes what begun and ended requests left.
     pub(super) fn clean(&mut self) -> Result<()> {
-        // What is marked meanwhile has its turn after the events.
+        // Connections marked meanwhile have their turn after the events.
         for _ in 0..self.dirty.len() {
             let Some(index) = self.dirty.pop_front() else { break };
             if self.connection(index).is_some_and(|connection| connection.dirty) {
@@ -114,7 +114,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// What was promised of a connection is on offer when the server has spoken.
+    /// Clears the promised slots of a connection once the server has spoken: they are then on offer.
     fn keep_promise(&mut self, index: u32) {
         let Some(connection) = self.connection(index) else { return };
         if connection.heard && connection.promised > 0 {

@@ -1,8 +1,8 @@
 //! A second reader of HTTP/1.1 answers, to hold the first against: the whole stream at once, line by line, without
 //! state, speed or shared code. For tests and fuzzing only.
 //!
-//! Where RFC 9112 leaves a choice it makes the same: a bare LF ends a line of a head, empty lines before a head are
-//! skipped, and a head that contradicts itself is no answer. Lists of equal lengths (`5, 5`) are none either.
+//! If RFC 9112 leaves a choice, both readers choose alike. A bare LF ends a line of a head, empty lines before a head
+//! are skipped, and a head that contradicts itself is no answer. Lists of equal lengths (`5, 5`) are no answer either.
 
 use super::response::{Ending, HEAD_BYTES_MAX, Heads, Progress, Reader};
 use super::wanted::Wanted;
@@ -13,10 +13,10 @@ use loadline_base::numbers::SplitMix64;
 const CUTS_MAX: u64 = 8;
 /// Longer streams are not read byte by byte: a head in pieces is parsed again with each of them.
 const BYTEWISE_MAX: usize = 600;
-/// What may stand around a value.
+/// The characters allowed around a value.
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// What a stream says up to its end.
+/// The verdict on a stream that was read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// A complete answer, and how many bytes follow it.
@@ -78,7 +78,7 @@ enum Length {
     UntilClose,
 }
 
-/// What a head says.
+/// The facts that a head states.
 struct Head {
     status: u16,
     keep_alive: bool,
@@ -149,7 +149,7 @@ fn latin(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }
 
-/// What may stand in a value or a reason.
+/// Whether a character may stand in a value or a reason.
 fn is_text(c: char) -> bool {
     c == '\t' || (c >= ' ' && c != '\x7f')
 }
@@ -193,7 +193,7 @@ fn chunks(body: &[u8]) -> Result<(u64, usize), Verdict> {
     }
 }
 
-/// What follows the lines after the last chunk, up to and with an empty one.
+/// Returns the number of bytes after the trailers, which end with an empty line.
 fn trailers(mut rest: &[u8], mut spent: usize) -> Result<usize, Verdict> {
     while rest.first().is_some_and(|byte| *byte != b'\r') {
         // A line has at least one byte, whichever it is.
@@ -210,7 +210,7 @@ fn bounded(spent: usize) -> Result<(), Verdict> {
     if spent > HEAD_BYTES_MAX { Err(Verdict::Broken) } else { Ok(()) }
 }
 
-/// What follows a CRLF.
+/// Returns the bytes after a CRLF.
 fn line_end(bytes: &[u8]) -> Result<&[u8], Verdict> {
     match bytes {
         [b'\r', b'\n', rest @ ..] => Ok(rest),
@@ -219,7 +219,7 @@ fn line_end(bytes: &[u8]) -> Result<&[u8], Verdict> {
     }
 }
 
-/// What the first reader makes of a stream in pieces.
+/// Reads a stream in pieces with the first reader.
 fn read<'a>(heads: &mut Heads, bodiless: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Verdict {
     let request = Request::new(if bodiless { Method::Head } else { Method::Get }, "/");
     let wanted = Wanted::of(&Work::closed(request.clone(), 1, Until::Requests(1)), &request);
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(judge(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", true), answer(200, true, 0, 0));
     }
 
-    /// What answers are made of, whole and broken.
+    /// Pieces of answers, whole and broken.
     const PIECES: [&str; 44] = [
         "HTTP/1.1 200 OK\r\n",
         "HTTP/1.1 200 OK\r\n",
@@ -407,7 +407,7 @@ mod tests {
         input
     }
 
-    /// What fuzzing found is kept in the corpus, so that it is tried on every toolchain, with its neighbours.
+    /// The corpus keeps what fuzzing found, so that every toolchain tries it and its neighbours.
     #[test]
     fn the_corpus_and_what_is_near_it_agree() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/response");

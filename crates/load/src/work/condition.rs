@@ -17,7 +17,7 @@ pub struct Condition {
     pub bound: Bound,
 }
 
-/// What is compared.
+/// The figure that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
     /// A quantile, the maximum or the mean of a time.
@@ -86,11 +86,11 @@ pub enum Bound {
     Span(Span),
     /// A number of requests, or of requests per second.
     Number(f64),
-    /// Of all requests (`failed`) or of the offered rate (`rate`), 0–1.
+    /// A share of all requests (`failed`) or of the offered rate (`rate`), 0–1.
     Share(f64),
 }
 
-/// What a condition is judged on.
+/// The measurements on which a condition is judged.
 pub trait Measured {
     /// The time in milliseconds; `None` where nothing was measured.
     fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64>;
@@ -151,7 +151,7 @@ const RELATIONS: [(&str, Relation); 5] = [
 ];
 
 impl Relation {
-    /// What stands before the first relation in a text, the relation, and what stands behind it.
+    /// Splits a text at its first relation: the text before it, the relation, and the text after it.
     pub fn split(text: &str) -> Option<(&str, Self, &str)> {
         let found = RELATIONS.iter().filter_map(|(symbol, relation)| Some((text.find(symbol)?, *symbol, *relation)));
         let (at, symbol, relation) = found.min_by_key(|(at, symbol, _)| (*at, std::cmp::Reverse(symbol.len())))?;

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// The timeout of a request by default: longer than any pause a healthy server shows under a closed load.
 pub const TIMEOUT: Span = Span::seconds(10);
 
-/// What the load engine does in one phase.
+/// The work of the load engine in one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Work {
     /// When requests are meant to start, and how many.

@@ -1,4 +1,4 @@
-//! What is sent in a phase of work, and what makes its answer a correct one.
+//! The requests sent in a phase of work, and the checks that make an answer correct.
 
 use loadline_base::units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Request {
     pub path: String,
     /// Headers on top of `Host`, `Content-Length` and `Connection`.
     pub headers: Vec<(String, String)>,
-    /// What is sent after the head.
+    /// The body of the request.
     pub body: Body,
     /// How often it is drawn, relative to the others; at least 1.
     #[serde(default = "one")]
@@ -25,7 +25,7 @@ pub struct Request {
     /// Whether the body waits for `100 Continue` (RFC 9110, section 10.1.1), for a second at most.
     #[serde(default)]
     pub expect_continue: bool,
-    /// What else than the status makes a correct answer.
+    /// The checks besides the status that make an answer correct.
     #[serde(default)]
     pub checks: Checks,
 }
@@ -49,7 +49,7 @@ impl Request {
     }
 }
 
-/// What makes an answer a correct one, beside being complete and in time.
+/// The checks that make an answer correct, besides being complete and in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 pub struct Checks {
     /// The status, where it is not that of the whole phase.
@@ -121,7 +121,7 @@ impl FromStr for Method {
     }
 }
 
-/// What is sent after the head.
+/// The body of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {

@@ -18,7 +18,7 @@ pub enum Allocation {
     AllocationRough {
         /// The phase affected.
         phase: String,
-        /// Who counted them.
+        /// The source that counted them.
         by: AllocatedBy,
     },
     /// Requests of one phase allocated more at its beginning than at its end, or less: compiled code was not warm.
@@ -33,7 +33,7 @@ pub enum Allocation {
 }
 
 impl Allocation {
-    /// What was seen, in one sentence.
+    /// Returns what was seen, in one sentence.
     pub(super) fn text(&self) -> String {
         match self {
             Self::AllocationUnread { why } => format!("bytes per request were not read from outside: {why}"),
@@ -56,7 +56,7 @@ impl Allocation {
         }
     }
 
-    /// What to do about it.
+    /// Returns one thing to do about it.
     pub(super) fn next(&self) -> &'static str {
         match self {
             Self::AllocationUnread { .. } => {

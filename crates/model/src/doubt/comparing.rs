@@ -52,10 +52,10 @@ pub enum Comparing {
     LeftOut {
         /// Its name.
         configuration: String,
-        /// What it lacks.
+        /// The part that it lacks.
         why: String,
     },
-    /// What was asked of a comparison and could not be judged.
+    /// Part of a comparison was asked for and could not be judged.
     NotJudged {
         /// Why, a sentence each.
         reasons: Vec<String>,
@@ -81,13 +81,13 @@ pub enum Comparing {
     },
     /// The earlier of two accounts is of another process.
     AnotherProcess {
-        /// What shows it.
+        /// The differences that show it.
         differences: Vec<String>,
     },
 }
 
 impl Comparing {
-    /// What was seen, in one sentence.
+    /// Returns what was seen, in one sentence.
     pub(super) fn text(&self) -> String {
         match self {
             Self::EqualConfigurations { configurations } => {

@@ -20,7 +20,7 @@ pub enum Merging {
     ClocksDiffer {
         /// The node.
         node: String,
-        /// What cannot be.
+        /// The sign that the clocks differ.
         slip: ClockSlip,
         /// By how much.
         seconds: f64,
@@ -47,12 +47,12 @@ pub enum Merging {
     ResultUnread {
         /// The folder it lies in.
         folder: String,
-        /// What is wrong with it.
+        /// The fault in the result.
         why: String,
     },
 }
 
-/// What shows that clocks differ.
+/// The sign that clocks differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -64,7 +64,7 @@ pub enum ClockSlip {
 }
 
 impl Merging {
-    /// What was seen, in one sentence.
+    /// Returns what was seen, in one sentence.
     pub(super) fn text(&self) -> String {
         match self {
             Self::OtherCpu { before, now } => {

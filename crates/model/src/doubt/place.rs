@@ -35,7 +35,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// What was seen, in one sentence.
+    /// Returns what was seen, in one sentence.
     pub(super) fn text(&self) -> String {
         match self {
             Self::NodeBusy { busy_cores, cpus } => {

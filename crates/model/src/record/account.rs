@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Schema of the document that `loadline account --json` prints.
 pub const ACCOUNT_SCHEMA: &str = "loadline.account/1";
 
-/// Who holds the resident pages of a process. The owners' RSS, with `unexplained` among them, adds up to `total_bytes`.
+/// The owners of the resident pages of a process. Their RSS, with `unexplained` among them, adds up to `total_bytes`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -19,9 +19,9 @@ pub struct AccountRecord {
     pub owners: Vec<OwnerRecord>,
     /// RSS without an owner; also the last row of `owners` where it is not 0.
     pub unexplained_bytes: u64,
-    /// Where the unexplained pages are, largest first.
+    /// Stretches of unexplained pages, largest first.
     pub unexplained: Vec<RemainderRecord>,
-    /// What could come back to the system.
+    /// Memory that could come back to the system.
     pub would_return: WouldReturn,
     /// The C allocator's heaps; `null` where they were not walked.
     pub malloc: Option<MallocRecord>,
@@ -37,7 +37,7 @@ pub struct AccountRecord {
     /// RSS that weighing itself added so far at most, contained in the owners: the pages that the threads of the JVM
     /// which answer touched for the first time; `null` where it is not known.
     pub observer_bytes: Option<i64>,
-    /// Who told where the JVM keeps what; `null` in older records and for a process that is no JVM.
+    /// The source of the JVM's memory layout; `null` in older records and for a process that is no JVM.
     pub told: Option<ToldRecord>,
 }
 
@@ -49,18 +49,18 @@ impl AccountRecord {
     }
 }
 
-/// Who told where the JVM keeps what.
+/// The source of the JVM's memory layout.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ToldRecord {
     /// Its own tables, or itself.
     pub by: ToldBy,
-    /// What its tables did not tell, so that it was asked, or, where it cannot be, is not known; empty otherwise.
+    /// Facts that its tables lack: asked of the JVM, or unknown where it cannot be asked; empty otherwise.
     pub why: String,
 }
 
-/// Who told where the JVM keeps what.
+/// The source of the JVM's memory layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -94,7 +94,7 @@ pub struct OwnerRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DetailRecord {
-    /// What kind of part: `thread`, `file`, `tag`, `code_heap`, `table` or `node`; there may be more.
+    /// The kind of part: `thread`, `file`, `tag`, `code_heap`, `table` or `node`; there may be more.
     pub kind: String,
     /// Name of the thread, path of the file, NMT's name of the tag.
     pub name: String,
@@ -128,7 +128,7 @@ pub struct RemainderRecord {
     pub behind: String,
 }
 
-/// What could come back to the system, as predicted; `null` where it cannot be predicted.
+/// Memory that could come back to the system, as predicted; `null` where it cannot be predicted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -184,8 +184,8 @@ pub struct MallocRecord {
     pub asked_bytes: Option<u64>,
     /// Resident bytes of pages that lie wholly in free chunks of musl; `null` for other allocators.
     pub free_pages_bytes: Option<u64>,
-    /// Of what is resident in mappings with chunks of musl, what was given back by `MADV_FREE` (up to musl 1.2.3) and
-    /// counts as resident until memory is short; `null` for other allocators.
+    /// Resident bytes that `MADV_FREE` (up to musl 1.2.3) gave back in mappings with chunks of musl; they count as
+    /// resident until memory is short; `null` for other allocators.
     pub lazy_free_bytes: Option<u64>,
     /// Variables of the process's environment that tune a C allocator, as they are set: `MALLOC_ARENA_MAX=1`; `null`
     /// where the environment was not read.
@@ -211,7 +211,7 @@ pub struct RegionRecord {
     pub pss_bytes: u64,
     /// Swapped out.
     pub swap_bytes: u64,
-    /// Who holds how much of it.
+    /// Its owners, each with its part.
     pub owners: Vec<ShareRecord>,
 }
 
@@ -226,7 +226,7 @@ pub struct ShareRecord {
     pub rss_bytes: u64,
 }
 
-/// What a memory cgroup counts, by kind.
+/// The charge of a memory cgroup, by kind.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -275,7 +275,7 @@ pub struct AccountDocument {
     pub command: String,
     /// The machine and how busy it was.
     pub machine: super::Machine,
-    /// What was found out about the JVM.
+    /// Facts found about the JVM.
     pub jvm: super::Jvm,
     /// The command line of the process.
     pub subject_command: Vec<String>,
@@ -296,7 +296,7 @@ pub struct AccountDocument {
     /// Which code and which objects hold the memory, where that was asked for; recorded after the weighing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<super::ExplanationRecord>,
-    /// What stands out in it, the most worthwhile first; empty in older documents.
+    /// The findings, the most worthwhile first; empty in older documents.
     #[serde(default)]
     pub findings: Vec<super::FindingRecord>,
     /// Reasons to distrust it.

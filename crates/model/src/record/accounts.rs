@@ -14,7 +14,7 @@ pub const CHANGES_SCHEMA: &str = "loadline.account_changes/1";
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IdentityRecord {
-    /// What it runs: a main class, an archive without its folder, or the kernel's name of the process.
+    /// The program it runs: a main class, an archive without its folder, or the kernel's name of the process.
     pub name: String,
     /// When it was started: UTC, ISO 8601; `null` where that cannot be told.
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
@@ -60,15 +60,15 @@ pub struct AccountsDocument {
 pub struct UnreadRecord {
     /// Process id, in Loadline's pid namespace.
     pub pid: u32,
-    /// What it runs, as in `identity`.
+    /// The program it runs, as in `identity`.
     pub name: String,
-    /// What kept it from being read.
+    /// The reason why it could not be read.
     pub cause: UnreadCause,
     /// The same in words.
     pub why: String,
 }
 
-/// What kept a JVM from being read.
+/// The reason why a JVM could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -125,12 +125,12 @@ pub struct OwnerChangeRecord {
     pub growth_bytes: Option<i64>,
 }
 
-/// How a part of an owner changed. What an account does not list holds nothing.
+/// How a part of an owner changed. A part that an account does not list holds nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PartChangeRecord {
-    /// What kind of part, as in the account; a `thread` is a pool: threads whose names differ in numbers only.
+    /// The kind of part, as in the account; a `thread` is a pool: threads whose names differ in numbers only.
     pub kind: String,
     /// The owner's name.
     pub owner: String,

@@ -1,5 +1,5 @@
-//! What holds of trials beside the subject that they weigh: the one list of what may explain a difference that no
-//! change of the subject does.
+//! Circumstances of trials other than the subject that they weigh: the one list of possible reasons for a difference
+//! that no change of the subject explains.
 
 use super::{Conditions, Jvm, Trial, each_once};
 use crate::scenario::Cpus;
@@ -11,7 +11,7 @@ const TOLD_MAX: usize = 6;
 /// Characters told of an entry: the load of a phase fits, a class path does not.
 const CHARACTERS_MAX: usize = 120;
 
-/// What holds for a trial beside its subject; what is not known is not there.
+/// The circumstances of a trial other than its subject; unknown ones are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Circumstances(Vec<Circumstance>);
 
@@ -25,7 +25,7 @@ struct Circumstance {
 /// A circumstance that is known of both sides and is not the same: `JDK: 17.0.15 | 21.0.3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Differing {
-    /// What it is.
+    /// The name of the circumstance.
     pub label: &'static str,
     /// How it was, in short; of a list what only this side has.
     pub before: String,
@@ -73,7 +73,7 @@ impl Circumstances {
         Self(known.into_iter().flatten().collect())
     }
 
-    /// What is known of both and different, this one being the earlier.
+    /// Returns the circumstances that both know and that differ; `self` is the earlier side.
     pub fn differing(&self, after: &Self) -> Vec<Differing> {
         let differing = |before: &Circumstance| {
             let after = after.0.iter().find(|after| after.label == before.label && after.entries != before.entries)?;
@@ -92,7 +92,7 @@ fn options(jvm: &Jvm) -> Circumstance {
     Circumstance { label, entries: words.into_iter().map(str::to_owned).collect() }
 }
 
-/// What only one of two has of a circumstance; all of it where they have the same in another order.
+/// Returns the entries of a circumstance that only `one` has; all of them where both have the same in another order.
 fn told(one: &Circumstance, other: &Circumstance) -> String {
     let mut own: Vec<&String> = one.entries.iter().filter(|entry| !other.entries.contains(entry)).collect();
     if own.is_empty() && other.entries.iter().all(|entry| one.entries.contains(entry)) {

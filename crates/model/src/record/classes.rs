@@ -1,4 +1,4 @@
-//! What is loaded at a moment: classes as the JVM counts them, and the loaders that hold them, folded by type.
+//! Classes loaded at a moment, as the JVM counts them, and the loaders that hold them, folded by type.
 
 pub use crate::observe::hsperfdata::ClassCounts;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct LoadersRecord {
     /// All loaders together.
     pub total: LoaderSum,
-    /// What changed since the mark before; `null` at the first.
+    /// The change since the mark before; `null` at the first.
     pub change: Option<LoaderChange>,
     /// Types, the heaviest and those that grew most first.
     pub types: Vec<LoaderType>,
@@ -29,7 +29,7 @@ pub struct LoaderType {
     pub name: String,
     /// Those that live.
     pub now: LoaderSum,
-    /// What changed since the mark before; `null` at the first.
+    /// The change since the mark before; `null` at the first.
     pub change: Option<LoaderChange>,
 }
 
@@ -46,11 +46,11 @@ pub struct LoaderSum {
     pub hidden_classes: u64,
     /// Chunks of metaspace and class space that they have taken; not all of it need be resident.
     pub taken_bytes: u64,
-    /// What of that is used.
+    /// Bytes of those chunks that are used.
     pub used_bytes: u64,
 }
 
-/// What became of loaders between two marks. A loader is known by the address of its data.
+/// The change of loaders between two marks. A loader is identified by the address of its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]

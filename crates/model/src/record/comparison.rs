@@ -1,4 +1,4 @@
-//! What trials say together: every metric of every trial, differences with their intervals and verdicts, budgets.
+//! Results over all trials: every metric of every trial, differences with their intervals and verdicts, budgets.
 //! Computed from the trials alone, so that a report can be made again from an archive.
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub enum Better {
     Higher,
 }
 
-/// What a metric counts in.
+/// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -54,7 +54,7 @@ impl Unit {
 pub struct MetricRecord {
     /// Such as `rss.loaded`, `malloc.retained.loaded`, `p99.steady`, `cpu_per_1000.steady`, `start_up`.
     pub metric: String,
-    /// Of the values.
+    /// Unit of the values.
     pub unit: Unit,
     /// Which way it is better.
     pub better: Better,
@@ -62,7 +62,7 @@ pub struct MetricRecord {
     pub configuration: String,
     /// In the order of the trials.
     pub values: Vec<ValueRecord>,
-    /// Of the values.
+    /// Median of the values.
     pub median: f64,
     /// Ends of the interval of the centre of the values; `null` below three trials.
     pub low: Option<f64>,
@@ -105,7 +105,7 @@ pub enum DifferenceVerdict {
 pub struct ComparisonRecord {
     /// As in [`MetricRecord`].
     pub metric: String,
-    /// Of `difference`, `low` and `high`.
+    /// Unit of `difference`, `low` and `high`.
     pub unit: Unit,
     /// Which way it is better.
     pub better: Better,
@@ -132,13 +132,13 @@ pub struct ComparisonRecord {
     pub low: Option<f64>,
     /// The other end.
     pub high: Option<f64>,
-    /// Of the whole family of intervals together, 0–1.
+    /// Confidence of the whole family of intervals together, 0–1.
     pub confidence: f64,
-    /// Of this interval alone, after the correction for the size of its family, 0–1.
+    /// Confidence of this interval alone, after the correction for the size of its family, 0–1.
     pub confidence_each: f64,
     /// The least difference that matters, as it was asked: in the metric's unit, or as a share of the baseline.
     pub least: LeastRecord,
-    /// What follows.
+    /// The verdict on the difference.
     pub verdict: DifferenceVerdict,
     /// Blocks it rests on.
     pub blocks: u32,
@@ -153,7 +153,7 @@ pub struct ComparisonRecord {
 pub enum LeastRecord {
     /// In the metric's unit.
     Absolute(f64),
-    /// Of the baseline, 0–1; judged on the ratio.
+    /// A share of the baseline, 0–1; judged on the ratio.
     Relative(f64),
 }
 
@@ -165,7 +165,7 @@ pub struct BlockRecord {
     pub block: u32,
     /// Configurations in the order they ran.
     pub order: Vec<String>,
-    /// What the machine did meanwhile; `null` where it kept quiet.
+    /// The disturbance by the machine; `null` where it kept quiet.
     pub disturbed: Option<String>,
     /// The disturbed block that it repeats.
     pub repeats: Option<u32>,
@@ -239,7 +239,7 @@ pub struct BudgetRecord {
     pub of_change: bool,
     /// Trials or blocks it rests on.
     pub trials: u32,
-    /// What follows.
+    /// The verdict on the budget.
     pub verdict: BudgetVerdict,
     /// Why, in a sentence.
     pub why: String,

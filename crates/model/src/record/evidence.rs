@@ -1,4 +1,4 @@
-//! What the folder of a trial holds for pictures, thinned while it is read to what a picture can show.
+//! Evidence for pictures from the folder of a trial, thinned while it is read to what a picture can show.
 
 use super::{Sample, Timing};
 
@@ -15,7 +15,7 @@ pub struct Evidence {
     pub spectra: Vec<SpectrumRecord>,
     /// Single requests: all, or a fair sample, in order of their start.
     pub requests: Vec<RequestDot>,
-    /// What could not be read and why; the rest is there.
+    /// Parts that could not be read, and why; the rest is there.
     pub missing: Vec<String>,
 }
 

@@ -25,8 +25,8 @@ pub struct ExplanationRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SiteRecord {
-    /// The owner in accounts that this memory belongs to: `malloc.direct`, `malloc.live`. Where a thread or a class is
-    /// the reason for it, the owner of the larger part: `thread_stacks`, `metaspace`.
+    /// The owner in accounts that this memory belongs to: `malloc.direct`, `malloc.live`. If a thread or a class is the
+    /// reason for it, the owner of the larger part: `thread_stacks`, `metaspace`.
     pub owner: String,
     /// The memory in words: `direct memory`, `zlib`, `JNI librocksdbjni.so`, `C2 compiler`.
     pub kind: String,
@@ -37,7 +37,7 @@ pub struct SiteRecord {
     pub frames: Vec<String>,
     /// Allocated and not yet freed when the load ended.
     pub loaded_bytes: u64,
-    /// Of those, what was left after a full collection.
+    /// Part of `loaded_bytes` that was left after a full collection.
     pub kept_bytes: u64,
     /// The most that was allocated and not freed at any moment.
     pub peak_bytes: u64,
@@ -59,7 +59,7 @@ pub struct FlameRecord {
     pub at: FlameMoment,
     /// All memory of this kind that was allocated and not yet freed at that moment.
     pub bytes: u64,
-    /// What of it belongs to stacks that are left out: the smallest.
+    /// Part of it that belongs to stacks that are left out: the smallest.
     pub left_out_bytes: u64,
     /// The frames of the stacks, each once.
     pub frames: Vec<FlameFrameRecord>,
@@ -115,7 +115,7 @@ pub struct FlameStackRecord {
     pub outer_left_out: u64,
     /// Places in the list of frames, from 0, the outermost frame first.
     pub frames: Vec<u32>,
-    /// What this stack allocated and was not yet freed.
+    /// Bytes that this stack allocated and that were not yet freed.
     pub bytes: u64,
 }
 
@@ -128,13 +128,13 @@ pub struct HeldHeapRecord {
     pub live_bytes: u64,
     /// How many they are.
     pub objects: u64,
-    /// What the holders below keep together.
+    /// Bytes that the holders below keep together.
     pub covered_bytes: u64,
     /// The holders, the largest first.
     pub holders: Vec<HolderRecord>,
 }
 
-/// What keeps objects alive: without it they would be garbage.
+/// A holder that keeps objects alive: without it they would be garbage.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]

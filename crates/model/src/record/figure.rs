@@ -22,23 +22,23 @@ pub struct FigureRecord {
     pub name: String,
     /// How it follows from the marks.
     pub kind: FigureKind,
-    /// What is looked at, such as `rss`.
+    /// The quantity that is looked at, such as `rss`.
     pub of: String,
     /// The counter of a slope; `null` for an elasticity.
     pub per: Option<String>,
     /// In `unit`; `null` where it was refused.
     pub value: Option<f64>,
-    /// Of `value` and `standard_error`.
+    /// Unit of `value` and `standard_error`.
     #[cfg_attr(test, schemars(extend("enum" = ["bytes_per", "ratio"])))]
     pub unit: Unit,
     /// The share that could come back, as the scenario says; `null` where it does not.
     pub ideal: Option<f64>,
-    /// Of a slope within this trial; `null` below three points.
+    /// Standard error of a slope within this trial; `null` below three points.
     pub standard_error: Option<f64>,
     /// The marks of the points, in their order.
     pub marks: Vec<String>,
-    /// What it rests on: for a slope the count and what it is the slope of, for an elasticity seconds since the
-    /// command was started and what it looks at, at base, spike and valley.
+    /// The points it rests on: for a slope, the count and `of`; for an elasticity, seconds since the command was
+    /// started and `of`, at base, spike and valley.
     pub points: Vec<(f64, f64)>,
     /// Why there is no value; `null` where there is one.
     pub why: Option<String>,

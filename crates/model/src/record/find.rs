@@ -1,4 +1,4 @@
-//! What a search for the load line leaves behind: what each trial was for, and what all of them together say.
+//! Records of a search for the load line: the purpose of each trial, and the result of all of them together.
 
 pub use crate::scenario::Pages;
 
@@ -16,11 +16,11 @@ pub struct Missed {
     /// The metric with its phase, such as `p99.steady`; of a trial that was given up, `response`, `service`, `rate` or
     /// `failed` with its phase.
     pub metric: String,
-    /// What both numbers count.
+    /// Unit of both numbers.
     pub unit: Unit,
-    /// What was measured.
+    /// The measured value.
     pub value: f64,
-    /// What was to be reached, or not to be exceeded.
+    /// The bound to be reached, or not to be exceeded.
     pub bound: f64,
     /// The same in words.
     pub text: String,
@@ -33,7 +33,7 @@ impl Missed {
     }
 }
 
-/// What a trial of a search was for, and what it said.
+/// The purpose and the result of a trial of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProbeRecord {
@@ -52,7 +52,7 @@ pub struct ProbeRecord {
     pub pages: Pages,
     /// Whether the target held.
     pub verdict: ProbeVerdict,
-    /// What was missed, with the numbers; or why the trial was discarded.
+    /// The missed targets, with the numbers; or the reason why the trial was discarded.
     #[serde(default)]
     pub why: Vec<String>,
     /// The numbers behind `why`, where it is about numbers.
@@ -121,7 +121,7 @@ pub enum ProbeVerdict {
     Discarded,
 }
 
-/// What gives way first when memory is short.
+/// The first failure when memory is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -148,13 +148,13 @@ pub enum FailureCause {
     Other,
 }
 
-/// What the memory cgroup of a trial counted, at its end.
+/// Counts of the memory cgroup of a trial, at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CgroupRecord {
     /// The limit.
     pub limit_bytes: u64,
-    /// What limits are set in multiples of, where that is more than a page: 1 MiB in a step of Slurm.
+    /// The size that limits are multiples of, if that is more than a page: 1 MiB in a step of Slurm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grain_bytes: Option<u64>,
     /// The size of a page, where that is not 4 KiB: what faults and refaults are counted in.
@@ -185,15 +185,15 @@ impl CgroupRecord {
     }
 }
 
-/// What a search says.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindRecord {
     /// The configuration searched.
     pub configuration: String,
-    /// What had to hold, in their plainest form.
+    /// Conditions that had to hold, in their plainest form.
     pub target: Vec<String>,
-    /// What was varied.
+    /// The unknowns that were varied.
     pub unknowns: Unknowns,
     /// The relative step at which the search stopped, such as 0.02.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
@@ -210,16 +210,16 @@ pub struct FindRecord {
     pub line: Option<LineRecord>,
     /// The same on a host where they are in memory already; `null` where it was not found or not searched.
     pub warm: Option<LineRecord>,
-    /// Where more memory buys no more CPU, where that is not the line itself.
+    /// The point from which more memory saves no more CPU, if that is not the line itself.
     pub knee: Option<KneeRecord>,
-    /// What is added to the line, such as 0.1, by choice and not by measurement.
+    /// The share added to the line, such as 0.1, by choice and not by measurement.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub headroom: f64,
     /// The limit to set: the line with its headroom, in whole MiB; `null` where there is no line.
     pub limit_bytes: Option<u64>,
     /// JVM options to set with it.
     pub options: Vec<String>,
-    /// What other ways to size would have needed.
+    /// Limits that other ways to size would have needed.
     pub others: Vec<RuleRecord>,
     /// The one limit that was to be proved, where none was searched for.
     #[serde(default)]
@@ -239,7 +239,7 @@ pub fn limit_to_set(line_bytes: u64, headroom: f64) -> u64 {
     (((line_bytes as f64 * (1.0 + headroom)) / MIB as f64 - NEARLY).ceil() as u64).saturating_mul(MIB)
 }
 
-/// What a search varies.
+/// The unknowns that a search varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -292,7 +292,7 @@ pub struct LineRecord {
     pub failing_share_max: f64,
     /// The next smaller limit, which failed; `null` where none was asked.
     pub below_bytes: Option<u64>,
-    /// What gave way there; `null` where nothing was asked.
+    /// The cause of failure at the next smaller limit; `null` where none was asked.
     pub cause: Option<FailureCause>,
     /// The same in words, with the numbers.
     pub cause_text: Vec<String>,
@@ -327,7 +327,7 @@ pub struct ProofRecord {
     pub candidates: u32,
 }
 
-/// Where more memory buys no more CPU.
+/// The point from which more memory saves no more CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KneeRecord {
@@ -340,7 +340,7 @@ pub struct KneeRecord {
     pub cpu_ratio: f64,
 }
 
-/// What a rule of thumb would have asked for.
+/// The limit that a rule of thumb would have asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuleRecord {

@@ -1,4 +1,4 @@
-//! What trials or an account say is wrong, with the numbers that show it.
+//! Diagnoses of trials or of an account, with the numbers that show them.
 
 use super::{
     CompilationRecord, DiskFileRecord, LiveClassRecord, LoaderSum, MemoryFilesRecord, StaticCollectionRecord,
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 pub struct FindingRecord {
     /// The diagnosis with its evidence.
     pub finding: Finding,
-    /// Whose it is, where it is of trials; absent in the document of `loadline account`.
+    /// The trials that show it; absent in the document of `loadline account`.
     #[serde(flatten)]
     pub of: Option<OfTrials>,
-    /// What was seen.
+    /// The observation in words.
     pub text: String,
     /// One thing to do.
     pub next: String,
-    /// What it costs in resident memory now; 0 where it is a risk and no weight.
+    /// Resident bytes that it costs now; 0 where a risk costs none yet.
     #[serde(default)]
     pub costs_bytes: u64,
     /// The most that resident memory may become less; `null` where that has no bound that is known.
     #[serde(default)]
     pub gain_bytes_max: Option<u64>,
-    /// What to set, the first one to try first; empty where only people can act, or what the user set is in the way.
+    /// Changes to set, the first one to try first; empty where only people can act, or a user's setting is in the way.
     #[serde(default)]
     pub remedies: Vec<Change>,
 }
@@ -81,7 +81,7 @@ pub enum Finding {
     MallocRetained {
         /// Resident bytes in them.
         retained_bytes: u64,
-        /// What a trim would return; `null` where it cannot be predicted.
+        /// Bytes that a trim would return; `null` where they cannot be predicted.
         trim_bytes: Option<u64>,
         /// Arenas of glibc; 0 for an allocator without them.
         arenas: u64,
@@ -90,11 +90,11 @@ pub enum Finding {
     },
     /// Direct buffers that nobody refers to any more, or may: only a collection frees them, and none comes.
     DirectMemoryWaits {
-        /// What direct buffers have reserved.
+        /// Bytes that direct buffers have reserved.
         direct_bytes: u64,
         /// How many there are.
         buffers: u64,
-        /// What a full collection left of it; `null` where there was none.
+        /// Part of it that a full collection left; `null` without one.
         left_by_gc_bytes: Option<u64>,
         /// The most they may reserve; `null` where it is not known.
         ceiling_bytes: Option<u64>,
@@ -103,7 +103,7 @@ pub enum Finding {
     },
     /// Native memory whose Java owners are garbage: a full collection freed it, and collections come too seldom.
     NativeHeldByGarbage {
-        /// What the full collection freed, resident.
+        /// Resident bytes that the full collection freed.
         freed_bytes: u64,
         /// The same by owner, the largest first.
         owners: Vec<OwnerFreed>,
@@ -112,13 +112,13 @@ pub enum Finding {
     },
     /// Direct memory that a full collection leaves: something refers to it.
     DirectMemoryLives {
-        /// What direct buffers have reserved under load.
+        /// Bytes that direct buffers have reserved under load.
         direct_bytes: u64,
         /// How many there are.
         buffers: u64,
-        /// What a full collection left; `null` where there was none.
+        /// Bytes that a full collection left; `null` without one.
         left_by_gc_bytes: Option<u64>,
-        /// Who holds it.
+        /// The holder of it.
         holder: DirectHolder,
     },
     /// Memory that a library mapped itself, outside of the JVM and of malloc.
@@ -150,16 +150,16 @@ pub enum Finding {
     },
     /// Much of the heap is alive, and static fields keep large collections.
     HeapHeldByStatics {
-        /// What a full collection left.
+        /// Heap bytes that a full collection left.
         live_bytes: u64,
         /// The largest collections.
         holders: Vec<StaticCollectionRecord>,
     },
     /// Much of the heap is alive, and hangs on `ThreadLocal` variables.
     HeapHeldByThreadLocals {
-        /// What a full collection left.
+        /// Heap bytes that a full collection left.
         live_bytes: u64,
-        /// What the variables hold.
+        /// Objects that the variables hold.
         values: ThreadValuesRecord,
     },
     /// Virtual threads are parked, with their stacks in the heap.
@@ -168,21 +168,21 @@ pub enum Finding {
         threads: u64,
         /// Bytes of their stacks.
         stack_bytes: u64,
-        /// What a full collection left.
+        /// Heap bytes that a full collection left.
         live_bytes: u64,
     },
     /// Objects wait for their finalizer and keep what they refer to.
     FinalizersWait {
         /// How many have a finalizer that has not run.
         waiting: u64,
-        /// What a full collection left.
+        /// Heap bytes that a full collection left.
         live_bytes: u64,
         /// The heaviest classes.
         classes: Vec<LiveClassRecord>,
     },
     /// Most of RSS is live heap, and its holder was not found.
     HeapLives {
-        /// What a full collection left.
+        /// Heap bytes that a full collection left.
         live_bytes: u64,
         /// The heaviest classes.
         classes: Vec<LiveClassRecord>,
@@ -193,7 +193,7 @@ pub enum Finding {
         bytes: u64,
         /// The same by owner, the largest first.
         owners: Vec<OwnerFreed>,
-        /// Who asked for it, as far as that is known.
+        /// The source of it, as far as that is known.
         by: NativeHolder,
     },
     /// Files that the program mapped are resident.
@@ -214,7 +214,7 @@ pub enum Finding {
     },
     /// Direct memory is at its ceiling.
     DirectMemoryAtCeiling {
-        /// What direct buffers have reserved.
+        /// Bytes that direct buffers have reserved.
         direct_bytes: u64,
         /// The most they may reserve.
         ceiling_bytes: u64,
@@ -248,14 +248,14 @@ pub enum Finding {
     },
     /// One compilation of the JIT takes much memory, which malloc keeps afterwards.
     CompilerPeak {
-        /// What it took at the most.
+        /// Bytes that it took at the most.
         bytes: u64,
         /// The largest compilation of that method.
         compilation: CompilationRecord,
     },
     /// Processes that the JVM started and that the same container pays for.
     ChildProcesses {
-        /// What they hold together, shared pages divided among sharers.
+        /// Bytes that they hold together, shared pages divided among sharers.
         bytes: u64,
         /// By name, the largest sum first.
         programs: Vec<ChildProgram>,
@@ -287,7 +287,7 @@ pub enum Finding {
     NettyChunksFree {
         /// Direct memory that the allocator holds.
         held_bytes: u64,
-        /// What of it is in buffers that are handed out.
+        /// Part of it in buffers that are handed out.
         handed_out_bytes: u64,
         /// Class of the allocator.
         allocator: String,
@@ -305,7 +305,7 @@ pub enum Finding {
     HeapFarAboveLive {
         /// Heap that is resident.
         heap_bytes: u64,
-        /// What lives, or at most may.
+        /// Bytes of the live set, or an upper bound of it.
         live_bytes: u64,
         /// How that is known.
         live_by: LiveBy,
@@ -330,7 +330,7 @@ pub enum Finding {
     CodeLarge {
         /// Resident bytes of the code cache.
         code_bytes: u64,
-        /// What compilers hold of malloc; `null` without Native Memory Tracking.
+        /// Bytes of malloc that compilers hold; `null` without Native Memory Tracking.
         compiler_bytes: Option<u64>,
     },
     /// Pools with many threads that do next to nothing.
@@ -343,7 +343,7 @@ pub enum Finding {
         /// Why.
         cause: CdsCause,
     },
-    /// What watches the JVM from inside.
+    /// Observers that watch the JVM from inside.
     ObserversOn {
         /// Each of them.
         observers: Vec<ObserverOn>,
@@ -381,7 +381,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Whether it is about what may come, and so is said whatever it weighs now.
+    /// Whether it is about a risk to come, and so is reported whatever it weighs now.
     pub fn is_risk(&self) -> bool {
         matches!(
             self,
@@ -422,7 +422,7 @@ impl Finding {
     }
 }
 
-/// What a stretch between two marks added.
+/// Loaders that a stretch between two marks added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoaderSpan {
@@ -452,17 +452,17 @@ pub struct GrowthSpan {
     pub growth_bytes: u64,
 }
 
-/// What a full collection freed of an owner.
+/// Bytes of an owner: those that a full collection freed, or those that it grew by since the start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerFreed {
     /// The owner's name.
     pub owner: String,
-    /// Bytes that it held before the collection and not after it.
+    /// Bytes that the collection freed, or growth since the start.
     pub bytes: u64,
 }
 
-/// Who holds direct memory that lives.
+/// The holder of direct memory that lives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "by", rename_all = "snake_case")]
@@ -480,14 +480,14 @@ pub enum DirectHolder {
     },
     /// Netty's allocators.
     Netty {
-        /// What Netty counts.
+        /// Bytes that Netty counts.
         bytes: u64,
     },
     /// The program itself, or a library of it.
     Program,
 }
 
-/// Who asked for native memory that lives.
+/// The source of native memory that lives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "by", rename_all = "snake_case")]
@@ -532,7 +532,7 @@ pub struct ChildProgram {
     pub name: String,
     /// How many run.
     pub processes: u64,
-    /// What they hold together.
+    /// Bytes that they hold together.
     pub bytes: u64,
 }
 
@@ -577,7 +577,7 @@ pub enum CdsCause {
     },
 }
 
-/// What watches a JVM from inside, and what that was measured to weigh.
+/// An observer that watches a JVM from inside, with its measured weight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ObserverOn {
@@ -593,7 +593,7 @@ pub struct ObserverOn {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// Of what.
+    /// The part that it bounds.
     pub what: String,
     /// How much it may become.
     pub bytes: u64,
@@ -628,7 +628,7 @@ pub struct IdleFlag {
     pub option: String,
     /// Why it changes nothing.
     pub cause: IdleCause,
-    /// What is in force instead or wins over it; empty where nothing does.
+    /// The option that wins over it, or the collector in force instead; empty where there is none.
     pub by: String,
 }
 

@@ -25,7 +25,7 @@ pub struct FlagRecord {
     pub name: String,
     /// As `VM.flags` prints it: `true`, `8388608`, `75.000000`.
     pub value: String,
-    /// Who set it.
+    /// The origin of its value.
     pub origin: FlagOrigin,
 }
 

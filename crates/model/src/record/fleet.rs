@@ -1,4 +1,4 @@
-//! What a fleet leaves behind: its plan, the answer to each entry, and the document of all of them.
+//! Records of a fleet: its plan, the answer to each entry, and the document of all of them.
 
 use super::{Document, DoubtRecord, FindRecord, LineRecord, Machine};
 use crate::scenario::{Last, PastLine, Scenario};
@@ -20,7 +20,7 @@ pub struct PlanHeader {
     pub schema: String,
     /// Version of Loadline that made it.
     pub loadline: String,
-    /// What the fleet or the comparison is called.
+    /// Name of the fleet or the comparison.
     pub name: String,
     /// When it was made: UTC, ISO 8601.
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
@@ -40,7 +40,7 @@ pub struct PlanEntry {
     pub index: u32,
     /// The service, or the comparison that the blocks belong to.
     pub name: String,
-    /// What is done.
+    /// The task of the node.
     pub task: Task,
     /// Minutes after which the entry ends with what it has.
     pub minutes: f64,
@@ -52,12 +52,12 @@ pub struct PlanEntry {
     pub last: Option<Last>,
     /// SHA-256 of what is asked: see [`Last::question`].
     pub question: String,
-    /// What is run, with its seed.
+    /// The scenario to run, with its seed.
     #[cfg_attr(test, schemars(with = "serde_json::Value"))]
     pub scenario: Scenario,
 }
 
-/// What one node does.
+/// The task of one node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -67,7 +67,7 @@ pub enum Task {
         /// Why it is not enough to prove the last one.
         why: Why,
     },
-    /// The line that was known last is proved; where it fails, or the step below it holds, it is searched anew.
+    /// The line that was known last is proved; where it fails, or the step below it holds, it is searched again.
     Prove,
     /// Blocks of a comparison, all on this node.
     Block {
@@ -119,27 +119,27 @@ pub struct EntryResult {
     pub index: u32,
     /// The service, or the comparison.
     pub name: String,
-    /// What was done at last: a proof that failed became a search.
+    /// The task that was done in the end: a proof that failed became a search.
     pub task: Task,
     /// How it ended.
     pub outcome: EntryOutcome,
     /// Why, where it is no answer: what happened, and what the subject said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,
-    /// Who did it.
+    /// The node that did it.
     pub node: NodeRecord,
     /// When it began: UTC, ISO 8601.
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub started: String,
     /// How long it took.
     pub seconds: f64,
-    /// What the search or the proof says; `null` of blocks, and where there is none.
+    /// The result of the search or the proof; `null` for blocks, and where there is none.
     pub find: Option<FindRecord>,
     /// The line as the next plan wants it; `null` where none holds.
     pub line: Option<Last>,
     /// Archives of its trials, by their folders, seen from that of this file, in the order in which they were made.
     pub archives: Vec<String>,
-    /// What makes the answer doubtful.
+    /// Reasons to distrust the answer.
     #[serde(default)]
     pub doubts: Vec<DoubtRecord>,
 }
@@ -182,24 +182,24 @@ pub struct FleetDocument {
     pub schema: String,
     /// The plan.
     pub plan: PlanHeader,
-    /// What became of its entries.
+    /// The state of its entries.
     pub standing: StandingRecord,
     /// The nodes that worked, by name: each as it was before its first entry, with the restarts of all of its entries.
     pub nodes: Vec<NodeRecord>,
     /// Every service of the plan, in its order; empty where it is a comparison.
     pub services: Vec<ServiceRecord>,
-    /// What the limits of production are larger than those that would do, in sum over services that have both.
+    /// Bytes by which limits of production exceed those that would do, summed over the services whose limit does.
     pub wasted_bytes: u64,
     /// From the begin of a node's first entry to the end of its last one, in sum over the nodes.
     pub node_seconds: f64,
     /// The comparison whose blocks the nodes made; `null` where the plan is of services.
     pub comparison: Option<Box<Document>>,
-    /// What makes it doubtful.
+    /// Reasons to distrust it.
     #[serde(default)]
     pub doubts: Vec<DoubtRecord>,
 }
 
-/// What became of the entries of a plan.
+/// The state of the entries of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StandingRecord {
@@ -221,7 +221,7 @@ pub struct ServiceRecord {
     pub name: String,
     /// Position in the plan.
     pub index: u32,
-    /// What became of its line.
+    /// The verdict on its line.
     pub verdict: LineVerdict,
     /// Why, in a sentence with the numbers.
     pub text: String,
@@ -248,9 +248,9 @@ pub struct ServiceRecord {
     pub trials: u32,
     /// How long it took.
     pub seconds: f64,
-    /// What the next plan wants to know: the line as it is now, else as it was before.
+    /// The line for the next plan: as it is now, else as it was before.
     pub last: Option<Last>,
-    /// What makes it doubtful.
+    /// Reasons to distrust it.
     #[serde(default)]
     pub doubts: Vec<DoubtRecord>,
 }
@@ -263,7 +263,7 @@ impl ServiceRecord {
     }
 }
 
-/// What became of the line of a service.
+/// The verdict on the line of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -272,11 +272,11 @@ pub enum LineVerdict {
     Proved,
     /// Found for the first time.
     First,
-    /// Searched anew, and the same within the search's step.
+    /// Searched again, and the same within the search's step.
     Same,
-    /// Searched anew: it needs less than before.
+    /// Searched again: it needs less than before.
     Lower,
-    /// Searched anew: it needs more than before.
+    /// Searched again: it needs more than before.
     Higher,
     /// The target does not hold, whatever the memory.
     NotHeld,

@@ -15,17 +15,17 @@ pub struct HistoryDocument {
     pub schema: String,
     /// Version of Loadline that made it.
     pub loadline: String,
-    /// What makes a point.
+    /// The archives that make one point.
     pub by: HistoryBy,
-    /// What decides the order of the points.
+    /// The key that orders the points.
     pub order: HistoryOrder,
     /// One for each configuration of each scenario, by name.
     pub series: Vec<SeriesRecord>,
-    /// What was left out and why, a sentence each.
+    /// Items that were left out and why, a sentence each.
     pub left_out: Vec<String>,
 }
 
-/// What makes a point of a history.
+/// The archives that make one point of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -38,7 +38,7 @@ pub enum HistoryBy {
     Build,
 }
 
-/// What decides the order of points.
+/// The key that orders points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -73,7 +73,7 @@ pub struct PointRecord {
     pub name: String,
     /// The commit that was weighed; `null` where the archive does not say.
     pub commit: Option<String>,
-    /// What the list of commits says behind its hash; absent where it says nothing.
+    /// Text behind the commit's hash in the list of commits; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The build; `null` where the archive does not say.
@@ -84,18 +84,18 @@ pub struct PointRecord {
     pub archives: Vec<String>,
     /// Trials that count.
     pub trials: u32,
-    /// What is different from the point before beside the subject, `what: before | now`; empty where nothing is known
-    /// to be.
+    /// Conditions other than the subject that differ from the point before, `what: before | now`; empty where none is
+    /// known to.
     pub conditions_changed: Vec<String>,
 }
 
-/// What became of a metric.
+/// The history of a metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MetricHistory {
     /// Full name.
     pub metric: String,
-    /// Of the values.
+    /// Unit of the values.
     pub unit: Unit,
     /// Which way it is better.
     pub better: Better,
@@ -114,7 +114,7 @@ pub struct MetricHistory {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PointValue {
-    /// Of the values of its trials.
+    /// Centre of the values of its trials.
     pub centre: f64,
     /// Ends of its interval of 95 %; `null` below three trials.
     pub low: Option<f64>,
@@ -146,13 +146,13 @@ pub struct ChangeRecord {
     pub trials_before: u32,
     /// Trials behind it that were compared.
     pub trials_after: u32,
-    /// What else changed between these points beside the subject; where it is not empty, no commit is blamed.
+    /// Conditions other than the subject that changed between these points; if there are any, no commit is blamed.
     pub conditions_changed: Vec<String>,
     /// Owners of the account that moved as well, the largest difference first.
     pub owners: Vec<OwnerMove>,
 }
 
-/// What an owner of the account holds more behind a change than before.
+/// The growth of an owner of the account across a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerMove {
@@ -182,7 +182,7 @@ pub struct TrendRecord {
     pub high: f64,
     /// Whether it is better or worse.
     pub verdict: DifferenceVerdict,
-    /// What changed meanwhile beside the subject.
+    /// Conditions other than the subject that changed meanwhile.
     pub conditions_changed: Vec<String>,
     /// Owners of the account that moved as well, from the first half to the second.
     pub owners: Vec<OwnerMove>,

@@ -1,4 +1,4 @@
-//! What `loadline load` leaves behind: conditions, phases, a time series, thresholds. The phases are those of a trial.
+//! Records of `loadline load`: conditions, phases, a time series, thresholds. The phases have the form of a trial's.
 
 pub use crate::load::Row;
 
@@ -15,14 +15,14 @@ pub struct LoadDocument {
     /// Which document this is, and the version of its form.
     #[cfg_attr(test, schemars(extend("const" = LOAD_SCHEMA)))]
     pub schema: String,
-    /// What held for every phase.
+    /// Conditions that held for every phase.
     pub conditions: LoadConditions,
     /// In the order they ran; one that was interrupted is the last. `subject` has no figures: the server is not
     /// weighed.
     pub phases: Vec<PhaseRecord>,
     /// About a second each, in time order.
     pub timeline: Vec<Second>,
-    /// What had to hold, with its verdict in each measured phase.
+    /// Conditions that had to hold, with the verdict in each measured phase.
     pub thresholds: Vec<ThresholdRecord>,
     /// Whether the generator was not the limit and the offered rate was achieved; `null` where it was not asked.
     pub strict: Option<bool>,
@@ -32,13 +32,13 @@ pub struct LoadDocument {
     pub doubts: Vec<DoubtRecord>,
 }
 
-/// What held for every phase of `loadline load`.
+/// Conditions that held for every phase of `loadline load`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadConditions {
     /// Version of Loadline.
     pub loadline: String,
-    /// Where the load went, as typed.
+    /// The URL that the load went to, as typed.
     pub url: String,
     /// The address that took it: `127.0.0.1:8080` or `unix:PATH`.
     pub address: String,

@@ -1,4 +1,4 @@
-//! What a trial leaves behind, as plain values: the shapes of the result document and of the archive.
+//! Records of a trial, as plain values: the shapes of the result document and of the archive.
 //! All that reports, comparisons and findings know of a trial. Fields may be added, never renamed.
 
 mod account;
@@ -120,7 +120,7 @@ pub struct Document {
     /// Which document this is, and the version of its form.
     #[cfg_attr(test, schemars(extend("const" = RESULT_SCHEMA)))]
     pub schema: String,
-    /// What held for every trial; where archives are compared, for those of the first.
+    /// Conditions that held for every trial; where archives are compared, for those of the first.
     pub conditions: Conditions,
     /// The archives that are compared, the baseline first, or those of the nodes that made blocks of one comparison;
     /// empty where the trials are of one run.
@@ -139,13 +139,13 @@ pub struct Document {
     /// Weight against speed; empty below two configurations.
     #[serde(default)]
     pub pareto: Vec<ParetoRecord>,
-    /// What makes the comparisons doubtful.
+    /// Reasons to distrust the comparisons.
     #[serde(default)]
     pub doubts: Vec<DoubtRecord>,
-    /// What a search for the load line says; `null` unless there was one.
+    /// The result of a search for the load line; `null` unless there was one.
     #[serde(default)]
     pub find: Option<FindRecord>,
-    /// What tuning says; absent unless there was one.
+    /// The result of tuning; absent unless there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tune: Option<TuneRecord>,
     /// Diagnoses with their evidence; empty where there are none.
@@ -173,7 +173,7 @@ pub fn each_once<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     found
 }
 
-/// What held for every trial of a run.
+/// Conditions that held for every trial of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conditions {
@@ -206,11 +206,11 @@ pub struct Conditions {
 pub struct SourceRecord {
     /// The commit; `null` where it is not known.
     pub commit: Option<String>,
-    /// Who says so: `--commit`, `git` for the HEAD of the working folder, or the name of a variable of CI.
+    /// The source of the commit: `--commit`, `git` for the HEAD of the working folder, or the name of a variable of CI.
     pub commit_from: Option<String>,
     /// The build; `null` where it is not known.
     pub build: Option<String>,
-    /// Who says so: `--build`, or the name of a variable of CI.
+    /// The source of the build: `--build`, or the name of a variable of CI.
     pub build_from: Option<String>,
 }
 
@@ -218,11 +218,11 @@ pub struct SourceRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ArchiveRecord {
-    /// What its configurations are named after; where nodes made blocks of one comparison, the node's entry.
+    /// The name that its configurations are named after; where nodes made blocks of one comparison, the node's entry.
     pub name: String,
     /// Index of its first trial in the result; those up to the first of the next one are its own.
     pub index_from: u32,
-    /// What held for each of its trials.
+    /// Conditions that held for each of its trials.
     pub conditions: Conditions,
 }
 
@@ -232,7 +232,7 @@ pub struct ArchiveRecord {
 pub struct LeftOutRecord {
     /// Its name.
     pub configuration: String,
-    /// What it lacks.
+    /// The requirement that it lacks.
     pub why: String,
 }
 
@@ -294,7 +294,7 @@ pub struct Trial {
     pub outcome: Outcome,
     /// Why, where it did not complete.
     pub why: Option<String>,
-    /// What made going on hopeless, where it was given up for that.
+    /// The missed number that made going on hopeless, if the trial was given up for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hopeless: Option<Missed>,
     /// The phase that failed or was interrupted; absent where none was. The marks after it show how it left the
@@ -313,7 +313,7 @@ pub struct Trial {
     /// Environment that the configuration adds; `null` where it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
-    /// What was found out about the JVM; `null` where none was found.
+    /// Facts found about the JVM; `null` where none was found.
     pub jvm: Option<Jvm>,
     /// The memory limit, if one was set.
     pub limit_bytes: Option<u64>,
@@ -327,22 +327,22 @@ pub struct Trial {
     pub marks: Vec<Mark>,
     /// Stretches of load and rest, in time order.
     pub phases: Vec<PhaseRecord>,
-    /// What the scenario derives from the marks; computed from them whenever a document is made.
+    /// Figures that the scenario derives from the marks; computed from them whenever a document is made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<FigureRecord>,
-    /// What its memory cgroup counted, where it had one of its own.
+    /// Counts of its memory cgroup, if it had one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<CgroupRecord>,
-    /// What it was for, in a search for the load line.
+    /// Its purpose in a search for the load line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeRecord>,
-    /// What it was for, in a tuning.
+    /// Its purpose in a tuning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<TuneTrialRecord>,
     /// Files that the subject had mapped or open, absolute paths, in a search for the load line; absent elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// What the heap held after everything was measured, where it was asked for; of the process that serves.
+    /// Live objects in the heap after everything was measured, if they were asked for; of the process that serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectsRecord>,
     /// The heap dump, where one was asked for.
@@ -359,11 +359,11 @@ pub struct Trial {
     pub rss_bytes_peak: Option<u64>,
     /// How the subject ended; `null` where it was never started.
     pub end: Option<End>,
-    /// What weighing itself cost the subject.
+    /// The cost that weighing itself puts on the subject.
     pub observer: Observer,
     /// Reasons to distrust its numbers.
     pub doubts: Vec<DoubtRecord>,
-    /// Where the timeline, histograms and log lie, relative to the archive.
+    /// The folder of the timeline, histograms and log, relative to the archive.
     pub folder: Option<String>,
 }
 
@@ -377,7 +377,7 @@ pub struct FailedIn {
     pub last_lines: Vec<String>,
 }
 
-/// What was found out about the JVM.
+/// Facts found about the JVM.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Jvm {
@@ -434,7 +434,7 @@ pub struct Mark {
     pub anon_bytes: Option<u64>,
     /// File-backed part of RSS, shared memory included.
     pub file_bytes: Option<u64>,
-    /// What the memory cgroup counts for the subject; only where it has a cgroup of its own.
+    /// Bytes that the memory cgroup counts for the subject; only where it has a cgroup of its own.
     pub charge_bytes: Option<u64>,
     /// The charge by kind; `null` where it was not read. A cgroup shared with others is charged for all of them.
     #[serde(default)]
@@ -447,7 +447,7 @@ pub struct Mark {
     pub heap: Heap,
     /// Native Memory Tracking, where it is on.
     pub nmt: Option<NmtRecord>,
-    /// Who holds the resident pages; `null` where it could not be told.
+    /// The owners of the resident pages; `null` where they could not be determined.
     pub account: Option<AccountRecord>,
     /// Direct memory, as the JDK and Netty count it; `null` where it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -469,19 +469,19 @@ pub struct Mark {
     /// Netty's buffer pools, where they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netty: Option<NettyPools>,
-    /// What the subject said of itself with the phase marker of this moment, such as the number of its instances.
+    /// Numbers that the subject reported with the phase marker of this moment, such as the number of its instances.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, f64>,
     /// Memory that the JVM causes and that is in no RSS of it; absent where nothing of it was found or looked for.
     #[serde(default, skip_serializing_if = "BesideRecord::is_empty")]
     pub beside: BesideRecord,
-    /// What the JDK keeps of direct memory for each thread; absent where there is none, or it could not be read.
+    /// Direct memory that the JDK keeps for each thread; absent where there is none, or it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_buffers: Option<ThreadBuffersRecord>,
     /// The largest collections that static fields refer to, after a full collection; absent elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub static_collections: Vec<StaticCollectionRecord>,
-    /// What variables of threads hold in the heap, after a full collection; absent where none holds much.
+    /// Heap that thread-local variables hold, after a full collection; absent where none holds much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_values: Option<ThreadValuesRecord>,
     /// The classes that most of the live heap is of, and those that tell a cause; absent where little is alive.
@@ -502,8 +502,8 @@ impl Mark {
         counted.bytes().saturating_add(if kept > counted.reserved_bytes { kept } else { 0 })
     }
 
-    /// What the subject weighs, with the word for it: RSS, or PSS where several processes form it, whose RSS counts
-    /// what they share once for each.
+    /// Returns the weight of the subject with its name: RSS, or PSS where several processes form it. Their RSS counts
+    /// shared pages once for each.
     pub fn weight(&self) -> (&'static str, u64) {
         match self.pss_bytes.filter(|_| !self.processes.is_empty()) {
             Some(pss_bytes) => ("PSS", pss_bytes),
@@ -518,7 +518,7 @@ impl Mark {
 pub struct ProcessRecord {
     /// Process id, in Loadline's pid namespace.
     pub pid: u32,
-    /// What it runs, at most 15 bytes: the kernel's name for it.
+    /// The program it runs, at most 15 bytes: the kernel's name for it.
     pub name: String,
     /// Resident, shared pages in full.
     pub rss_bytes: u64,
@@ -580,7 +580,7 @@ pub struct DentriesRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MemoryFilesRecord {
-    /// Where the file system is mounted, as the process sees it; `memfd` for files that have no place.
+    /// The mount point of the file system, as the process sees it; `memfd` for files that have no place.
     pub place: String,
     /// How many files.
     pub files: u64,
@@ -643,7 +643,7 @@ pub struct LiveClassRecord {
     pub class: String,
     /// How many.
     pub instances: u64,
-    /// What they take, without what they refer to.
+    /// Bytes of these objects, without those they refer to.
     pub bytes: u64,
 }
 
@@ -690,7 +690,7 @@ pub struct Heap {
     /// The most it may become.
     #[serde(default)]
     pub max_bytes: Option<u64>,
-    /// What the last collection left in it, by the JVM's counters: no more was live then. Absent before the first.
+    /// Bytes left in it by the last collection, by the JVM's counters: no more was live then. Absent before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_by_gc_bytes: Option<u64>,
     /// Collections so far, of all kinds; absent where the JVM does not count them.
@@ -729,7 +729,7 @@ pub struct NmtCategory {
     pub growth_bytes: Option<i64>,
 }
 
-/// What weighing cost the subject.
+/// The cost that weighing puts on the subject.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Observer {
@@ -770,7 +770,7 @@ pub struct DoubtRecord {
     /// The doubt with its values.
     #[serde(flatten)]
     pub doubt: Doubt,
-    /// What was seen.
+    /// The observation in words.
     pub text: String,
     /// One thing to do.
     pub next: String,
@@ -795,7 +795,7 @@ pub struct Sample {
     pub pss_bytes: Option<u64>,
     /// Anonymous part of RSS.
     pub anon_bytes: Option<u64>,
-    /// What the memory cgroup counts, where the subject has one of its own.
+    /// Bytes that the memory cgroup counts, if the subject has one of its own.
     pub charge_bytes: Option<u64>,
     /// Threads the kernel counts.
     pub threads: Option<u64>,
@@ -830,10 +830,10 @@ pub struct ImageRecord {
     pub name: String,
     /// The digest of what it consists of, as its tool prints it.
     pub id: String,
-    /// Who ran it: `podman` or `docker`.
+    /// The tool that ran it: `podman` or `docker`.
     #[cfg_attr(test, schemars(extend("enum" = ["podman", "docker"])))]
     pub tool: String,
-    /// What it sets `JAVA_TOOL_OPTIONS` to itself, which options of a trial follow; absent where it does not.
+    /// Its own `JAVA_TOOL_OPTIONS`, which the options of a trial follow; absent where it sets none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tool_options: String,
     /// Heap options in its own words that win over `JAVA_TOOL_OPTIONS`; absent where there are none.
@@ -857,7 +857,7 @@ impl Trial {
         }
     }
 
-    /// What the subject said last, where it failed: by the end of the phase that failed, or else by its own end.
+    /// Returns the last lines of a subject that failed: by the end of the failed phase, or else by its own end.
     pub fn last_words(&self) -> &[String] {
         let at_the_end = || self.end.as_ref().map(|end| &end.last_lines);
         match self.outcome {

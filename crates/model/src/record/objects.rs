@@ -1,4 +1,4 @@
-//! What the Java heap holds by class, right after a full collection, beside what a fresh JVM held when it was ready.
+//! Objects of the Java heap by class, right after a full collection, and those of a fresh JVM when it was ready.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct ObjectsRecord {
 pub struct ObjectSum {
     /// How many.
     pub instances: u64,
-    /// What they take, without what they refer to.
+    /// Bytes of these objects, without those they refer to.
     pub bytes: u64,
 }
 
@@ -76,7 +76,7 @@ pub enum ObjectKindName {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HeapDumpRecord {
-    /// Where it is, as the JVM sees it.
+    /// The path of the file, as the JVM sees it.
     pub path: String,
     /// Its size.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! What one phase leaves behind: how much was asked, what was answered, how long it took, what it cost.
+//! Record of one phase: how much was asked, what was answered, how long it took, what it cost.
 
 pub use crate::doubt::AllocatedBy;
 pub use crate::load::Failures;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct PhaseRecord {
     /// As the scenario names it.
     pub name: String,
-    /// Who asks for requests, and when.
+    /// The load model: what starts a request, and when.
     pub model: Model,
     /// Seconds from the command's start to the phase's.
     pub at_s: f64,
@@ -27,7 +27,7 @@ pub struct PhaseRecord {
     pub ok: u64,
     /// The others, by kind.
     pub failed: Failures,
-    /// What the plan asked, requests per second; `null` in a closed model.
+    /// The rate that the plan asked, requests per second; `null` in a closed model.
     pub offered_per_s: Option<f64>,
     /// Correct answers over `seconds`; what a driver or the subject told, over the time that it told.
     pub achieved_per_s: f64,
@@ -47,10 +47,10 @@ pub struct PhaseRecord {
     /// The statuses behind `failed.status`, with how often each came; absent where there were none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wrong_statuses: BTreeMap<u16, u64>,
-    /// What TLS first said about a failure behind `failed.tls`, if it did.
+    /// The first TLS message about a failure behind `failed.tls`, if there was one.
     #[serde(default)]
     pub tls_trouble: Option<String>,
-    /// What spoke to the server, such as `http/1.1`; `null` in an idle phase.
+    /// The protocol spoken to the server, such as `http/1.1`; `null` in an idle phase.
     #[serde(default)]
     pub backend: Option<String>,
     /// The connections of the load; `null` in an idle phase.
@@ -72,7 +72,7 @@ pub struct PhaseRecord {
     /// Each request of a mix, in the order of the plan; empty where there is one only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<RequestRecord>,
-    /// What the subject counted in it by itself, where it works by itself.
+    /// Counts that the subject kept in it, if it works by itself.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, f64>,
 }
@@ -211,7 +211,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Of a histogram in nanoseconds; `None` where it is empty.
+    /// Returns the quantiles of a histogram in nanoseconds; `None` where it is empty.
     pub fn of(histogram: &Histogram<u64>) -> Option<Self> {
         if histogram.is_empty() {
             return None;
@@ -271,7 +271,7 @@ pub struct DriverRecord {
     pub cpu_s: Option<f64>,
     /// The file in the trial's folder with all it printed; `null` without an archive.
     pub log: Option<String>,
-    /// What it told; `None` where it could not be read, and then the counts of the phase are 0 for want of any.
+    /// Its report; `None` where it could not be read, and then the counts of the phase are 0 for want of any.
     pub reported: Option<Reported>,
 }
 
@@ -290,10 +290,10 @@ pub struct SubjectWork {
     /// Allocated in the Java heap, by all threads; `null` where it could not be read.
     #[serde(default)]
     pub allocated_bytes: Option<u64>,
-    /// Who counted `allocated_bytes`.
+    /// The source of `allocated_bytes`.
     #[serde(default)]
     pub allocated_by: Option<AllocatedBy>,
-    /// Of `allocated_bytes` what it allocates at rest in as much time; `null` where the trial has no rest.
+    /// Part of `allocated_bytes` that it allocates at rest in as much time; `null` where the trial has no rest.
     #[serde(default)]
     pub allocated_idle_bytes: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What pools of threads are called. Threads whose names differ in numbers only are one pool.
+//! Names of thread pools. Threads whose names differ in numbers only are one pool.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn is_number(piece: &str) -> bool {
     piece.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// What names that differ in numbers only have in common.
+/// Returns the common form of names that differ in numbers only.
 fn common(names: &[&str]) -> String {
     let Some((first, others)) = names.split_first() else { return String::new() };
     let mut found: Vec<&str> = pieces(first).collect();

@@ -15,8 +15,8 @@ pub struct ThreadRecord {
     pub stack_bytes: Option<u64>,
     /// CPU time that it has used since it began.
     pub cpu_s: f64,
-    /// What it has allocated in the Java heap since it began; `null` of a thread that is none of Java, and where it
-    /// could not be read.
+    /// Bytes that it has allocated in the Java heap since it began; `null` for a thread that is no Java thread, and
+    /// where they could not be read.
     pub allocated_bytes: Option<u64>,
 }
 
@@ -33,8 +33,8 @@ pub struct ThreadPoolRecord {
     pub stack_bytes: u64,
     /// CPU time that those which live have used so far.
     pub cpu_s: f64,
-    /// What those which live have allocated in the Java heap so far; `null` of threads that are none of Java, and where
-    /// it could not be read.
+    /// Bytes that the live ones have allocated in the Java heap so far; `null` for threads that are no Java threads,
+    /// and where they could not be read.
     pub allocated_bytes: Option<u64>,
 }
 

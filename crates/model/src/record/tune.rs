@@ -1,10 +1,10 @@
-//! What tuning leaves behind: what each trial was for, and what all of them together say.
+//! Records of a tuning: the purpose of each trial, and the result of all of them together.
 
 use super::{ComparisonRecord, FindRecord, Missed, ProbeVerdict};
 use crate::scenario::{Change, Objective};
 use serde::{Deserialize, Serialize};
 
-/// What a trial of a tuning was for, and what it said.
+/// The purpose and the result of a trial of a tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TuneTrialRecord {
@@ -17,7 +17,7 @@ pub struct TuneTrialRecord {
     pub rates: Vec<PhaseRate>,
     /// Whether the target held.
     pub verdict: ProbeVerdict,
-    /// What was missed, with the numbers; or why the trial was discarded.
+    /// The missed targets, with the numbers; or the reason why the trial was discarded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,
     /// The numbers behind `why`, where it is about numbers.
@@ -79,7 +79,7 @@ pub enum TuneOutcome {
     GivenUp,
 }
 
-/// What tuning says.
+/// The result of tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TuneRecord {
@@ -87,31 +87,31 @@ pub struct TuneRecord {
     pub outcome: TuneOutcome,
     /// The answer in a sentence.
     pub text: String,
-    /// What is made small.
+    /// The quantity that tuning minimises.
     pub objective: Objective,
-    /// What the CPU time of a request may rise by, as a share.
+    /// The rise allowed in the CPU time of a request, as a share.
     pub price: f64,
-    /// What held in every trial that counts.
+    /// Conditions that had to hold in every trial that counts.
     pub target: Vec<String>,
     /// Constant rates that took the place of closed phases; empty where the load is as planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<PhaseRate>,
-    /// What it weighs and costs as it is; `null` before the first trials.
+    /// The weight and the cost as it is; `null` before the first trials.
     pub as_is: Option<SettingRecord>,
-    /// What to set; empty where nothing was proved.
+    /// The settings to apply; empty where nothing was proved.
     pub answer: Vec<String>,
     /// The same as changes.
     pub changes: Vec<Change>,
     /// The winner against as it is, by the confirmation alone: the objective first, then CPU time, times and rates;
     /// empty where nothing was proved.
     pub gains: Vec<ComparisonRecord>,
-    /// What the owners held in the confirmation, those that changed most first.
+    /// Bytes of the owners in the confirmation, those that changed most first.
     pub owners: Vec<OwnerGain>,
     /// Each attempt to confirm, in time order.
     pub confirmations: Vec<ConfirmationRecord>,
     /// Every remedy of the table and what became of it, in the order of the table.
     pub remedies: Vec<RemedyRecord>,
-    /// What was weighed on the way, in the order of first trial; as it is comes first.
+    /// Settings weighed on the way, in the order of first trial; as it is comes first.
     pub path: Vec<SettingRecord>,
     /// The least memory at each price, of all that held the target: from as it is to the least memory.
     pub front: Vec<SettingRecord>,
@@ -120,7 +120,7 @@ pub struct TuneRecord {
     pub lines: Option<LinesRecord>,
     /// How far fresh processes of the same setting differ, as they are.
     pub noise: Option<NoiseRecord>,
-    /// What makes the answer doubtful, a sentence each.
+    /// Reasons to distrust the answer, a sentence each.
     pub doubts: Vec<String>,
     /// Trials, those of the lines apart.
     pub trials: u32,
@@ -134,7 +134,7 @@ pub struct TuneRecord {
 pub struct SettingRecord {
     /// Ids of the remedies; empty as it is.
     pub remedies: Vec<String>,
-    /// What to set for it, as it is typed.
+    /// The settings to apply for it, as typed.
     pub options: Vec<String>,
     /// For which part of the tuning it was first tried.
     pub stage: TuneStage,
@@ -146,14 +146,14 @@ pub struct SettingRecord {
     pub bytes: Option<f64>,
     /// CPU time of a request over that as it is; `null` where it was not measured.
     pub cpu_ratio: Option<f64>,
-    /// What each owner held, mean of the trials, in the order of the account.
+    /// Bytes that each owner held, mean of the trials, in the order of the account.
     pub owners: Vec<OwnerBytes>,
-    /// What was missed, where the target did not hold.
+    /// The missed targets, where the target did not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,
 }
 
-/// What an owner held.
+/// Bytes that an owner held.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerBytes {
@@ -163,7 +163,7 @@ pub struct OwnerBytes {
     pub bytes: f64,
 }
 
-/// What an owner held as it is and with the winner.
+/// Bytes that an owner held as it is and with the winner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerGain {
@@ -189,7 +189,7 @@ pub struct ConfirmationRecord {
     pub why: String,
 }
 
-/// What became of a remedy.
+/// The fate of a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -222,26 +222,26 @@ pub enum Fate {
 pub struct RemedyRecord {
     /// Its id in the table, such as `malloc.arenas`; `try.1` where the user named it.
     pub id: String,
-    /// What it does, in plain words.
+    /// Its effect, in plain words.
     pub what: String,
-    /// What is set for it, as it is typed; empty where that was not settled.
+    /// The settings applied for it, as typed; empty where that was not settled.
     pub options: Vec<String>,
-    /// What it may cost.
+    /// Its possible price.
     pub price: PriceClass,
-    /// What it can save at most, by the account as it is; `null` where that cannot be told.
+    /// The most bytes that it can save, by the account as it is; `null` where that cannot be told.
     pub gain_bytes_max: Option<u64>,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
     /// Why, with the numbers.
     pub why: String,
-    /// What it saved beside the others of its time, by the owners that it moves; negative where they grew; `null` where
-    /// it was not weighed.
+    /// Bytes that it saved on top of the others set at the time, by the owners that it moves; negative where they grew;
+    /// `null` where it was not weighed.
     pub saved_bytes: Option<f64>,
     /// CPU time of a request with it, over that without it; `null` where it was not measured.
     pub cpu_ratio: Option<f64>,
 }
 
-/// What a remedy may cost.
+/// The possible price of a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -258,9 +258,9 @@ pub enum PriceClass {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NoiseRecord {
-    /// Of the objective.
+    /// Standard deviation of the objective.
     pub bytes: f64,
-    /// Of the CPU time of a request, as a share; `null` where it was not measured.
+    /// Standard deviation of the CPU time of a request, as a share; `null` where it was not measured.
     pub cpu: Option<f64>,
 }
 

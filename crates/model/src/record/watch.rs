@@ -1,4 +1,4 @@
-//! What is known of JVMs that are watched: plain values, and the document of `loadline watch --once --json`.
+//! Records of JVMs that are watched: plain values, and the document of `loadline watch --once --json`.
 
 use super::Machine;
 pub use crate::growth::Verdict as GrowthWord;
@@ -22,7 +22,7 @@ pub struct WatchDocument {
     pub loadline: String,
     /// When, in UTC.
     pub taken: String,
-    /// What was typed.
+    /// The command as typed.
     pub command: String,
     /// The machine.
     pub machine: Machine,
@@ -47,7 +47,7 @@ pub struct WatchDocument {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchedJvm {
-    /// What it is to who runs it: pod and container, unit, else its main class; the same after a restart.
+    /// Its name to whoever runs it: pod and container, unit, else its main class; the same after a restart.
     pub name: String,
     /// The parts of its name, as labels of a metric.
     pub labels: Vec<WatchLabel>,
@@ -61,21 +61,21 @@ pub struct WatchedJvm {
     pub collector: Option<String>,
     /// How old it is, in seconds.
     pub age_s: f64,
-    /// What it held at the last look.
+    /// Its state at the last look.
     pub now: WatchSample,
-    /// What bounds it.
+    /// The limit that bounds it.
     pub limit: Option<WatchLimit>,
-    /// What it does over time.
+    /// Its growth over time.
     pub growth: GrowthRecord,
     /// The same of each thing that is judged by itself.
     pub things: Vec<ThingRecord>,
-    /// What it holds by owner now, the largest first, as far as counters tell.
+    /// Bytes that it holds by owner now, the largest first, as far as counters tell.
     pub owners: Vec<WatchOwner>,
-    /// What it held by owner when it was weighed last; `null` where it was not.
+    /// Bytes that it held by owner when it was weighed last; `null` where it was not.
     pub account: Option<WatchAccount>,
     /// How its parts came to be what they are; `null` in metrics and on the screen of several.
     pub course: Option<WatchCourse>,
-    /// What could not be read of it, and why.
+    /// Parts of it that could not be read, and why.
     pub unreadable: Vec<String>,
     /// Why the last turn saw nothing of it; `null` where it did.
     pub set_aside: Option<String>,
@@ -98,7 +98,7 @@ pub struct WatchLabel {
     pub value: String,
 }
 
-/// What a JVM held at one moment; `null` for what could not be read.
+/// The state of a JVM at one moment; `null` for what could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -115,9 +115,9 @@ pub struct WatchSample {
     pub heap_used_bytes: Option<u64>,
     /// Java heap promised.
     pub heap_committed_bytes: Option<u64>,
-    /// What the last collection of the old generation left in the heap.
+    /// Heap bytes that the last collection of the old generation left.
     pub heap_floor_bytes: Option<u64>,
-    /// What the heap may grow to.
+    /// The most the heap may grow to.
     pub heap_max_bytes: Option<u64>,
     /// Metaspace promised, with the class space.
     pub metaspace_bytes: Option<u64>,
@@ -129,7 +129,8 @@ pub struct WatchSample {
     pub classes: Option<u64>,
     /// Charged to its cgroup.
     pub charge_bytes: Option<u64>,
-    /// Of the charge, anonymous memory and what the kernel holds for it: what no reclaim takes back.
+    /// Part of the charge that no reclaim takes back: anonymous memory and what the kernel holds for it. Without a
+    /// charge: resident anonymous and shared memory of the JVM, and its swap.
     pub unreclaimable_bytes: Option<u64>,
     /// Milliseconds of all collections so far.
     pub gc_ms: Option<u64>,
@@ -154,7 +155,7 @@ pub struct WatchLimit {
     pub cgroup: String,
 }
 
-/// What one thing does over time.
+/// The growth of one thing over time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -188,15 +189,15 @@ pub struct GrowthRecord {
 pub struct ThingRecord {
     /// `memory`, `heap`, `metaspace`, `direct`, `threads`, `rest`.
     pub name: String,
-    /// What it held at the last look.
+    /// Bytes that it held at the last look.
     pub bytes: u64,
-    /// What bounds it.
+    /// Its bound.
     pub limit_bytes: u64,
-    /// What it does.
+    /// Its growth over time.
     pub growth: GrowthRecord,
 }
 
-/// What an owner holds.
+/// Bytes that an owner holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -207,7 +208,7 @@ pub struct WatchOwner {
     pub bytes: u64,
 }
 
-/// What was told by weighing a JVM that is watched.
+/// The result of weighing a JVM that is watched.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -250,13 +251,13 @@ pub struct WatchCourse {
 pub struct WatchPart {
     /// `memory`, `heap`, `heap_floor`, `metaspace`, `direct`, `threads`, `rest`, `files`.
     pub name: String,
-    /// What it held at the last look.
+    /// Bytes that it held at the last look.
     pub bytes: Option<u64>,
-    /// What bounds it, where it has a bound of its own.
+    /// Its bound, if it has one of its own.
     pub bound_bytes: Option<u64>,
     /// How it changed, for each time that its history reaches back.
     pub changes: Vec<WatchChange>,
-    /// What it held, stretch by stretch; `null` where nothing was seen.
+    /// Bytes that it held, stretch by stretch; `null` where nothing was seen.
     pub values: Vec<Option<u64>>,
 }
 
@@ -265,7 +266,7 @@ pub struct WatchPart {
 pub struct WatchEvent {
     /// Its name.
     pub name: String,
-    /// What happened.
+    /// The event.
     pub what: Happened,
 }
 
@@ -280,7 +281,7 @@ pub struct WatchEnds {
     pub other: u64,
 }
 
-/// What happened to a JVM.
+/// An event of a JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Happened {
     /// It is watched from now on, under this pid.
@@ -289,7 +290,7 @@ pub enum Happened {
     Ended(u32),
     /// The kernel killed the process of this pid for want of memory.
     Killed(u32),
-    /// What it does over time has another word.
+    /// The verdict on its growth over time changed.
     Verdict(GrowthRecord),
     /// It grew, and does so no more.
     GrowsNoMore(GrowthRecord),
@@ -297,7 +298,7 @@ pub enum Happened {
     Rises(GrowthRecord),
     /// Its limit is near, and reached within the hour at this pace.
     NearLimit {
-        /// What is left, in bytes.
+        /// The headroom left, in bytes.
         headroom_bytes: u64,
         /// The limit, in bytes.
         limit_bytes: u64,
@@ -324,7 +325,7 @@ pub enum WhyWeighed {
 /// Schema of the document that `loadline watch --post-mortem --json` prints.
 pub const POST_MORTEM_SCHEMA: &str = "loadline.post_mortem/1";
 
-/// What is known of a life that ended.
+/// Facts known of a life that ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -333,7 +334,7 @@ pub struct PostMortem {
     pub schema: String,
     /// Version of Loadline.
     pub loadline: String,
-    /// What was typed.
+    /// The command as typed.
     pub command: String,
     /// Its name.
     pub name: String,
@@ -341,7 +342,7 @@ pub struct PostMortem {
     pub pid: u32,
     /// When it started, in seconds since 1970.
     pub started_unix_s: u64,
-    /// What it ran.
+    /// The main class or archive that it ran, with its arguments.
     pub ran: String,
     /// `25.0.3+9`; `null` where it did not say.
     pub version: Option<String>,
@@ -353,29 +354,31 @@ pub struct PostMortem {
     pub end: EndKind,
     /// The cgroup whose limit killed it; empty for the machine, `null` where that is not known.
     pub killed_by: Option<String>,
-    /// Who says so: `kernel log` or `memory events`; empty where it was not killed.
+    /// The source that reports the kill: `kernel log` or `memory events`; empty where it was not killed.
     pub source: String,
-    /// What it held at the last sample.
+    /// Its state at the last sample.
     pub last: WatchSample,
     /// The same by owner, as far as counters tell.
     pub owners: Vec<WatchOwner>,
-    /// What bounded it.
+    /// The limit that bounded it.
     pub limit_bytes: u64,
-    /// What it did over time, at its end.
+    /// Its growth over time, at its end.
     pub growth: GrowthRecord,
-    /// What grew in the last ten minutes, hour and day, and as long as it was seen where that was less.
+    /// Changes of its parts over the last ten minutes, hour and day, and since it was first seen where that is less.
     pub changes: Vec<WatchChange>,
-    /// What its parts might have grown to, in bytes; `null` where nothing bounds one of them.
+    /// The size that its parts might have grown to, in bytes; `null` where nothing bounds the heap. Metaspace without a
+    /// bound counts as it last was.
     pub ceilings_bytes: Option<u64>,
     /// Why it met its limit.
     pub cause: DeathCause,
-    /// What it would have needed to live on, in bytes, with what it held at most; `null` where it grew without bound.
+    /// Memory that it would have needed to live on, in bytes: 1.1 times the most it held, or its ceilings where they
+    /// are the cause; `null` where it grew without bound.
     pub needed_bytes: Option<u64>,
     /// Accounts that were taken of it.
     pub accounts: Vec<String>,
     /// How old it was at each of them, in seconds.
     pub weighed_at_s: Vec<f64>,
-    /// What the last of them told by owner; its age counts from the last sample.
+    /// The last of them by owner; its age counts from the last sample.
     pub account: Option<WatchAccount>,
     /// How its owners changed from the first of them to the last, where there are two.
     pub by_account: Vec<WatchChange>,
@@ -403,7 +406,7 @@ pub enum EndKind {
     Killed,
 }
 
-/// What brought a life to its limit.
+/// The cause that brought a life to its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -415,13 +418,13 @@ pub enum DeathCause {
     Leak,
     /// Nothing leaked: what the JVM may take, by its own settings, is more than the limit.
     Ceilings,
-    /// What grew is nothing that a setting of the JVM bounds, mostly malloc's; too short to tell a leak from a burst.
+    /// Memory grew that no setting of the JVM bounds, mostly malloc's; seen too briefly to tell a leak from a burst.
     Native,
     /// It was near its limit, and why cannot be told.
     Unknown,
 }
 
-/// What changed over a time before the end.
+/// A change over a time before the end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]

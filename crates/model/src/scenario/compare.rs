@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a comparison is asked to tell.
+/// The settings of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Compare {
     /// Name of the configuration that the others are compared with; the first one where it names none.
@@ -15,9 +15,9 @@ pub struct Compare {
     pub metrics: Vec<String>,
     /// The least difference that matters, by metric or family (`rss`, `rate`); the first that fits counts.
     pub least: Vec<(String, Amount)>,
-    /// Of all intervals of the judged metrics together, 0–1.
+    /// The joint confidence of all intervals of the judged metrics, 0–1.
     pub confidence: f64,
-    /// What becomes of blocks that the machine disturbed: how many may be repeated.
+    /// The number of blocks that may be repeated because the machine disturbed them.
     pub repeats: u32,
     /// The most blocks to run until every judged metric is decided; `None` runs the trials asked for.
     pub until_sure: Option<u32>,
@@ -37,7 +37,7 @@ impl Default for Compare {
 }
 
 impl Compare {
-    /// What the field has agreed on.
+    /// The confidence that the field has agreed on.
     pub const CONFIDENCE: f64 = 0.95;
 
     /// Takes in what was written; what it leaves out stays.
@@ -89,7 +89,7 @@ pub struct CompareSettings {
     #[schemars(with = "Option<Named<Amount>>")]
     #[serde(deserialize_with = "named")]
     pub least: Vec<(String, Amount)>,
-    /// Of all intervals of the judged metrics together: `95%` or `0.95`.
+    /// The joint confidence of all intervals of the judged metrics: `95%` or `0.95`.
     #[arg(long, value_name = "SHARE", help = "Of all intervals of the judged metrics together [default: 95%]")]
     #[schemars(extend("default" = "95%"))]
     #[serde(deserialize_with = "parsed")]
@@ -127,7 +127,7 @@ fn least(text: &str) -> Result<(String, Amount), String> {
     }
 }
 
-/// Of all intervals together, the share that holds what is true.
+/// The joint confidence of all intervals: how likely every one of them holds the true value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Confidence(pub f64);
 
@@ -170,9 +170,9 @@ impl FromStr for Share {
 /// An amount of a metric with its unit: `1MiB`, `2%`, `5ms`, `100`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
-    /// Of memory.
+    /// A size of memory.
     Size(Bytes),
-    /// Of time.
+    /// A span of time.
     Time(Span),
     /// A share, 0–1: of the baseline where a difference is meant, else of what the metric is a share of.
     Share(f64),

@@ -1,8 +1,8 @@
-//! What a subject consists of: a JVM or not, one process or several, one port or a block of them.
+//! The composition of a subject: a JVM or not, one process or several, one port or a block of them.
 
 use serde::{Deserialize, Serialize};
 
-/// What the program is.
+/// The kind of program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

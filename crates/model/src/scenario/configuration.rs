@@ -28,7 +28,7 @@ pub struct Configuration {
     /// A library that the loader puts before all others (`LD_PRELOAD`): a path, or a name that the loader finds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preload: Option<String>,
-    /// What `{code}` in the command stands for: the jar or folder with the code that runs.
+    /// The value of `{code}` in the command: the jar or folder with the code that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<PathBuf>,
     /// Memory limit, enforced by a cgroup.
@@ -49,11 +49,12 @@ pub struct Configuration {
     #[serde(default)]
     pub netty: Netty,
     /// SHA-256, in hexadecimal digits, over the contents of the files that a trial of it needs, as they were before the
-    /// first trial; `None` where they were not looked at, or could not be read. What is hashed: the code that `{code}`
-    /// stands for (of a folder every file below it, with its name), a library to preload, bodies, schedules and
-    /// certificates, and every file that a word of the command, of the arguments, of the JVM options or of a driver's
-    /// line names. What is not: the JDK, which is named by its release or folder; an image; what the loader or `PATH`
-    /// finds; folders of a class path; what environment variables and `-Xlog` or `-XX` options name.
+    /// first trial. It is `None` if they were not looked at, or could not be read. The hash covers the code of `{code}`
+    /// (for a folder, every file below it, with its name), a library to preload, bodies, schedules and certificates.
+    /// It also covers every file that a word of the command, of the arguments, of the JVM options or of a driver's line
+    /// names. It does not cover the JDK, which is named by its release or folder, an image, or folders of a class path.
+    /// Nor does it cover what the loader or `PATH` finds, or what environment variables and `-Xlog` or `-XX` options
+    /// name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<String>,
 }
@@ -89,8 +90,7 @@ pub struct ConfigurationSettings {
     /// that the loader finds; `none` for none.
     #[arg(skip)]
     pub preload: Option<String>,
-    /// What `{code}` in the command stands for: the jar or folder with the code that runs, from the folder of this
-    /// file.
+    /// The value of `{code}` in the command: the jar or folder with the code that runs, relative to this file.
     #[arg(skip)]
     pub code: Option<PathBuf>,
     /// Memory limit, enforced by a cgroup.
@@ -127,9 +127,9 @@ pub struct ConfigurationSettings {
 pub(super) struct Axis {
     /// Its key.
     pub(super) word: &'static str,
-    /// What its values are, in a matrix.
+    /// The description of its values, in a matrix.
     pub(super) values: &'static str,
-    /// What one of them is, in `exclude`.
+    /// The description of one of them, in `exclude`.
     pub(super) value: &'static str,
     /// Whether a matrix gives each value a name; else a value is its own name.
     pub(super) is_named: bool,
@@ -160,7 +160,7 @@ pub(super) const AXES: [Axis; 10] = [
 ];
 
 impl ConfigurationSettings {
-    /// What each setting is called that has a short name of its own: `serial`, `6m`, `jdk17`, `limit-64m`.
+    /// Returns the short name of each setting that has one of its own: `serial`, `6m`, `jdk17`, `limit-64m`.
     pub(super) fn names(&self) -> Vec<String> {
         let last = |home: &Path| home.file_name().unwrap_or(home.as_os_str()).to_string_lossy().into_owned();
         let jdk = self.jdk.as_ref().map(|jdk| match jdk {
@@ -218,7 +218,7 @@ impl Configuration {
         self.netty = of.netty.map_or(self.netty, Netty::written);
     }
 
-    /// What the configuration adds to the environment: its own variables and `LD_PRELOAD`.
+    /// Returns the variables that the configuration adds to the environment: its own and `LD_PRELOAD`.
     pub fn env_shown(&self) -> BTreeMap<String, String> {
         let preload = self.preload.iter().map(|library| ("LD_PRELOAD".to_owned(), library.clone()));
         self.env.iter().cloned().chain(preload).collect()

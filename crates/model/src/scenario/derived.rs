@@ -1,5 +1,5 @@
 //! Figures derived from the marks of one trial: what came back after a spike, what one more instance costs.
-//! What is checked here needs no knowledge of metrics and marks; `comparison` checks the rest.
+//! The checks here need no knowledge of metrics and marks; `comparison` checks the rest.
 
 use super::schema;
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ const FIGURES_MAX: usize = 32;
 pub struct Derived {
     /// Name of the metric; unique, without a dot.
     pub name: String,
-    /// What is looked at: a metric of marks (`rss`, `heap_live`) or an owner of the account (`malloc.live`).
+    /// The input of the figure: a metric of marks (`rss`, `heap_live`) or an owner of the account (`malloc.live`).
     pub of: String,
     /// How the figure follows from it.
     #[serde(flatten)]
@@ -118,9 +118,9 @@ fn is_word(key: &str, word: &str, others: [char; 2]) -> Result<()> {
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 #[serde(deny_unknown_fields)]
 pub(super) struct FigureFile {
-    /// Of what a spike added, the share that came back: (spike - valley) / (spike - base).
+    /// The share of a spike's growth that came back: (spike - valley) / (spike - base).
     elasticity: Option<ElasticityFile>,
-    /// What one more of something costs: a least-squares line over the marks that carry a counter.
+    /// The cost of one more instance: the slope of a least-squares line over the marks that carry a counter.
     slope: Option<SlopeFile>,
 }
 

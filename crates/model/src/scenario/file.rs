@@ -34,11 +34,11 @@ pub struct Scenario {
     pub subject: Subject,
     /// The ways to run it; at least one, names unique, in the order they run.
     pub configurations: Vec<Configuration>,
-    /// What is done to it, in order; at least one phase.
+    /// The phases of its load, in order; at least one.
     pub load: LoadPlan,
     /// The moments at which it is weighed, in the order of [`MarkPoint`].
     pub marks: Vec<MarkPoint>,
-    /// What is done before the mark `collected`, and before a phase's own mark of that kind.
+    /// The full collections before the mark `collected`, and before a phase's own mark of that kind.
     #[serde(default)]
     pub collect: Collect,
     /// Trials of each configuration.
@@ -46,7 +46,7 @@ pub struct Scenario {
     /// How the configurations are compared.
     #[serde(default)]
     pub compare: Compare,
-    /// What must not be exceeded.
+    /// The budgets that must not be exceeded.
     #[serde(default)]
     pub budgets: Vec<Budget>,
     /// How the load line is searched, where it is.
@@ -64,7 +64,7 @@ pub struct Scenario {
     /// A second start of the first trial of each configuration, which shows the code that holds memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
-    /// What is derived from the marks of each trial.
+    /// The figures derived from the marks of each trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Derived>,
     /// Seeds everything that is drawn at random.
@@ -168,7 +168,7 @@ impl Scenario {
     }
 }
 
-/// What a trial has beside the load.
+/// Trial settings besides the load.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Trial")]
 pub struct TrialOptions {
@@ -206,7 +206,7 @@ pub struct Explain {
     pub profiler: Option<PathBuf>,
 }
 
-/// What is looked at in the heap, after everything was measured.
+/// Inspection of the heap, after everything was measured.
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Trial")]
 pub struct Inside {
@@ -235,15 +235,14 @@ pub(super) struct File {
     pub(super) configurations: Option<Named<ConfigurationSettings>>,
     /// Every combination of the values given; an alternative to `configurations`.
     matrix: Option<Matrix>,
-    /// What is done to the subject, in order; at least one phase of work. A phase named `warmup` comes before the mark
-    /// `warm`.
+    /// The phases of the load, in order; at least one does work. A phase named `warmup` comes before the mark `warm`.
     #[schemars(with = "Vec<OnePhase>", extend("minItems" = 1))]
     load: Vec<Named<PhaseFile>>,
     /// When to weigh; where left out, all moments that the load plan has, without `trimmed`, which needs JDK 17 or
     /// newer with glibc.
     #[schemars(with = "Option<Vec<schema::MarkWord>>")]
     marks: Option<Vec<String>>,
-    /// What is done before the mark `collected`, and before a phase's own mark of that kind.
+    /// The full collections before the mark `collected`, and before a phase's own mark of that kind.
     #[serde(default)]
     collect: CollectFile,
     /// Trials of each configuration, a fresh JVM each.
@@ -252,11 +251,11 @@ pub(super) struct File {
     /// How the configurations are compared.
     #[serde(default)]
     compare: CompareSettings,
-    /// What must not be exceeded, such as `rss.loaded<=60MiB`, `p99<=20ms`, or against a baseline `rss.loaded<=+2%`.
+    /// The budgets not to exceed, such as `rss.loaded<=60MiB`, `p99<=20ms`, or against a baseline `rss.loaded<=+2%`.
     #[serde(default)]
     budgets: Vec<Budget>,
-    /// What must hold in every trial of a search for the load line, such as `p99<50ms`, `rate>=98%`, `failed==0`,
-    /// `gc_share<10%`, `start_up<5s`; what is usual for the load where left out.
+    /// The targets that must hold in every trial of a search for the load line, such as `p99<50ms`, `rate>=98%`,
+    /// `failed==0`, `gc_share<10%`, `start_up<5s`; the defaults for the load where left out.
     #[serde(default)]
     target: Vec<Budget>,
     /// How the load line is searched.
@@ -265,7 +264,7 @@ pub(super) struct File {
     /// How it is tuned: what is tried against memory.
     #[serde(default)]
     tune: TuneSettings,
-    /// What is derived from the marks of each trial: metrics like all others.
+    /// The figures derived from the marks of each trial: metrics like all others.
     #[serde(default)]
     #[schemars(extend("maxItems" = 32))]
     figures: Vec<FigureFile>,
@@ -347,7 +346,7 @@ impl File {
     }
 }
 
-/// What is done before a collected mark, as written.
+/// The full collections before a collected mark, as written.
 #[derive(Deserialize, Default, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct CollectFile {

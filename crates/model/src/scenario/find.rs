@@ -1,4 +1,4 @@
-//! What a search for the load line is asked: what must hold, how finely to look, how sure to be.
+//! The settings of a search for the load line: its targets, the step at which it stops, the proofs it needs.
 
 use super::budget::Budget;
 use super::compare::Share;
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Find {
-    /// What must hold; what is usual for the load where it names nothing.
+    /// The targets that must hold; the defaults for the load if none is named.
     pub target: Vec<Budget>,
     /// The relative step at which the search stops, above 0 and below 1.
     pub step: f64,
     /// Trials in a row that must hold, at least 1.
     pub proofs: u32,
-    /// What is added to the line in the answer.
+    /// The share of the line that is added to it in the answer.
     pub headroom: f64,
     /// Leaves the heap to the JVM, which chooses it by the limit.
     pub as_is: bool,
@@ -43,8 +43,8 @@ pub struct Find {
 #[command(next_help_heading = "Searching")]
 #[serde(deny_unknown_fields, default)]
 pub struct FindSettings {
-    /// What must hold: `p99<50ms`, `rate>=98%` of what is offered, `failed==0`, `gc_share<10%`, `start_up<5s`; may be
-    /// repeated [default: rate>=98% and failed==0; rate>=90% in a closed model]
+    /// Target: `p99<50ms`, `rate>=98%` of what is offered, `failed==0`, `gc_share<10%`, `start_up<5s`; may be repeated
+    /// [default: rate>=98% and failed==0; rate>=90% in a closed model]
     // A file has it beside `find`, because tuning asks for it too.
     #[arg(long, value_name = "TARGET")]
     #[serde(skip)]
@@ -61,7 +61,7 @@ pub struct FindSettings {
     #[arg(long, value_name = "N", help = "Trials in a row that must hold [default: 5]")]
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 5))]
     pub proofs: Option<u32>,
-    /// What is added to the line in the answer, by choice and not by measurement; at most ten times the line.
+    /// The share added to the line in the answer, by choice and not by measurement; at most ten times the line.
     #[arg(long, value_name = "SHARE", help = "What is added to the line in the answer [default: 10%]")]
     #[schemars(with = "Option<schema::Headroom>", extend("default" = "10%"))]
     #[serde(deserialize_with = "parsed")]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const WITHIN: Span = Span::seconds(15 * 60);
 /// A week of drift between proofs, each of which lets the line be a step too high.
 pub const SEARCH_EVERY: Span = Span::seconds(7 * 86_400);
-/// Of a name in bytes: file systems have 255, and something is put behind it.
+/// The longest name in bytes: file systems allow 255, and a suffix is added.
 const NAME_MAX: usize = 200;
 
 /// Services whose load lines are searched night after night.
@@ -61,9 +61,9 @@ impl Fleet {
 /// One service of a fleet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Service {
-    /// What it is called in every table.
+    /// The name of the service in every table.
     pub name: String,
-    /// What is run, and what must hold: one configuration.
+    /// The scenario to run and its targets, with one configuration.
     pub scenario: Scenario,
     /// How long its search may take on its node.
     pub within: Span,

@@ -38,7 +38,7 @@ pub(super) struct FleetFile {
     /// Names the plan.
     #[schemars(extend("minLength" = 1))]
     name: String,
-    /// What holds for every service that says nothing else.
+    /// The defaults of every service that sets nothing else.
     #[serde(default)]
     defaults: DefaultsFile,
     /// The services, by name: at least one.
@@ -46,11 +46,11 @@ pub(super) struct FleetFile {
     services: Named<ServiceFile>,
 }
 
-/// What holds for every service that says nothing else.
+/// The defaults of every service that sets nothing else.
 #[derive(Deserialize, Default, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct DefaultsFile {
-    /// What must hold in every trial, of services whose scenario has no target of its own.
+    /// The targets that must hold in every trial, for services whose scenario has no target of its own.
     target: Vec<Budget>,
     /// How long the search of a service may take on its node.
     #[schemars(extend("default" = "15m"))]
@@ -60,7 +60,7 @@ struct DefaultsFile {
     search_every: Option<Span>,
     /// Seeds everything drawn at random; what the scenario says where left out.
     seed: Option<u64>,
-    /// Where the load goes, of services without a scenario.
+    /// The URL that the load goes to, for services without a scenario.
     url: Option<String>,
     /// Requests per second, of services without a scenario; as fast as they are answered where left out.
     #[schemars(with = "Option<PerSecond>")]
@@ -87,7 +87,7 @@ struct ServiceFile {
     #[schemars(with = "Vec<Scalar>")]
     #[serde(deserialize_with = "texts")]
     command: Vec<String>,
-    /// Where the load goes.
+    /// The URL that the load goes to.
     url: Option<String>,
     /// Requests per second.
     #[schemars(with = "Option<PerSecond>")]
@@ -95,7 +95,7 @@ struct ServiceFile {
     rate: Option<Rate>,
     /// How long it is loaded.
     duration: Option<Span>,
-    /// What must hold in every trial, instead of what the scenario or the defaults say.
+    /// The targets that must hold in every trial, instead of those of the scenario or the defaults.
     target: Vec<Budget>,
     /// How long its search may take on its node.
     within: Option<Span>,

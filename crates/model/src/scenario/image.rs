@@ -31,7 +31,7 @@ impl Image {
 }
 
 impl Scenario {
-    /// What lies outside of a container is not asked of one, where it would be silently without effect.
+    /// Checks the name of the image, and refuses settings that cannot work in a container or silently have no effect.
     pub(super) fn validate_image(&self) -> Result<()> {
         let Some(image) = &self.subject.image else { return Ok(()) };
         let name = &image.name;

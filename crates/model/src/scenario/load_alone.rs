@@ -9,9 +9,9 @@ use std::path::Path;
 /// A load on a server that runs already.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadAlone {
-    /// Where it goes.
+    /// The server under load.
     pub server: Server,
-    /// What it is; at least one phase works.
+    /// The phases of the load; at least one does work.
     pub load: Vec<Phase>,
     /// Seeds everything that is drawn at random.
     pub seed: u64,
@@ -20,9 +20,9 @@ pub struct LoadAlone {
 /// A file with the phases of a load.
 #[derive(Debug, Clone, Copy)]
 pub struct PhasesFile<'a> {
-    /// Where it lies; relative paths in it start from its folder.
+    /// The path of the file; relative paths in it start from its folder.
     pub path: &'a Path,
-    /// What stands in it.
+    /// The content of the file.
     pub text: &'a str,
 }
 

@@ -49,7 +49,7 @@ macro_rules! keys {
             delete: RequestPath,
             /// Path of an OPTIONS. `{seq}` and `{rand LOW HIGH}` stand for numbers.
             options: RequestPath,
-            /// What is sent after the head; neither with GET nor with HEAD.
+            /// The body of the request; not allowed with GET or HEAD.
             body: BodySettings,
             /// Whether the body waits for `100 Continue`, for a second at most.
             #[schemars(extend("default" = false))]

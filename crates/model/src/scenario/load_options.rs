@@ -1,4 +1,4 @@
-//! What may be typed about a load, the same words for every verb that has one, and how these options change its phases.
+//! The options of a load, the same for every verb that has one, and how they change its phases.
 
 use super::schema;
 use super::written::{Named, Scalar, parsed, texts_or_none_by_name};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What a load is; the same words mean the same wherever they appear. They change what a file says.
+/// The options of a load, with the same meaning in every verb. They change what a file says.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Load")]
 pub struct LoadOptions {
@@ -57,7 +57,7 @@ pub struct LoadOptions {
     /// GET, HEAD, PUT, POST, PATCH, DELETE or OPTIONS [default: GET]
     #[arg(long, value_name = "METHOD")]
     pub method: Option<Method>,
-    /// What is sent after the head.
+    /// The body of a request.
     #[command(flatten)]
     pub body: BodySettings,
     /// Wait for `100 Continue` before the body is sent, for a second at most
@@ -69,7 +69,7 @@ pub struct LoadOptions {
     /// Send name and password (Basic authentication)
     #[arg(long, short, value_name = "NAME:PASSWORD", value_parser = basic)]
     pub user: Option<String>,
-    /// What a correct answer has.
+    /// The checks of an answer.
     #[command(flatten)]
     pub expect: ExpectSettings,
     /// How long one request may take [default: 10s]
@@ -121,7 +121,7 @@ pub struct BodySettings {
     #[schemars(with = "Option<Scalar>")]
     #[serde(deserialize_with = "parsed")]
     pub text: Option<String>,
-    /// What a body of a `size` consists of.
+    /// The content of a body of a `size`.
     #[arg(
         id = "body_fill",
         long = "body-fill",
@@ -153,7 +153,7 @@ impl BodySettings {
     }
 }
 
-/// What a correct answer has; all that are given must hold.
+/// Checks of an answer; all that are given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Args, schemars::JsonSchema)]
 #[schemars(rename = "ExpectMore")]
 #[serde(deny_unknown_fields, default)]
@@ -222,7 +222,7 @@ impl TlsSettings {
     }
 }
 
-/// What a body of a size consists of.
+/// The content of a body of a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fill {

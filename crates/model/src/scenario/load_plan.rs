@@ -4,7 +4,7 @@ use super::{ExpectStatus, Method, OwnWork, Phase, PhaseKind, Ready};
 use serde::{Deserialize, Serialize};
 use std::ops::{Deref, DerefMut};
 
-/// What is done to a subject, in order; at least one phase in a plan that was validated.
+/// The phases of the load on a subject, in order; at least one in a plan that was validated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct LoadPlan(pub Vec<Phase>);

@@ -322,7 +322,7 @@ pub fn vary(
     Ok(varied)
 }
 
-/// What is left out: for some axes the value, by its place on the axis.
+/// An excluded combination: for some axes, the index of the axis and that of the value on it.
 type Cell = Vec<(usize, usize)>;
 
 /// Finds the values that a cell names: by their name, or as they may be written. `None` where it names a JDK that

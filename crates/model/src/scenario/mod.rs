@@ -1,5 +1,5 @@
-//! What to run, as plain validated values: the subject, its configurations, the load plan and the marks.
-//! Made from a scenario file (`file`) or from the options of a verb; everything after this works on these values only.
+//! The scenario to run, as plain validated values: the subject, its configurations, the load plan and the marks.
+//! They are made from a scenario file (`file`) or from the options of a verb; all later code uses only these values.
 
 mod artifact;
 mod budget;

@@ -35,8 +35,8 @@ impl Scenario {
         self
     }
 
-    /// Of a scenario that is handed on, the first path that leads out of the folder: where it is carried out that must
-    /// be there, too.
+    /// Returns the first path of a scenario being handed on that leads out of the folder. The path must also exist
+    /// where the scenario is carried out.
     pub fn path_outside(&self) -> Option<PathBuf> {
         let mut outside = None;
         self.clone().each_path(&mut |path| {

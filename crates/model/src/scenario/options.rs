@@ -1,4 +1,4 @@
-//! What may be typed about a scenario: the options make one of a command (`weigh`) or change one (`run`).
+//! The options of a scenario: they make one from a command (`weigh`) or change one (`run`).
 
 use super::file::File;
 use super::load_options::{LoadOptions, change_paths, change_phases};
@@ -15,16 +15,16 @@ use std::path::Path;
 /// Everything that changes what is run; the same words mean the same wherever they appear.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct ScenarioOptions {
-    /// Where the load goes; readiness is asked there too unless `--ready` says otherwise
+    /// URL of the load; also checked for readiness unless `--ready` says otherwise
     #[arg(long, value_name = "URL", help_heading = "Load")]
     pub url: Option<String>,
-    /// What the load is.
+    /// The options of the load.
     #[command(flatten)]
     pub load: LoadOptions,
-    /// What is run.
+    /// The subject to run.
     #[command(flatten)]
     pub subject: SubjectSettings,
-    /// What a trial has beside the load.
+    /// The options of a trial besides the load.
     #[command(flatten)]
     pub trial: TrialOptions,
 }

@@ -1,5 +1,5 @@
-//! What a subject does by itself: the phases it goes through and marks on its output, and the marks that other phases
-//! end in; with what is asked of the JVM before such a mark.
+//! The work that a subject does by itself: the phases that it goes through and marks on its output. Also the marks that
+//! other phases end in, and the full collections before such a mark.
 
 use crate::error::{Error, Result};
 use crate::units::Span;
@@ -36,7 +36,7 @@ impl OwnWork {
         self.phases.split_last().map_or(&[], |(_, others)| others)
     }
 
-    /// What is asked of the JVM at each marker; `None` is nothing.
+    /// Returns the full collections that the JVM makes at each marker; `None` if there are none.
     pub fn collect(&self) -> Option<Collect> {
         (self.collect > 0).then_some(Collect { times: self.collect, settle: self.settle })
     }
@@ -74,10 +74,10 @@ impl OwnWork {
     }
 }
 
-/// What is done before a mark at which garbage is not to be weighed.
+/// The full collections before a mark at which garbage must not be weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Collect {
-    /// Full collections, one after the other: at least 1. What a cleaner frees, only the next one gives back.
+    /// Full collections, one after the other: at least 1. Only the next one gives back what a cleaner frees.
     pub times: u32,
     /// How long the weighing waits after the last; where not given, until RSS stands still.
     #[serde(default, skip_serializing_if = "Option::is_none")]

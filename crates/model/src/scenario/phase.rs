@@ -13,7 +13,7 @@ pub const WARMUP: &str = "warmup";
 pub struct Phase {
     /// Unique within the scenario.
     pub name: String,
-    /// What happens in it.
+    /// The activity in the phase.
     pub kind: PhaseKind,
     /// Whether it ends in a mark of its name.
     #[serde(default, skip_serializing_if = "PhaseMark::is_none")]
@@ -32,7 +32,7 @@ impl Phase {
     }
 }
 
-/// What happens in a phase.
+/// The activity in a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a scenario has a handful of phases, most of them work")]
@@ -47,7 +47,7 @@ pub enum PhaseKind {
     Idle(Span),
 }
 
-/// Who decides when a request of a phase starts.
+/// The model of a phase: what decides when a request starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {

@@ -1,5 +1,5 @@
-//! What the types of a scenario file, and of a fleet's, do not tell of what may be written: several spellings of one
-//! value, and keys that belong together. For `docs/scenario.schema.json` and `docs/fleet.schema.json`, which editors
+//! Schema rules that the types of a scenario file and of a fleet file do not express: several spellings of one value,
+//! and keys that belong together. They go into `docs/scenario.schema.json` and `docs/fleet.schema.json`, which editors
 //! read.
 
 use super::{Gc, MarkPoint};
@@ -24,7 +24,7 @@ pub(super) struct JdkOrFound;
 pub(super) struct Cpus;
 /// The relative step of a search.
 pub(super) struct Step;
-/// What is added to the line.
+/// The headroom added to the line.
 pub(super) struct Headroom;
 /// The word of a usual mark.
 pub(super) struct MarkWord;
@@ -125,7 +125,8 @@ pub(super) fn bodiless() -> Value {
     json!({"anyOf": [both(&["get", "body"]), both(&["head", "body"])]})
 }
 
-/// What stands alone, each with the keys that fit it, or a model of load with one request or several.
+/// Returns the kinds of phases: a key that stands alone, with those that fit it, or a model of load with one request or
+/// several.
 pub(super) fn kinds_of_phases() -> Value {
     let alone = |key: &str, fitting: &[&str]| {
         let names = [&[key][..], fitting].concat();

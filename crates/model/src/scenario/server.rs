@@ -1,11 +1,11 @@
-//! Where a load goes: a host with its port, or a Unix socket, and how its certificate is checked.
+//! The server that a load goes to: a host with its port, or a Unix socket, and how its certificate is checked.
 
 use super::load_options::{LoadOptions, TlsSettings};
 use super::{Subject, Tls, Url, bracketed};
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Where a load goes.
+/// The server that a load goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// Name or address.

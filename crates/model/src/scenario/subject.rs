@@ -16,7 +16,7 @@ use std::str::FromStr;
 pub struct Subject {
     /// Run once in `dir` by `sh -c` before the first trial.
     pub build: Option<String>,
-    /// What the program is.
+    /// The kind of program.
     #[serde(default)]
     pub kind: Kind,
     /// Which of its processes are weighed.
@@ -28,14 +28,14 @@ pub struct Subject {
     /// Program and arguments. Placeholders: `{jvm}`, `{port}`, `{jdk}` (path of the JDK's `java`), `{args}`, `{code}`,
     /// `{artifact}`, `{work}` (an empty folder for this trial alone).
     pub command: Vec<String>,
-    /// What `{artifact}` stands for: the file that a build tool made.
+    /// The value of `{artifact}`: the file that a build tool made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<PathBuf>,
     /// Working directory; the folder of the scenario file where it names none.
     pub dir: Option<PathBuf>,
     /// Environment for all configurations.
     pub env: Vec<(String, String)>,
-    /// Where it listens. Without a port a free one is chosen and passed as `{port}`.
+    /// The host on which it listens. Without a port, a free one is chosen and passed as `{port}`.
     pub host: String,
     /// Fixed port, or `None` for a free one.
     pub port: Option<u16>,
@@ -48,7 +48,7 @@ pub struct Subject {
     /// The Unix socket it listens on, where the load does not go over TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<PathBuf>,
-    /// What shows that it is ready.
+    /// The sign that it is ready.
     pub ready: Ready,
     /// How long that may take.
     pub ready_within: Span,
@@ -56,7 +56,7 @@ pub struct Subject {
     pub end_within: Span,
 }
 
-/// What shows that the subject is ready.
+/// The sign that the subject is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
@@ -111,8 +111,8 @@ pub struct SubjectSettings {
     /// since it ran.
     #[arg(skip)]
     pub build: Option<String>,
-    /// What the program is. A `native` one is no JVM: it is weighed by what the kernel says of it and what glibc's
-    /// heaps hold, and asked nothing.
+    /// The kind of program. A `native` one is no JVM: it is weighed by the kernel's figures and by what glibc's heaps
+    /// hold, and it is never queried.
     #[arg(skip)]
     #[schemars(extend("default" = "jvm"))]
     pub kind: Kind,
@@ -126,7 +126,7 @@ pub struct SubjectSettings {
     #[arg(long, value_name = "IMAGE", help = IMAGE)]
     #[schemars(extend("minLength" = 1))]
     pub image: Option<String>,
-    /// What `{artifact}` in the command stands for: the file that a build tool made
+    /// Value of `{artifact}` in the command: the file that a build tool made
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub artifact: Option<PathBuf>,
@@ -138,7 +138,7 @@ pub struct SubjectSettings {
     #[schemars(with = "Vec<Scalar>")]
     #[serde(deserialize_with = "texts")]
     pub command: Vec<String>,
-    /// What every configuration gets; a file says it of each.
+    /// The settings of every configuration; a file gives them for each.
     #[command(flatten)]
     #[serde(skip)]
     pub configuration: ConfigurationSettings,
@@ -150,7 +150,7 @@ pub struct SubjectSettings {
     #[schemars(with = "Option<Named<Scalar>>")]
     #[serde(deserialize_with = "texts_by_name")]
     pub env: Vec<(String, String)>,
-    /// Where it listens.
+    /// The host on which it listens.
     #[arg(skip)]
     #[schemars(extend("default" = "127.0.0.1"))]
     pub host: Option<String>,
@@ -168,7 +168,7 @@ pub struct SubjectSettings {
     #[arg(long)]
     #[serde(skip)]
     pub rebuild: bool,
-    /// What shows that it is ready; an HTTP answer to the first GET of the load, else its port, where left out.
+    /// The sign that it is ready; where left out, an HTTP answer to the first GET of the load, else its port.
     #[command(flatten)]
     pub ready: ReadySettings,
     /// How long it may take to end after TERM before it is killed.
@@ -214,7 +214,7 @@ impl TlsFile {
 #[schemars(extend("not" = schema::two_of(&["http", "tcp", "log", "phase"])))]
 #[serde(deny_unknown_fields, default)]
 pub struct ReadySettings {
-    /// What shows that it is ready: `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`
+    /// Sign that it is ready: `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`
     // A file has a key for each of these.
     #[arg(id = "ready", long = "ready", value_name = "SIGN")]
     #[serde(skip)]
@@ -309,8 +309,8 @@ impl SubjectSettings {
     }
 }
 
-/// What shows that a subject is ready where nobody says: an answer to the first GET of its load, where it is asked over
-/// plain HTTP; the first marker of one that works by itself, which need not listen anywhere; else its port.
+/// Returns the default sign of readiness: an answer to the first GET of the load, if that goes over plain HTTP.
+/// Otherwise it is the first marker of a subject that works by itself, which need not listen anywhere, else the port.
 fn ready_by(load: &[Phase], is_plain: bool) -> Ready {
     let first_get = load.iter().find_map(|phase| match &phase.kind {
         PhaseKind::Work(work) if work.request.method == Method::Get => Some(work.request.path.clone()),

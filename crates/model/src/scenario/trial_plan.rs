@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// A trial to make. The same plan makes the same trial wherever its files lie: nothing else of a scenario is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrialPlan {
-    /// What it is for, in words.
+    /// The purpose of the trial, in words.
     pub title: String,
     /// Position in the series, from 0.
     pub index: u32,
@@ -26,11 +26,11 @@ pub struct TrialPlan {
     pub subject: Subject,
     /// Which way to run it.
     pub configuration: Configuration,
-    /// What is done to it.
+    /// The load on the subject.
     pub load: LoadPlan,
     /// The moments at which it is weighed, in the order of [`MarkPoint`].
     pub marks: Vec<MarkPoint>,
-    /// What is done before the mark `collected`, and before a phase's own mark of that kind.
+    /// The full collections before the mark `collected`, and before a phase's own mark of that kind.
     #[serde(default)]
     pub collect: Collect,
     /// Seeds everything that is drawn at random.
@@ -45,7 +45,7 @@ pub struct TrialPlan {
     /// When a JVM is asked for what may be read from outside.
     #[serde(default, skip_serializing_if = "Asking::is_default")]
     pub asking: Asking,
-    /// What ends the trial early; nothing where no phase is named.
+    /// The bounds that end the trial early; none where no phase is named.
     #[serde(default)]
     pub guard: Guard,
     /// Whether live objects are listed at the end, and of a fresh JVM that is ready.
@@ -57,7 +57,7 @@ pub struct TrialPlan {
     /// A second start, after everything was weighed, which shows the code that holds memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
-    /// Who pays for file pages; `None` leaves them as they are.
+    /// Whether file pages are charged to the subject; `None` leaves them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
     /// Whether the files that the subject has mapped or open at the end of the load are listed.
@@ -101,7 +101,7 @@ impl TrialPlan {
         let preload = configuration.preload.iter().filter(|library| library.contains('/')).map(PathBuf::from);
         let mut files: Vec<PathBuf> =
             tls.chain(configuration.code.clone()).chain(subject.artifact.clone()).chain(preload).collect();
-        // What a container is told names what is in there.
+        // The command of a container names files inside the image.
         if subject.image.is_none() {
             let program =
                 subject.command.first().filter(|program| program.contains('/') && !program.ends_with("/java"));
@@ -130,7 +130,8 @@ impl TrialPlan {
 /// Options that name what the JVM writes, or what is no file.
 const WRITES: [&str; 2] = ["-Xlog", "-XX:"];
 
-/// What of a word may be the name of a file: all of it, or a part as in `-cp a.jar:b.jar` and `-javaagent:a.jar=x`.
+/// Returns the parts of a word that may name a file: all of it, or a part as in `-cp a.jar:b.jar` and
+/// `-javaagent:a.jar=x`.
 fn named_in(word: &str) -> impl Iterator<Item = &str> {
     let parts = word.split([':', '=', ',', '@']).filter(move |part| *part != word);
     std::iter::once(word).chain(parts).filter(|name| !name.is_empty())
@@ -152,7 +153,7 @@ fn files_of(work: &Work) -> impl Iterator<Item = PathBuf> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Asking {
-    /// Where its tables do not tell it.
+    /// Only if its own tables do not show it.
     #[default]
     IfNeeded,
     /// Always, which adds 0.2 to 0.3 MiB to it.
@@ -183,7 +184,7 @@ pub enum Look {
     Outside,
 }
 
-/// Who pays for file pages.
+/// Whether file pages are charged to the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pages {

@@ -1,4 +1,4 @@
-//! What tuning is asked: what to make small, at which price, what to try and what not.
+//! The settings of tuning: the metric to minimise, the price it may have, the remedies to try and to skip.
 
 use super::Change;
 use super::budget::Budget;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What tuning makes small.
+/// The metric that tuning minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Objective {
     /// The larger of RSS after the load and RSS after the rest.
@@ -27,7 +27,7 @@ pub enum Objective {
     /// The highest RSS of all.
     #[serde(rename = "rss.peak")]
     Peak,
-    /// What no limit can take back, the anonymous part; the answer has the smallest limits as well.
+    /// Anonymous memory, which no limit can take back; the answer has the smallest limits as well.
     #[serde(rename = "limit")]
     Limit,
 }
@@ -70,7 +70,7 @@ impl FromStr for Objective {
 pub struct Try {
     /// As it was typed.
     pub text: String,
-    /// What it changes.
+    /// The change that it makes.
     pub change: Change,
 }
 
@@ -106,9 +106,9 @@ impl FromStr for Try {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Tune {
-    /// What is made small.
+    /// The metric to minimise.
     pub objective: Objective,
-    /// What the CPU time of a request may rise by, as a share.
+    /// The share by which the CPU time of a request may rise.
     pub price: f64,
     /// Remedies of the user's own.
     pub tries: Vec<Try>,
@@ -124,7 +124,7 @@ pub struct Tune {
     pub find: bool,
     /// Allocators that the loader would find, as they are preloaded.
     pub allocators: Vec<String>,
-    /// Where archives of classes that trials make may lie; none are made where there is none.
+    /// The folder for class archives that trials make; without a folder, none are made.
     pub scratch: Option<String>,
 }
 
@@ -151,17 +151,17 @@ impl Default for Tune {
 #[command(next_help_heading = "Tuning")]
 #[serde(deny_unknown_fields, default)]
 pub struct TuneSettings {
-    /// What must hold in every trial: `p99<50ms`, `rate>=98%` of what is offered, `failed==0`; may be repeated
+    /// Target for every trial: `p99<50ms`, `rate>=98%` of what is offered, `failed==0`; may be repeated
     /// [default: rate>=98% and failed==0; rate>=90% in a closed model]
     #[arg(long, value_name = "TARGET")]
     #[serde(skip)]
     pub target: Vec<Budget>,
-    /// What is made small: the larger of RSS after the load and after the rest, one of them, the peak, or what a limit
-    /// cannot take back.
+    /// The metric to minimise: the larger of RSS after the load and after the rest, one of them, the peak, or anonymous
+    /// memory, which no limit can take back.
     #[arg(long, value_name = "WHAT", help = OBJECTIVE)]
     #[schemars(with = "Option<Objective>", extend("default" = "rss"))]
     pub objective: Option<Objective>,
-    /// What the CPU time of a request may rise by.
+    /// The share by which the CPU time of a request may rise.
     #[arg(long, value_name = "SHARE", value_parser = price)]
     #[arg(help = "What the CPU time of a request may rise by [default: 2%]")]
     #[schemars(with = "Option<schema::Step>", extend("default" = "2%"))]

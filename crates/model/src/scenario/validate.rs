@@ -65,7 +65,7 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// What `{code}` stands for must be said wherever it stands, and must stand wherever it is said.
+    /// Checks that each configuration has a `code` if the subject uses `{code}`, and that none has one if it does not.
     fn validate_code(&self) -> Result<()> {
         let words = self.subject.command.iter().chain(self.subject.env.iter().map(|(_, value)| value));
         let stands = words.clone().any(|word| word.contains("{code}"));
@@ -88,7 +88,7 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// What only a JVM can be told is not asked of another program, where it would be silently without effect.
+    /// Refuses JVM settings for a native program, where they would silently have no effect.
     fn validate_native(&self) -> Result<()> {
         if self.subject.kind == Kind::Jvm {
             return Ok(());

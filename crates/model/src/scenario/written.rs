@@ -1,5 +1,5 @@
-//! What is written in any file of a user: maps that keep their order, values in several spellings, and errors that name
-//! the line and the nearest valid word.
+//! Elements of every file of a user: maps that keep their order, values in several spellings, and errors that name the
+//! line and the nearest valid word.
 
 use crate::error::Error;
 use crate::units::clipped;
@@ -157,7 +157,7 @@ pub(super) fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
     error
 }
 
-/// What serde expected, without the names of Rust types.
+/// Rewrites a message of serde without the names of Rust types.
 fn in_plain_words(message: &str) -> String {
     let Some((seen, expected)) = message.split_once(", expected ") else { return message.to_owned() };
     let expected = match expected {

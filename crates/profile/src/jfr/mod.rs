@@ -177,8 +177,8 @@ impl Chunk {
         Ok(())
     }
 
-    /// Goes over all events but those of types and tables, with the input behind size and type of each. What is wrong
-    /// within one event does not hinder the others: `each` says so by an error, and the first is kept.
+    /// Goes over all events but those of types and tables, with the input behind size and type of each. A fault within
+    /// one event does not affect the others: `each` returns it as an error, and the first is kept.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -31,7 +31,7 @@ use crate::record::{Document, Evidence};
 
 /// Names of colours with their values, light and dark.
 pub(super) const COLOURS: &str = include_str!("colours.css");
-/// What wears which colour.
+/// The style rules that give each class its colour.
 pub(super) const RULES: &str = include_str!("chart.css");
 
 /// A chart that stands alone.
@@ -39,7 +39,7 @@ pub(super) const RULES: &str = include_str!("chart.css");
 pub struct Plot {
     /// Stem for a file's name, of `a-z`, `0-9` and `-`; no two plots of a document share it.
     pub name: String,
-    /// What it shows.
+    /// The title: what the chart shows.
     pub title: String,
     /// The picture: a whole SVG document that refers to nothing outside.
     pub svg: String,

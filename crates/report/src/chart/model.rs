@@ -16,7 +16,7 @@ pub struct Figure {
 pub(crate) struct Chart {
     /// Stem of a file's name, and the beginning of ids; of `a-z`, `0-9` and `-`.
     pub(crate) name: String,
-    /// What it shows, in a few words.
+    /// The title: what the chart shows, in a few words.
     pub(crate) title: String,
     /// The chart in a sentence, for those who do not see it.
     pub(crate) description: String,
@@ -30,7 +30,7 @@ pub(crate) struct Chart {
     pub(crate) guides: Vec<Guide>,
     /// Stretches of x, faintly shaded.
     pub(crate) bands: Vec<Band>,
-    /// What the signs mean.
+    /// The signs with their meanings.
     pub(crate) legend: Vec<(Sign, String)>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Chart {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) scale: Scale,
-    /// What it counts, with the unit.
+    /// The quantity on the axis, with the unit.
     pub(crate) title: String,
     /// Unit behind a number that is read off, such as ` ms`.
     pub(crate) unit: &'static str,
@@ -92,7 +92,7 @@ pub(crate) struct Band {
     pub(crate) label: String,
 }
 
-/// What a class of style is called: a word of `chart.css`, or two.
+/// The name of a style class: a word of `chart.css`, or two.
 pub(crate) type Class = String;
 
 /// A sign with the class that colours it.
@@ -122,7 +122,7 @@ pub(crate) const SHAPES: [&str; 8] = [
     "M-5-2.5h10v5h-10z",
 ];
 
-/// Where a text stands to its place.
+/// The position of a text relative to its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     /// Behind it.

@@ -41,8 +41,8 @@ fn table(trials: &[Trial]) -> Table {
     Table { title: "Every trial in numbers".to_owned(), ..tried_told(trials) }
 }
 
-/// A trial of the limit stands at its limit, one of a rate at what was asked. Where the limit was no concern, what it
-/// needed is its largest charge.
+/// Returns the dot of a trial: at its limit if the limit was tried, at the asked rate if a rate was tried. If the limit
+/// was no concern, the dot is at the largest charge, which is what the trial needed.
 fn dot(trial: &Trial) -> Option<Dot<'_>> {
     let (probe, reached) = (trial.probe.as_ref()?, reached(trial));
     let bytes = match probe.stage {
@@ -149,7 +149,7 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
     }
 }
 
-/// What the target asks of p99, in ms, as it is written.
+/// Returns the bounds of the target on p99: in ms, and as they are written.
 fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
     let of = |text: &String| {
         let budget: Budget = text.parse().ok()?;

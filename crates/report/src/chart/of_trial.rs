@@ -14,7 +14,7 @@ use crate::units::{grouped, milliseconds, shortened};
 use crate::width::width;
 use loadline_base::order::Order as _;
 
-/// Where more requests are known than this, they are drawn as a density.
+/// If more requests are known than this, they are drawn as a density.
 const DOTS_MAX: u64 = 2000;
 /// Characters of a mark above its bar.
 const MARK_CHARS: usize = 30;
@@ -31,7 +31,7 @@ const LEVELS: u32 = 6;
 /// Classes of times are a tenth of a decade wide at most.
 const CLASS_RATIO: f64 = 1.259;
 
-/// What the charts of a trial share: its time axis, its marks and phases.
+/// The data that the charts of a trial share: its time axis, its marks and phases.
 struct Course<'a> {
     trial: &'a Trial,
     evidence: &'a Evidence,
@@ -244,7 +244,7 @@ impl Course<'_> {
         let height = 64;
         let y = Axis::new(Scale::from_zero(pauses.iter().map(|(_, ms)| *ms)), "ms", " ms", 3);
         let mut points: Vec<Point> = pauses.iter().map(|(at, ms)| (self.x.across(*at), y.down(*ms, height))).collect();
-        // Of the points of one column only the longest pause is seen; the axis counts downwards.
+        // Only the longest pause of each column is drawn; the axis counts downwards.
         points.sort_unstable();
         points.dedup_by_key(|point| point.0 * thin::COLUMNS / WIDTH);
         let name = "in collections".to_owned();
@@ -509,7 +509,7 @@ fn accounts_table(marks: &[(&str, &AccountRecord)], names: &[&str]) -> Table {
     Table::new("Account in numbers, MiB", head, rows)
 }
 
-/// What an owner holds of a mark; `None` where it is not among those that hold anything.
+/// Returns the bytes that an owner holds at a mark; `None` if the account does not list the owner.
 fn held(account: &AccountRecord, name: &str) -> Option<u64> {
     let own = account.owners.iter().filter(|owner| owner.name == name);
     own.map(|owner| owner.rss_bytes).reduce(u64::saturating_add)

@@ -44,7 +44,7 @@ struct Step {
     name: String,
     from: f64,
     to: f64,
-    /// What each owner lost, the largest first; empty where no two settings differ by this remedy alone.
+    /// The bytes that each owner lost, the largest first; empty if no two settings differ by this remedy alone.
     owners: Vec<(String, f64)>,
 }
 
@@ -76,7 +76,8 @@ fn confirmed(tune: &TuneRecord, ids: &[&str]) -> Option<SettingRecord> {
     })
 }
 
-/// What the owners lost by a remedy: between two settings that differ by it alone, those with the most remedies.
+/// Returns the bytes that each owner lost by a remedy, between two settings that differ by it alone: those with the
+/// most remedies.
 fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
     let mut with: Vec<&SettingRecord> = tune.path.iter().filter(|of| of.remedies.iter().any(|own| own == id)).collect();
     with.largest_first(|of| of.remedies.len());
@@ -378,7 +379,7 @@ mod tests {
         insta::assert_snapshot!(svg::fluid(&steps.chart).as_str().replace('>', ">\n"));
         let names: Vec<String> = steps.table.rows.iter().map(|row| row[0].to_string()).collect();
         assert_eq!(names, ["as it is", "malloc.trim", "heap.max", "malloc.arenas", "the answer"]);
-        // What each step ends at is where the next one begins, and the last one ends at the answer.
+        // Each step ends where the next one begins, and the last one ends at the answer.
         assert_eq!(steps.table.rows[3][2], "1000.2 MiB");
         assert_eq!(steps.table.rows[3][2], steps.table.rows[4][2]);
         assert!(steps.table.rows[1][3].to_string().starts_with("malloc retained "), "{:?}", steps.table.rows[1]);

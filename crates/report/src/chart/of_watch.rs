@@ -66,18 +66,18 @@ fn part<'a>(course: &'a WatchCourse, name: &str) -> Option<&'a WatchPart> {
     course.parts.iter().find(|part| part.name == name)
 }
 
-/// What the panel and the table share.
+/// The data that the panel and the table share.
 struct Drawing<'a, F> {
     course: &'a WatchCourse,
     x: Axis,
-    /// Where the middle of a stretch lies on the axis.
+    /// The value on the axis for the middle of a stretch.
     before: F,
 }
 
 impl<F: Fn(usize) -> f64> Drawing<'_, F> {
     fn memory(&self, limit: Option<u64>) -> (Panel, Vec<(Sign, String)>) {
         let known = |name: &str| part(self.course, name).map_or(&[][..], |part| &part.values);
-        // What a reclaim takes back counts towards no limit that kills.
+        // Reclaimable pages count towards no limit that kills.
         let all = self.course.parts.iter().filter(|part| part.name != "files");
         let all = all.flat_map(|part| part.values.iter().flatten().copied()).chain(limit);
         let y = Axis::new(Scale::from_zero(all.map(|bytes| bytes as f64 / MIB)), "MiB", " MiB", 5);

@@ -65,7 +65,7 @@ impl Scale {
         Self { low: floor, high: ceiling, kind: Kind::Log }
     }
 
-    /// Where a value lies: 0 at the beginning, 1 at the end; values outside lie at the nearer end, no number at 0.
+    /// Returns the place of a value: 0 at the beginning, 1 at the end. Values outside go to the nearer end, NaN to 0.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let share = match self.kind {
             Kind::Linear => (value - self.low) / (self.high - self.low),

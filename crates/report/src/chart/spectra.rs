@@ -9,7 +9,7 @@ use crate::record::{Document, Evidence, SpectrumRecord, Timing};
 use crate::table::Table;
 use crate::units::{grouped, milliseconds, trimmed};
 
-/// Where an axis of quantiles has its numbers: the share of answers that took longer, and the quantile in percent.
+/// The numbers on an axis of quantiles: the share of answers that took longer, and the quantile in percent.
 const NINES: [(f64, &str); 7] = [
     // A sign would run into the next number on a phone.
     (1.0, "0"),

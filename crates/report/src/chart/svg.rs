@@ -134,14 +134,14 @@ fn text_width(text: &str) -> f64 {
     width(text) as f64 * CHARACTER
 }
 
-/// Where the parts of a chart lie, in pixels from its top.
+/// The positions of the parts of a chart, in pixels from its top.
 struct Layout {
     left: u32,
     /// Upper edge of each panel.
     tops: Vec<u32>,
     /// Row of each guide's label; `None` where there is no room for it.
     rows: Vec<Option<usize>>,
-    /// Where the labels of guides begin.
+    /// Upper edge of the labels of guides.
     labels: u32,
     /// Lower edge of the last panel.
     bottom: u32,

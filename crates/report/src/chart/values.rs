@@ -58,7 +58,7 @@ pub(crate) fn value_text(unit: Unit, value: f64) -> String {
     Quantity::new(unit, value).wide().to_string()
 }
 
-/// What was judged, with its interval: the difference, or the change where the least that matters is a share.
+/// Formats the judged value with its interval: the difference, or the change if the least that matters is a share.
 pub(crate) fn judged_text(comparison: &ComparisonRecord) -> String {
     Estimate::judged(comparison).wide().to_string()
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 const NAME_MAX: usize = 1_024;
 /// Characters of the name of a measure that Bencher takes.
 const SLUG_MAX: usize = 64;
-/// What Bencher's built-in measure `latency` counts in, for each of our milliseconds.
+/// Nanoseconds, the unit of Bencher's built-in measure `latency`, in each of our milliseconds.
 const NANOSECONDS: f64 = 1e6;
 
 /// A measure of a benchmark.

@@ -1,4 +1,4 @@
-//! What the readers of the exports demand, as strict readers of our own for the tests.
+//! Strict readers of our own for the tests, with the demands of the real readers of the exports.
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use quick_xml::Reader;
@@ -33,7 +33,7 @@ pub(super) fn check_comment(text: &str) {
     check_calls_nobody(body);
 }
 
-/// What stands outside of code mentions nobody and refers to nothing.
+/// Checks that text outside of code mentions nobody and refers to nothing.
 fn check_calls_nobody(body: &str) {
     let (mut text, mut in_code) = (String::new(), false);
     for event in Parser::new_ext(body, Options::all()) {
@@ -187,11 +187,11 @@ fn element(start: &BytesStart<'_>) -> Element {
 
 // ---- JMH ----
 
-/// What JMH 1.37 writes for a benchmark, and nothing else.
+/// The keys that JMH 1.37 writes for a benchmark, and nothing else.
 const JMH_ITEM: &str = "benchmark forks jdkVersion jmhVersion jvm jvmArgs measurementBatchSize measurementIterations \
     measurementTime mode params primaryMetric secondaryMetrics threads vmName vmVersion warmupBatchSize \
     warmupIterations warmupTime";
-/// What it writes for a metric.
+/// The keys that it writes for a metric.
 const JMH_SCORE: &str = "rawData score scoreConfidence scoreError scorePercentiles scoreUnit";
 
 fn keys(of: &Value) -> String {
@@ -243,7 +243,7 @@ fn check_score(of: &Value) {
 
 // ---- Bencher ----
 
-/// What the schema of Bencher's format (`bmf.json`) has of a measure, and nothing else.
+/// The fields of a measure in the schema of Bencher's format (`bmf.json`), and nothing else.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BencherMeasure {

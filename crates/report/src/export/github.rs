@@ -1,5 +1,5 @@
-//! What GitHub Actions shows of a step: the summary (Markdown in `$GITHUB_STEP_SUMMARY`) and annotations, which are
-//! commands on standard output: `::error title=Budget failed::rss.loaded is 62.0 MiB …`.
+//! Output that GitHub Actions shows of a step: the summary (Markdown in `$GITHUB_STEP_SUMMARY`) and annotations, which
+//! are commands on standard output: `::error title=Budget failed::rss.loaded is 62.0 MiB …`.
 
 use super::inert::short;
 use super::markdown::short_markdown;
@@ -101,7 +101,7 @@ fn command(kind: &str, title: &str, message: &str) -> String {
     format!("::{kind} title={}::{}\n", property(title), data(message))
 }
 
-/// What stands behind the second `::`; a line break would end the command and could begin another.
+/// Escapes the text behind the second `::`; a line break would end the command and could begin another.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

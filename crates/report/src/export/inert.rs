@@ -2,7 +2,7 @@
 
 use crate::units::{self, visible};
 
-/// What a cell or a sentence can show; longer text is cut, with a sign that it was.
+/// The most characters that a cell or a sentence shows; longer text is cut, with a sign that it was.
 const CHARACTERS_MAX: usize = 300;
 
 /// [`visible`], and no longer than a person reads.

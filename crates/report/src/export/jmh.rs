@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// The version of JMH whose files have these fields.
 const JMH_VERSION: &str = "1.37";
-/// What JMH reports of the distribution of a score.
+/// The percentiles that JMH reports of the distribution of a score.
 const PERCENTILES: [f64; 10] = [0.0, 50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 100.0];
 
 /// A benchmark, in the order of JMH's fields.
@@ -88,7 +88,7 @@ fn item(document: &Document, configuration: &str) -> Option<Item> {
     let metrics: Vec<&MetricRecord> =
         document.metrics.iter().filter(|of| of.configuration == configuration && has_values(of)).collect();
     let rate = principal_rate(document);
-    // Where no load was driven, what was weighed first is the score.
+    // If no load was driven, the metric that was weighed first is the score.
     let primary = *metrics.iter().find(|of| Some(of.metric.as_str()) == rate).or(metrics.first())?;
     let phase = Some(split(&primary.metric).1).filter(|phase| !phase.is_empty()).unwrap_or("weight");
     let trials: Vec<&Trial> = document.trials.iter().filter(|trial| trial.configuration == configuration).collect();

@@ -35,7 +35,7 @@ struct Case {
 #[derive(Debug)]
 enum Verdict {
     Passed,
-    /// What did not hold, of which type, and more words.
+    /// A check that did not hold, with its type and more words.
     Failure {
         message: String,
         kind: &'static str,

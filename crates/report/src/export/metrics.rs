@@ -76,7 +76,7 @@ use Source::{
 };
 
 impl Source {
-    /// What is read of a watched JVM; nothing of any other source.
+    /// Reads the points of a watched JVM; does nothing for any other source.
     pub(super) fn of_jvm(self, jvm: &WatchedJvm, to: &mut Points) {
         match self {
             Jvm(read) => read(jvm, to),
@@ -96,7 +96,7 @@ const fn counter(name: &'static str, help: &'static str, source: Source) -> Metr
     Metric { counts: true, ..gauge(name, help, source) }
 }
 
-/// Of a trial: only the CSV has it.
+/// Returns a metric of a trial, which only the CSV has.
 const fn cell(name: &'static str, source: Source) -> Metric {
     gauge(name, "", source)
 }

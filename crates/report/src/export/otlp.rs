@@ -1,6 +1,6 @@
-//! What is watched in OTLP's JSON form (opentelemetry-proto 1.x, `ExportMetricsServiceRequest`): gauges and sums that
-//! may fall, so that no receiver cares for temporality. Names are those of OpenTelemetry's conventions for JVMs where
-//! it has them (`jvm.memory.used`), else begin with `loadline.`.
+//! Watched JVMs in OTLP's JSON form (opentelemetry-proto 1.x, `ExportMetricsServiceRequest`): gauges and sums that may
+//! fall, so that receivers can ignore temporality. Names follow OpenTelemetry's conventions for JVMs where it has them
+//! (`jvm.memory.used`); all others begin with `loadline.`.
 
 use super::metrics::{Otlp, TABLE};
 use super::points::{Point, Points};
@@ -65,9 +65,9 @@ fn of_jvm(document: &WatchDocument, jvm: &WatchedJvm, resource: &[(String, Strin
     })
 }
 
-/// What names a JVM: each key once, as the protocol demands. What is known of the JVM itself comes before what is said
-/// of all, which may be of the pod of Loadline. Receivers tell resources apart by service and instance (Prometheus
-/// makes `job` and `instance` of them, and drops the others): where nobody names the service, it is the JVM.
+/// Returns the attributes that name a JVM: each key once, as the protocol demands. The JVM's own attributes win over
+/// those of all JVMs, which may describe the pod of Loadline. Receivers tell resources apart by service and instance:
+/// Prometheus makes `job` and `instance` of them, and drops the others. If nobody names the service, it is the JVM.
 fn attributes(jvm: &WatchedJvm, resource: &[(String, String)]) -> Vec<Value> {
     let mut texts = vec![("loadline.jvm".to_owned(), jvm.name.clone())];
     texts.extend(jvm.labels.iter().map(|label| (convention(&label.name), label.value.clone())));

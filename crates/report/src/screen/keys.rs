@@ -1,11 +1,11 @@
-//! What the keys of a terminal mean: bytes as terminals of the family of the VT100 send them (ECMA-48; xterm's control
+//! The meaning of a terminal's keys: bytes as terminals of the VT100 family send them (ECMA-48; xterm's control
 //! sequences, `ctlseqs`).
 //!
 //! ```text
 //! ESC [ A   ESC O A   up     ESC [ 5 ~   page up     ESC alone   escape
 //! ```
 
-/// What a key asks for.
+/// The action that a key asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// The one before.

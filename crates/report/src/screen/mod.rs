@@ -1,4 +1,4 @@
-//! What is watched, as it goes on: a screen drawn anew after each turn and each key, or a line for what changes.
+//! The live view of watched JVMs: a screen that is redrawn after each turn and each key, or a line for each change.
 
 mod keys;
 mod picture;
@@ -15,7 +15,7 @@ use crate::units::{Bytes, visible};
 use picture::{Line, Scene, View, drawn, hidden_lines, in_full, sorted};
 use std::sync::Arc;
 
-/// Where watching is shown.
+/// The place where watching is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Nowhere,
@@ -28,7 +28,7 @@ enum Place {
     },
 }
 
-/// What came of a key.
+/// The outcome of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressed {
     /// Another picture, or the same.
@@ -37,13 +37,13 @@ pub enum Pressed {
     End,
 }
 
-/// What is shown of what is watched.
+/// The view of the watched JVMs.
 #[derive(Debug)]
 pub struct Screen {
     place: Place,
     document: Arc<WatchDocument>,
     view: View,
-    /// What happened last, below the table.
+    /// The latest events, below the table.
     lately: Vec<String>,
     size: Size,
 }
@@ -100,7 +100,7 @@ impl Screen {
         self.lately.drain(..self.lately.len().saturating_sub(LATELY));
         let chosen = self.view.chosen.filter(|pid| self.document.jvms.iter().any(|jvm| jvm.pid == *pid));
         if chosen.is_none() {
-            // What was looked at has gone: its end stands below the list.
+            // The chosen JVM has gone: its end is shown below the list.
             self.view = View { order: self.view.order, ..View::default() };
         }
         self.view.chosen = chosen.or(sorted(&self.document, self.view.order).first().map(|jvm| jvm.pid));
@@ -147,7 +147,7 @@ impl Screen {
         }
     }
 
-    /// What a key does.
+    /// Applies a key to the view.
     pub fn press(&mut self, key: Key) -> Pressed {
         let full = self.in_full().is_some();
         let alone = self.document.jvms.len() <= 1;
@@ -205,7 +205,7 @@ impl Screen {
     }
 }
 
-/// Where a key leads from this place among so many.
+/// Returns the position that a key moves to, between 0 and `last`.
 fn moved(key: Key, from: usize, last: usize) -> usize {
     match key {
         Key::Up => from.saturating_sub(1),
@@ -218,7 +218,7 @@ fn moved(key: Key, from: usize, last: usize) -> usize {
     }
 }
 
-/// What happened, in words.
+/// Describes an event in words.
 fn happened(what: &Happened) -> String {
     match what {
         Happened::Appeared(pid) => format!("watched, pid {pid}"),

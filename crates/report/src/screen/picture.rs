@@ -1,4 +1,4 @@
-//! What stands on a screen: lines of a size, as a function of what is watched and of what was chosen.
+//! The lines of a screen of a given size, as a function of the watched JVMs and of the choices made with the keys.
 
 use crate::page::Part;
 use crate::record::{WatchDocument, WatchedJvm};
@@ -18,7 +18,7 @@ pub struct Size {
     pub lines: usize,
 }
 
-/// What courses are drawn with.
+/// The glyphs that draw courses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Glyphs {
     /// Blocks of eighths, where the terminal writes UTF-8.
@@ -36,11 +36,11 @@ pub(super) enum Order {
     Memory,
     /// The largest share of the limit first.
     Held,
-    /// What meets its limit first.
+    /// The JVM that meets its limit soonest first.
     Left,
 }
 
-/// What was chosen with the keys.
+/// The choices made with the keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct View {
     /// By its pid.
@@ -57,7 +57,7 @@ pub(super) struct View {
 pub(super) struct Scene<'a> {
     pub(super) document: &'a WatchDocument,
     pub(super) view: &'a View,
-    /// What happened last, a line each.
+    /// The latest events, a line each.
     pub(super) lately: &'a [String],
     pub(super) glyphs: Glyphs,
     /// Whether there are keys to press.
@@ -71,12 +71,12 @@ pub(super) struct Line {
     pub(super) chosen: bool,
 }
 
-/// What can be seen at least: head, heads of the columns, a line, what the keys do.
+/// The fewest lines that are drawn: head, heads of the columns, a line, help for the keys.
 const LINES_MIN: usize = 5;
 const COLUMNS_MIN: usize = 20;
 /// Lines of what happened that are shown where there is room.
 const LATELY: usize = 8;
-/// What a line of a list begins with.
+/// The beginning of a line of a list: not chosen, and chosen.
 const MARK: [&str; 2] = ["  ", "> "];
 
 impl Glyphs {
@@ -215,7 +215,7 @@ fn list(scene: &Scene<'_>, columns: usize, room: usize) -> (Vec<Line>, String) {
     (body, hint)
 }
 
-/// What happened last, as much as there is room for.
+/// Returns the latest events, as many as there is room for.
 fn lately(scene: &Scene<'_>, room: usize) -> Vec<String> {
     let shown = scene.lately.len().min(room).min(LATELY);
     scene.lately[scene.lately.len() - shown..].iter().map(|line| format!("  {}", visible(line))).collect()

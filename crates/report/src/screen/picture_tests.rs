@@ -153,7 +153,7 @@ fn keys_choose_open_scroll_and_end() {
     screen.size = Size { columns: 80, lines: 10 };
     screen.press(Key::Last);
     assert!(screen.view.scrolled > 0);
-    // What was looked at has gone.
+    // The JVM that was shown in full has gone.
     screen.take(&[], || WatchDocument { jvms: document(3).jvms.split_off(1), ..document(3) }.into());
     assert_eq!((chosen(&screen), screen.view.scrolled), ((Some(2), None), 0));
     assert_eq!(screen.press(Key::Quit), Pressed::End);

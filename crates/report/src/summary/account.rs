@@ -1,4 +1,4 @@
-//! What to say of one account: why RSS is more than the heap, who holds it, what could come back, what is charged.
+//! The page of one account: why RSS is more than the heap, who holds it, what could come back, what is charged.
 
 use super::cells::{mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
@@ -23,7 +23,7 @@ const UNEXPLAINED_SHARE_MAX: f64 = 0.005;
 /// A command line of two lines; all of it is in the JSON document.
 const COMMAND_CHARS_MAX: usize = 130;
 
-/// What to say of the account of a running JVM, with the details asked for.
+/// Summarizes the account of a running JVM, with the details asked for.
 pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Page {
     let mark = &document.mark;
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
@@ -61,7 +61,7 @@ pub(super) fn which(document: &AccountDocument) -> String {
     format!("pid {}{name}", document.jvm.pid)
 }
 
-/// What the JVM was asked for once it was weighed: live objects, a heap dump, the pools of Netty.
+/// Returns what the JVM was asked for after it was weighed: live objects, a heap dump, the pools of Netty.
 pub(super) fn asked_for(document: &AccountDocument) -> Vec<Part> {
     let mark = &document.mark;
     let objects = document.objects.iter().map(|found| Part::Table(inside::objects(found, mark.heap.used_bytes)));
@@ -109,7 +109,7 @@ fn heap_text(mark: &Mark) -> String {
     format!("{used} MiB used of {committed} committed, {most} at most")
 }
 
-/// Who told where the JVM keeps what.
+/// Names the source of the JVM's memory layout: its own tables, or the JVM, which was asked.
 fn told_text(told: &ToldRecord) -> String {
     match (told.by, told.why.as_str()) {
         (ToldBy::Tables, "") => "its own tables, from outside".to_owned(),
@@ -282,7 +282,7 @@ pub(super) fn owners(account: &AccountRecord) -> Table {
     Table::new(title, head, rows.iter().chain([&total]).map(line)).worded(1, 1).noted([cost(account)])
 }
 
-/// What weighing did to the JVM.
+/// Describes the effect of weighing on the JVM.
 fn cost(account: &AccountRecord) -> String {
     let added = account.observer_bytes.and_then(|bytes| u64::try_from(bytes).ok());
     let added = match (added, &account.told) {

@@ -60,7 +60,7 @@ pub(super) fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }
 
-/// What the subject weighs at a mark: RSS, or PSS where several processes form it.
+/// Returns the weight of the subject at a mark: RSS, or PSS if several processes form it.
 pub(super) fn weight(mark: Option<&Mark>) -> Option<u64> {
     mark.map(|mark| mark.weight().1)
 }

@@ -1,4 +1,4 @@
-//! What to say of two accounts of one JVM: how long lies between them, what grew, and which parts of its owners did it.
+//! The page of two accounts of one JVM: the time between them, what grew, and which parts of its owners grew.
 
 use super::account::{asked_for, which};
 use super::cells::{beginning, end, kib, mib, signed, sum};
@@ -15,11 +15,11 @@ use crate::units::{grouped, growth};
 /// Rows of each kind of part, and of one that was asked for.
 const ROWS_MAX: usize = 10;
 const ROWS_ASKED_MAX: usize = 40;
-/// What is left for names beside three numbers and an owner, and beside five numbers.
+/// Characters left for names beside three numbers and an owner, and beside five numbers.
 const NAME_MAX: usize = 30;
 const NAME_COUNTED_MAX: usize = 25;
 
-/// What to say of what changed; only the parts asked for, or, where nothing was, the first of every kind.
+/// Summarizes the changes; only the parts asked for, or, if none was asked for, the first of every kind.
 pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     let (then, now) = (&document.then, &document.now);
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [facts(document)])];

@@ -1,4 +1,4 @@
-//! What trials say together: the verdicts first, in words and in one table, then who is dominated, the budgets, and
+//! The comparison of trials: the verdicts first, in words and in one table, then who is dominated, the budgets, and
 //! what disturbed the blocks.
 
 use super::super::quantity::{Estimate, Quantity, budget_number, shown};
@@ -145,7 +145,7 @@ fn brief(name: &str) -> String {
     }
 }
 
-/// What the intervals promise.
+/// States the confidence of the intervals.
 fn interval_note(rows: &[&ComparisonRecord]) -> Option<String> {
     let row = rows.iter().find(|row| row.low.is_some())?;
     let percent = |share: f64| trimmed(share * 100.0, 2);

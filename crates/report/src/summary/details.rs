@@ -9,7 +9,7 @@ use crate::table::Table;
 use crate::units::grouped;
 use loadline_base::order::Order as _;
 
-/// What an account can be split by.
+/// A kind of part that an account can be split by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Detail {
     /// Stacks, CPU time and what was allocated, by thread.
@@ -34,7 +34,7 @@ pub enum Detail {
 const ROWS_MAX: usize = 40;
 /// Stretches of unexplained memory.
 const REMAINDERS_MAX: usize = 10;
-/// What is left for words beside addresses, and for names beside numbers.
+/// Characters left for words beside addresses, and for names beside numbers.
 const WORDS_MAX: usize = 36;
 const NAME_MAX: usize = 48;
 
@@ -136,7 +136,7 @@ fn regions(regions: &[RegionRecord]) -> Table {
     Table::new("mappings by address, resident KiB", head, regions.iter().map(row)).worded(1, 1)
 }
 
-/// Where the unexplained pages are; `None` where there are none.
+/// Lists the unexplained pages by address; `None` if there are none.
 pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
     let (shown, left) = account.unexplained.split_at(account.unexplained.len().min(REMAINDERS_MAX));
     if shown.is_empty() {

@@ -20,14 +20,14 @@ const SHARE_MIN: u64 = 20;
 const PEAK_SHARE_MIN: u64 = 10;
 /// Steps of a way that a screen shows.
 const STEPS_MAX: usize = 4;
-/// What is smaller needs no line beside what is larger.
+/// Anything smaller needs no line beside what is larger.
 const SMALL_BYTES: u64 = 1 << 20;
-/// What is smaller is 0.0 MiB in a table.
+/// Anything smaller prints as 0.0 MiB in a table.
 const ROW_BYTES_MIN: u64 = SMALL_BYTES / 20;
 /// A step or a name, in characters.
 const NAME_MAX: usize = 160;
 
-/// What a trial's second start showed; nothing where there was none.
+/// Returns what a trial's second start showed; `None` if there was none.
 pub(super) fn of_trial(trial: &Trial, depth: Depth) -> Option<Section> {
     let loaded = trial.at(MarkPoint::Loaded).or(trial.marks.last());
     let mut section = trial.explanation.as_ref().map(|found| section(found, loaded, depth))?;
@@ -76,7 +76,7 @@ pub(super) fn of_comparison(document: &Document) -> Option<Section> {
     part.map(|part| Section::new(Topic::Answer, "code behind the difference", [part]).id("code"))
 }
 
-/// What sites and holders have more or less than before, the largest change first.
+/// Lists the sites and holders that have more or less than before, the largest change first.
 fn differences(before: &ExplanationRecord, after: &ExplanationRecord) -> Vec<(String, String)> {
     let (before, after) = (held_by_name(before), held_by_name(after));
     let names: BTreeSet<&(String, String)> = before.keys().chain(after.keys()).collect();
@@ -94,7 +94,7 @@ fn differences(before: &ExplanationRecord, after: &ExplanationRecord) -> Vec<(St
     told.collect()
 }
 
-/// What a site or a holder has.
+/// The bytes of a site or a holder, and the way to it.
 #[derive(Debug, Clone, Default)]
 struct Held {
     bytes: u64,
@@ -182,9 +182,9 @@ fn comes_with_more(site: &SiteRecord) -> bool {
     ["thread_stacks", "metaspace"].contains(&site.owner.as_str())
 }
 
-/// What the threads that a site started, or the classes that it loaded, hold beside malloc's memory: a part of the
-/// owner, and the whole of it. Stacks are shared by the number of threads; metaspace, of which nothing tells who asked
-/// for it, by the bytes of malloc that loading took.
+/// Returns the bytes that a site's threads or loaded classes hold beside malloc's memory: a part of the owner, and the
+/// whole of it. Stacks are divided by the number of threads. Metaspace is divided by the bytes of malloc that loading
+/// took, since nothing records who asked for it.
 fn with_it(site: &SiteRecord, found: &ExplanationRecord, account: &AccountRecord) -> Option<(u64, u64)> {
     let of_owner = || found.sites.iter().filter(|other| other.owner == site.owner);
     let (part, all) = match site.owner.as_str() {

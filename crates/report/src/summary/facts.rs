@@ -1,4 +1,4 @@
-//! What is told before any number, each under its label: machine, load, JVM, flags, limit.
+//! The facts before any number, each under its label: machine, load, JVM, flags, limit.
 
 use super::sides;
 use crate::page::{Part, Section, Topic};
@@ -71,7 +71,7 @@ fn cpus(trial: &Trial) -> String {
     format!("subject on {subject}, load on {load}")
 }
 
-/// What a trial ran and how it ended; what is not known is left out.
+/// Returns what a trial ran and how it ended; unknown facts are left out.
 pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));

@@ -1,5 +1,5 @@
-//! What was derived from the marks: each figure with its interval over trials and its ideal, what it is made of, and
-//! why it was refused.
+//! The figures derived from the marks: each with its interval over trials and its ideal, what it is made of, and why it
+//! was refused.
 
 use super::super::quantity::{Estimate, Quantity, shown};
 use super::cells::NONE;

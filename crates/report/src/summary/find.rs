@@ -1,5 +1,5 @@
-//! What to say of a search for the load line: the answer, where memory is no concern, the line with its proof and what
-//! that proves, every trial, what other ways to size would have needed.
+//! The page of a search for the load line: the answer, the trial in which memory is no concern, and the line with its
+//! proof and what that proves. Then come every trial and the limits that other ways to size would have needed.
 
 use super::account::{answer as account_answer, owners};
 use super::cells::mib;
@@ -30,7 +30,7 @@ const READ_AHEAD_MAX: u64 = 256 << 10;
 /// Minutes read better from here on.
 const MINUTES_FROM_S: f64 = 120.0;
 
-/// What to say of a search, in place of what is said of trials.
+/// Builds the page of a search, in place of the page of trials.
 pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
     let (document, trials) = (of.document, &of.document.trials);
     let mut verdicts = vec![verdict(find, trials)];
@@ -76,7 +76,7 @@ fn verdict(find: &FindRecord, trials: &[Trial]) -> Verdict {
     Verdict { standing, word: word.to_owned(), about: String::new(), text: told(find, trials) }
 }
 
-/// What a search is for.
+/// Names the goal of a search.
 fn what_was_sought(find: &FindRecord) -> &'static str {
     match find.unknowns {
         Unknowns::Rate => "highest rate",
@@ -195,13 +195,13 @@ fn with_heap(find: &FindRecord, line: &LineRecord) -> String {
     match (line.heap_bytes, find.unknowns) {
         (Some(heap), _) => format!(" with -Xmx{}{}", Bytes(heap).java(), direct.unwrap_or_default()),
         (None, Unknowns::AsIs) => " with the heap that the JVM chooses there".to_owned(),
-        // Of a native program, or of a JVM whose heap its own command gives.
+        // A native program, or a JVM whose own command sets its heap.
         (None, _) if find.options.is_empty() => String::new(),
         (None, _) => " with the heap that the configuration gives".to_owned(),
     }
 }
 
-/// What a search knows that did not come to its end.
+/// States what an unfinished search knows.
 fn known(trials: &[Trial]) -> Option<String> {
     let of = |verdict: ProbeVerdict| {
         let limits = trials.iter().filter_map(move |trial| {
@@ -285,7 +285,7 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
 }
 
-/// What the trials show, and what they leave open.
+/// States what the trials show, and what they leave open.
 fn proof(held: u32, proof: Option<ProofRecord>, failing_share_max: Option<f64>) -> String {
     let tried = proof.map_or(held, |proof| proof.tried);
     let chosen = proof.map_or_else(String::new, chosen);
@@ -334,7 +334,7 @@ fn edge(line: &LineRecord) -> Option<String> {
     })
 }
 
-/// What the charge consisted of in the trials at the line, and how far fresh JVMs differ in it.
+/// Describes the parts of the charge in the trials at the line, and how far fresh JVMs differ in it.
 fn charge(line: &LineRecord, trials: &[Trial]) -> Option<String> {
     let own = |trial: &&Trial| is_at(trial, ProbeStage::Limit) && trial.limit_bytes == Some(line.limit_bytes);
     let cgroups: Vec<_> = trials.iter().filter(own).filter_map(|trial| trial.cgroup).collect();
@@ -414,7 +414,7 @@ pub(super) fn span(seconds: f64) -> String {
     }
 }
 
-/// What other ways to size would have needed; `None` where nothing is known of them.
+/// Lists the limits that other ways to size would have needed; `None` if none is known.
 fn others(find: &FindRecord) -> Option<Table> {
     let line = find.line.as_ref()?.limit_bytes;
     let row = |rule: &RuleRecord| {

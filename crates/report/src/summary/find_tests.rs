@@ -1,4 +1,4 @@
-//! What is said of searches on a made-up server: each ending, each number, hostile text.
+//! Tests of the pages of searches on a made-up server: each ending, each number, hostile text.
 
 use super::super::summarize;
 use super::super::tried::reached;
@@ -37,7 +37,7 @@ fn every_ending_says_what_it_is_and_what_to_do() {
     for (outcome, document) in find_sample::endings() {
         let text = shown(&document);
         assert_eq!(document.find.as_ref().unwrap().outcome, outcome);
-        // What did not hold comes before everything else, what was found behind the heading.
+        // A search without an answer says so before everything else; an answer follows the heading.
         let first = text.lines().next().unwrap();
         assert_eq!(first.starts_with("tiny-http, its load line"), is_answered(outcome), "{outcome:?}: {first}");
         let piece = match outcome {

@@ -1,4 +1,4 @@
-//! What stands out in trials or in an account: the findings that are worth a reader's time first.
+//! The findings in trials or in an account that are worth a reader's time first.
 
 use crate::page::{Part, Section, Topic};
 use crate::record::{FindingRecord, each_once};

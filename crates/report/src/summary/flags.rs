@@ -6,7 +6,7 @@ use crate::record::{FlagOrigin, FlagsRecord};
 use crate::table::Table;
 use crate::units::grouped;
 
-/// What is left for values beside names.
+/// Characters left for names, and for values beside them.
 const NAME_MAX: usize = 34;
 const VALUE_MAX: usize = 28;
 

@@ -1,5 +1,5 @@
-//! What to say of a fleet: every service with its line beside what it has, what has no answer and what to do about it,
-//! and what there is to win. All reports of a fleet are made of these values.
+//! The page of a fleet: every service with its line beside what it has, services without an answer and what they need,
+//! and the memory that can be won. All reports of a fleet are made of these values.
 
 use super::cells::{NONE, beginning, end, mib, signed};
 use super::doubts::doubts;
@@ -26,7 +26,7 @@ const MODEL_CHARS: usize = 34;
 const KERNEL_CHARS: usize = 22;
 const GIB: u64 = 1 << 30;
 
-/// What to say of a fleet; trends are drawn where there are glyphs for it.
+/// Summarizes a fleet; trends are drawn if there are glyphs for them.
 pub fn summarize_fleet(document: &FleetDocument, glyphs: Glyphs, depth: Depth) -> Page {
     let name = &document.plan.name;
     let compared = document.comparison.as_deref().map(|comparison| summarize(comparison, &[], depth));
@@ -70,7 +70,7 @@ fn tables(document: &FleetDocument, glyphs: Glyphs, whole: bool) -> Vec<(&'stati
     orders(document).into_iter().map(table).collect()
 }
 
-/// What has to be done something about: too little in production, or a target that nothing holds.
+/// Lists the services that need action: too little in production, or a target that nothing holds.
 fn failing(document: &FleetDocument) -> Vec<String> {
     let fails = |of: &&ServiceRecord| of.wasted_bytes.is_some_and(|wasted| wasted < 0) || fails(of);
     let all: Vec<&ServiceRecord> = by_waste(document).into_iter().filter(fails).collect();
@@ -194,7 +194,7 @@ fn facts(document: &FleetDocument) -> Part {
     Part::facts([("plan", made), ("entries", entries.join(", ")), ("nodes", nodes)])
 }
 
-/// What has no answer, each with what to do.
+/// Lists the services without an answer, each with what to do.
 pub fn unanswered(document: &FleetDocument) -> Vec<(String, String)> {
     let standing = &document.standing;
     let service = |index: &u32| document.services.iter().find(|of| of.index == *index);
@@ -267,7 +267,7 @@ fn all_doubts(document: &FleetDocument) -> Vec<DoubtRecord> {
         of.doubts.iter().map(named).collect::<Vec<_>>()
     };
     let mut all: Vec<DoubtRecord> = document.services.iter().flat_map(of_service).collect();
-    // What asks for the same is told together.
+    // Doubts with the same next step are listed together.
     all.order_by(|one, other| one.next.cmp(&other.next));
     all.splice(0..0, document.doubts.iter().cloned());
     let more = all.len().saturating_sub(TOLD_MAX);
@@ -278,7 +278,7 @@ fn all_doubts(document: &FleetDocument) -> Vec<DoubtRecord> {
     all
 }
 
-/// What there is to win: `3.4 GiB to win on 12 services`.
+/// Says how much memory can be won: `3.4 GiB to win on 12 services`.
 fn to_win(document: &FleetDocument) -> String {
     let winning = document.services.iter().filter(|of| of.wasted_bytes.is_some_and(|wasted| wasted > 0)).count() as u64;
     let bytes = document.wasted_bytes;

@@ -1,4 +1,4 @@
-//! What to say of a history: what changed when, by how much and who holds it, then every point of every metric. All
+//! The page of a history: what changed when, by how much and who holds it, then every point of every metric. All
 //! reports of a history are made of these values.
 
 use super::cells::{NONE, beginning};
@@ -29,7 +29,7 @@ const NOTE_CHARS: usize = 200;
 /// Changes of conditions told in a sentence.
 const CONDITIONS_TOLD: usize = 3;
 
-/// What to say of a history, with so many rows of each metric.
+/// Summarizes a history, with all rows of each metric if `each` is set.
 pub fn summarize_history(document: &HistoryDocument, each: bool) -> Page {
     page(document, if each { usize::MAX } else { ROWS_SCREEN }, 0)
 }
@@ -82,7 +82,7 @@ fn title(series: &SeriesRecord) -> String {
     }
 }
 
-/// What the history is of.
+/// Describes the points of the history.
 fn facts(document: &HistoryDocument) -> Vec<(String, String)> {
     let what = match document.by {
         HistoryBy::Date => "archive",
@@ -107,7 +107,7 @@ fn facts(document: &HistoryDocument) -> Vec<(String, String)> {
     vec![("points".to_owned(), points)]
 }
 
-/// What became of a series, a sentence for each change and each trend, those of the first metrics first.
+/// Describes a series, a sentence for each change and each trend, those of the first metrics first.
 fn sentences(series: &SeriesRecord) -> Vec<String> {
     let mut told = Vec::new();
     for metric in &series.metrics {
@@ -251,7 +251,7 @@ fn day(point: &PointRecord) -> &str {
     point.started.split('T').next().unwrap_or_default()
 }
 
-/// What happened at a point.
+/// Describes the events at a point.
 fn note(series: &SeriesRecord, metric: &MetricHistory, at: usize) -> String {
     let change = metric.changes.iter().find(|change| change.point as usize == at);
     let word = |verdict: DifferenceVerdict| if verdict == DifferenceVerdict::Better { "better" } else { "worse" };

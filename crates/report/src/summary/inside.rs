@@ -1,4 +1,4 @@
-//! What is inside some owners: live objects by class, the code cache by segment, threads one by one and by pool.
+//! The contents of some owners: live objects by class, the code cache by segment, threads one by one and by pool.
 
 use super::cells::{NONE, beginning, end, kib, mib, signed, sum};
 use super::pools;
@@ -14,7 +14,7 @@ use loadline_base::order::Order as _;
 const CLASSES_MAX: usize = 15;
 /// Threads shown.
 const THREADS_MAX: usize = 40;
-/// What is left for names beside numbers.
+/// Characters left for names beside numbers.
 const NAME_MAX: usize = 34;
 const POOL_MAX: usize = 30;
 
@@ -158,7 +158,7 @@ fn kinds(found: &ObjectsRecord) -> Option<String> {
     (!told.is_empty()).then(|| format!("Among them {}.", told.join(", ")))
 }
 
-/// Where a heap dump is.
+/// Describes a heap dump with its path.
 pub(super) fn dump(found: &HeapDumpRecord) -> Part {
     let text = format!(
         "The heap dump is in {}: {}, written in {:.2} s, in which the JVM stood still.",

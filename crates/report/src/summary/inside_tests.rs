@@ -1,4 +1,4 @@
-//! What is inside some owners, in words: on made-up records, with names that are markup.
+//! Tests of the contents of some owners, in words: on made-up records, with names that are markup.
 
 use super::*;
 use crate::record::{CodeHeapRecord, ObjectKind, ThreadPoolRecord, ThreadRecord};

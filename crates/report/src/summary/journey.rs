@@ -25,9 +25,9 @@ const COLUMNS_MAX: usize = 6;
 /// Owners named in the sentence of what grew.
 const GROWN: usize = 4;
 
-/// The accounts of a trial, in the order of [`MARKS`], in what the subject weighs: where several processes form it,
-/// what stands as `rss_bytes` is PSS. With the word for it. Where the scenario names its own marks, those, and of the
-/// usual ones the first and those after a collection.
+/// The accounts of a trial, in the order of [`MARKS`], and the word for their size. If several processes form the
+/// subject, `rss_bytes` is PSS. If the scenario names its own marks, the journey has those, and of the usual ones the
+/// first and those after a collection.
 struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
 
 /// The table and the picture; nothing where no mark has an account.
@@ -57,7 +57,7 @@ pub(super) fn between(then: &AccountRecord, now: &AccountRecord) -> (Table, Stri
     (table, journey.grew(("then", then), ("now", now)))
 }
 
-/// What grew from mark to mark, and how predictions came true, in sentences.
+/// Describes the growth from mark to mark, and how predictions came true, in sentences.
 pub(crate) fn growth_notes(trial: &Trial) -> Vec<String> {
     let journey = Journey::of(trial);
     if journey.0.is_empty() {
@@ -147,7 +147,7 @@ impl<'a> Journey<'a> {
         }
     }
 
-    /// What the load added and who holds it; then what each later mark changed.
+    /// Describes what the load added and who holds it, then the change at each later mark.
     fn what_grew(&self) -> Option<String> {
         if self.0.iter().any(|(name, _)| own::is_own(name)) {
             return self.steps();
@@ -195,7 +195,7 @@ impl Journey<'_> {
         format!("From {from} to {to} {} {changed}{parts}.", self.1)
     }
 
-    /// What changed from mark to mark, each with the owner that changed most.
+    /// Describes the changes from mark to mark, each with the owner that changed most.
     fn steps(&self) -> Option<String> {
         let (first, _) = self.0.first()?;
         let step = |pair: &[(&str, Cow<'_, AccountRecord>)]| {
@@ -239,7 +239,7 @@ fn step(before: &AccountRecord, after: &AccountRecord) -> (Growth, String) {
     (growth, most.map_or(String::new(), |(owner, change)| format!(" ({owner} {change})")))
 }
 
-/// Who holds more or less, the largest change first; the Java heap as a whole, since marks split it differently.
+/// Lists the owners by change, the largest first; the Java heap is one owner, since marks split it differently.
 fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a str, Growth)> {
     let name_of = |name: &'a str| label(if is_heap(name) { Owner::JavaHeap.name() } else { name });
     let mut names: Vec<&str> = before.owners.iter().chain(&after.owners).map(|owner| name_of(&owner.name)).collect();
@@ -255,8 +255,8 @@ fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a 
     found
 }
 
-/// What the mark before a full collection, and before a trim, said would come back, beside what did; of a collection
-/// also why nothing could be said.
+/// Compares the bytes predicted to come back, before a full collection and before a trim, with those that did. For a
+/// collection it also says why nothing could be predicted.
 fn predictions(trial: &Trial) -> Vec<String> {
     let check = |name: &str, what: &str, predicted: fn(&WouldReturn) -> Option<String>| {
         let at = trial.marks.iter().position(|mark| mark.name == name)?;
@@ -276,7 +276,7 @@ fn predictions(trial: &Trial) -> Vec<String> {
     gc.into_iter().chain(trim).collect()
 }
 
-/// What was said of a full collection; `None` in older records that say nothing.
+/// Returns the prediction for a full collection; `None` in older records that have none.
 fn gc_prediction(would: &WouldReturn) -> Option<String> {
     Some(match (would.gc_bytes, would.gc_grown_bytes) {
         (Some(0), Some(grown)) if !rounds_to_none(grown) => {

@@ -1,4 +1,4 @@
-//! What to say of all JVMs of a machine: a row for each, what they hold by group of owners, and who could not be read.
+//! The page of all JVMs of a machine: a row for each, what they hold by group of owners, and who could not be read.
 
 use super::cells::{beginning, end, mib, sum};
 use super::doubts::{doubts, merged};
@@ -10,7 +10,7 @@ use crate::record::{AccountDocument, AccountRecord, AccountsDocument, ChargeReco
 use crate::table::Table;
 use crate::units::{Bytes, milliseconds, several};
 
-/// What is left for names beside the numbers of each table.
+/// Characters left for names beside the numbers of each table.
 const NAME_MAX: usize = 26;
 const NAME_BESIDE_GROUPS_MAX: usize = 18;
 /// The words that `--sort` takes for the groups of owners, in the order of [`Group::ALL`].
@@ -19,7 +19,7 @@ const GROUPS: [&str; Group::ALL.len()] = ["heap", "classes", "malloc", "retained
 /// A JVM with its account.
 type Row<'a> = (&'a AccountDocument, &'a AccountRecord);
 
-/// What to say of the accounts of all JVMs of a machine.
+/// Summarizes the accounts of all JVMs of a machine.
 pub fn summarize_accounts(document: &AccountsDocument) -> Page {
     let rows: Vec<Row<'_>> = document.accounts.iter().filter_map(|of| Some((of, of.mark.account.as_ref()?))).collect();
     let machine = vec![("machine".to_owned(), host_text(&document.machine))];
@@ -95,7 +95,7 @@ fn total(rows: &[Row<'_>], of: impl Fn(&AccountRecord) -> Option<u64>) -> Option
     rows.iter().try_fold(0, |sum: u64, (_, account)| Some(sum.saturating_add(of(account)?)))
 }
 
-/// What the numbers do not tell by themselves, and what weighing did.
+/// Returns notes on what the numbers do not show by themselves, and on the effect of weighing.
 fn notes(document: &AccountsDocument, rows: &[Row<'_>]) -> Vec<String> {
     let mut notes = vec![format!(
         "A page that several share counts once in the sum of PSS; the sum of RSS, {}, counts it for each.",

@@ -15,7 +15,7 @@ const LATE_CLASSES: u64 = 10;
 const TYPES_MAX: usize = 3;
 /// Types of one account.
 const ROWS_MAX: usize = 40;
-/// What is left for names beside numbers.
+/// Characters left for names beside numbers.
 const NAME_MAX: usize = 30;
 const MARK_MAX: usize = 14;
 const TYPE_MAX: usize = 36;
@@ -49,7 +49,7 @@ pub(super) fn by_type(mark: &Mark) -> Part {
     Part::Table(Table::new(title, head, rows).noted(more.into_iter().chain(counted).chain([taken])))
 }
 
-/// What came and went from mark to mark, where it is more than [`CLASSES_MIN`] classes.
+/// Lists the changes of loaders from mark to mark, if more than [`CLASSES_MIN`] classes came or went.
 pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     let spans = trial.marks.windows(2).filter_map(|pair| match pair {
         [from, to] if moved(from, to) > CLASSES_MIN => Some(to),
@@ -94,7 +94,7 @@ fn is_shown(change: &LoaderChange) -> bool {
     loaders > 0 || classes >= LATE_CLASSES || !rounds_to_none(change.taken_bytes_growth().unsigned_abs())
 }
 
-/// What a change is ordered by: the bytes that came and went, or classes where none did.
+/// Returns the sort key of a change: the bytes that came and went, or classes if no bytes did.
 fn weight(change: &LoaderChange) -> u64 {
     let bytes = change.added.taken_bytes.max(change.ended.taken_bytes);
     let kept = change.kept_taken_bytes_growth.unsigned_abs();
@@ -102,7 +102,7 @@ fn weight(change: &LoaderChange) -> u64 {
     bytes.max(kept).max(classes)
 }
 
-/// What is left of all that came, of the types that have more loaders than at the first mark.
+/// Describes the growth since the first mark, for the types that have more loaders now than at it.
 fn in_all(trial: &Trial) -> Option<String> {
     let with = || trial.marks.iter().filter(|mark| mark.loaders.is_some());
     let (first, last) = (with().next()?, with().next_back()?);

@@ -1,4 +1,4 @@
-//! What there is to say about a load without a trial: what does not hold, the conditions, each phase, the thresholds.
+//! The page of a load without a trial: what does not hold, the conditions, each phase, the thresholds.
 
 use super::cells::{NONE, beginning};
 use super::doubts::doubts;
@@ -12,7 +12,7 @@ use crate::units::{Bytes, grouped, milliseconds, per_second, several};
 /// A path that leaves room for the numbers of its row.
 const NAME_MAX: usize = 44;
 
-/// What to say of a load.
+/// Summarizes a load.
 pub fn summarize_load(document: &LoadDocument) -> Page {
     let conditions = &document.conditions;
     let failing = failing(document).into_iter().map(page::Verdict::failing).collect();
@@ -30,7 +30,7 @@ pub fn summarize_load(document: &LoadDocument) -> Page {
     Page::new(format!("{}, loaded by loadline {}", conditions.url, conditions.loadline), sections)
 }
 
-/// What does not hold: the rate first, since all other figures are of another load than the one asked for.
+/// Lists what does not hold: the rate first, since all other figures are of another load than the one asked for.
 fn failing(document: &LoadDocument) -> Vec<String> {
     let rates = document.doubts.iter().filter(|doubt| matches!(doubt.doubt, Doubt::AchievedBelowOffered { .. }));
     let mut lines: Vec<String> = rates.map(|doubt| doubt.text.clone()).collect();

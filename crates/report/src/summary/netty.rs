@@ -37,7 +37,7 @@ fn shade(chunk: &NettyChunk) -> usize {
     }
 }
 
-/// What to say of the pools of a running JVM.
+/// Summarizes the pools of a running JVM.
 pub(super) fn pools(pools: &NettyPools, release: Option<u32>) -> Part {
     let mut blocks = Vec::new();
     if pools.libraries.is_empty() {
@@ -70,7 +70,7 @@ fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, Str
     vec![("netty".to_owned(), netty), ("direct".to_owned(), format!("{own}, {jdk}; the limit is {}", size(most)))]
 }
 
-/// What the agent did to the JVM, and what it could not read.
+/// Returns the agent's cost to the JVM, and what it could not read.
 fn own_facts(pools: &NettyPools, release: Option<u32>) -> Vec<(String, String)> {
     let cost = &pools.agent;
     let mut text = format!(
@@ -176,7 +176,7 @@ fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
     Table::new("arenas, MiB", head, rows).worded(1, 1).noted(notes)
 }
 
-/// What thread caches keep by size of buffer, the sizes with most bytes first.
+/// Lists the buffers in thread caches by size, the sizes with most bytes first.
 fn cached_sizes(allocator: &NettyAllocator) -> Option<Table> {
     let mut sizes: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
     for cache in &allocator.caches {
@@ -258,7 +258,7 @@ fn because_of_caches(evidence: &str) -> String {
     )
 }
 
-/// What [`lingering`] says, where the version of Netty does not tell which chunk a cached buffer is of: by the sums.
+/// Explains the same as [`lingering`] by sums, if the version of Netty does not show the chunk of a cached buffer.
 fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
     let chunks: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
     let arenas = allocator.arenas.iter().filter(|arena| !arena.chunks.is_empty()).count();
@@ -279,7 +279,7 @@ fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
     )))
 }
 
-/// What all caches of threads hold.
+/// Returns the bytes in all thread caches.
 fn in_caches(allocator: &NettyAllocator) -> u64 {
     sum(allocator.caches.iter().map(|cache| cache.bytes))
 }
@@ -415,8 +415,8 @@ fn totals(pools: &NettyPools) -> Vec<String> {
 
 /// Direct memory of a JVM: what the JDK counts, and what Netty counts where that is past the JDK.
 ///
-/// Whether Netty allocates past the JDK differs by version and JDK. Where the JDK's counter could hold Netty's, it is
-/// taken to; the error is the smaller of the two at most.
+/// Whether Netty allocates past the JDK differs by version and JDK. If the JDK's counter could include Netty's, it is
+/// assumed to; the error is at most the smaller of the two.
 fn direct_bytes(pools: &NettyPools) -> Option<u64> {
     let own = pools.libraries.iter().filter_map(|library| library.direct_used_bytes);
     let own = own.reduce(u64::saturating_add);

@@ -16,7 +16,7 @@ pub(crate) fn weights(trial: &Trial) -> Table {
     let any = |has: fn(&Mark) -> bool| trial.marks.iter().any(has);
     let (nmt, charge) = (any(|mark| mark.nmt.is_some()), any(|mark| mark.charge_bytes.is_some()));
     let several = any(|mark| !mark.processes.is_empty());
-    // What the subject weighs comes first.
+    // The measure of the subject's weight comes first.
     let sizes = if several { ["PSS", "RSS"] } else { ["RSS", "PSS"] };
     let mut head = cells(["mark", "at s", sizes[0], sizes[1], "heap used", "committed", "threads"]);
     head.extend(several.then(|| "processes".to_owned()));
@@ -84,10 +84,10 @@ fn direct(trial: &Trial) -> Option<String> {
     (direct.bytes() >= DIRECT_BYTES_MIN).then(|| format!("Direct memory at {}: {}.", mark.name, direct_text(direct)))
 }
 
-/// What every server has, for its sockets.
+/// Direct memory that every server has, for its sockets.
 const DIRECT_BYTES_MIN: u64 = 1 << 20;
 
-/// What weighing cost: the subject by the attach handshake, the machine by Loadline.
+/// States the cost of weighing: to the subject by the attach handshake, to the machine by Loadline.
 fn own_weight(observer: &Observer) -> Option<String> {
     let own = observer.own_rss_bytes_peak?;
     let added = observer.attach_rss_bytes.and_then(|bytes| u64::try_from(bytes).ok());
@@ -137,7 +137,7 @@ fn quantiles(times: Option<&Quantiles>) -> Vec<String> {
     }
 }
 
-/// What an answer of each phase took of the Java heap; what the subject allocates at rest, beside it.
+/// States the Java heap allocated for an answer in each phase, beside the subject's allocation at rest.
 fn allocation(trial: &Trial) -> Option<String> {
     let each = |phase: &PhaseRecord| {
         let bytes = phase.alloc_per_request()?;

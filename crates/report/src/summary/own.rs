@@ -32,7 +32,7 @@ pub(super) fn ends<T>(mut all: Vec<T>, most: usize) -> Vec<T> {
     all
 }
 
-/// What the subject said of itself at its markers.
+/// Lists the counters that the subject reported at its markers.
 pub(super) fn told(marks: &[Mark]) -> Option<String> {
     let of = |mark: &Mark| {
         let numbers: Vec<String> = mark.counters.iter().map(|(key, value)| format!("{key}={value}")).collect();

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Pools shown.
 const POOLS_MAX: usize = 40;
-/// What is left for names beside numbers.
+/// Characters left for names beside numbers.
 const NAME_MAX: usize = 30;
 
 const ENDED: &str = "What threads had allocated that ended meanwhile is in no row.";
@@ -23,7 +23,7 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// What the pool allocated in between; `None` where that is not known, or threads ended that had allocated more.
+    /// Returns the bytes that the pool allocated in between; `None` if unknown, or if ended threads had allocated more.
     fn allocated(&self) -> Option<u64> {
         self.to.allocated_bytes?.checked_sub(self.from.allocated_bytes.unwrap_or(0))
     }

@@ -1,4 +1,4 @@
-//! What to say of a life that ended: who ended it, what it held, what grew, and what it would have needed.
+//! The page of a JVM that ended: who ended it, what it held, what grew, and what it would have needed.
 
 use super::cells::{NONE, mib};
 use super::watch::{PARTS_NOTE, by_owner, grown, part_name, told, weighed};
@@ -9,10 +9,10 @@ use crate::record::{DeathCause, EndKind, PostMortem, WatchChange, WatchPart};
 use crate::table::Table;
 use crate::units::{Bytes, roughly, several, utc};
 
-/// What malloc kept for nothing is told from this part of the limit on.
+/// Memory that malloc retained is reported above this part of the limit: its reciprocal.
 const RETAINED_PART: u64 = 20;
 
-/// What to say of it.
+/// Summarizes the end of a JVM.
 pub fn summarize_post_mortem(of: &PostMortem) -> Page {
     let held = if of.course.parts.is_empty() { by_owner("what it held last, MiB", &of.owners) } else { parts(of) };
     let mut memory = vec![Part::Table(held)];
@@ -31,7 +31,7 @@ pub fn summarize_post_mortem(of: &PostMortem) -> Page {
     Page::new(format!("{}, as loadline {} saw it end", of.name, of.loadline), sections)
 }
 
-/// What each part held at the end, and how it changed over each time known.
+/// Lists the size of each part at the end, and its change over each time known.
 fn parts(of: &PostMortem) -> Table {
     let mut spans: Vec<u64> = of.changes.iter().map(|change| change.over_s).collect();
     spans.sort_unstable();

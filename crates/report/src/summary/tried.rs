@@ -11,7 +11,7 @@ use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 use crate::words::name_of;
 
-/// What a trial of a search reached in all its measured phases together.
+/// The results of a trial of a search, in all its measured phases together.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Reached {
     /// Correct answers.
@@ -24,7 +24,7 @@ pub(crate) struct Reached {
     pub(crate) peak_bytes: Option<u64>,
 }
 
-/// What a trial reached.
+/// Returns the results of a trial.
 pub(crate) fn reached(trial: &Trial) -> Reached {
     let measured = || trial.phases.iter().filter(|phase| phase.works() && !phase.is_warmup() && phase.is_counted());
     let (answers, seconds) = measured().fold((0.0, 0.0), |(answers, seconds), phase| {
@@ -85,7 +85,7 @@ pub(crate) fn tried(trials: &[Trial]) -> Table {
         notes.push("heap_start: a start without load, which held where the subject became ready.".to_owned());
     }
     let asked = probe().any(|(_, of)| of.rate_per_s.is_some());
-    // Where rates are searched, what was asked stands where the heap would, which does not vary then.
+    // In a search for rates, the asked rate takes the column of the heap, which does not vary then.
     let varied = if asked { "asked" } else { "Xmx" };
     let head = ["#", "for", varied, "limit", "rate", "p99", "CPU", "peak", "held", "cause"];
     let rows = probe().map(|(trial, of)| row(trial, of));

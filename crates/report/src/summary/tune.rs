@@ -1,5 +1,5 @@
-//! What to say of a tuning: the answer, what it changes, what became of every remedy, and how the answer was come by.
-//! Says what the record says and judges nothing.
+//! The page of a tuning: the answer, what it changes, the fate of every remedy, and how the answer was found. It says
+//! what the record says and judges nothing.
 
 use super::cells::{NONE, beginning};
 use super::comparison;
@@ -40,10 +40,10 @@ const WHY_CHARS: usize = 400;
 const METRIC_CHARS: usize = 16;
 const IDS_CHARS: usize = 27;
 
-/// Of what the search weighed.
+/// The note on the settings that the search weighed.
 pub(crate) const NO_PROOF: &str = "By the search's own trials, which chose among them: that is no proof.";
 
-/// What to say of a tuning, in place of what is said of trials.
+/// Builds the page of a tuning, in place of the page of trials.
 pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
     let document = of.document;
     let answer = answer(tune);
@@ -103,7 +103,7 @@ fn verdict(tune: &TuneRecord) -> Verdict {
     Verdict { standing, word: word.to_owned(), about: String::new(), text: told(tune) }
 }
 
-/// What to paste, for each kind of host.
+/// Returns the lines to paste, for each kind of host.
 fn snippets_of(document: &Document, tune: &TuneRecord) -> Vec<Snippet> {
     let trial = as_is_trial(&document.trials);
     let command: &[String] = trial.map_or(&[], |trial| &trial.command);
@@ -157,7 +157,7 @@ fn gains(tune: &TuneRecord) -> Option<Table> {
     Some(table.worded(2, 0).noted([note]))
 }
 
-/// Who holds less, largest change first; what the rest hold in one row. `None` where nothing was proved.
+/// Lists the owners that changed, largest change first, and the rest in one row. `None` if nothing was proved.
 fn owners(tune: &TuneRecord, most: usize) -> Option<Table> {
     let moved = |gain: &OwnerGain| (gain.before_bytes - gain.after_bytes).abs();
     let mut sorted: Vec<&OwnerGain> = tune.owners.iter().collect();
@@ -209,7 +209,7 @@ fn fate_word(fate: Fate) -> &'static str {
     FATES.iter().find(|of| of.0 == fate).map_or(NONE, |of| of.1)
 }
 
-/// What a remedy may cost, in words.
+/// Names the possible cost of a remedy.
 pub(super) fn price_words(price: PriceClass) -> &'static str {
     match price {
         PriceClass::Free => "free",
@@ -218,7 +218,7 @@ pub(super) fn price_words(price: PriceClass) -> &'static str {
     }
 }
 
-/// What became of every remedy: a fact for each fate, those with the same why in one line.
+/// Lists the fate of every remedy: a fact for each fate, remedies with the same reason in one line.
 fn fates(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts: Vec<(String, String)> = Vec::new();
     for (fate, word, _) in FATES {
@@ -376,7 +376,7 @@ fn how_heading(outcome: TuneOutcome) -> &'static str {
     }
 }
 
-/// What was asked, what was not confirmed, how noisy it is, what was spent.
+/// Lists what was asked, what was not confirmed, the noise, and what was spent.
 fn method(tune: &TuneRecord) -> Vec<(String, String)> {
     let (_, objective) = objective_words(tune.objective);
     let mut facts = vec![("objective".to_owned(), objective.to_owned())];
@@ -425,7 +425,7 @@ fn stage_words(stage: TuneStage) -> &'static str {
     }
 }
 
-/// What was weighed on the way; ids of remedies are cut at so many characters.
+/// Lists the settings weighed on the way; ids of remedies are cut at `ids_chars` characters.
 fn path(tune: &TuneRecord, ids_chars: usize) -> Option<Table> {
     let row = |(at, of): (usize, &SettingRecord)| -> Vec<Cell> {
         let ids = if of.remedies.is_empty() { AS_IS.to_owned() } else { of.remedies.join(", ") };

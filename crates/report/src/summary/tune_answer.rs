@@ -26,7 +26,7 @@ pub(crate) fn told(tune: &TuneRecord) -> String {
     told_each(tune).join(" ")
 }
 
-/// The sentences of [`told`]. What stands between backticks is meant literally.
+/// Returns the sentences of [`told`]. Text between backticks is literal.
 pub(crate) fn told_each(tune: &TuneRecord) -> Vec<String> {
     let text = sentence(&tune.text);
     let own = |words: &str| words.to_owned();
@@ -57,14 +57,14 @@ fn planned(tune: &TuneRecord) -> String {
     }
 }
 
-/// What to set and what that saves.
+/// Says what to set and what that saves.
 pub(super) fn set_told(tune: &TuneRecord) -> String {
     let saves = saves(tune).map_or(String::new(), |(verb, text)| format!(": it {verb} {text}"));
     format!("Set `{}`{saves}.", shell_words(&tune.answer))
 }
 
-/// What to set, what it saves, what it costs, what that rests on; what was missed where the target does not hold.
-/// Empty where there is neither.
+/// Lists what to set, what it saves, what it costs and its proof; if the target does not hold, what was missed. Empty
+/// if there is neither.
 pub(crate) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts: Vec<(&str, String)> = Vec::new();
     if tune.outcome == TuneOutcome::Proved && !tune.answer.is_empty() {
@@ -97,7 +97,7 @@ fn saves(tune: &TuneRecord) -> Option<(&'static str, String)> {
     Some((verb, format!("{}{more} {} {what}{share}{ends}", size(saved.abs()), size(before))))
 }
 
-/// What is made small: in a word or two, and told in full.
+/// Names the size that is minimized: in a word or two, and in full.
 pub(crate) fn objective_words(objective: Objective) -> (&'static str, &'static str) {
     match objective {
         Objective::Rss => ("RSS", "RSS, the larger of after the load and after the rest"),
@@ -120,7 +120,7 @@ pub(crate) fn objective_gain(tune: &TuneRecord) -> Option<&ComparisonRecord> {
     tune.gains.iter().find(|gain| gain.primary && gain.unit == Unit::Bytes).or(tune.gains.first())
 }
 
-/// What was confirmed, without what the warm-up took: the objective first, CPU time next, then what was judged.
+/// Lists the confirmed gains without those of the warm-up: the objective first, CPU time next, then what was judged.
 pub(super) fn gains_told(tune: &TuneRecord) -> Vec<&ComparisonRecord> {
     let Some(objective) = objective_gain(tune) else { return Vec::new() };
     let others = tune.gains.iter().filter(|gain| !std::ptr::eq(*gain, objective));
@@ -177,7 +177,7 @@ pub(super) fn cost_words(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> 
     }
 }
 
-/// What the numbers rest on.
+/// Names the trials that the numbers rest on.
 pub(super) fn proof(tune: &TuneRecord) -> Option<String> {
     let of_gains = objective_gain(tune).map(|gain| gain.blocks);
     let of_attempt = tune.confirmations.iter().rev().find(|of| of.confirmed).map(|of| of.blocks);

@@ -5,7 +5,7 @@ use super::tune_answer::{as_is_trial, costs, objective_words, proof, set_told};
 use crate::record::{Document, Jvm, TuneOutcome, TuneRecord};
 use crate::units::several;
 
-/// The sentences of the paragraph; `None` where nothing was proved. What stands between backticks is meant literally.
+/// Returns the sentences of the paragraph; `None` if nothing was proved. Text between backticks is literal.
 pub(crate) fn request(document: &Document, tune: &TuneRecord) -> Option<Vec<String>> {
     if tune.outcome != TuneOutcome::Proved || tune.answer.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! What is said of tunings of a made-up server: each ending, each number, hostile text, records of any content.
+//! Tests of the pages of tunings of a made-up server: each ending, each number, hostile text, records of any content.
 
 use super::super::summarize;
 use super::*;
@@ -133,7 +133,7 @@ fn cpu_time_is_told_for_one_request_and_as_a_change() {
     // Seconds for 1,000 requests are milliseconds for one.
     let row = gains(&tune).unwrap().rows.remove(1);
     assert_eq!(row[1..5], ["CPU per request", "1.25 ms", "1.25 ms", "+0.4 %"]);
-    // Of several phases each is named, and the warm-up is left out.
+    // If there are several phases, each is named, and the warm-up is left out.
     let of = |metric: &str, tune: &TuneRecord| ComparisonRecord {
         metric: metric.to_owned(),
         ratio: None,

@@ -1,4 +1,4 @@
-//! What to say of JVMs that are watched: a line each, one in full, and what happened.
+//! The page of watched JVMs: a line each, one in full, and what happened.
 
 use super::cells::{NONE, end, mib, signed};
 use crate::owner;
@@ -17,7 +17,7 @@ const NAME_CHARS: (usize, usize) = (44, 12);
 /// The least that a picture of a course is worth drawing in.
 const SPARKS_MIN: usize = 8;
 
-/// What to say of all of them: a line each; of one alone, all that is known.
+/// Summarizes all watched JVMs: a line each; of one alone, all that is known.
 pub fn summarize_watch(document: &WatchDocument) -> Page {
     let answer = |part| vec![Section::new(Topic::Answer, "", [part])];
     let mut sections = match document.jvms.as_slice() {
@@ -37,7 +37,7 @@ pub(crate) fn nobody(document: &WatchDocument) -> &'static str {
     }
 }
 
-/// What was not looked into, and why; `None` where all was.
+/// Counts the processes that were not examined, and says why; `None` if all were.
 pub(crate) fn hidden(document: &WatchDocument) -> Option<String> {
     let process = |count| several(count, "process");
     let said = [
@@ -156,7 +156,7 @@ pub(crate) fn told(growth: &GrowthRecord) -> String {
     format!("{}{owner}{window}{unsure}", verdict(growth))
 }
 
-/// What it holds, in a sentence.
+/// States the memory that a JVM holds, in a sentence.
 pub(crate) fn holds(jvm: &WatchedJvm) -> String {
     let now = &jvm.now;
     let bytes = |bytes: Option<u64>| bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string());
@@ -190,7 +190,7 @@ pub(crate) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> [Section;
     ]
 }
 
-/// What each owner holds, where nothing more is known of it.
+/// Lists the bytes that each owner holds, if nothing more is known of it.
 pub(super) fn by_owner(title: &str, owners: &[WatchOwner]) -> Table {
     let owners = owners.iter().map(|owner| vec![owner.name.clone(), mib(Some(owner.bytes))]);
     Table::new(title, ["owner", "held"], owners)
@@ -255,7 +255,7 @@ pub(super) fn grown(change: &WatchChange) -> String {
     signed(change.after_bytes as i64 - change.before_bytes as i64, |bytes| mib(Some(bytes)))
 }
 
-/// What the parts of a JVM are.
+/// The note on what the parts of a JVM are.
 pub(super) const PARTS_NOTE: &str = "memory: what no reclaim takes back; java heap: committed, as far as it may be \
                                      resident; threads: 128 KiB each; rest: mostly malloc's.";
 
@@ -300,8 +300,8 @@ pub(crate) fn sparks(values: &[Option<u64>], width: usize, glyphs: &str) -> Stri
     drawn.iter().map(glyph).collect()
 }
 
-/// What an account told, with its age: nobody takes an old figure for a fresh one. In halves beside each other where
-/// the width allows.
+/// Shows the figures of an account with its age, so that nobody takes an old figure for a fresh one. The table is in
+/// halves beside each other if the width allows.
 pub(super) fn weighed(account: &WatchAccount, width: usize, since: &str) -> Vec<Part> {
     let ago = format!("{} {since}", roughly(account.age_s));
     let total = mib(Some(account.total_bytes));

@@ -1,6 +1,6 @@
-//! What is usually asked of a curve, beside the ladder on the same lives: a least-squares trend with its test,
-//! `predict_linear` of Prometheus with a gate at 70 % of the limit, Mann-Kendall, and its form for values that depend
-//! on each other (Hamed and Rao 1998). Each judges once an hour; an alarm needs three in a row, `predict_linear` two.
+//! Usual tests of a curve, run on the same lives as the ladder. The rivals are a least-squares trend with its test,
+//! Prometheus' `predict_linear` gated at 70 % of the limit, Mann-Kendall, and its form for autocorrelated values (Hamed
+//! and Rao 1998). Each judges once an hour; an alarm needs three in a row, `predict_linear` two.
 
 use crate::lives::Life;
 use loadline_base::numbers::median;

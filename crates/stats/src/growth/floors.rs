@@ -3,7 +3,7 @@
 use super::{DAY, HOUR};
 use std::collections::VecDeque;
 
-/// What one thing held, cell by cell.
+/// The bytes that one thing held, cell by cell.
 #[derive(Debug, Clone, Copy)]
 pub struct Floors<'a> {
     /// The least value of each cell in bytes, oldest first; of a heap, what was used after the last collection of its
@@ -102,7 +102,7 @@ fn deviations(values: &[f64]) -> Vec<f64> {
     deviations
 }
 
-/// Where the seasoned values begin, counted from the first cell.
+/// Returns the cell at which the seasoned values begin, counted from the first cell.
 pub(super) const fn seasoned_from() -> usize {
     SEASONED
 }

@@ -1,9 +1,9 @@
-//! What is said of growth.
+//! The judgement on growth.
 
 use super::Projection;
 use serde::{Deserialize, Serialize};
 
-/// What a thing does over time, in a word.
+/// The growth of a thing over time, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "GrowthWord")]
@@ -83,10 +83,10 @@ pub enum Unsure {
 pub struct Judgement {
     /// The word.
     pub verdict: Verdict,
-    /// Where the verdict is [`Verdict::Grows`].
+    /// The growth; absent unless the verdict is [`Verdict::Grows`].
     pub growth: Option<Growth>,
-    /// Where it rises without doubt, whether or not that is growth.
+    /// The rise; absent unless it is beyond doubt, whether or not it is growth.
     pub hint: Option<Hint>,
-    /// Where the verdict is [`Verdict::CannotTell`].
+    /// The reason; absent unless the verdict is [`Verdict::CannotTell`].
     pub unsure: Option<Unsure>,
 }

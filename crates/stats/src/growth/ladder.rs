@@ -26,22 +26,22 @@ pub(super) const RUNGS: [(usize, usize); 15] = [
     (DAY, 20),
     (DAY, 25),
 ];
-/// Of the trend, in deviations of a normal distribution; what Student's t needs for it depends on the floors.
+/// The least trend, in deviations of a normal distribution; what Student's t needs for it depends on the floors.
 const TREND: f64 = 3.5;
-/// Of the steps, and of those between days, of which several deployments can make stairs by chance.
+/// The same for the steps, and for those between days, of which several deployments can make stairs by chance.
 const STEPS: f64 = 2.0;
 const STEPS_OF_DAYS: f64 = 3.0;
 /// A rise exceeds the deepest fall on record by this factor.
 const FALL: f64 = 1.5;
 /// How steep the later half of a window is at least, against the earlier one, where the limit is near.
 const BEND: f64 = 0.7;
-/// What is believed of a rise that nothing is known of but itself.
+/// The belief in a rise about which nothing else is known.
 const BY_ITSELF: Belief = Belief { near: 0.6, straight: 3.0, errors: 1.5, steepening: 1.0 };
 /// The same where an earlier life says that this is no fill.
 const TOLD: Belief = Belief { near: 1.0, straight: 5.0, errors: 1.25, steepening: 1.5 };
-/// What is less than this a day is not looked at.
+/// The least rise in bytes a day that is looked at.
 const LEAST_A_DAY: f64 = 1024.0 * 1024.0;
-/// What matters: this share of the limit within a week, or the limit itself.
+/// The rise that matters: this share of the limit within a week, or the limit itself.
 const SHARE_A_WEEK: f64 = 0.05;
 /// Collections of the old generation that a window needs, where its floors come from them.
 const COLLECTIONS: u32 = 4;
@@ -112,7 +112,7 @@ impl Default for Ladder {
 }
 
 impl Ladder {
-    /// What is to be known of these floors for every window at every moment.
+    /// Computes what every window needs of these floors at every moment.
     pub fn over<'a>(&'a self, floors: Floors<'a>, precedent: Option<&'a Precedent>) -> Judge<'a> {
         let count = floors.values.len();
         let season = if count > seasoned_from() { deseasoned(floors.values) } else { Vec::new() };
@@ -158,7 +158,7 @@ pub struct Judge<'a> {
     collected: Option<Vec<u32>>,
 }
 
-/// What all windows say at one moment.
+/// The readings of all windows at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moment {
     growth: Option<Growth>,
@@ -208,7 +208,7 @@ impl Judge<'_> {
         moment
     }
 
-    /// What one window adds; nothing where the JVM or its history is too young for it.
+    /// Adds the reading of one window; nothing if the JVM or its history is too young for it.
     fn look(&self, rung: &Rung, cells: usize, limit: f64, moment: &mut Moment) {
         let Some(begin) = self.begin(rung, cells) else { return };
         if let Some(collected) = &self.collected {
@@ -249,7 +249,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What the earlier life says of this rise.
+    /// Returns the belief in this rise that the earlier life allows.
     fn belief(&self, rung: &Rung, window: &Window, cells: usize) -> Belief {
         let tells = |precedent: &Precedent| precedent.tells(window.rise(), rung.cells(), self.floors.age + cells);
         match self.precedent.map(tells) {
@@ -258,7 +258,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Where the window begins among the floors; the warm-up is never inside it.
+    /// Returns the first cell of the window among the floors; the warm-up is never inside it.
     fn begin(&self, rung: &Rung, cells: usize) -> Option<usize> {
         let begin = cells.checked_sub(rung.cells())?;
         let age = self.floors.age;

@@ -1,7 +1,7 @@
-//! What an earlier life of the same service did: whether it ever rose so.
+//! An earlier life of the same service, and whether it ever rose as much.
 //!
-//! From inside one life a fill and a leak look alike for long. An earlier life of the same service that became as old
-//! and never rose so says that this is new; one that did rise so says nothing: leaks and fills are repeated alike.
+//! Within one life a fill and a leak look alike for a long time. If an earlier life of the same service became as old
+//! and never rose as much, this rise is new. If it did rise as much, it says nothing: leaks and fills both repeat.
 
 use super::Floors;
 use super::floors::{WARM_UP, trailing_minima};
@@ -36,7 +36,7 @@ fn place(age: usize) -> usize {
     ((usize::BITS - age.leading_zeros()) as usize).min(AGES - 1)
 }
 
-/// What a precedent says of a rise.
+/// The answer of a precedent to a rise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
     /// It never rose so, although it became as old.
@@ -48,7 +48,7 @@ pub(super) enum Told {
 }
 
 impl Precedent {
-    /// What the floors of an earlier life say.
+    /// Computes the precedent from the floors of an earlier life.
     pub fn of(floors: &Floors) -> Self {
         let count = floors.values.len();
         let rises = RUNGS.iter().map(|(size, many)| {
@@ -70,7 +70,7 @@ impl Precedent {
         Self { age: floors.age + count, rises: rises.collect() }
     }
 
-    /// Of a rise over so many cells at this age.
+    /// Judges a rise over so many cells at this age.
     pub(super) fn tells(&self, rise: f64, width: usize, age: usize) -> Told {
         let Some(rises) = self.rises.iter().find(|rises| rises.width == width) else { return Told::TooYoung };
         let most = rises.most[place((AS_OLD * age as f64) as usize)];

@@ -16,10 +16,10 @@ pub struct Projection {
 const DAYS: usize = 7;
 
 impl Projection {
-    /// From slopes in bytes a cell, `low` and `high` of their interval, and the most bent fill that the floors allow.
-    /// The earliest counts from the highest floor of the last week, carried along the trend to now, and as much higher
-    /// as a peak may be that no such week has seen yet; the latest from the least of the last hour. Who has not seen a
-    /// whole day does not know how slow the nights are.
+    /// Projects from slopes in bytes a cell, `low` and `high` of their interval, and the most bent fill that the floors
+    /// allow. The earliest counts from the highest floor of the last week, carried along the trend to now, plus an
+    /// allowance for a peak that this week has not shown. The latest counts from the least floor of the last hour. A
+    /// window shorter than a day does not show how slow the nights are, so it gives no latest.
     pub(super) fn of(floors: &Floors, cells: usize, limit: f64, (low, high): (f64, f64), fill: Option<Fill>) -> Self {
         let slope = f64::midpoint(low, high);
         let week = cells.saturating_sub(DAYS * DAY).max(super::floors::WARM_UP.min(cells - 1));

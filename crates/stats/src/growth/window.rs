@@ -3,7 +3,7 @@
 /// The most floors a window has.
 pub(super) const FLOORS_MAX: usize = 25;
 
-/// What the floors of a window say, in bytes and per distance between two of them.
+/// The statistics of a window's floors, in bytes and per distance between two of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     /// The least-squares slope over its standard error: the trend against the scatter.
@@ -32,7 +32,7 @@ pub(super) struct Halves {
     length: f64,
 }
 
-/// What comes to rest by an exponential law, seen from the end of a window; a straight line has an infinite constant.
+/// An exponential approach to rest, seen from the end of a window; a straight line has an infinite constant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Fill {
     pub(super) slope: f64,
@@ -40,7 +40,7 @@ pub(super) struct Fill {
 }
 
 impl Window {
-    /// Of these floors, oldest first, five of them or more.
+    /// Computes the window of these floors, oldest first, five of them or more.
     pub(super) fn of(floors: &[f64]) -> Self {
         let count = floors.len();
         let (slope, fit_error) = fitted(floors);
@@ -48,7 +48,7 @@ impl Window {
         let squares: f64 = floors.windows(2).map(|pair| (pair[1] - pair[0] - mean_step).powi(2)).sum();
         let step_error = (squares / (count - 2) as f64).sqrt() / ((count - 1) as f64).sqrt() + LEAST;
         let half = count / 2 + 1;
-        // Of a half, either error is larger by what it has less of: spread, or steps.
+        // In a half either error is larger, because a half has less spread and fewer steps.
         let by_fit = fit_error * (spread(count) / spread(half)).sqrt();
         let by_steps = step_error * ((count - 1) as f64 / (half - 1) as f64).sqrt();
         let halves = Halves {

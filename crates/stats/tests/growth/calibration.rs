@@ -70,7 +70,7 @@ pub(crate) fn false_alarms(seed: u64, kinds: &[&str], each: u64, history: Histor
     rates
 }
 
-/// What is known when a life is judged.
+/// The knowledge of earlier lives when a life is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum History {
     None,

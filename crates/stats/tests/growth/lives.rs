@@ -60,7 +60,7 @@ pub(crate) struct Life {
     /// Bytes.
     pub(crate) floors: Vec<f64>,
     pub(crate) collections: Option<Vec<u32>>,
-    /// What the load is like, 0 to about 1.
+    /// The load in each cell, 0 to about 1.
     pub(crate) load: Vec<f64>,
     pub(crate) limit: f64,
     /// The cell in which a leak begins.
@@ -69,7 +69,7 @@ pub(crate) struct Life {
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// What draws the numbers of a life.
+/// The source of a life's random numbers.
 pub(crate) struct Dice(SplitMix64);
 
 impl Dice {
@@ -326,7 +326,7 @@ fn add_slow(
     }
 }
 
-/// What was made last.
+/// Adds one of the kinds that were made last.
 fn add_unseen(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: f64) {
     let from = 24.0 * dice.between(2.0, 14.0);
     let height = level * own.between(0.1, 0.5);
@@ -374,7 +374,7 @@ fn steps(dice: &mut Dice, on_top: &mut [f64], days: f64, height: (f64, f64), up:
     }
 }
 
-/// Where collections are counted, a floor is what the last one left; it holds until the next.
+/// If collections are counted, holds each floor at what the last collection left until the next.
 fn settle(life: &mut Life) {
     let Some(collections) = &life.collections else { return };
     let first = collections.iter().position(|ended| *ended > 0).unwrap_or(0);
@@ -410,7 +410,7 @@ pub(crate) fn leaking(
             Leak::Load => worked,
             Leak::Stairs => stair - *first_stair.get_or_insert(stair),
         };
-        // What a collection left is what had leaked by then.
+        // A collection leaves everything that had leaked by then.
         if life.collections.as_ref().is_none_or(|ended| ended[at] > 0) {
             held = leaked;
         }

@@ -1,7 +1,7 @@
 //! Loaders and classes, and the static fields of a class by their names: `ClassLoaderDataGraph`, `ClassLoaderData`,
 //! `Klass`, `InstanceKlass` (JDK 11–27). All of it lies in metaspace and does not move; it may grow while it is walked,
 //! at its beginnings, so that a walk misses the newest and nothing else. Classes that are unloaded meanwhile may end a
-//! walk; whoever wants all begins anew.
+//! walk; a caller that needs all of them starts over.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -18,7 +18,7 @@ const FIELDS_MAX: u64 = 1 << 16;
 const STREAM_MAX: u64 = FIELDS_MAX * 35;
 const STATIC: u64 = 8;
 
-/// Where this JVM keeps loaders and classes.
+/// The addresses and offsets by which this JVM's loaders and classes are read.
 #[derive(Debug, Clone)]
 pub struct Classes {
     loaders_at: u64,
@@ -60,10 +60,10 @@ pub struct Field {
 }
 
 impl Classes {
-    /// Where this JVM keeps them.
+    /// Looks up where this JVM keeps them.
     ///
     /// # Errors
-    /// Where it does not describe one of the fields.
+    /// If it does not describe one of the fields.
     pub fn of(tables: &Tables) -> Result<Self, Unavailable> {
         let offset = |field: &str| tables.offset(&[field]);
         let form = match offset("InstanceKlass::_fields") {
@@ -104,7 +104,7 @@ impl Classes {
     /// Hands out each class with its loader's data, both by address.
     ///
     /// # Errors
-    /// Where memory cannot be read, or the lists do not end.
+    /// If memory cannot be read, or the lists do not end.
     pub fn walk(&self, memory: &dyn Memory, each: impl FnMut(u64, u64)) -> Result<(), Unavailable> {
         self.walk_new(memory, &mut Seen::default(), each)
     }
@@ -174,7 +174,7 @@ impl Classes {
         Some(declared.filter_map(reference).filter_map(named).collect())
     }
 
-    /// Where the fields stand, in an object, that a class declares itself and that refer to objects.
+    /// Returns the offsets, in an object, of the fields that a class declares itself and that refer to objects.
     pub(super) fn instance_references(&self, memory: &dyn Memory, class: u64) -> Option<Vec<u64>> {
         let pool = self.constants(memory, class)?;
         let own = self.declared(memory, class)?.into_iter().filter(|[.., access]| access & STATIC == 0);
@@ -186,7 +186,7 @@ impl Classes {
         Some(own.filter_map(reference).collect())
     }
 
-    /// Of each field that a class declares: the indices of its name and its descriptor, its offset, its access flags.
+    /// Reads each field that a class declares: the indices of its name and descriptor, its offset, its access flags.
     fn declared(&self, memory: &dyn Memory, class: u64) -> Option<Vec<[u64; 4]>> {
         match &self.fields.form {
             FieldsForm::Array { fields, count, data } => {
@@ -224,7 +224,7 @@ impl Classes {
         }
     }
 
-    /// Where the constants of a class begin.
+    /// Returns the address at which the constants of a class begin.
     fn constants(&self, memory: &dyn Memory, class: u64) -> Option<u64> {
         memory.u64(class.checked_add(self.fields.constants)?)?.checked_add(self.fields.pool)
     }

@@ -1,5 +1,5 @@
-//! The code heaps (`CodeCache::_heaps`, `CodeHeap::_memory`, JDK 17–25): three of them, or one where the code cache is
-//! not segmented. What `Compiler.codecache` says of their bounds.
+//! The code heaps (`CodeCache::_heaps`, `CodeHeap::_memory`, JDK 17–25): three of them, or one if the code cache is
+//! not segmented. Their bounds are those that `Compiler.codecache` prints.
 
 use super::super::Unavailable;
 use super::super::addresses::{JvmRange, Purpose};
@@ -12,14 +12,14 @@ use super::tables::Tables;
 const HEAPS_MAX: u32 = 16;
 /// A code heap's own bytes, of which one word is the address of its name.
 const HEAP_BYTES_MAX: u64 = 4096;
-/// What names of code heaps begin with, and the name of the only one (`codeCache.cpp`).
+/// The prefix of the names of code heaps, and the name of the only one if there is one (`codeCache.cpp`).
 const SEGMENT: &str = "CodeHeap '";
 const WHOLE: &str = "CodeCache";
 
-/// Where compiled code lies, in the JVM's own order.
+/// Reads the ranges of compiled code, in the JVM's own order.
 ///
 /// # Errors
-/// Where this JVM does not describe its code heaps, or what it has contradicts itself.
+/// If this JVM does not describe its code heaps, or its values contradict each other.
 pub fn heaps(memory: &dyn Memory, tables: &Tables) -> Result<Vec<(JvmRange, Option<CodeHeap>)>, Unavailable> {
     let fields = Fields { memory, tables };
     let list = fields.of_class(&["CodeCache::_heaps"])?;
@@ -41,8 +41,8 @@ pub fn heaps(memory: &dyn Memory, tables: &Tables) -> Result<Vec<(JvmRange, Opti
     (0..count).map(heap).collect()
 }
 
-/// Where in a code heap the address of its name stands, and the name. No field of it is described, but only one word of
-/// the heap is the address of such a text.
+/// Finds the name of a code heap, and the place in the heap that holds the name's address. No field describes it, but
+/// only one word of the heap is the address of such a text.
 fn name(memory: &dyn Memory, heap: u64, size: u64) -> Option<(u64, String)> {
     let words = (0..size / 8).filter_map(|n| heap.checked_add(8 * n).and_then(|at| Some((at, memory.u64(at)?))));
     let mut texts = words.filter(|(_, word)| *word >= 1 << 16).filter_map(|(at, word)| Some((at, memory.text(word)?)));

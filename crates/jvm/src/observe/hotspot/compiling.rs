@@ -1,6 +1,6 @@
-//! What the JIT compilers work on at a moment: `CompilerThread` → `ciEnv` → `CompileTask` → `Method` (JDK 11–27). All
-//! of it is native memory, which does not move; a task that ends while it is read proves itself by nothing, so that a
-//! name may be that of the next one, and never text that is none.
+//! The compilations under way in the JIT compilers: `CompilerThread` → `ciEnv` → `CompileTask` → `Method` (JDK 11–27).
+//! All of it is native memory, which does not move. A task that ends while it is read cannot be detected, so a name may
+//! be that of the next task, but it is never garbage.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -14,10 +14,10 @@ const COMPILERS_MAX: usize = 256;
 /// Thread-local variables of a JVM's libraries take some 1 KiB; so much below and above is looked at.
 const THREAD_BYTES: usize = 8 << 10;
 const PIECE_BYTES: usize = 512;
-/// What the kernel keeps of their names, `C1 CompilerThread0` cut at 15 bytes.
+/// The names of compiler threads as the kernel keeps them: `C1 CompilerThread0` cut at 15 bytes.
 const NAMES: [&str; 2] = ["C1 CompilerThre", "C2 CompilerThre"];
 
-/// Where this JVM keeps what its compilers work on.
+/// The compiler threads of this JVM, and the offsets by which their compilations are read.
 #[derive(Debug, Clone)]
 pub struct Compilers {
     threads: Threads,
@@ -33,7 +33,7 @@ pub struct Compilers {
     pool_holder: u64,
     os_thread: u64,
     pthread: u64,
-    /// What the first word of each compiler thread is: the address of its virtual functions.
+    /// The first word of each compiler thread: the address of its virtual functions.
     kind: Option<u64>,
     /// The compiler threads that were found last.
     found: Vec<u64>,
@@ -42,7 +42,7 @@ pub struct Compilers {
 /// A compilation under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task {
-    /// Where the JVM describes it; the same for as long as it goes on.
+    /// The address of its `CompileTask`; it stays the same for as long as the compilation goes on.
     pub at: u64,
     /// The method that is compiled.
     pub method: u64,
@@ -51,10 +51,10 @@ pub struct Task {
 }
 
 impl Compilers {
-    /// Where this JVM keeps it.
+    /// Looks up where this JVM keeps them.
     ///
     /// # Errors
-    /// Where it does not describe one of the fields.
+    /// If it does not describe one of the fields.
     pub fn of(tables: &Tables) -> Result<Self, Unavailable> {
         let offset = |field: &str| tables.offset(&[field]);
         Ok(Self {

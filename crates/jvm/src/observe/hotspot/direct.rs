@@ -1,6 +1,7 @@
 //! Direct memory as the JDK itself counts it (`java.nio.Bits`, JDK 11–27), and the buffers of mapped files
-//! (`sun.nio.ch.FileChannelImpl`): what `BufferPoolMXBean` says, without asking. What goes past the JDK is not in it:
-//! `Arena.ofShared`, `Unsafe.allocateMemory`, and Netty where it counts for itself, which stands beside it.
+//! (`sun.nio.ch.FileChannelImpl`): the values of `BufferPoolMXBean`, without asking the JVM. Memory allocated past the
+//! JDK is not in it: `Arena.ofShared`, `Unsafe.allocateMemory`, and Netty if it counts for itself, which is reported
+//! separately.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -16,14 +17,14 @@ const ATOMIC: &str = "java/util/concurrent/atomic/AtomicLong";
 const RESERVED: &str = "RESERVED_MEMORY";
 const COUNT: &str = "COUNT";
 const MAX: &str = "MAX_MEMORY";
-/// Who counts the buffers of mapped files: one class until JDK 13, two since, three in later ones.
+/// The classes that count the buffers of mapped files: one until JDK 13, two since, three in later ones.
 const UNMAPPERS: [&str; 3] = [
     "sun/nio/ch/FileChannelImpl$Unmapper",
     "sun/nio/ch/FileChannelImpl$DefaultUnmapper",
     "sun/nio/ch/FileChannelImpl$SyncUnmapper",
 ];
 
-/// All of the JDK that are looked for: those that count, and the class of counters that are objects.
+/// All classes of the JDK that are looked for: those that count, and the class of counters that are objects.
 const COUNTING: [&str; 5] = [BITS, ATOMIC, UNMAPPERS[0], UNMAPPERS[1], UNMAPPERS[2]];
 
 /// Netty's, wherever a jar may have moved it.
@@ -35,11 +36,11 @@ const NETTY_MAX: usize = 16;
 /// Direct memory: buffers outside the Java heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DirectRecord {
-    /// What direct buffers have reserved, by the JDK's counter, with what aligns them.
+    /// Bytes that direct buffers have reserved, alignment included, by the JDK's counter.
     pub reserved_bytes: u64,
     /// How many direct buffers there are.
     pub buffers: u64,
-    /// What Netty has allocated past the JDK; `null` where it leaves counting to the JDK.
+    /// Bytes that Netty has allocated past the JDK; `null` if it leaves counting to the JDK.
     pub netty_bytes: Option<u64>,
     /// Whether Netty is there, whoever counts what it allocates.
     #[serde(default)]
@@ -71,7 +72,7 @@ struct Counter {
 pub struct DirectCounters {
     objects: Objects,
     seen: Seen,
-    /// Of the JDK's classes that count, those that are loaded.
+    /// The loaded classes of the JDK that count.
     classes: BTreeMap<&'static str, u64>,
     /// Netty's counters, by class, each with its loader.
     netty: BTreeMap<u64, (u64, Field)>,
@@ -103,7 +104,7 @@ impl DirectCounters {
     /// Looks for the classes that count, among those that were loaded since it last looked.
     ///
     /// # Errors
-    /// Where classes cannot be read, or count in another way.
+    /// If classes cannot be read, or count in another way.
     pub fn look(&mut self, memory: &dyn Memory) -> Result<(), Unavailable> {
         let Self { objects, seen, classes, netty, .. } = self;
         let (known, all) = (classes.len(), objects.classes());
@@ -142,11 +143,10 @@ impl DirectCounters {
         (self.bits, self.mapped, self.value) = (bits(), mapped.collect(), counter(ATOMIC, "value"));
     }
 
-    /// What is counted now.
+    /// Reads the current counts.
     ///
     /// # Errors
-    /// Before the first look that came to its end. Where a collector moves one of the objects at this moment; soon it
-    /// will not.
+    /// If no look has come to its end yet, or if a collector moves one of the objects at this moment; soon it will not.
     pub fn read(&self, memory: &dyn Memory) -> Result<DirectRecord, Unavailable> {
         let mut direct = DirectRecord::default();
         let value = self.value.as_ref().ok_or_else(|| Unavailable::new(SOURCE, format!("`{ATOMIC}` is not known")))?;

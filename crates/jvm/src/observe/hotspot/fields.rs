@@ -17,7 +17,7 @@ impl Fields<'_> {
         self.memory.u64(self.tables.address(fields)?).ok_or_else(unread)
     }
 
-    /// Where a field of the structure at `object` stands.
+    /// Returns the address of a field of the structure at `object`.
     pub(super) fn place(self, object: u64, fields: &[&str]) -> Result<u64, Unavailable> {
         object.checked_add(self.tables.offset(fields)?).ok_or_else(unread)
     }
@@ -32,7 +32,7 @@ impl Fields<'_> {
         self.memory.u32(self.place(object, fields)?).ok_or_else(unread)
     }
 
-    /// Where what a pointer leads to stands; a null pointer leads nowhere.
+    /// Reads a field that is a pointer; a null pointer is an error.
     pub(super) fn pointer(self, object: u64, fields: &[&str]) -> Result<u64, Unavailable> {
         Some(self.word(object, fields)?).filter(|at| *at != 0).ok_or_else(unread)
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Ten times what there is.
 const FLAGS_MAX: u64 = 16_384;
-/// Of all names and values together: five times what there is.
+/// Bytes of all names and values together: five times what there is.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 /// The types of values, in the order in which HotSpot numbers them (`JVM_FLAG_TYPES`).
 const TYPES: [Type; 10] = [
@@ -50,7 +50,7 @@ pub struct Flag {
     pub name: String,
     /// As `VM.flags` prints it: `true`, `8388608`, `75.000000`; empty for a text that is not set.
     pub value: String,
-    /// Who set it; `None` for one at its default.
+    /// The origin of the value; `None` for a flag at its default.
     pub origin: Option<FlagOrigin>,
 }
 
@@ -61,7 +61,7 @@ impl Flag {
     }
 }
 
-/// Who set a flag.
+/// The origin of a flag's value.
 // `JVMFlagOrigin` of jvmFlag.hpp; its descriptions stand in the published schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -90,7 +90,7 @@ impl Flags {
     /// Reads all flags.
     ///
     /// # Errors
-    /// Where the JVM does not describe them, numbers their types in another way, or memory cannot be read.
+    /// If the JVM does not describe them, numbers their types in another way, or memory cannot be read.
     pub fn read(memory: &dyn Memory, tables: &Tables) -> Result<Self, Unavailable> {
         let unread = || Unavailable::new(SOURCE, "its flags could not be read");
         let word = |field: &str| memory.u64(tables.address(&[field])?).ok_or_else(unread);

@@ -1,6 +1,6 @@
 //! The Java heap by its collector's own structures (Serial, Parallel, G1, Shenandoah, ZGC, Epsilon; JDK 17–27): bounds,
-//! spaces and regions. What `GC.heap_info` says, of the moment at which it is read. The JVM goes on meanwhile: bounds
-//! must be in order and tops within them, or the reading is refused.
+//! spaces and regions. The values are those of `GC.heap_info` at the moment of reading. The JVM runs on meanwhile:
+//! bounds must be in order and tops within them, or the reading is refused.
 
 use super::super::Unavailable;
 use super::super::heap_info::{Collector, HeapInfo};
@@ -34,7 +34,7 @@ pub struct HeapRead {
     pub used_ranges: Vec<(u64, u64)>,
     /// A region of G1 or Shenandoah.
     pub region_size: Option<Bytes>,
-    /// Where Shenandoah describes its regions: first address, first address behind.
+    /// The memory in which Shenandoah describes its regions: first address, first address behind.
     pub regions_at: Option<(u64, u64)>,
     /// Objects of G1 in regions of their own; `None` where the collector is another, or does not describe them.
     pub humongous: Option<Humongous>,
@@ -64,7 +64,7 @@ const MUTABLE: [&[&str]; 3] = [&["MutableSpace::_bottom"], &["MutableSpace::_top
 /// Reads the heap. `maps` are of the same moment: they say what G1 has committed.
 ///
 /// # Errors
-/// Where the collector is another, this JVM does not describe its heap, or what it says contradicts itself.
+/// If the collector is another, this JVM does not describe its heap, or its values contradict each other.
 pub fn read(memory: &dyn Memory, tables: &Tables, flags: &Flags, maps: &[Mapping]) -> Result<HeapRead, Unavailable> {
     let fields = Fields { memory, tables };
     let heap = fields.of_class(&["Universe::_collectedHeap"])?;
@@ -159,7 +159,7 @@ fn parallel(fields: Fields<'_>) -> Result<HeapRead, Unavailable> {
     generations(Collector::Parallel, young, old)
 }
 
-/// Both generations. What lies in the second survivor space, in the middle of a collection, does not count as used.
+/// Adds up both generations. Objects in the second survivor space, in the middle of a collection, do not count as used.
 fn generations(collector: Collector, young: Generation, old: Generation) -> Result<HeapRead, Unavailable> {
     let apart = young.memory.end <= old.memory.start || old.memory.end <= young.memory.start;
     let within = |of: &Generation| {

@@ -21,7 +21,7 @@ const LOADER_FIELD: [&str; 1] = ["ClassLoaderData::_class_loader"];
 /// The field of a loader that refers to its parent.
 ///
 /// # Errors
-/// Where the class of all loaders cannot be found among the others, or is another one.
+/// If the class of all loaders cannot be found among the others, or does not have that field.
 pub fn parent(memory: &dyn Memory, objects: &Objects) -> Result<Field, Unavailable> {
     let (classes, mut loader) = (objects.classes(), None);
     classes.walk(memory, |_, class| {
@@ -36,7 +36,7 @@ pub fn parent(memory: &dyn Memory, objects: &Objects) -> Result<Field, Unavailab
 /// All loaders that have classes, sizes in bytes; the classes that they hide are counted with them.
 ///
 /// # Errors
-/// Where loaders are being moved, this JVM does not describe them, or what it has contradicts itself.
+/// If loaders are being moved, this JVM does not describe them, or its values contradict each other.
 pub fn all(
     memory: &dyn Memory,
     hotspot: &HotSpot,

@@ -175,7 +175,7 @@ fn chunks_of_a_loader_are_held_against_the_nodes() {
     }
 }
 
-/// What JDK 25 describes of G1 and the code cache, with its offsets made small.
+/// Returns the fields of G1 and the code cache that JDK 25 describes, with its offsets made small.
 fn tables() -> Tables {
     let offsets = [
         ("CollectedHeap::_reserved", 0),

@@ -1,9 +1,9 @@
 //! The nodes of metaspace: the ranges of addresses that it takes its memory from (`virtualSpaceList.hpp`,
-//! `virtualSpaceNode.hpp`, JDK 17–25; before JDK 16 metaspace was another). What `VM.metaspace vslist` says of them.
+//! `virtualSpaceNode.hpp`, JDK 17–25; before JDK 16 metaspace was another), as `VM.metaspace vslist` lists them.
 //!
-//! HotSpot describes none of it to debuggers. So the symbols of the two contexts are where reading begins, and nothing
-//! is taken that does not prove itself: context and list name themselves; a node says its range twice and which of its
-//! granules are committed; the list says how many nodes it has, how much all of them reserve and how much is committed.
+//! HotSpot describes none of it to debuggers. So reading begins at the symbols of the two contexts, and nothing is
+//! taken that does not prove itself. Context and list name themselves. A node says its range twice and which of its
+//! granules are committed. The list says how many nodes it has, how much all of them reserve and how much is committed.
 //!
 //! ```text
 //! MetaspaceContext  name, list, chunks
@@ -41,10 +41,10 @@ const CHUNKS_MAX: u32 = 1 << 20;
 /// The words of a node in which its range stands for the second time: behind what is reserved, in one of its fields.
 const AGAIN_WORDS: std::ops::Range<u64> = 4..16;
 
-/// Where class metadata lies, by address. `contexts` are where the variables of `CONTEXTS` stand.
+/// Reads the nodes that hold class metadata, by address. `contexts` are the addresses of the variables of `CONTEXTS`.
 ///
 /// # Errors
-/// Where the library was stripped, or what stands there does not prove to be what it should be.
+/// If the library was stripped, or the structures at these addresses do not prove themselves.
 pub fn nodes(memory: &dyn Memory, contexts: [Option<u64>; 2]) -> Result<Vec<MetaspaceNode>, Unavailable> {
     let stripped = || Unavailable::new(SOURCE, "the JVM's library was stripped of the symbols of metaspace");
     let mut nodes = Vec::new();
@@ -73,16 +73,16 @@ pub fn nodes(memory: &dyn Memory, contexts: [Option<u64>; 2]) -> Result<Vec<Meta
 pub struct Chunks<'a> {
     memory: &'a dyn Memory,
     nodes: &'a [MetaspaceNode],
-    /// What both contexts keep free chunks in: an arena names the one it takes from.
+    /// The chunk managers of both contexts, which keep free chunks: an arena names the one it takes from.
     managers: [Option<u64>; 2],
 }
 
-/// What a loader has taken of metaspace, committed or not.
+/// Metaspace that a loader has taken, committed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Taken {
-    /// Of all its chunks.
+    /// Bytes of all its chunks.
     pub bytes: u64,
-    /// Handed out of them.
+    /// Bytes handed out of them.
     pub used_bytes: u64,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Chunks<'a> {
     /// All chunks of a `ClassLoaderMetaspace`.
     ///
     /// # Errors
-    /// Where one of its arenas or chunks does not prove to be one.
+    /// If one of its arenas or chunks does not prove to be one.
     pub fn of_loader(&self, metaspace: u64) -> Result<Taken, Unavailable> {
         let [class_space, others] = self.managers;
         let arenas = [(2, others), (3, class_space)];

@@ -50,17 +50,18 @@ use super::untouched::{Untouched, open_mapped};
 use crate::kernel::mapping::Mapping;
 use tables::Tables;
 
-/// What they are called where they cannot be read.
+/// The name of the tables in errors.
 pub const SOURCE: &str = "HotSpot's tables";
 
-/// What was found of a running HotSpot, while its library stays where it is.
+/// The tables and addresses of a running HotSpot, valid while its library stays where it is.
 #[derive(Debug)]
 pub struct HotSpot {
     /// The names that its library describes.
     pub tables: Tables,
-    /// Where the sum of what ended threads have allocated stands; `None` where the library was stripped or is older.
+    /// Address of the sum of bytes that ended threads have allocated; `None` if the library was stripped or is older.
     pub exited_allocated_at: Option<u64>,
-    /// Where metaspace keeps its class space and its other space; `None` where the library was stripped or is older.
+    /// Addresses of the variables of metaspace's class space and other space; `None` if the library was stripped or is
+    /// older.
     pub metaspace_at: [Option<u64>; 2],
 }
 
@@ -71,7 +72,7 @@ impl HotSpot {
     /// Finds the tables of a JVM: some 2 ms of reading files, once.
     ///
     /// # Errors
-    /// Where there is no HotSpot, its library describes nothing, or memory may not be read.
+    /// If there is no HotSpot, its library describes nothing, or memory may not be read.
     pub fn find(process: &Process, maps: &[Mapping]) -> Result<Self, Unavailable> {
         let unavailable = |why: &str| Unavailable::new(SOURCE, why);
         let mut parts = maps.iter().filter(|mapping| mapping.file_name() == "libjvm.so" && mapping.offset == 0);

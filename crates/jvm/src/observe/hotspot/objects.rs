@@ -1,6 +1,6 @@
-//! Objects in the Java heap, as far as a static field leads to one. Collectors move them, so each is read only where it
-//! proves itself: a mirror names its class, an object's header names its own. What does not is refused, not guessed; a
-//! moment later it stands still.
+//! Objects in the Java heap, as far as a static field leads to one. Collectors move them, so each is read only if it
+//! proves itself: a mirror names its class, an object's header names its own. Any other object is refused, not guessed;
+//! a moment later it stands still.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -13,26 +13,26 @@ use super::{SOURCE, Tables};
 pub struct Objects {
     classes: Classes,
     class_mirror: u64,
-    /// Where a mirror keeps the address of its class.
+    /// Offset in a mirror at which it keeps the address of its class.
     mirror_class: u64,
-    /// Where an object keeps its class.
+    /// Offset in an object at which it keeps its class.
     header_class: u64,
     header: Header,
     references: References,
     class_base: u64,
     class_shift: u32,
-    /// Where a class says how large its objects are; `None` where this JVM does not describe it.
+    /// Offset in a class at which it keeps the size of its objects; `None` if this JVM does not describe it.
     layout: Option<u64>,
 }
 
 /// The class of an object, and of another that it refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Linked {
-    /// Where it stands at this moment; 0 where there is none.
+    /// Address of the object at this moment; 0 if there is none.
     pub object: u64,
-    /// Its own; `None` where there is no object.
+    /// Its own class; `None` if there is no object.
     pub class: Option<u64>,
-    /// Of the other; `None` where it refers to none.
+    /// Class of the other object; `None` if it refers to none.
     pub other: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ enum Header {
     InMark,
 }
 
-/// What a field that refers to an object holds.
+/// The form of a reference in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum References {
     /// 32 bits.
@@ -63,10 +63,10 @@ enum References {
 const REMAPPED: u64 = 12;
 
 impl Objects {
-    /// How this JVM refers to them. `flags` are those in force.
+    /// Looks up how this JVM refers to objects and classes. `flags` are those in force.
     ///
     /// # Errors
-    /// Where it does not describe one of the fields.
+    /// If it does not describe one of the fields.
     pub fn of(tables: &Tables, flags: &Flags, memory: &dyn Memory) -> Result<Self, Unavailable> {
         let word = |fields: &[&str]| memory.u64(tables.address(fields)?).ok_or_else(unread);
         let half = |fields: &[&str]| memory.u32(tables.address(fields)?).ok_or_else(unread);
@@ -134,10 +134,10 @@ impl Objects {
         &self.classes
     }
 
-    /// The bytes of a static field of a class, as many as a number of its type has.
+    /// Reads the number in a static field of a class, in the size of its type.
     ///
     /// # Errors
-    /// Where the mirror of the class is being moved.
+    /// If the mirror of the class is being moved.
     pub fn number(&self, memory: &dyn Memory, class: u64, field: &Field) -> Result<u64, Unavailable> {
         self.static_at(memory, class, field).and_then(|at| number_at(memory, at, &field.descriptor)).ok_or_else(moved)
     }
@@ -145,16 +145,16 @@ impl Objects {
     /// Whether a static field refers to an object at all.
     ///
     /// # Errors
-    /// Where the mirror of the class is being moved.
+    /// If the mirror of the class is being moved.
     pub fn refers(&self, memory: &dyn Memory, class: u64, field: &Field) -> Result<bool, Unavailable> {
         let object = self.static_at(memory, class, field).and_then(|at| self.reference(memory, at));
         object.map(|object| object != 0).ok_or_else(moved)
     }
 
-    /// A number within the object that a static field of a class refers to. The object must be of the class `inner`.
+    /// Reads a number within the object that a static field of a class refers to. The object must be of class `inner`.
     ///
     /// # Errors
-    /// Where mirror or object are being moved, or there is no object yet.
+    /// If the mirror or the object is being moved, or there is no object yet.
     pub fn number_within(
         &self,
         memory: &dyn Memory,
@@ -173,10 +173,10 @@ impl Objects {
     }
 
     /// The class of the object that a handle refers to, and that of the object in one of its fields; `None` for no
-    /// object. Whoever asks makes sure that they are classes: while objects move, what is read may be anything.
+    /// object. The caller makes sure that they are classes: while objects move, the values read may be anything.
     ///
     /// # Errors
-    /// Where one of them is being moved.
+    /// If one of them is being moved.
     pub fn class_by_handle(&self, memory: &dyn Memory, handle: u64, field: &Field) -> Result<Linked, Unavailable> {
         let read = || {
             let word = memory.u64(handle)?;
@@ -202,7 +202,7 @@ impl Objects {
         read().ok_or_else(moved)
     }
 
-    /// The object that a field of another refers to; `None` where it refers to none, or cannot be read. Whoever asks
+    /// The object that a field of another refers to; `None` where it refers to none, or cannot be read. The caller
     /// proves by [`Self::class_of`] that it is the one it looked for.
     pub(super) fn follow(&self, memory: &dyn Memory, object: u64, field: &Field) -> Option<u64> {
         self.reference(memory, object.checked_add(field.offset)?).filter(|object| *object != 0)
@@ -242,7 +242,7 @@ impl Objects {
         memory.u32(array.checked_add(self.length_at())?).map(u64::from)
     }
 
-    /// Where an array keeps its length (`arrayOopDesc`, JDK 11–27).
+    /// Returns the offset at which an array keeps its length (`arrayOopDesc`, JDK 11–27).
     fn length_at(&self) -> u64 {
         match self.header {
             Header::Wide => 16,
@@ -253,7 +253,7 @@ impl Objects {
 
     /// Bytes of an array with its header, by the layout that its class describes (`Klass::layout_helper`, JDK 11–27:
     /// for arrays negative, with the bytes of the header in the third byte and the binary logarithm of an element in
-    /// the first); `None` where what stands there is no array.
+    /// the first); `None` if the object is no array.
     pub(super) fn array_size(&self, memory: &dyn Memory, array: u64) -> Option<u64> {
         let layout = memory.u32(self.class_of(memory, array)?.checked_add(self.layout?)?)?;
         (layout.cast_signed() < 0).then_some(())?;
@@ -287,7 +287,7 @@ impl Objects {
         (0..length).map(at).filter(|object| *object != Some(0)).collect()
     }
 
-    /// Where a static field stands: in the mirror of its class.
+    /// Returns the address of a static field, which lies in the mirror of its class.
     fn static_at(&self, memory: &dyn Memory, class: u64, field: &Field) -> Option<u64> {
         field.is_static.then_some(())?;
         let handle = memory.u64(class.checked_add(self.class_mirror)?)?;

@@ -14,7 +14,7 @@ const END: [&str; 2] = ["G1HeapRegion::_end", "HeapRegion::_end"];
 const TYPE: [&str; 2] = ["G1HeapRegion::_type", "HeapRegion::_type"];
 const TAG: [&str; 2] = ["G1HeapRegionType::_tag", "HeapRegionType::_tag"];
 
-/// What the regions hold.
+/// The contents of the regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Regions {
     /// Bytes between bottom and top of all regions.
@@ -59,7 +59,7 @@ impl Tags {
 /// Looks through all regions; one that is free has bottom and top in one place.
 ///
 /// # Errors
-/// Where a region is not one of this heap.
+/// If a region is not one of this heap.
 pub(super) fn read(
     fields: Fields<'_>,
     objects: Option<&Objects>,
@@ -77,7 +77,7 @@ pub(super) fn read(
     let mut pointers = vec![0; 8 * length as usize];
     fields.memory.read(base, &mut pointers).then_some(()).ok_or_else(unread)?;
     let tags = Tags::of(fields).filter(|_| objects.is_some());
-    // Where each humongous object begins, and the bytes of its regions.
+    // The address of each humongous object, and the bytes of its regions.
     let (mut used, mut humongous) = (0, Vec::<(u64, u64)>::new());
     for (n, region) in (0..).zip(pointers.chunks_exact(8)) {
         let region = region.try_into().map_or(0, u64::from_le_bytes);
@@ -102,7 +102,7 @@ pub(super) fn read(
     Ok(Regions { used, humongous: tags.and(objects).map(|objects| sum(fields, objects, &humongous)) })
 }
 
-/// Objects and tails of humongous regions. G1 fills the tail with an object that is none (`fill_with_dummy_object`, JDK
+/// Adds up objects and tails of humongous regions. G1 fills the tail with a dummy object (`fill_with_dummy_object`, JDK
 /// 11–27), so the object itself says where it ends. One that is being replaced meanwhile is left out.
 fn sum(fields: Fields<'_>, objects: &Objects, humongous: &[(u64, u64)]) -> Humongous {
     let mut sum = Humongous::default();
@@ -122,10 +122,10 @@ pub(super) fn committed(maps: &[Mapping], (start, end): (u64, u64)) -> u64 {
     accessible.map(|mapping| mapping.end.min(end) - mapping.start.max(start)).sum()
 }
 
-/// What G1 counted as committed when it last had a reason to.
+/// Reads the bytes that G1 counted as committed when it last had a reason to count.
 ///
 /// # Errors
-/// Where this JVM does not describe it.
+/// If this JVM does not describe it.
 pub(super) fn monitored(fields: Fields<'_>, heap: u64) -> Result<u64, Unavailable> {
     let counts = fields.pointer(heap, &["G1CollectedHeap::_monitoring_support", "G1CollectedHeap::_g1mm"])?;
     let parts = ["_eden_space_committed", "_survivor_space_committed", "_old_gen_committed"];

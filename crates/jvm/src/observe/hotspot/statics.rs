@@ -76,10 +76,10 @@ struct Known {
     counts: bool,
 }
 
-/// The largest ones: the one that most is known to hang on first, then the one with most entries.
+/// Finds the largest ones: first those with the most bytes known to hang on them, then those with the most entries.
 ///
 /// # Errors
-/// Where this JVM does not describe its classes.
+/// If this JVM does not describe its classes.
 pub fn collections(
     memory: &dyn Memory,
     tables: &Tables,
@@ -161,7 +161,7 @@ impl Counting<'_> {
         None
     }
 
-    /// What is known of a class or of one that it extends.
+    /// Looks up the known class of collections that a class is or extends.
     fn known_of(&self, class: u64) -> Option<&Known> {
         let above = |class: &u64| self.memory.u64(class.checked_add(self.super_class)?).filter(|class| *class != 0);
         std::iter::successors(Some(class), above).take(SUPERS_MAX).find_map(|class| self.known.get(&class))

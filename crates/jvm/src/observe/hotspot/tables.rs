@@ -36,10 +36,10 @@ const ROWS_MAX: u64 = 8192;
 const ROW_BYTES_MAX: u64 = 256;
 /// Ten times what all names of a JVM have.
 const NAMES_BYTES_MAX: usize = 1 << 20;
-/// Nothing that HotSpot describes is larger; an offset beyond it is none.
+/// Nothing that HotSpot describes is larger; an offset beyond it is refused.
 const OFFSET_MAX: u64 = 1 << 20;
 
-/// What a library describes, by `Type::field`, type and constant.
+/// The descriptions that a library exports, by `Type::field`, type and constant.
 #[derive(Debug, Default)]
 pub struct Tables {
     offsets: Named,
@@ -52,7 +52,7 @@ pub struct Tables {
 #[derive(Debug, Default)]
 struct Named {
     names: String,
-    /// From where to where in it a name stands, and its value; in the order of names.
+    /// Start and end of a name in `names`, and its value; in the order of names.
     rows: Vec<(u32, u32, u64)>,
 }
 
@@ -80,10 +80,10 @@ impl Named {
 }
 
 impl Tables {
-    /// Reads all four tables. `exported` is where the variables of [`EXPORTED`] stand.
+    /// Reads all four tables. `exported` are the addresses of the variables of [`EXPORTED`].
     ///
     /// # Errors
-    /// Where one of the variables is missing, or a table is not in a known form.
+    /// If one of the variables is missing, or a table is not in a known form.
     pub(super) fn read(memory: &dyn Memory, exported: [Option<u64>; EXPORTED.len()]) -> Result<Self, Unavailable> {
         let missing = exported.iter().zip(EXPORTED).find(|(at, _)| at.is_none());
         if let Some((_, name)) = missing {
@@ -131,7 +131,7 @@ impl Tables {
     /// The offset of the first of these fields that this JVM has: releases rename and move them.
     ///
     /// # Errors
-    /// Where it has none of them.
+    /// If it has none of them.
     pub fn offset(&self, fields: &[&str]) -> Result<u64, Unavailable> {
         let known = fields.iter().find_map(|field| self.offsets.get(field));
         known.filter(|offset| *offset < OFFSET_MAX).ok_or_else(|| lacks(fields))
@@ -140,7 +140,7 @@ impl Tables {
     /// The address of the first of these static fields that this JVM has.
     ///
     /// # Errors
-    /// Where it has none of them.
+    /// If it has none of them.
     pub fn address(&self, fields: &[&str]) -> Result<u64, Unavailable> {
         fields.iter().find_map(|field| self.addresses.get(field)).ok_or_else(|| lacks(fields))
     }
@@ -148,7 +148,7 @@ impl Tables {
     /// The size of a type in bytes.
     ///
     /// # Errors
-    /// Where this JVM does not have it.
+    /// If this JVM does not have it.
     pub fn size(&self, of: &str) -> Result<u64, Unavailable> {
         self.sizes.get(of).filter(|size| *size < OFFSET_MAX).ok_or_else(|| lacks(&[of]))
     }
@@ -156,7 +156,7 @@ impl Tables {
     /// The value of a constant.
     ///
     /// # Errors
-    /// Where this JVM does not have it.
+    /// If this JVM does not have it.
     pub fn constant(&self, name: &str) -> Result<u64, Unavailable> {
         self.constants.get(name).ok_or_else(|| lacks(&[name]))
     }

@@ -21,7 +21,7 @@ const BUFFERS_MAX: u32 = 4096;
 /// Variables of all threads.
 const VARIABLES_ALL_MAX: usize = 1 << 20;
 
-/// Where a thread keeps its variables, and, in an object of its own, those that end with it (JDK 24 and newer).
+/// The fields of a thread's variables, and, in an object of its own, of those that end with it (JDK 24 and newer).
 const LOCALS: &str = "threadLocals";
 const HOLDER: (&str, &str, &str) = ("holder", "java/lang/Thread$FieldHolder", "terminatingThreadLocals");
 const THREAD: &str = "java/lang/Thread";
@@ -31,7 +31,7 @@ const CACHE: &str = "sun/nio/ch/Util$BufferCache";
 const BUFFER: &str = "java/nio/Buffer";
 const CLASSES: [&str; 6] = [THREAD, MAP, ENTRY, CACHE, BUFFER, HOLDER.1];
 
-/// What the JDK keeps for threads.
+/// Direct buffers that the JDK keeps for threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadBuffers {
     /// Threads that have any.
@@ -60,10 +60,10 @@ struct Way<'a> {
     capacity: Field,
 }
 
-/// What is kept for all threads that live. Nothing where no thread has used such a buffer yet.
+/// Reads the buffers kept for all live threads. There are none if no thread has used such a buffer yet.
 ///
 /// # Errors
-/// Where this JVM does not describe its threads, or keeps their variables in another way.
+/// If this JVM does not describe its threads, or keeps their variables in another way.
 pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<ThreadBuffers, Unavailable> {
     let mut found = ThreadBuffers::default();
     let Some(way) = Way::find(memory, objects)? else { return Ok(found) };

@@ -16,10 +16,10 @@ const THREADS_MAX: usize = 20_000;
 const THREAD: &str = "java/lang/Thread";
 const STRING: &str = "java/lang/String";
 
-/// The names of the threads that live, by their ids in the JVM's own pid namespace.
+/// Reads the names of the live threads, by their ids in the JVM's own pid namespace.
 ///
 /// # Errors
-/// Where this JVM does not describe its threads or their names.
+/// If this JVM does not describe its threads or their names.
 pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<BTreeMap<u32, String>, Unavailable> {
     let classes = objects.classes();
     let mut known = HashMap::new();

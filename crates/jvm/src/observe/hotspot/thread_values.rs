@@ -20,7 +20,7 @@ const THREAD: &str = "java/lang/Thread";
 const MAP: &str = "java/lang/ThreadLocal$ThreadLocalMap";
 const ENTRY: &str = "java/lang/ThreadLocal$ThreadLocalMap$Entry";
 
-/// What variables of threads hold.
+/// The memory that variables of threads hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ThreadValues {
     /// Threads whose variables hold much.
@@ -33,10 +33,10 @@ pub struct ThreadValues {
     pub largest: u64,
 }
 
-/// What is held by all threads that live.
+/// Reads the memory that variables of live threads hold.
 ///
 /// # Errors
-/// Where this JVM does not describe its threads or their variables.
+/// If this JVM does not describe its threads or their variables.
 pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<ThreadValues, Unavailable> {
     let classes = objects.classes();
     let mut known = HashMap::new();

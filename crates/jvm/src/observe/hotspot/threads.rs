@@ -1,11 +1,11 @@
 //! The bytes that threads have allocated in the Java heap since the JVM began, as the JVM itself counts them
-//! (`Thread::cooked_allocated_bytes`, `ThreadService::exited_allocated_bytes`): of threads that ended, and of each that
-//! lives what it has counted and the part of its TLAB that is used. The rest of a TLAB that is given up is not in it.
+//! (`Thread::cooked_allocated_bytes`, `ThreadService::exited_allocated_bytes`): the sum of ended threads, and for each
+//! live one its counter and the used part of its TLAB. The rest of a TLAB that is given up is not in it.
 //!
-//! The JVM goes on meanwhile. What was allocated by threads that ended is read first and last, and the list of threads
-//! inside of it and again behind: a list that is freed may come again at its address with other threads. A reading
-//! during which any of it changed is thrown away. Left is the moment at which a TLAB is given up, when the JVM itself
-//! may count it twice or not at all: at most that TLAB, in less than 2 of 10,000 readings.
+//! The JVM runs on meanwhile. The sum of ended threads is read first and last. The list of threads is read in between,
+//! before and after the counters: a freed list may come back at its address with other threads. A reading during which
+//! any of it changed is thrown away. One error is left: at the moment when a TLAB is given up, the JVM itself may count
+//! it twice or not at all. The error is at most that TLAB, in less than 2 of 10,000 readings.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -13,11 +13,11 @@ use super::{SOURCE, Tables};
 
 /// As many threads as a process may have on most machines (`threads-max`), and more than any JVM bears.
 const THREADS_MAX: usize = 100_000;
-/// Of all counters together: those of 20,000 threads, which have some 400 bytes each.
+/// Bytes of all counters together: those of 20,000 threads, which have some 400 bytes each.
 const COUNTERS_BYTES_ALL_MAX: usize = 8 << 20;
 /// Counters are read in pieces of so much.
 const PIECE_BYTES: usize = 256 << 10;
-/// What is copied for one reading, however often it is torn.
+/// Bytes copied for one reading, however often it is torn.
 const COPIED_BYTES_MAX: usize = 32 << 20;
 /// Buffers for more threads than this are given back after a reading.
 const THREADS_KEPT: usize = 4096;
@@ -30,38 +30,38 @@ const COUNTERS_BYTES_MAX: usize = 4096;
 /// 1 EiB: no thread comes that far.
 const ALLOCATED_MAX: u64 = 1 << 60;
 
-/// Where the counters of threads are.
+/// The addresses and offsets by which the counters of threads are read.
 #[derive(Debug, Clone)]
 pub struct Threads {
     list_at: u64,
     list_length: u64,
     list_threads: u64,
     exited_at: Option<u64>,
-    /// Of a thread, the first byte that is read, and how many.
+    /// Offset in a thread of the first byte that is read, and how many are read.
     first: u64,
     len: usize,
-    /// Within these.
+    /// Offsets within these bytes.
     allocated: usize,
     tlab_start: usize,
     tlab_top: usize,
-    /// Of a thread the address of its `OSThread`, and of that the id that the kernel knows.
+    /// Offsets in a thread of the address of its `OSThread`, and in that of the id that the kernel knows.
     os_thread: u64,
     thread_id: u64,
 }
 
-/// What a thread has allocated.
+/// Bytes that a thread has allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadAllocated {
     /// The thread's id in the JVM's own pid namespace; `None` for a thread that had not begun.
     pub tid: Option<u32>,
-    /// Since it began.
+    /// Bytes since it began.
     pub bytes: u64,
 }
 
-/// What was allocated up to a moment.
+/// Bytes allocated up to a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allocated {
-    /// By all threads, those that ended too, where they are known.
+    /// Bytes of all threads, including those that ended if they are known.
     pub bytes: u64,
     /// Whether `bytes` lack what threads had allocated when they ended.
     pub ended: Ended,
@@ -84,7 +84,7 @@ struct Buffers {
     addresses: Vec<u64>,
     counters: Vec<u8>,
     living: Vec<Living>,
-    /// What was copied for this reading so far.
+    /// Bytes copied for this reading so far.
     copied: usize,
 }
 
@@ -101,15 +101,15 @@ struct Living {
 pub struct Reader {
     threads: Threads,
     buffers: Buffers,
-    /// The most that was read: a thread that is off the list and not yet among the ended ones lacks for a moment.
+    /// The most that was read: a thread that is off the list and not yet among the ended ones is missing for a moment.
     most: u64,
 }
 
 impl Threads {
-    /// Where this JVM has the counters. `exited_at` is where it sums up what ended threads have allocated, if it does.
+    /// Looks up the counters of this JVM. `exited_at` is the address of the sum of ended threads, if there is one.
     ///
     /// # Errors
-    /// Where it does not describe one of them.
+    /// If it does not describe one of them.
     pub fn of(tables: &Tables, exited_at: Option<u64>) -> Result<Self, Unavailable> {
         let offset = |fields: &[&str]| tables.offset(fields);
         let tlab = offset(&["Thread::_tlab"])?;
@@ -132,7 +132,7 @@ impl Threads {
             allocated: inside(allocated),
             tlab_start: inside(start),
             tlab_top: inside(top),
-            // Of all threads from JDK 21 on.
+            // From JDK 21 on it is a field of all threads.
             os_thread: offset(&["Thread::_osthread", "JavaThread::_osthread"])?,
             thread_id: offset(&["OSThread::_thread_id"])?,
         })
@@ -144,7 +144,7 @@ impl Threads {
         memory.u32(os_thread.checked_add(self.thread_id)?).filter(|tid| *tid != 0)
     }
 
-    /// Where the threads stand that are on the list now; `None` where it cannot be read, or has too many.
+    /// Reads the addresses of the threads on the list now; `None` if it cannot be read, or has too many.
     pub(super) fn addresses(&self, memory: &dyn Memory) -> Option<Vec<u64>> {
         let head = memory.u64(self.list_at)?;
         let length = self.length(memory, head).filter(|length| *length <= THREADS_MAX)?;
@@ -158,7 +158,7 @@ impl Threads {
         Reader { threads: self, buffers: Buffers::default(), most: 0 }
     }
 
-    /// What ended threads have allocated; 0 where that is unknown.
+    /// Reads the bytes that ended threads have allocated; 0 if that is unknown.
     fn exited(&self, memory: &dyn Memory) -> Option<u64> {
         self.exited_at.map_or(Some(0), |at| memory.u64(at))
     }
@@ -180,7 +180,7 @@ impl Threads {
         (into.is_empty() || memory.read(threads, into)).then_some(())
     }
 
-    /// Of one thread's bytes.
+    /// Returns the bytes that one thread has allocated, by its counters.
     fn allocated(&self, counters: &[u8]) -> Option<u64> {
         let word = |at: usize| counters.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
         let (counted, start, top) = (word(self.allocated)?, word(self.tlab_start)?, word(self.tlab_top)?);
@@ -190,10 +190,10 @@ impl Threads {
 }
 
 impl Reader {
-    /// What was allocated so far; 15 µs for 16 threads, 90 µs for 200.
+    /// Reads the bytes allocated so far, in 15 µs for 16 threads, 90 µs for 200.
     ///
     /// # Errors
-    /// Where the JVM has gone, has more threads than are read, or they begin and end faster than they can be read.
+    /// If the JVM has gone, has more threads than are read, or they begin and end faster than they can be read.
     pub fn read(&mut self, memory: &dyn Memory) -> Result<Allocated, Unavailable> {
         let sum =
             |exited: u64, living: &[Living]| living.iter().try_fold(exited, |sum, one| sum.checked_add(one.bytes));
@@ -203,7 +203,7 @@ impl Reader {
         Ok(Allocated { bytes: self.most, ended })
     }
 
-    /// What each thread that lives has allocated, in no order.
+    /// Reads the bytes that each live thread has allocated, in no order.
     ///
     /// # Errors
     /// As of [`Self::read`].
@@ -234,10 +234,10 @@ impl Reader {
         read
     }
 
-    /// What `of` makes of the bytes of ended threads and of the living ones, if neither changed meanwhile.
+    /// Applies `of` to the bytes of ended threads and of the living ones, if neither changed meanwhile.
     ///
     /// # Errors
-    /// Where there are too many to read them at any time.
+    /// If there are too many to read them at any time.
     fn once<T>(
         &mut self,
         memory: &dyn Memory,

@@ -21,23 +21,23 @@ use serde::Serialize;
 
 /// GitHub refuses a comment above 65,536 characters; the rest is for what a poster adds.
 const CHARACTERS_MAX: usize = 65_000;
-/// What says how many rows are left out.
+/// Room for the note that says how many rows are left out.
 const NOTE_CHARACTERS: usize = 200;
 /// A command above this length is none that somebody would copy.
 const COMMAND_CHARACTERS: usize = 2_000;
 /// Verdicts that are said at the top.
 const VERDICTS_MAX: usize = 5;
 
-/// What a comment holds where nothing changed.
+/// The content of a comment if nothing changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unchanged {
     /// Nothing at all: an empty text, which nobody should post.
     Silent,
-    /// That nothing changed.
+    /// A sentence that nothing changed.
     Told,
 }
 
-/// What a comment says in a word, which its second line holds; a later one is a worse one.
+/// The verdict of a comment in one word, which its second line holds; a later variant takes precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Change {

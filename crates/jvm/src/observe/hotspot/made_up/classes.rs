@@ -35,7 +35,7 @@ const NAMES: [&[u8]; 8] = [
 /// Bits of the flags of a field, as numbers.
 const FLAGS: [(&str, i32); 3] = [("initialized", 0), ("generic", 2), ("contended", 4)];
 
-/// What a field that refers to an object holds.
+/// The form of a reference in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum References {
     Narrow {
@@ -72,7 +72,7 @@ pub(in super::super) struct Form {
 pub(in super::super) struct Planted {
     pub(in super::super) name: String,
     pub(in super::super) field: Field,
-    /// What stands in it; of a reference, the number in the object.
+    /// Its value; for a reference, the number in the object.
     pub(in super::super) value: u64,
 }
 
@@ -129,7 +129,7 @@ impl Form {
         self.spread.is_multiple_of(2)
     }
 
-    /// Where an object's header names its class, as far as the tables say.
+    /// Returns the field in which an object's header names its class, if the tables have one.
     fn header_row(self) -> Option<&'static str> {
         match self.header {
             Header::Wide => Some("oopDesc::_metadata._klass"),
@@ -193,7 +193,7 @@ impl Loaded {
         }
     }
 
-    /// What the JVM describes.
+    /// Returns the rows that the JVM describes.
     fn rows(&self) -> Vec<(&'static str, Says)> {
         let (at, of) = (|n| Says::Offset(self.at(n)), |n: u64| Says::Address(self.statics + 8 * n));
         let mut rows = vec![
@@ -503,7 +503,7 @@ pub(in super::super) fn loaded(plan: &mut Plan) -> Loaded {
     loaded
 }
 
-/// What is read of a JVM with classes that nobody changed is what was planted.
+/// Checks that a JVM with classes that nobody changed is read as it was planted.
 pub(in super::super) fn laws(loaded: &Loaded, hotspot: &HotSpot) {
     let (memory, objects) = (&loaded.memory, loaded.objects(hotspot));
     let classes = objects.classes();

@@ -11,7 +11,7 @@ use crate::observe::untouched::Untouched;
 use std::cell::Cell;
 
 const PLAIN: Form = Form { references: References::Wide, header: Header::Wide, stream: true, spread: 0 };
-/// Where a counter has its number.
+/// Offset of the number in a counter.
 const VALUE_AT: u64 = 16;
 const ATOMIC: &str = "java/util/concurrent/atomic/AtomicLong";
 
@@ -331,7 +331,7 @@ fn classes_that_do_not_end_are_read_no_further_than_the_budget() {
     };
     let (looked, left) = look(1 << 20);
     let all = (1 << 20) - left;
-    // Of each class the next one, its name and how long that is, and the name itself.
+    // Each class takes readings of the next one, its name and how long that is, and the name itself.
     assert!(looked.is_ok() && (4 * classes..16 * classes).contains(&all), "{looked:?}: {all} reads");
     for budget in [0, 1, 1_000, all / 2, all - 1] {
         let (looked, left) = look(budget);

@@ -1,6 +1,6 @@
 //! A HotSpot made up byte by byte from a plan that is any bytes, as `vmStructs.cpp`, `threadSMR.cpp`,
-//! `classLoaderData.cpp` and `fieldInfo.hpp` (JDK 11–27) lay it out; for tests and fuzzing only. What a reader has to
-//! find is kept while the memory is written.
+//! `classLoaderData.cpp` and `fieldInfo.hpp` (JDK 11–27) lay it out; for tests and fuzzing only. The values that a
+//! reader has to find are kept while the memory is written.
 //!
 //! | file | what it makes up |
 //! |---|---|
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub(super) const PAGE: u64 = 4096;
-/// Where things are put one behind the other.
+/// The address from which things are put one behind the other.
 const FIRST: u64 = 0x7f10_0000_0000;
 /// A change of a word, as an input has it.
 const CHANGE_BYTES: usize = 8;
@@ -59,9 +59,9 @@ impl<'a> Plan<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct MadeUp {
     pub(super) pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
-    /// Of these addresses nothing can be read, whatever was written there.
+    /// Addresses that cannot be read, whatever was written there.
     pub(super) hole: Range<u64>,
-    /// Where the next thing is put.
+    /// The address of the next thing.
     next: u64,
     asked: Cell<u64>,
 }

@@ -3,7 +3,7 @@
 use super::super::tables::{EXPORTED, Tables};
 use super::{MadeUp, Plan, halves};
 
-/// What a row says; the number of a static field is its address.
+/// The content of a row; the number of a static field is its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Says {
     Offset(u64),
@@ -13,7 +13,7 @@ pub(in super::super) enum Says {
     Long(u64),
 }
 
-/// Where the variables of `EXPORTED` stand.
+/// The addresses of the variables of `EXPORTED`.
 pub(in super::super) type Exported = [Option<u64>; EXPORTED.len()];
 
 /// Columns of the four tables: the name of a constant and its value.

@@ -149,7 +149,7 @@ fn what_cannot_be_an_offset_is_none() {
     assert!(tables.address(&["A::c"]).is_err(), "a field that is not static has no address");
 }
 
-/// Name, type, bytes of the value, who set it, and how it is told.
+/// Name, type, bytes of the value, origin, and the value as printed.
 type Made<'a> = (&'a str, u32, u64, u32, &'a str);
 
 const FLAGS: [Made; 10] = [
@@ -165,13 +165,13 @@ const FLAGS: [Made; 10] = [
     ("OnError", 9, u64::MAX, 4, "<b>&\u{fffd}"),
 ];
 
-/// Where the flags stand: how many there are, and their first row of 40 bytes.
+/// Addresses of the number of flags and of their first row of 40 bytes.
 struct Rows {
     count_at: u64,
     first: u64,
 }
 
-/// What is described of flags whose two variables stand there.
+/// Returns the description of flags whose two variables begin at this address.
 fn described_flags(statics: u64) -> [(&'static str, Says); 8] {
     [
         ("JVMFlag::flags", Says::Address(statics)),

@@ -48,7 +48,7 @@ fn mangled(seeds: &[Vec<u8>]) -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// What fuzzing found, or begins with, is tried on every toolchain, with its neighbours; always the same ones.
+/// Tries the inputs that fuzzing found, or begins with, on every toolchain, and their neighbours; always the same ones.
 fn corpus(name: &str, check: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();

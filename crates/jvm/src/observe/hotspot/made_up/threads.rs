@@ -1,7 +1,7 @@
 //! A JVM whose threads allocate, begin and end while they are read: up to three steps before each stretch of its memory
-//! that is. A thread that ends is off the list first and among the ended ones then, both under one lock, as in HotSpot
-//! (`Threads::remove`); lists and threads are freed, overwritten and used again at once. What one thread has in its
-//! counters and its TLAB changes in one step: no reader can tell the moment between.
+//! is read. A thread that ends is first off the list and then among the ended ones, both under one lock, as in HotSpot
+//! (`Threads::remove`). Lists and threads are freed, overwritten and used again at once. The counters and the TLAB of
+//! one thread change in one step: no reader can tell the moment between.
 
 use super::super::super::memory::Memory;
 use super::super::tables::Tables;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const PLACES: usize = 6;
 const LISTS: usize = 3;
 const THREAD_BYTES: u64 = 512;
-/// What stands in memory that is freed.
+/// The words that freed memory is overwritten with.
 const POISON: [u64; 4] = [0xf1f1_f1f1_f1f1_f1f1, 0, 0x3fff_ffff, u64::MAX];
 
 /// Offsets of fields, and where static ones stand.
@@ -58,7 +58,7 @@ struct Jvm<'p> {
     lists: Vec<u64>,
     current: usize,
     living: Vec<Living>,
-    /// What a thread has allocated that is off the list and not yet among the ended ones.
+    /// A thread that is off the list and not yet among the ended ones.
     leaving: Option<Living>,
     exited: u64,
     /// Whether the JVM has a symbol for what ended threads allocated.
@@ -66,7 +66,7 @@ struct Jvm<'p> {
     begun: u32,
     /// The least and the most that list and ended threads summed up to since somebody last asked.
     seen: (u64, u64),
-    /// What each thread that was listed since then had at the least, and has now.
+    /// Bytes of each thread that was listed since then: the least, and those it has now.
     each: BTreeMap<u32, (u64, u64)>,
 }
 
@@ -129,13 +129,13 @@ impl<'p> Jvm<'p> {
         (jvm, threads)
     }
 
-    /// What the list and the ended threads sum up to.
+    /// Adds up the bytes of the list and the ended threads.
     fn sum(&self) -> u64 {
         let exited = if self.ended == Ended::Counted { self.exited } else { 0 };
         exited + self.living.iter().map(|one| one.bytes()).sum::<u64>()
     }
 
-    /// From now on.
+    /// Records from now on.
     fn look(&mut self) {
         self.seen = (self.sum(), self.sum());
         self.each = self.living.iter().filter_map(|one| Some((one.tid?, (one.bytes(), one.bytes())))).collect();
@@ -150,7 +150,7 @@ impl<'p> Jvm<'p> {
         }
     }
 
-    /// What happens between two readings: nothing, or up to three steps.
+    /// Takes the steps between two readings: none, or up to three.
     fn go_on(&mut self) {
         for _ in 0..self.plan.next().saturating_sub(0x80) % 4 {
             let (kind, number) = (self.plan.next(), self.plan.next());
@@ -185,7 +185,7 @@ impl<'p> Jvm<'p> {
         self.memory.word(at + layout.allocated, one.counted);
         self.memory.word(at + layout.start, one.tlab_start);
         self.memory.word(at + layout.top, one.tlab_top);
-        // What the kernel knows of the thread lies behind it.
+        // The `OSThread`, with the kernel's id of the thread, lies behind it.
         self.memory.word(at + layout.os_thread, if one.tid.is_some() { at + THREAD_BYTES } else { 0 });
         self.memory.half(at + THREAD_BYTES + layout.id, one.tid.unwrap_or(0));
     }
@@ -212,7 +212,7 @@ impl<'p> Jvm<'p> {
         }
     }
 
-    /// What a thread off the list has allocated comes to the ended ones, and its memory is freed.
+    /// Adds the bytes of a thread off the list to the ended ones, and frees its memory.
     fn leave(&mut self) {
         let Some(one) = self.leaving.take() else { return };
         self.exited += one.bytes();
@@ -256,8 +256,8 @@ impl Memory for Live<'_> {
     }
 }
 
-/// What is read lies between the least and the most that the JVM came to during the reading, and not below what was
-/// read before; nothing but a plan that goes on is a reason for an error.
+/// Checks that a reading lies between the least and the most that the JVM came to meanwhile, and not below the reading
+/// before. Only a plan that goes on is a reason for an error.
 fn read(live: &Live, reader: &mut Reader, before: u64) -> u64 {
     live.0.borrow_mut().look();
     let read = reader.read(live);
@@ -296,8 +296,8 @@ fn read_each(live: &Live, reader: &mut Reader) {
     }
 }
 
-/// For fuzzing and tests: a JVM that goes on by the first half of the input while it is read; panics where a sum is
-/// none that it had. Once more with words of its memory changed by the second half: readings end.
+/// For fuzzing and tests: a JVM that goes on by the first half of the input while it is read; panics if a sum is
+/// one that it never had. Once more with words of its memory changed by the second half: readings end.
 pub(crate) fn check(input: &[u8]) {
     // 50 tries that take two lists of 100,000 threads each, and what little can be read of them.
     const ASKED_MAX: u64 = 8 * 50 * (2 * 800_000 + (1 << 20));

@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 /// The last page of the address space.
 const LAST_PAGE: u64 = u64::MAX - (PAGE - 1);
-/// What a thread has at the most: one byte less than 1 EiB.
+/// The most that a thread allocates: one byte less than 1 EiB.
 const MOST: u64 = (1 << 60) - 1;
 /// Fields of a thread: its TLAB's start and top, its counter, its `OSThread`.
 const TLAB_TOP: u64 = 8;
@@ -159,7 +159,7 @@ fn threads_at_both_ends_of_memory() {
         let mut made = listed(&[thread]);
         made.memory.word(thread.wrapping_add(COUNTER), counter);
         if thread.checked_add(OS_THREAD).is_none() {
-            // What would be its `OSThread`, were memory a ring.
+            // This would be its `OSThread` if addresses wrapped around.
             made.memory.word(thread.wrapping_add(OS_THREAD), made.list);
         }
         (made.sum(), made.reader().by_thread(&made.memory).ok())
@@ -247,7 +247,7 @@ fn what_changes_each_time_is_refused_in_the_end() {
     };
     let steady = read(u64::MAX, 0);
     assert_eq!(steady, Ok(15));
-    // What ended threads allocated, where the list is, and which threads are on it.
+    // The bytes of ended threads, the address of the list, and the threads on it.
     for at in [made.head + 8, made.head, made.list + 16, made.list + 33] {
         for after in 0..4 {
             assert!(read(at, after).is_err_and(|why| why.why.contains("changed")), "{at:#x} after {after}");

@@ -6,7 +6,7 @@ const PLACES: [&str; 9] =
 /// Options that only change what is shown.
 const SHOWN: [&str; 5] = ["--json", "--github", "--quiet", "--comment-always", "--details"];
 
-/// The same command, shorter. What stands behind `--` is the subject's.
+/// Returns the same command, shorter. Words behind `--` are the subject's and stay.
 pub(super) fn shorter(command: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut words = words(command).into_iter();
