@@ -1,4 +1,4 @@
-//! `loadline demo`: the main job on a built-in small server, in about a minute.
+//! `loadline demo`: the main job on a built-in small server, in about half a minute.
 
 use super::args::Demo;
 use super::args_compare::Judging;
