@@ -603,13 +603,17 @@ fn fill(sample: &mut Sample, seen: &OutsideReading, bounds: &Bounds, floor: &mut
     set(Column::Allocated, seen.allocated_bytes);
     set(Column::Limit, Some(bounds.memory));
     if let Some(cgroup) = &seen.cgroup {
-        set(Column::Charge, Some(cgroup.usage.0));
         set(Column::AtLimit, Some(cgroup.events.at_limit));
         set(Column::OomKills, Some(cgroup.events.oom_kills));
-        // Without a limit the cgroup is none of the JVM's own: it may be that of all processes.
-        if seen.limit().is_some_and(|limit| limit.bytes.0 == bounds.memory) {
-            set(Column::ChargeAnon, Some(cgroup.charge.anon.0 + cgroup.charge.shmem.0));
-            set(Column::ChargeKernel, cgroup.charge.kernel.map(|kernel| kernel.0));
+        let anon = cgroup.charge.anon.0 + cgroup.charge.shmem.0;
+        // A JVM that the kernel kills between the two readings has given most of its memory back by the second.
+        if anon >= seen.rss_anon.0 / 4 * 3 {
+            set(Column::Charge, Some(cgroup.usage.0));
+            // Without a limit the cgroup is none of the JVM's own: it may be that of all processes.
+            if seen.limit().is_some_and(|limit| limit.bytes.0 == bounds.memory) {
+                set(Column::ChargeAnon, Some(anon));
+                set(Column::ChargeKernel, cgroup.charge.kernel.map(|kernel| kernel.0));
+            }
         }
     }
 }

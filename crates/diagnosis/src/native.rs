@@ -16,8 +16,8 @@ const SHARE_MIN: f64 = 0.05;
 const BYTES_MIN: u64 = 8 << 20;
 /// CPU time of the compilers between two marks above which what they free is taken for theirs.
 const COMPILED_S_MAX: f64 = 0.2;
-/// HotSpot keeps the chunks that a compilation freed, and frees them every so many seconds (`ChunkPoolCleaner`, arena.cpp
-/// of JDK 11 to 25).
+/// HotSpot keeps the chunks that a compilation freed, and frees them every so many seconds (`ChunkPoolCleaner` in
+/// arena.cpp, JDK 11 to 25).
 const POOLS_CLEANED_EACH_S: f64 = 5.0;
 /// The most that it keeps for a second of the compilers' CPU time; measured on a small server, JDK 17: 4.2 MiB.
 const POOLED_BYTES_PER_COMPILED_S: f64 = (8 << 20) as f64;
