@@ -7,6 +7,7 @@ use loadline::clock::Clock;
 use loadline::load::{Failures, Row, Target};
 use loadline::scenario::{Arrivals, Pool, Rate, Schedule, Spacing, Until};
 use loadline::units::Span;
+use loadline_test_support::record;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,6 +19,8 @@ use std::time::Duration;
 const PERIOD_MS: u64 = 5000;
 /// Within a period, so that it begins and ends within the phase.
 const SILENT_MS: std::ops::Range<u64> = 2000..3000;
+/// A starved engine sends late by itself: its lag (p99) was 86 ms on two cores full of other tests.
+const LAG_NS_MAX: u64 = 20_000_000;
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 /// Accepts so many connections and serves each until it is closed; time runs from the first request.
@@ -109,6 +112,10 @@ fn a_stall_shows_in_every_request_it_delayed() {
     eprintln!("periods: {periods:?}");
     // The requests of the last 20 ms, of 500 that are due in silence, wait no longer than that.
     assert!(periods.iter().all(|period| (480..).contains(&period.late)), "{periods:?}");
+    // Upper bounds are those of an engine that was on time, and its own lag says whether it was.
+    if lag.value_at_quantile(0.99) > LAG_NS_MAX {
+        return record("CPU=idle", "the engine was late by itself, and only lower bounds hold");
+    }
     let least = |of: fn(&Period) -> f64| periods.iter().map(of).fold(f64::INFINITY, f64::min);
     assert!(least(|period| period.late as f64) <= 510.0, "{periods:?}");
     assert!(least(|period| period.p50_ms) < 5.0 && least(|period| period.max_ms) < 1020.0, "{periods:?}");
