@@ -116,7 +116,7 @@ fn a_busy_program_is_weighed_while_it_allocates() {
         near("asked", malloc.asked_bytes.unwrap(), truth["live_bytes"]);
         let alone = truth["alone_bytes"];
         let (live, planted) = (held(account, "malloc.live"), truth["live_bytes"] - alone + truth["live"] * HEADER);
-        near("live", live.min((live - BUSY_BYTES_MAX).max(planted as u64)), planted);
+        near("live", live.min(live.saturating_sub(BUSY_BYTES_MAX).max(planted as u64)), planted);
         near("mmapped", held(account, "malloc.mmapped"), alone);
         near("retained", held(account, "malloc.retained"), truth["freed_resident_bytes"]);
         assert!(held(account, "thread_stacks") < 1 << 20, "{account:?}");

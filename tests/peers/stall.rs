@@ -112,6 +112,8 @@ fn a_stall_shows_in_every_request_it_delayed() {
     eprintln!("periods: {periods:?}");
     // The requests of the last 20 ms, of 500 that are due in silence, wait no longer than that.
     assert!(periods.iter().all(|period| (480..).contains(&period.late)), "{periods:?}");
+    // All but those that found one of the 25 connections free waited for one.
+    assert!(outcome.queued >= 4 * 400, "they waited: {}", outcome.queued);
     // Upper bounds are those of an engine that was on time, and its own lag says whether it was.
     if lag.value_at_quantile(0.99) > LAG_NS_MAX {
         return record("CPU=idle", "the engine was late by itself, and only lower bounds hold");
@@ -120,6 +122,5 @@ fn a_stall_shows_in_every_request_it_delayed() {
     assert!(least(|period| period.late as f64) <= 510.0, "{periods:?}");
     assert!(least(|period| period.p50_ms) < 5.0 && least(|period| period.max_ms) < 1020.0, "{periods:?}");
     assert!(least(|period| period.p90_ms) < 520.0 && least(|period| period.p99_ms) < 970.0, "{periods:?}");
-    // All but those that found one of the 25 connections free waited for one.
-    assert!((4 * 400..=outcome.requests / 2).contains(&outcome.queued), "they waited: {}", outcome.queued);
+    assert!(outcome.queued <= outcome.requests / 2, "they waited: {}", outcome.queued);
 }
