@@ -2,14 +2,13 @@
 
 use crate::account::{Account, Owner, Prediction, Region, Remainder};
 use crate::kernel::mapping::Mapping;
-use crate::observe::glibc::Walk;
+use crate::observe::glibc::{self, HeapWalk, Walk};
 use crate::observe::mallocng;
 use crate::observe::smaps::Smaps;
 use crate::record::{
     AccountRecord, DetailRecord, MallocRecord, OwnerRecord, RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
 };
 use loadline_jvm::accounting::Accounted;
-use std::collections::HashSet;
 
 /// Stretches without an owner that are worth listing.
 const REMAINDERS_MAX: usize = 20;
@@ -88,13 +87,20 @@ fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {
     record
 }
 
-/// Resident bytes of free chunks in the arenas whose addresses are among these words; `None` where none is: the main
-/// arena, whose address is not known, is nobody's.
-pub(super) fn retained_in(accounted: &Accounted, words: &HashSet<u64>) -> Option<u64> {
+/// Resident bytes of free chunks in the arenas that only compiler threads allocate from; `None` where no compiler has
+/// an arena: the address of the main arena is not known. `compilers` has the words around the variables of each.
+/// glibc makes 8 arenas for each core, and later threads share them (`narenas_limit`, malloc/arena.c): what another
+/// thread frees in such an arena is no compiler's.
+pub(super) fn retained_in(accounted: &Accounted, compilers: &[Vec<u64>]) -> Option<u64> {
     let heaps = &accounted.seen.walk.as_ref()?.heaps;
-    let own: Vec<u64> =
-        heaps.iter().filter(|heap| words.contains(&heap.arena)).map(|heap| heap.free.resident).collect();
-    (!own.is_empty()).then(|| own.into_iter().fold(0, u64::saturating_add))
+    let arenas = heaps.iter().map(|heap| heap.arena).filter(|arena| *arena != 0).collect();
+    let used = glibc::arenas_of_threads(compilers, &arenas);
+    let is_theirs = |heap: &&HeapWalk| {
+        let users = used.iter().filter(|arena| **arena == heap.arena).count() as u64;
+        users > 0 && heap.threads.is_none_or(|threads| threads <= users)
+    };
+    let own = heaps.iter().filter(is_theirs).map(|heap| heap.free.resident);
+    (!used.is_empty()).then(|| own.fold(0, u64::saturating_add))
 }
 
 /// The record of musl's malloc, which has no arenas.

@@ -36,7 +36,7 @@ use crate::units::Bytes;
 use loadline_jvm::accounting::IN_SAFEPOINT;
 use loadline_jvm::accounting::{AllocatedSoFar, Allocation, allocated_as_told};
 use loadline_jvm::accounting::{JvmTables, TablesRead};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -294,8 +294,8 @@ impl Watched {
         self.tables.as_ref()?.compilers().ok()
     }
 
-    /// The thread-local variables of the compiler threads, in which the address of their arena is.
-    pub(crate) fn compiler_words(&self) -> Option<HashSet<u64>> {
+    /// The words around the thread-local variables of each compiler thread; one of them is the address of its arena.
+    pub(crate) fn compiler_words(&self) -> Option<Vec<Vec<u64>>> {
         self.tables.as_ref()?.compiler_words(&self.process, &self.clock)
     }
 

@@ -72,6 +72,18 @@ fn threads_that_only_park_stand_out() {
     assert_eq!(quiet, ["threads_idle"], "nothing else of a server that does nothing");
 }
 
+/// Threads share arenas where there are more of them than arenas: what another thread frees there is no compiler's.
+#[test]
+fn memory_in_an_arena_shared_with_a_compiler_stands_out() {
+    let Some(release) = newest().pop() else { return };
+    let plan = Plan::on(release, "-XX:+UseSerialGC -Xmx32m").env("MALLOC_ARENA_MAX", "2");
+    let mut retained = plan.start("RetainedMalloc", "");
+    retained.says("BEFORE");
+    retained.go_on();
+    retained.says("AFTER");
+    shows(&retained.document(""), "malloc_retained");
+}
+
 /// The table is of JDK 11 to 25; whichever of them are here are asked.
 #[test]
 fn defaults_that_people_copy_are_the_defaults() {

@@ -26,7 +26,7 @@ use crate::observe::untouched::Untouched;
 use crate::observe::{Unavailable, maps, thread_times};
 use loadline_base::clock::Clock;
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 /// A reading that the JVM contradicts meanwhile is made again.
 const TRIES: usize = 5;
@@ -89,8 +89,8 @@ impl JvmTables {
         Compilers::of(&self.hotspot.tables)
     }
 
-    /// The words of the thread-local variables of the compiler threads; none where there are no such threads.
-    pub fn compiler_words(&self, process: &Process, clock: &Clock) -> Option<HashSet<u64>> {
+    /// The words around the thread-local variables of each compiler thread; none where there are no such threads.
+    pub fn compiler_words(&self, process: &Process, clock: &Clock) -> Option<Vec<Vec<u64>>> {
         let mut compilers = self.compilers().ok()?;
         let maps = maps::read_of_tables(process, clock).ok()?.value;
         let memory = Untouched::open(process, &maps).ok()?;

@@ -10,6 +10,8 @@ use super::memory::Memory;
 use super::nmt_header;
 use super::pagemap::Run;
 use super::pages::Pages;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ops::AddAssign;
 
 pub use super::glibc_layout::{HEAP_MAX, Layout};
@@ -75,6 +77,8 @@ struct Heap {
     first: u64,
     /// The arena's `top` chunk.
     top: u64,
+    /// `malloc_state.attached_threads`.
+    threads: Option<u64>,
 }
 
 /// The result of a walk through one heap.
@@ -84,6 +88,8 @@ pub struct HeapWalk {
     pub index: usize,
     /// Address of its arena; 0 for the main arena.
     pub arena: u64,
+    /// Threads that allocate from its arena; `None` for the main arena.
+    pub threads: Option<u64>,
     /// Taken from the system for this heap.
     pub system: u64,
     /// Chunks in use without an NMT header, with what glibc needs for itself.
@@ -144,7 +150,7 @@ pub fn walk_one(memory: &dyn Memory, candidates: &[Candidate], layout: Option<La
     let candidate = &candidates[index];
     let heap = if candidate.main {
         let size = candidate.end.saturating_sub(candidate.start);
-        Some(Heap { index, arena: 0, size, first: candidate.start, top: 0 })
+        Some(Heap { index, arena: 0, size, first: candidate.start, top: 0, threads: None })
     } else {
         match heap_of(memory, candidates, layout, index) {
             Ok(heap) => heap,
@@ -182,6 +188,20 @@ pub fn conclude(memory: &dyn Memory, candidates: &[Candidate], layout: Option<La
     found
 }
 
+/// The arenas that threads allocate from, of these, in no order and one for each thread that has one: its variable
+/// `thread_arena` (`malloc/arena.c`, glibc 2.27–2.43) lies at the same place of each thread. `threads` has the words
+/// around what `pthread_self` returns, which is their middle. Other words there may be addresses of arenas, too: those
+/// that a function left on the stack, or the header of a heap that is mapped right behind it.
+pub fn arenas_of_threads(threads: &[Vec<u64>], arenas: &BTreeSet<u64>) -> Vec<u64> {
+    let at = |place: usize| {
+        let words = threads.iter().filter_map(move |words| words.get(place).copied());
+        words.filter(|word| arenas.contains(word)).collect::<Vec<u64>>()
+    };
+    let places = threads.iter().map(Vec::len).max().unwrap_or(0);
+    let best = (0..places).max_by_key(|place| (at(*place).len(), Reverse(place.abs_diff(places / 2))));
+    best.map(at).unwrap_or_default()
+}
+
 /// The layout of this glibc's arenas; `None` where no arena tells it.
 pub fn layout(memory: &dyn Memory, candidates: &[Candidate]) -> Option<Layout> {
     Layout::find(memory, candidates)
@@ -207,7 +227,8 @@ fn heap_of(
     // In an arena's own heap the state stands between header and chunks, whose contents are aligned to 16 bytes.
     let own = base == candidate.start;
     let first = if own { (arena + layout.state()).next_multiple_of(16) } else { candidate.start + header };
-    Ok(Some(Heap { index, arena, size, first, top }))
+    let threads = present_word(memory, owner, arena + layout.threads());
+    Ok(Some(Heap { index, arena, size, first, top, threads }))
 }
 
 /// `system_mem` of each arena must be the sum of its heaps' sizes; where it is for none, the layout is another one.
@@ -254,6 +275,7 @@ impl<'a> Walker<'a> {
         let found = HeapWalk {
             index: heap.index,
             arena: heap.arena,
+            threads: heap.threads,
             system: heap.size,
             live: Chunks::default(),
             tagged: Vec::new(),

@@ -32,6 +32,8 @@ struct Shape {
 /// The address where the heaps of threads begin; each is at a multiple of 64 MiB.
 const BASE: u64 = 0x7f00_0000_0000;
 const STEP: u64 = 64 << 20;
+/// Threads that allocate from each arena.
+const THREADS: u64 = 3;
 const IN_USE_BEFORE: u64 = 1;
 const OF_MMAP: u64 = 2;
 const OF_THREAD: u64 = 4;
@@ -244,6 +246,7 @@ impl MadeHeap {
         let system = self.parts.iter().filter(|part| part.arena == arena).map(|part| part.size).sum();
         let own = self.parts.iter_mut().find(|part| part.start == arena / STEP * STEP).unwrap();
         own.put(arena + own.shape.top, top);
+        own.put(arena + own.shape.system - 8, THREADS);
         own.put(arena + own.shape.system, system);
         own.put(arena + own.shape.system + 8, system);
     }
@@ -331,7 +334,8 @@ impl MadeHeap {
             trimmable += self.trimmable(part, *stretch);
         }
         let (tagged, arena) = (tagged.into_iter().collect(), part.arena);
-        HeapWalk { index, arena, system: part.size, live, tagged, free, trimmable }
+        let threads = (arena != 0).then_some(THREADS);
+        HeapWalk { index, arena, threads, system: part.size, live, tagged, free, trimmable }
     }
 }
 
@@ -781,4 +785,16 @@ impl Memory for Repeated {
         }
         self.1.get() > 0
     }
+}
+
+#[test]
+fn the_arena_of_a_thread_is_at_the_same_place_of_each() {
+    let arenas = BTreeSet::from([BASE + 0x30, BASE + STEP + 0x30]);
+    let [first, second] = [BASE + 0x30, BASE + STEP + 0x30];
+    // One has an address on its stack, one has the header of a heap behind it, one allocates from the main arena.
+    let threads = [vec![second, 7, first, 0, 0, 0], vec![0, 7, second, 0, 0, first], vec![first, 7, 1, 0, 0, 0]];
+    assert_eq!(arenas_of_threads(&threads, &arenas), [first, second]);
+    assert_eq!(arenas_of_threads(&threads[1..2], &arenas), [second], "the nearest to the middle");
+    assert!(arenas_of_threads(&[vec![1, 2]], &arenas).is_empty());
+    assert!(arenas_of_threads(&[], &arenas).is_empty());
 }

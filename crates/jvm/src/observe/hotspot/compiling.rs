@@ -7,7 +7,6 @@ use super::super::memory::Memory;
 use super::Tables;
 use super::classes::Classes;
 use super::threads::Threads;
-use std::collections::HashSet;
 
 /// More compiler threads than any machine makes a JVM start.
 const COMPILERS_MAX: usize = 256;
@@ -102,26 +101,26 @@ impl Compilers {
         self.found.iter().filter_map(task).collect()
     }
 
-    /// The words of the thread-local variables of the compiler threads: one of each is glibc's `thread_arena`, the
-    /// address of the arena that the thread allocates from (`malloc/arena.c`, glibc 2.27–2.43). On x86-64 and aarch64
-    /// the variables of the libraries that a process starts with lie below, or above, what `pthread_self` returns.
-    pub fn thread_words(&self, memory: &dyn Memory) -> HashSet<u64> {
-        let mut words = HashSet::new();
-        for thread in &self.found {
-            let os_thread = thread.checked_add(self.os_thread).and_then(|at| memory.u64(at)).filter(|at| *at != 0);
-            let own = os_thread.and_then(|at| at.checked_add(self.pthread)).and_then(|at| memory.u64(at));
-            let Some(own) = own else { continue };
-            let mut piece = [0; PIECE_BYTES];
-            for n in 0..2 * THREAD_BYTES / PIECE_BYTES {
-                let start =
-                    own.checked_add((n * PIECE_BYTES) as u64).and_then(|at| at.checked_sub(THREAD_BYTES as u64));
-                if start.is_some_and(|start| memory.read(start, &mut piece)) {
-                    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-                    words.extend(piece.chunks_exact(8).map(word).filter(|word| *word != 0));
-                }
+    /// The memory around what `pthread_self` returns for each compiler thread, word by word and 0 where it cannot be
+    /// read: the variables of the libraries that a process starts with lie below it on x86-64, above it on aarch64.
+    /// One of them is the address of the thread's arena ([`arenas_of_threads`]).
+    ///
+    /// [`arenas_of_threads`]: crate::observe::glibc::arenas_of_threads
+    pub fn thread_words(&self, memory: &dyn Memory) -> Vec<Vec<u64>> {
+        self.found.iter().filter_map(|thread| self.words_of(memory, *thread)).collect()
+    }
+
+    fn words_of(&self, memory: &dyn Memory, thread: u64) -> Option<Vec<u64>> {
+        let os_thread = memory.u64(thread.checked_add(self.os_thread)?).filter(|at| *at != 0)?;
+        let start = memory.u64(os_thread.checked_add(self.pthread)?)?.checked_sub(THREAD_BYTES as u64)?;
+        let mut bytes = vec![0; 2 * THREAD_BYTES];
+        for (n, piece) in bytes.chunks_exact_mut(PIECE_BYTES).enumerate() {
+            let at = start.checked_add((n * PIECE_BYTES) as u64);
+            if !at.is_some_and(|at| memory.read(at, piece)) {
+                piece.fill(0);
             }
         }
-        words
+        Some(bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_le_bytes)).collect())
     }
 
     /// A method as options of the compiler spell it: `com.example.Scores::of`.
