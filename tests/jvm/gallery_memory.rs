@@ -112,7 +112,7 @@ fn an_instance_takes_so_many_bytes() {
 
 #[test]
 fn services_work_by_themselves_and_count() {
-    if !has_maven() {
+    if !long_tests_run() || !has_maven() {
         return;
     }
     let _folder = SERVICES.lock().unwrap_or_else(PoisonError::into_inner);

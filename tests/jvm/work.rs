@@ -77,7 +77,7 @@ fn found(result: &EntryResult) -> Last {
 /// On cgroup v2 as well: `tests/on-cgroup-v2`.
 #[test]
 fn a_search_that_is_interrupted_goes_on() {
-    if !limits_work() {
+    if !long_tests_run() || !limits_work() {
         return;
     }
     for release in newest() {

@@ -5,6 +5,7 @@ use super::super::simulated::{normal, uniform};
 use super::*;
 use crate::units::MIB;
 use loadline_stats::random::Random;
+use loadline_test_support::all_simulations_run;
 
 const SLOW: bool = cfg!(debug_assertions);
 /// Histories of each kind in which nothing happened; these are quickly judged.
@@ -12,8 +13,7 @@ const STILL: u64 = if SLOW { 200 } else { 2_000 };
 
 /// Histories of each kind in which something did: all of them where `LOADLINE_SIMULATIONS=all` asks for that.
 fn moved() -> u64 {
-    let all = std::env::var("LOADLINE_SIMULATIONS").is_ok_and(|asked| asked == "all");
-    match (SLOW, all) {
+    match (SLOW, all_simulations_run()) {
         (true, _) => 12,
         (false, true) => 500,
         (false, false) => 100,

@@ -4,6 +4,7 @@ use super::*;
 use crate::jfr::made_up::{self, Bytes, free, live, malloc, setting};
 use crate::owner::DirectBy;
 use crate::sites::PlaceKind;
+use loadline_test_support::cuts;
 use std::io::Cursor;
 
 /// A program that keeps direct buffers and deflaters: `tests/samples/README.md`.
@@ -155,7 +156,7 @@ fn cut_at_every_byte() {
     for bytes in [&made_up, SAMPLE] {
         let whole = read(bytes);
         assert_eq!(whole.notes, []);
-        (1..bytes.len()).for_each(|cut| survives(&bytes[..cut], &whole));
+        cuts(bytes.len() - 1).skip(1).for_each(|cut| survives(&bytes[..cut], &whole));
     }
 }
 

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 const RECORDS: &str = "LOADLINE_SKIPPED";
 /// Which tests run that take minutes.
 const LONG: &str = "LOADLINE_LONG";
+/// How much is made up.
+const SIMULATIONS: &str = "LOADLINE_SIMULATIONS";
 /// Files of records begin with it; the rest of their names tells one run from another.
 pub const RECORDS_BEGIN: &str = "skipped-";
 
@@ -42,6 +44,19 @@ pub fn long_tests_run() -> bool {
         record(&format!("{LONG}=all"), "it takes half a minute or more, and runs each night");
     }
     runs
+}
+
+/// Whether as much is made up and damaged as each night (`LOADLINE_SIMULATIONS=all`).
+pub fn all_simulations_run() -> bool {
+    std::env::var(SIMULATIONS).is_ok_and(|asked| asked == "all")
+}
+
+/// Where to cut a text of this length: at every byte where [`all_simulations_run`]; else at every byte of the first and
+/// the last KiB, and at each seventh between them.
+pub fn cuts(len: usize) -> impl Iterator<Item = usize> {
+    const WHOLE: usize = 1 << 10;
+    let all = all_simulations_run();
+    (0..=len).filter(move |cut| all || *cut <= WHOLE || len - cut <= WHOLE || cut % 7 == 0)
 }
 
 /// The records of this run: of all that one `cargo test` starts.

@@ -1,13 +1,20 @@
 //! Whatever is made up is read by its laws: random plans, the corpus of the fuzzers, and what is near it.
 
 use super::{classes, tables, threads};
+use loadline_test_support::all_simulations_run;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::path::Path;
 
-/// A few seconds for each.
-const MANGLED: usize = if cfg!(debug_assertions) { 2_000 } else { 20_000 };
+/// Inputs near those of a corpus: a few seconds for each corpus.
+fn mangled_count() -> usize {
+    match (cfg!(debug_assertions), all_simulations_run()) {
+        (true, _) => 2_000,
+        (false, true) => 20_000,
+        (false, false) => 4_000,
+    }
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
@@ -59,7 +66,7 @@ fn corpus(name: &str, check: fn(&[u8])) {
         (0..seed.len()).step_by(7).chain([seed.len()]).for_each(|cut| check(&seed[..cut]));
     }
     let (mut runner, near) = (TestRunner::deterministic(), mangled(&seeds));
-    for _ in 0..MANGLED {
+    for _ in 0..mangled_count() {
         let input = near.new_tree(&mut runner).unwrap().current();
         if std::panic::catch_unwind(|| check(&input)).is_err() {
             panic!("put this into the corpus `{name}`: {}", input.escape_ascii());
