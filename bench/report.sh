@@ -5,7 +5,7 @@
 #   bench/report.sh [FOLDER]      makes the archive in FOLDER, or takes the one that is there; default: a folder that goes
 #
 # Needs Rust, and Chromium for the second half. Prints the time of each of five readings and the peak RSS of the reader,
-# generator included where the archive was made anew; then, of ten fresh starts of the browser, median and largest time
+# generator included where the archive was made again; then, of ten fresh starts of the browser, median and largest time
 # from the request for the page to its load event, its first paint and two frames later, beside those of an empty page.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

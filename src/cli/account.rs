@@ -150,9 +150,11 @@ pub(super) fn document(weighed: AccountedJvm, command: String, taken: String, ma
         heap_dump: weighed.heap_dump,
         explanation: None,
         findings: Vec::new(),
+        ruled_out: Vec::new(),
         doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
     };
-    document.findings = diagnosis::of_account(&document);
+    let diagnosis = diagnosis::of_account(&document);
+    (document.findings, document.ruled_out) = (diagnosis.findings, diagnosis.ruled_out);
     document
 }
 

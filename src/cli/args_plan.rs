@@ -25,10 +25,10 @@ pub(super) struct Plan {
     /// Prior knowledge of the services: output of `loadline merge --json`, or an earlier plan
     #[arg(long, value_name = "FILE", conflicts_with = "blocks", help_heading = "Lines")]
     pub(super) last: Option<PathBuf>,
-    /// Search the line of this service anew, whatever is known of it; may be repeated
+    /// Search the line of this service again, whatever is known of it; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with_all = ["blocks", "search_all"], help_heading = "Lines")]
     pub(super) search: Vec<String>,
-    /// Search all lines anew
+    /// Search all lines again
     #[arg(long, conflicts_with = "blocks", help_heading = "Lines")]
     pub(super) search_all: bool,
     /// Print the script of a job array for Slurm

@@ -43,7 +43,7 @@ pub(super) struct Console {
 #[derive(Debug, Default)]
 pub(super) struct Came {
     pub(super) bytes: Vec<u8>,
-    /// Whether all has to be drawn anew.
+    /// Whether all has to be drawn again.
     pub(super) spoilt: bool,
 }
 

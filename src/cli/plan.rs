@@ -168,7 +168,7 @@ fn refuse_options(verb: &Verb) -> Result<()> {
     ];
     if let Some((option, _)) = idle.into_iter().find(|(_, typed)| *typed) {
         return Err(Error::request(format!("`{option}` would have no effect: this is a plan, and is not changed"))
-            .hint("make it anew from the fleet file or the scenarios that it was made of"));
+            .hint("make it again from the fleet file or the scenarios that it was made of"));
     }
     match verb.slurm || verb.kubernetes {
         true => Ok(()),

@@ -166,7 +166,7 @@ impl Show {
         }
     }
 
-    /// Does what was asked for by keys, and draws anew what a new size or a stop spoilt.
+    /// Does what was asked for by keys, and draws again what a new size or a stop spoilt.
     fn heed<W: World>(&mut self, watching: &Watching<W>) -> Pressed {
         let Some(console) = &mut self.console else { return Pressed::Draw };
         let came = console.came();

@@ -33,7 +33,7 @@ pub(super) fn work(verb: Verb, typed: CommandLine, clock: Clock) -> Result<Code>
     let minutes = verb.minutes.map_or(minutes, |typed| typed.min(minutes));
     let span = Duration::try_from_secs_f64(minutes * 60.0).map_err(|_| {
         Error::request(format!("the plan gives entry {} {minutes} minutes", started.index))
-            .hint("make the plan anew with `loadline plan`")
+            .hint("make the plan again with `loadline plan`")
     })?;
     let signals = Interrupt::listen()?;
     let stop = signals.another()?;

@@ -57,7 +57,7 @@ impl Night<'_> {
         let Service { name, scenario, within, declared, last } = service;
         let mut scenario = scenario.seen_from(self.folder);
         // A limit that somebody wanted proved once is no question of a fleet. The last line that an entry proves is no
-        // part of its scenario either, by which the entry searches anew where that line does not hold.
+        // part of its scenario either, by which the entry searches again where that line does not hold.
         scenario.find.prove = None;
         let question = question(&scenario)?;
         let inputs = scenario.configurations.first().and_then(|of| of.inputs.as_deref());

@@ -124,7 +124,7 @@ spec:
     metadata:
       labels: {app.kubernetes.io/name: loadline-fleet}
       annotations:
-        # A search that is moved begins anew.
+        # A search that is moved begins again.
         cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
     spec:
       restartPolicy: Never

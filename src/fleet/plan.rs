@@ -55,7 +55,7 @@ impl Plan {
                 return Err(Error::request(format!(
                     "this is `{other}`, and a plan of this Loadline is `{FLEET_PLAN_SCHEMA}`"
                 ))
-                .hint("make the plan anew with the Loadline that works on it"));
+                .hint("make the plan again with the Loadline that works on it"));
             }
             None => return Err(Error::request("the first line has no `schema`").hint(MAKES)),
         }
@@ -63,11 +63,11 @@ impl Plan {
         let found = rest.lines().count();
         if found != header.entries as usize || !rest.ends_with('\n') {
             return Err(Error::request(format!("the plan has {} entries, and {found} lines follow", header.entries))
-                .hint("it was cut short or edited; make it anew"));
+                .hint("it was cut short or edited; make it again"));
         }
         if hex(rest.as_bytes()) != header.hash {
             return Err(Error::request("the entries of the plan are not those that its hash was made of")
-                .hint("a plan is not edited: change what it is made from, and make it anew"));
+                .hint("a plan is not edited: change what it is made from, and make it again"));
         }
         let entry = |(at, line): (usize, &str)| {
             serde_json::from_slice(line.as_bytes()).map_err(|cause| no_plan(&cause).at(format!("line {}", at + 2)))

@@ -94,6 +94,7 @@ struct Together {
 }
 
 fn document(conditions: &Conditions, trials: &[Trial], together: Together) -> Document {
+    let diagnosis = diagnosis::of_trials(trials);
     Document {
         schema: RESULT_SCHEMA.to_owned(),
         conditions: conditions.clone(),
@@ -106,7 +107,8 @@ fn document(conditions: &Conditions, trials: &[Trial], together: Together) -> Do
         doubts: together.doubts.into_iter().map(DoubtRecord::from).collect(),
         find: together.find,
         tune: together.tune,
-        findings: diagnosis::of_trials(trials),
+        findings: diagnosis.findings,
+        ruled_out: diagnosis.ruled_out,
         budgets: together.budgets,
     }
 }

@@ -52,9 +52,9 @@ impl HashedBy {
     fn refuse(self) -> Error {
         match self {
             Self::Trials => Error::request("the files of the subject or its load are not those of the trials so far")
-                .hint("begin anew: trials of other files say nothing together"),
+                .hint("begin again: trials of other files say nothing together"),
             Self::Plan => Error::request("the files of the subject or its load are not those of the plan")
-                .hint("make the plan anew with `loadline plan`, or bring its files back"),
+                .hint("make the plan again with `loadline plan`, or bring its files back"),
         }
     }
 }

@@ -115,7 +115,7 @@ fn what_is_offered_is_taken_or_said_to_be_lost() {
     assert_eq!(says("could not be sent: it answers `503 Busy`; it is tried again"), 1, "{told:?}");
     assert_eq!(says("3 data points were refused: too old"), 1, "{told:?}");
     assert_eq!(says("could not be sent: it answers `400 Bad Request`; it is not sent again"), 2, "{told:?}");
-    assert_eq!(says("sent again"), 3 + 2, "three times it works anew, twice nothing is sent again: {told:?}");
+    assert_eq!(says("sent again"), 3 + 2, "three times it works, twice nothing is sent again: {told:?}");
 }
 
 #[test]

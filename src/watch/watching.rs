@@ -224,7 +224,7 @@ impl<W: World> Watching<W> {
         self.is_behind = is_behind;
         (self.hidden, self.left_out) = (hidden, left_out.len() as u64);
         let known: BTreeSet<Id> = self.jvms.keys().copied().collect();
-        // One that was started anew takes the name of the one that has gone.
+        // One that was started again takes the name of the one that has gone.
         for id in known.difference(&ids) {
             if left_out.contains(id) { self.forget(*id) } else { self.end(*id, events) }
         }

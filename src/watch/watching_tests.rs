@@ -374,7 +374,7 @@ fn a_pid_that_is_used_again_is_another_jvm() {
     }
 }
 
-/// A made-up machine that was suspended: no JVM became older, and whoever looks anew sees by how much the machine did.
+/// A made-up machine that was suspended: no JVM became older, and whoever looks again sees by how much the machine did.
 #[test]
 fn a_gap_of_hours_is_a_gap_and_no_growth() {
     let jvm = Jvm { name: "direct", leak: Some((Column::Direct, 10.0)), ..STEADY };
@@ -449,7 +449,7 @@ fn a_limit_that_is_near_is_told_once() {
     assert_eq!((near(fast), near(STEADY)), (1, 0));
 }
 
-/// Fifty JVMs, some of which end and are started anew, so many turns of ten seconds. Returns how many samples were
+/// Fifty JVMs, some of which end and are started again, so many turns of ten seconds. Returns how many samples were
 /// taken, and what was held when a tenth was done and at the end, in KiB.
 fn soak(turns: u64) -> (u64, [u64; 2]) {
     // One in five lives for a fifth of the time, and another takes its name and its pid.

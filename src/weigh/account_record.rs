@@ -2,13 +2,14 @@
 
 use crate::account::{Account, Owner, Prediction, Region, Remainder};
 use crate::kernel::mapping::Mapping;
-use crate::observe::glibc::{self, HeapWalk, Walk};
+use crate::observe::glibc::{self, Walk};
 use crate::observe::mallocng;
 use crate::observe::smaps::Smaps;
 use crate::record::{
     AccountRecord, DetailRecord, MallocRecord, OwnerRecord, RegionRecord, RemainderRecord, ShareRecord, WouldReturn,
 };
 use loadline_jvm::accounting::Accounted;
+use std::collections::BTreeSet;
 
 /// Stretches without an owner that are worth listing.
 const REMAINDERS_MAX: usize = 20;
@@ -87,20 +88,15 @@ fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {
     record
 }
 
-/// Resident bytes of free chunks in the arenas that only compiler threads allocate from; `None` where no compiler has
-/// an arena: the address of the main arena is not known. `compilers` has the words around the variables of each.
-/// glibc makes 8 arenas for each core, and later threads share them (`narenas_limit`, malloc/arena.c): what another
-/// thread frees in such an arena is no compiler's.
+/// Resident bytes of free chunks in the arenas that compiler threads allocate from; `compilers` has the words around
+/// the variables of each. `None` where no compiler has an arena whose address is known (the main arena's is not), or
+/// where each arena with an address is a compiler's, since nothing can be told apart there.
 pub(super) fn retained_in(accounted: &Accounted, compilers: &[Vec<u64>]) -> Option<u64> {
     let heaps = &accounted.seen.walk.as_ref()?.heaps;
-    let arenas = heaps.iter().map(|heap| heap.arena).filter(|arena| *arena != 0).collect();
-    let used = glibc::arenas_of_threads(compilers, &arenas);
-    let is_theirs = |heap: &&HeapWalk| {
-        let users = used.iter().filter(|arena| **arena == heap.arena).count() as u64;
-        users > 0 && heap.threads.is_none_or(|threads| threads <= users)
-    };
-    let own = heaps.iter().filter(is_theirs).map(|heap| heap.free.resident);
-    (!used.is_empty()).then(|| own.fold(0, u64::saturating_add))
+    let arenas: BTreeSet<u64> = heaps.iter().map(|heap| heap.arena).filter(|arena| *arena != 0).collect();
+    let theirs: BTreeSet<u64> = glibc::arenas_of_threads(compilers, &arenas).into_iter().collect();
+    let own = heaps.iter().filter(|heap| theirs.contains(&heap.arena)).map(|heap| heap.free.resident);
+    (!theirs.is_empty() && theirs != arenas).then(|| own.fold(0, u64::saturating_add))
 }
 
 /// The record of musl's malloc, which has no arenas.

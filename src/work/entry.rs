@@ -178,7 +178,7 @@ impl<'a> Doing<'a> {
             Task::Block { count, .. } => (scenario.trials, scenario.compare.until_sure) = (*count, None),
             Task::Prove if entry.last.is_none() => {
                 return Err(Error::request(format!("entry {} is to prove a line, and names none", entry.index))
-                    .hint("make the plan anew with `loadline plan`"));
+                    .hint("make the plan again with `loadline plan`"));
             }
             Task::Prove | Task::Search { .. } => {}
         }
@@ -264,7 +264,7 @@ impl<'a> Doing<'a> {
     }
 
     fn search_anew(&mut self, why: Why, said: &str) -> Result<()> {
-        self.runner.say(&format!("searching anew: {said}"));
+        self.runner.say(&format!("searching again: {said}"));
         self.task = Task::Search { why };
         self.search()
     }

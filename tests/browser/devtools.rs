@@ -23,7 +23,7 @@ pub(crate) struct DevTools<'a> {
 }
 
 impl<'a> DevTools<'a> {
-    /// Starts it anew, with an empty window.
+    /// Starts it again, with an empty window.
     pub(crate) fn start(browser: &'a Browser) -> Self {
         // The browser reads commands from descriptor 3 and writes answers to 4; the shell becomes the browser.
         let mut command = browser.command("sh");

@@ -104,6 +104,7 @@ pub(crate) fn document(trials: Vec<Trial>) -> Document {
         find: None,
         tune: None,
         findings: Vec::new(),
+        ruled_out: Vec::new(),
         budgets: Vec::new(),
     }
 }

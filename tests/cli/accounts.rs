@@ -13,7 +13,7 @@ pub(crate) const ACCOUNT: &str = "account.schema.json";
 /// Put together by hand: every field is set, and the owners add up to the RSS.
 pub(crate) fn made_up() -> AccountDocument {
     let mut document: AccountDocument = serde_json::from_str(&read(folder().join("accounts/made-up.json"))).unwrap();
-    document.findings = diagnosis::of_account(&document);
+    document.findings = diagnosis::of_account(&document).findings;
     document
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn made_up() -> AccountDocument {
 #[test]
 fn what_stands_out_in_a_real_account() {
     let mut document: AccountDocument = serde_json::from_str(&read(folder().join("accounts/real-25.json"))).unwrap();
-    document.findings = diagnosis::of_account(&document);
+    document.findings = diagnosis::of_account(&document).findings;
     let shown = render(&summarize_account(&document, &[]));
     let start = shown.find("what stands out").unwrap();
     insta::assert_snapshot!(&shown[start..]);
@@ -80,6 +80,7 @@ fn the_document_is_as_described_and_nothing_else_is() {
     let mut with_netty = printed();
     with_netty["mark"]["netty"] = netty();
     with_netty["findings"] = json!(found::every());
+    with_netty["ruled_out"] = json!(found::ruled_out());
     with_netty["explanation"] = json!(found::explanation());
     found::add_evidence(&mut with_netty["mark"]);
     with_netty["machine"]["cpu_model"] = json!("EPYC 7763");

@@ -5,7 +5,7 @@ use loadline::record::{
     DirectHolder, DiskFileRecord, ExplanationRecord, Finding, FindingRecord, FlameFrameRecord, FlameMoment,
     FlameRecord, FlameStackRecord, FrameCode, GrowthSpan, HeldClassRecord, HeldHeapRecord, HolderRecord,
     HumongousRecord, IdleCause, IdleFlag, IdlePool, LiveBy, LiveClassRecord, LoaderSpan, LoaderSum, MemoryFilesRecord,
-    NativeHolder, ObserverOn, OfTrials, OwnerFreed, ProcessRecord, SiteRecord, StaticCollectionRecord,
+    NativeHolder, ObserverOn, OfTrials, OwnerFreed, ProcessRecord, RuledOutRecord, SiteRecord, StaticCollectionRecord,
     ThreadBuffersRecord, ThreadValuesRecord, UnseenCause,
 };
 use loadline::scenario::{Change, Gc};
@@ -225,6 +225,12 @@ fn weighing() -> Vec<Finding> {
         Finding::ObserversOn { observers: vec![nmt] },
         Finding::HugePages { huge_bytes: 2 * MIB, asked: false },
     ]
+}
+
+/// A cause that was ruled out.
+pub(crate) fn ruled_out() -> Vec<RuledOutRecord> {
+    let of = OfTrials { configuration: "a".to_owned(), trial: 1, trials_alike: 2 };
+    vec![RuledOutRecord { kind: "compiler_peak".to_owned(), of: Some(of), text: "It took 1 MiB.".to_owned() }]
 }
 
 fn coming() -> Vec<Finding> {

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 const RECORD: &str = "compiled/sources.sha256";
 const JARS: [&str; 2] = ["agent", "demo"];
-const RENEW: &str = "make it anew and look at what the binary then does: `java/compile`";
+const RENEW: &str = "make it again and look at what the binary then does: `java/compile`";
 
 fn java() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("java")

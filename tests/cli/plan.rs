@@ -197,7 +197,7 @@ fn the_night_after_proves_what_did_not_change() {
          about 17 min of one node, 8 min on 2 nodes\n"
     );
     assert!(tasks(&proofs).iter().all(|(_, task)| **task == Task::Prove));
-    // By its scenario an entry searches anew where the line does not hold.
+    // By its scenario an entry searches again where the line does not hold.
     assert_eq!(proofs.entries[0].scenario.find.prove, None);
     assert_eq!(proofs.entries[0].last, Some(orders));
     // A plan knows what the night before it knew.

@@ -64,6 +64,7 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["objects"] = json!(made_up().objects);
     accounted["trials"][0]["heap_dump"] = json!(made_up().heap_dump);
     accounted["findings"] = json!(found::every());
+    accounted["ruled_out"] = json!(found::ruled_out());
     accounted["trials"][0]["jvm"]["flags_kept"] = json!(made_up().flags);
     found::add_evidence(&mut accounted["trials"][0]["marks"][0]);
     accounted["trials"][0]["explanation"] = json!(found::explanation());

@@ -104,7 +104,7 @@ fn a_stop_gives_the_terminal_to_the_shell_and_going_on_takes_it_again() {
     terminal.until_shown("watched every 10 min", 1);
     terminal.press(b"\x1a");
     terminal.until_shown("stopped", 1);
-    // Drawn anew where it goes on, with nothing asked for.
+    // Drawn again where it goes on, with nothing asked for.
     terminal.until_shown("\x1b[?1049h", 2);
     terminal.until_shown("watched every 10 min", 2);
     terminal.press(b"q");

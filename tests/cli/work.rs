@@ -165,7 +165,7 @@ fn a_plan_that_was_edited_or_cut_is_refused() {
 #[test]
 fn other_files_than_those_of_the_plan_are_refused() {
     let place = Place::of(|scenario| scenario.configurations[0].inputs = Some("0".repeat(64))).go();
-    refused(&place.call(&["--index", "0"]), &["not those of the plan", "configuration: only", "make the plan anew"]);
+    refused(&place.call(&["--index", "0"]), &["not those of the plan", "configuration: only", "make the plan again"]);
     assert!(!place.path("out/index-000000").exists());
 }
 

@@ -72,7 +72,7 @@ fn threads_that_only_park_stand_out() {
     assert_eq!(quiet, ["threads_idle"], "nothing else of a server that does nothing");
 }
 
-/// Threads share arenas where there are more of them than arenas: what another thread frees there is no compiler's.
+/// Where compilers share the only arena with all others, what it retains is not taken for theirs.
 #[test]
 fn memory_in_an_arena_shared_with_a_compiler_stands_out() {
     let Some(release) = newest().pop() else { return };

@@ -123,7 +123,7 @@ fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {
         assert_eq!((again.past.len(), again.searched_at), (1, last.searched_at));
 
         let wrong = Planned::of(entry(Task::Prove, Some(known(128, None)), service(release, 190, "heap: 300m", "50%")));
-        wrong.work().run().expect(0).says(&["searching anew: the line did not hold"]);
+        wrong.work().run().expect(0).says(&["searching again: the line did not hold"]);
         let result = wrong.result();
         assert_eq!(result.task, Task::Search { why: Why::LineFailed });
         assert_eq!(result.archives.len(), 2);

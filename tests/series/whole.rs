@@ -60,7 +60,7 @@ fn search(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, FindRecord)
     (trials, record)
 }
 
-/// Hands every plan on as text, to a folder where its relative paths start anew.
+/// Hands every plan on as text, to a folder where its relative paths start again.
 struct Elsewhere(MadeUp);
 
 impl Executor for Elsewhere {

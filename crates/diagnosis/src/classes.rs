@@ -7,7 +7,7 @@ use crate::owner::Owner;
 use crate::record::{AccountRecord, CdsCause, Finding, FindingRecord, GrowthSpan, Mark};
 use crate::remedy::changes;
 use crate::scenario::MarkPoint;
-use crate::units::{Bytes, grouped};
+use crate::units::{Bytes, grouped, several};
 
 /// Growth of a span that may be of the first use of something.
 const GROWTH_MIN: u64 = 1 << 20;
@@ -50,6 +50,16 @@ pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
         "see which loader grows in the table of class loaders, and what makes classes for each request".to_owned();
     let finding = Finding::MetaspaceKeepsGrowing { spans, kept_by_gc: collected.is_some() };
     Some(FindingRecord { costs_bytes: added, ..risk(finding, text, next) })
+}
+
+/// Speaks against it: the last load brought next to no class metadata.
+pub(super) fn metaspace_stands(facts: &Facts) -> Option<String> {
+    let (from, to, ok) = *worked(facts.marks, facts.phases).last()?;
+    let (had, has) = (metadata(from)?, metadata(to)?);
+    let growth = has.saturating_sub(had);
+    let (from, to, growth_of) = (&from.name, &to.name, Bytes(growth));
+    let answers = several(ok, "answer");
+    (growth < GROWTH_MIN).then(|| format!("class metadata grew by {growth_of} for {answers} from {from} to {to}"))
 }
 
 /// A server that warms up loads 1,000 to 3,000 classes after it is ready.

@@ -71,3 +71,9 @@ pub(super) fn peak(facts: &Facts) -> Option<FindingRecord> {
     let weighs = Weight { costs_bytes: bytes, gain_bytes_max: Some(bytes), remedies };
     Some(weight(Finding::CompilerPeak { bytes, compilation: largest.clone() }, text, next, weighs))
 }
+
+/// Speaks against it: no compilation took much.
+pub(super) fn small(facts: &Facts) -> Option<String> {
+    let (largest, bytes) = largest(facts).filter(|(_, bytes)| *bytes < BYTES_MIN)?;
+    Some(format!("the largest compilation, of `{}`, took {}", largest.method, Bytes(bytes)))
+}

@@ -62,6 +62,18 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     Some(weight(finding, text, next, weighs))
 }
 
+/// Speaks against it: a full collection left most of much direct memory.
+pub(super) fn spared(facts: &Facts) -> Option<String> {
+    let (mark, account) = facts.weighed()?;
+    let direct_bytes = mark.direct?.reserved_bytes;
+    let left = facts.at(MarkPoint::Collected).and_then(|mark| mark.direct)?.reserved_bytes;
+    let freed_share = share(direct_bytes.saturating_sub(left), direct_bytes);
+    let matters = share(direct_bytes, account.total_bytes) >= DIRECT_SHARE_MIN;
+    let (left, direct) = (Bytes(left.min(direct_bytes)), Bytes(direct_bytes));
+    (matters && freed_share < FREED_SHARE_MIN)
+        .then(|| format!("a full GC left {left} of {direct} of direct memory: its buffers are in use"))
+}
+
 /// Returns the next step. Live buffers fail at a ceiling, so one is set only after a full collection.
 fn next(remedies: &[Change], left: Option<u64>) -> String {
     match (remedies.first(), left) {

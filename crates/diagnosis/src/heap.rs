@@ -4,7 +4,7 @@ use super::direct::round_up;
 use super::facts::{Facts, heap, holds, share};
 use super::found::{Weight, weight};
 use crate::owner::Owner;
-use crate::record::{Finding, FindingRecord, LiveBy};
+use crate::record::{Finding, FindingRecord, LiveBy, Mark};
 use crate::scenario::{Change, MarkPoint};
 use crate::units::Bytes;
 
@@ -96,11 +96,7 @@ fn remedies(facts: &Facts) -> Vec<Change> {
 pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let heap_bytes = heap(account);
-    let by_full = facts.live_after_gc().map(|live| (live, LiveBy::FullCollection));
-    let tells = COUNT_WHAT_IS_LEFT.contains(&facts.collector());
-    let left = mark.heap.left_by_gc_bytes.filter(|left| tells && *left > 0);
-    let by_last = || left.map(|left| (left, LiveBy::LastCollection));
-    let (live_bytes, live_by) = by_full.or_else(by_last)?;
+    let (live_bytes, live_by) = live(facts, mark)?;
     let level = round_up(live_bytes.saturating_mul(ROOM_TIMES)).max(HEAP_LEAST);
     let gain = heap_bytes.saturating_sub(level);
     let is_far = heap_bytes >= live_bytes.saturating_mul(FAR_TIMES);
@@ -121,6 +117,28 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     };
     let finding = Finding::HeapFarAboveLive { heap_bytes, live_bytes, live_by, max_bytes };
     Some(weight(finding, text, next, Weight { costs_bytes: heap_bytes, gain_bytes_max: Some(gain), remedies }))
+}
+
+/// Speaks against it: much of the heap lives.
+pub(super) fn mostly_live(facts: &Facts) -> Option<String> {
+    let (mark, account) = facts.weighed()?;
+    let (heap_bytes, (live_bytes, live_by)) = (heap(account), live(facts, mark)?);
+    let matters = share(heap_bytes, account.total_bytes) >= GAIN_SHARE_MIN;
+    let by = match live_by {
+        LiveBy::FullCollection => "a full GC left",
+        LiveBy::LastCollection => "the last collection left",
+    };
+    let is_live = heap_bytes < live_bytes.saturating_mul(FAR_TIMES);
+    let (heap, live) = (Bytes(heap_bytes), Bytes(live_bytes));
+    (matters && is_live).then(|| format!("of {heap} of Java heap, {by} {live}: a smaller one would have little room"))
+}
+
+/// The live set, and what told it.
+fn live(facts: &Facts, mark: &Mark) -> Option<(u64, LiveBy)> {
+    let by_full = facts.live_after_gc().map(|live| (live, LiveBy::FullCollection));
+    let tells = COUNT_WHAT_IS_LEFT.contains(&facts.collector());
+    let left = mark.heap.left_by_gc_bytes.filter(|left| tells && *left > 0);
+    by_full.or_else(|| left.map(|left| (left, LiveBy::LastCollection)))
 }
 
 /// A heap of at most this much, where nobody bounded it. Direct buffers take their ceiling from the heap's, so it

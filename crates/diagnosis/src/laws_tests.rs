@@ -1,7 +1,7 @@
 //! Laws that hold for any facts: no panic, nothing below the bound, each diagnosis once.
 
 use super::facts::least;
-use super::{of_account, of_trials};
+use super::{Diagnosis, of_account, of_trials};
 use crate::doubt::Doubt;
 use crate::owner::Owner;
 use crate::record::*;
@@ -140,8 +140,14 @@ proptest! {
 
     #[test]
     fn whatever_trials_say(trials in prop::collection::vec(trial(), 0..3)) {
-        let found = of_trials(&trials);
+        let Diagnosis { findings: found, ruled_out } = of_trials(&trials);
         prop_assert!(each_once(&found));
+        let shows = |one: &RuledOutRecord, found: &FindingRecord| {
+            found.finding.kind() == one.kind && found.configuration() == one.of.as_ref().unwrap().configuration
+        };
+        for one in &ruled_out {
+            prop_assert!(!one.text.is_empty() && !found.iter().any(|found| shows(one, found)), "{one:?}");
+        }
         for one in &found {
             // The smallest bound there is: that of a subject that weighs next to nothing.
             prop_assert!(one.finding.is_risk() || one.worth_bytes() >= least(0), "{one:?}");
@@ -161,7 +167,7 @@ proptest! {
         let account = mark.account.as_ref().filter(|account| !account.owners.is_empty());
         let rss = account.map_or(0, |account| account.total_bytes);
         let document = AccountDocument { mark, flags, jvm, subject_command: words, ..AccountDocument::default() };
-        let found = of_account(&document);
+        let found = of_account(&document).findings;
         prop_assert!(each_once(&found));
         prop_assert!(found.iter().all(|one| one.of.is_none()));
         prop_assert!(found.iter().all(|one| one.finding.is_risk() || one.worth_bytes() >= least(rss)));

@@ -28,12 +28,13 @@ mod loaders;
 mod machine;
 mod malloc;
 mod native;
+mod ruled_out;
 mod spans;
 mod threads;
 
 pub use idle_flags::COPIED_DEFAULTS;
 
-use crate::record::{AccountDocument, FindingRecord, OfTrials, Outcome, ProbeStage, Trial, each_once};
+use crate::record::{AccountDocument, FindingRecord, OfTrials, Outcome, ProbeStage, RuledOutRecord, Trial, each_once};
 use facts::{Facts, least, share};
 use loadline_base::order::Order as _;
 
@@ -83,49 +84,72 @@ const RULES: &[Rule] = &[
     idle_flags::idle,
 ];
 
-/// Returns the findings of trials, each diagnosis once for each configuration, the most worthwhile first. The numbers
-/// are those of the first trial that shows it; trials that completed come before those that failed. In a search, only
-/// trials in which memory was no concern count: the others are starved on purpose.
-pub fn of_trials(trials: &[Trial]) -> Vec<FindingRecord> {
+/// A diagnosis: the causes, and those that were considered and ruled out.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Diagnosis {
+    /// Each diagnosis once for each configuration, the most worthwhile first.
+    pub findings: Vec<FindingRecord>,
+    /// Each cause that was ruled out, once for each configuration.
+    pub ruled_out: Vec<RuledOutRecord>,
+}
+
+/// Returns the diagnosis of trials. The numbers are those of the first trial that shows it; trials that completed come
+/// before those that failed. In a search, only trials in which memory was no concern count: the others are starved on
+/// purpose.
+pub fn of_trials(trials: &[Trial]) -> Diagnosis {
     let is_probe = |trial: &&Trial| trial.probe.as_ref().is_none_or(|probe| probe.stage == ProbeStage::Reference);
     let mut all: Vec<&Trial> = trials.iter().filter(is_probe).collect();
     let names = each_once(trials.iter().map(|trial| trial.configuration.as_str()));
     all.order_by_key(|trial| trial.outcome != Outcome::Completed);
-    let mut found = Vec::new();
+    let mut diagnosis = Diagnosis::default();
     for configuration in names {
-        let mut own: Vec<FindingRecord> = Vec::new();
-        let mut rss = 0;
-        for trial in all.iter().filter(|trial| trial.configuration == configuration) {
-            let facts = Facts::of_trial(trial);
-            rss = if rss == 0 { facts.rss() } else { rss };
-            for one in every(&facts) {
-                let known = own.iter_mut().find(|known| known.finding.is_like(&one.finding));
-                match known.and_then(|known| known.of.as_mut()) {
-                    Some(of) => of.trials_alike += 1,
-                    None => {
-                        let configuration = configuration.to_owned();
-                        let of = Some(OfTrials { configuration, trial: trial.index, trials_alike: 1 });
-                        own.push(FindingRecord { of, ..one });
-                    }
-                }
-            }
-        }
-        rank(&mut own, rss);
-        found.extend(own);
+        let own = of_configuration(all.iter().filter(|trial| trial.configuration == configuration).copied());
+        diagnosis.findings.extend(own.findings);
+        diagnosis.ruled_out.extend(own.ruled_out);
     }
-    found
+    diagnosis
 }
 
-/// Returns the findings of an account, the most worthwhile first.
-pub fn of_account(document: &AccountDocument) -> Vec<FindingRecord> {
+/// The diagnosis of trials of one configuration.
+fn of_configuration<'a>(trials: impl Iterator<Item = &'a Trial>) -> Diagnosis {
+    let (mut own, mut rss) = (Diagnosis::default(), 0);
+    for trial in trials {
+        let facts = Facts::of_trial(trial);
+        rss = if rss == 0 { facts.rss() } else { rss };
+        let of = || Some(OfTrials { configuration: trial.configuration.clone(), trial: trial.index, trials_alike: 1 });
+        let every = every(&facts);
+        for one in every.findings {
+            let known = own.findings.iter_mut().find(|known| known.finding.is_like(&one.finding));
+            match known.and_then(|known| known.of.as_mut()) {
+                Some(of) => of.trials_alike += 1,
+                None => own.findings.push(FindingRecord { of: of(), ..one }),
+            }
+        }
+        for one in every.ruled_out {
+            let known = own.ruled_out.iter_mut().find(|known| known.kind == one.kind);
+            match known.and_then(|known| known.of.as_mut()) {
+                Some(of) => of.trials_alike += 1,
+                None => own.ruled_out.push(RuledOutRecord { of: of(), ..one }),
+            }
+        }
+    }
+    // One trial that shows a cause outweighs others that do not.
+    let shown: Vec<String> = own.findings.iter().map(|one| one.finding.kind()).collect();
+    own.ruled_out.retain(|one| !shown.contains(&one.kind));
+    rank(&mut own.findings, rss);
+    own
+}
+
+/// Returns the diagnosis of an account.
+pub fn of_account(document: &AccountDocument) -> Diagnosis {
     let facts = Facts::of_account(document);
-    let mut found = every(&facts);
-    rank(&mut found, facts.rss());
-    found
+    let mut diagnosis = every(&facts);
+    rank(&mut diagnosis.findings, facts.rss());
+    diagnosis
 }
 
 /// All that is worth saying of one JVM.
-fn every(facts: &Facts) -> Vec<FindingRecord> {
+fn every(facts: &Facts) -> Diagnosis {
     let loaders = loaders::keep_coming(facts);
     // Loaders that keep coming say why metadata grow.
     let metaspace = if loaders.is_empty() { classes::metaspace_grows(facts) } else { None };
@@ -133,19 +157,21 @@ fn every(facts: &Facts) -> Vec<FindingRecord> {
     let others = RULES.iter().filter_map(|rule| rule(facts));
     let least = least(facts.rss());
     let is_worth = |found: &FindingRecord| found.finding.is_risk() || found.worth_bytes() >= least;
-    let found = loaders.into_iter().chain(many).chain(metaspace).chain(others).filter(is_worth).collect();
-    with_own_evidence(found)
+    let found: Vec<FindingRecord> =
+        loaders.into_iter().chain(many).chain(metaspace).chain(others).filter(is_worth).collect();
+    let against = ruled_out::by_evidence(facts, &found);
+    let (findings, outweighed) = with_own_evidence(found);
+    Diagnosis { findings, ruled_out: against.into_iter().chain(outweighed).collect() }
 }
 
 /// Leaves out what is true of nearly every JVM (a heap larger than what lives in it, freed memory that malloc keeps,
-/// idle threads) where a cause was found that weighs as much: it would lead away from it.
-const CAUSE_TIMES: u64 = 1;
-
-fn with_own_evidence(mut found: Vec<FindingRecord>) -> Vec<FindingRecord> {
+/// idle threads) where a cause was found that weighs more: it would lead away from it.
+fn with_own_evidence(found: Vec<FindingRecord>) -> (Vec<FindingRecord>, Vec<RuledOutRecord>) {
     let causes = found.iter().filter(|one| !one.finding.is_habit());
     let heaviest = causes.map(FindingRecord::worth_bytes).max().unwrap_or(0);
-    found.retain(|one| !one.finding.is_habit() || one.worth_bytes().saturating_mul(CAUSE_TIMES) >= heaviest);
-    found
+    let (told, outweighed): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|one| !one.finding.is_habit() || one.worth_bytes() >= heaviest);
+    (told, outweighed.into_iter().map(|one| ruled_out::outweighed(&one, heaviest)).collect())
 }
 
 /// Puts causes of much weight first, then what is true of nearly every JVM and weighs much, then risks, then the rest;

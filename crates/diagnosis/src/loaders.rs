@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn equal_loads_that_keep_adding_loaders_are_a_finding_with_its_numbers() {
-        let found = of_trials(&[trial([400, 800], [412, 790], Some((1_202, 0))), trial([400, 800], [400, 800], None)]);
+        let found =
+            of_trials(&[trial([400, 800], [412, 790], Some((1_202, 0))), trial([400, 800], [400, 800], None)]).findings;
         let of = found[0].of.clone().unwrap();
         assert_eq!((found.len(), of.trials_alike, of.trial), (1, 2, 0));
         let text = &found[0].text;
@@ -179,13 +180,13 @@ mod tests {
         ] {
             assert!(text.contains(part), "{text}");
         }
-        let alone = of_trials(&[trial([400, 800], [400, 800], None)]);
+        let alone = of_trials(&[trial([400, 800], [400, 800], None)]).findings;
         assert!(alone[0].text.ends_with("whether a full GC would unload them was not tried"), "{}", alone[0].text);
     }
 
     #[test]
     fn first_use_garbage_and_idle_spans_are_none() {
-        let none = |trial: Trial| assert_eq!(of_trials(&[trial]), []);
+        let none = |trial: Trial| assert_eq!(of_trials(&[trial]).findings, []);
         none(trial([400, 400], [412, 100], None));
         none(trial([400, 400], [412, 3], None));
         none(trial([400, 400], [3, 3], None));

@@ -1,6 +1,6 @@
 //! Memory that the program freed and malloc retains.
 
-use super::facts::{Facts, holds, share};
+use super::facts::{Facts, holds, least, share};
 use super::found::{Weight, weight};
 use crate::owner::Owner;
 use crate::record::{Finding, FindingRecord, MallocRecord};
@@ -59,6 +59,20 @@ fn is_of_compilers(malloc: &MallocRecord, retained_bytes: u64, rss: u64) -> bool
     let Some(compilers) = malloc.compilers_retained_bytes else { return false };
     let own = retained_bytes.saturating_sub(compilers);
     share(own, rss) < OWN_SHARE_MIN || own < retained_bytes / 4
+}
+
+/// Speaks against it: what malloc retains is the compilers'.
+pub(super) fn of_compilers(facts: &Facts) -> Option<String> {
+    let (_, account) = facts.weighed()?;
+    let (retained, malloc) = (holds(account, Owner::MallocRetained), account.malloc.as_ref()?);
+    let compilers = malloc.compilers_retained_bytes?;
+    let theirs = retained >= least(account.total_bytes) && is_of_compilers(malloc, retained, account.total_bytes);
+    let (compilers, retained) = (Bytes(compilers.min(retained)), Bytes(retained));
+    theirs.then(|| {
+        format!(
+            "of {retained} that malloc retains, {compilers} are the JIT compilers': no number of arenas lowers that"
+        )
+    })
 }
 
 fn remedies(facts: &Facts, arenas: u64) -> Vec<Change> {

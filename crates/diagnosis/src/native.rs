@@ -35,22 +35,8 @@ const YOUNG_PART: u64 = 4;
 /// Source: seichi_infra #5486 and #5489 (flat with `G1PeriodicGCInterval`), aws-glue-schema-registry #203; measured:
 /// 1,200 `Deflater`s that nobody ended held 275 MiB, of which a collection left 2.
 pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
-    let (_, weighed) = facts.weighed()?;
-    let at = facts.marks.iter().position(|mark| mark.name == MarkPoint::Collected.word())?;
-    let (before, after) = (facts.marks[..at].last()?, &facts.marks[at]);
-    let (had, has) = (before.account.as_ref()?, after.account.as_ref()?);
-    if !before.processes.is_empty() || compiled_s(before, after) > COMPILED_S_MAX {
-        return None;
-    }
-    let freed = |owner: Owner| OwnerFreed {
-        owner: owner.name().to_owned(),
-        bytes: holds(had, owner).saturating_sub(holds(has, owner)),
-    };
-    let mut owners: Vec<OwnerFreed> = FREED_BY_CLEANERS.map(freed).into_iter().filter(|of| of.bytes > 0).collect();
-    owners.largest_first(|of| of.bytes);
-    let freed_bytes = owners.iter().map(|of| of.bytes).fold(0, u64::saturating_add);
-    let least = BYTES_MIN.max(pooled_bytes_max(&facts.marks[..at]));
-    if freed_bytes < least || share(freed_bytes, weighed.total_bytes) < SHARE_MIN {
+    let Collected { before, owners, freed_bytes, least, rss, .. } = collected(facts)?;
+    if freed_bytes < least || share(freed_bytes, rss) < SHARE_MIN {
         return None;
     }
     let collections = before.heap.collections;
@@ -73,6 +59,53 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
     let finding = Finding::NativeHeldByGarbage { freed_bytes, owners, collections };
     let weighs = Weight { costs_bytes: freed_bytes, gain_bytes_max: Some(freed_bytes), remedies };
     Some(weight(finding, text, next, weighs))
+}
+
+/// Speaks against it: a full collection freed next to nothing of much native memory.
+pub(super) fn spared(facts: &Facts) -> Option<String> {
+    let Collected { had_bytes, freed_bytes, rss, .. } = collected(facts)?;
+    let matters = had_bytes >= BYTES_MIN && share(had_bytes, rss) >= SHARE_MIN;
+    let (freed, had) = (Bytes(freed_bytes), Bytes(had_bytes));
+    matters.then(|| format!("a full GC freed {freed} of {had} of native memory: garbage does not hold it"))
+}
+
+/// Native memory that Cleaners may free, before a full collection and after it.
+struct Collected<'a> {
+    before: &'a Mark,
+    /// Bytes before.
+    had_bytes: u64,
+    /// Bytes that went, by owner, the largest first, and their sum.
+    owners: Vec<OwnerFreed>,
+    freed_bytes: u64,
+    /// Less than this is what any JVM frees by the way.
+    least: u64,
+    /// RSS where the weight is judged.
+    rss: u64,
+}
+
+/// `None` without a full collection, or where compilers worked meanwhile: they free memory of malloc, too.
+fn collected<'a>(facts: &Facts<'a>) -> Option<Collected<'a>> {
+    let (_, weighed) = facts.weighed()?;
+    let at = facts.marks.iter().position(|mark| mark.name == MarkPoint::Collected.word())?;
+    let (before, after) = (facts.marks[..at].last()?, &facts.marks[at]);
+    let (had, has) = (before.account.as_ref()?, after.account.as_ref()?);
+    if !before.processes.is_empty() || compiled_s(before, after) > COMPILED_S_MAX {
+        return None;
+    }
+    let freed = |owner: Owner| OwnerFreed {
+        owner: owner.name().to_owned(),
+        bytes: holds(had, owner).saturating_sub(holds(has, owner)),
+    };
+    let mut owners: Vec<OwnerFreed> = FREED_BY_CLEANERS.map(freed).into_iter().filter(|of| of.bytes > 0).collect();
+    owners.largest_first(|of| of.bytes);
+    Some(Collected {
+        before,
+        had_bytes: FREED_BY_CLEANERS.map(|owner| holds(had, owner)).into_iter().fold(0, u64::saturating_add),
+        freed_bytes: owners.iter().map(|of| of.bytes).fold(0, u64::saturating_add),
+        owners,
+        least: BYTES_MIN.max(pooled_bytes_max(&facts.marks[..at])),
+        rss: weighed.total_bytes,
+    })
 }
 
 /// CPU time of the JVM's compilers between two marks.
@@ -280,7 +313,9 @@ pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     files.largest_first(|file| file.bytes);
-    files.truncate(MAPPED_NAMED);
+    // The largest is named whatever it holds.
+    let large = files.iter().skip(1).take_while(|file| file.bytes >= MAPPED_NAMED_MIN).count();
+    files.truncate((1 + large).min(MAPPED_NAMED));
     let told = |file: &DiskFileRecord| {
         format!("`{}` with {}", file.path.rsplit('/').next().unwrap_or_default(), Bytes(file.bytes))
     };
@@ -293,7 +328,9 @@ pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
     Some(weight(Finding::MappedFiles { bytes, files }, text, next, weighs))
 }
 
-/// Less than this, or this share of RSS, is what any program maps. Files that are named.
+/// Less than this, or this share of RSS, is what any program maps.
 const MAPPED_MIN: u64 = 16 << 20;
 const MAPPED_SHARE_MIN: f64 = 0.15;
+/// Files that are named, and the least that a further one holds.
 const MAPPED_NAMED: usize = 3;
+const MAPPED_NAMED_MIN: u64 = 1 << 20;

@@ -1,11 +1,13 @@
 //! Each rule on made-up facts, at its threshold both ways.
 
-use super::{of_account, of_trials};
+use super::{Diagnosis, of_account, of_trials};
 use crate::doubt::Doubt;
 use crate::record::*;
 use crate::scenario::Model;
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+mod ruled_out;
 
 const MIB: u64 = 1 << 20;
 
@@ -59,11 +61,11 @@ fn kind(found: &FindingRecord) -> String {
 }
 
 fn kinds(trial: &Trial) -> Vec<String> {
-    of_trials(std::slice::from_ref(trial)).iter().map(kind).collect()
+    of_trials(std::slice::from_ref(trial)).findings.iter().map(kind).collect()
 }
 
 fn only(trial: &Trial, wanted: &str) -> Option<FindingRecord> {
-    of_trials(std::slice::from_ref(trial)).into_iter().find(|found| kind(found) == wanted)
+    of_trials(std::slice::from_ref(trial)).findings.into_iter().find(|found| kind(found) == wanted)
 }
 
 fn remedies(found: &Option<FindingRecord>) -> Vec<String> {
@@ -84,7 +86,7 @@ fn loaded(owners: &[(&str, u64)]) -> Trial {
 fn a_quiet_server_has_no_finding() {
     assert_eq!(kinds(&loaded(&[("java_heap.used", 4), ("malloc.live", 10), ("cds", 13)])), [] as [&str; 0]);
     assert_eq!(kinds(&Trial::default()), [] as [&str; 0]);
-    assert_eq!(of_account(&AccountDocument::default()), []);
+    assert_eq!(of_account(&AccountDocument::default()), Diagnosis::default());
 }
 
 #[test]
@@ -117,7 +119,7 @@ fn a_trial_that_failed_shows_findings_and_numbers_are_those_of_one_that_complete
     let well =
         with(&loaded(&[("malloc.retained", 20)]), |trial| (trial.index, trial.outcome) = (1, Outcome::Completed));
     says(&only(&failed, "malloc_retained"), &["40.0 MiB"]);
-    let both = of_trials(&[failed, well]).into_iter().find(|found| kind(found) == "malloc_retained");
+    let both = of_trials(&[failed, well]).findings.into_iter().find(|found| kind(found) == "malloc_retained");
     says(&both, &["20.0 MiB"]);
     let of = both.unwrap().of.unwrap();
     assert_eq!((of.trial, of.trials_alike), (1, 2));
@@ -454,7 +456,7 @@ fn a_limit_that_was_another_one_at_the_start_is_told_by_an_account() {
         mark.charge = Some(charge);
         let machine = Machine { memory_bytes: 8192 * MIB, ..Machine::default() };
         let document = AccountDocument { mark, machine, jvm: trial.jvm.unwrap(), ..AccountDocument::default() };
-        cause(&of_account(&document).into_iter().find(|found| kind(found) == "limit_not_seen"))
+        cause(&of_account(&document).findings.into_iter().find(|found| kind(found) == "limit_not_seen"))
     };
     assert_eq!(of(512), Some(UnseenCause::LimitChanged), "a quarter of 2 GiB");
     assert_eq!(of(2048), Some(UnseenCause::Unknown), "a quarter of the machine");
@@ -469,7 +471,7 @@ fn options_that_change_nothing_are_listed() {
             let flags = trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap();
             flags.defaults.insert("UseG1GC".to_owned(), "true".to_owned());
         });
-        let found = of_trials(&[trial]).into_iter().find(|found| kind(found) == "flags_idle");
+        let found = of_trials(&[trial]).findings.into_iter().find(|found| kind(found) == "flags_idle");
         found.map(|found| found.text).unwrap_or_default()
     };
     assert_eq!(of(&["-Xmx1g", "-cp", "-Xmx2g", "Main", "-XX:+UseTLAB"]), "");
@@ -507,7 +509,7 @@ fn trials_alike_are_counted_and_starved_ones_left_out() {
     };
     let starved = with(&one, |trial| trial.probe = Some(probe));
     let other = with(&one, |trial| trial.configuration = "b".to_owned());
-    let found = of_trials(&[one.clone(), starved, other, one]);
+    let found = of_trials(&[one.clone(), starved, other, one]).findings;
     let told: Vec<_> = found.iter().map(|found| found.of.clone().unwrap()).collect();
     let counts: Vec<_> = told.iter().map(|of| (of.configuration.as_str(), of.trials_alike)).collect();
     assert_eq!(counts, [("a", 2), ("b", 1)]);
@@ -882,7 +884,9 @@ fn files_that_the_program_mapped_are_told_and_none_of_the_jdk() {
             owner.detail = files.iter().map(part).collect();
         })
     };
-    let found = only(&of(&[("/jdk/lib/modules", 10), ("/data/a.idx (deleted)", 50)]), "mapped_files");
+    let found =
+        only(&of(&[("/jdk/lib/modules", 10), ("/data/a.idx (deleted)", 50), ("/x/nothing", 0)]), "mapped_files");
+    assert!(!found.as_ref().unwrap().text.contains("nothing"));
     says(&found, &["50.0 MiB of RSS", "`a.idx (deleted)` with 50.0 MiB", "dropped before the kernel kills"]);
     assert!(only(&of(&[("/jdk/lib/modules", 30), ("/app/lib/a.jar", 30)]), "mapped_files").is_none());
     assert!(only(&of(&[("/data/a.idx", 29)]), "mapped_files").is_none(), "15 % of RSS");

@@ -62,7 +62,8 @@ impl Default for Settings {
 ///
 /// # Errors
 /// If the file is no heap dump, or has no object before it is cut. If it has more objects or references than
-/// `memory_bytes_max` allows for, or than 31 bits can number; the message has the values. If the file cannot be read.
+/// `memory_bytes_max` allows for, or than 31 bits can number; the message has the values. If the settings name an
+/// alignment of objects that HotSpot does not have. If the file cannot be read.
 pub fn read(file: &File, settings: &Settings) -> Result<Summary> {
     let length = file.metadata().map_err(|cause| cannot_read(&cause))?.len();
     if !settings.layout.is_known() {

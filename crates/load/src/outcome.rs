@@ -61,7 +61,7 @@ pub struct Outcome {
     pub never_begun: u64,
     /// One row for each request, or a fair sample of them, by start; empty where none were asked for.
     pub rows: Vec<Row>,
-    /// The first TLS error, in rustls' words.
+    /// The first TLS error in words.
     pub tls_trouble: Option<String>,
     /// Whether `ended` says the same.
     pub tls_told: bool,

@@ -276,7 +276,7 @@ impl Source {
                 *number += 1;
                 match random {
                     Some(random) => *reached += random.exponential(),
-                    // Counted anew: sums of many small steps drift.
+                    // Counted again: sums of many small steps drift.
                     None => *reached = *number as f64,
                 }
                 Some((at_s * 1e9).round() as u64)

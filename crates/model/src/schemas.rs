@@ -1,5 +1,5 @@
 //! The published schemas: `docs/*.schema.json` hold what the types give, and a test compares them.
-//! After a change of a type `LOADLINE_SCHEMAS=write cargo test -p loadline-model schemas` writes them anew.
+//! After a change of a type `LOADLINE_SCHEMAS=write cargo test -p loadline-model schemas` writes them again.
 //!
 //! A description is the doc comment of a field, its unit the one in the field's name. A field of a document is required
 //! unless it is left out where there is nothing to say, or came later (`serde(default)`), so that older documents still

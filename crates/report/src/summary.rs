@@ -126,7 +126,7 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
         Section::titled(Topic::Answer, "side by side", table),
         Section::titled(Topic::Answer, "figures derived from marks", figures(document).map(Part::Table)).id("figures"),
         comparison::budgets(&document.budgets),
-        findings::section(&document.findings),
+        findings::section(&document.findings, &document.ruled_out, depth),
         conditions,
         doubts::section_of(document),
     ];

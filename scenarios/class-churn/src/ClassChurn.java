@@ -10,7 +10,7 @@ import java.util.List;
  * same classes, each one again, and links and initialises them.
  *
  * <p>Phases: {@code empty}, before the first cluster; {@code spike}, all loaded; {@code valley}, all but the first
- * let go; {@code again}, what was let go loaded anew; {@code end}, all let go. At each it waits for a line on its
+ * let go; {@code again}, what was let go loaded again; {@code end}, all let go. At each it waits for a line on its
  * standard input. Let go means unreachable: it is a full collection that unloads, and Loadline asks for it. With the
  * word {@code collect} the program does so itself, for trials by hand.
  *
@@ -101,7 +101,7 @@ public final class ClassChurn {
         }
     }
 
-    /** A loader without a parent but the JVM's own, so that every class is defined anew. */
+    /** A loader without a parent but the JVM's own, so that every class is defined again. */
     private static final class Loader extends ClassLoader {
         Loader() {
             super(null);

@@ -8,7 +8,7 @@ import java.nio.file.Paths;
 
 /**
  * What the servers of this folder have in common, so that they differ in nothing but HTTP: the files below one folder,
- * each read anew for every request, and an address that only this machine reaches.
+ * each read again for every request, and an address that only this machine reaches.
  */
 final class Site {
     static final byte[] NOTHING = {};

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the archives of this folder anew, with the release build and its Java subjects; names chosen ones if given.
+# Makes the archives of this folder again, with the release build and its Java subjects; names chosen ones if given.
 # Needs JDK 17 and 25. What a run says of the machine is replaced: paths of JDKs, kernel release, memory.
 #
 #   tests/cli/archives/make.sh [nmt|two|failed|interrupted|compared|searched]...

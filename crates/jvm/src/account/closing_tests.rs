@@ -272,16 +272,7 @@ impl Sight {
             match fate {
                 0 => walk.errors.push(WalkError { index: n, at: range.0, why: "made up" }),
                 1 => walk.others.push(n),
-                _ => walk.heaps.push(HeapWalk {
-                    index: n,
-                    arena: 0,
-                    threads: None,
-                    system: 0,
-                    live,
-                    tagged,
-                    free,
-                    trimmable,
-                }),
+                _ => walk.heaps.push(HeapWalk { index: n, arena: 0, system: 0, live, tagged, free, trimmable }),
             }
         }
         seen.walk = walk;

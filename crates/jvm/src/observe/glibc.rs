@@ -77,8 +77,6 @@ struct Heap {
     first: u64,
     /// The arena's `top` chunk.
     top: u64,
-    /// `malloc_state.attached_threads`.
-    threads: Option<u64>,
 }
 
 /// The result of a walk through one heap.
@@ -88,8 +86,6 @@ pub struct HeapWalk {
     pub index: usize,
     /// Address of its arena; 0 for the main arena.
     pub arena: u64,
-    /// Threads that allocate from its arena; `None` for the main arena.
-    pub threads: Option<u64>,
     /// Taken from the system for this heap.
     pub system: u64,
     /// Chunks in use without an NMT header, with what glibc needs for itself.
@@ -150,7 +146,7 @@ pub fn walk_one(memory: &dyn Memory, candidates: &[Candidate], layout: Option<La
     let candidate = &candidates[index];
     let heap = if candidate.main {
         let size = candidate.end.saturating_sub(candidate.start);
-        Some(Heap { index, arena: 0, size, first: candidate.start, top: 0, threads: None })
+        Some(Heap { index, arena: 0, size, first: candidate.start, top: 0 })
     } else {
         match heap_of(memory, candidates, layout, index) {
             Ok(heap) => heap,
@@ -227,8 +223,7 @@ fn heap_of(
     // In an arena's own heap the state stands between header and chunks, whose contents are aligned to 16 bytes.
     let own = base == candidate.start;
     let first = if own { (arena + layout.state()).next_multiple_of(16) } else { candidate.start + header };
-    let threads = present_word(memory, owner, arena + layout.threads());
-    Ok(Some(Heap { index, arena, size, first, top, threads }))
+    Ok(Some(Heap { index, arena, size, first, top }))
 }
 
 /// `system_mem` of each arena must be the sum of its heaps' sizes; where it is for none, the layout is another one.
@@ -275,7 +270,6 @@ impl<'a> Walker<'a> {
         let found = HeapWalk {
             index: heap.index,
             arena: heap.arena,
-            threads: heap.threads,
             system: heap.size,
             live: Chunks::default(),
             tagged: Vec::new(),

@@ -37,11 +37,6 @@ impl Layout {
         self.system + 16
     }
 
-    /// Offset of `attached_threads` in `malloc_state`, right before `system_mem` (glibc 2.27–2.43, malloc/malloc.c).
-    pub(super) fn threads(self) -> u64 {
-        self.system - 8
-    }
-
     /// Finds the layout that the arenas among the candidates share; `None` if there are none, or none that makes sense.
     pub(super) fn find(memory: &dyn Memory, candidates: &[Candidate]) -> Option<Self> {
         let own = candidates.iter().filter(|candidate| own_header(memory, candidate).is_some());

@@ -32,8 +32,6 @@ struct Shape {
 /// The address where the heaps of threads begin; each is at a multiple of 64 MiB.
 const BASE: u64 = 0x7f00_0000_0000;
 const STEP: u64 = 64 << 20;
-/// Threads that allocate from each arena.
-const THREADS: u64 = 3;
 const IN_USE_BEFORE: u64 = 1;
 const OF_MMAP: u64 = 2;
 const OF_THREAD: u64 = 4;
@@ -246,7 +244,6 @@ impl MadeHeap {
         let system = self.parts.iter().filter(|part| part.arena == arena).map(|part| part.size).sum();
         let own = self.parts.iter_mut().find(|part| part.start == arena / STEP * STEP).unwrap();
         own.put(arena + own.shape.top, top);
-        own.put(arena + own.shape.system - 8, THREADS);
         own.put(arena + own.shape.system, system);
         own.put(arena + own.shape.system + 8, system);
     }
@@ -334,8 +331,7 @@ impl MadeHeap {
             trimmable += self.trimmable(part, *stretch);
         }
         let (tagged, arena) = (tagged.into_iter().collect(), part.arena);
-        let threads = (arena != 0).then_some(THREADS);
-        HeapWalk { index, arena, threads, system: part.size, live, tagged, free, trimmable }
+        HeapWalk { index, arena, system: part.size, live, tagged, free, trimmable }
     }
 }
 

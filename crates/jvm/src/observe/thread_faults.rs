@@ -40,7 +40,7 @@ mod tests {
         let touches = std::thread::Builder::new().name("touches".to_owned()).spawn(move || {
             tid_to.send(rustix::thread::gettid().as_raw_pid().cast_unsigned()).unwrap();
             go_from.recv().unwrap();
-            // So much that malloc takes it from the kernel anew and never from a heap whose pages others have touched.
+            // So much that malloc takes it from the kernel again and never from a heap whose pages others have touched.
             let pages = std::hint::black_box(vec![1_u8; 40 << 20]);
             tid_to.send(0).unwrap();
             go_from.recv().unwrap();

@@ -299,6 +299,9 @@ pub struct AccountDocument {
     /// The findings, the most worthwhile first; empty in older documents.
     #[serde(default)]
     pub findings: Vec<super::FindingRecord>,
+    /// Causes that were considered, with the evidence against them.
+    #[serde(default)]
+    pub ruled_out: Vec<super::RuledOutRecord>,
     /// Reasons to distrust it.
     pub doubts: Vec<super::DoubtRecord>,
 }

@@ -55,6 +55,19 @@ impl FindingRecord {
     }
 }
 
+/// A cause that was considered, with the evidence against it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RuledOutRecord {
+    /// The kind of the finding that would name the cause, such as `malloc_retained`.
+    pub kind: String,
+    /// The trials of the evidence; absent in the document of `loadline account`.
+    #[serde(flatten)]
+    pub of: Option<OfTrials>,
+    /// The evidence against it in words.
+    pub text: String,
+}
+
 /// A diagnosis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -410,6 +423,12 @@ impl Finding {
                 | Self::ThreadsIdle { .. }
                 | Self::CdsMissing { .. }
         )
+    }
+
+    /// Its kind, as a document has it: `malloc_retained`.
+    pub fn kind(&self) -> String {
+        let document = serde_json::to_value(self).unwrap_or_default();
+        document.get("kind").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned()
     }
 
     /// Whether both are the same diagnosis of the same thing, with whatever numbers.

@@ -48,7 +48,8 @@ pub use find::{
 };
 pub use finding::{
     CdsCause, Ceiling, CeilingCause, ChildProgram, DirectHolder, Finding, FindingRecord, GrowthSpan, IdleCause,
-    IdleFlag, IdlePool, LiveBy, LoaderSpan, NativeHolder, ObserverOn, OfTrials, OwnerFreed, UnseenCause,
+    IdleFlag, IdlePool, LiveBy, LoaderSpan, NativeHolder, ObserverOn, OfTrials, OwnerFreed, RuledOutRecord,
+    UnseenCause,
 };
 pub use flags::{FLAGS_KEPT, FlagOrigin, FlagRecord, FlagsRecord};
 pub use fleet::{
@@ -150,6 +151,9 @@ pub struct Document {
     pub tune: Option<TuneRecord>,
     /// Diagnoses with their evidence; empty where there are none.
     pub findings: Vec<FindingRecord>,
+    /// Causes that were considered, with the evidence against them.
+    #[serde(default)]
+    pub ruled_out: Vec<RuledOutRecord>,
     /// Budgets with their verdicts; empty unless some were given.
     pub budgets: Vec<BudgetRecord>,
 }

@@ -21,7 +21,7 @@ pub struct Fleet {
     pub name: String,
     /// At least one, names unique, in the order of the file.
     pub services: Vec<Service>,
-    /// After this a line that was proved each night is searched anew.
+    /// After this a line that was proved each night is searched again.
     pub search_every: Span,
 }
 

@@ -55,7 +55,7 @@ struct DefaultsFile {
     /// How long the search of a service may take on its node.
     #[schemars(extend("default" = "15m"))]
     within: Option<Span>,
-    /// After this, a line that was proved each night is searched anew.
+    /// After this, a line that was proved each night is searched again.
     #[schemars(extend("default" = "7d"))]
     search_every: Option<Span>,
     /// Seeds everything drawn at random; what the scenario says where left out.

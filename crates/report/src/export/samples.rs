@@ -76,6 +76,7 @@ pub(crate) fn empty() -> Document {
         find: None,
         tune: None,
         findings: Vec::new(),
+        ruled_out: Vec::new(),
         budgets: Vec::new(),
     }
 }

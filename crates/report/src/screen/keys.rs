@@ -28,7 +28,7 @@ pub enum Key {
     Quit,
     /// The next order.
     Sort,
-    /// Draws anew.
+    /// Draws again.
     Redraw,
 }
 

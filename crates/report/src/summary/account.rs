@@ -36,7 +36,7 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Page {
             sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
             let explained = document.explanation.as_ref();
             sections.extend(explained.map(|found| explanation::section(found, Some(mark), Depth::default())));
-            sections.push(findings::section(&document.findings));
+            sections.push(findings::section(&document.findings, &document.ruled_out, Depth::default()));
             let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 parts.extend(remainders(account).map(Part::Table));

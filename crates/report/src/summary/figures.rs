@@ -159,6 +159,7 @@ mod tests {
             find: None,
             tune: None,
             findings: Vec::new(),
+            ruled_out: Vec::new(),
             budgets: Vec::new(),
         }
     }

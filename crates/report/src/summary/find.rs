@@ -55,7 +55,7 @@ pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
             reference.map(unconcerned).unwrap_or_default(),
             reference.map(memory).unwrap_or_default(),
         ),
-        findings::section(&document.findings),
+        findings::section(&document.findings, &document.ruled_out, depth),
         conditions,
         doubts::section_of(document),
     ];

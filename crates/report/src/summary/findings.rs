@@ -1,20 +1,33 @@
 //! The findings in trials or in an account that are worth a reader's time first.
 
-use crate::page::{Part, Section, Topic};
-use crate::record::{FindingRecord, each_once};
+use crate::page::{Depth, Fold, Part, Section, Topic};
+use crate::record::{FindingRecord, RuledOutRecord, each_once};
 use crate::units::{Bytes, several};
 use loadline_base::order::Order as _;
 
 /// Findings on a screen.
 const SHOWN_MAX: usize = 3;
 
-/// The findings of trials, or of an account, with what to do.
-pub(super) fn section(found: &[FindingRecord]) -> Section {
+/// The findings of trials, or of an account, with what to do; a page with whole lists has what was ruled out, too.
+pub(super) fn section(found: &[FindingRecord], ruled_out: &[RuledOutRecord], depth: Depth) -> Section {
     let shown = shown(found);
     let list: Vec<_> = shown.iter().map(|one| (told(one), one.next.clone())).collect();
     let more = more(found, &shown).map(Part::Text);
     let list = (!list.is_empty()).then_some(Part::Doubts(list));
-    Section::new(Topic::StandsOut, "what stands out", list.into_iter().chain(more)).id("findings")
+    let against = if depth.whole { considered(ruled_out) } else { None };
+    let parts = list.into_iter().chain(more).chain(against);
+    Section::new(Topic::StandsOut, "what stands out", parts).id("findings")
+}
+
+/// Causes with the evidence against them; `None` where there are none.
+fn considered(ruled_out: &[RuledOutRecord]) -> Option<Part> {
+    let fact = |one: &RuledOutRecord| {
+        let whose = one.of.iter().map(|of| format!("{}: ", of.configuration)).collect::<String>();
+        (one.kind.replace('_', " "), format!("{whose}{}", one.text))
+    };
+    let facts = Part::Facts(ruled_out.iter().map(fact).collect());
+    let section = Section::new(Topic::StandsOut, "considered and ruled out", [facts]).folded(Fold::Closed);
+    (!ruled_out.is_empty()).then_some(Part::Section(section))
 }
 
 /// How many are not shown.
@@ -48,5 +61,27 @@ pub(crate) fn told(found: &FindingRecord) -> String {
     match notes.is_empty() {
         true => format!("{whose}{}", found.text),
         false => format!("{whose}{} ({})", found.text, notes.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::written;
+    use crate::page::Page;
+    use crate::record::OfTrials;
+    use crate::terminal::render;
+
+    #[test]
+    fn what_was_ruled_out_is_on_a_page_with_whole_lists() {
+        let of = OfTrials { configuration: "small".to_owned(), trial: 0, trials_alike: 1 };
+        let text = "a full GC freed 1 of 60 MiB & more".to_owned();
+        let ruled_out = [RuledOutRecord { kind: "native_held_by_garbage".to_owned(), of: Some(of), text }];
+        let page = |whole| Page::new("a page", [section(&[], &ruled_out, Depth { whole, ..Depth::default() })]);
+        let html = written(&page(true), "0", false);
+        let told = html.contains("native held by garbage") && html.contains("small: a full GC freed 1 of 60 MiB &amp;");
+        assert!(told && html.contains("considered and ruled out"), "{html}");
+        assert!(!render(&page(false)).contains("ruled out"));
+        assert!(page(false).sections.is_empty(), "nothing stands out");
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
         Section::new(Topic::Answer, "for a change request", request),
         comparison::budgets(&document.budgets),
         Section::titled(Topic::Memory, "memory", owners(tune, most).map(Part::Table)).id("memory"),
-        findings::section(&document.findings),
+        findings::section(&document.findings, &document.ruled_out, depth),
         Section::titled(Topic::Details, "how it was found", how).id("how"),
         conditions,
         doubts::section_of(document),

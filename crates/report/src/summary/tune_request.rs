@@ -29,7 +29,7 @@ pub(crate) fn request(document: &Document, tune: &TuneRecord) -> Option<Vec<Stri
     text.extend(jvm.map(|jvm| format!("JVM: {jvm}.")));
     text.push(format!("Machine: {}.", machine_text(&of.machine)));
     text.push(format!(
-        "Another load, another machine or another JDK, be it only an update, asks for proving it anew: `{}`.",
+        "Another load, another machine or another JDK, be it only an update, asks for proving it again: `{}`.",
         of.command
     ));
     Some(text)

@@ -7,7 +7,7 @@ import java.util.concurrent.Executors;
 
 /**
  * Makes a class loader with one class for each request and never lets go of it, as a server does that compiles a script
- * anew whenever it runs. A request for {@code /calm} makes none.
+ * again whenever it runs. A request for {@code /calm} makes none.
  *
  * <p>Arguments: {@code PORT}.
  */

@@ -172,7 +172,7 @@ impl<R: BufRead> Reader<R> {
             Some(alive) if *alive => *alive = false,
             _ => return Err(self.damaged("the end of an arena that never began")),
         }
-        // What follows names its arena anew, so that no block is added to one that has ended by mistake.
+        // What follows names its arena again, so that no block is added to one that has ended by mistake.
         self.present = self.present.filter(|present| *present != arena);
         Ok(Event::Die { arena })
     }

@@ -25,7 +25,7 @@ public final class Document extends ServiceDocument {
     static Document update(Path file) throws IOException {
         String json = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
         Document update = Utils.fromJson(json, Document.class);
-        // The length is part of the question, and a client inside the process writes this JSON anew.
+        // The length is part of the question, and a client inside the process writes this JSON again.
         int length = Utils.toJson(update).length();
         if (length != json.length()) {
             throw new IOException(file + " has " + json.length() + " bytes, but is sent as " + length);

@@ -1,0 +1,86 @@
+//! Each cause with the evidence against it, and none that is found and ruled out at once.
+
+use super::*;
+use crate::ruled_out;
+
+fn against(trial: &Trial, wanted: &str) -> Option<String> {
+    let ruled_out = of_trials(std::slice::from_ref(trial)).ruled_out;
+    ruled_out.into_iter().find(|one| one.kind == wanted).map(|one| one.text)
+}
+
+#[test]
+fn what_a_collection_leaves_is_not_held_by_garbage() {
+    let of = |before: u64, after: u64, compiled_s: [f64; 2]| {
+        let mut trial = collected(&[("malloc.live", before)], &[("malloc.live", after)], compiled_s);
+        for (mark, mib) in trial.marks.iter_mut().zip([before, before, after]) {
+            mark.direct = direct(mib);
+        }
+        trial
+    };
+    let text = against(&of(60, 58, [0.0; 2]), "native_held_by_garbage").unwrap();
+    assert_eq!(text, "a full GC freed 2.0 MiB of 60.0 MiB of native memory: garbage does not hold it");
+    let text = against(&of(60, 58, [0.0; 2]), "direct_memory_waits").unwrap();
+    assert_eq!(text, "a full GC left 58.0 MiB of 60.0 MiB of direct memory: its buffers are in use");
+    // What compilers free, and what is found, is not ruled out.
+    assert_eq!(against(&of(60, 58, [1.0, 2.0]), "native_held_by_garbage"), None);
+    assert_eq!(against(&of(60, 10, [0.0; 2]), "native_held_by_garbage"), None);
+    assert_eq!(against(&of(60, 10, [0.0; 2]), "direct_memory_waits"), None);
+    assert_eq!(against(&of(4, 4, [0.0; 2]), "native_held_by_garbage"), None, "too little to be considered");
+}
+
+#[test]
+fn the_heap_and_malloc_are_ruled_out_by_what_lives_and_by_compilers() {
+    let heap = |live: u64| {
+        with(&loaded(&[("java_heap.used", 80)]), |trial| {
+            trial.marks[0].heap.left_by_gc_bytes = Some(live * MIB);
+        })
+    };
+    let text = "of 80.0 MiB of Java heap, the last collection left 40.0 MiB: a smaller one would have little room";
+    assert_eq!(against(&heap(40), "heap_far_above_live").as_deref(), Some(text));
+    assert_eq!(against(&heap(20), "heap_far_above_live"), None);
+    let malloc = |compilers: u64, growth: u64| {
+        with(&loaded(&[("malloc.retained", 40)]), |trial| {
+            let malloc = trial.marks[0].account.as_mut().unwrap().malloc.as_mut().unwrap();
+            malloc.compilers_retained_bytes = Some(compilers * MIB);
+            let (method, rss_growth_bytes) = ("a.B::c".to_owned(), growth * MIB);
+            trial.compilations = vec![CompilationRecord { method, rss_growth_bytes, ..Default::default() }];
+        })
+    };
+    let text = "of 40.0 MiB that malloc retains, 38.0 MiB are the JIT compilers': no number of arenas lowers that";
+    assert_eq!(against(&malloc(38, 20), "malloc_retained").as_deref(), Some(text));
+    assert_eq!(against(&malloc(10, 20), "malloc_retained"), None);
+    let text = against(&malloc(38, 20), "compiler_peak").unwrap();
+    assert_eq!(text, "the largest compilation, of `a.B::c`, took 20.0 MiB");
+}
+
+#[test]
+fn metadata_that_stands_is_ruled_out_and_a_habit_beside_a_cause() {
+    let marks = ["start", "loaded"].map(|name| mark(name, &[("metaspace", 10)]));
+    let mut trial = trial(marks.into());
+    trial.marks[1].at_s += 10.0;
+    trial.phases = vec![PhaseRecord { at_s: 61.0, ok: 1000, ..PhaseRecord::default() }];
+    let text = against(&trial, "metaspace_keeps_growing").unwrap();
+    assert_eq!(text, "class metadata grew by 0.0 MiB for 1,000 answers from start to loaded");
+
+    let held = [("malloc.live", 60), ("malloc.retained", 30)];
+    let cause = collected(&held, &[("malloc.live", 10), ("malloc.retained", 30)], [0.0; 2]);
+    let text = against(&cause, "malloc_retained").unwrap();
+    assert!(text.contains("malloc retains 30.0 MiB") && text.ends_with("the cause that was found weighs 50.0 MiB"));
+    // Trials alike are counted, and one that shows a cause outweighs one that does not.
+    let spared = with(&collected(&held, &held, [0.0; 2]), |trial| trial.index = 1);
+    let both = of_trials(&[spared.clone(), cause, spared.clone()]).ruled_out;
+    assert!(both.iter().all(|one| one.kind != "native_held_by_garbage"), "{both:?}");
+    let alike = of_trials(&[spared.clone(), spared]).ruled_out;
+    assert_eq!(alike[0].of.as_ref().unwrap().trials_alike, 2);
+}
+
+#[test]
+fn what_is_ruled_out_is_a_kind_of_finding() {
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/results.schema.json")).unwrap();
+    let kinds = schema["$defs"]["Finding"]["oneOf"].as_array().unwrap();
+    let page = include_str!("../../../../docs/findings.md");
+    for kind in ruled_out::kinds() {
+        assert!(kinds.iter().any(|of| of["properties"]["kind"]["const"] == *kind), "{kind}");
+        assert!(page.contains(&format!("- `{kind}`: ")), "{kind}");
+    }
+}
