@@ -50,4 +50,4 @@ Examples:
   loadline explain target/app.jar
   loadline explain --url 'http://127.0.0.1:{port}/' --rate 200 -d 20s -- java -jar app.jar '{port}'
   loadline explain app.loadline.yaml --html why.html
-  loadline explain 4711 --for 60s";
+  loadline explain 4711 --for 60s --html why.html";

@@ -9,8 +9,9 @@ use super::session::{CommandLine, Interrupt, Session};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::explain::{self, Asked};
+use crate::report::export::Format;
 use crate::report::{self, Progress, print, render, summarize_account};
-use crate::scenario::{Asking, Explain};
+use crate::scenario::{Asking, Explain, Marking, ScenarioOptions};
 use crate::series;
 use crate::units::utc;
 use crate::weigh::AccountOptions;
@@ -71,10 +72,10 @@ fn running(
     clock: Clock,
     interrupt: &Interrupt,
 ) -> Result<Code> {
-    if !verb.command.is_empty() {
-        return Err(Error::request("a JVM that runs needs no command").hint("leave out what follows `--`"));
-    }
-    let mut talk = Progress::new(verb.options.output.quiet);
+    refuse_what_has_no_effect(verb)?;
+    let output = &verb.options.output;
+    output.exports.check(output.json)?;
+    let mut talk = Progress::new(output.quiet);
     let (machine, taken) = (series::machine_now(clock), utc(clock.unix_s()));
     let weighed = AccountOptions { stop: true, netty: false, asking: Asking::default() }.weigh(pid, &clock)?;
     let mut document = document(weighed, typed, taken, machine);
@@ -82,9 +83,32 @@ fn running(
     let asked = Asked { pid, profiler: explain.profiler.as_deref(), span, heap: verb.running.heap };
     let stop = || interrupt.seen();
     document.explanation = Some(explain::running(&asked, &document.jvm, clock, &stop, &mut |words| talk.step(words))?);
-    print(&match verb.options.output.json {
-        true => report::document(&document),
-        false => render(&summarize_account(&document, &[])),
-    })?;
-    Ok(Code::Yes)
+    let written = output.exports.write_texts(|_| report::account_page(&document), &mut talk);
+    match (output.json, output.exports.on_stdout()) {
+        (true, _) => print(&report::document(&document))?,
+        (false, true) => {}
+        (false, false) => print(&render(&summarize_account(&document, &[])))?,
+    }
+    written.map(|()| Code::Yes)
+}
+
+/// A JVM that runs gets no command and no load, and has no trials to judge or to export.
+fn refuse_what_has_no_effect(verb: &Verb) -> Result<()> {
+    if !verb.command.is_empty() {
+        return Err(Error::request("a JVM that runs needs no command").hint("leave out what follows `--`"));
+    }
+    let keep = "keep `--for`, `--heap`, `--profiler`, `--html`, `--json` and `--quiet`";
+    let (options, judging) = (&verb.options, &verb.judging);
+    let judges = !judging.budget.is_empty() || judging.baseline.is_some() || judging.strict || judging.bisect;
+    let is_of_trial = options.asked != ScenarioOptions::default() || verb.marking != Marking::default();
+    if is_of_trial || judges || !verb.only.is_empty() || options.output.out.is_some() {
+        return Err(Error::request("options of a trial have no effect on a JVM that runs").hint(keep));
+    }
+    match options.output.exports.files().find(|(_, format)| *format != Format::Html) {
+        Some((_, format)) => {
+            let what = format!("`--{}` is for trials, and a JVM that runs makes none", format.word());
+            Err(Error::request(what).hint(keep))
+        }
+        None => Ok(()),
+    }
 }

@@ -3,7 +3,7 @@
 use super::args_compare::{Exports, View};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Document;
-use crate::report::export::{self, Unchanged};
+use crate::report::export::{self, Format, Unchanged};
 use crate::report::{self, Depth, Progress};
 use crate::result;
 use crate::scenario::shell_word;
@@ -13,35 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// The variable with the file from which GitHub Actions takes the summary of a step.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
-
-/// The format of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
-    Html,
-    Markdown,
-    Csv,
-    Junit,
-    Jmh,
-    Openmetrics,
-    Bencher,
-    Comment(Unchanged),
-}
-
-impl Format {
-    /// The option that asks for it.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Html => "html",
-            Self::Markdown => "markdown",
-            Self::Csv => "csv",
-            Self::Junit => "junit",
-            Self::Jmh => "jmh",
-            Self::Openmetrics => "openmetrics",
-            Self::Bencher => "bencher",
-            Self::Comment(_) => "comment",
-        }
-    }
-}
 
 impl Exports {
     /// Those that were asked for.

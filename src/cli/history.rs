@@ -3,12 +3,13 @@
 use super::args_compare::Exports;
 use super::args_history::History as Verb;
 use super::exit::Code;
-use super::exports::{Format, is_stdout, write};
+use super::exports::{is_stdout, write};
 use crate::archive::run_files;
 use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::record::HistoryDocument;
-use crate::report::{self, Progress, export};
+use crate::report::export::{self, Format};
+use crate::report::{self, Progress};
 use crate::result::{Commits, History, HistoryAsked};
 use std::fs::File;
 use std::path::Path;
@@ -65,8 +66,8 @@ fn show(verb: &Verb, document: &HistoryDocument, exports: &Exports) -> Result<()
         Format::Html => report::history_page(document),
         Format::Markdown => export::history_markdown(document),
         Format::Csv => export::history_csv(document),
-        // No option asks for these.
-        _ => String::new(),
+        // No option of `history` asks for these.
+        Format::Junit | Format::Jmh | Format::Openmetrics | Format::Bencher | Format::Comment(_) => String::new(),
     };
     first.and(exports.write_texts(text, &mut progress))
 }

@@ -3,13 +3,13 @@
 use super::args_merge::Merge;
 use super::console::glyphs;
 use super::exit::Code;
-use super::exports::{Format, Shown, is_stdout, write};
+use super::exports::{Shown, is_stdout, write};
 use crate::archive;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::fleet::{self, Found, Plan, Standing};
 use crate::record::{Document, FleetDocument, LineVerdict, PlanEntry, Task};
-use crate::report::export;
+use crate::report::export::{self, Format};
 use crate::report::{self, Depth, Progress};
 use crate::result::{self, AllBlocks, Asked, Judgement, NodeBlocks};
 use std::path::{Component, Path, PathBuf};
@@ -165,7 +165,9 @@ fn text(document: &FleetDocument, format: Format) -> String {
         Format::Markdown => export::fleet_markdown(document),
         Format::Csv => export::fleet_csv(document),
         Format::Openmetrics => export::fleet_openmetrics(document),
-        _ => of_blocks.map(|of| of.text(format)).unwrap_or_default(),
+        Format::Junit | Format::Jmh | Format::Bencher | Format::Comment(_) => {
+            of_blocks.map(|of| of.text(format)).unwrap_or_default()
+        }
     }
 }
 

@@ -50,12 +50,12 @@ pub fn running(
     let watched = process()?;
     let session = Library::find(asked.profiler).and_then(|library| {
         say(&format!(
-            "recording pid {} for {} s: {} is loaded into it, and some 20 MiB of it stay until the JVM ends",
-            asked.pid,
-            asked.span.as_secs(),
-            library.path().display()
+            "loading {} into pid {}: some 20 MiB of it stay until the JVM ends",
+            library.path().display(),
+            asked.pid
         ));
         let session = Session::start(process()?, &library, &Options::default(), asked.span, &clock)?;
+        say(&format!("recording pid {} for {} s", asked.pid, asked.span.as_secs()));
         Ok((library.path().display().to_string(), session))
     });
     let session = match (session, asked.heap) {

@@ -35,6 +35,14 @@ pub(crate) fn loadline_with(folder: &Path, arguments: &[&str], variables: &[(&st
     Called { code: done.status.code().unwrap_or(-1), stdout: text(done.stdout), stderr: text(done.stderr) }
 }
 
+/// Every verb but `help`, as the help lists them.
+pub(crate) fn verbs() -> Vec<String> {
+    let help = loadline(&["--help"]).stdout;
+    let list = help.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let verbs = list.lines().map(|line| line.split_whitespace().next().unwrap().to_owned());
+    verbs.filter(|verb| verb != "help").collect()
+}
+
 /// Starts it, with nobody to read what it says.
 pub(crate) fn started(folder: &Path, arguments: &[&str]) -> Child {
     command(folder, arguments, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()

@@ -1,6 +1,7 @@
 //! Comparing, judging and showing through the program: what is typed wrong, and what kept archives say.
 
-use crate::called::{Called, folder, loadline, loadline_in, read};
+use crate::called::{Called, folder, loadline, loadline_in, read, root};
+use loadline::report::export::Format;
 use serde_json::Value;
 
 const SCENARIO: &str = "\
@@ -152,12 +153,16 @@ fn archives_of_different_scenarios_say_what_differs() {
 fn every_format_is_written_and_one_may_go_to_stdout() {
     let into = tempfile::tempdir().unwrap();
     let at = |name: &str| into.path().join(name).display().to_string();
-    let names = ["html", "markdown", "csv", "junit", "jmh", "openmetrics", "bencher"];
+    // A comment needs a baseline.
+    let names: Vec<&str> = Format::ALL.iter().map(|format| format.word()).filter(|word| *word != "comment").collect();
     let mut options: Vec<String> = names.iter().flat_map(|name| [format!("--{name}"), at(name)]).collect();
     options.extend(["--plot".to_owned(), at("plots")]);
     let called = report("compared", &options.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(called.code, 0, "{called}");
     let begins = ["<!doctype html>", "", "configuration,block,", "<?xml", "[", "# ", "{"];
+    assert_eq!(names.len(), begins.len());
+    let page = std::fs::read_to_string(root().join("docs/exports.md")).unwrap();
+    assert!(names.iter().all(|name| page.contains(&format!("`--{name}"))), "each format has its place there");
     for (name, begin) in names.iter().zip(begins) {
         let text = read(into.path().join(name));
         assert!(text.len() > 200 && text.to_lowercase().starts_with(begin), "{name}: {}", &text[..80]);

@@ -1,11 +1,8 @@
 //! The manual page and the completions: each is printed, has all that the help shows, and is what its reader takes.
 
-use crate::called::{Called, loadline, root};
+use crate::called::{Called, loadline, root, verbs};
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-const VERBS: [&str; 12] =
-    ["weigh", "init", "run", "compare", "find", "tune", "plan", "load", "demo", "account", "report", "doctor"];
 
 fn generated(what: &str) -> String {
     let Called { code, stdout, stderr } = loadline(&["--generate", what]);
@@ -28,7 +25,7 @@ fn the_manual_has_every_verb_and_every_option_that_the_help_shows() {
     let page = generated("man").replace("\\-", "-");
     assert!(page.contains(".TH loadline 1"), "{page}");
     let sections: Vec<&str> = page.split("\n.SH ").collect();
-    for verb in VERBS {
+    for verb in &verbs() {
         let heading = format!("\"LOADLINE {}\"", verb.to_uppercase());
         let section = sections.iter().find(|section| section.starts_with(&heading));
         let section = section.unwrap_or_else(|| panic!("no section {heading}"));
@@ -68,7 +65,7 @@ fn the_manual_is_set_without_a_warning() {
 fn shells_read_their_completions() {
     for (shell, arguments) in [("bash", &["-n"][..]), ("zsh", &["-n"]), ("fish", &["--no-execute"])] {
         let completions = generated(&format!("complete-{shell}"));
-        for verb in VERBS {
+        for verb in &verbs() {
             assert!(completions.contains(verb), "{shell}: `{verb}` is missing");
         }
         assert!(completions.contains("trials-max") && completions.contains("complete-fish"), "{shell}");

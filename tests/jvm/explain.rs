@@ -1,8 +1,10 @@
 //! Memory that is planted at a known line is explained by that line.
 
 use crate::invocation::{Call, newest};
+use crate::standing::{Plan, account_of};
 use crate::truth::truth;
-use loadline::record::{ExplanationRecord, FrameCode, Trial};
+use loadline::record::{ExplanationRecord, FrameCode, SiteRecord, Trial};
+use loadline_profile::library::Library;
 
 /// How the names of the subject's methods begin. It is compiled without numbers of lines.
 const PLANTS: &str = "loadline.subjects.Plants.";
@@ -25,7 +27,7 @@ fn explained(release: u32, options: &str, cause: &str) -> Option<ExplanationReco
 
 /// At least 95 % of what was planted is at lines of the method, and not much more.
 #[track_caller]
-fn is_at(found: &ExplanationRecord, method: &str, bytes: impl Fn(&loadline::record::SiteRecord) -> u64, planted: u64) {
+fn is_at(found: &ExplanationRecord, method: &str, bytes: impl Fn(&SiteRecord) -> u64, planted: u64) {
     let at: u64 = found.sites.iter().filter(|site| site.site.starts_with(method)).map(bytes).sum();
     assert!(at * 100 >= planted * 95 && at <= planted + planted / 10, "{at} of {planted} at {method}");
 }
@@ -69,5 +71,29 @@ fn objects_are_at_the_field_that_keeps_them() {
         let heap = found.heap.expect("the heap was dumped");
         assert_eq!(heap.holders[0].name, "loadline.subjects.Plants.sessions");
         assert!(heap.covered_bytes * 10 >= heap.live_bytes * 9, "{} of {}", heap.covered_bytes, heap.live_bytes);
+    }
+}
+
+#[test]
+fn a_jvm_that_runs_is_explained_and_drawn() {
+    if let Err(why) = Library::find(None) {
+        return loadline_test_support::skip("LOADLINE_PROFILER", &why.what);
+    }
+    for release in newest() {
+        let mut subject = Plan::on(release, "-XX:+UseSerialGC -Xmx128m").start("DirectBuffers", "");
+        subject.says("BEFORE");
+        let call = Call::verb(&format!("explain {} --for 2s --json --html why.html", subject.pid())).beside();
+        let page = call.folder().join("why.html");
+        let mut recording = call.start();
+        recording.until_said("recording pid");
+        subject.go_on();
+        subject.says("AFTER");
+        let ran = recording.wait().expect(0);
+        subject.runs_on();
+        let found = account_of(&ran).explanation.expect("it was asked for");
+        let bytes = |site: &SiteRecord| if site.kind.starts_with("direct memory") { site.loaded_bytes } else { 0 };
+        is_at(&found, "loadline.subjects.DirectBuffers.", bytes, truth("DirectBuffers", "direct_bytes"));
+        let page = std::fs::read_to_string(page).unwrap();
+        assert!(page.contains("in use at the end, by stack") && page.contains("DirectBuffers.written"), "{page}");
     }
 }

@@ -129,7 +129,8 @@ pub(super) fn mostly_live(facts: &Facts) -> Option<String> {
         LiveBy::LastCollection => "the last collection left",
     };
     let is_live = heap_bytes < live_bytes.saturating_mul(FAR_TIMES);
-    let (heap, live) = (Bytes(heap_bytes), Bytes(live_bytes));
+    // Objects take room that need not be resident: the tails of humongous ones were never touched.
+    let (heap, live) = (Bytes(heap_bytes), Bytes(live_bytes.min(heap_bytes)));
     (matters && is_live).then(|| format!("of {heap} of Java heap, {by} {live}: a smaller one would have little room"))
 }
 

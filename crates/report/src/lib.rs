@@ -34,7 +34,7 @@ mod width;
 mod words;
 
 pub use chart::{Plot, plots};
-pub use html::{fleet_page, history_page, html, post_mortem_page};
+pub use html::{account_page, fleet_page, history_page, html, post_mortem_page};
 pub use json::document;
 pub use page::{Bar, Bars, Depth, Page, Part, Section, Topic, Verdict};
 pub use progress::{Progress, load_line};

@@ -36,6 +36,7 @@ pub(super) mod tune_answer;
 pub(super) mod tune_request;
 mod watch;
 
+pub(super) use account::page_of_account;
 pub use account::summarize_account;
 pub(super) use cells::mib;
 pub use changes::summarize_changes;

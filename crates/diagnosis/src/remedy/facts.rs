@@ -2,7 +2,7 @@
 
 use crate::numbers;
 use crate::owner::{Owner, is_heap};
-use crate::record::{FlagOrigin, Jvm, Mark, Trial};
+use crate::record::{FLAGS_KEPT, FlagOrigin, Jvm, Mark, Trial};
 use crate::scenario::{MarkPoint, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,10 +100,10 @@ impl Facts {
         self.owners.iter().filter(|(owner, _)| is_heap(owner.name())).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Whether the JVM has a flag of this name, one of [`crate::record::FLAGS_KEPT`]; it may, where its flags could
-    /// not be read.
+    /// Whether the JVM has a flag of this name. It may, where its flags could not be read, or where no record keeps
+    /// this one ([`FLAGS_KEPT`]).
     pub fn has_flag(&self, name: &str) -> bool {
-        self.flags.as_ref().is_none_or(|flags| flags.contains(name))
+        self.flags.as_ref().is_none_or(|flags| flags.contains(name) || !FLAGS_KEPT.contains(&name))
     }
 
     /// Returns the user's setting, as typed, that conflicts with a change of one of these flags, options or variables.
@@ -172,5 +172,8 @@ mod tests {
         check(&["MaxRAMPercentage"], Some("-XX:MaxRAMPercentage=75.000000"));
         check(&["UseSerialGC", "MALLOC_TRIM_THRESHOLD_", "-Da"], None);
         assert!(facts.has_flag("Anything"), "its flags were not read");
+        let read = Facts { flags: Some(["UseG1GC".to_owned()].into()), ..Facts::default() };
+        assert!(read.has_flag("UseG1GC") && !read.has_flag("TrimNativeHeapInterval"));
+        assert!(read.has_flag("NotKept"), "no record keeps it, so that nothing is known of it");
     }
 }

@@ -53,7 +53,7 @@ pub fn plots(document: &Document, evidence: &[Evidence]) -> Vec<Plot> {
     for trial in &document.trials {
         let evidence = evidence.iter().find(|evidence| evidence.trial == trial.index);
         figures.extend(of_trial(trial, evidence).into_iter().flatten());
-        figures.extend(flames(trial));
+        figures.extend(trial.explanation.iter().flat_map(|found| flames(found, trial.index)));
     }
     let plot = |figure: Figure| Plot {
         svg: svg::fixed(&figure.chart, &style),

@@ -5,7 +5,7 @@ use super::model::{Chart, Figure, Item, Panel, Sign};
 use super::thin::{COLUMNS, WIDTH};
 use super::values::MIB;
 use crate::markup::is_hidden;
-use crate::record::{FlameMoment, FlameRecord, FrameCode, Trial};
+use crate::record::{ExplanationRecord, FlameMoment, FlameRecord, FrameCode};
 use crate::table::Table;
 use crate::units::{grouped, shortened};
 use crate::width::width;
@@ -72,10 +72,10 @@ struct Placed {
     across: (u32, u32),
 }
 
-/// A graph for each kind of native memory that a second start of a trial showed.
-pub(crate) fn flames(trial: &Trial) -> Vec<Figure> {
-    let flames = trial.explanation.iter().flat_map(|found| &found.flames);
-    flames.enumerate().map(|(at, flame)| figure(flame, format!("flame-{}-{}", trial.index + 1, at + 1))).collect()
+/// A graph for each kind of native memory that a recording showed; the names of the figures carry the trial.
+pub(crate) fn flames(found: &ExplanationRecord, trial: u32) -> Vec<Figure> {
+    let named = |at: usize| format!("flame-{}-{}", trial + 1, at + 1);
+    found.flames.iter().enumerate().map(|(at, flame)| figure(flame, named(at))).collect()
 }
 
 fn figure(flame: &FlameRecord, name: String) -> Figure {
@@ -83,7 +83,7 @@ fn figure(flame: &FlameRecord, name: String) -> Figure {
     let (boxes, is_joined) = tree.boxes();
     let rows = boxes.iter().map(|of| of.row + 1).max().unwrap_or(0);
     let when = match flame.at {
-        FlameMoment::Loaded => "after the load",
+        FlameMoment::Loaded => "in use at the end",
         FlameMoment::Peak => "at its peak",
     };
     let key = |class: &str, words: &str| (Sign::Area(class.to_owned(), false), words.to_owned());

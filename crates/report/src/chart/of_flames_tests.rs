@@ -2,7 +2,7 @@
 
 use super::super::svg::{fixed, fluid};
 use super::*;
-use crate::record::{ExplanationRecord, FlameFrameRecord, FlameStackRecord};
+use crate::record::{FlameFrameRecord, FlameStackRecord};
 use proptest::prelude::*;
 
 fn frame(name: &str, code: FrameCode) -> FlameFrameRecord {
@@ -51,8 +51,8 @@ fn a_small_graph_as_it_is_drawn() {
         ],
         ..FlameRecord::default()
     };
-    let explanation = Some(ExplanationRecord { flames: vec![record], ..ExplanationRecord::default() });
-    let [figure] = &flames(&Trial { explanation, ..Trial::new("app", 0, 0) })[..] else { panic!("one kind") };
+    let explanation = ExplanationRecord { flames: vec![record], ..ExplanationRecord::default() };
+    let [figure] = &flames(&explanation, 0)[..] else { panic!("one kind") };
     insta::assert_snapshot!(
         fluid(&figure.chart).as_str().replace("></", ">\u{0}</").replace('>', ">\n").replace('\u{0}', "")
     );

@@ -4,6 +4,7 @@
 
 mod bencher;
 mod csv;
+mod format;
 mod github;
 mod inert;
 mod jmh;
@@ -26,6 +27,7 @@ pub(super) mod samples;
 
 pub use bencher::bencher;
 pub use csv::{comparisons_csv, csv, fleet_csv, history_csv};
+pub use format::Format;
 pub use github::{github_annotations, github_summary};
 pub use jmh::jmh;
 pub use junit::junit;

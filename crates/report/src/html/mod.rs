@@ -12,8 +12,8 @@ use super::chart::{COLOURS, RULES, definitions};
 use super::markup::Markup;
 use super::page::{Depth, Page};
 use super::screen::Glyphs;
-use super::summary::{Sources, page_of, page_of_history, summarize_fleet, summarize_post_mortem};
-use crate::record::{Document, Evidence, FleetDocument, HistoryDocument, PostMortem};
+use super::summary::{Sources, page_of, page_of_account, page_of_history, summarize_fleet, summarize_post_mortem};
+use crate::record::{AccountDocument, Document, Evidence, FleetDocument, HistoryDocument, PostMortem};
 use crate::units::shortened;
 use base64::Engine;
 
@@ -31,6 +31,12 @@ const WHOLE: Depth = Depth { each: true, details: true, whole: true };
 pub fn html(document: &Document, evidence: &[Evidence], missing: &[String]) -> String {
     let page = page_of(Sources { document, evidence, missing }, WHOLE);
     written(&page, &document.conditions.loadline, true)
+}
+
+/// The account of a JVM that runs, with what explains it, as an HTML document that refers to nothing outside itself and
+/// has no script.
+pub fn account_page(document: &AccountDocument) -> String {
+    written(&page_of_account(document, &[], WHOLE), &document.loadline, false)
 }
 
 /// A life that ended, with the picture of its last hours, as an HTML document that refers to nothing outside itself and

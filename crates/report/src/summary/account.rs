@@ -25,6 +25,11 @@ const COMMAND_CHARS_MAX: usize = 130;
 
 /// Summarizes the account of a running JVM, with the details asked for.
 pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Page {
+    page_of_account(document, asked, Depth::default())
+}
+
+/// The page of an account; `depth` asks for pictures and whole lists.
+pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], depth: Depth) -> Page {
     let mark = &document.mark;
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
     let mut parts = Vec::new();
@@ -35,8 +40,8 @@ pub fn summarize_account(document: &AccountDocument, asked: &[Detail]) -> Page {
             let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
             sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
             let explained = document.explanation.as_ref();
-            sections.extend(explained.map(|found| explanation::section(found, Some(mark), Depth::default())));
-            sections.push(findings::section(&document.findings, &document.ruled_out, Depth::default()));
+            sections.extend(explained.map(|found| explanation::section(found, Some(mark), 0, depth)));
+            sections.push(findings::section(&document.findings, &document.ruled_out, depth));
             let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 parts.extend(remainders(account).map(Part::Table));

@@ -30,18 +30,11 @@ const NAME_MAX: usize = 160;
 /// Returns what a trial's second start showed; `None` if there was none.
 pub(super) fn of_trial(trial: &Trial, depth: Depth) -> Option<Section> {
     let loaded = trial.at(MarkPoint::Loaded).or(trial.marks.last());
-    let mut section = trial.explanation.as_ref().map(|found| section(found, loaded, depth))?;
-    if depth.whole {
-        section.parts.extend(chart::flames(trial).into_iter().map(|figure| {
-            let title = figure.chart.title.clone();
-            Part::Section(Section::titled(Topic::Answer, title, [Part::figure(figure)]).folded(Fold::Closed))
-        }));
-    }
-    Some(section)
+    trial.explanation.as_ref().map(|found| section(found, loaded, trial.index, depth))
 }
 
-/// The code and the objects that hold memory, beside what the owners held at a mark.
-pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, depth: Depth) -> Section {
+/// The code and the objects that hold memory, beside what the owners held at a mark of this trial.
+pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32, depth: Depth) -> Section {
     let lines = lines(found, mark);
     let least = lines.first().map_or(0, |first| first.bytes / SHARE_MIN);
     let most = if depth.whole { usize::MAX } else { SHOWN_MAX };
@@ -56,6 +49,10 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, depth: Dep
     if depth.whole {
         parts.extend((!found.sites.is_empty()).then(|| folded(sites(found))));
         parts.extend(found.heap.as_ref().map(|heap| folded(holders(&heap.holders))));
+        parts.extend(chart::flames(found, trial).into_iter().map(|figure| {
+            let title = figure.chart.title.clone();
+            Part::Section(Section::titled(Topic::Answer, title, [Part::figure(figure)]).folded(Fold::Closed))
+        }));
     }
     Section::new(Topic::Answer, "which code holds memory", parts).id("code")
 }

@@ -1,8 +1,7 @@
 //! The command that repeats a result, without what says where the result goes: who repeats it has other places.
 
-/// Options with a place behind them.
-const PLACES: [&str; 9] =
-    ["--out", "--html", "--markdown", "--csv", "--junit", "--jmh", "--openmetrics", "--bencher", "--comment"];
+use crate::export::Format;
+
 /// Options that only change what is shown.
 const SHOWN: [&str; 5] = ["--json", "--github", "--quiet", "--comment-always", "--details"];
 
@@ -18,12 +17,18 @@ pub(super) fn shorter(command: &str) -> String {
                 kept.extend(words.by_ref());
             }
             () if SHOWN.contains(&word) => {}
-            () if PLACES.contains(&word) => drop(words.next()),
-            () if PLACES.contains(&option) => {}
+            () if has_place(word) => drop(words.next()),
+            () if has_place(option) => {}
             () => kept.push(word),
         }
     }
     kept.join(" ")
+}
+
+/// Whether an option has a place behind it.
+fn has_place(option: &str) -> bool {
+    let word = option.strip_prefix("--").unwrap_or_default();
+    word == "out" || Format::ALL.iter().any(|format| format.word() == word)
 }
 
 /// The words as they were written for a shell, quotes included.
