@@ -61,12 +61,16 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
     Some(weight(finding, text, next, weighs))
 }
 
+/// A full collection that frees more than this share is no evidence against garbage.
+const SPARED_SHARE_MAX: f64 = 0.1;
+
 /// Speaks against it: a full collection freed next to nothing of much native memory.
 pub(super) fn spared(facts: &Facts) -> Option<String> {
     let Collected { had_bytes, freed_bytes, rss, .. } = collected(facts)?;
     let matters = had_bytes >= BYTES_MIN && share(had_bytes, rss) >= SHARE_MIN;
     let (freed, had) = (Bytes(freed_bytes), Bytes(had_bytes));
-    matters.then(|| format!("a full GC freed {freed} of {had} of native memory: garbage does not hold it"))
+    (matters && share(freed_bytes, had_bytes) <= SPARED_SHARE_MAX)
+        .then(|| format!("a full GC freed {freed} of {had} of native memory: garbage does not hold it"))
 }
 
 /// Native memory that Cleaners may free, before a full collection and after it.
