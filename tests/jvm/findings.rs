@@ -72,7 +72,7 @@ fn threads_that_only_park_stand_out() {
     assert_eq!(quiet, ["threads_idle"], "nothing else of a server that does nothing");
 }
 
-/// Where compilers share the only arena with all others, what it retains is not taken for theirs.
+/// Memory that an arena retains is not taken for the compilers' where all threads share it.
 #[test]
 fn memory_in_an_arena_shared_with_a_compiler_stands_out() {
     let Some(release) = newest().pop() else { return };

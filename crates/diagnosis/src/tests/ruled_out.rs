@@ -21,7 +21,7 @@ fn what_a_collection_leaves_is_not_held_by_garbage() {
     assert_eq!(text, "a full GC freed 2.0 MiB of 60.0 MiB of native memory: garbage does not hold it");
     let text = against(&of(60, 58, [0.0; 2]), "direct_memory_waits").unwrap();
     assert_eq!(text, "a full GC left 58.0 MiB of 60.0 MiB of direct memory: its buffers are in use");
-    // What compilers free, and what is found, is not ruled out.
+    // Neither memory that compilers free nor a cause that is found is ruled out.
     assert_eq!(against(&of(60, 58, [1.0, 2.0]), "native_held_by_garbage"), None);
     assert_eq!(against(&of(60, 10, [0.0; 2]), "native_held_by_garbage"), None);
     // A compiler's pools may be what went, or garbage's: neither is shown.
