@@ -2,7 +2,7 @@
 //!
 //! The modules stand in the order of the data; `tests/tidy.rs` holds who may use whom.
 
-pub use loadline_base::{bounded, clock, error, numbers, units};
+pub use loadline_base::{bounded, clock, error, locked, numbers, units};
 pub use loadline_comparison as comparison;
 pub use loadline_diagnosis as diagnosis;
 pub use loadline_jvm::{account, kernel, observe, owner};

@@ -5,6 +5,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "asks git which files belong to the codebase")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -977,6 +978,29 @@ fn long_functions_are_a_list_that_only_shrinks() {
         said(70, &[("src/units.rs", "long", 80)]),
         ["tests/tidy.rs: `long` of src/units.rs need not be in LONG_FUNCTIONS any more"]
     );
+}
+
+/// Cargo builds a crate again for each set of its features, and with it all that stands on it.
+#[test]
+fn cargo_builds_what_the_program_stands_on_once_for_run_and_tests() {
+    let features = |graph: &[&str]| {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["tree", "--offline", "--locked", "--prefix=none", "--format={p}|{f}"]).args(graph);
+        let printed = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+        assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+        let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for line in String::from_utf8(printed.stdout).unwrap().lines() {
+            let (package, features) = line.trim_end_matches(" (*)").split_once('|').unwrap();
+            all.entry(package.to_owned()).or_default().insert(features.to_owned());
+        }
+        all
+    };
+    let (run, tests) = (features(&["--edges=normal,build"]), features(&["--workspace", "--edges=all"]));
+    assert!(run.len() > 50, "{run:?}");
+    for (package, features) in &run {
+        let wanted = &tests[package];
+        assert_eq!(features, wanted, "{package}: give Cargo.toml a line that asks for the features of the tests too");
+    }
 }
 
 #[test]

@@ -7,10 +7,9 @@ use super::{INDEX, IndexLine, SCHEMA_NAME, SCHEMA_VERSION};
 use crate::bounded;
 use crate::error::{Error, Result};
 use crate::kernel::private_file;
+use crate::locked::Locked;
 use crate::record::{Conditions, PhaseRecord, Row, Sample, Trial};
 use crate::scenario::Scenario;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -24,8 +23,8 @@ const RESERVE_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,
-    /// Locked as long as it is open: a second writer would write over the lines of the first.
-    index: File,
+    /// A second writer would write over the lines of the first.
+    index: Locked,
     /// Length of what was written whole.
     index_bytes: u64,
     trials: u32,
@@ -47,7 +46,7 @@ impl Writer {
             }
             _ => Error::io("create", &path, &cause),
         })?;
-        lock(&index, folder)?;
+        let index = lock(index, folder)?;
         let mut writer =
             Self { folder: folder.to_owned(), index, index_bytes: 0, trials: 0, trial_folders: Vec::new() };
         writer.append(&IndexLine::Header {
@@ -71,9 +70,9 @@ impl Writer {
     pub fn reopen(folder: &Path, trials: u32) -> Result<Self> {
         let path = folder.join(INDEX);
         let fails = |cause: std::io::Error| Error::io("write", &path, &cause);
-        let mut index = private_file::options().open(&path).map_err(fails)?;
+        let index = private_file::options().open(&path).map_err(fails)?;
         // Before it is read: from here on nothing is added by others.
-        lock(&index, folder)?;
+        let mut index = lock(index, folder)?;
         let text = bounded::bytes(&path, INDEX_BYTES_MAX).map_err(|cause| Error::io("read", &path, &cause))?;
         let there = text.split_inclusive(|byte| *byte == b'\n').filter(|line| is_whole_trial(line)).count();
         if there > trials as usize {
@@ -160,16 +159,12 @@ impl Writer {
     }
 }
 
-/// Locks the index of an archive for this writer alone, until it is closed. A file system without locks, as some of NFS
-/// are, has none to give: there the archive is written all the same.
-fn lock(index: &File, folder: &Path) -> Result<()> {
-    match flock(index, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => {
-            Err(Error::request(format!("another Loadline is writing to the archive {}", folder.display()))
-                .hint("wait until it has ended, or choose another folder with `--out DIR`"))
-        }
-        _ => Ok(()),
-    }
+/// Locks the index of an archive for this writer alone.
+fn lock(index: File, folder: &Path) -> Result<Locked> {
+    Locked::unless_taken(index).ok_or_else(|| {
+        Error::request(format!("another Loadline is writing to the archive {}", folder.display()))
+            .hint("wait until it has ended, or choose another folder with `--out DIR`")
+    })
 }
 
 /// Whether a line of an index is that of a finished trial, and not cut short.
@@ -195,7 +190,7 @@ pub fn remove_unbegun(folder: &Path) -> Result<bool> {
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(true),
         Err(cause) => return Err(Error::io("read", &path, &cause)),
     };
-    lock(&index, folder)?;
+    let _lock = lock(index, folder)?;
     let text = bounded::bytes(&path, INDEX_BYTES_MAX).map_err(|cause| Error::io("read", &path, &cause))?;
     if text.contains(&b'\n') {
         return Ok(false);

@@ -6,8 +6,9 @@
 
 use super::names;
 use crate::error::{Error, Result, plain};
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
-use std::fs::{DirBuilder, File};
+use crate::locked::Locked;
+use rustix::fs::{Mode, OFlags, open};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ const NAMES_MAX: u32 = 1000;
 pub struct WorkFolder {
     path: PathBuf,
     /// Locks the folder; closed on exec, so that no subject inherits it.
-    _lock: File,
+    _lock: Locked,
     gone: bool,
 }
 
@@ -80,18 +81,18 @@ impl Drop for WorkFolder {
 }
 
 /// The lock on a folder; `None` where another has it, or it is no longer there.
-fn lock(path: &Path) -> io::Result<Option<File>> {
+fn lock(path: &Path) -> io::Result<Option<Locked>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = match open(path, flags, Mode::empty()) {
         Ok(folder) => File::from(folder),
         Err(rustix::io::Errno::NOENT) => return Ok(None),
         Err(cause) => return Err(cause.into()),
     };
-    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-        Err(cause) => return Err(cause.into()),
-    }
+    let folder = match Locked::new(folder) {
+        Ok(folder) => folder,
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(cause)) => return Err(cause),
+    };
     // The holder of the lock before may have removed the folder.
     let (ours, now) = (folder.metadata()?, std::fs::symlink_metadata(path));
     Ok(now.is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino())).then_some(folder))

@@ -10,7 +10,7 @@ use crate::bounded;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::fleet::folder_of;
-use rustix::fs::{FlockOperation, flock};
+use crate::locked::Locked;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -58,7 +58,7 @@ pub(super) enum Leftovers {
 pub(super) struct Aside {
     path: PathBuf,
     /// Locks the claim.
-    _lock: Option<File>,
+    _lock: Option<Locked>,
     resumed: bool,
 }
 
@@ -147,13 +147,13 @@ impl Claim {
 
     /// Puts it in place whole and locked, if this file system has locks: without, nobody can take a dead worker's lock
     /// either.
-    fn write(&self, aside: &Path) -> std::io::Result<Option<File>> {
+    fn write(&self, aside: &Path) -> std::io::Result<Option<Locked>> {
         let new = aside.join(format!("{CLAIM}.new"));
         let mut file = File::create(&new)?;
-        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let lock = Locked::new(file.try_clone()?).ok();
         file.write_all(&serde_json::to_vec(self)?)?;
         fs::rename(&new, aside.join(CLAIM))?;
-        Ok(locked.then_some(file))
+        Ok(lock)
     }
 
     /// Whether trials of the other may be gone on with.
@@ -196,15 +196,17 @@ fn of_index(out: &Path, index: u32, but: &Path) -> Vec<PathBuf> {
 }
 
 /// The lock on a claim, where its worker was on this machine and is dead.
-fn lock_of_dead(aside: &Path, claim: &Claim, boot: &str) -> Option<File> {
-    let file = OpenOptions::new().read(true).write(true).open(aside.join(CLAIM)).ok()?;
-    (claim.boot == boot && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()).then_some(file)
+fn lock_of_dead(aside: &Path, claim: &Claim, boot: &str) -> Option<Locked> {
+    if claim.boot != boot {
+        return None;
+    }
+    Locked::new(OpenOptions::new().read(true).write(true).open(aside.join(CLAIM)).ok()?).ok()
 }
 
 /// A folder that is ours now, to go on with.
 struct Taken {
     /// Keeps others of this machine away until it has our claim.
-    _lock: Option<File>,
+    _lock: Option<Locked>,
 }
 
 /// Takes over a folder of the same entry, or removes one that is dead and of no use.

@@ -54,7 +54,7 @@ impl Maven {
         if !Command::new("mvn").arg("--version").output().is_ok_and(|ran| ran.status.success()) {
             return Err("there is no Maven (mvn)".to_owned());
         }
-        if !target.join("fetched").exists() {
+        if !["fetched-all", "fetched-change"].iter().any(|of| target.join(of).exists()) {
             return Err("the plugins of Maven that tests/maven/fetch brings are not here".to_owned());
         }
         let maven = Self { settings: target.join("settings.xml"), target };

@@ -1,21 +1,26 @@
-//! An HTTP/2 server that does as a test says: h2's server side on a thread, answers made by an async closure.
+//! An HTTP/2 server that does as a test says: h2's server side on a thread, answers made by an async closure. All of it is
+//! polled over and over, so that no runtime is needed.
 
 use bytes::Bytes;
 use h2::server::{Builder, SendResponse};
 use h2::{RecvStream, SendStream};
 use http::{Request, Response};
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::task::Poll;
+use std::sync::mpsc::{Sender, channel};
+use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::{LocalSet, spawn_local};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// How long all rest after each was polled.
+const ROUND: Duration = Duration::from_micros(50);
 
 /// An order of a test to the connection of an exchange.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +37,7 @@ pub(super) struct Exchange {
     pub(super) respond: SendResponse<Bytes>,
     /// Counts all requests, from 0.
     pub(super) nth: u64,
-    orders: UnboundedSender<ScriptedOrder>,
+    orders: Sender<ScriptedOrder>,
     shared: Arc<Shared>,
 }
 
@@ -79,7 +84,8 @@ impl Exchange {
 
 /// Rests for some milliseconds.
 pub(super) async fn pause(ms: u64) {
-    tokio::time::sleep(Duration::from_millis(ms)).await;
+    let end = Instant::now() + Duration::from_millis(ms);
+    poll_fn(|_| if Instant::now() < end { Poll::Pending } else { Poll::Ready(()) }).await;
 }
 
 #[derive(Default)]
@@ -112,16 +118,13 @@ impl ScriptedH2Server {
         S: Fn(Exchange) -> F + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared::default());
         let thread = thread::spawn({
             let (shared, settings) = (Arc::clone(&shared), settings.clone());
-            move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-                LocalSet::new().block_on(&runtime, accept(listener, settings, shared, script)).unwrap();
-            }
+            move || run(&listener, &settings, &shared, script)
         });
         Self { address, shared, thread: Some(thread) }
     }
@@ -151,40 +154,46 @@ impl Drop for ScriptedH2Server {
     }
 }
 
-async fn accept<S, F>(
-    listener: std::net::TcpListener,
-    settings: Builder,
-    shared: Arc<Shared>,
-    script: S,
-) -> io::Result<()>
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Tasks that others began in this round.
+type Begun = Rc<RefCell<Vec<Task>>>;
+
+/// Accepts connections and polls all tasks until the test is over.
+fn run<S, F>(listener: &TcpListener, settings: &Builder, shared: &Arc<Shared>, script: S)
 where
     S: Fn(Exchange) -> F + 'static,
     F: Future<Output = ()> + 'static,
 {
-    let (listener, script) = (TcpListener::from_std(listener)?, Rc::new(script));
+    let (script, begun) = (Rc::new(script), Begun::default());
+    let mut tasks: Vec<Task> = Vec::new();
+    let mut context = Context::from_waker(Waker::noop());
     while !shared.over.load(SeqCst) {
-        // A pause in between looks whether the test is over.
-        if let Ok(Ok((stream, _))) = tokio::time::timeout(Duration::from_millis(5), listener.accept()).await {
+        while let Ok((stream, _)) = listener.accept() {
             shared.connections.fetch_add(1, SeqCst);
-            stream.set_nodelay(true)?;
-            spawn_local(serve(stream, settings.clone(), Arc::clone(&shared), Rc::clone(&script)));
+            stream.set_nodelay(true).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            let connection = serve(Socket(stream), settings.clone(), shared.clone(), script.clone(), begun.clone());
+            tasks.push(Box::pin(connection));
         }
+        tasks.retain_mut(|task| task.as_mut().poll(&mut context).is_pending());
+        tasks.append(&mut begun.borrow_mut());
+        thread::sleep(ROUND);
     }
-    Ok(())
 }
 
-async fn serve<S, F>(stream: TcpStream, settings: Builder, shared: Arc<Shared>, script: Rc<S>)
+async fn serve<S, F>(stream: Socket, settings: Builder, shared: Arc<Shared>, script: Rc<S>, begun: Begun)
 where
     S: Fn(Exchange) -> F + 'static,
     F: Future<Output = ()> + 'static,
 {
     // A broken connection is what many tests are about.
     let Ok(mut connection) = settings.handshake::<_, Bytes>(stream).await else { return };
-    let (orders, mut ordered): (_, UnboundedReceiver<ScriptedOrder>) = unbounded_channel();
+    let (orders, ordered) = channel();
     loop {
-        let next = poll_fn(|context| match ordered.poll_recv(context) {
-            Poll::Ready(order) => Poll::Ready(Err(order)),
-            Poll::Pending => connection.poll_accept(context).map(Ok),
+        let next = poll_fn(|context| match ordered.try_recv() {
+            Ok(order) => Poll::Ready(Err(order)),
+            Err(_) => connection.poll_accept(context).map(Ok),
         });
         match next.await {
             Ok(Some(Ok((request, respond)))) => {
@@ -193,13 +202,44 @@ where
                 shared.busy_max.fetch_max(busy, SeqCst);
                 let exchange = Exchange { request, respond, nth, orders: orders.clone(), shared: Arc::clone(&shared) };
                 let (answer, shared) = (script(exchange), Arc::clone(&shared));
-                spawn_local(async move {
+                begun.borrow_mut().push(Box::pin(async move {
                     answer.await;
                     shared.busy.fetch_sub(1, SeqCst);
-                });
+                }));
             }
-            Err(Some(ScriptedOrder::GoAway)) => connection.graceful_shutdown(),
-            Ok(_) | Err(Some(ScriptedOrder::HangUp) | None) => return,
+            Err(ScriptedOrder::GoAway) => connection.graceful_shutdown(),
+            Ok(_) | Err(ScriptedOrder::HangUp) => return,
         }
+    }
+}
+
+/// A socket that is polled again where it would block.
+struct Socket(TcpStream);
+
+impl AsyncRead for Socket {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let read = self.0.read(into.initialize_unfilled());
+        unless_it_blocks(read).map_ok(|bytes| into.advance(bytes))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        unless_it_blocks(self.0.write(bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.0.shutdown(std::net::Shutdown::Write))
+    }
+}
+
+fn unless_it_blocks(done: io::Result<usize>) -> Poll<io::Result<usize>> {
+    match done {
+        Err(cause) if cause.kind() == ErrorKind::WouldBlock => Poll::Pending,
+        done => Poll::Ready(done),
     }
 }

@@ -1,0 +1,69 @@
+//! Files that one process at a time has for itself: flock(2).
+
+use std::fs::{File, TryLockError};
+use std::ops::{Deref, DerefMut};
+
+/// A file that others find locked until it is dropped.
+///
+/// Dropping unlocks it before it is closed. Closing alone would not do: a child that another thread starts at that moment
+/// has the file open too, until its `exec`, and the lock belongs to all who have it open.
+#[derive(Debug)]
+pub struct Locked(File);
+
+impl Locked {
+    /// Locks a file.
+    ///
+    /// # Errors
+    /// `WouldBlock` where another has it; `Error` where the file system has no locks, as some of NFS are.
+    pub fn new(file: File) -> Result<Self, TryLockError> {
+        file.try_lock().map(|()| Self(file))
+    }
+
+    /// Locks a file; one that cannot be locked at all is taken as it is. `None` where another has the lock.
+    pub fn unless_taken(file: File) -> Option<Self> {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => None,
+            Ok(()) | Err(TryLockError::Error(_)) => Some(Self(file)),
+        }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Where there are no locks, there is none to give back.
+        let _ = self.0.unlock();
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut File {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_though_another_has_the_file_open() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        let open = || File::options().create(true).truncate(false).write(true).open(&path).unwrap();
+        let first = Locked::new(open()).unwrap();
+        let as_in_a_child = first.try_clone().unwrap();
+        assert!(matches!(Locked::new(open()), Err(TryLockError::WouldBlock)));
+        assert!(Locked::unless_taken(open()).is_none());
+        drop(first);
+        assert!(Locked::unless_taken(open()).is_some());
+        drop(as_in_a_child);
+    }
+}
