@@ -989,8 +989,9 @@ fn cargo_builds_what_the_program_stands_on_once_for_run_and_tests() {
         let printed = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
         assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
         let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for line in String::from_utf8(printed.stdout).unwrap().lines() {
-            let (package, features) = line.trim_end_matches(" (*)").split_once('|').unwrap();
+        let printed = String::from_utf8(printed.stdout).unwrap();
+        // Headings and empty lines lie between the packages.
+        for (package, features) in printed.lines().filter_map(|line| line.trim_end_matches(" (*)").split_once('|')) {
             all.entry(package.to_owned()).or_default().insert(features.to_owned());
         }
         all

@@ -80,7 +80,7 @@ pub(crate) struct Watched {
     tables: Option<JvmTables>,
     /// When it is asked what its tables tell, too.
     pub(crate) asking: Asking,
-    /// The cost of answering; `None` as for `attach`.
+    /// The cost of answering; `None` before it is asked.
     answering: Option<Answering>,
     /// The agent that the JVM was started with, if it was.
     pub(crate) agent: Option<Standing>,
@@ -149,16 +149,16 @@ impl Watched {
         if std::mem::replace(&mut self.attach_tried, true) {
             return;
         }
-        let mut answering = Answering::begin(&self.process, &self.clock);
+        self.answering = Answering::begin(&self.process, &self.clock);
         match Attach::connect(&self.process, &self.clock) {
             Ok(attached) => {
                 observer.attach_ms = Some(attached.cost_ns as f64 / 1e6);
                 self.attach = Some(Arc::new(attached.value));
-                answering.iter_mut().for_each(|answering| answering.attached(&self.process));
-                self.answering = answering;
             }
             Err(cause) => doubts.push(Doubt::AttachMissing { why: cause.why }),
         }
+        // A JVM that was too slow to answer has begun its threads for it all the same.
+        self.answering.iter_mut().for_each(|answering| answering.attached(&self.process));
     }
 
     /// Looks for its tables, unless they were found already: of a JVM that has just begun they come a little later.

@@ -5,8 +5,8 @@ use std::ops::{Deref, DerefMut};
 
 /// A file that others find locked until it is dropped.
 ///
-/// Dropping unlocks it before it is closed. Closing alone would not do: a child that another thread starts at that moment
-/// has the file open too, until its `exec`, and the lock belongs to all who have it open.
+/// Dropping unlocks it before it is closed. Closing alone would not do: a child that another thread starts at that
+/// moment has the file open too, until its `exec`, and the lock belongs to all who have it open.
 #[derive(Debug)]
 pub struct Locked(File);
 

@@ -1,10 +1,11 @@
-//! An HTTP/2 server that does as a test says: h2's server side on a thread, answers made by an async closure. All of it is
-//! polled over and over, so that no runtime is needed.
+//! An HTTP/2 server that does as a test says: h2's server side on a thread, answers made by an async closure. All of it
+//! is polled over and over, so that no runtime is needed.
 
 use bytes::Bytes;
 use h2::server::{Builder, SendResponse};
 use h2::{RecvStream, SendStream};
 use http::{Request, Response};
+use loadline_base::clock::Clock;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How long all rest after each was polled.
@@ -84,8 +85,9 @@ impl Exchange {
 
 /// Rests for some milliseconds.
 pub(super) async fn pause(ms: u64) {
-    let end = Instant::now() + Duration::from_millis(ms);
-    poll_fn(|_| if Instant::now() < end { Poll::Pending } else { Poll::Ready(()) }).await;
+    let clock = Clock::start();
+    let end = clock.now() + Duration::from_millis(ms);
+    poll_fn(|_| if clock.now() < end { Poll::Pending } else { Poll::Ready(()) }).await;
 }
 
 #[derive(Default)]
