@@ -52,11 +52,11 @@ pub fn all_simulations_run() -> bool {
 }
 
 /// Where to cut a text of this length: at every byte where [`all_simulations_run`]; else at every byte of the first and
-/// the last KiB, and at each seventh between them.
+/// the last KiB, and at each 31st between them.
 pub fn cuts(len: usize) -> impl Iterator<Item = usize> {
     const WHOLE: usize = 1 << 10;
     let all = all_simulations_run();
-    (0..=len).filter(move |cut| all || *cut <= WHOLE || len - cut <= WHOLE || cut % 7 == 0)
+    (0..=len).filter(move |cut| all || *cut <= WHOLE || len - cut <= WHOLE || cut % 31 == 0)
 }
 
 /// The records of this run: of all that one `cargo test` starts.
