@@ -1,4 +1,5 @@
-//! Pages that are no report of trials, made by hand: a fleet, and the end of a JVM that was watched.
+//! Pages beside the report of trials, made by hand: a fleet, the end of a JVM that was watched, and a trial with the
+//! code that holds its memory.
 
 use super::fixtures;
 use loadline::record::{FleetDocument, Machine, PostMortem};
@@ -42,6 +43,27 @@ pub(crate) fn fleet(name: &str) -> String {
     }))
     .unwrap();
     report::fleet_page(&document)
+}
+
+/// A trial whose direct memory was allocated at this site, with a flame graph of two stacks, and what keeps its heap.
+pub(crate) fn explained(site: &str) -> String {
+    let (mut document, evidence) = fixtures::comparison(&["serial"], 1, fixtures::FEW);
+    let frames = ["java.lang.Thread.run", site, "java.nio.Bits.reserveMemory", "os::malloc"];
+    let codes = ["jdk", "application", "jdk", "native"];
+    let frames: Vec<Value> = frames.iter().zip(codes).map(|(name, code)| json!({"name": name, "code": code})).collect();
+    let explanation = json!({
+        "profiler": "libasyncProfiler.so", "missing": [],
+        "sites": [{"owner": "malloc.direct", "kind": "direct memory", "site": site, "frames": [site, "os::malloc"],
+            "loaded_bytes": 48 * MIB, "kept_bytes": 40 * MIB, "peak_bytes": 50 * MIB, "allocations": 480, "made": 0}],
+        "flames": [{"kind": "direct memory", "at": "loaded", "bytes": 50 * MIB, "left_out_bytes": MIB, "frames": frames,
+            "stacks": [{"outer_left_out": 0, "frames": [0, 1, 2, 3], "bytes": 48 * MIB},
+                {"outer_left_out": 3, "frames": [2, 3], "bytes": MIB}]}],
+        "heap": {"live_bytes": 27 * MIB, "objects": 460_000, "covered_bytes": 26 * MIB,
+            "holders": [{"name": site, "path": ["java.util.HashSet.map"], "retained_bytes": 26 * MIB,
+                "objects": 450_003, "classes": [{"name": "java.lang.String", "instances": 90_000, "bytes": MIB}]}]}
+    });
+    document.trials[0].explanation = Some(serde_json::from_value(explanation).unwrap());
+    report::html(&document, &evidence, &[])
 }
 
 /// A JVM of this name whose heap grew until the kernel killed it.

@@ -23,6 +23,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("tuning", report::html(&tunings::tuned("-XX:MaxHeapFreeRatio=20"), &[], &[])),
         ("fleet", others::fleet("delivery-of-parcels-by-bicycle")),
         ("post-mortem", others::post_mortem("orders")),
+        ("explained", others::explained("Orders.export(Orders.java:88)")),
         ("no trial", report::html(&fixtures::document(Vec::new()), &[], &[])),
         ("an empty trial", report::html(&empty, &[], &[])),
     ]
@@ -38,6 +39,7 @@ fn hostile_pages() -> Vec<(&'static str, String)> {
         ("hostile tuning", report::html(&tunings::tuned(&format!("-D{name}")), &[], &[])),
         ("hostile fleet", others::fleet(&name)),
         ("hostile post-mortem", others::post_mortem(&name)),
+        ("hostile explained", others::explained(&name)),
     ]
 }
 
