@@ -43,6 +43,6 @@ awk -v b="$before" -v a="$after" -v n="$jvms" 'BEGIN { printf "RSS of a JVM: %.1
 du -k "$work"/history/*.history | awk '{ sum += $1; if ($1 > most) most = $1 } END { printf "histories: %.0f KiB each so far, at most %d KiB\n", sum / NR, most }'
 printf '\n'
 # A million samples of fifty JVMs that are made up, whose histories are real; and a find among ten thousand processes.
-cargo test --release --lib -- watch::watching_tests::a_million_samples --ignored --nocapture 2>/dev/null | grep '^|'
+cargo bench --bench watch 2>/dev/null | grep '^|'
 cargo bench --package loadline-jvm --bench find 2>/dev/null | grep '^|'
 LOADLINE_LIVES=$lives cargo bench --package loadline-stats --bench calibration 2>/dev/null | grep '^|\|^$'

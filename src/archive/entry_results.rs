@@ -12,10 +12,10 @@ use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 /// Name of the file that has the answer.
-const RESULT: &str = "result.json";
+pub(crate) const ENTRY_RESULT: &str = "result.json";
 const PREFIX: &str = "index-";
 /// An answer with all that a subject said has some ten KiB.
-const RESULT_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const ENTRY_BYTES_MAX: u64 = 1 << 20;
 /// A plan has about two KiB an entry.
 pub const PLAN_BYTES_MAX: u64 = 256 << 20;
 /// Folders below a folder: a night, a node, an index, and as many again.
@@ -108,11 +108,11 @@ fn take(found: &mut Folders, real: PathBuf, path: PathBuf, index: u32) {
             known.path = path.min(std::mem::take(&mut known.path));
         }
         Entry::Vacant(new) => {
-            let file = new.key().join(RESULT);
-            let result = match whole_file(&file, RESULT_BYTES_MAX).and_then(|bytes| parse(&bytes)) {
+            let file = new.key().join(ENTRY_RESULT);
+            let result = match whole_file(&file, ENTRY_BYTES_MAX).and_then(|bytes| parse(&bytes)) {
                 Ok(result) if result.index != index => Err(format!("has the result of index {}", result.index)),
-                Err(_) if !file.exists() => Err(format!("has no {RESULT}")),
-                read => read.map_err(|why| format!("has a {RESULT} that {why}")),
+                Err(_) if !file.exists() => Err(format!("has no {ENTRY_RESULT}")),
+                read => read.map_err(|why| format!("has a {ENTRY_RESULT} that {why}")),
             };
             new.insert(EntryFolder { path, result });
         }
@@ -186,11 +186,8 @@ mod tests {
         serde_json::to_vec_pretty(result).unwrap()
     }
 
-    /// Writes a file, with its folders.
     fn put(place: &Path, name: &str, bytes: &[u8]) {
-        let path = place.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
+        loadline_test_support::write(place.join(name), bytes);
     }
 
     #[test]
@@ -204,7 +201,7 @@ mod tests {
         put(at, "index-4/result.json", &text(&result(4)));
         put(at, "index-000005/trial-000/index-000006/result.json", &text(&result(6)));
         put(at, "index-000007/result.json", &text(&result(8)));
-        put(at, "index-000009/result.json", &[b' '; (RESULT_BYTES_MAX + 1) as usize]);
+        put(at, "index-000009/result.json", &[b' '; (ENTRY_BYTES_MAX + 1) as usize]);
         std::os::unix::fs::symlink(at, at.join("monday/again")).unwrap();
         std::fs::create_dir(at.join("index-000010")).unwrap();
         std::fs::create_dir(at.join("index-000011")).unwrap();

@@ -1,10 +1,10 @@
 //! Evidence against what was written: all of it, thinned, and with every kind of damage.
 
 use super::*;
+use crate::archive::requests as read_again;
 use crate::archive::whole_file::WholeFile;
 use crate::archive::write::TrialFiles;
-use crate::archive::{IntervalTimes, requests as read_again};
-use crate::record::{Failures, Model, Row};
+use crate::record::{Failures, IntervalTimes, Model, Row};
 use hdrhistogram::Histogram;
 use loadline_test_support::cuts;
 use proptest::prelude::*;

@@ -3,6 +3,7 @@
 
 use super::whole_file::WholeFile;
 use crate::error::{Error, Result};
+use crate::record::IntervalTimes;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
@@ -15,19 +16,6 @@ const HEADER: &str = "#[Histogram log format version 1.3]\n\
     \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 /// ns to ms, for the column `Interval_Max`.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
-
-/// The times of an interval, in ns.
-#[derive(Debug, Clone, Copy)]
-pub struct IntervalTimes<'a> {
-    /// From the actual start of each correct answer.
-    pub service: &'a Histogram<u64>,
-    /// From the intended start; `None` in a closed model.
-    pub response: Option<&'a Histogram<u64>>,
-    /// The beginning of the interval, since the Unix epoch.
-    pub start: Duration,
-    /// The length of the interval.
-    pub length: Duration,
-}
 
 /// An interval log being written.
 pub(super) struct HistogramLog {

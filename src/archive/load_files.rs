@@ -1,11 +1,11 @@
 //! The files of `loadline load`: histograms, the time series, a row for each request. Created before the load begins,
 //! so that a path that cannot be written costs nothing; formats are in `docs/load.md`.
 
-use super::histograms::{HistogramLog, IntervalTimes};
+use super::histograms::HistogramLog;
 use super::requests::{self, Common, quoted};
 use super::whole_file::WholeFile;
 use crate::error::{Error, Result};
-use crate::record::{Quantiles, Row, Second};
+use crate::record::{IntervalTimes, Quantiles, Row, Second};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -19,9 +19,9 @@ mod whole_file;
 mod write;
 
 pub use account_file::{read_accounts, write_account};
+pub(crate) use entry_results::{ENTRY_BYTES_MAX, ENTRY_RESULT};
 pub use entry_results::{EntryFolder, PLAN_BYTES_MAX, entry_results, plan_beside, plan_text};
 pub use evidence::evidence;
-pub use histograms::IntervalTimes;
 pub use load_files::{LoadFiles, LoadPaths, PhaseRows};
 pub use read::{Archive, read};
 pub use requests::{Requests, requests};

@@ -1,6 +1,6 @@
 //! Writes an archive, a line at a time. Only this user may read it.
 
-use super::histograms::{HistogramLog, IntervalTimes};
+use super::histograms::HistogramLog;
 use super::read::INDEX_BYTES_MAX;
 use super::requests::{self, Common, RequestFile};
 use super::{INDEX, IndexLine, SCHEMA_NAME, SCHEMA_VERSION};
@@ -8,7 +8,7 @@ use crate::bounded;
 use crate::error::{Error, Result};
 use crate::kernel::private_file;
 use crate::locked::Locked;
-use crate::record::{Conditions, PhaseRecord, Row, Sample, Trial};
+use crate::record::{Conditions, IntervalTimes, PhaseRecord, Row, Sample, Trial};
 use crate::scenario::Scenario;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};

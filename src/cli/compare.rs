@@ -1,34 +1,88 @@
 //! `loadline compare`: configurations side by side, in blocks of fresh JVMs, or as two archives recorded them.
 
-use super::args::Source;
-use super::args_compare::Compare as Verb;
 use super::exit::Code;
 use super::explain::with_profiler;
 use super::exports::Shown;
-use super::judging::{code, judgement};
+use super::judging::{Judging, code, judgement};
 use super::one_server::Typed;
-use super::session::{CommandLine, Interrupt, Session};
-use crate::clock::Clock;
+use super::session::{Call, RunOptions, Session, Source, is_untyped};
 use crate::error::{Error, Result};
 use crate::report::Progress;
 use crate::result::{self, Merged, Part};
-use crate::scenario::{CompareSettings, MarkPoint, Marking, Running, Scenario, ScenarioOptions, vary};
+use crate::scenario::{CompareSettings, Explain, MarkPoint, Marking, Running, Scenario, axes, vary};
 use crate::series::{BLOCKS, Extent};
 use clap::Parser;
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
-pub(super) fn compare(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+/// `loadline compare`
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Verb {
+    /// A scenario file, a jar, or two archives; none of them where a command follows `--`
+    #[arg(value_name = "SCENARIO | JAR | ARCHIVE ARCHIVE", num_args = 0..=2)]
+    what: Vec<PathBuf>,
+    /// The axes to vary.
+    #[arg(long, value_name = "AXIS=VALUE,VALUE", value_parser = variation, help = what_varies())]
+    vary: Vec<(String, Vec<String>)>,
+    /// Compare only these configurations
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Begin without asking, however long it takes
+    #[arg(long, short)]
+    yes: bool,
+    /// Start each configuration once more, under a profiler and with a heap dump, to name the code and the objects
+    /// behind the difference
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    explaining: Explain,
+    #[command(flatten)]
+    comparing: CompareSettings,
+    #[command(flatten)]
+    running: Running,
+    #[command(flatten)]
+    options: RunOptions,
+    #[command(flatten)]
+    marking: Marking,
+    #[command(flatten)]
+    judging: Judging,
+    /// The server, where there is no scenario: a `java` command line. `{port}` stands for a free port
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline compare app.loadline.yaml
+  loadline compare --vary gc=serial,g1 --vary jdk=17,25 --url http://127.0.0.1:8080/ -- java -jar app.jar
+  loadline compare before/ after/ --html difference.html";
+
+fn what_varies() -> String {
+    format!("What varies, such as `gc=serial,g1`: {}; may be repeated for every combination", axes())
+}
+
+fn variation(text: &str) -> Result<(String, Vec<String>), String> {
+    let refuse = || format!("`{text}` varies nothing; write it as `gc=serial,g1`");
+    let (axis, values) = text.split_once('=').ok_or_else(refuse)?;
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    match !axis.is_empty() && values.iter().all(|value| !value.is_empty()) {
+        true => Ok((axis.trim().to_owned(), values)),
+        false => Err(refuse()),
+    }
+}
+
+pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let what = || {
         Error::request("compare what?")
             .hint("give a scenario, two archives, or `--vary gc=serial,g1` and a jar, or a command after `--`")
     };
     match (verb.what.as_slice(), verb.command.is_empty() && verb.options.asked.subject.image.is_none()) {
-        ([first, second], true) => archives(&verb, first, second, typed.to_string()),
+        ([first, second], true) => archives(&verb, first, second, call.typed.to_string()),
         ([archive], true) if archive.is_dir() => Err(Error::request(format!("{} is a folder", archive.display()))
             .hint("give a second archive to compare it with; `loadline report ARCHIVE` shows one alone")),
         ([] | [_], _) => {
-            let mut session = Session::of(&verb.options, typed, clock, interrupt);
+            let mut session = Session::of(&verb.options, call)?;
             let (scenario, command) = (verb.what.first().map(PathBuf::as_path), verb.command.as_slice());
             let asked = Typed { scenario, only: &[], options: &verb.options, command }.asked(&mut session)?;
             side_by_side(&verb, asked.ok_or_else(what)?.scenario, &session)
@@ -85,21 +139,11 @@ fn announce(scenario: &Scenario, verb: &Verb) -> Result<()> {
 
 /// With archives nothing runs, so nothing that changes a run may be asked for.
 fn refuse_options(verb: &Verb) -> Result<()> {
-    #[derive(Parser)]
-    struct Untyped {
-        #[command(flatten)]
-        asked: ScenarioOptions,
-        #[command(flatten)]
-        marking: Marking,
-        #[command(flatten)]
-        running: Running,
-    }
-    let untyped = Untyped::try_parse_from(["loadline"]).map_err(|cause| Error::bug(cause.to_string()))?;
-    let same = verb.options.asked == untyped.asked
-        && verb.marking == untyped.marking
+    let same = is_untyped(&verb.options.asked)
+        && is_untyped(&verb.marking)
+        && is_untyped(&verb.running)
         && verb.options.output.out.is_none()
-        && verb.options.output.source == Source::default()
-        && verb.running == untyped.running;
+        && verb.options.output.source == Source::default();
     if same && verb.vary.is_empty() && verb.only.is_empty() && !verb.explain {
         return Ok(());
     }

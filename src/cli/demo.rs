@@ -1,18 +1,23 @@
 //! `loadline demo`: the main job on a built-in small server, in about half a minute.
 
-use super::args::Demo;
-use super::args_compare::Judging;
 use super::exit::Code;
-use super::judging::judgement;
-use super::session::{CommandLine, Interrupt, Session};
-use crate::clock::Clock;
+use super::judging::{Judging, judgement};
+use super::session::{Call, Output, Session};
 use crate::error::{Error, Result};
 use crate::report::Progress;
 use crate::scenario::{Scenario, parse};
 use crate::subject::WorkFolder;
+use clap::Parser;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+
+/// `loadline demo`
+#[derive(Debug, Parser)]
+pub(super) struct Verb {
+    #[command(flatten)]
+    output: Output,
+}
 
 /// The server, as `java/compile` makes it.
 const JAR: &[u8] = include_bytes!("../../java/compiled/demo.jar");
@@ -27,10 +32,10 @@ Now your own server. Three commands to try:
   loadline init
 ";
 
-pub(super) fn demo(verb: Demo, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let quiet = verb.output.quiet || verb.output.json;
     let folder = with_jar()?;
-    let session = Session::new(verb.output, typed, clock, interrupt);
+    let session = Session::new(verb.output, call)?;
     let scenario = scenario(folder.path(), &session.releases())?;
     let code = session.run(&scenario, &judgement(&scenario, None, &Judging::default())?)?;
     if !quiet {

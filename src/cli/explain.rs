@@ -1,36 +1,80 @@
 //! `loadline explain`: one configuration under load, and once more under a profiler; or a JVM that runs.
 
 use super::account::document;
-use super::args_explain::Explain as Verb;
 use super::exit::Code;
-use super::judging::judgement;
+use super::judging::{Judging, judgement};
 use super::one_server::Typed;
-use super::session::{CommandLine, Interrupt, Session};
-use crate::clock::Clock;
+use super::session::{Call, Interrupt, RunOptions, Session, is_untyped};
 use crate::error::{Error, Result};
 use crate::explain::{self, Asked};
 use crate::report::export::Format;
 use crate::report::{self, Progress, print, render, summarize_account};
-use crate::scenario::{Asking, Explain, Marking, ScenarioOptions};
+use crate::scenario::{Asking, Explain, Marking};
 use crate::series;
-use crate::units::utc;
+use crate::units::{Span, utc};
 use crate::weigh::AccountOptions;
+use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// `loadline explain`
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Verb {
+    /// A scenario file, a jar, or the process id of a JVM that runs; none of them where a command follows `--`
+    #[arg(value_name = "SCENARIO | JAR | PID")]
+    what: Option<PathBuf>,
+    /// Explain only these configurations
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    #[command(flatten)]
+    explain: Explain,
+    #[command(flatten)]
+    running: Running,
+    #[command(flatten)]
+    options: RunOptions,
+    #[command(flatten)]
+    marking: Marking,
+    #[command(flatten)]
+    judging: Judging,
+    /// The server, where there is no scenario: a `java` command line. `{port}` stands for a free port
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Options for a JVM that runs already.
+#[derive(Debug, Parser)]
+#[command(next_help_heading = "Explaining")]
+pub(super) struct Running {
+    /// How long a JVM that runs is recorded; it allocates meanwhile what is to be explained [default: 60s]
+    #[arg(long = "for", value_name = "TIME")]
+    span: Option<Span>,
+    /// Have a JVM that runs write a heap dump as well: a full GC, then it stands still while it writes about as much as
+    /// lives in its heap
+    #[arg(long)]
+    heap: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline explain target/app.jar
+  loadline explain --url 'http://127.0.0.1:{port}/' --rate 200 -d 20s -- java -jar app.jar '{port}'
+  loadline explain app.loadline.yaml --html why.html
+  loadline explain 4711 --for 60s --html why.html";
 
 /// How long a JVM that runs is recorded where nothing was typed.
 const RECORDED: Duration = Duration::from_secs(60);
 
-pub(super) fn explain(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let explain = with_profiler(&verb.explain)?;
     if let Some(pid) = verb.what.as_deref().and_then(pid) {
-        return running(pid, &verb, &explain, typed.to_string(), clock, &interrupt);
+        return running(pid, &verb, &explain, call);
     }
     if verb.running.span.is_some() || verb.running.heap {
         return Err(Error::request("`--for` and `--heap` are about a JVM that runs, and no process id is given")
             .hint("leave them out: the trial has its own load, and a heap dump at its end"));
     }
-    let mut session = Session::of(&verb.options, typed, clock, interrupt);
+    let mut session = Session::of(&verb.options, call)?;
     let (scenario, command) = (verb.what.as_deref(), verb.command.as_slice());
     let asked = Typed { scenario, only: &verb.only, options: &verb.options, command }.asked(&mut session)?;
     let what = || Error::request("explain what?").hint("name a scenario, a jar or a pid, or give a command after `--`");
@@ -64,21 +108,15 @@ fn absolute(file: &Path) -> Result<PathBuf> {
 }
 
 /// Weighs the JVM first, since the profiler and the dump both change it.
-fn running(
-    pid: u32,
-    verb: &Verb,
-    explain: &Explain,
-    typed: String,
-    clock: Clock,
-    interrupt: &Interrupt,
-) -> Result<Code> {
+fn running(pid: u32, verb: &Verb, explain: &Explain, Call { typed, clock }: Call) -> Result<Code> {
+    let interrupt = Interrupt::listen()?;
     refuse_what_has_no_effect(verb)?;
     let output = &verb.options.output;
     output.exports.check(output.json)?;
     let mut talk = Progress::new(output.quiet);
     let (machine, taken) = (series::machine_now(clock), utc(clock.unix_s()));
     let weighed = AccountOptions { stop: true, netty: false, asking: Asking::default() }.weigh(pid, &clock)?;
-    let mut document = document(weighed, typed, taken, machine);
+    let mut document = document(weighed, typed.to_string(), taken, machine);
     let span = verb.running.span.map_or(RECORDED, |span| span.0);
     let asked = Asked { pid, profiler: explain.profiler.as_deref(), span, heap: verb.running.heap };
     let stop = || interrupt.seen();
@@ -100,7 +138,7 @@ fn refuse_what_has_no_effect(verb: &Verb) -> Result<()> {
     let keep = "keep `--for`, `--heap`, `--profiler`, `--html`, `--json` and `--quiet`";
     let (options, judging) = (&verb.options, &verb.judging);
     let judges = !judging.budget.is_empty() || judging.baseline.is_some() || judging.strict || judging.bisect;
-    let is_of_trial = options.asked != ScenarioOptions::default() || verb.marking != Marking::default();
+    let is_of_trial = !is_untyped(&options.asked) || !is_untyped(&verb.marking);
     if is_of_trial || judges || !verb.only.is_empty() || options.output.out.is_some() {
         return Err(Error::request("options of a trial have no effect on a JVM that runs").hint(keep));
     }

@@ -1,15 +1,63 @@
 //! The files a result goes to. Their paths are tried before anything is measured, so that a slip costs nothing.
 
-use super::args_compare::{Exports, View};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Document;
 use crate::report::export::{self, Format, Unchanged};
 use crate::report::{self, Depth, Progress};
 use crate::result;
 use crate::scenario::shell_word;
+use clap::Parser;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// Files for a result besides the summary. `-` is stdout, in place of the summary.
+#[derive(Debug, Clone, Default, Parser)]
+#[command(next_help_heading = "Files")]
+pub(super) struct Exports {
+    /// The report with its pictures, one file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+    /// Tables in Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(super) markdown: Option<PathBuf>,
+    /// Every metric of every trial, a row each
+    #[arg(long, value_name = "FILE")]
+    pub(super) csv: Option<PathBuf>,
+    /// Budgets as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
+    /// As JMH writes its results, for its viewers
+    #[arg(long, value_name = "FILE")]
+    pub(super) jmh: Option<PathBuf>,
+    /// As OpenMetrics text
+    #[arg(long, value_name = "FILE")]
+    pub(super) openmetrics: Option<PathBuf>,
+    /// In Bencher's format, with intervals
+    #[arg(long, value_name = "FILE")]
+    pub(super) bencher: Option<PathBuf>,
+    /// Changes, as a comment on a pull request; FILE is empty if there are none
+    #[arg(long, value_name = "FILE")]
+    pub(super) comment: Option<PathBuf>,
+    /// Let the comment say so where nothing changed
+    #[arg(long, requires = "comment")]
+    pub(super) comment_always: bool,
+    /// In GitHub Actions: a summary of the step, and an annotation for each broken budget
+    #[arg(long)]
+    pub(super) github: bool,
+}
+
+/// How much the summary says.
+#[derive(Debug, Clone, Copy, Default, Parser)]
+#[command(next_help_heading = "Output")]
+pub(super) struct View {
+    /// Every trial, also where trials are compared
+    #[arg(long)]
+    pub(super) each: bool,
+    /// Every metric that was compared, not only those judged
+    #[arg(long)]
+    pub(super) details: bool,
+}
 
 /// The variable with the file from which GitHub Actions takes the summary of a step.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";

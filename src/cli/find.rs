@@ -1,23 +1,62 @@
 //! `loadline find`: the load line, the smallest memory limit at which the target still holds, proved by trials.
 
-use super::args_find::Find as Verb;
 use super::exit::Code;
 use super::live::Live;
-use super::one_server::{Asked, Reopened, Typed};
-use super::session::{CommandLine, Interrupt, Session, is_interrupted};
+use super::one_server::{Asked, Reopened, Typed, refusing};
+use super::session::{Call, RunOptions, Session, is_interrupted};
 use crate::archive;
-use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, FindOutcome, FindRecord, Trial};
 use crate::result;
 use crate::scenario::{FindSettings, Scenario};
 use crate::series::search::{self, Search};
 use crate::series::{self, Archived, Local};
-use std::path::Path;
+use clap::{Arg, Parser};
+use std::path::{Path, PathBuf};
+
+/// `loadline find`
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Verb {
+    /// A scenario file, or a jar; none where a command follows `--`
+    #[arg(value_name = "SCENARIO | JAR")]
+    scenario: Option<PathBuf>,
+    /// The configuration to search, where the scenario has several
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    #[command(flatten)]
+    searching: FindSettings,
+    /// Go on with the search of this archive, as it was asked
+    #[arg(long, help_heading = "Searching", value_name = "ARCHIVE")]
+    #[arg(conflicts_with_all = ["scenario", "command", "only"])]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    options: RunOptions,
+    /// The server, where there is no scenario: a `java` command line, or arguments of the image. `{port}` stands for a
+    /// free port
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline find --rate 200 --url 'http://127.0.0.1:{port}/' -- java -jar app.jar '{port}'
+  loadline find --target 'p99<50ms' --rate 200 --limit 512m --url http://127.0.0.1:8080/ -- java -jar app.jar
+  loadline find --rate 200 --url http://127.0.0.1:8080/ --image app:1.2
+  loadline find app.loadline.yaml --as-is
+  loadline find --resume loadline-archive/app-20260101-120000";
+
+/// Options of other verbs that would be without effect on a search: an error says what a search has instead.
+pub(super) fn refused() -> [Arg; 6] {
+    let target = "a search asks for a `--target`; budgets are for `weigh`, `run` and `compare`";
+    let trials = "a search makes the trials it needs: see `--proofs` and `--trials-max`";
+    let marks = "a search weighs once; `weigh`, `run` and `compare` do at marks";
+    refusing(target, "a search has no baseline; `compare` has one", trials, marks)
+}
 
 /// Finds the load line.
-pub(super) fn find(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
-    let mut session = Session::of(&verb.options, typed, clock, interrupt);
+pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
+    let mut session = Session::of(&verb.options, call)?;
     if let Some(archive) = &verb.resume {
         return resume(&session, archive);
     }
@@ -71,18 +110,9 @@ fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut st
     let Searched { conditions, scenario } = searched;
     let done = make(session, searched, &mut trials, &mut store);
     let found = result::of_search(conditions, scenario, &trials);
-    let interrupted = is_interrupted(&done);
-    let mut ended = session.finish(store, interrupted, &found, None)?;
-    if interrupted {
-        ended.progress.step(&format!("`loadline find --resume {}` goes on", ended.folder.display()));
-    }
-    done?;
-    ended.kept?;
+    session.conclude("find", store, done, &found)?;
     let outcome = found.find.as_ref().map(|find| find.outcome);
-    Ok(match outcome {
-        Some(FindOutcome::Found | FindOutcome::AtLowerBound) => Code::Yes,
-        _ => Code::No,
-    })
+    Ok(Code::of(matches!(outcome, Some(FindOutcome::Found | FindOutcome::AtLowerBound))))
 }
 
 /// The outcome of a search that is a part of something else.

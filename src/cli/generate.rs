@@ -3,6 +3,7 @@
 
 use super::args::{Args, Generate};
 use super::exit::{self, Code};
+use super::init::SCENARIO_SCHEMA;
 use crate::error::{Error, Result};
 use crate::report;
 use clap::{Command, CommandFactory};
@@ -12,8 +13,6 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::io;
 
-/// The schema by which an editor checks a scenario file.
-pub(super) const SCENARIO_SCHEMA: &str = include_str!("../../docs/scenario.schema.json");
 /// How the definitions begin that roff writes before each part of a page.
 const PREAMBLE: [&str; 2] = [".ie \\n(.g", ".el .ds"];
 

@@ -1,23 +1,71 @@
 //! `loadline history`: what became of metrics over many archives.
 
-use super::args_compare::Exports;
-use super::args_history::History as Verb;
 use super::exit::Code;
-use super::exports::{is_stdout, write};
+use super::exports::{Exports, is_stdout, write};
+use super::session::Call;
 use crate::archive::run_files;
 use crate::bounded;
 use crate::error::{Error, Result, plain};
-use crate::record::HistoryDocument;
+use crate::record::{HistoryBy, HistoryDocument};
 use crate::report::export::{self, Format};
 use crate::report::{self, Progress};
 use crate::result::{Commits, History, HistoryAsked};
+use crate::scenario::CompareSettings;
+use clap::Parser;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// `loadline history`
+///
+/// Reads archives and files that `--json` printed, and follows each configuration of each scenario by itself. Shows the
+/// centre of each metric at each point with its interval, changes that trials on both sides confirm, gradual growth,
+/// and the owners that moved. If the JDK, the machine or the load changed at the same point, it says so and blames no
+/// commit.
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Verb {
+    /// Archives, folders in which archives lie, or result documents
+    #[arg(value_name = "DIR", required = true)]
+    places: Vec<PathBuf>,
+    #[command(flatten)]
+    comparing: CompareSettings,
+    /// Basis of a point [default: commit if every archive says its own, else build, else date]
+    #[arg(long, value_name = "WHAT")]
+    by: Option<HistoryBy>,
+    /// Follow only these configurations
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Commits in their order, the oldest first, a line each, as `git log --reverse --format='%H %s'` prints them; `-`
+    /// reads them from stdin [default: the order in which archives were made]
+    #[arg(long, value_name = "FILE")]
+    commits: Option<PathBuf>,
+    /// Every point on the screen, not only the latest and those at which something changed
+    #[arg(long, help_heading = "Output")]
+    each: bool,
+    /// Write the document into FILE, or print it instead of the summary
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", help_heading = "Output")]
+    json: Option<PathBuf>,
+    /// The history with its pictures, one file that needs nothing else
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
+    html: Option<PathBuf>,
+    /// The history in Markdown
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
+    markdown: Option<PathBuf>,
+    /// Every metric at every point, a row each
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
+    csv: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline history loadline-archive
+  loadline history nightly/ --metric rss.loaded,p99 --html history.html
+  git log --reverse --format='%H %s' | loadline history nightly/ --commits -";
 
 /// A list of commits is no longer: a million of them with their subjects.
 const COMMITS_BYTES_MAX: u64 = 128 << 20;
 
-pub(super) fn history(verb: &Verb) -> Result<Code> {
+pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
     let exports = Exports {
         html: verb.html.clone(),
         markdown: verb.markdown.clone(),
@@ -29,7 +77,7 @@ pub(super) fn history(verb: &Verb) -> Result<Code> {
     let mut history = History::of(HistoryAsked {
         comparing: verb.comparing.clone(),
         only: verb.only.clone(),
-        by: verb.by.map(Into::into),
+        by: verb.by,
         commits: verb.commits.as_deref().map_or(Ok(Commits::default()), commits)?,
     });
     let files = run_files(&verb.places)?;
@@ -49,7 +97,7 @@ pub(super) fn history(verb: &Verb) -> Result<Code> {
             }
         }
     }
-    show(verb, &history.document()?, &exports)?;
+    show(&verb, &history.document()?, &exports)?;
     Ok(Code::Yes)
 }
 

@@ -3,31 +3,61 @@
 //! The schema is written beside it, because a file of one's own is all that every editor can reach, and because it is
 //! that of this very release.
 
-use super::args::Output;
-use super::args_init::Init as Verb;
 use super::exit::Code;
-use super::generate::SCENARIO_SCHEMA;
 use super::of_jar::first_answer;
 use super::run::SUFFIX;
-use super::session::{CommandLine, Interrupt, Session};
-use crate::clock::Clock;
+use super::session::{Call, Output, Session};
 use crate::detect::{self, Draft, Place};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::{self, Progress};
 use crate::scenario::{Scenario, parse, shell_word};
 use crate::subject::container_tool::FoundTool;
 use crate::subject::{Usual, image};
+use clap::Parser;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+/// `loadline init`
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Verb {
+    /// A folder of a project, a jar, or a Dockerfile
+    #[arg(value_name = "WHERE", default_value = ".")]
+    place: PathBuf,
+    /// Write it for this container image instead
+    #[arg(long, value_name = "IMAGE", conflicts_with = "place")]
+    image: Option<String>,
+    /// The file to write [default: NAME.loadline.yaml in the folder of the project]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write over a file that is there already
+    #[arg(long)]
+    force: bool,
+    /// Do not start the server to see where it answers; port and paths are then guesses
+    #[arg(long)]
+    no_start: bool,
+    /// No talk on stderr
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline init
+  loadline init services/shop --out load/shop.loadline.yaml
+  loadline init target/app.jar --no-start
+  loadline init --image app:1.2";
+
+/// The schema by which an editor checks a scenario file.
+pub(super) const SCENARIO_SCHEMA: &str = include_str!("../../docs/scenario.schema.json");
 /// The path of the schema, from the folder of the scenario.
 const SCHEMA: &str = ".loadline/scenario.schema.json";
 const TOOL_USUAL: &str = "docker";
 
-pub(super) fn init(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let Verb { quiet, .. } = verb;
     let output = Output { quiet, ..Output::default() };
-    let session = Session::new(output, typed, clock, interrupt);
+    let session = Session::new(output, call)?;
     let mut progress = Progress::new(quiet);
     let Place { folder, mut draft, jar } = look(&verb, &session, &mut progress)?;
     let file = verb.out.unwrap_or_else(|| folder.join(format!("{}{SUFFIX}", draft.name)));

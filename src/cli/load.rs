@@ -1,9 +1,8 @@
 //! `loadline load`: the load engine alone, on a server that already runs.
 
-use super::args_load::Load;
 use super::exit::Code;
-use super::session::{ISO_8601, Interrupt, utc};
-use crate::archive::{IntervalTimes, LoadFiles, LoadPaths, PhaseRows};
+use super::session::{Call, ISO_8601, Interrupt, utc};
+use crate::archive::{LoadFiles, LoadPaths, PhaseRows};
 use crate::bounded;
 use crate::clock::Clock;
 use crate::doubt::Doubt;
@@ -11,37 +10,116 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::load::Address;
 use crate::record::{DoubtRecord, LOAD_SCHEMA, LoadConditions, LoadDocument, Verdict};
 use crate::report::{self, Progress};
-use crate::scenario::{self, Cpus, LoadAlone, PhaseKind, PhasesFile, Until};
+use crate::scenario::{self, Condition, Cpus, LoadAlone, LoadOptions, PhaseKind, PhasesFile, Until};
 use crate::series;
 use crate::subject::{CpuPlan, cpus};
 use crate::trial::{self, LoadEvent, Loaded, Loading, Reached, is_measured};
-use crate::units::{Span, grouped};
-use std::path::Path;
+use crate::units::{Span, grouped, parse_count};
+use clap::Parser;
+use std::path::{Path, PathBuf};
+
+/// `loadline load`
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Verb {
+    /// The URL under load: `http://HOST[:PORT][/PATH]`, or `https://`
+    #[arg(value_name = "URL")]
+    url: String,
+    #[command(flatten)]
+    load: LoadOptions,
+    #[command(flatten)]
+    alone: AloneOptions,
+    #[command(flatten)]
+    files: FileOptions,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline load http://127.0.0.1:8080/hello
+  loadline load http://127.0.0.1:8080/hello --rate 500 -d 30s --require 'p99<50ms' --strict
+  loadline load http://127.0.0.1:8080/ --plan spike.yaml --hlog spike.hlog --csv spike.csv";
+
+/// Options of `load` alone.
+#[derive(Debug, Parser)]
+#[command(next_help_heading = "Load alone")]
+struct AloneOptions {
+    /// Phases from the `load:` of a file, such as a scenario; options and a path in the URL change them
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Threads of the load engine [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: Option<u32>,
+    /// Connect to this address instead of the URL's, which is still sent as `Host`
+    #[arg(long, value_name = "HOST:PORT", value_parser = endpoint, conflicts_with = "unix_socket")]
+    connect_to: Option<(String, u16)>,
+    /// A threshold: `p99<50ms`, `failed<0.1%`, `rate>=99%`; may be repeated; exit code 1 if one fails
+    #[arg(long, value_name = "CONDITION")]
+    require: Vec<Condition>,
+    /// Exit code 1 where the offered rate is missed by more than 1 % or the generator may be the limit
+    #[arg(long)]
+    strict: bool,
+}
+
+/// The output of `load`.
+#[derive(Debug, Parser)]
+#[command(next_help_heading = "Output")]
+struct FileOptions {
+    /// Print a document instead of the summary
+    #[arg(long)]
+    json: bool,
+    /// No progress on stderr
+    #[arg(long, short)]
+    quiet: bool,
+    /// Histograms of every second, as an HdrHistogram log
+    #[arg(long, value_name = "FILE")]
+    hlog: Option<PathBuf>,
+    /// A row for each second
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// A row for each request, or for a fair sample of them
+    #[arg(long, value_name = "FILE")]
+    rows: Option<PathBuf>,
+    /// At most so many rows of each phase [default: 100k]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    rows_max: Option<u64>,
+}
+
+/// `host:80`, `[::1]:80`.
+fn endpoint(text: &str) -> Result<(String, u16), String> {
+    let refuse = || format!("`{text}` is no address; write it as `127.0.0.1:8080`");
+    let (host, port) = text.rsplit_once(':').ok_or_else(refuse)?;
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    match port.parse() {
+        Ok(port) if port > 0 && !host.is_empty() => Ok((host.to_owned(), port)),
+        _ => Err(refuse()),
+    }
+}
 
 /// Rows kept of each phase where none are asked for: enough to draw, 10 MB of memory.
 const ROWS_MAX: u64 = 100_000;
 /// Rows that fit the memory of a small machine; a row takes 80 bytes.
 const ROWS_MAX_MOST: u64 = 10_000_000;
 
-pub(super) fn load(verb: &Load, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
-    let asked = Asked::of(verb)?;
+pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
+    let interrupt = Interrupt::listen()?;
+    let asked = Asked::of(&verb)?;
     let mut progress = Progress::new(verb.files.quiet);
     // Before the server is touched: a path that cannot be written costs nothing.
-    let mut files = Files { files: files(verb)?, trouble: false, keeps_rows: verb.files.rows.is_some() };
-    let reached = asked.reach(interrupt)?;
-    let conditions = asked.conditions(verb, &reached, typed, clock);
+    let mut files = Files { files: files(&verb)?, trouble: false, keeps_rows: verb.files.rows.is_some() };
+    let reached = asked.reach(&interrupt)?;
+    let conditions = asked.conditions(&verb, &reached, typed.to_string(), clock);
     let mut live = Live::default();
-    let loading = asked.loading(verb, &reached, clock, interrupt);
+    let loading = asked.loading(&verb, &reached, clock, &interrupt);
     let loaded = loading.run(&mut |event| {
         live.show(&event, &mut progress);
         files.take(&event, clock, &mut progress);
     });
     progress.clear_line();
-    finish(verb, conditions, loaded, files.trouble)
+    finish(&verb, conditions, loaded, files.trouble)
 }
 
 /// Prints what was measured and says how it went.
-fn finish(verb: &Load, conditions: LoadConditions, loaded: Loaded, files_incomplete: bool) -> Result<Code> {
+fn finish(verb: &Verb, conditions: LoadConditions, loaded: Loaded, files_incomplete: bool) -> Result<Code> {
     let interrupted = matches!(&loaded.error, Some(error) if error.kind == ErrorKind::Interrupted);
     let measured = loaded.phases.iter().any(|phase| phase.works());
     let document = LoadDocument {
@@ -86,7 +164,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(verb: &Load) -> Result<Self> {
+    fn of(verb: &Verb) -> Result<Self> {
         let text = verb.alone.plan.as_deref().map(|path| Ok((path, plan_text(path)?))).transpose()?;
         let file = text.as_ref().map(|(path, text)| PhasesFile { path, text });
         let alone = LoadAlone::of(&verb.url, file, &verb.load)?;
@@ -103,7 +181,7 @@ impl Asked {
         trial::reach(host, *port, self.alone.server.socket.as_deref(), &|| interrupt.seen())
     }
 
-    fn conditions(&self, verb: &Load, reached: &Reached, typed: String, clock: Clock) -> LoadConditions {
+    fn conditions(&self, verb: &Verb, reached: &Reached, typed: String, clock: Clock) -> LoadConditions {
         LoadConditions {
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
             url: verb.url.clone(),
@@ -123,7 +201,7 @@ impl Asked {
 
     fn loading<'a>(
         &'a self,
-        verb: &'a Load,
+        verb: &'a Verb,
         reached: &'a Reached,
         clock: Clock,
         interrupt: &'a Interrupt,
@@ -144,7 +222,7 @@ impl Asked {
     }
 }
 
-fn files(verb: &Load) -> Result<LoadFiles> {
+fn files(verb: &Verb) -> Result<LoadFiles> {
     let typed = &verb.files;
     LoadFiles::create(&LoadPaths { hlog: typed.hlog.clone(), csv: typed.csv.clone(), rows: typed.rows.clone() })
 }
@@ -156,7 +234,7 @@ fn plan_text(path: &Path) -> Result<String> {
     })
 }
 
-fn rows_max(verb: &Load) -> Result<()> {
+fn rows_max(verb: &Verb) -> Result<()> {
     match verb.files.rows_max {
         Some(_) if verb.files.rows.is_none() => Err(Error::request("`--rows-max` bounds `--rows`, which is not given")),
         Some(most) if !(1..=ROWS_MAX_MOST).contains(&most) => {
@@ -183,10 +261,7 @@ impl Files {
                 files.begin(clock.now_ns());
                 Ok(())
             }
-            LoadEvent::Second { second, service, response, start, length } => {
-                let times = IntervalTimes { service, response: *response, start: *start, length: *length };
-                files.second(second, &times)
-            }
+            LoadEvent::Second { second, times } => files.second(second, times),
             LoadEvent::PhaseEnded { phase, outcome } if is_measured(phase) => {
                 files.phase(&PhaseRows { name: &phase.name, open: outcome.response.is_some(), rows: &outcome.rows })
             }
@@ -239,5 +314,16 @@ impl Live {
             }
             LoadEvent::PhaseEnded { .. } => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_have_a_port() {
+        assert_eq!(endpoint("[::1]:80"), Ok(("::1".to_owned(), 80)));
+        assert!(endpoint("host").is_err() && endpoint("host:0").is_err() && endpoint(":80").is_err());
     }
 }

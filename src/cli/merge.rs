@@ -1,23 +1,60 @@
 //! `loadline merge`: what nodes answered to a plan, put together.
 
-use super::args_merge::Merge;
 use super::console::glyphs;
 use super::exit::Code;
-use super::exports::{Shown, is_stdout, write};
+use super::exports::{Exports, Shown, View, is_stdout, write};
+use super::session::Call;
 use crate::archive;
-use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::fleet::{self, Found, Plan, Standing};
 use crate::record::{Document, FleetDocument, LineVerdict, PlanEntry, Task};
 use crate::report::export::{self, Format};
 use crate::report::{self, Depth, Progress};
 use crate::result::{self, AllBlocks, Asked, Judgement, NodeBlocks};
+use clap::Parser;
 use std::path::{Component, Path, PathBuf};
 
-pub(super) fn merge(verb: &Merge, typed: &str, clock: Clock) -> Result<Code> {
+/// `loadline merge`
+///
+/// Reads the plan and every result below the folders, and nothing else of services; of a comparison, the archives of
+/// its blocks. Merging again when more results came gives the document of all. The files have a row for each service;
+/// `--junit`, `--jmh` and `--github` are for comparisons.
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES, after_long_help = CODES)]
+pub(super) struct Verb {
+    /// Folders that `loadline work --out` wrote into, in any order
+    #[arg(value_name = "DIR", required = true)]
+    folders: Vec<PathBuf>,
+    /// The plan [default: plan.jsonl in one of the folders, or beside it]
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Write the document into FILE, or print it instead of the table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    view: View,
+    #[command(flatten)]
+    exports: Exports,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline merge results
+  loadline merge results --json fleet.json --html fleet.html
+  loadline merge monday/ tuesday/ --plan plan.jsonl --markdown -";
+
+const CODES: &str = "\
+Exit codes:
+    0  every entry has an answer, and every target holds
+    1  a target does not hold, a limit of production is below its line, or a budget is broken
+    2  the request is wrong: no plan, an edited one, or results of another
+    4  an entry has no result, or one without an answer; or a file cannot be written
+  The document is printed and the files are written before any of 0, 1 and these 4.";
+
+pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     verb.exports.check(verb.json.as_deref().is_some_and(is_stdout))?;
-    let plan = plan(verb)?;
-    refuse_without_comparison(verb, &plan)?;
+    let plan = plan(&verb)?;
+    refuse_without_comparison(&verb, &plan)?;
     let mut standing = Standing::of(&plan);
     for found in archive::entry_results(&verb.folders)? {
         match found.result {
@@ -25,18 +62,18 @@ pub(super) fn merge(verb: &Merge, typed: &str, clock: Clock) -> Result<Code> {
             Err(why) => standing.leave_out(found.path, why),
         }
     }
-    let compared = compared(&plan, &mut standing, typed)?;
+    let compared = compared(&plan, &mut standing, &typed.to_string())?;
     let (all, document, passes) = match compared {
         Some(Compared { all, document, passes }) => (Some(all), Some(document), passes),
         None => (None, None, true),
     };
     let document = fleet::document(&plan, &standing, document, clock.unix_s() as i64);
-    show(verb, &document, all.as_ref())?;
+    show(&verb, &document, all.as_ref())?;
     Ok(code(&document, passes))
 }
 
 /// The plan that was named, or that lies where results are.
-fn plan(verb: &Merge) -> Result<Plan> {
+fn plan(verb: &Verb) -> Result<Plan> {
     let path = verb.plan.clone().or_else(|| archive::plan_beside(&verb.folders)).ok_or_else(|| {
         Error::request("there is no plan.jsonl in the folders or beside them")
             .hint("name the plan that the results are of with `--plan FILE`")
@@ -52,7 +89,7 @@ fn is_of_comparison(format: Format) -> bool {
 }
 
 /// Files that only a comparison fills.
-fn refuse_without_comparison(verb: &Merge, plan: &Plan) -> Result<()> {
+fn refuse_without_comparison(verb: &Verb, plan: &Plan) -> Result<()> {
     let of_services = plan.entries.iter().all(|entry| !matches!(entry.task, Task::Block { .. }));
     let mut asked = verb.exports.files().filter(|(_, format)| is_of_comparison(*format));
     let word = asked.next().map(|(_, format)| format.word()).or(verb.exports.github.then_some("github"));
@@ -122,7 +159,7 @@ fn archives(found: &Found) -> Result<Vec<(PathBuf, archive::Archive)>, String> {
     tried.into_iter().reduce(|first, next| first.or(next)).unwrap_or(Ok(Vec::new()))
 }
 
-fn show(verb: &Merge, document: &FleetDocument, all: Option<&AllBlocks>) -> Result<()> {
+fn show(verb: &Verb, document: &FleetDocument, all: Option<&AllBlocks>) -> Result<()> {
     let mut progress = Progress::new(false);
     let printed = verb.json.as_deref().is_some_and(is_stdout);
     if !printed && !verb.exports.on_stdout() {

@@ -1,18 +1,7 @@
-//! The command line (`args`), its meaning (one file for each verb), and the exit code that says how it went.
+//! The command line (`args`), its verbs (one file each: options and meaning), and the exit code that says how it went.
 
 mod account;
 mod args;
-mod args_compare;
-mod args_explain;
-mod args_find;
-mod args_history;
-mod args_init;
-mod args_load;
-mod args_merge;
-mod args_plan;
-mod args_tune;
-mod args_watch;
-mod args_work;
 mod compare;
 mod console;
 mod deadline;
@@ -45,10 +34,10 @@ mod work;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use args::{Args, Verb};
-use clap::{Command, CommandFactory, FromArgMatches};
+use args::Args;
+use clap::FromArgMatches;
 use exit::Code;
-use session::{CommandLine, Interrupt};
+use session::{Call, CommandLine};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -71,7 +60,7 @@ fn call(arguments: &[OsString]) -> Code {
         return watch::weigh_here(rest);
     }
     let typed = CommandLine::of(arguments);
-    let args = parser().try_get_matches_from(arguments).and_then(|typed| Args::from_arg_matches(&typed));
+    let args = args::parser().try_get_matches_from(arguments).and_then(|typed| Args::from_arg_matches(&typed));
     let args = match args {
         Ok(args) => args,
         Err(usage) => {
@@ -93,12 +82,6 @@ fn call(arguments: &[OsString]) -> Code {
     }
 }
 
-/// Builds the parser of the command line: all that the help shows, and what is refused with better words than clap's.
-fn parser() -> Command {
-    let verbs = Args::command().mut_subcommand("find", |find| find.args(args_find::refused()));
-    verbs.mut_subcommand("tune", |tune| tune.args(args_tune::refused()))
-}
-
 /// A panic is a bug: says so, and what to send, instead of Rust's own words.
 fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
@@ -116,29 +99,10 @@ fn report_panics() {
 }
 
 fn dispatch(args: Args, typed: CommandLine) -> Result<Code> {
-    let clock = Clock::start();
-    let Some(verb) = args.verb else {
+    match args.verb {
+        Some(verb) => verb.run(Call { typed, clock: Clock::start() }),
         // clap asks for one of the two.
-        return args.generate.map_or(Ok(Code::Request), generate::generate);
-    };
-    match verb {
-        Verb::Weigh(verb) => weigh::weigh(*verb, typed, clock, Interrupt::listen()?),
-        Verb::Init(verb) => init::init(verb, typed, clock, Interrupt::listen()?),
-        Verb::Run(verb) => run::run(*verb, typed, clock, Interrupt::listen()?),
-        Verb::Compare(verb) => compare::compare(*verb, typed, clock, Interrupt::listen()?),
-        Verb::Find(verb) => find::find(*verb, typed, clock, Interrupt::listen()?),
-        Verb::Tune(verb) => tune::tune(*verb, typed, clock, Interrupt::listen()?),
-        Verb::Plan(verb) => plan::plan(*verb, typed, clock, Interrupt::listen()?),
-        Verb::Work(verb) => work::work(*verb, typed, clock),
-        Verb::Load(verb) => load::load(&verb, typed.to_string(), clock, &Interrupt::listen()?),
-        Verb::Demo(verb) => demo::demo(*verb, typed, clock, Interrupt::listen()?),
-        Verb::Explain(verb) => explain::explain(*verb, typed, clock, Interrupt::listen()?),
-        Verb::Watch(verb) => watch::watch(*verb, typed.to_string(), clock),
-        Verb::Account(verb) => account::account(&verb, typed.to_string(), clock),
-        Verb::Merge(verb) => merge::merge(&verb, &typed.to_string(), clock),
-        Verb::Report(verb) => report::report(&verb),
-        Verb::History(verb) => history::history(&verb),
-        Verb::Doctor(verb) => doctor::doctor(&verb, clock),
+        None => args.generate.map_or(Ok(Code::Request), generate::generate),
     }
 }
 

@@ -1,17 +1,18 @@
 //! The common part of the verbs that ask something of one server, `compare`, `find` and `tune`: what is asked, and how
 //! an archive is continued.
 
-use super::args::RunOptions;
 use super::live::Live;
 use super::of_jar::of_jar;
 use super::run;
-use super::session::Session;
+use super::session::{RunOptions, Session};
 use crate::archive::Archive;
 use crate::detect::{TypedJar, is_named_jar};
 use crate::error::Result;
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;
 use crate::series::Archived;
+use clap::Arg;
+use clap::builder::UnknownArgumentValueParser;
 use std::path::Path;
 
 /// The arguments that name a server.
@@ -75,4 +76,26 @@ impl Reopened {
         let store = Archived::reopen(path, trials.len() as u32, live)?;
         Ok(Self { scenario, conditions, trials, store })
     }
+}
+
+/// Options that are not there, and what to use instead of each.
+pub(super) fn refusing(
+    target: &'static str,
+    baseline: &'static str,
+    trials: &'static str,
+    marks: &'static str,
+) -> [Arg; 6] {
+    let options = [
+        ("budget", "BUDGET", target),
+        ("baseline", "NAME | ARCHIVE", baseline),
+        ("undecided", "HOW", target),
+        ("strict", "", target),
+        ("trials", "N", trials),
+        ("marks", "MARKS", marks),
+    ];
+    options.map(|(name, value, instead)| {
+        let refusing = UnknownArgumentValueParser::suggest(instead);
+        let arg = Arg::new(name).long(name).value_name(value).hide(true).value_parser(refusing);
+        if value.is_empty() { arg.num_args(0).default_missing_value("") } else { arg }
+    })
 }

@@ -1,16 +1,12 @@
 //! `loadline plan`: which node does what, as a file; and the script or manifest with which an engine works it.
 
-use super::args::Output;
-use super::args_compare::Judging;
-use super::args_plan::Plan as Verb;
 use super::exit::Code;
-use super::judging::judgement;
+use super::judging::{Judging, judgement};
 use super::live::Live;
 use super::run;
-use super::session::{CommandLine, ISO_8601, Interrupt, Session, utc};
+use super::session::{Call, ISO_8601, Output, Session, utc};
 use crate::archive::PLAN_BYTES_MAX;
 use crate::bounded;
-use crate::clock::Clock;
 use crate::error::{Error, Result, plain};
 use crate::fleet::{self, Estimate, KnownServices, Layout, Night, Plan, Searched, Spread, blocks};
 use crate::record::PlanEntry;
@@ -20,10 +16,66 @@ use crate::scenario::{FindSettings, Fleet, SEARCH_EVERY, Scenario, Service, pars
 use crate::series::{BLOCKS, Extent, KnownFiles, search};
 use crate::subject::names;
 use crate::units::{Span, several};
+use clap::Parser;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// `loadline plan`
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Verb {
+    /// A fleet file; scenarios, each of which is a service; one scenario whose configurations are compared; or a plan
+    #[arg(value_name = "FLEET | SCENARIO | PLAN", required = true)]
+    what: Vec<PathBuf>,
+    /// File of the plan; what lies below its folder is named from there [default: stdout]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Minutes that an entry may take [default: what the fleet file says, or 15; of a comparison three times its load]
+    #[arg(long, value_name = "N", value_parser = minutes)]
+    minutes: Option<f64>,
+    /// Nodes: entries of a comparison, and how many a script takes at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: Option<u32>,
+    /// Blocks of a comparison, in all [default: the trials of the scenario, or 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    blocks: Option<u32>,
+    /// Prior knowledge of the services: output of `loadline merge --json`, or an earlier plan
+    #[arg(long, value_name = "FILE", conflicts_with = "blocks", help_heading = "Lines")]
+    last: Option<PathBuf>,
+    /// Search the line of this service again, whatever is known of it; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["blocks", "search_all"], help_heading = "Lines")]
+    search: Vec<String>,
+    /// Search all lines again
+    #[arg(long, conflicts_with = "blocks", help_heading = "Lines")]
+    search_all: bool,
+    /// Print the script of a job array for Slurm
+    #[arg(long, conflicts_with = "kubernetes", help_heading = "Engines")]
+    slurm: bool,
+    /// Print the manifest of an Indexed Job for Kubernetes
+    #[arg(long, help_heading = "Engines")]
+    kubernetes: bool,
+    /// Run build steps even if nothing they read has changed
+    #[arg(long)]
+    rebuild: bool,
+    /// No talk on stderr
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline plan fleet.yaml --out plan.jsonl
+  loadline plan fleet.yaml --out plan.jsonl --last fleet.json --slurm --nodes 10 > fleet.sbatch
+  loadline plan orders.loadline.yaml cart.loadline.yaml --out plan.jsonl
+  loadline plan collectors.loadline.yaml --blocks 20 --nodes 10 --out plan.jsonl
+  loadline plan plan.jsonl --kubernetes > job.yaml";
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let sound = text.parse().ok().filter(|minutes: &f64| *minutes > 0.0 && *minutes <= 525_600.0);
+    sound.ok_or_else(|| format!("`{text}` is no number of minutes; write it as `15`"))
+}
 
 /// Characters of a hash that tell two folders of results apart.
 const HASH_SHOWN: usize = 12;
@@ -31,9 +83,9 @@ const HASH_SHOWN: usize = 12;
 /// length.
 const PATIENCE: f64 = 3.0;
 
-pub(super) fn plan(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let output = Output { quiet: verb.quiet, ..Output::default() };
-    let session = Session::new(output, typed, clock, interrupt).rebuilding(verb.rebuild);
+    let session = Session::new(output, call)?.rebuilding(verb.rebuild);
     let mut live = session.live();
     if (verb.slurm || verb.kubernetes) && verb.out.is_none() && !is_plan(&verb.what) {
         return Err(Error::request("the script goes to stdout, and the plan nowhere")

@@ -1,28 +1,67 @@
 //! `loadline report`: any report again, from an archive, without a JVM.
 
-use super::args::Report;
 use super::exit::Code;
-use super::exports::Shown;
-use super::judging::{code, judgement};
+use super::exports::{Exports, Shown, View};
+use super::judging::{Judging, code, judgement};
+use super::session::Call;
 use crate::archive::{self, Archive};
 use crate::error::{Error, Result};
 use crate::record::Document;
 use crate::report::{self, Progress};
 use crate::result;
-use crate::scenario::MarkPoint;
-use std::path::Path;
+use crate::scenario::{CompareSettings, MarkPoint};
+use clap::Parser;
+use std::path::{Path, PathBuf};
 
-pub(super) fn report(verb: &Report) -> Result<Code> {
+/// A folder for pictures. A name that ends like a picture's was meant for one.
+fn folder_of_pictures(text: &str) -> Result<PathBuf, String> {
+    const PICTURES: [&str; 5] = ["png", "svg", "pdf", "jpg", "jpeg"];
+    let folder = PathBuf::from(text);
+    let ending = folder.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if PICTURES.contains(&ending.as_str()) {
+        return Err(format!(
+            "`{text}` is no folder; each picture is an SVG file, so write the folder for all, as `pictures`"
+        ));
+    }
+    Ok(folder)
+}
+
+/// `loadline report`
+#[derive(Debug, Parser)]
+pub(super) struct Verb {
+    /// The folder that a run named in its last line
+    #[arg(value_name = "ARCHIVE")]
+    archive: PathBuf,
+    /// Print the result document instead of the summary
+    #[arg(long)]
+    json: bool,
+    /// Draw each picture into this folder, as SVG
+    #[arg(long, value_name = "DIR", help_heading = "Files", value_parser = folder_of_pictures)]
+    plot: Option<PathBuf>,
+    /// Write the single requests of each trial into this folder, in the columns of `ab -g`
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    ab: Option<PathBuf>,
+    #[command(flatten)]
+    view: View,
+    #[command(flatten)]
+    exports: Exports,
+    #[command(flatten)]
+    comparing: CompareSettings,
+    #[command(flatten)]
+    judging: Judging,
+}
+
+pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
     verb.exports.check(verb.json)?;
     let archive = result::read(&verb.archive)?;
     if result::is_search(&archive.trials) {
         let found = result::of_search(&archive.conditions, &archive.scenario, &archive.trials);
-        return show(verb, &archive, &found, None).map(|()| Code::Yes);
+        return show(&verb, &archive, &found, None).map(|()| Code::Yes);
     }
     if result::is_tuning(&archive.trials) {
         let mut tuned = result::of_tuning(&archive.conditions, &archive.scenario, &archive.trials);
         result::add_lines(&mut tuned, &verb.archive);
-        return show(verb, &archive, &tuned, None).map(|()| Code::Yes);
+        return show(&verb, &archive, &tuned, None).map(|()| Code::Yes);
     }
     let judgement = judgement(&archive.scenario, Some(&verb.comparing), &verb.judging)?;
     // A metric that only these trials lack leaves its budget undecided.
@@ -32,11 +71,11 @@ pub(super) fn report(verb: &Report) -> Result<Code> {
     if verb.exports.comment.is_some() {
         against = judgement.against_archive(&result, &archive.scenario, &verb.archive).transpose()?;
     }
-    show(verb, &archive, &result, against.as_ref())?;
+    show(&verb, &archive, &result, against.as_ref())?;
     code(&judgement, &result, &mut Progress::new(false))
 }
 
-fn show(verb: &Report, archive: &Archive, result: &Document, against: Option<&Document>) -> Result<()> {
+fn show(verb: &Verb, archive: &Archive, result: &Document, against: Option<&Document>) -> Result<()> {
     let mut progress = Progress::new(false);
     let folders = std::slice::from_ref(&verb.archive);
     let shown = Shown { document: result, folders, missing: &archive.missing, against };
@@ -48,7 +87,7 @@ fn show(verb: &Report, archive: &Archive, result: &Document, against: Option<&Do
 }
 
 /// Writes what goes into folders: pictures and single requests.
-fn pictures(verb: &Report, shown: &Shown<'_>, progress: &mut Progress) -> Result<()> {
+fn pictures(verb: &Verb, shown: &Shown<'_>, progress: &mut Progress) -> Result<()> {
     if let Some(folder) = &verb.plot {
         create(folder)?;
         for plot in report::plots(shown.document, &result::evidence(shown.document, shown.folders)) {
@@ -75,4 +114,17 @@ fn create(folder: &Path) -> Result<()> {
 
 fn put(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(path, bytes).map_err(|cause| Error::io("write", path, &cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_go_into_a_folder() {
+        assert_eq!(folder_of_pictures("out/pictures"), Ok(PathBuf::from("out/pictures")));
+        for file in ["x.png", "out/x.PNG", "x.svg"] {
+            assert!(folder_of_pictures(file).unwrap_err().contains("an SVG file"), "{file}");
+        }
+    }
 }

@@ -1,22 +1,43 @@
 //! `loadline run`: everything a scenario file asks, changed by the options.
 
-use super::args::Run;
 use super::dumps::new_dump;
 use super::exit::Code;
-use super::judging::judgement;
-use super::session::{CommandLine, Interrupt, Session};
+use super::judging::{Judging, judgement};
+use super::session::{Call, RunOptions, Session};
 use crate::bounded;
-use crate::clock::Clock;
 use crate::detect::is_named_jar;
 use crate::error::{Error, Result};
-use crate::scenario::{self, Scenario, parse};
+use crate::scenario::{self, Inside, Marking, Scenario, parse};
+use clap::Parser;
 use std::path::{Path, PathBuf};
+
+/// `loadline run`
+#[derive(Debug, Parser)]
+pub(super) struct Verb {
+    /// A scenario file, `NAME.loadline.yaml`, or a folder NAME with one of its name
+    #[arg(value_name = "SCENARIO")]
+    scenario: PathBuf,
+    /// Run the small version that stands beside it, `NAME-quick.loadline.yaml`
+    #[arg(long)]
+    quick: bool,
+    /// Run only these configurations
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    #[command(flatten)]
+    options: RunOptions,
+    #[command(flatten)]
+    marking: Marking,
+    #[command(flatten)]
+    inside: Inside,
+    #[command(flatten)]
+    judging: Judging,
+}
 
 /// The end of the name of a scenario file.
 pub(super) const SUFFIX: &str = ".loadline.yaml";
 
-pub(super) fn run(verb: Run, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
-    let session = Session::of(&verb.options, typed, clock, interrupt);
+pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
+    let session = Session::of(&verb.options, call)?;
     let file = if verb.quick { quick(&verb.scenario) } else { verb.scenario.clone() };
     let mut scenario = load(&file, &session.releases())?;
     scenario.select(&verb.only)?;

@@ -1,9 +1,8 @@
 //! The common part of all verbs that make trials: the conditions before them, the summary at their end. For verbs that
 //! run blocks of them, also the run itself.
 
-use super::args::{Output, RunOptions, Source};
 use super::exit::Code;
-use super::exports::Shown;
+use super::exports::{Exports, Shown, View};
 use super::judging::code;
 use super::live::Live;
 use crate::clock::Clock;
@@ -11,19 +10,73 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
 use crate::report::Progress;
 use crate::result::Judgement;
-use crate::scenario::{Scenario, shell_words};
+use crate::scenario::{Scenario, ScenarioOptions, shell_words};
 use crate::series::{
     self, Archived, Blocks, HashedBy, KnownFiles, Local, PreparedSeries, Preparing, Rebuild, machine_now, source_of,
 };
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
 use crate::trial::{self, Tools};
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Parser};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Everything that changes what is run, and where its result goes.
+#[derive(Debug, Parser)]
+#[group(skip)]
+pub(super) struct RunOptions {
+    #[command(flatten)]
+    pub(super) asked: ScenarioOptions,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, Clone, Default, Parser)]
+#[command(next_help_heading = "Output")]
+pub(super) struct Output {
+    /// Folder of the archive [default: loadline-archive/NAME-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+    /// Print the result document instead of the summary
+    #[arg(long)]
+    pub(super) json: bool,
+    /// No progress on stderr
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+    #[command(flatten)]
+    pub(super) source: Source,
+    #[command(flatten)]
+    pub(super) view: View,
+    #[command(flatten)]
+    pub(super) exports: Exports,
+}
+
+/// Which state of the subject's source is weighed, for `loadline history`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Parser)]
+#[command(next_help_heading = "Output")]
+pub(super) struct Source {
+    /// The commit that is weighed [default: HEAD of the working folder, else what CI says]
+    #[arg(long, value_name = "HASH", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) commit: Option<String>,
+    /// The build that is weighed [default: what CI says]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) build: Option<String>,
+}
+
+/// Whether none of these options was typed.
+pub(super) fn is_untyped<O: Args + PartialEq>(options: &O) -> bool {
+    #[derive(Parser)]
+    struct Typed<O: Args> {
+        #[command(flatten)]
+        options: O,
+    }
+    Typed::<O>::try_parse_from(["loadline"]).is_ok_and(|nothing| nothing.options == *options)
+}
 
 /// Whether the user asked to stop. The second Ctrl-C ends Loadline at once; the guardian then ends the subject.
 #[derive(Debug, Clone, Default)]
@@ -108,6 +161,14 @@ impl fmt::Display for CommandLine {
     }
 }
 
+/// A call of the program.
+pub(super) struct Call {
+    /// The command line that repeats it.
+    pub(super) typed: CommandLine,
+    /// It began with the call.
+    pub(super) clock: Clock,
+}
+
 /// Everything that a run needs besides its scenario.
 pub(super) struct Session {
     pub(super) clock: Clock,
@@ -121,16 +182,27 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// `typed` is the command line that repeats the run.
-    pub(super) fn new(output: Output, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Self {
+    /// The session of a call, which signals end.
+    ///
+    /// # Errors
+    /// As [`Interrupt::listen`].
+    pub(super) fn new(output: Output, call: Call) -> Result<Self> {
+        Ok(Self::stopped_by(Interrupt::listen()?, output, call))
+    }
+
+    /// The same, but what sets this flag ends it.
+    pub(super) fn stopped_by(interrupt: Interrupt, output: Output, Call { typed, clock }: Call) -> Self {
         let (jdks, spawner) = (jdk::discover(&Places::usual(), clock), Spawner::new(clock));
         let (rebuild, hashed_by) = (Rebuild::IfChanged, HashedBy::Trials);
         Self { clock, interrupt, output, typed, jdks, spawner, rebuild, hashed_by }
     }
 
     /// The session of a verb that makes trials of a server.
-    pub(super) fn of(options: &RunOptions, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Self {
-        Self::new(options.output.clone(), typed, clock, interrupt).rebuilding(options.asked.subject.rebuild)
+    ///
+    /// # Errors
+    /// As [`Interrupt::listen`].
+    pub(super) fn of(options: &RunOptions, call: Call) -> Result<Self> {
+        Ok(Self::new(options.output.clone(), call)?.rebuilding(options.asked.subject.rebuild))
     }
 
     /// The same, but build steps run although they would only repeat themselves, where that was asked.
@@ -235,7 +307,7 @@ impl Session {
     ///
     /// # Errors
     /// If it cannot be shown.
-    pub(super) fn finish(
+    fn finish(
         &self,
         store: Archived<Live>,
         interrupted: bool,
@@ -247,6 +319,26 @@ impl Session {
         self.show(result, against, &folder, &mut progress)?;
         progress.step(&format!("archive: {}", folder.display()));
         Ok(Finished { folder, kept, progress })
+    }
+
+    /// Does the same for a verb that can go on with its archive, however its trials ended.
+    ///
+    /// # Errors
+    /// The error that ended the trials, or if something cannot be kept or shown.
+    pub(super) fn conclude(
+        &self,
+        verb: &str,
+        store: Archived<Live>,
+        done: Result<()>,
+        result: &Document,
+    ) -> Result<()> {
+        let interrupted = is_interrupted(&done);
+        let mut ended = self.finish(store, interrupted, result, None)?;
+        if interrupted {
+            ended.progress.step(&format!("`loadline {verb} --resume {}` goes on", ended.folder.display()));
+        }
+        done?;
+        ended.kept
     }
 
     /// Creates the progress output of a run.
@@ -301,11 +393,11 @@ impl Session {
 }
 
 /// A run whose archive is closed and whose result was shown.
-pub(super) struct Finished {
-    pub(super) folder: PathBuf,
+struct Finished {
+    folder: PathBuf,
     /// The first write of the archive that failed, if one did.
-    pub(super) kept: Result<()>,
-    pub(super) progress: Progress,
+    kept: Result<()>,
+    progress: Progress,
 }
 
 /// Whether the user ended a run.

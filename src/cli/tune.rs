@@ -1,29 +1,74 @@
 //! `loadline tune`: remedies tried under the load, kept only where they help, and proved.
 
-use super::args_tune::Tune as Verb;
 use super::exit::Code;
 use super::find;
 use super::live::Live;
-use super::one_server::{Asked, Reopened, Typed};
-use super::session::{CommandLine, Interrupt, Session, is_interrupted};
-use crate::clock::Clock;
+use super::one_server::{Asked, Reopened, Typed, refusing};
+use super::session::{Call, RunOptions, Session};
 use crate::error::{Error, Result};
 use crate::record::{Conditions, Trial, TuneOutcome};
 use crate::report::{print, render, summarize_remedies};
 use crate::result;
-use crate::scenario::{Change, Scenario};
+use crate::scenario::{Change, Scenario, TuneSettings};
 use crate::series::tune::{self, Tuner};
 use crate::series::{self, Archived, Local};
 use crate::subject::allocators;
-use std::path::Path;
+use clap::{Arg, Parser};
+use std::path::{Path, PathBuf};
+
+/// `loadline tune`
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct Verb {
+    /// A scenario file, or a jar; none where a command follows `--`
+    #[arg(value_name = "SCENARIO | JAR")]
+    scenario: Option<PathBuf>,
+    /// The configuration to tune, where the scenario has several
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    #[command(flatten)]
+    tuning: TuneSettings,
+    /// Weigh it as it is, print what would be tried and what not, with the reasons, and stop
+    #[arg(long, help_heading = "Tuning")]
+    dry_run: bool,
+    /// Print all remedies that are known, with what they may cost and where that was measured
+    #[arg(long, help_heading = "Tuning", conflicts_with_all = ["scenario", "command", "only", "resume"])]
+    list: bool,
+    /// Go on with the tuning of this archive, as it was asked
+    #[arg(long, help_heading = "Tuning", value_name = "ARCHIVE")]
+    #[arg(conflicts_with_all = ["scenario", "command", "only"])]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    options: RunOptions,
+    /// The server, where there is no scenario: a `java` command line, or arguments of the image. `{port}` stands for a
+    /// free port
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline tune --rate 200 --url 'http://127.0.0.1:{port}/' -- java -jar app.jar '{port}'
+  loadline tune --rate 200 --target 'p99<50ms' --url http://127.0.0.1:8080/ -- java -jar app.jar
+  loadline tune app.loadline.yaml --dry-run
+  loadline tune app.loadline.yaml --try env.MALLOC_ARENA_MAX=2 --try -Dserver.tomcat.threads.max=50
+  loadline tune --list";
+
+/// Options of other verbs that would be without effect on a tuning: an error says what it has instead.
+pub(super) fn refused() -> [Arg; 6] {
+    let target = "tuning asks for a `--target`; budgets are for `weigh`, `run` and `compare`";
+    let trials = "tuning makes the trials it needs: see `--trials-max` and `--minutes`";
+    let marks = "tuning weighs at the marks it needs; `weigh`, `run` and `compare` at those asked for";
+    refusing(target, "the baseline of a tuning is the server as it is", trials, marks)
+}
 
 /// Tunes a server.
-pub(super) fn tune(verb: Verb, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
+pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     if verb.list {
         print(&render(&summarize_remedies()))?;
         return Ok(Code::Yes);
     }
-    let mut session = Session::of(&verb.options, typed, clock, interrupt);
+    let mut session = Session::of(&verb.options, call)?;
     if let Some(archive) = &verb.resume {
         return resume(&session, archive, verb.dry_run);
     }
@@ -110,16 +155,8 @@ impl Tuned<'_> {
             done = lines.try_for_each(|(name, scenario)| find::line(session, &scenario, &folder.join(name)).ended);
         }
         result::add_lines(&mut tuned, &folder);
-        let interrupted = is_interrupted(&done);
-        let mut ended = session.finish(store, interrupted, &tuned, None)?;
-        if interrupted {
-            ended.progress.step(&format!("`loadline tune --resume {}` goes on", ended.folder.display()));
-        }
-        done?;
-        ended.kept?;
-        Ok(match tuned.tune.as_ref().map(|of| of.outcome) {
-            Some(TuneOutcome::Proved | TuneOutcome::Planned) => Code::Yes,
-            _ => Code::No,
-        })
+        session.conclude("tune", store, done, &tuned)?;
+        let outcome = tuned.tune.as_ref().map(|of| of.outcome);
+        Ok(Code::of(matches!(outcome, Some(TuneOutcome::Proved | TuneOutcome::Planned))))
     }
 }

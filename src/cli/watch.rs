@@ -1,11 +1,11 @@
 //! `loadline watch`: what running JVMs hold over time, what grows, and when it meets its limit.
 
-use super::args_watch::{Attach, Watch, Weighings};
+use super::account::pid;
 use super::console::{Console, glyphs};
 use super::exit::Code;
-use super::session::Interrupt;
+use super::session::{Call, Interrupt};
 use super::supervisor::{Ender, Supervisor};
-use super::watch_metrics::Metrics;
+use super::watch_metrics::{Metrics, Owners, Receivers};
 use crate::archive;
 use crate::clock::Clock;
 use crate::doubt::Doubt;
@@ -15,17 +15,122 @@ use crate::report::{self, Keys, Pressed, Progress, Screen, print, render, summar
 use crate::scenario::Asking;
 use crate::series::machine_now;
 use crate::subject::itself;
-use crate::units::{Bytes, utc};
+use crate::units::{Bytes, Span, utc};
 use crate::watch::{
     Attaching, Here, Histories, How, Past, ServerTls, Sweeps, Watching, WhenWeighed, Which, World, add_accounts,
     create_folder, keep_within, post_mortem, web_config,
 };
 use crate::weigh::{AccountOptions, Collecting, check_jvm};
+use clap::{ArgGroup, Parser};
 use std::cell::LazyCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// `loadline watch`
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES)]
+#[command(group = ArgGroup::new("which").required(true).multiple(false).args(WHICH))]
+pub(super) struct Verb {
+    /// Process ids of JVMs
+    #[arg(value_name = "PID", value_parser = pid)]
+    pids: Vec<u32>,
+    /// All JVMs of this machine, those of containers too, as they come and go
+    #[arg(long)]
+    all: bool,
+    /// The JVMs in this memory cgroup, by its path below the mount, and in those below it
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<String>,
+    /// The JVMs of this service of systemd
+    #[arg(long, value_name = "NAME")]
+    unit: Option<String>,
+    /// Between two samples; every window of the verdict is in proportion
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    every: Span,
+    /// Folder of histories and accounts [default: /var/lib/loadline for root, else loadline in the folder for state of
+    /// the user]
+    #[arg(long, value_name = "DIR")]
+    history: Option<PathBuf>,
+    /// Disk space for all of it: the oldest ended lives are removed
+    #[arg(long, value_name = "SIZE", default_value = "256m")]
+    keep: Bytes,
+    /// When a JVM is weighed, which holds its threads for milliseconds, and for a tenth of a second with 1,000 of them:
+    /// `never`, `on-growth`, `at:75%`, `every:6h`; may be repeated [default: at:66%, at:75% and at:90% of its limit]
+    #[arg(long, value_name = "WHEN")]
+    account: Vec<Weighings>,
+    /// Ask each JVM once in its life, by its attach socket, what no outside can tell: Native Memory Tracking where it
+    /// is on, and where it keeps what. Nothing is held; a JVM that does not answer is left alone
+    #[arg(long, value_name = "WHEN", default_value = "never", hide_default_value = true)]
+    attach: Attach,
+    /// How many owners of the last account metrics have of a JVM, the largest: `top:5`; the rest of them are `other`.
+    /// At most 20
+    #[arg(long, value_name = "top:N", default_value = "top:5")]
+    owners: Owners,
+    /// Judge what is kept of each, print it, and end. Exit code 1: one of them grows
+    #[arg(long)]
+    once: bool,
+    /// Say how a JVM that was watched ended, what it held last, what grew before and what it would have needed
+    #[arg(long, value_name = "PID | FILE", conflicts_with_all = ["once", "account", "listen", "otlp", "duration"])]
+    post_mortem: Option<String>,
+    /// Write what `--post-mortem` says to an HTML file, too
+    #[arg(long, value_name = "FILE", requires = "post_mortem")]
+    html: Option<PathBuf>,
+    #[command(flatten)]
+    receivers: Receivers,
+    /// End after this time
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "once")]
+    duration: Option<Span>,
+    /// Print a document instead of the summary
+    #[arg(long)]
+    json: bool,
+    /// No talk on stderr
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Options that name the JVMs; one of them.
+const WHICH: [&str; 5] = ["pids", "all", "cgroup", "unit", "post_mortem"];
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline watch --all
+  loadline watch 4711
+  loadline watch --unit shop.service --account on-growth
+  loadline watch --all --once";
+
+/// When a JVM is weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weighings {
+    Never,
+    OnGrowth,
+    At(u64),
+    Every(Span),
+}
+
+impl std::str::FromStr for Weighings {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refuse =
+            || format!("`{text}` is no time for an account; write `never`, `on-growth`, `at:75%` or `every:6h`");
+        let percent = |text: &str| text.strip_suffix('%')?.parse().ok().filter(|percent| (1..=100).contains(percent));
+        match text.split_once(':') {
+            None if text == "never" => Ok(Self::Never),
+            None if text == "on-growth" => Ok(Self::OnGrowth),
+            Some(("at", share)) => percent(share).map(Self::At).ok_or_else(refuse),
+            Some(("every", span)) => span.parse().map(Self::Every).map_err(|_| refuse()),
+            _ => Err(refuse()),
+        }
+    }
+}
+
+/// Whether JVMs are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Attach {
+    Never,
+    Once,
+}
 
 /// An interrupt is seen within this time.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -41,7 +146,8 @@ const WEIGH_BYTES_MAX: u64 = 44 << 20;
 /// A JVM that does not answer is given up by itself long before.
 const WEIGHED_WITHIN: Duration = Duration::from_secs(60);
 
-pub(super) fn watch(verb: Watch, typed: String, clock: Clock) -> Result<Code> {
+pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
+    let typed = typed.to_string();
     let folder = verb.history.clone().or_else(usual_folder).ok_or_else(|| {
         Error::request("there is no folder for histories: neither HOME nor XDG_STATE_HOME is set")
             .hint("say where with `--history DIR`")
@@ -62,7 +168,7 @@ pub(super) fn watch(verb: Watch, typed: String, clock: Clock) -> Result<Code> {
         return Err(Error::request(format!("`--keep {keep}` has no room for the history of one JVM"))
             .hint(format!("a history has up to 2 MiB and accounts beside it; say {KEEP_LEAST} or more")));
     }
-    let tls = verb.web_config.as_deref().map(web_config).transpose()?.flatten();
+    let tls = verb.receivers.web_config.as_deref().map(web_config).transpose()?.flatten();
     for pid in &verb.pids {
         check_jvm(*pid, &clock)?;
     }
@@ -85,7 +191,7 @@ pub(super) fn watch(verb: Watch, typed: String, clock: Clock) -> Result<Code> {
 
 /// Turn after turn, until what was asked for is over.
 fn go_on(
-    verb: &Watch,
+    verb: &Verb,
     folder: &Path,
     watching: &mut Watching<Here>,
     about: &About,
@@ -94,7 +200,8 @@ fn go_on(
     let clock = about.clock;
     let ends = verb.duration.map(|span| clock.now() + span.0);
     // Whatever keeps the first turn, whoever asks is answered.
-    let mut metrics = Metrics::open(verb, tls, clock, Arc::new(about.document(watching)))?;
+    let mut metrics =
+        Metrics::open(&verb.receivers, verb.owners, verb.quiet, tls, clock, Arc::new(about.document(watching)))?;
     let mut show = Show::open(verb.quiet)?;
     let mut supervisor = Supervisor::of_environment(clock);
     supervisor.ready();
@@ -109,7 +216,7 @@ fn go_on(
         if let Some(why) = metrics.take(&events, || Arc::clone(&document)) {
             show.warn(&why);
         }
-        if sweeps.is_due(watching.begun()) {
+        if sweeps.is_due(watching.begun) {
             keep_within(folder, verb.keep, &watching.files());
         }
         // A watch that can look at nothing any more is one to start again.
@@ -196,7 +303,7 @@ impl Show {
 }
 
 /// Prints the post-mortem of a file, or of the last life of a pid among the histories.
-fn mortem(verb: &Watch, of: &str, folder: &Path, typed: String) -> Result<Code> {
+fn mortem(verb: &Verb, of: &str, folder: &Path, typed: String) -> Result<Code> {
     let path = match of.parse::<u32>() {
         Ok(pid) => Past::last_of(folder, pid).ok_or_else(|| {
             Error::request(format!("no history of pid {pid} is in {}", folder.display()))
@@ -240,16 +347,16 @@ impl About {
             machine: self.machine.clone(),
             every_ms: self.every_ms,
             jvms: watching.jvms().into_iter().cloned().collect(),
-            hidden: watching.hidden(),
-            left_out: watching.left_out(),
+            hidden: watching.hidden,
+            left_out: watching.left_out,
             set_aside: watching.world.set_aside(),
-            turns: watching.turns(),
-            finds_failed: watching.finds_failed(),
+            turns: watching.turns,
+            finds_failed: watching.finds_failed,
         }
     }
 }
 
-fn once(verb: &Watch, watching: &mut Watching<Here>, about: &About) -> Result<Code> {
+fn once(verb: &Verb, watching: &mut Watching<Here>, about: &About) -> Result<Code> {
     watching.turn();
     let mut document = about.document(watching);
     for jvm in &mut document.jvms {
@@ -265,7 +372,7 @@ fn once(verb: &Watch, watching: &mut Watching<Here>, about: &About) -> Result<Co
     })
 }
 
-fn which(verb: &Watch) -> Which {
+fn which(verb: &Verb) -> Which {
     match (&verb.cgroup, &verb.unit) {
         (Some(path), _) => Which::Cgroup(path.clone()),
         (None, Some(unit)) if unit.contains('.') => Which::Unit(unit.clone()),
@@ -275,7 +382,7 @@ fn which(verb: &Watch) -> Which {
     }
 }
 
-fn every_ms(verb: &Watch) -> Result<u64> {
+fn every_ms(verb: &Verb) -> Result<u64> {
     match verb.every.0.as_millis() as u64 {
         ms @ 10..=600_000 => Ok(ms),
         _ => Err(Error::request(format!("samples cannot be taken every {}", verb.every))
@@ -283,7 +390,7 @@ fn every_ms(verb: &Watch) -> Result<u64> {
     }
 }
 
-fn weighing(verb: &Watch) -> WhenWeighed {
+fn weighing(verb: &Verb) -> WhenWeighed {
     let mut when = if verb.account.is_empty() { WhenWeighed::the_kill() } else { WhenWeighed::default() };
     for one in &verb.account {
         match one {
@@ -302,7 +409,7 @@ fn weighing(verb: &Watch) -> WhenWeighed {
 
 /// An account into a file, by a process of its own: one of a large JVM takes more memory than watching may, and one
 /// that is stuck can be ended.
-fn weigh_apart(pid: u32, why: WhyWeighed, into: &Path, clock: Clock) -> std::result::Result<(), String> {
+fn weigh_apart(pid: u32, why: WhyWeighed, into: &Path, clock: Clock) -> Result<(), String> {
     let Some(into) = into.to_str() else { return Err(format!("{} is no text", into.display())) };
     let how = if why == WhyWeighed::FirstSight { ASKED } else { HELD };
     let done = itself::run(&[WEIGH_WORD, &pid.to_string(), how, into], clock, WEIGHED_WITHIN);
@@ -334,7 +441,7 @@ pub(super) fn weigh_here(words: &[OsString]) -> Code {
 
 /// An account into a file that `loadline account PID --against FILE` takes. At first sight the JVM is asked and not
 /// held.
-fn weigh(pid: u32, why: WhyWeighed, into: &Path, machine: &Machine, clock: Clock) -> std::result::Result<(), String> {
+fn weigh(pid: u32, why: WhyWeighed, into: &Path, machine: &Machine, clock: Clock) -> Result<(), String> {
     let taken = utc(clock.unix_s());
     let asks = why == WhyWeighed::FirstSight;
     let how = AccountOptions { stop: !asks, netty: false, asking: Asking::typed(asks) };

@@ -1,12 +1,14 @@
 //! Metrics of what is watched: served from the last turn to whoever asks, and sent to a collector.
 
-use super::args_watch::Watch;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::record::{WatchDocument, WatchEnds, WatchEvent, WatchedJvm};
 use crate::report::Progress;
 use crate::report::export::{Exposition, otlp, scrape};
 use crate::watch::{Answer, Asked, Collector, Ends, Listening, Pushing, Server, ServerTls, top};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +17,43 @@ const STUCK_AFTER: Duration = Duration::from_secs(60);
 /// Whoever asks before the first turn has ended waits for it so long, and then gets what is known: nothing.
 const FIRST_TURN_WITHIN: Duration = Duration::from_secs(1);
 
-/// The receivers of metrics.
+/// Who gets metrics.
+#[derive(Debug, clap::Args)]
+pub(super) struct Receivers {
+    /// Serve metrics to Prometheus at `127.0.0.1:PORT`, `unix:PATH`, or `systemd`, the socket that it hands over
+    #[arg(long, value_name = "WHERE", conflicts_with = "once")]
+    listen: Option<Listening>,
+    /// Certificate and key of `--listen`, and who may ask, by a web-config file as Prometheus' exporters have it
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub(super) web_config: Option<PathBuf>,
+    /// Send metrics to a collector of OpenTelemetry over HTTP, as JSON [default: by its OTEL_ variables, else
+    /// http://localhost:4318/v1/metrics]
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", require_equals = true)]
+    #[arg(conflicts_with = "once")]
+    otlp: Option<String>,
+}
+
+/// How many owners of a JVM metrics have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Owners(usize);
+
+impl FromStr for Owners {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_prefix("top:").and_then(|number| number.parse().ok());
+        let most = number.filter(|most| (1..=20).contains(most));
+        most.map(Self).ok_or_else(|| format!("`{text}` says no number of owners; write `top:5`, at most `top:20`"))
+    }
+}
+
+impl fmt::Display for Owners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "top:{}", self.0)
+    }
+}
+
+/// The metrics of a watch on their way to their receivers.
 pub(super) struct Metrics {
     served: Option<Served>,
     push: Option<Push>,
@@ -25,20 +63,21 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Opens the receivers that the verb names, before the first turn.
+    /// Opens the receivers, before the first turn.
     pub(super) fn open(
-        verb: &Watch,
+        receivers: &Receivers,
+        Owners(owners): Owners,
+        quiet: bool,
         tls: Option<Arc<ServerTls>>,
         clock: Clock,
         document: Arc<WatchDocument>,
     ) -> Result<Self> {
-        let owners = verb.owners.0;
         let document = bounded(document, owners);
-        let served = verb.listen.as_ref().map(|place| Served::start(place, tls, document, clock)).transpose()?;
+        let served = receivers.listen.as_ref().map(|place| Served::start(place, tls, document, clock)).transpose()?;
         if let Some(served) = &served {
-            Progress::new(verb.quiet).step(&format!("metrics at {}", served.server.at));
+            Progress::new(quiet).step(&format!("metrics at {}", served.server.at));
         }
-        let push = verb.otlp.as_deref().map(|url| Push::start(url, clock)).transpose()?;
+        let push = receivers.otlp.as_deref().map(|url| Push::start(url, clock)).transpose()?;
         Ok(Self { served, push, clock, owners })
     }
 

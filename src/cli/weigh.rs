@@ -1,18 +1,38 @@
 //! `loadline weigh`: one configuration under load.
 
-use super::args::Weigh;
 use super::dumps::new_dump;
 use super::exit::Code;
-use super::judging::judgement;
+use super::judging::{Judging, judgement};
 use super::of_jar::of_jar;
-use super::session::{CommandLine, Interrupt, Session};
-use crate::clock::Clock;
+use super::session::{Call, RunOptions, Session};
 use crate::detect::TypedJar;
 use crate::error::{Error, Result};
-use crate::scenario::Scenario;
+use crate::scenario::{Inside, Marking, Scenario};
+use clap::Parser;
+use std::path::PathBuf;
 
-pub(super) fn weigh(verb: Weigh, typed: CommandLine, clock: Clock, interrupt: Interrupt) -> Result<Code> {
-    let mut session = Session::of(&verb.options, typed, clock, interrupt);
+/// `loadline weigh`
+#[derive(Debug, Parser)]
+pub(super) struct Verb {
+    #[command(flatten)]
+    options: RunOptions,
+    #[command(flatten)]
+    marking: Marking,
+    #[command(flatten)]
+    inside: Inside,
+    #[command(flatten)]
+    judging: Judging,
+    /// The jar that starts the server. It is started once before, to see where it answers, unless `--url` says so
+    #[arg(value_name = "JAR", conflicts_with = "image")]
+    jar: Option<PathBuf>,
+    /// The server, where no jar is named: a `java` command line or a script that ends up in one; of a jar its
+    /// arguments, of an image those of its entrypoint. `{port}` stands for a free port
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
+    let mut session = Session::of(&verb.options, call)?;
     let asked = &verb.options.asked;
     let mut scenario = match &verb.jar {
         Some(path) => of_jar(TypedJar { path, arguments: &verb.command, options: asked }, &mut session)?,

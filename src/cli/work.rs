@@ -1,15 +1,12 @@
 //! `loadline work`: one entry of a plan, as an engine starts it on a node.
 
-use super::args::Output;
-use super::args_work::Work as Verb;
 use super::deadline::Deadline;
 use super::exit::Code;
 use super::find::{self, Line};
 use super::live::Live;
-use super::session::{CommandLine, Interrupt, Session, is_interrupted};
+use super::session::{Call, Interrupt, Output, Session, is_interrupted};
 use crate::archive::PLAN_BYTES_MAX;
 use crate::bounded;
-use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result, plain};
 use crate::fleet::{PlaceSeen, Plan, Seen, Started, Typed};
 use crate::record::{Conditions, EntryOutcome, EntryResult, Machine};
@@ -18,10 +15,62 @@ use crate::scenario::Scenario;
 use crate::series::{self, Archived, Local, PreparedSeries, machine_now};
 use crate::subject::{image, jdk, limit};
 use crate::work::{self, Asked, Blocks, By, Done, Runner, Searched, Stopped};
-use std::path::Path;
+use clap::Parser;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(super) fn work(verb: Verb, typed: CommandLine, clock: Clock) -> Result<Code> {
+/// `loadline work`
+#[derive(Debug, Parser)]
+#[command(before_help = EXAMPLES, after_help = CODES)]
+pub(super) struct Verb {
+    /// The plan, a file that `loadline plan` made
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+    /// The entry to do, from 0 [default: JOB_COMPLETION_INDEX, or LOADLINE_FIRST + SLURM_ARRAY_TASK_ID]
+    #[arg(long, value_name = "N")]
+    index: Option<u32>,
+    /// Folder of all results, the same for every entry; those of this one go to DIR/index-N
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Name of this node [default: NODE_NAME, SLURMD_NODENAME, or the host's name]
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// End after so many minutes with what there is, where the plan allows more
+    #[arg(long, value_name = "MINUTES", value_parser = minutes)]
+    minutes: Option<f64>,
+    /// Run the build steps also where they would only repeat themselves
+    #[arg(long)]
+    rebuild: bool,
+    /// Print the result as a document instead of a sentence
+    #[arg(long)]
+    json: bool,
+    /// No progress on stderr
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline work plan.jsonl --out results --index 3
+  srun loadline work plan.jsonl --out results          # in a task of `sbatch --array`
+  loadline work /plan/plan.jsonl --out /results        # in a Job with `completionMode: Indexed`";
+
+const CODES: &str = "\
+Exit codes, for what an engine tries again:
+    0  an answer stands; also a limit that fails, and what was found when time was up
+    2  the request is wrong: no such entry, another plan, other files; do not try again
+    3  the subject failed; do not try again
+    4  this node cannot measure it; try again elsewhere
+   70  a bug in Loadline; try again once
+  130  interrupted; the next start goes on";
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse().ok().filter(|minutes: &f64| minutes.is_finite() && *minutes > 0.0);
+    minutes.ok_or_else(|| format!("`{text}` is no number of minutes; write it as `30` or `0.5`"))
+}
+
+pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
+    let clock = call.clock;
     let text = bounded::text_named(&verb.plan, PLAN_BYTES_MAX)
         .map_err(|cause| Error::request(format!("cannot read the plan {}: {}", verb.plan.display(), plain(&cause))))?;
     let plan = Plan::parse(&text).map_err(|error| error.at(format!("plan: {}", verb.plan.display())))?;
@@ -39,7 +88,7 @@ pub(super) fn work(verb: Verb, typed: CommandLine, clock: Clock) -> Result<Code>
     let stop = signals.another()?;
     let deadline = Deadline::begin(clock, span, &signals, &stop);
     let output = Output { json: verb.json, quiet: verb.quiet, ..Output::default() };
-    let session = Session::new(output, typed, clock, stop).of_plan().rebuilding(verb.rebuild);
+    let session = Session::stopped_by(stop, output, call).of_plan().rebuilding(verb.rebuild);
     let node = Node { session, signals, deadline };
     let folder = file.parent().unwrap_or(Path::new("/"));
     let asked = Asked { plan: &plan, folder, out: &verb.out, started: &started };

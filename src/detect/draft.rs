@@ -177,7 +177,7 @@ fn scalar(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::scenario::{PhaseKind, Ready, Scenario, parse};
     use proptest::prelude::*;
@@ -210,19 +210,24 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_was_learned_replaces_the_guesses() {
-        let words = ["java", "-Dquarkus.http.port={port}", "-jar", "a.jar"].map(str::to_owned).to_vec();
-        let mut draft = Draft { start: Start::Command(words), ..Draft::default() };
-        let found = FirstAnswer {
+    /// A server that answers well on its second page, and has a health check.
+    pub(in crate::detect) fn found(told_port: bool) -> FirstAnswer {
+        FirstAnswer {
             port: 9000,
-            told_port: false,
+            told_port,
             page: "/greet".to_owned(),
             asked: vec!["/".to_owned(), "/greet".to_owned()],
             answered: "404 on /; 200 on /greet".to_owned(),
             health: Some("/health".to_owned()),
             took: std::time::Duration::ZERO,
-        };
+        }
+    }
+
+    #[test]
+    fn what_was_learned_replaces_the_guesses() {
+        let words = ["java", "-Dquarkus.http.port={port}", "-jar", "a.jar"].map(str::to_owned).to_vec();
+        let mut draft = Draft { start: Start::Command(words), ..Draft::default() };
+        let found = found(false);
         draft.settle(found.clone());
         let (text, words) = (draft.text(), ["java", "-jar", "a.jar"].map(str::to_owned).to_vec());
         assert_eq!((draft.port, &draft.start), (Some(9000), &Start::Command(words)));

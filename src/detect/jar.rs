@@ -231,17 +231,9 @@ pub(super) mod tests {
 
     /// A jar with these entries, and a manifest.
     pub(in crate::detect) fn jar(manifest: &str, entries: &[&str]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut archive = rawzip::ZipArchiveWriter::new(&mut bytes);
-        for (name, content) in std::iter::once((MANIFEST, manifest)).chain(entries.iter().map(|name| (*name, "x"))) {
-            let (mut entry, config) = archive.new_file(name).start().unwrap();
-            let mut writer = config.wrap(&mut entry);
-            writer.write_all(content.as_bytes()).unwrap();
-            let (_, descriptor) = writer.finish().unwrap();
-            entry.finish(descriptor).unwrap();
-        }
-        archive.finish().unwrap();
-        bytes
+        let others = entries.iter().map(|name| (*name, &b"x"[..]));
+        let all: Vec<(&str, &[u8])> = std::iter::once((MANIFEST, manifest.as_bytes())).chain(others).collect();
+        loadline_test_support::jar(&all)
     }
 
     fn contents(bytes: &[u8]) -> std::result::Result<Contents, String> {

@@ -143,21 +143,9 @@ pub fn describe(found: &FirstAnswer) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::draft::tests::found;
     use super::super::jar::tests::jar;
     use super::*;
-    use std::time::Duration;
-
-    fn found(told_port: bool) -> FirstAnswer {
-        FirstAnswer {
-            port: 9000,
-            told_port,
-            page: "/greet".to_owned(),
-            asked: vec!["/".to_owned(), "/greet".to_owned()],
-            answered: "404 on /; 200 on /greet".to_owned(),
-            health: Some("/health".to_owned()),
-            took: Duration::ZERO,
-        }
-    }
 
     fn goes<R>(manifest: &str, options: &ScenarioOptions, then: impl FnOnce(Result<JarTarget>) -> R) -> R {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,9 @@
 //! How a line that was known is tried again, and what the answer to an entry says of it.
 
 use super::Seen;
+use super::service::past;
 use crate::record::{EntryOutcome, FindOutcome, FindRecord, ProbeStage, ProbeVerdict, Task, Trial, limit_to_set};
-use crate::scenario::{Change, Last, PAST_MAX, PastLine, Scenario};
+use crate::scenario::{Change, Last, Scenario};
 use crate::units::Bytes;
 
 /// A step below the line that holds so often in a row is worth a new search.
@@ -109,12 +110,6 @@ pub struct Known {
 /// A line as the next plan wants it, with the one before among those of the past; `None` where none holds.
 pub fn last_of(find: &FindRecord, task: &Task, before: Option<&Last>, known: &Known) -> Option<Last> {
     let line = find.line.as_ref()?;
-    let mut past = before.map(|before| before.past.clone()).unwrap_or_default();
-    past.extend(before.and_then(|before| {
-        let at = before.proved_at.clone().or(before.searched_at.clone())?;
-        Some(PastLine { at, limit_bytes: before.limit_bytes })
-    }));
-    past.drain(..past.len().saturating_sub(PAST_MAX));
     let searched_at = match task {
         Task::Prove => before.and_then(|before| before.searched_at.clone()),
         Task::Search { .. } | Task::Block { .. } => Some(known.at.clone()),
@@ -130,7 +125,7 @@ pub fn last_of(find: &FindRecord, task: &Task, before: Option<&Last>, known: &Kn
         image_digest: known.seen.image_digest.clone(),
         jdk: known.seen.jdk.clone(),
         cpu_model: known.cpu_model.clone(),
-        past,
+        past: before.map(past).unwrap_or_default(),
     })
 }
 
@@ -138,7 +133,7 @@ pub fn last_of(find: &FindRecord, task: &Task, before: Option<&Last>, known: &Kn
 mod tests {
     use super::*;
     use crate::record::{LineRecord, Unknowns, Why};
-    use crate::scenario::parse;
+    use crate::scenario::{PAST_MAX, PastLine, parse};
     use crate::units::MIB;
     use std::path::Path;
 
@@ -162,21 +157,9 @@ mod tests {
     }
 
     fn find(limit_bytes: u64, outcome: FindOutcome) -> FindRecord {
-        let line = LineRecord {
-            limit_bytes,
-            heap_bytes: None,
-            direct_bytes: None,
-            held: 5,
-            proof: None,
-            failing_share_max: 0.45,
-            below_bytes: None,
-            cause: None,
-            cause_text: Vec::new(),
-            edge_width: 0.0,
-        };
+        let line = LineRecord { limit_bytes, held: 5, failing_share_max: 0.45, ..LineRecord::default() };
         FindRecord {
             configuration: "a".to_owned(),
-            target: Vec::new(),
             unknowns: Unknowns::Limit,
             step: 0.02,
             proofs: 5,
@@ -184,16 +167,11 @@ mod tests {
             text: "5 of 5 trials in a row held".to_owned(),
             reference: Some(0),
             line: Some(line).filter(|_| outcome == FindOutcome::AtLowerBound),
-            warm: None,
-            knee: None,
-            headroom: 0.0,
             limit_bytes: Some(limit_bytes),
-            options: Vec::new(),
-            others: Vec::new(),
             prove_bytes: Some(limit_bytes),
-            rate: None,
             trials: 6,
             seconds: 60.0,
+            ..FindRecord::default()
         }
     }
 

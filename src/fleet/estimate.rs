@@ -94,21 +94,10 @@ fn words(why: Why) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::parse;
-    use std::path::Path;
+    use crate::fleet::layout::tests::plan;
 
     fn entry(task: Task) -> PlanEntry {
-        let text = "name: x\nsubject: {command: [x], port: 80}\nload: [{steady: {closed: {requests: 1}, get: /}}]\n";
-        PlanEntry {
-            index: 0,
-            name: "x".to_owned(),
-            task,
-            minutes: 15.0,
-            declared_bytes: None,
-            last: None,
-            question: String::new(),
-            scenario: parse(text, Path::new("/x"), &[]).unwrap(),
-        }
+        PlanEntry { name: "x".to_owned(), task, minutes: 15.0, ..plan("x", 1).entries.remove(0) }
     }
 
     #[test]

@@ -95,61 +95,37 @@ fn of_service(service: ServiceRecord) -> (String, KnownService) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{PlanHeader, StandingRecord};
-    use crate::scenario::{SEARCH_EVERY, Service, WITHIN, parse};
+    use crate::fleet::layout::tests::plan;
+    use crate::record::PlanHeader;
+    use crate::scenario::{SEARCH_EVERY, Service, WITHIN};
     use crate::units::Bytes;
-    use std::path::Path;
 
     fn record(name: &str, verdict: LineVerdict, last: Option<u64>) -> ServiceRecord {
         ServiceRecord {
             name: name.to_owned(),
-            index: 0,
             verdict,
-            text: String::new(),
-            line: None,
-            limit_bytes: None,
-            options: Vec::new(),
-            declared_bytes: None,
-            wasted_bytes: None,
-            last_bytes: None,
-            past: Vec::new(),
-            node: String::new(),
-            other_cpu: false,
-            trials: 0,
             seconds: 90.0,
             last: last.map(|mib| Last::of(Bytes::mib(mib))),
-            doubts: Vec::new(),
+            ..ServiceRecord::default()
         }
     }
 
     fn document(services: Vec<ServiceRecord>) -> String {
         let plan = PlanHeader {
             schema: FLEET_PLAN_SCHEMA.to_owned(),
-            loadline: String::new(),
             name: "x".to_owned(),
-            made: String::new(),
             entries: 1,
-            hash: String::new(),
+            ..PlanHeader::default()
         };
-        let document = FleetDocument {
-            schema: FLEET_SCHEMA.to_owned(),
-            plan,
-            standing: StandingRecord::default(),
-            nodes: Vec::new(),
-            services,
-            wasted_bytes: 0,
-            node_seconds: 0.0,
-            comparison: None,
-            doubts: Vec::new(),
-        };
+        let document = FleetDocument { schema: FLEET_SCHEMA.to_owned(), plan, services, ..FleetDocument::default() };
         serde_json::to_string_pretty(&document).unwrap()
     }
 
     fn fleet(names: &[&str]) -> Fleet {
-        let text = "name: x\nsubject: {command: [x], port: 80}\nload: [{steady: {closed: {requests: 1}, get: /}}]\n";
+        let scenario = &plan("x", 1).entries[0].scenario;
         let service = |name: &&str| Service {
             name: (*name).to_owned(),
-            scenario: parse(text, Path::new("/x"), &[]).unwrap(),
+            scenario: scenario.clone(),
             within: WITHIN,
             declared: None,
             last: Some(Last::of(Bytes::mib(1))),

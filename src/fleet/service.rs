@@ -94,13 +94,8 @@ fn line(now: &Last, result: Option<&EntryResult>) -> LineRecord {
         limit_bytes: now.limit_bytes,
         heap_bytes: now.heap_bytes,
         direct_bytes: now.direct_bytes,
-        held: 0,
-        proof: None,
         failing_share_max: 1.0,
-        below_bytes: None,
-        cause: None,
-        cause_text: Vec::new(),
-        edge_width: 0.0,
+        ..LineRecord::default()
     })
 }
 
@@ -112,7 +107,7 @@ fn to_set(entry: &PlanEntry, result: Option<&EntryResult>, now: &Last) -> u64 {
 }
 
 /// The lines of earlier nights with the last one, of which the oldest are forgotten.
-fn past(last: &Last) -> Vec<PastLine> {
+pub(super) fn past(last: &Last) -> Vec<PastLine> {
     let at = last.proved_at.as_ref().or(last.searched_at.as_ref());
     let line = at.map(|at| PastLine { at: at.clone(), limit_bytes: last.limit_bytes });
     let all: Vec<PastLine> = last.past.iter().cloned().chain(line).collect();
@@ -224,7 +219,7 @@ fn became(service: &ServiceRecord, entry: &PlanEntry, result: Option<&EntryResul
 mod tests {
     use super::*;
     use crate::fleet::Plan;
-    use crate::record::{FLEET_ENTRY_SCHEMA, FindRecord, Machine, NodeRecord, Unknowns, Why};
+    use crate::record::{FLEET_ENTRY_SCHEMA, FindRecord, Machine, NodeRecord, Why};
     use crate::scenario::parse;
     use crate::units::MIB;
     use std::path::Path;
@@ -261,24 +256,14 @@ mod tests {
     fn find(outcome: FindOutcome, text: &str) -> FindRecord {
         FindRecord {
             configuration: "only".to_owned(),
-            target: Vec::new(),
-            unknowns: Unknowns::HeapAndLimit,
             step: 0.02,
             proofs: 5,
             outcome,
             text: text.to_owned(),
-            reference: None,
-            line: None,
-            warm: None,
-            knee: None,
             headroom: 0.1,
-            limit_bytes: None,
-            options: Vec::new(),
-            others: Vec::new(),
-            prove_bytes: None,
-            rate: None,
             trials: 14,
             seconds: 500.0,
+            ..FindRecord::default()
         }
     }
 

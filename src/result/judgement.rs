@@ -1,12 +1,12 @@
 //! From trials to a result: what they say together, judged as the scenario and the options ask.
 
-use super::{Merged, Part, Together};
+use super::{Merged, Part};
 use crate::archive::Archive;
 use crate::comparison;
 use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
 use crate::record::{
-    BudgetRecord, BudgetVerdict, Conditions, DifferenceVerdict, Document, MetricRecord, Trial, each_once,
+    BudgetRecord, BudgetVerdict, Conditions, DifferenceVerdict, Document, DoubtRecord, MetricRecord, Trial, each_once,
 };
 use crate::scenario::{Budget, Compare, CompareSettings, Limit, MarkPoint, Scenario};
 use std::path::Path;
@@ -191,11 +191,10 @@ impl Judgement {
         let ran = self.ran(trials);
         let mut budgets = self.judge_budgets(&ran, &metrics);
         self.say_refusals(&mut budgets, trials);
-        super::document(
-            conditions,
-            trials,
-            Together { metrics, blocks, comparisons, doubts, budgets, ..Together::default() },
-        )
+        let pareto = comparison::pareto(&metrics);
+        let doubts = doubts.into_iter().map(DoubtRecord::from).collect();
+        let bare = super::document(conditions, trials);
+        Document { metrics, blocks, comparisons, pareto, doubts, budgets, ..bare }
     }
 
     /// Returns the result document of several archives, each compared with the first.
@@ -213,11 +212,11 @@ impl Judgement {
         };
         let mut budgets: Vec<BudgetRecord> = merged.pairs.iter().flat_map(judge).collect();
         self.say_refusals(&mut budgets, &merged.trials);
-        let mut doubts = merged.doubts.clone();
-        doubts.extend(comparison::doubts(&merged.trials, &[], &comparisons));
-        let archives = merged.archives.clone();
-        let together = Together { archives, metrics, comparisons, doubts, budgets, ..Together::default() };
-        super::document(&merged.conditions, &merged.trials, together)
+        let compared = comparison::doubts(&merged.trials, &[], &comparisons);
+        let doubts = merged.doubts.iter().cloned().chain(compared).map(DoubtRecord::from).collect();
+        let (archives, pareto) = (merged.archives.clone(), comparison::pareto(&metrics));
+        let bare = super::document(&merged.conditions, &merged.trials);
+        Document { archives, metrics, comparisons, pareto, doubts, budgets, ..bare }
     }
 
     /// A result against the archive that is the baseline, each configuration against the one of its name; `None` where

@@ -8,7 +8,6 @@ mod history;
 mod history_points;
 mod judgement;
 mod merged;
-mod recorded;
 
 pub use crate::comparison::Column;
 pub use accounts::{changes, ranked};
@@ -17,19 +16,29 @@ pub use commits::Commits;
 pub use history::{History, HistoryAsked};
 pub use judgement::{Asked, Bisected, Judgement};
 pub use merged::{Merged, Part};
-pub use recorded::read;
 
-use crate::archive;
+use crate::archive::{self, Archive};
 use crate::comparison;
 use crate::diagnosis;
-use crate::doubt::Doubt;
-use crate::record::{
-    ArchiveRecord, BlockRecord, BudgetRecord, ComparisonRecord, Conditions, Document, DoubtRecord, Evidence,
-    FindRecord, LinesRecord, MetricRecord, RESULT_SCHEMA, Trial, TuneRecord,
-};
+use crate::error::Result;
+use crate::record::{Conditions, Document, Evidence, LinesRecord, RESULT_SCHEMA, Trial};
 use crate::scenario::Scenario;
 use crate::series::{search, tune};
 use std::path::{Path, PathBuf};
+
+/// Reads an archive as reports take it: its figures are computed again from the marks and the scenario, which is what
+/// it keeps.
+///
+/// # Errors
+/// As [`archive::read`].
+pub fn read(path: &Path) -> Result<Archive> {
+    let mut archive = archive::read(path)?;
+    let asked = &archive.scenario.figures;
+    if !asked.is_empty() {
+        archive.trials.iter_mut().for_each(|trial| trial.figures = comparison::figures(asked, trial));
+    }
+    Ok(archive)
+}
 
 /// Whether these trials are those of a search.
 pub fn is_search(trials: &[Trial]) -> bool {
@@ -44,7 +53,7 @@ pub fn is_tuning(trials: &[Trial]) -> bool {
 /// The document of a tuning; what its settings have in common with configurations that are compared, its own record
 /// says.
 pub fn of_tuning(conditions: &Conditions, scenario: &Scenario, trials: &[Trial]) -> Document {
-    document(conditions, trials, Together { tune: tune::found(scenario, trials), ..Together::default() })
+    Document { tune: tune::found(scenario, trials), ..document(conditions, trials) }
 }
 
 /// Adds the smallest limits that were searched after a tuning, whose archives lie in that of the tuning.
@@ -61,7 +70,7 @@ pub fn add_lines(document: &mut Document, folder: &Path) {
 
 /// The document of a search. Metrics and comparisons are of trials that ask the same; those of a search do not.
 pub fn of_search(conditions: &Conditions, scenario: &Scenario, trials: &[Trial]) -> Document {
-    document(conditions, trials, Together { find: search::found(scenario, trials), ..Together::default() })
+    Document { find: search::found(scenario, trials), ..document(conditions, trials) }
 }
 
 /// Reads the evidence for the pictures of a document, out of the folders of its archives in their order; nothing where
@@ -80,35 +89,15 @@ pub fn evidence(document: &Document, folders: &[PathBuf]) -> Vec<Evidence> {
     folders.iter().enumerate().flat_map(of).collect()
 }
 
-/// Results that come from all trials together.
-#[derive(Default)]
-struct Together {
-    archives: Vec<ArchiveRecord>,
-    metrics: Vec<MetricRecord>,
-    blocks: Vec<BlockRecord>,
-    comparisons: Vec<ComparisonRecord>,
-    doubts: Vec<Doubt>,
-    budgets: Vec<BudgetRecord>,
-    find: Option<FindRecord>,
-    tune: Option<TuneRecord>,
-}
-
-fn document(conditions: &Conditions, trials: &[Trial], together: Together) -> Document {
+/// The document of these trials, without what they say together.
+fn document(conditions: &Conditions, trials: &[Trial]) -> Document {
     let diagnosis = diagnosis::of_trials(trials);
     Document {
         schema: RESULT_SCHEMA.to_owned(),
         conditions: conditions.clone(),
-        archives: together.archives,
         trials: trials.to_vec(),
-        pareto: comparison::pareto(&together.metrics),
-        metrics: together.metrics,
-        blocks: together.blocks,
-        comparisons: together.comparisons,
-        doubts: together.doubts.into_iter().map(DoubtRecord::from).collect(),
-        find: together.find,
-        tune: together.tune,
         findings: diagnosis.findings,
         ruled_out: diagnosis.ruled_out,
-        budgets: together.budgets,
+        ..Document::default()
     }
 }

@@ -1,6 +1,6 @@
 //! A sink that keeps a series in an archive. A write that fails is told once; measuring goes on and loses nothing.
 
-use crate::archive::{IntervalTimes, TrialFiles, Writer};
+use crate::archive::{TrialFiles, Writer};
 use crate::error::{Error, Result};
 use crate::record::Conditions;
 use crate::scenario::{Scenario, TrialPlan};
@@ -52,10 +52,7 @@ impl<S: Sink> Archived<S> {
         match (event, &mut self.files) {
             (Event::TrialStarted(plan), _) => self.begin(plan),
             (Event::Sample { sample, .. }, Some(files)) => files.sample(sample),
-            (Event::Interval { phase, service, response, start, length }, Some(files)) => {
-                let times = IntervalTimes { service, response: *response, start: *start, length: *length };
-                files.interval(phase, &times)
-            }
+            (Event::Interval { phase, times }, Some(files)) => files.interval(phase, times),
             (Event::Requests { phase, rows, origin_ns }, Some(files)) => files.requests(phase, rows, *origin_ns),
             (Event::TrialFinished(trial), files) => {
                 let closed = files.take().map_or(Ok(()), TrialFiles::close);

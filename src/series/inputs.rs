@@ -84,6 +84,7 @@ fn folder(path: &Path) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::scenario::{Scenario, parse};
+    use loadline_test_support::write;
     use tempfile::TempDir;
 
     fn of(plan: &TrialPlan) -> Option<String> {
@@ -101,14 +102,8 @@ mod tests {
 
     fn place() -> TempDir {
         let place = tempfile::tempdir().unwrap();
-        FILES.iter().for_each(|(name, text)| write(&place, name, text));
+        FILES.iter().for_each(|(name, text)| write(place.path().join(name), text));
         place
-    }
-
-    fn write(place: &TempDir, name: &str, text: &str) {
-        let path = place.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
     }
 
     fn scenario(place: &TempDir) -> Scenario {
@@ -134,7 +129,7 @@ mod tests {
         assert_ne!(one.path(), other.path());
         assert_eq!(handed(&one), handed(&other));
         // A file that no part of the plan names is no input.
-        write(&other, "README", "text");
+        write(other.path().join("README"), "text");
         assert_eq!(handed(&one), handed(&other));
     }
 
@@ -143,7 +138,7 @@ mod tests {
         let same = handed(&place()).1;
         for (name, _) in FILES {
             let place = place();
-            write(&place, name, "changed");
+            write(place.path().join(name), "changed");
             assert_ne!(handed(&place).1, same, "{name}");
             fs::remove_file(place.path().join(name)).unwrap();
             assert_ne!(handed(&place).1, same, "{name}");
@@ -157,7 +152,7 @@ mod tests {
     #[test]
     fn a_file_is_hashed_by_sha_256() {
         let place = tempfile::tempdir().unwrap();
-        write(&place, "a", "abc");
+        write(place.path().join("a"), "abc");
         let digits: String = file(&place.path().join("a")).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(digits, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }

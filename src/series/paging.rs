@@ -34,17 +34,11 @@ impl Paging {
         jdks: &[FoundJdk],
         clock: Clock,
     ) -> Result<Self> {
-        if let Some(image) = &scenario.subject.image {
-            let image = Some(image.name.clone());
-            return Ok(Self {
-                files: BTreeSet::new(),
-                folders: Vec::new(),
-                jdk: None,
-                private: None,
-                image,
-                learned: false,
-                clock,
-            });
+        let image = scenario.subject.image.as_ref().map(|image| image.name.clone());
+        let (files, folders) = Default::default();
+        let unknown = Self { files, folders, jdk: None, private: None, image, learned: false, clock };
+        if unknown.image.is_some() {
+            return Ok(unknown);
         }
         let jdk = jdk::run_by(&scenario.subject, configuration.jdk.as_ref(), jdks, clock)?;
         let mut files: BTreeSet<PathBuf> = jdk.iter().flat_map(|jdk| file_pages::of_jdk(&jdk.home)).collect();
@@ -54,7 +48,7 @@ impl Paging {
         let words = words.chain(scenario.subject.artifact.clone());
         let (folders, rest): (Vec<PathBuf>, Vec<PathBuf>) = words.partition(|word| word.is_dir());
         files.extend(rest.into_iter().filter(|file| file.is_file()));
-        Ok(Self { files, folders, jdk, private: None, image: None, learned: false, clock })
+        Ok(Self { files, folders, jdk, ..unknown })
     }
 
     /// Makes the pages cold or warm, as asked. Pages that cannot be dropped are reported; the charge of the

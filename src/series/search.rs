@@ -108,24 +108,15 @@ impl<'a> Search<'a> {
 
 impl Strategy for Search<'_> {
     fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>> {
-        let Move::Try(attempt) = next(&self.spec, trials) else { return None };
+        let attempt = next(&self.spec, trials)?;
         let judge = move |made: &mut Made| {
             let judged = comparison::judge_target(self.target(attempt.stage), &made.trial, reference(trials));
-            let Ruling { verdict, why, missed, cause } =
-                Ruling::of(judged, &made.trial, discarded(trials), made.shared_bytes);
+            let ruling = Ruling::of(judged, &made.trial, discarded(trials), made.shared_bytes);
             made.trial.probe = Some(ProbeRecord {
-                stage: attempt.stage,
-                heap_bytes: attempt.heap,
-                direct_bytes: attempt.direct,
-                rate_per_s: attempt.rate_per_s,
-                pages: attempt.pages,
-                verdict,
-                why,
-                missed,
-                cause,
                 classes: made.classes,
                 read_ahead_bytes: made.read_ahead_bytes,
                 seconds: made.seconds,
+                ..attempt.ruled(ruling)
             });
         };
         Some(NextTrial { plan: self.plan(&attempt, trials), judge: Box::new(judge) })

@@ -128,18 +128,15 @@ fn text(path: &Path, bytes_max: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{create_dir_all, write};
+    use loadline_test_support::write;
+    use std::fs::create_dir_all;
 
     const ONE: &str = "3f2a91c07d3e4b5a69788796a5b4c3d2e1f00112";
     const OTHER: &str = "9c01d2c07d3e4b5a69788796a5b4c3d2e1f00112";
 
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = folder.path().join(name);
-            create_dir_all(path.parent().unwrap()).unwrap();
-            write(path, text).unwrap();
-        }
+        files.iter().for_each(|(name, text)| write(folder.path().join(name), text));
         folder
     }
 

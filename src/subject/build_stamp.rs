@@ -146,16 +146,13 @@ mod tests {
     impl Folder {
         fn new(name: &str) -> Self {
             let folder = std::env::temp_dir().join(format!("loadline-stamp-{name}-{}", std::process::id()));
-            fs::create_dir_all(folder.join("src")).unwrap();
             let folder = Self(folder);
             folder.write("src/A.java", "a");
             folder
         }
 
         fn write(&self, path: &str, text: &str) {
-            let path = self.0.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            loadline_test_support::write(self.0.join(path), text);
         }
 
         fn inputs(&self) -> Inputs {

@@ -4,7 +4,6 @@ use super::guarded::Spawner;
 use super::output::{Output, Watch};
 use super::protocol::{Exit, Order};
 use crate::error::{Error, Result};
-use crate::scenario::Ready;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,16 +17,16 @@ const SAID_LINES: usize = 20;
 const NOT_FOUND: i32 = 127;
 
 impl Spawner {
-    /// Runs the command by `sh -c` and waits for its end. Ends all processes that it leaves running.
-    ///
-    /// # Errors
-    /// `Subject` when it fails or takes longer than 10 minutes; `Interrupted` when `interrupted` says that the user
-    /// wants to stop.
-    pub fn build(&self, command: &str, dir: Option<&Path>, interrupted: &dyn Fn() -> bool) -> Result<()> {
-        let order = Order { dir: dir.map(Path::to_path_buf), ..Order::of_shell(command) };
-        let (mut guarded, pipe) = self.guard(&order, None)?;
-        let (output, _) = Output::read(pipe, Watch::new(&Ready::Tcp, &[])?, None, self.clock)?;
-        let until = self.clock.now() + BUILD_WITHIN;
+    /// Runs a command to its end, at most for `within`, with its output. Ends all processes that it leaves running.
+    pub(super) fn run_to_end(
+        &self,
+        order: &Order,
+        within: Duration,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<(Option<Exit>, Output)> {
+        let (mut guarded, pipe) = self.guard(order, None)?;
+        let (output, _) = Output::read(pipe, Watch::default(), None, self.clock)?;
+        let until = self.clock.now() + within;
         while guarded.exit().is_none() && !guarded.lost() && self.clock.now() < until {
             if interrupted() {
                 return Err(Error::interrupted());
@@ -37,6 +36,17 @@ impl Spawner {
         let exit = guarded.exit();
         guarded.finish();
         output.drain();
+        Ok((exit, output))
+    }
+
+    /// Runs the command by `sh -c` and waits for its end.
+    ///
+    /// # Errors
+    /// `Subject` when it fails or takes longer than 10 minutes; `Interrupted` when `interrupted` says that the user
+    /// wants to stop.
+    pub fn build(&self, command: &str, dir: Option<&Path>, interrupted: &dyn Fn() -> bool) -> Result<()> {
+        let order = Order { dir: dir.map(Path::to_path_buf), ..Order::of_shell(command) };
+        let (exit, output) = self.run_to_end(&order, BUILD_WITHIN, interrupted)?;
         let what = match exit {
             Some(Exit::Code(0)) => return Ok(()),
             Some(exit) => format!("the build failed with {exit}"),

@@ -80,8 +80,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let layers = ["one", "two", "none"].map(|name| folder.path().join(name));
         for layer in &layers[..2] {
-            std::fs::create_dir_all(layer.join("opt")).unwrap();
-            std::fs::write(layer.join("opt/x"), "x").unwrap();
+            loadline_test_support::write(layer.join("opt/x"), "x");
         }
         assert_eq!(outside("/opt/x", &layers), [layers[0].join("opt/x"), layers[1].join("opt/x")]);
         assert_eq!(outside("/opt", &layers), Vec::<PathBuf>::new());

@@ -11,8 +11,6 @@ use crate::error::plain;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A tool answers in a tenth of a second; a daemon on a busy disk can take seconds.
-const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// Removing unmounts and deletes; the processes are killed at once.
 const REMOVE_WITHIN: Duration = Duration::from_secs(10);
 /// The label of every container of ours; its value is the container's name.
@@ -71,11 +69,7 @@ impl FoundTool {
 
     /// Runs the tool with these arguments.
     pub(super) fn ask(&self, arguments: &[&str]) -> Printed {
-        program::run(&self.program, arguments, self.clock, ANSWER_WITHIN).unwrap_or_else(|cause| Printed {
-            code: None,
-            out: String::new(),
-            errors: plain(&cause),
-        })
+        program::ask(&self.program, arguments, self.clock)
     }
 
     /// The pid of the first process of a container of ours that runs.
@@ -190,7 +184,7 @@ mod tests {
         // By a process of its own: what this one has open for writing is open in what other tests start, too, and
         // cannot be executed meanwhile.
         let words = ["-c", r#"printf '%s' "$1" >"$0" && chmod +x "$0""#, path.to_str().unwrap(), text];
-        assert!(program::run(Path::new("/bin/sh"), &words, Clock::start(), ANSWER_WITHIN).unwrap().is_good());
+        assert!(program::ask(Path::new("/bin/sh"), &words, Clock::start()).is_good());
     }
 
     #[test]

@@ -2,22 +2,17 @@
 
 use super::guarded::{Guarded, Spawner};
 use super::log_file::LogFile;
-use super::output::readable;
+use super::output::{DRAIN_WITHIN, read_to_end, readable};
 use super::protocol::{Exit, Order};
 use crate::error::{Error, Result};
-use std::io::{ErrorKind, PipeReader, Read};
+use std::io::PipeReader;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// The summary of a load tool takes a few KiB; its lines before that, such as a line for each failed request,
 /// has no bound, and is kept whole in the log only.
 const TAIL_BYTES: usize = 1 << 20;
-/// The size of a pipe: one read empties it.
-const READ_BYTES: usize = 64 << 10;
-/// How long the end of the output may take to arrive after the last process ended.
-const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The command line of a driver, and where it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,16 +118,8 @@ struct TailReader {
 }
 
 impl TailReader {
-    fn run(mut self, mut from: PipeReader) {
-        let mut buffer = vec![0; READ_BYTES];
-        loop {
-            match from.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(n) => self.take(&buffer[..n]),
-                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
+    fn run(mut self, from: PipeReader) {
+        read_to_end(from, |bytes| self.take(bytes));
         // Fails where the driver was dropped and nobody waits.
         let _ = self.over.send(());
     }

@@ -266,13 +266,12 @@ fn read_from_disk(path: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use loadline_test_support::skip;
+    use loadline_test_support::{skip, write};
     use std::os::unix::fs::symlink;
 
     fn written(folder: &Path, name: &str, bytes: usize) -> PathBuf {
         let path = folder.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, vec![1; bytes]).unwrap();
+        write(&path, vec![1; bytes]);
         path
     }
 

@@ -2,7 +2,7 @@
 //! are asked there until one is answered with 200.
 
 use super::probe::{self, HttpQuestion};
-use super::running::Running;
+use super::running::{Running, RunningSubject};
 use super::{ready, sockets};
 use crate::error::{Error, Result};
 use std::time::Duration;
@@ -15,8 +15,6 @@ const LOOK_AGAIN_EVERY: Duration = Duration::from_millis(500);
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 /// More ports than a server has for pages, management, a debugger and JMX.
 const PORTS_MAX: usize = 8;
-/// Lines of the subject's output shown with an error.
-const SAID_LINES: usize = 10;
 const GOOD: u16 = 200;
 const GOOD_OF_HEALTH: std::ops::Range<u16> = 200..300;
 /// The status of a server that is not ready (RFC 9110, section 15.6.4).
@@ -137,13 +135,13 @@ fn ask_ports(running: &Running, usual: &Usual, last: bool, over: &dyn Fn() -> bo
     let mut answers = PortAnswers::default();
     let paths = || usual.health.iter().map(|path| (path, false)).chain(usual.pages.iter().map(|path| (path, true)));
     for port in ports.into_iter().take(PORTS_MAX) {
-        let addresses = sockets::resolve(&launch.host, port).unwrap_or_default();
+        let addresses = sockets::resolve(&launch.subject.host, port).unwrap_or_default();
         let Some(address) = addresses.first() else { continue };
         for (path, is_page) in paths() {
             if over() {
                 return answers;
             }
-            let question = HttpQuestion { host: &launch.host, path, status: None };
+            let question = HttpQuestion { host: &launch.subject.host, path, status: None };
             let status = probe::status_of(*address, question, running.clock(), over);
             let (is_silent, is_good) = (status.is_err(), is_page && status == Ok(GOOD));
             answers.0.push(Answer { port, path: path.clone(), status, is_page });
@@ -230,7 +228,7 @@ fn no_answer(running: &Running, within: Duration, answers: &PortAnswers) -> Erro
     let error = match (answers.answers(), ports.first()) {
         (true, _) => Error::subject("no usual path is answered with 200").hint(format!(
             "name one that does work: `--url 'http://{}:{}/PATH'`",
-            launch.host,
+            launch.subject.host,
             match answers.port() {
                 Some(port) if port != launch.port => port.to_string(),
                 _ => "{port}".to_owned(),
@@ -244,8 +242,8 @@ fn no_answer(running: &Running, within: Duration, answers: &PortAnswers) -> Erro
         (false, None) => Error::subject(format!("the subject listens on no port within {} s", within.as_secs_f64()))
             .hint("give it more time (`--ready-within 120s`), or say where the load goes (`--url`)"),
     };
-    let error = answers.lines(&launch.host).into_iter().fold(error, Error::at);
-    error.at(format!("command: {}", launch.shown())).said(running.output().tail_texts(SAID_LINES))
+    let error = answers.lines(&launch.subject.host).into_iter().fold(error, Error::at);
+    running.output().said_in(error.at(format!("command: {}", launch.shown())))
 }
 
 #[cfg(test)]

@@ -249,12 +249,12 @@ fn missing(release: u32, found: &[FoundJdk]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use loadline_test_support::write;
 
     fn jdk_in(parent: &Path, name: &str, release: &str) -> PathBuf {
         let home = parent.join(name);
-        fs::create_dir_all(home.join("bin")).unwrap();
-        fs::write(home.join("bin/java"), "").unwrap();
-        fs::write(home.join("release"), release).unwrap();
+        write(home.join("bin/java"), "");
+        write(home.join("release"), release);
         home
     }
 

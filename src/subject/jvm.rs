@@ -1,7 +1,7 @@
 //! The JVM among the subject's processes.
 
 use super::processes::Process;
-use super::sockets::listening_on;
+use super::sockets::serving_first;
 use crate::error::{Error, Result};
 use crate::kernel::mapping;
 use loadline_base::order::Order as _;
@@ -21,10 +21,7 @@ pub(super) fn find(processes: &[Process], port: u16) -> Result<Vec<u32>> {
         return Err(none(processes));
     }
     jvms.largest_first(|process| (process.started_ticks, process.pid));
-    let jvms: Vec<Process> = jvms.into_iter().cloned().collect();
-    let serving = listening_on(&jvms, port);
-    let others = jvms.iter().map(|process| process.pid).filter(|pid| !serving.contains(pid));
-    Ok(serving.iter().copied().chain(others).collect())
+    Ok(serving_first(jvms.into_iter().map(|process| process.pid), port))
 }
 
 fn none(processes: &[Process]) -> Error {

@@ -10,7 +10,7 @@ use super::protocol::Order;
 use super::quoting::for_java;
 use super::slurm_step::StepOptions;
 use crate::error::{Error, Result};
-use crate::scenario::{Configuration, Kind, Ports, Processes, Ready, Subject, shell_word, shell_words};
+use crate::scenario::{Configuration, Subject, shell_word, shell_words};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -37,6 +37,8 @@ pub enum OptionsPassed {
 /// Everything needed to start one subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
+    /// The subject, as the scenario has it.
+    pub subject: Subject,
     /// Program and arguments, as they are executed.
     pub argv: Vec<String>,
     /// On top of Loadline's own environment; each name once.
@@ -47,18 +49,8 @@ pub struct Launch {
     pub cpus: Option<Vec<u32>>,
     /// Memory limit.
     pub limit: Option<Bytes>,
-    /// The kind of the program.
-    pub kind: Kind,
-    /// Which processes of the subject are weighed.
-    pub processes: Processes,
-    /// The host that the subject listens on.
-    pub host: String,
     /// The port that the subject listens on; the first of its block.
     pub port: u16,
-    /// The block of ports that begins with `port`.
-    pub ports: Ports,
-    /// The sign that the subject is ready.
-    pub ready: Ready,
     /// The one status over HTTP that shows readiness, where the load expects it; else any below 400 does.
     pub ready_status: Option<u16>,
     /// Further patterns for phase markers, whose first group is the name; `loadline: phase=NAME` always counts.
@@ -124,7 +116,7 @@ impl Launch {
     }
 
     /// A launch of this command line, with nothing on top of Loadline's own environment and folder.
-    fn of(
+    pub(crate) fn of(
         subject: &Subject,
         configuration: &Configuration,
         place: &LaunchPlace,
@@ -132,17 +124,13 @@ impl Launch {
         options_passed: OptionsPassed,
     ) -> Self {
         Self {
+            subject: subject.clone(),
             argv,
             env: Vec::new(),
             dir: None,
             cpus: place.cpus.subject.clone(),
             limit: configuration.limit,
-            kind: subject.kind,
-            processes: subject.processes,
-            host: subject.host.clone(),
             port: place.port,
-            ports: subject.ports,
-            ready: subject.ready.clone(),
             ready_status: None,
             phases: Vec::new(),
             reads: false,
@@ -398,26 +386,15 @@ impl Environment {
 mod tests {
     use super::super::keeper::Removal;
     use super::*;
-    use crate::scenario::{Cpus, Gc, defaults};
+    use crate::scenario::Gc;
+
+    const CPUS: CpuPlan = CpuPlan { subject: None, load: None };
 
     fn subject(command: &[&str]) -> Subject {
         Subject {
-            build: None,
-            kind: Kind::Jvm,
-            processes: Processes::One,
-            image: None,
             command: command.iter().map(|&word| word.to_owned()).collect(),
-            artifact: None,
-            dir: None,
             env: vec![("URL".to_owned(), "http://x:{port}/{y}".to_owned())],
-            host: "127.0.0.1".to_owned(),
-            port: None,
-            ports: Ports::default(),
-            tls: None,
-            socket: None,
-            ready: Ready::Tcp,
-            ready_within: defaults::READY_WITHIN,
-            end_within: defaults::END_WITHIN,
+            ..Subject::default()
         }
     }
 
@@ -435,8 +412,7 @@ mod tests {
     /// Paths of a scenario count from Loadline's folder; the command starts in the subject's.
     #[test]
     fn code_and_libraries_are_found_from_the_folder_of_the_subject() {
-        let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
-        let place = LaunchPlace { port: 1, work: None, cpus: &cpus, jdk: None, image: None };
+        let place = LaunchPlace { port: 1, work: None, cpus: &CPUS, jdk: None, image: None };
         let launched = |dir: Option<&str>, preload: &str| {
             let subject = Subject { dir: dir.map(PathBuf::from), ..subject(&["java", "-cp", "{code}", "-Dx={code}"]) };
             let code = Some(PathBuf::from("x/app.jar"));
@@ -456,8 +432,7 @@ mod tests {
 
     #[test]
     fn an_artifact_is_found_from_there_too_within_words_and_variables() {
-        let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
-        let place = LaunchPlace { port: 1, work: None, cpus: &cpus, jdk: None, image: None };
+        let place = LaunchPlace { port: 1, work: None, cpus: &CPUS, jdk: None, image: None };
         let command = ["java", "-jar", "{artifact}", "-Dx={artifact}"];
         let subject = Subject {
             dir: Some(PathBuf::from("x")),
@@ -472,11 +447,10 @@ mod tests {
     }
 
     fn launch(command: &[&str], jdk: Option<&FoundJdk>) -> Result<Launch> {
-        let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
         Launch::new(
             &subject(command),
             &configuration(),
-            &LaunchPlace { port: 1234, work: Some(Path::new("/w")), cpus: &cpus, jdk, image: None },
+            &LaunchPlace { port: 1234, work: Some(Path::new("/w")), cpus: &CPUS, jdk, image: None },
         )
     }
 
@@ -545,8 +519,7 @@ mod tests {
     #[test]
     fn an_image_gets_the_options_by_the_variable_that_every_jvm_reads() {
         let image = super::super::image::sample(&["java"], &["1"], &[(TOOL_OPTIONS, "-Dold=1")]);
-        let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[0, 1]).unwrap();
-        let place = LaunchPlace { port: 1234, work: None, cpus: &cpus, jdk: None, image: Some(&image) };
+        let place = LaunchPlace { port: 1234, work: None, cpus: &CPUS, jdk: None, image: Some(&image) };
         let launch = Launch::new(&subject(&["{port}"]), &configuration(), &place).unwrap();
         assert_eq!(launch.options_passed, OptionsPassed::ByVariable(TOOL_OPTIONS.to_owned()));
         let shown = launch.shown();

@@ -6,7 +6,6 @@
 use super::guarded::Spawner;
 use super::jdk::FoundJdk;
 use super::limit::MemoryCgroup;
-use super::output::{Output, Watch};
 use super::protocol::{Exit, Order};
 use crate::error::{Error, Result};
 use crate::kernel::cgroup::NO_LIMIT_MIN;
@@ -59,12 +58,7 @@ impl Spawner {
             cgroup: Some(limited.cgroup.folder.clone()),
             ..Order::default()
         };
-        let (mut guarded, pipe) = self.guard(&order, None)?;
-        let (output, _) = Output::read(pipe, Watch::default(), None, self.clock)?;
-        guarded.wait_exit(WITHIN);
-        let exit = guarded.exit();
-        guarded.finish();
-        output.drain();
+        let (exit, output) = self.run_to_end(&order, WITHIN, &|| false)?;
         match exit {
             Some(Exit::Code(0)) => Ok(compare(&output.tail_texts(LINES), limited.limit)),
             Some(exit) => Err(Error::subject(format!("`java -version` ended with {exit} under a limit of {LIMIT}"))

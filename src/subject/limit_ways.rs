@@ -147,6 +147,7 @@ impl Surroundings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use loadline_test_support::write;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
@@ -162,12 +163,9 @@ mod tests {
             fs::write(&file, "").unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let manager = folder.join("cgroup/user.slice/user-7.slice/user@7.service");
-        fs::create_dir_all(&manager).unwrap();
-        fs::write(manager.join("cgroup.controllers"), controllers).unwrap();
-        fs::create_dir_all(folder.join("run/systemd")).unwrap();
-        fs::write(folder.join("run/systemd/private"), "").unwrap();
-        fs::write(folder.join("docker.sock"), "").unwrap();
+        write(folder.join("cgroup/user.slice/user-7.slice/user@7.service/cgroup.controllers"), controllers);
+        write(folder.join("run/systemd/private"), "");
+        write(folder.join("docker.sock"), "");
         Surroundings {
             uid: 7,
             memory: Some(hierarchy(CgroupVersion::V2, folder)),

@@ -1,7 +1,7 @@
 //! The process that serves, where the subject is no JVM.
 
 use super::processes::Process;
-use super::sockets::listening_on;
+use super::sockets::serving_first;
 use crate::error::{Error, Result};
 use crate::scenario::Processes;
 use loadline_base::order::Order as _;
@@ -18,9 +18,7 @@ pub(super) fn find(processes: &[Process], port: u16, weighed: Processes) -> Resu
     if weighed == Processes::One {
         processes.reverse();
     }
-    let serving = listening_on(&processes, port);
-    let others = processes.iter().map(|process| process.pid).filter(|pid| !serving.contains(pid));
-    let found: Vec<u32> = serving.iter().copied().chain(others).collect();
+    let found = serving_first(processes.iter().map(|process| process.pid), port);
     if found.is_empty() { Err(Error::subject("no process of the subject is left")) } else { Ok(found) }
 }
 

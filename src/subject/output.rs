@@ -26,8 +26,10 @@ const MARKERS_MAX: usize = 100_000;
 const READ_BYTES: usize = 64 << 10;
 /// Shorter lines hold no complaint and no marker of Loadline's own form.
 const SEARCHED_BYTES_MIN: usize = 8;
+/// Lines shown with an error.
+pub(super) const SAID_LINES: usize = 10;
 /// How long the end of the output may take to arrive after the last process ended.
-const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Patterns that are watched for.
 #[derive(Debug, Default)]
@@ -112,6 +114,11 @@ impl Output {
         state.tail.iter().skip(skipped).map(|line| readable(line)).collect()
     }
 
+    /// Adds its last lines to an error.
+    pub fn said_in(&self, error: Error) -> Error {
+        error.said(self.tail_texts(SAID_LINES))
+    }
+
     /// Bytes read so far.
     pub fn bytes(&self) -> u64 {
         self.lock().bytes
@@ -181,6 +188,19 @@ fn after_colour(c: char, rest: &str) -> Option<&str> {
     parameters.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').strip_prefix('m')
 }
 
+/// Hands on what comes, as soon as it comes, until nobody can write any more.
+pub(super) fn read_to_end(mut from: impl Read, mut take: impl FnMut(&[u8])) {
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => take(&buffer[..n]),
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+}
+
 struct Reader {
     shared: Arc<SharedOutput>,
     watch: Watch,
@@ -189,17 +209,9 @@ struct Reader {
 }
 
 impl Reader {
-    fn run(mut self, mut from: impl Read) {
-        let mut buffer = vec![0; READ_BYTES];
+    fn run(mut self, from: impl Read) {
         let mut lines = Lines::default();
-        loop {
-            match from.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(n) => self.take(&buffer[..n], &mut lines),
-                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
+        read_to_end(from, |bytes| self.take(bytes, &mut lines));
         let at = self.clock.now();
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         lines.finish(|line| state.take_line(line, &self.watch, at));

@@ -189,8 +189,7 @@ mod tests {
             ("release", 0o644),
         ] {
             let path = home.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, name).unwrap();
+            loadline_test_support::write(&path, name);
             let file = File::open(&path).unwrap();
             file.set_times(FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000))).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();

@@ -1,6 +1,7 @@
 //! Programs that are run to their end for what they print: `podman inspect …`, `java -version`.
 
 use crate::clock::Clock;
+use crate::error::plain;
 use rustix::fs::{Access, MemfdFlags, access, memfd_create};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -50,6 +51,19 @@ pub(super) fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
 /// of the project, whose files are not programs of this machine.
 pub(super) fn folders(path: &OsStr) -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(path).filter(|folder| folder.is_absolute())
+}
+
+/// A container tool answers in a tenth of a second, slurmctld in some 40 ms; a daemon on a busy disk, and one that
+/// schedules for a large cluster, can take seconds.
+const ANSWER_WITHIN: Duration = Duration::from_secs(20);
+
+/// Asks a container tool, or a client of Slurm; why it cannot be run stands in the errors.
+pub(super) fn ask(program: &Path, arguments: &[&str], clock: Clock) -> Printed {
+    run(program, arguments, clock, ANSWER_WITHIN).unwrap_or_else(|cause| Printed {
+        code: None,
+        out: String::new(),
+        errors: plain(&cause),
+    })
 }
 
 /// Runs a program to its end, or kills it after `within`. The terminal's Ctrl-C does not reach it.

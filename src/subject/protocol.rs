@@ -81,6 +81,18 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl Exit {
+    /// The code, where it ended by itself.
+    pub fn code(self) -> Option<i32> {
+        if let Self::Code(code) = self { Some(code) } else { None }
+    }
+
+    /// The signal that ended it, if one did.
+    pub fn signal(self) -> Option<i32> {
+        if let Self::Signal(signal) = self { Some(signal) } else { None }
+    }
+}
+
 impl std::fmt::Display for Exit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

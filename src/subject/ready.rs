@@ -2,10 +2,11 @@
 
 use super::complaint;
 use super::launch_image::Container;
+use super::output::SAID_LINES;
 use super::probe::{self, HttpQuestion, ProbeAnswer};
 use super::processes::Process;
 use super::protocol::Exit;
-use super::running::Running;
+use super::running::{Running, RunningSubject};
 use super::{jvm, native, slurm_step, sockets};
 use crate::error::{Error, Result};
 use crate::scenario::{Answers, Kind, Ready};
@@ -18,8 +19,6 @@ const PROBE_PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PROBE_PAUSE_LAST: Duration = Duration::from_millis(50);
 /// The exit code of container tools that could not make a container (podman-run(1), docker run).
 const NO_CONTAINER: i32 = 125;
-/// Lines of the subject's output shown with an error.
-const SAID_LINES: usize = 10;
 /// Ports whose last answer is shown with an error.
 const SEEN_LINES: usize = 5;
 /// The hints for a command, and for an image, that run something else than a JVM.
@@ -98,13 +97,13 @@ fn ended(running: &mut Running, exit: Exit) -> Error {
 /// The ports to be asked; none where the output tells of readiness.
 fn probes(running: &Running) -> Result<Vec<Probe>> {
     let launch = running.launch();
-    match launch.ready {
+    match launch.subject.ready {
         Ready::Http(_) | Ready::Tcp => {}
         Ready::Log(_) | Ready::Phase(_) => return Ok(Vec::new()),
     }
-    let resolved = |port| sockets::resolve(&launch.host, port);
+    let resolved = |port| sockets::resolve(&launch.subject.host, port);
     let probe = |port| Ok(Probe { port, addresses: resolved(port)?, answered: None, seen: None, other_status: false });
-    launch.ports.from(launch.port).map(probe).collect()
+    launch.subject.ports.from(launch.port).map(probe).collect()
 }
 
 fn poll(running: &Running, within: Duration, interrupted: &dyn Fn() -> bool, probes: &mut [Probe]) -> Waited {
@@ -136,16 +135,15 @@ fn poll(running: &Running, within: Duration, interrupted: &dyn Fn() -> bool, pro
 /// Probes each port that has not answered yet, once; whether the subject is ready now.
 fn probe_once(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) -> bool {
     let launch = running.launch();
-    match &launch.ready {
-        Ready::Log(_) => return running.output().ready_at().is_some(),
-        Ready::Phase(name) => return running.output().phase_at(name).is_some(),
+    match &launch.subject.ready {
+        Ready::Log(_) | Ready::Phase(_) => return told_at(running).is_some(),
         Ready::Http(_) | Ready::Tcp => {}
     }
     for probe in probes.iter_mut().filter(|probe| probe.answered.is_none()) {
         for &address in &probe.addresses {
-            let answer = match &launch.ready {
+            let answer = match &launch.subject.ready {
                 Ready::Http(path) => {
-                    let question = HttpQuestion { host: &launch.host, path, status: launch.ready_status };
+                    let question = HttpQuestion { host: &launch.subject.host, path, status: launch.ready_status };
                     probe::http(address, question, running.clock(), over)
                 }
                 _ => probe::tcp(address),
@@ -161,7 +159,7 @@ fn probe_once(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) 
                 break;
             }
         }
-        match launch.ports.answers {
+        match launch.subject.ports.answers {
             Answers::Any if probe.answered.is_some() => return true,
             _ if over() => break,
             _ => {}
@@ -170,23 +168,27 @@ fn probe_once(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) 
     probes.iter().all(|probe| probe.answered.is_some())
 }
 
-fn found_ready(running: &Running, probes: &[Probe]) -> Result<ReadyInfo> {
-    let launch = running.launch();
-    let at = match &launch.ready {
+/// When its output told of readiness, where it is to tell.
+fn told_at(running: &Running) -> Option<Duration> {
+    match &running.launch().subject.ready {
         Ready::Log(_) => running.output().ready_at(),
         Ready::Phase(name) => running.output().phase_at(name),
         Ready::Http(_) | Ready::Tcp => None,
-    };
-    let took = at.unwrap_or_else(|| running.clock().now()).saturating_sub(running.started_at());
+    }
+}
+
+fn found_ready(running: &Running, probes: &[Probe]) -> Result<ReadyInfo> {
+    let launch = running.launch();
+    let took = told_at(running).unwrap_or_else(|| running.clock().now()).saturating_sub(running.started_at());
     let processes = running.processes();
     let answered = || probes.iter().filter(|probe| probe.answered.is_some());
     for probe in answered() {
-        if sockets::listening_on(&processes, probe.port).is_empty() {
+        if !processes.iter().any(|process| sockets::listens(process.pid, probe.port)) {
             sockets::check_no_stranger(&processes, probe.port)?;
         }
     }
     let (address, port) = answered().next().map_or((None, launch.port), |probe| (probe.answered, probe.port));
-    let found = find(running, &processes, port).map_err(|error| said(running, error))?;
+    let found = find(running, &processes, port).map_err(|error| running.output().said_in(error))?;
     let (&pid, others) = found.split_first().ok_or_else(|| Error::bug("a search that found a process found none"))?;
     Ok(ReadyInfo { pid, other_pids: others.to_vec(), address, took })
 }
@@ -194,12 +196,12 @@ fn found_ready(running: &Running, probes: &[Probe]) -> Result<ReadyInfo> {
 /// The processes to be weighed, the one that serves first.
 fn find(running: &Running, processes: &[Process], port: u16) -> Result<Vec<u32>> {
     let launch = running.launch();
-    let found = match launch.kind {
+    let found = match launch.subject.kind {
         Kind::Jvm => jvm::find(processes, port),
-        Kind::Native => native::find(processes, port, launch.processes),
+        Kind::Native => native::find(processes, port, launch.subject.processes),
     };
     let image = launch.container.as_ref().map(|container| &container.image);
-    found.map_err(|error| match (image, launch.kind) {
+    found.map_err(|error| match (image, launch.subject.kind) {
         (Some(image), _) => {
             error.at(format!("image: {}, run by {}", image.name, image.tool.tool.word())).hint(NO_JVM_IN_IMAGE)
         }
@@ -208,19 +210,15 @@ fn find(running: &Running, processes: &[Process], port: u16) -> Result<Vec<u32>>
     })
 }
 
-fn said(running: &Running, error: Error) -> Error {
-    error.said(running.output().tail_texts(SAID_LINES))
-}
-
 fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
     let what = format!("the subject ended after {:.1} s with {exit}, before it was ready", took.as_secs_f64());
     // A tool that failed says nothing of the image, and nothing of a limit.
     let of_tool = running.container_never_ran() && is_of_tool(exit, &running.output().tail_texts(SAID_LINES));
     let error = if of_tool { Error::machine(what) } else { Error::subject(what) };
-    let mut error = said(running, error).at(format!("command: {}", running.launch().shown()));
-    if let Some(cgroup) = running.cgroup().filter(|_| running.oom_kills() > 0) {
+    let mut error = running.output().said_in(error).at(format!("command: {}", running.launch().shown()));
+    if let Some((_, limit)) = running.cgroup().filter(|_| running.oom_kills() > 0) {
         error = error
-            .at(format!("the kernel killed a process of it at the limit of {}", cgroup.limit))
+            .at(format!("the kernel killed a process of it at the limit of {limit}"))
             .hint("raise the limit, or lower the heap");
     }
     let of_image = running.launch().container.as_ref().and_then(|container| why_image(container, exit));
@@ -255,9 +253,9 @@ fn why_image(container: &Container, exit: Exit) -> Option<String> {
 
 fn not_ready(running: &Running, within: Duration, probes: &[Probe]) -> Error {
     let launch = running.launch();
-    let awaited = match (&launch.ready, probes) {
-        (Ready::Http(path), [only]) => format!("did not answer on http://{}:{}{path}", launch.host, only.port),
-        (Ready::Tcp, [only]) => format!("did not listen on {}:{}", launch.host, only.port),
+    let awaited = match (&launch.subject.ready, probes) {
+        (Ready::Http(path), [only]) => format!("did not answer on http://{}:{}{path}", launch.subject.host, only.port),
+        (Ready::Tcp, [only]) => format!("did not listen on {}:{}", launch.subject.host, only.port),
         (Ready::Log(pattern), _) => format!("printed no line that matches `{pattern}`"),
         (Ready::Phase(name), _) => format!("did not print the marker `loadline: phase={name}`"),
         (Ready::Http(_) | Ready::Tcp, _) => of_several(probes),
@@ -270,7 +268,8 @@ fn not_ready(running: &Running, within: Duration, probes: &[Probe]) -> Error {
         error = error.hint("it answers, but not well there: name another path (`--url`, or `--ready http:/PATH`)");
     }
     let error = describe(running, probes, error).at(format!("command: {}", launch.shown()));
-    said(running, error).hint("give it more time (`--ready-within 120s`), or another sign of readiness (`--ready …`)")
+    let more_time = "give it more time (`--ready-within 120s`), or another sign of readiness (`--ready …`)";
+    running.output().said_in(error).hint(more_time)
 }
 
 /// The ports of a block that did not answer, and those that did: the nodes that never joined, where each has a port.
@@ -294,7 +293,7 @@ fn describe(running: &Running, probes: &[Probe], error: Error) -> Error {
     let launch = running.launch();
     let processes = running.processes();
     let found = find(running, &processes, launch.port);
-    let error = match (found, launch.kind) {
+    let error = match (found, launch.subject.kind) {
         (Ok(found), Kind::Jvm) => error.at(format!("it runs, with {}", pids("a JVM as pid", "JVMs as pids", &found))),
         (Ok(found), Kind::Native) => error.at(format!("it runs, as {}", pids("pid", "pids", &found))),
         (Err(none), _) => {

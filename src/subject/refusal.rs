@@ -126,11 +126,7 @@ mod tests {
         Order {
             argv: argv.iter().map(|&word| word.to_owned()).collect(),
             env: vec![("PATH".to_owned(), path.to_owned())],
-            dir: None,
-            cpus: None,
-            cgroup: None,
-            reads: false,
-            removal: None,
+            ..Order::default()
         }
     }
 

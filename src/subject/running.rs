@@ -13,6 +13,7 @@ use super::ready::{self, ReadyInfo};
 use super::stdin::Stdin;
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::kernel::cgroup::Cgroup;
 use crate::record::EndCause;
 use crate::units::Bytes;
 use rustix::process::Signal;
@@ -27,7 +28,59 @@ const LAST_WORDS_WITHIN: Duration = Duration::from_secs(5);
 /// Lines of the output kept with the end.
 const TAIL_LINES: usize = 200;
 
-/// A subject that was started. Dropping it kills it.
+/// A subject that was started.
+pub trait RunningSubject {
+    /// Waits until it is ready, at most for `within` from its start.
+    ///
+    /// # Errors
+    /// When it ended, is no JVM, was not ready in time, or `interrupted` says that the user wants to stop.
+    fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo>;
+
+    /// How it was started.
+    fn launch(&self) -> &Launch;
+
+    /// When it was started, after the clock's origin.
+    fn started_at(&self) -> Duration;
+
+    /// What it writes.
+    fn output(&self) -> &Output;
+
+    /// Tells it to go on, where it waits for that at a marker.
+    fn go(&mut self);
+
+    /// Its memory cgroup with its limit, if it has one of its own.
+    fn cgroup(&self) -> Option<(&Cgroup, Bytes)>;
+
+    /// The unit of its limit in bytes, where that is more than a page.
+    fn limit_grain(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Processes the kernel killed for want of memory in its cgroup.
+    fn oom_kills(&self) -> u64;
+
+    /// All its living processes.
+    fn processes(&self) -> Vec<Process>;
+
+    /// The process whose descendants are the subject: the guardian, or what started the container.
+    fn guardian_pid(&self) -> u32;
+
+    /// The folders on this machine that the files in its container lie in; `None` where it runs in none.
+    fn layers(&self) -> Option<Vec<PathBuf>> {
+        None
+    }
+
+    /// Whether its guardian was killed; the subject is then dead too.
+    fn lost(&self) -> bool;
+
+    /// How it ended, when it did. A start script that ends well and leaves its server running has not ended.
+    fn ended(&self) -> Option<Exit>;
+
+    /// Asks it to end, kills what is left after `within`, and makes sure that nothing of it remains.
+    fn end(self: Box<Self>, within: Duration) -> Ended;
+}
+
+/// A subject under a guardian of this machine. Dropping it kills it.
 #[derive(Debug)]
 pub struct Running {
     // Fields are dropped in this order: the guardian ends everything before the cgroup goes.
@@ -72,7 +125,7 @@ impl Spawner {
     /// When a limit cannot be set here, or the command cannot be executed.
     pub fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<Running> {
         let clock = self.clock;
-        let watch = Watch::new(&launch.ready, &launch.phases)?;
+        let watch = Watch::new(&launch.subject.ready, &launch.phases)?;
         let (cgroup, keeper) = match (&launch.container, launch.limit) {
             // A container has its limit from its tool.
             (Some(container), _) => (None, Some(Keeper::Container(container.clone()))),
@@ -103,15 +156,85 @@ impl Spawner {
     }
 }
 
+impl RunningSubject for Running {
+    fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo> {
+        ready::wait(self, within, interrupted)
+    }
+
+    fn launch(&self) -> &Launch {
+        &self.launch
+    }
+
+    fn started_at(&self) -> Duration {
+        self.started_at
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
+
+    fn go(&mut self) {
+        self.stdin.iter_mut().for_each(Stdin::go);
+    }
+
+    fn cgroup(&self) -> Option<(&Cgroup, Bytes)> {
+        self.cgroup.as_ref().map(|own| (&own.cgroup, own.limit))
+    }
+
+    fn limit_grain(&self) -> Option<Bytes> {
+        self.contained.as_ref()?.keeper().limit_grain()
+    }
+
+    fn oom_kills(&self) -> u64 {
+        let counted = self.oom_kills.max(self.cgroup.as_ref().map_or(0, MemoryCgroup::oom_kills));
+        // The cgroup of a container goes with its first process, and the count with it; who started it has the last
+        // word.
+        let is_over = self.contained.as_ref().is_some_and(Contained::is_over);
+        if is_over && counted == 0 && !self.asked_to_end {
+            self.guarded.wait_exit(LAST_WORDS_WITHIN);
+        }
+        let ended = || Some((self.contained.as_ref()?, self.guarded.exit()?));
+        let asks = counted == 0 && !self.asked_to_end && self.launch.limit.is_some();
+        match ended().filter(|_| asks) {
+            Some((contained, exit)) => {
+                u64::from(contained.was_killed_for_memory(exit, &self.output.tail_texts(TAIL_LINES)))
+            }
+            None => counted,
+        }
+    }
+
+    fn processes(&self) -> Vec<Process> {
+        self.contained.as_ref().map_or_else(|| self.guarded.processes(), Contained::processes)
+    }
+
+    fn guardian_pid(&self) -> u32 {
+        self.contained.as_ref().and_then(Contained::parent).unwrap_or(self.guarded.guardian_pid)
+    }
+
+    fn layers(&self) -> Option<Vec<PathBuf>> {
+        self.launch.container.as_ref()?;
+        let contained = self.contained.as_ref()?;
+        Some(contained.first().map(|first| container_files::layers(first.pid)).unwrap_or_default())
+    }
+
+    fn lost(&self) -> bool {
+        self.guarded.lost()
+    }
+
+    fn ended(&self) -> Option<Exit> {
+        let exit = self.guarded.exit()?;
+        (exit != Exit::Code(0) || self.processes().is_empty()).then_some(exit)
+    }
+
+    fn end(self: Box<Self>, within: Duration) -> Ended {
+        Self::end(*self, within)
+    }
+}
+
 impl Running {
     /// The process of the command itself, which need not be the JVM.
     pub fn command_pid(&self) -> u32 {
         self.guarded.command_pid
-    }
-
-    /// The process whose descendants are the subject: the guardian, or what started the container.
-    pub fn guardian_pid(&self) -> u32 {
-        self.contained.as_ref().and_then(Contained::parent).unwrap_or(self.guarded.guardian_pid)
     }
 
     /// Finds its container or step, and takes its time from there: what was needed before is none of the subject's.
@@ -128,70 +251,9 @@ impl Running {
         Ok(())
     }
 
-    /// The output of the subject.
-    pub fn output(&self) -> &Output {
-        &self.output
-    }
-
-    /// Tells the subject to go on, where it waits for that at a marker.
-    pub fn go(&mut self) {
-        self.stdin.iter_mut().for_each(Stdin::go);
-    }
-
-    /// The memory cgroup of the subject, if it has a limit.
-    pub fn cgroup(&self) -> Option<&MemoryCgroup> {
-        self.cgroup.as_ref()
-    }
-
-    /// The unit of its limit in bytes, where that is more than a page.
-    pub fn limit_grain(&self) -> Option<Bytes> {
-        self.contained.as_ref()?.keeper().limit_grain()
-    }
-
-    /// How it was started.
-    pub fn launch(&self) -> &Launch {
-        &self.launch
-    }
-
-    /// When it was started, after the clock's origin.
-    pub fn started_at(&self) -> Duration {
-        self.started_at
-    }
-
-    /// All its living processes.
-    pub fn processes(&self) -> Vec<Process> {
-        self.contained.as_ref().map_or_else(|| self.guarded.processes(), Contained::processes)
-    }
-
     /// Whether it was to run in a container or a step, and no process of one was seen.
     pub(super) fn container_never_ran(&self) -> bool {
         self.contained.as_ref().is_some_and(|contained| contained.first().is_none())
-    }
-
-    /// The folders on this machine that the files in its container lie in; `None` where it runs in none.
-    pub fn layers(&self) -> Option<Vec<PathBuf>> {
-        self.launch.container.as_ref()?;
-        let contained = self.contained.as_ref()?;
-        Some(contained.first().map(|first| container_files::layers(first.pid)).unwrap_or_default())
-    }
-
-    /// Whether its guardian was killed; the subject is then dead too.
-    pub fn lost(&self) -> bool {
-        self.guarded.lost()
-    }
-
-    /// How the subject ended, when it did. A start script that ends well and leaves its server running has not ended.
-    pub fn ended(&self) -> Option<Exit> {
-        let exit = self.guarded.exit()?;
-        (exit != Exit::Code(0) || self.processes().is_empty()).then_some(exit)
-    }
-
-    /// Waits until it is ready, at most for `within` from its start.
-    ///
-    /// # Errors
-    /// When it ended, is no JVM, was not ready in time, or `interrupted` says that the user wants to stop.
-    pub fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo> {
-        ready::wait(self, within, interrupted)
     }
 
     /// The clock it was started with.
@@ -248,25 +310,6 @@ impl Running {
             let _ = reader.join();
         }
         left
-    }
-
-    /// Processes the kernel killed for want of memory in its cgroup.
-    pub fn oom_kills(&self) -> u64 {
-        let counted = self.oom_kills.max(self.cgroup.as_ref().map_or(0, MemoryCgroup::oom_kills));
-        // The cgroup of a container goes with its first process, and the count with it; who started it has the last
-        // word.
-        let is_over = self.contained.as_ref().is_some_and(Contained::is_over);
-        if is_over && counted == 0 && !self.asked_to_end {
-            self.guarded.wait_exit(LAST_WORDS_WITHIN);
-        }
-        let ended = || Some((self.contained.as_ref()?, self.guarded.exit()?));
-        let asks = counted == 0 && !self.asked_to_end && self.launch.limit.is_some();
-        match ended().filter(|_| asks) {
-            Some((contained, exit)) => {
-                u64::from(contained.was_killed_for_memory(exit, &self.output.tail_texts(TAIL_LINES)))
-            }
-            None => counted,
-        }
     }
 
     /// TERM to every process, those that appear meanwhile included. True when none was left in time.

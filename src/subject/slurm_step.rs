@@ -8,16 +8,12 @@ use super::names::{self, is_left_behind};
 use super::processes::Process;
 use super::program::{self, Printed};
 use crate::clock::Clock;
-use crate::error::plain;
 use crate::units::{Bytes, MIB};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The unit in which Slurm counts memory.
 pub(super) const GRAIN: Bytes = Bytes::mib(1);
-/// slurmctld answers in some 40 ms; one that schedules for a large cluster can take seconds.
-const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// The name of a task until it becomes its command.
 const BEFORE_EXEC: &str = "slurmstepd";
 /// The columns that are asked of `squeue --steps`: id, name, nodes.
@@ -43,12 +39,7 @@ impl Job {
     }
 
     fn ask(&self, client: &str, arguments: &[&str], clock: Clock) -> Printed {
-        let program = self.srun.with_file_name(client);
-        program::run(&program, arguments, clock, ANSWER_WITHIN).unwrap_or_else(|cause| Printed {
-            code: None,
-            out: String::new(),
-            errors: plain(&cause),
-        })
+        program::ask(&self.srun.with_file_name(client), arguments, clock)
     }
 
     /// Its steps on this node, by id and name.

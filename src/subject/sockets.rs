@@ -19,10 +19,15 @@ const WINDOW: u16 = Ports::COUNT_MAX;
 /// So many windows, for as many Loadlines at once.
 const WINDOWS: u16 = 80;
 
-/// The processes that listen on this port, by their ids.
-pub(super) fn listening_on(processes: &[Process], port: u16) -> Vec<u32> {
-    let listens = |pid| listening(pid).iter().any(|listener| listener.address.port() == port);
-    processes.iter().map(|process| process.pid).filter(|&pid| listens(pid)).collect()
+/// Whether a process listens on this port.
+pub(super) fn listens(pid: u32, port: u16) -> bool {
+    listening(pid).iter().any(|listener| listener.address.port() == port)
+}
+
+/// The ids of these processes, those first that listen on this port; else in their order.
+pub(super) fn serving_first(processes: impl Iterator<Item = u32>, port: u16) -> Vec<u32> {
+    let (serving, others): (Vec<u32>, Vec<u32>) = processes.partition(|&pid| listens(pid, port));
+    [serving, others].concat()
 }
 
 /// The ports on which the processes listen, ascending.

@@ -1,13 +1,13 @@
 //! The record of the memory cgroup of a subject: its peak, what cannot be dropped, what was dropped
 //! and read again, and which file pages somebody else has paid for.
 
-use super::world::RunningSubject;
 use crate::clock::Clock;
 use crate::kernel::process::page_size;
 use crate::observe::cgroup::{CgroupMemory, MemoryCgroup};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::{self, Smaps};
 use crate::record::{CgroupRecord, Trial};
+use crate::subject::RunningSubject;
 use std::collections::BTreeMap;
 
 /// More than any subject has.

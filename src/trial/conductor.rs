@@ -1,6 +1,6 @@
 //! The order of a trial: start, ready, mark, warm-up, mark, load, mark, rest, mark, collect, mark, end.
 
-use super::conducted::Conducted;
+use super::ending::{Conducted, KEPT_LINES};
 use super::event::{Event, Sink};
 use super::explain::{Again, explain};
 use super::here::Here;
@@ -12,12 +12,11 @@ use super::{cgroup_record, doubts, ending};
 use crate::doubt::{Doubt, MemoryPool};
 use crate::error::{Error, Result};
 use crate::observe::agent::Standing;
-use crate::record::{ImageRecord, Trial};
+use crate::record::{FailedIn, ImageRecord, Trial};
 use crate::scenario::{Kind, Look, MarkPoint, Netty, Nmt, Phase, PhaseKind, TrialPlan};
-use crate::subject::{Container, CpuPlan, Launch, LaunchPlace, OptionsPassed, WorkFolder};
+use crate::subject::{Container, CpuPlan, FirstAnswer, Launch, LaunchPlace, OptionsPassed, Usual, WorkFolder};
 use crate::subject::{check_port_free, cpus, free_ports, image, jdk, launch};
 use crate::weigh::Identity;
-use std::path::Path;
 
 /// Runs one trial from the start of the subject to its end. The subject has ended when this returns. The caller reports
 /// what the trial was for, and that it is finished.
@@ -49,19 +48,13 @@ pub(super) fn conclude(plan: &TrialPlan, run: impl FnOnce(&mut Trial) -> Result<
 /// Sees to all that a command line needs, and carries the trial out here.
 fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Sink) -> Result<()> {
     let cpu_plan = CpuPlan::new(&plan.configuration.cpus, &plan.load_cpus, &tools.spawner.cpus)?;
-    let needs_work = launch::needs_work(&plan.subject, &plan.configuration);
-    // Whatever ends this function, what is left of it is removed; after the subject, which is younger.
-    let work = needs_work.then(WorkFolder::create).transpose()?;
     // A folder apart: what the subject finds in its own is its own.
     let wants_agent = plan.configuration.netty == Netty::Listed && plan.look == Look::Full;
     let agent_folder = wants_agent.then(WorkFolder::create).transpose()?;
     let agent = agent_folder.as_ref().map(agent_in).transpose()?;
-    let launch = prepare(
-        plan,
-        tools,
-        &Given { cpus: &cpu_plan, work: work.as_ref().map(WorkFolder::path), agent: agent.as_ref() },
-    )?;
-    launch.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.host, port))?;
+    // Whatever ends this function, what is left of the folder is removed; after the subject, which is younger.
+    let (launch, work) = prepare(plan, tools, &cpu_plan, agent.as_ref())?;
+    launch.subject.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.subject.host, port))?;
     cpus::pin_this_thread(cpu_plan.load.as_deref().unwrap_or(&tools.spawner.cpus))?;
     (trial.subject_cpus, trial.load_cpus) = (cpu_plan.subject.clone(), cpu_plan.load.clone());
     let stage = Stage {
@@ -71,12 +64,7 @@ fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Si
         machine: tools.machine,
         cpus: &tools.spawner.cpus,
     };
-    let afresh = || {
-        let work = needs_work.then(WorkFolder::create).transpose()?;
-        let given = Given { cpus: &cpu_plan, work: work.as_ref().map(WorkFolder::path), agent: None };
-        let launch = prepare(plan, tools, &given)?;
-        Ok((launch, work))
-    };
+    let afresh = || prepare(plan, tools, &cpu_plan, None);
     let shares_cpus = cpu_plan.shared();
     carry_out(stage, plan, PreparedTrial { launch, agent, work, shares_cpus, afresh: Some(&afresh) }, trial, sink)
 }
@@ -164,31 +152,44 @@ fn agent_in(folder: &WorkFolder) -> Result<Standing> {
     prepared.map_err(|cause| Error::machine(cause.to_string()).hint("leave `netty: true` out of the scenario"))
 }
 
-/// The parts of a command line beside its plan.
-pub(super) struct Given<'a> {
-    pub(super) cpus: &'a CpuPlan,
-    pub(super) work: Option<&'a Path>,
-    pub(super) agent: Option<&'a Standing>,
-}
-
-/// The command line of this trial.
-pub(super) fn prepare(plan: &TrialPlan, tools: &Tools<'_>, given: &Given<'_>) -> Result<Launch> {
+/// The command line of this trial, and the work folder that it names, if it does.
+pub(super) fn prepare(
+    plan: &TrialPlan,
+    tools: &Tools<'_>,
+    cpus: &CpuPlan,
+    agent: Option<&Standing>,
+) -> Result<(Launch, Option<WorkFolder>)> {
     let (subject, mut configuration) = (&plan.subject, plan.configuration.clone());
-    configuration.jvm.extend(given.agent.map(Standing::option));
+    let work = launch::needs_work(subject, &configuration).then(WorkFolder::create).transpose()?;
+    configuration.jvm.extend(agent.map(Standing::option));
     let chosen = jdk::choose_for(subject, configuration.jdk.as_ref(), tools.jdks, tools.clock)?;
     let port = match subject.port {
         Some(port) => port,
         None => free_ports(&subject.host, subject.ports.count)?,
     };
     let image = subject.image.as_ref().map(|image| image::find(&image.name, tools.clock)).transpose()?;
-    let place = LaunchPlace { port, work: given.work, cpus: given.cpus, jdk: chosen.as_ref(), image: image.as_ref() };
+    let folder = work.as_ref().map(WorkFolder::path);
+    let place = LaunchPlace { port, work: folder, cpus, jdk: chosen.as_ref(), image: image.as_ref() };
     let mut launch = Launch::new(subject, &configuration, &place)?;
     // Loadline pins itself; a subject that is not pinned must not inherit that.
     launch.cpus.get_or_insert_with(|| tools.spawner.cpus.clone());
     launch.ready_status = plan.load.ready_status(&subject.ready);
     launch.reads = plan.load.has_own_work();
     launch.phases = plan.load.own_works().filter_map(|own| own.pattern.clone()).collect();
-    Ok(launch)
+    Ok((launch, work))
+}
+
+/// Starts the subject of a plan before all trials, asks its usual paths, and ends it; nothing is weighed.
+///
+/// # Errors
+/// If it cannot be started, answers none of them well, or the user wants to stop.
+pub fn first_answer(plan: &TrialPlan, tools: &Tools<'_>, usual: &Usual) -> Result<FirstAnswer> {
+    let cpus = CpuPlan::new(&plan.configuration.cpus, &plan.load_cpus, &tools.spawner.cpus)?;
+    let (launch, _work) = prepare(plan, tools, &cpus, None)?;
+    let mut running = tools.spawner.start(&launch, None)?;
+    let found = running.first_answer(usual, plan.subject.ready_within.0, &|| tools.interrupted());
+    running.end(plan.subject.end_within.0);
+    found
 }
 
 impl Trialling<'_> {
@@ -229,6 +230,33 @@ impl Trialling<'_> {
         self.mark(MarkPoint::Collected);
         self.mark(MarkPoint::Trimmed);
         self.alive_at_the_end()
+    }
+
+    /// After a phase that failed or was interrupted: weighs the subject as that phase left it, as far as it lives. Such
+    /// a trial is in no estimate, but its account shows where the memory is with which it failed.
+    ///
+    /// Records in which phase the trial failed, and takes the marks that remain. The next one is taken at once:
+    /// `loaded` after a phase up to the last work, `rested` after a later one. An interrupted trial has no further
+    /// mark, since a collection takes longer than a user waits.
+    fn weigh_failed(&mut self, index: usize, phase: &Phase) {
+        let last_lines = self.subject.output().tail_texts(KEPT_LINES);
+        self.notes.trial.failed_in = Some(FailedIn { phase: phase.name.clone(), last_lines });
+        // The guard ends a trial early to save time, and nobody reads the account of that trial.
+        if self.has_died() || self.guard.hopeless().is_some() {
+            return;
+        }
+        self.note_load();
+        let is_rest = self.plan.load.last_work().is_some_and(|last| index > last);
+        let point = if is_rest { MarkPoint::Rested } else { MarkPoint::Loaded };
+        // The marks of a subject that works by itself are those of its markers, which do not come any more.
+        let is_own = matches!(phase.kind, PhaseKind::Own(_)) && self.plan.look == Look::Full;
+        if self.takes(point) || is_own {
+            self.mark_as_it_is(point.word());
+        }
+        if !self.stage.interrupted() {
+            self.mark(MarkPoint::Collected);
+            self.mark(MarkPoint::Trimmed);
+        }
     }
 
     /// Runs a phase to its end and records it.
@@ -283,9 +311,7 @@ impl Trialling<'_> {
         };
         match self.death() {
             _ if self.stage.interrupted() => Err(Error::interrupted().at(place)),
-            Some(error) if error.hint.is_none() && self.plan.load.has_own_work() => {
-                Err(error.at(place).hint(ending::LET_IT_WAIT))
-            }
+            Some(error) if self.plan.load.has_own_work() => Err(error.at(place).hint(ending::LET_IT_WAIT)),
             Some(error) => Err(error.at(place)),
             None => Ok(()),
         }

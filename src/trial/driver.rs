@@ -70,10 +70,7 @@ impl Trialling<'_> {
         let file = launch.log.as_ref().and_then(|log| log.file_name());
         ran.record.driver = Some(DriverRecord {
             command: launch.line,
-            exit_code: match end.exit {
-                Some(Exit::Code(code)) => Some(code),
-                _ => None,
-            },
+            exit_code: end.exit.and_then(Exit::code),
             cpu_s: cpu.map(|cpu| cpu.as_secs_f64()),
             log: file.map(|name| name.to_string_lossy().into_owned()),
             reported,

@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::load::{self, Control, Outcome, Plan};
+use crate::record::IntervalTimes;
 use hdrhistogram::Histogram;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,33 +16,15 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(super) const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 
 /// About a second of a phase, kept: [`load::Interval`] lends its histograms only.
-pub(super) struct Interval {
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
-    pub(super) service: Histogram<u64>,
-    pub(super) response: Option<Histogram<u64>>,
-    pub(super) ok: u64,
-    pub(super) failed: u64,
-    pub(super) offered: Option<u64>,
-    pub(super) bytes_received: u64,
-    pub(super) open_connections: u64,
-    pub(super) queue: u64,
-}
+pub(super) type Interval = load::IntervalOf<Histogram<u64>>;
 
-impl From<load::Interval<'_>> for Interval {
-    fn from(lent: load::Interval<'_>) -> Self {
-        Self {
-            start_ns: lent.start_ns,
-            end_ns: lent.end_ns,
-            service: lent.service.clone(),
-            response: lent.response.cloned(),
-            ok: lent.ok,
-            failed: lent.failed,
-            offered: lent.offered,
-            bytes_received: lent.bytes_received,
-            open_connections: lent.open_connections,
-            queue: lent.queue,
-        }
+/// The times of an interval, with its place in time by this clock.
+pub(super) fn times(of: &Interval, clock: Clock) -> IntervalTimes<'_> {
+    IntervalTimes {
+        service: &of.service,
+        response: of.response.as_ref(),
+        start: clock.since_epoch(of.start_ns),
+        length: Duration::from_nanos(of.end_ns.saturating_sub(of.start_ns)),
     }
 }
 
@@ -68,8 +51,9 @@ impl Driving {
     /// Starts the load on a thread. The last word of `tell` is [`LoadProgress::Done`], whatever happens.
     pub(super) fn start(self, mut tell: impl FnMut(LoadProgress) + Send + 'static) -> JoinHandle<()> {
         std::thread::spawn(move || {
-            let mut tell_interval =
-                |interval: load::Interval<'_>| tell(LoadProgress::Interval(Box::new(interval.into())));
+            let mut tell_interval = |interval: load::Interval<'_>| {
+                tell(LoadProgress::Interval(Box::new(interval.with(|lent| (*lent).clone()))));
+            };
             let outcome = catch_unwind(AssertUnwindSafe(|| self.drive(&mut tell_interval)));
             let outcome = outcome.unwrap_or_else(|_| Err(Error::bug("the load engine panicked")));
             tell(LoadProgress::Done(Box::new(outcome)));

@@ -1,17 +1,14 @@
 //! How a trial ended: the end of the subject in words, and which outcome that is.
 
-use super::world::RunningSubject;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind};
 use crate::record::{End, EndCause, Outcome, PhaseRecord, Trial};
 use crate::scenario::Kind;
-use crate::subject::{Ended, Exit};
+use crate::subject::{Ended, Exit, RunningSubject};
 use std::time::Duration;
 
-/// Lines of the subject's output shown with an error.
-const SAID_LINES: usize = 10;
 /// Lines of the subject's output kept in the record.
-const KEPT_LINES: usize = 20;
+pub(super) const KEPT_LINES: usize = 20;
 
 /// The guardian tells an exit code at once; this bounds the wait for it where a JVM died below a script that goes on.
 const EXIT_TOLD_WITHIN: Duration = Duration::from_millis(500);
@@ -51,17 +48,20 @@ pub(super) fn record(mut ended: Ended) -> End {
     ended.tail.drain(..surplus);
     End {
         cause: ended.cause,
-        exit_code: match ended.exit {
-            Some(Exit::Code(code)) => Some(code),
-            _ => None,
-        },
-        signal: match ended.exit {
-            Some(Exit::Signal(signal)) => Some(signal),
-            _ => None,
-        },
+        exit_code: ended.exit.and_then(Exit::code),
+        signal: ended.exit.and_then(Exit::signal),
         text,
         last_lines: ended.tail,
     }
+}
+
+/// The yield of a trial, however it ended.
+#[derive(Debug)]
+pub struct Conducted {
+    /// All that was measured before it ended.
+    pub trial: Trial,
+    /// The error that stopped it before its plan was done.
+    pub error: Option<Error>,
 }
 
 /// The subject died while it was needed.
@@ -70,7 +70,7 @@ pub(super) fn died(running: &dyn RunningSubject, clock: Clock) -> Error {
     while running.ended().is_none() && !running.lost() && clock.now() < until {
         clock.sleep(LOOK_EVERY);
     }
-    let gone = if running.launch().kind == Kind::Jvm { "its JVM is gone" } else { "its process is gone" };
+    let gone = if running.launch().subject.kind == Kind::Jvm { "its JVM is gone" } else { "its process is gone" };
     let how = running.ended().map_or_else(|| gone.to_owned(), |exit| exit.to_string());
     let what = if running.oom_kills() > 0 {
         format!("the subject was killed because its memory limit was reached: {how}")
@@ -79,22 +79,19 @@ pub(super) fn died(running: &dyn RunningSubject, clock: Clock) -> Error {
     } else {
         format!("the subject died: {how}")
     };
-    let error = Error::subject(what).said(running.output().tail_texts(SAID_LINES));
+    let error = running.output().said_in(Error::subject(what));
     if running.oom_kills() > 0 { error.hint("raise `--limit`, or lower `--heap`") } else { error }
 }
 
 /// Not one answer of a phase of a trial was correct: what the subject printed may say why.
 pub(super) fn no_answer_of_subject(phase: &PhaseRecord, tls: Option<&str>, running: &dyn RunningSubject) -> Error {
-    let error = no_answer(phase, tls).said(running.output().tail_texts(SAID_LINES));
+    let error = running.output().said_in(no_answer(phase, tls));
     if let Some(out_of_memory) = running.output().out_of_memory_error() {
         return error
             .at(format!("it printed `{out_of_memory}`"))
             .hint("raise the pool it names (`--heap` for the Java heap)");
     }
-    match error.hint {
-        Some(_) => error,
-        None => error.hint("look at the subject's log in the archive"),
-    }
+    error.hint("look at the subject's log in the archive")
 }
 
 /// Not one answer of a phase was correct, so no number of it means anything. `tls` is what TLS said, where nothing else

@@ -1,9 +1,8 @@
 //! The events of a series of trials, as they happen. Progress, log and archive are sinks of this one stream.
 
 use crate::doubt::Doubt;
-use crate::record::{Mark, PhaseRecord, Row, Sample, Trial};
+use crate::record::{IntervalTimes, Mark, PhaseRecord, Row, Sample, Trial};
 use crate::scenario::TrialPlan;
-use hdrhistogram::Histogram;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -57,14 +56,8 @@ pub enum Event<'a> {
     Interval {
         /// Name of the phase.
         phase: &'a str,
-        /// Service times of correct answers, ns.
-        service: &'a Histogram<u64>,
-        /// Response times of the same answers, ns; `None` in a closed model.
-        response: Option<&'a Histogram<u64>>,
-        /// Seconds since the Unix epoch.
-        start: Duration,
-        /// Length.
-        length: Duration,
+        /// Its times.
+        times: IntervalTimes<'a>,
     },
     /// A sample of the timeline.
     Sample {

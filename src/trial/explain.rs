@@ -2,7 +2,7 @@
 //! that records native memory, through the same load, and with a heap dump at its end. Nothing of that start is
 //! weighed or kept, since a profiler and a dump both cost memory.
 
-use super::conducted::Conducted;
+use super::ending::Conducted;
 use super::event::{Event, Sink};
 use crate::clock::Clock;
 use crate::explain::{Profiler, enter_heap, enter_recorded, without_profiler};

@@ -2,23 +2,18 @@
 
 use super::driving::Driving;
 use super::usage::Spent;
-use super::world::{Message, Reports, RunningDriver, RunningSubject, World};
+use super::world::{Message, Reports, RunningDriver, World};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::Result;
-use crate::kernel::cgroup::Cgroup;
 use crate::kernel::ports::Ports;
 use crate::load::{Control, Plan};
 use crate::observe::agent::Standing;
 use crate::observe::attach::Attach;
 use crate::observe::procfs;
-use crate::subject::processes::Process;
-use crate::subject::{
-    DriverEnd, DriverLaunch, DriverRunning, Ended, Exit, Launch, Output, ReadyInfo, Running, Spawner,
-};
-use crate::units::Bytes;
+use crate::subject::{DriverEnd, DriverLaunch, DriverRunning, Launch, RunningSubject, Spawner};
 use crate::weigh::{Cost, DirectMemory, Gate, Inside, Processes, Sampler, Scales, Sources};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -106,64 +101,6 @@ impl Reports for Threads {
     fn end(&mut self) -> Cost {
         self.direct = None;
         self.sampler.take().map(Sampler::stop).unwrap_or_default()
-    }
-}
-
-impl RunningSubject for Running {
-    fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo> {
-        Running::wait_ready(self, within, interrupted)
-    }
-
-    fn launch(&self) -> &Launch {
-        Running::launch(self)
-    }
-
-    fn started_at(&self) -> Duration {
-        Running::started_at(self)
-    }
-
-    fn output(&self) -> &Output {
-        Running::output(self)
-    }
-
-    fn go(&mut self) {
-        Running::go(self);
-    }
-
-    fn limit_grain(&self) -> Option<Bytes> {
-        Running::limit_grain(self)
-    }
-
-    fn cgroup(&self) -> Option<(&Cgroup, Bytes)> {
-        Running::cgroup(self).map(|own| (&own.cgroup, own.limit))
-    }
-
-    fn oom_kills(&self) -> u64 {
-        Running::oom_kills(self)
-    }
-
-    fn processes(&self) -> Vec<Process> {
-        Running::processes(self)
-    }
-
-    fn guardian_pid(&self) -> u32 {
-        Running::guardian_pid(self)
-    }
-
-    fn layers(&self) -> Option<Vec<PathBuf>> {
-        Running::layers(self)
-    }
-
-    fn lost(&self) -> bool {
-        Running::lost(self)
-    }
-
-    fn ended(&self) -> Option<Exit> {
-        Running::ended(self)
-    }
-
-    fn end(self: Box<Self>, within: Duration) -> Ended {
-        Running::end(*self, within)
     }
 }
 

@@ -3,7 +3,7 @@
 //! weighed one has ended: a collection before the load would change what the load finds.
 
 use super::event::{Event, Sink};
-use super::trialling::Trialling;
+use super::trialling::{Trialling, sources};
 use super::world::Stage;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use crate::observe::class_histogram::ClassHistogram;
 use crate::record::ObjectsRecord;
 use crate::scenario::{Look, Objects, TrialPlan};
 use crate::subject::{Launch, WorkFolder};
-use crate::weigh::{DEAF, Sources, live_objects, price_of_dump, price_of_objects};
+use crate::weigh::{live_objects, price_of_dump, price_of_objects};
 
 /// Makes the command line of a fresh JVM like the one that was weighed, with its folder.
 pub(super) type Afresh<'a> = &'a dyn Fn() -> Result<(Launch, Option<WorkFolder>)>;
@@ -30,12 +30,12 @@ impl Trialling<'_> {
         let used = self.notes.trial.marks.last().and_then(|mark| mark.heap.used_bytes);
         if plan.objects == Objects::Listed {
             self.notes.sink.receive(&Event::Note(&format!("  {}", price_of_objects(used))));
-            let found = self.scales.histogram(self.notes.doubts).unwrap_or_else(|| Err(DEAF.to_owned()));
+            let found = self.scales.histogram(self.notes.doubts);
             self.live = self.noted("no live objects by class", found);
         }
         if let Some(path) = plan.heap_dump.as_ref().filter(|_| plan.index == 0) {
             self.notes.sink.receive(&Event::Note(&format!("  {}", price_of_dump(used, path))));
-            let dumped = self.scales.dump_heap(path, self.notes.doubts).unwrap_or_else(|| Err(DEAF.to_owned()));
+            let dumped = self.scales.dump_heap(path, self.notes.doubts);
             self.notes.trial.heap_dump = self.noted("no heap dump", dumped);
         }
     }
@@ -75,20 +75,10 @@ fn at_start(stage: Stage<'_>, plan: &TrialPlan, afresh: Afresh<'_>) -> Result<Cl
     let mut running = stage.world.start(&launch, None)?;
     let mut ask = || {
         let ready = running.wait_ready(plan.subject.ready_within.0, &|| stage.interrupted())?;
-        let sources = Sources {
-            pid: ready.pid,
-            kind: plan.subject.kind,
-            guardian: None,
-            own_cgroup: false,
-            origin_ns: running.started_at().as_nanos() as u64,
-            hz: plan.sample_hz,
-            asking: plan.asking,
-            clock: stage.clock,
-        };
+        let sources = sources(plan, stage, &*running, ready.pid);
         let mut unheard = Vec::new();
         let mut scales = stage.world.scales(&sources, None, &mut unheard)?;
-        let found = scales.histogram(&mut unheard).unwrap_or_else(|| Err(DEAF.to_owned()));
-        found.map_err(Error::machine)
+        scales.histogram(&mut unheard).map_err(Error::machine)
     };
     let found = ask();
     let ended = running.end(plan.subject.end_within.0);

@@ -2,7 +2,7 @@
 
 use super::description::describe;
 use super::doubts::{self, Beside};
-use super::driving::{Driving, LOOK_EVERY, LoadProgress, STOPPED_WITHIN};
+use super::driving::{self, Driving, LOOK_EVERY, LoadProgress, STOPPED_WITHIN};
 use super::ending;
 use super::reach::Reached;
 use super::usage::{Spent, Usage};
@@ -12,10 +12,9 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::kernel::ports::Ports;
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
-use crate::record::{PhaseRecord, Second, ThresholdRecord};
+use crate::record::{IntervalTimes, PhaseRecord, Second, ThresholdRecord};
 use crate::scenario::{Condition, Model, Phase, PhaseKind, Tls, Work};
 use crate::units::Span;
-use hdrhistogram::Histogram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -62,14 +61,8 @@ pub enum LoadEvent<'a> {
     Second {
         /// Its figures.
         second: &'a Second,
-        /// Service times of its correct answers, ns.
-        service: &'a Histogram<u64>,
-        /// Response times of the same; `None` in a closed model.
-        response: Option<&'a Histogram<u64>>,
-        /// Its beginning, since the Unix epoch.
-        start: Duration,
-        /// Its length.
-        length: Duration,
+        /// Its times.
+        times: IntervalTimes<'a>,
     },
     /// A phase of work ended.
     PhaseEnded {
@@ -236,13 +229,7 @@ impl LoadRun<'_> {
                 Ok(LoadProgress::Done(outcome)) => return Ok(*outcome),
                 Ok(LoadProgress::Interval(interval)) => {
                     let second = record_second(&phase.name, open, &interval, self.origin_ns);
-                    (self.emit)(LoadEvent::Second {
-                        second: &second,
-                        service: &interval.service,
-                        response: interval.response.as_ref(),
-                        start: clock.since_epoch(interval.start_ns),
-                        length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
-                    });
+                    (self.emit)(LoadEvent::Second { second: &second, times: driving::times(&interval, clock) });
                     self.loaded.timeline.push(second);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::bug("the load engine panicked")),

@@ -1,11 +1,11 @@
 //! A world that is made up, for tests: a script says what happens when, and time passes without waiting.
 
-use super::conducted::Conducted;
 use super::conductor::{PreparedTrial, carry_out, conclude};
 use super::driving::{Interval, LoadProgress};
+use super::ending::Conducted;
 use super::event::{Event, Sink};
 use super::usage::Spent;
-use super::world::{Message, Reports, RunningDriver, RunningSubject, Stage, World};
+use super::world::{Message, Reports, RunningDriver, Stage, World};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
@@ -16,10 +16,11 @@ use crate::observe::agent::Standing;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::{ClassHistogram, ClassRow};
 use crate::observe::hsperfdata::GcTotal;
-use crate::record::{EndCause, Heap, HeapDumpRecord, Jvm, Machine, Mark, NettyPools, Observer, Sample};
+use crate::record::{EndCause, Heap, HeapDumpRecord, Jvm, Machine, Mark, NettyPools, Observer, Sample, Trial};
 use crate::scenario::TrialPlan;
 use crate::subject::processes::Process;
-use crate::subject::{Complaint, DriverEnd, DriverLaunch, Ended, Exit, Launch, OptionsPassed, Output, ReadyInfo};
+use crate::subject::{Complaint, CpuPlan, DriverEnd, DriverLaunch, Ended, Exit, Launch, LaunchPlace, OptionsPassed};
+use crate::subject::{Output, ReadyInfo, RunningSubject};
 use crate::units::{Bytes, MIB};
 use crate::weigh::{
     Cost, Gate, Identity, Inside, Living, MarkReading, MarkSettings, Moment, Scales, Sources, Spending, Used,
@@ -81,6 +82,17 @@ pub(super) enum JvmReply {
     Obeys,
     Refuses(&'static str),
     IsDeaf,
+}
+
+impl JvmReply {
+    /// As the scales tell it; `obey` is carried out where the JVM does what it is asked.
+    fn reply<T>(self, obey: impl FnOnce() -> T) -> std::result::Result<T, String> {
+        match self {
+            Self::Obeys => Ok(obey()),
+            Self::Refuses(why) => Err(why.to_owned()),
+            Self::IsDeaf => Err("the JVM cannot be asked".to_owned()),
+        }
+    }
 }
 
 /// A driver from outside: when it ends after its start, how, and what it printed.
@@ -343,10 +355,6 @@ impl RunningSubject for Subject {
         PID - 2
     }
 
-    fn layers(&self) -> Option<Vec<PathBuf>> {
-        None
-    }
-
     fn lost(&self) -> bool {
         self.0.look();
         self.0.lost.get()
@@ -432,11 +440,7 @@ impl Scales for Weigher {
         match self.0.script.asked {
             JvmReply::IsDeaf => None,
             _ if !self.0.lives() => Some(Err("it has gone".to_owned())),
-            JvmReply::Refuses(why) => Some(Err(why.to_owned())),
-            JvmReply::Obeys => {
-                self.0.collected_at.set(Some(self.0.clock.now()));
-                Some(Ok(()))
-            }
+            asked => Some(asked.reply(|| self.0.collected_at.set(Some(self.0.clock.now())))),
         }
     }
 
@@ -444,29 +448,21 @@ impl Scales for Weigher {
         self.0.script.live_bytes.filter(|_| self.0.lives())
     }
 
-    fn histogram(&mut self, _: &mut Vec<Doubt>) -> Option<std::result::Result<ClassHistogram, String>> {
+    fn histogram(&mut self, _: &mut Vec<Doubt>) -> std::result::Result<ClassHistogram, String> {
         self.0.call("histogram");
         self.0.clock.sleep(ASKING);
-        match self.0.script.asked {
-            JvmReply::IsDeaf => None,
-            JvmReply::Refuses(why) => Some(Err(why.to_owned())),
+        self.0.script.asked.reply(|| {
             // One object more whenever it is asked.
-            JvmReply::Obeys => {
-                let asked = self.0.calls.borrow().iter().filter(|call| *call == "histogram").count() as u64;
-                let row = ClassRow { name: "[B".to_owned(), instances: asked, bytes: 16 * asked };
-                Some(Ok(ClassHistogram { rows: vec![row] }))
-            }
-        }
+            let asked = self.0.calls.borrow().iter().filter(|call| *call == "histogram").count() as u64;
+            let row = ClassRow { name: "[B".to_owned(), instances: asked, bytes: 16 * asked };
+            ClassHistogram { rows: vec![row] }
+        })
     }
 
-    fn dump_heap(&mut self, path: &Path, _: &mut Vec<Doubt>) -> Option<std::result::Result<HeapDumpRecord, String>> {
+    fn dump_heap(&mut self, path: &Path, _: &mut Vec<Doubt>) -> std::result::Result<HeapDumpRecord, String> {
         self.0.call("dump");
-        let record = HeapDumpRecord { path: path.display().to_string(), bytes: 4096, seconds: 0.5 };
-        match self.0.script.asked {
-            JvmReply::IsDeaf => None,
-            JvmReply::Refuses(why) => Some(Err(why.to_owned())),
-            JvmReply::Obeys => Some(Ok(record)),
-        }
+        let record = || HeapDumpRecord { path: path.display().to_string(), bytes: 4096, seconds: 0.5 };
+        self.0.script.asked.reply(record)
     }
 
     fn used(&mut self, _: Living<'_>, _: &mut Vec<Doubt>) -> Used {
@@ -661,7 +657,8 @@ impl RunningDriver for Driver {
 
 /// The result of a trial in a made-up world.
 pub(super) struct MadeTrial {
-    pub(super) conducted: Conducted,
+    pub(super) trial: Trial,
+    pub(super) error: Option<Error>,
     /// The calls of the world, in order.
     pub(super) calls: Vec<String>,
     /// The events that the sink received, but for samples.
@@ -700,25 +697,11 @@ impl Sink for Notes {
 pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> MadeTrial {
     let clock = Clock::made_up();
     let nowhere = PathBuf::from("/nowhere/loadline");
-    let launch = Launch {
-        argv: plan.subject.command.clone(),
-        env: Vec::new(),
-        dir: None,
-        cpus: Some(vec![0]),
-        limit: script.limit,
-        kind: plan.subject.kind,
-        processes: plan.subject.processes,
-        host: plan.subject.host.clone(),
-        port: 8080,
-        ports: plan.subject.ports,
-        ready: plan.subject.ready.clone(),
-        ready_status: None,
-        phases: Vec::new(),
-        reads: plan.load.has_own_work(),
-        options_passed: OptionsPassed::AtPlaceholder,
-        jdk: None,
-        container: None,
-    };
+    let cpus = CpuPlan { subject: Some(vec![0]), load: None };
+    let place = LaunchPlace { port: 8080, work: None, cpus: &cpus, jdk: None, image: None };
+    let (argv, passed) = (plan.subject.command.clone(), OptionsPassed::AtPlaceholder);
+    let launch = Launch::of(&plan.subject, &plan.configuration, &place, argv, passed);
+    let launch = Launch { limit: script.limit, reads: plan.load.has_own_work(), ..launch };
     let state = Rc::new(State {
         clock,
         interrupt: AtomicBool::new(false),
@@ -735,22 +718,13 @@ pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> MadeTrial {
         calls: RefCell::default(),
         script,
     });
-    let machine = Machine {
-        cores: 2,
-        cpu_model: None,
-        memory_bytes: 1 << 33,
-        kernel: String::new(),
-        cgroup: "v2".to_owned(),
-        load_average_1m: None,
-        transparent_huge_pages: None,
-        swap_used_bytes: None,
-    };
+    let machine = Machine { cores: 2, memory_bytes: 1 << 33, cgroup: "v2".to_owned(), ..Machine::default() };
     let (world, mut notes) = (MadeUp(Rc::clone(&state)), Notes::default());
     let stage = Stage { world: &world, clock, interrupt: &state.interrupt, machine: &machine, cpus: &[0] };
     let again = launch.clone();
     let afresh = || Ok((again.clone(), None));
     let prepared = PreparedTrial { launch, agent: None, work: None, shares_cpus: false, afresh: Some(&afresh) };
-    let conducted = conclude(plan, |trial| carry_out(stage, plan, prepared, trial, &mut notes));
+    let Conducted { trial, error } = conclude(plan, |trial| carry_out(stage, plan, prepared, trial, &mut notes));
     let calls = state.calls.take();
-    MadeTrial { conducted, calls, events: notes.events, samples: notes.samples, took: clock.now() }
+    MadeTrial { trial, error, calls, events: notes.events, samples: notes.samples, took: clock.now() }
 }

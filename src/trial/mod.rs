@@ -2,7 +2,6 @@
 //! terminals, files or other trials.
 
 mod cgroup_record;
-mod conducted;
 mod conductor;
 mod description;
 mod doubts;
@@ -11,9 +10,7 @@ mod driving;
 mod ending;
 mod event;
 mod explain;
-mod failed;
 mod files;
-mod first;
 mod guard;
 mod here;
 mod inside;
@@ -34,12 +31,10 @@ mod usage;
 mod work_record;
 mod world;
 
-pub use conducted::Conducted;
-pub use conductor::conduct;
+pub use conductor::{conduct, first_answer};
 pub use description::describe_load;
+pub use ending::Conducted;
 pub use event::{Event, Sink};
-pub use first::first_answer;
 pub use loading::{LoadEvent, Loaded, Loading, is_measured};
-
 pub use reach::{Reached, reach};
 pub use tools::Tools;

@@ -17,8 +17,6 @@ use crate::subject::{Exit, Marker};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Lines of the subject's output shown with an error.
-const SAID_LINES: usize = 10;
 /// A marker that lay longer before the weighing began shows another state than was meant.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
@@ -237,7 +235,7 @@ impl Trialling<'_> {
                 Error::subject(format!("the subject printed the marker `{name}`, which `phases` does not name"));
             error.at(format!("due was `{due}`")).hint(order())
         };
-        Err(self.said(error))
+        Err(self.subject.output().said_in(error))
     }
 
     fn no_marker(&self, own: &OwnWork, index: usize) -> Error {
@@ -252,23 +250,19 @@ impl Trialling<'_> {
             true => error.at("it printed more markers and counters than are kept").hint("let it count in larger steps"),
             false => error,
         };
-        self.said(error)
+        self.subject.output().said_in(error)
     }
 
     /// The subject's death before a marker.
     fn died_at_work(&self, own: &OwnWork, index: usize) -> Error {
         let error = ending::died(self.subject, self.stage.clock)
             .at(format!("before it printed the marker `{}`", own.phases[index]));
-        match error.hint {
-            None if self.subject.ended() == Some(Exit::Code(0)) => {
+        match self.subject.ended() {
+            Some(Exit::Code(0)) => {
                 error.hint("it ended by itself: let `phases` name only markers that it prints, and the last one wait")
             }
             _ => error,
         }
-    }
-
-    fn said(&self, error: Error) -> Error {
-        error.said(self.subject.output().tail_texts(SAID_LINES))
     }
 
     /// Records a phase that a marker, or trouble, has ended.
@@ -290,7 +284,7 @@ impl Trialling<'_> {
         self.doubt_phase(&record, &usage);
         let nothing = record.requests > 0 && record.ok == 0;
         let verdict = match nothing {
-            true => Err(self.said(Error::subject(format!(
+            true => Err(self.subject.output().said_in(Error::subject(format!(
                 "all {} operations that the subject counted in phase {} failed",
                 record.requests, record.name
             )))),

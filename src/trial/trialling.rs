@@ -1,13 +1,13 @@
 //! A trial under way: who takes part in it, and what its marks and phases share.
 
 use super::cgroup_record;
-use super::driving::LoadProgress;
+use super::driving::{self, LoadProgress};
 use super::ending;
 use super::event::{Event, Sink};
 use super::files;
 use super::guard::Guarding;
 use super::markers::Markers;
-use super::world::{Message, Reports, RunningSubject, Stage};
+use super::world::{Message, Reports, Stage};
 use crate::clock::{Clock, seconds_since};
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use crate::observe::class_histogram::ClassHistogram;
 use crate::observe::procfs::Process;
 use crate::record::{Observer, PhaseRecord, Sample, Trial};
 use crate::scenario::{Kind, Processes, TrialPlan};
-use crate::subject::ReadyInfo;
+use crate::subject::{ReadyInfo, RunningSubject};
 use crate::weigh::{Cost, Scales, Sources};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -69,28 +69,18 @@ impl<'a> Trialling<'a> {
         subject: &'a mut dyn RunningSubject,
         (ready, agent): (&ReadyInfo, Option<Standing>),
     ) -> Result<Self> {
-        let (kind, all) = (plan.subject.kind, plan.subject.processes == Processes::All);
-        let sources = Sources {
-            pid: ready.pid,
-            kind,
-            guardian: all.then(|| subject.guardian_pid()),
-            own_cgroup: subject.cgroup().is_some(),
-            origin_ns: subject.started_at().as_nanos() as u64,
-            hz: plan.sample_hz,
-            asking: plan.asking,
-            clock: stage.clock,
-        };
+        let sources = sources(plan, stage, subject, ready.pid);
         let scales = stage.world.scales(&sources, agent, notes.doubts)?;
-        if !all && !ready.other_pids.is_empty() {
+        if sources.guardian.is_none() && !ready.other_pids.is_empty() {
             let (pid, others) = (ready.pid, ready.other_pids.clone());
-            notes.doubts.push(match kind {
+            notes.doubts.push(match sources.kind {
                 Kind::Jvm => Doubt::SeveralJvms { pid, others },
                 Kind::Native => Doubt::SeveralProcesses { pid, others },
             });
         }
         let address = match ready.address {
             Some(address) => address,
-            None => resolve(&subject.launch().host, subject.launch().port)?,
+            None => resolve(&subject.launch().subject.host, subject.launch().port)?,
         };
         let reports = stage.world.reports(sources, scales.inside());
         let (peaks, guard, markers) = Default::default();
@@ -148,13 +138,8 @@ impl<'a> Trialling<'a> {
             Message::Sample(sample) => self.pass_on(phase, &sample),
             Message::Load(LoadProgress::Interval(interval)) => {
                 self.guard.add(&interval);
-                self.notes.sink.receive(&Event::Interval {
-                    phase: phase.unwrap_or("load"),
-                    service: &interval.service,
-                    response: interval.response.as_ref(),
-                    start: self.stage.clock.since_epoch(interval.start_ns),
-                    length: Duration::from_nanos(interval.end_ns.saturating_sub(interval.start_ns)),
-                });
+                let times = driving::times(&interval, self.stage.clock);
+                self.notes.sink.receive(&Event::Interval { phase: phase.unwrap_or("load"), times });
             }
             Message::Load(LoadProgress::Done(outcome)) => return Some(*outcome),
         }
@@ -206,6 +191,20 @@ impl<'a> Trialling<'a> {
     /// The start of the command, on the clock.
     pub(super) fn origin_ns(&self) -> u64 {
         self.subject.started_at().as_nanos() as u64
+    }
+}
+
+/// What is read of a subject whose process `pid` serves.
+pub(super) fn sources(plan: &TrialPlan, stage: Stage<'_>, subject: &dyn RunningSubject, pid: u32) -> Sources {
+    Sources {
+        pid,
+        kind: plan.subject.kind,
+        guardian: (plan.subject.processes == Processes::All).then(|| subject.guardian_pid()),
+        own_cgroup: subject.cgroup().is_some(),
+        origin_ns: subject.started_at().as_nanos() as u64,
+        hz: plan.sample_hz,
+        asking: plan.asking,
+        clock: stage.clock,
     }
 }
 

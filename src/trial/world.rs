@@ -1,4 +1,4 @@
-//! The traits between a trial and the world: the subject under way, the reports on it, a driver, the machine.
+//! The traits between a trial and the world: the machine, the reports on a subject, a driver.
 //! `here` has the world as it is; tests make one up, in which time passes without waiting.
 
 use super::driving::LoadProgress;
@@ -6,17 +6,14 @@ use super::usage::Spent;
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::Result;
-use crate::kernel::cgroup::Cgroup;
 use crate::kernel::ports::Ports;
 use crate::load::{Control, Plan};
 use crate::observe::agent::Standing;
 use crate::observe::attach::Attach;
 use crate::record::{Machine, Sample};
-use crate::subject::processes::Process;
-use crate::subject::{DriverEnd, DriverLaunch, Ended, Exit, Launch, Output, ReadyInfo};
-use crate::units::Bytes;
+use crate::subject::{DriverEnd, DriverLaunch, Launch, RunningSubject};
 use crate::weigh::{Cost, Gate, Inside, Scales, Sources};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -69,30 +66,6 @@ pub(super) trait World {
 
     /// The local ports now.
     fn ports(&self) -> Option<Ports>;
-}
-
-/// A subject that was started. Each method says what [`Running`] says by the same name.
-///
-/// [`Running`]: crate::subject::Running
-pub(super) trait RunningSubject {
-    fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo>;
-    fn launch(&self) -> &Launch;
-    fn started_at(&self) -> Duration;
-    fn output(&self) -> &Output;
-    fn go(&mut self);
-    /// Its memory cgroup with its limit, if it has one of its own.
-    fn cgroup(&self) -> Option<(&Cgroup, Bytes)>;
-    /// The unit of limits in bytes, where that is more than a page.
-    fn limit_grain(&self) -> Option<Bytes> {
-        None
-    }
-    fn oom_kills(&self) -> u64;
-    fn processes(&self) -> Vec<Process>;
-    fn guardian_pid(&self) -> u32;
-    fn layers(&self) -> Option<Vec<PathBuf>>;
-    fn lost(&self) -> bool;
-    fn ended(&self) -> Option<Exit>;
-    fn end(self: Box<Self>, within: Duration) -> Ended;
 }
 
 /// A report that arrives while a trial is under way.

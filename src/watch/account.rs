@@ -4,18 +4,18 @@
 //! shop.service.1763890000.4711.0086400.75-percent.account.json      stem of the history, age in seconds, why
 //! ```
 
+use super::lives::{files, in_three};
 use crate::kernel::private_file;
 use crate::record::{AccountRecord, NmtRecord, WATCH_OWNERS_MAX, WatchAccount, WatchOwner, WhyWeighed};
 use loadline_base::order::Order as _;
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::fs::DirEntry;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// An account of a JVM with ten thousand mappings has some 6 MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Files of a folder that are looked at.
-const FILES_MAX: usize = 100_000;
 const ENDS: &str = ".account.json";
 /// Why it was taken, of one that the JVM was asked for.
 const ASKED: &str = "asked";
@@ -54,19 +54,13 @@ pub(super) fn accounts_beside(history: &Path) -> Vec<AccountFile> {
 pub(super) fn accounts_of(folder: &Path, histories: &[&Path]) -> Vec<Vec<AccountFile>> {
     let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let places: HashMap<String, usize> = histories.iter().enumerate().map(|(at, path)| (stem(path), at)).collect();
-    let of = |path: PathBuf| {
-        let rest = path.file_name()?.to_str()?.strip_suffix(ENDS)?;
-        let (rest, why) = rest.rsplit_once('.')?;
-        let (stem, age) = rest.rsplit_once('.')?;
-        let file = AccountFile { age_s: age.parse().ok()?, why: why.to_owned(), path: path.clone() };
+    let of = |(name, file): (String, DirEntry)| {
+        let (stem, age, why) = in_three(name.strip_suffix(ENDS)?)?;
+        let file = AccountFile { age_s: age.parse().ok()?, why: why.to_owned(), path: file.path() };
         Some((*places.get(stem)?, file))
     };
     let mut accounts: Vec<Vec<AccountFile>> = histories.iter().map(|_| Vec::new()).collect();
-    for file in std::fs::read_dir(folder).into_iter().flatten().flatten().take(FILES_MAX) {
-        if let Some((at, file)) = of(file.path()) {
-            accounts[at].push(file);
-        }
-    }
+    files(folder).filter_map(of).for_each(|(at, file)| accounts[at].push(file));
     accounts.iter_mut().for_each(|accounts| accounts.sort());
     accounts
 }

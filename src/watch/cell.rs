@@ -1,7 +1,7 @@
 //! A stretch of time in a few numbers: the least, the mean and the most of each column.
 
 use super::column::{COLUMNS, Column};
-use super::sample::{Sample, spoken};
+use super::sample::{Sample, UNSEEN, spoken};
 
 /// The least, mean and most of the samples of a stretch, by column.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,9 +50,6 @@ impl Filling {
         &self.cell
     }
 }
-
-/// The value that [`Sample`] keeps where nothing was seen.
-const UNSEEN: u32 = u32::MAX;
 
 impl Cell {
     /// The least of a column, as [`Sample::get`] gives it.

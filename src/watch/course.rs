@@ -15,7 +15,6 @@ const BACK_S: [u64; 3] = [600, 3600, 86_400];
 const PARTS: [&str; 8] = ["memory", "java_heap", HEAP, "metaspace", "direct", "threads", "rest", "files"];
 /// The part of `java_heap` that old collections left.
 const HEAP: &str = "heap";
-const TIERS: [Tier; 3] = [Tier::Samples, Tier::Minutes, Tier::TenMinutes];
 
 /// All parts over time, in `stretches` of equal length at most: over the last hour where no more was seen, else over
 /// the last day. A stretch has the most of it, so that what was short is seen.
@@ -61,7 +60,8 @@ pub(super) fn changes(past: &Past) -> Vec<WatchChange> {
     let now_s = last.number as f64 * past.cell_s(Tier::Samples);
     let now = last.sample();
     let then = |over_s: u64| Some((over_s, at(past, now_s - over_s as f64)?.sample()));
-    let first = TIERS.into_iter().filter_map(|tier| Some(past.cells(tier).first()?.number as f64 * past.cell_s(tier)));
+    let first =
+        Tier::ALL.into_iter().filter_map(|tier| Some(past.cells(tier).first()?.number as f64 * past.cell_s(tier)));
     let seen_s = (now_s - first.fold(now_s, f64::min)) as u64;
     let spans = BACK_S.into_iter().filter(|span| *span < seen_s);
     let whole = (1..BACK_S[2]).contains(&seen_s).then_some(seen_s);
@@ -77,7 +77,7 @@ pub(super) fn changes(past: &Past) -> Vec<WatchChange> {
 
 /// The shortest cell that holds this age.
 fn at(past: &Past, age_s: f64) -> Option<&Cell> {
-    TIERS.into_iter().find_map(|tier| {
+    Tier::ALL.into_iter().find_map(|tier| {
         let number = (age_s / past.cell_s(tier)).floor();
         past.cells(tier).iter().find(|cell| number >= 0.0 && cell.number == number as u64)
     })

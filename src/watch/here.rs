@@ -6,9 +6,9 @@ use super::column::Column;
 use super::crew::{Crew, Gathered, STUCK_MAX};
 use super::kept::{Kept, KilledBy};
 use super::kills::Kills;
+use super::lane::Lane;
 use super::name::{Name, Place, pods};
 use super::sample::Sample;
-use super::weigher::{WeighInto, Weigher};
 use super::world::{Found, Id, Look, Looked, Opened, There, Weighed, World};
 use crate::clock::Clock;
 use crate::kernel::machine::boot_id;
@@ -29,7 +29,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::TrySendError;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Names of the kubelet's links to the logs of containers.
@@ -75,6 +77,11 @@ const FILES_OF_JVM: u64 = 8;
 const FILES_SPARE: u64 = 60;
 /// Turns that a JVM rests which was late again and again.
 const REST_MAX: u32 = 256;
+/// JVMs that wait to be weighed at most.
+const WEIGHINGS_MAX: usize = 16;
+
+/// Weighs a JVM into a file; what the caller does with the account is not known here.
+pub(super) type WeighInto = Box<dyn FnMut(u32, WhyWeighed, &Path) -> Result<(), String> + Send>;
 
 /// This machine.
 pub struct Here {
@@ -82,7 +89,8 @@ pub struct Here {
     about: Arc<About>,
     finder: Finder,
     crew: Crew<Task, Done>,
-    weigher: Result<Weigher, String>,
+    /// The thread that weighs, or why there is none.
+    weigher: Result<Lane<(Id, WhyWeighed, PathBuf), Weighed>, String>,
     patience: Patience,
     jvms_max: usize,
     open: BTreeMap<Id, Known>,
@@ -185,16 +193,21 @@ impl HeapFloor {
 
 impl Here {
     /// Watches these; `weigh` is called for an account.
-    pub fn new(which: Which, clock: Clock, weigh: WeighInto) -> Self {
+    pub fn new(which: Which, clock: Clock, mut weigh: WeighInto) -> Self {
         let memory = Machine::read().memory.unwrap_or_default();
         let files = descriptors(FILES_SPARE + FILES_OF_JVM * JVMS_MAX as u64);
+        let weigher = Lane::start(Builder::new().name("weighing".to_owned()), WEIGHINGS_MAX, move |due| {
+            let (id, why, into): (Id, WhyWeighed, PathBuf) = due;
+            let done = weigh(id.pid, why, &into);
+            Some(Weighed { id, why, into, done })
+        });
         let jvms_max = (files.saturating_sub(FILES_SPARE) / FILES_OF_JVM).clamp(1, JVMS_MAX as u64) as usize;
         Self {
             clock,
             about: Arc::new(About { which, clock, memory, boot_id: boot_id() }),
             finder: Finder::default(),
             crew: Crew::new(clock),
-            weigher: Weigher::start(weigh).map_err(|cause| format!("there can be no thread for it: {cause}")),
+            weigher: weigher.map_err(|cause| format!("there can be no thread for it: {cause}")),
             patience: SHORT,
             jvms_max,
             open: BTreeMap::new(),
@@ -240,11 +253,7 @@ impl Here {
         for task in unbegun {
             match task {
                 Task::Map(_) => self.is_behind = true,
-                Task::Open(id) => {
-                    if let Some(late) = self.opening.get_mut(&id) {
-                        late.out = false;
-                    }
-                }
+                Task::Open(id) => self.opening_ended(id),
                 Task::Look(id) => self.returned(id),
             }
         }
@@ -264,9 +273,17 @@ impl Here {
         }
     }
 
+    /// No worker looks at it any more.
     fn returned(&mut self, id: Id) {
         if let Some(known) = self.open.get_mut(&id) {
             known.late.out = false;
+        }
+    }
+
+    /// No worker opens it any more; one that was late keeps its rest.
+    fn opening_ended(&mut self, id: Id) {
+        if let Some(late) = self.opening.get_mut(&id) {
+            late.out = false;
         }
     }
 
@@ -304,10 +321,7 @@ impl Here {
                 if let Some(Done::Stranger(membership)) = done {
                     self.strangers.insert(id, membership);
                 }
-                // One that was late keeps its rest.
-                if let Some(late) = self.opening.get_mut(&id) {
-                    late.out = false;
-                }
+                self.opening_ended(id);
                 self.opened.push((id, Opened::Not));
             }
         }
@@ -446,13 +460,10 @@ impl World for Here {
         }
         self.gather();
         let opened = std::mem::take(&mut self.opened);
-        let done: BTreeSet<Id> = opened.iter().map(|(id, _)| *id).collect();
-        let others = ids.iter().filter(|id| !done.contains(id)).map(|id| {
-            let is_late = self.opening.get(id).is_some_and(|late| late.times > 0);
-            (*id, if is_late { Opened::Aside(self.aside()) } else { Opened::Later })
-        });
-        let others: Vec<_> = others.collect();
-        opened.into_iter().chain(others).collect()
+        with_others(opened, ids, |id| {
+            let is_late = self.opening.get(&id).is_some_and(|late| late.times > 0);
+            if is_late { Opened::Aside(self.aside()) } else { Opened::Later }
+        })
     }
 
     fn look(&mut self, ids: &[Id]) -> Vec<(Id, Looked)> {
@@ -477,14 +488,10 @@ impl World for Here {
         }
         self.gather();
         let looked = std::mem::take(&mut self.looked);
-        let done: BTreeSet<Id> = looked.iter().map(|(id, _)| *id).collect();
-        let others = ids.iter().filter(|id| !done.contains(id)).map(|id| {
-            let is_late = self.open.get(id).is_some_and(|known| known.late.times > 0);
-            let why = if is_late { self.aside() } else { "there was no time for it in this turn".to_owned() };
-            (*id, Looked::Unseen(why))
-        });
-        let others: Vec<_> = others.collect();
-        looked.into_iter().chain(others).collect()
+        with_others(looked, ids, |id| {
+            let is_late = self.open.get(&id).is_some_and(|known| known.late.times > 0);
+            Looked::Unseen(if is_late { self.aside() } else { "there was no time for it in this turn".to_owned() })
+        })
     }
 
     fn close(&mut self, id: Id) -> Option<KilledBy> {
@@ -518,11 +525,15 @@ impl World for Here {
     }
 
     fn weigh(&mut self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String> {
-        self.weigher.as_ref().map_err(Clone::clone)?.offer(id, why, into)
+        let weigher = self.weigher.as_ref().map_err(Clone::clone)?;
+        weigher.offer((id, why, into.to_owned())).map_err(|refused| match refused {
+            TrySendError::Full(_) => format!("{WEIGHINGS_MAX} others wait to be weighed"),
+            TrySendError::Disconnected(_) => "what weighs has ended".to_owned(),
+        })
     }
 
     fn weighed(&mut self) -> Vec<Weighed> {
-        self.weigher.iter().flat_map(Weigher::done).collect()
+        self.weigher.iter().flat_map(Lane::done).collect()
     }
 
     fn set_aside(&self) -> u64 {
@@ -534,6 +545,17 @@ impl World for Here {
     fn is_blind(&self) -> bool {
         self.crew.is_blind()
     }
+}
+
+/// Adds to what is done of these the `rest`.
+fn with_others<'a, T>(
+    mut done: Vec<(Id, T)>,
+    of: impl IntoIterator<Item = &'a Id>,
+    rest: impl Fn(Id) -> T,
+) -> Vec<(Id, T)> {
+    let ids: BTreeSet<Id> = done.iter().map(|(id, _)| *id).collect();
+    done.extend(of.into_iter().filter(|id| !ids.contains(id)).map(|id| (*id, rest(*id))));
+    done
 }
 
 /// Raises the soft limit of descriptors to so many, as far as the hard one allows; returns the limit in force.

@@ -54,6 +54,11 @@ pub enum Tier {
     TenMinutes,
 }
 
+impl Tier {
+    /// All, the shortest first.
+    pub(super) const ALL: [Self; 3] = [Self::Samples, Self::Minutes, Self::TenMinutes];
+}
+
 /// A history that is being written.
 #[derive(Debug)]
 pub(super) struct History {

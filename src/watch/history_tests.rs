@@ -9,7 +9,14 @@ use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The path of a history, in a folder that goes with the first.
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.history");
+    (folder, path)
+}
 
 fn kept() -> Kept {
     Kept { name: "shop.service".to_owned(), pid: 7, started_ticks: 11, every_ms: 10_000, ..Kept::default() }
@@ -31,8 +38,7 @@ fn filled(path: &Path, samples: impl IntoIterator<Item = (u64, u64)>) {
 
 #[test]
 fn cells_have_least_mean_and_most_of_their_samples_and_the_file_never_grows() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.history");
+    let (_folder, path) = place();
     // Forty days, so that every ring has gone round; a megabyte more each ten minutes, and back within each minute.
     let days = 40 * 24 * 360;
     filled(&path, (0..days).map(|number| (number, number / 60 + number % 6)));
@@ -62,8 +68,7 @@ fn cells_have_least_mean_and_most_of_their_samples_and_the_file_never_grows() {
 
 #[test]
 fn a_jvm_is_not_taken_for_another_of_its_pid() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.history");
+    let (folder, path) = place();
     filled(&path, [(1, 1)]);
     let other = Kept { started_ticks: 12, ..kept() };
     assert!(History::open(&path, &other).unwrap_err().to_string().contains("shop.service"));
@@ -119,8 +124,7 @@ fn what_has_the_name_of_a_history_is_moved_and_kept() {
 
 #[test]
 fn an_empty_file_is_begun() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.history");
+    let (_folder, path) = place();
     fs::write(&path, "").unwrap();
     assert_eq!(History::open(&path, &kept()).unwrap().aside, None);
     assert!(Past::read(&path).is_ok());
@@ -128,8 +132,7 @@ fn an_empty_file_is_begun() {
 
 #[test]
 fn a_history_has_one_writer() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.history");
+    let (_folder, path) = place();
     let _writer = History::open(&path, &kept()).unwrap();
     assert!(History::open(&path, &kept()).unwrap_err().to_string().contains("another watch"));
     assert!(Past::read(&path).is_ok(), "who reads disturbs nobody");
@@ -137,8 +140,8 @@ fn a_history_has_one_writer() {
 
 #[test]
 fn after_each_ten_minutes_a_history_is_due_for_the_disk() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut history = History::open(&folder.path().join("a.history"), &kept()).unwrap();
+    let (_folder, path) = place();
+    let mut history = History::open(&path, &kept()).unwrap();
     assert!(history.due().is_some(), "whose it is");
     history.settled();
     let mut due = Vec::new();
@@ -156,8 +159,8 @@ fn after_each_ten_minutes_a_history_is_due_for_the_disk() {
 
 #[test]
 fn samples_now_a_little_sooner_and_now_a_little_later_are_all_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut history = History::open(&folder.path().join("a.history"), &kept()).unwrap();
+    let (_folder, path) = place();
+    let mut history = History::open(&path, &kept()).unwrap();
     // Right where one cell ends and the next begins.
     let age_ms = |number: u64| number * 10_000 + 20_000 + [3, 0, 2, 9][number as usize % 4] - 4;
     let slots: Vec<u64> = (0..300).map(|number| age_ms(number) / 10_000).collect();
@@ -174,8 +177,7 @@ fn samples_now_a_little_sooner_and_now_a_little_later_are_all_kept() {
 
 #[test]
 fn what_bounds_a_jvm_is_known_although_nobody_saw_its_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.history");
+    let (_folder, path) = place();
     let of = |heap| Bounds { memory: 1 << 30, heap: Some(heap), ..Bounds::default() };
     let mut history = History::open(&path, &Kept { bounds: of(1), ..kept() }).unwrap();
     assert_eq!(Past::read(&path).unwrap().kept.bounds, of(1));
@@ -187,11 +189,10 @@ fn what_bounds_a_jvm_is_known_although_nobody_saw_its_end() {
 
 #[test]
 fn behind_a_gap_is_left_what_a_ring_could_hold() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.history");
+    let (_folder, path) = place();
     filled(&path, (0..500).chain([1 << 40]).map(|number| (number, 1)));
     let past = Past::read(&path).unwrap();
-    for (tier, (_, size)) in [Tier::Samples, Tier::Minutes, Tier::TenMinutes].into_iter().zip(TIERS) {
+    for (tier, (_, size)) in Tier::ALL.into_iter().zip(TIERS) {
         let (first, last) = (past.cells(tier).first().unwrap().number, past.cells(tier).last().unwrap().number);
         assert!(last - first < size, "{tier:?}: {first} to {last}");
     }
@@ -199,8 +200,7 @@ fn behind_a_gap_is_left_what_a_ring_could_hold() {
 
 #[test]
 fn the_pace_is_known_without_all_that_is_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.history");
+    let (_folder, path) = place();
     filled(&path, (0..1000).map(|number| (number, number % 100)));
     // The cells of the file and those that are being filled.
     let mut history = History::open(&path, &kept()).unwrap();
@@ -277,8 +277,8 @@ fn a_disk_that_is_full_for_a_while_costs_samples_in_bounds_and_nothing_else() {
 
 #[test]
 fn a_second_sample_of_one_time_is_not_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut history = History::open(&folder.path().join("a.history"), &kept()).unwrap();
+    let (_folder, path) = place();
+    let mut history = History::open(&path, &kept()).unwrap();
     assert!(history.add(&sample(5, 1)).unwrap());
     assert!(!history.add(&sample(5, 2)).unwrap());
     assert!(!history.add(&sample(4, 2)).unwrap());
@@ -316,8 +316,7 @@ proptest! {
         cut in 0_u64..2_000_000,
         spoilt in prop::collection::vec((4096_u64..1_900_000, any::<u8>()), 0..40),
     ) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.history");
+        let (_folder, path) = place();
         filled(&path, (0..700).map(|number| (number, number)));
         let sound = Past::read(&path).unwrap();
         let file = OpenOptions::new().write(true).open(&path).unwrap();

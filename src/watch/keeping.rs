@@ -4,6 +4,7 @@
 use super::account::is_asked;
 use super::history::{ASIDE, whose};
 use super::kept::Kept;
+use super::lives::{files, in_three};
 use crate::kernel::machine::boot_id;
 use crate::kernel::private_file;
 use crate::kernel::process::Stat;
@@ -17,8 +18,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Files of a folder looked at.
-const FILES_MAX: usize = 100_000;
 const BLOCK_BYTES: u64 = 512;
 /// The folder is swept after so many turns …
 const SWEPT_TURNS: u64 = 360;
@@ -96,9 +95,8 @@ pub fn keep_within(folder: &Path, most: Bytes, watched: &BTreeSet<PathBuf>) -> V
 /// The files of each life, by the stem of their names.
 fn lives(folder: &Path) -> BTreeMap<String, Vec<Written>> {
     let mut lives: BTreeMap<String, Vec<Written>> = BTreeMap::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(FILES_MAX) {
-        let name = entry.file_name();
-        let Some((stem, kind)) = name.to_str().and_then(stem) else { continue };
+    for (name, entry) in files(folder) {
+        let Some((stem, kind)) = stem(&name) else { continue };
         // A link that was moved aside is a file here: what is removed is the link.
         let Some(about) = entry.metadata().ok().filter(|about| !about.is_dir()) else { continue };
         let when = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
@@ -118,8 +116,7 @@ fn stem(name: &str) -> Option<(&str, Kind)> {
     }
     // `.part` is left of an account that was being written by a watch that was killed.
     let of = name.strip_suffix(".account.json").or_else(|| name.strip_suffix(".account.part"))?;
-    let (of, _why) = of.rsplit_once('.')?;
-    let (stem, _age) = of.rsplit_once('.')?;
+    let (stem, _age, _why) = in_three(of)?;
     Some((stem, Kind::Account))
 }
 

@@ -14,9 +14,9 @@ const FILES_MAX: usize = 100_000;
 pub(super) fn own(folder: &Path, of: &[&Kept]) -> Vec<Option<(PathBuf, Kept)>> {
     let mut own: Vec<Option<(PathBuf, Kept)>> = of.iter().map(|_| None).collect();
     let places: HashMap<u32, usize> = of.iter().enumerate().map(|(place, kept)| (kept.pid, place)).collect();
-    for (file, path) in files(folder) {
-        let Some(place) = parts(&file).and_then(|(.., pid)| places.get(&pid.parse().ok()?)) else { continue };
-        let (kept, found) = (of[*place], &mut own[*place]);
+    for (name, file) in files(folder) {
+        let Some(place) = parts(&name).and_then(|(.., pid)| places.get(&pid.parse().ok()?)) else { continue };
+        let (kept, found, path) = (of[*place], &mut own[*place], file.path());
         let there = whose(&path).ok().filter(|there| there.is_of(kept));
         // One with samples of the same rate is gone on with.
         let is_better = |there: &Kept| found.is_none() || there.every_ms == kept.every_ms;
@@ -33,9 +33,10 @@ pub(super) fn before<T>(folder: &Path, of: &[&Kept], of_past: impl Fn(&Past) -> 
     let mut last: Vec<Option<(u64, PathBuf)>> = of.iter().map(|_| None).collect();
     let mut places: HashMap<String, Vec<usize>> = HashMap::new();
     of.iter().enumerate().for_each(|(place, kept)| places.entry(kept.plain_name()).or_default().push(place));
-    for (file, path) in files(folder) {
-        let Some((name, started, _)) = parts(&file) else { continue };
+    for (name, file) in files(folder) {
+        let Some((name, started, _)) = parts(&name) else { continue };
         let Ok(started) = started.parse::<u64>() else { continue };
+        let path = file.path();
         for place in places.get(name).into_iter().flatten() {
             let is_later = last[*place].as_ref().is_none_or(|(known, at)| (*known, at) < (started, &path));
             if started < of[*place].started_unix_s && is_later {
@@ -54,12 +55,18 @@ pub(super) fn before<T>(folder: &Path, of: &[&Kept], of_past: impl Fn(&Past) -> 
 
 /// Name, start and pid of `NAME.START.PID.history`.
 fn parts(file: &str) -> Option<(&str, &str, &str)> {
-    let (rest, pid) = file.strip_suffix(".history")?.rsplit_once('.')?;
-    let (name, started) = rest.rsplit_once('.')?;
-    Some((name, started, pid))
+    in_three(file.strip_suffix(".history")?)
 }
 
-fn files(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> {
+/// `a.b.1.2` as `a.b`, `1` and `2`.
+pub(super) fn in_three(name: &str) -> Option<(&str, &str, &str)> {
+    let (rest, last) = name.rsplit_once('.')?;
+    let (first, middle) = rest.rsplit_once('.')?;
+    Some((first, middle, last))
+}
+
+/// The files of a folder with their names, in bounds.
+pub(super) fn files(folder: &Path) -> impl Iterator<Item = (String, fs::DirEntry)> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten().take(FILES_MAX);
-    files.filter_map(|file| Some((file.file_name().into_string().ok()?, file.path())))
+    files.filter_map(|file| Some((file.file_name().into_string().ok()?, file)))
 }

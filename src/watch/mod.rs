@@ -18,6 +18,7 @@ mod history;
 mod keeping;
 mod kept;
 mod kills;
+mod lane;
 mod lives;
 mod name;
 mod post_mortem;
@@ -25,22 +26,23 @@ mod push;
 mod sample;
 mod sealed;
 mod serve;
-mod settling;
 mod shown;
 mod unwritten;
 mod verdicts;
 mod watching;
 mod web_config;
-mod weigher;
 mod when_weighed;
-mod world;
+pub mod world;
 
 #[cfg(test)]
 mod history_tests;
 #[cfg(test)]
+mod made_up;
+#[cfg(test)]
 mod watching_tests;
 
 pub use account::top;
+pub use bounds::Bounds;
 pub use cell::Cell;
 pub use collector::Collector;
 pub use column::Column;
@@ -48,7 +50,7 @@ pub use ends::Ends;
 pub use here::{Here, Which};
 pub use history::{Past, Tier, create_folder};
 pub use keeping::{Sweeps, keep_within};
-pub use kept::Kept;
+pub use kept::{Kept, KilledBy};
 pub use post_mortem::{add_accounts, post_mortem};
 pub use push::Pushing;
 pub use sample::Sample;

@@ -9,7 +9,7 @@ use super::sample::unreclaimable;
 use super::shown::{THREAD_BYTES, by_counters, shown};
 use super::verdicts::{Precedents, Thing, judge, leaves_little};
 use crate::growth::Ladder;
-use crate::record::{DeathCause, EndKind, GrowthWord, PostMortem, WatchChange};
+use crate::record::{DeathCause, EndKind, GrowthWord, PostMortem, WatchChange, WatchOwner};
 use loadline_base::order::Order as _;
 use std::path::Path;
 
@@ -93,11 +93,11 @@ pub fn add_accounts(told: &mut PostMortem, history: &Path) {
     }
     let first = accounts.first().filter(|_| accounts.len() > 1).and_then(account::read);
     let Some((first, last)) = first.zip(told.account.as_ref()) else { return };
-    let held = |owners: &[crate::record::WatchOwner], name: &str| {
+    let held = |owners: &[WatchOwner], name: &str| {
         owners.iter().find(|owner| owner.name == name).map_or(0, |owner| owner.bytes)
     };
     let gone = first.owners.iter().filter(|owner| held(&last.owners, &owner.name) == 0);
-    let change = |owner: &crate::record::WatchOwner| WatchChange {
+    let change = |owner: &WatchOwner| WatchChange {
         over_s: (last.at_age_s - first.at_age_s) as u64,
         name: owner.name.clone(),
         before_bytes: held(&first.owners, &owner.name),
@@ -118,9 +118,8 @@ fn grew(changes: &[WatchChange], limit: u64) -> Option<WatchChange> {
 
 /// Returns the memory that no reclaim takes back, at most, in all that is kept.
 fn most_held(past: &Past) -> u64 {
-    let of =
-        |tier| past.cells(tier).iter().filter_map(|cell| unreclaimable(|column| cell.most(column))).max().unwrap_or(0);
-    [Tier::Samples, Tier::Minutes, Tier::TenMinutes].into_iter().map(of).max().unwrap_or(0)
+    let cells = Tier::ALL.into_iter().flat_map(|tier| past.cells(tier));
+    cells.filter_map(|cell| unreclaimable(|column| cell.most(column))).max().unwrap_or(0)
 }
 
 /// Whether what old collections leave has not grown: the least of the last third of what is kept of the last day, or of

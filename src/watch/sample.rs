@@ -3,7 +3,7 @@
 use super::column::{COLUMNS, Column, Unit};
 
 /// The value of a column where nothing was seen.
-const UNSEEN: u32 = u32::MAX;
+pub(super) const UNSEEN: u32 = u32::MAX;
 
 /// The values of a JVM at one moment, a number of 32 bits for each column.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,17 +7,20 @@
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::sockopt::{socket_acceptconn, socket_peercred};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, acceptfrom_with, connect, getsockname, socket_with,
+};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use rustls::{ServerConfig, ServerConnection};
 use std::cmp::Reverse;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -151,85 +154,74 @@ impl fmt::Display for Place {
     }
 }
 
-enum Listener {
-    Tcp(TcpListener),
-    /// With the path, which is removed at the end where it was made here.
-    Unix(UnixListener, Option<PathBuf>),
+/// A socket that listens. Its path is removed at the end where it was made here.
+struct Listener {
+    socket: OwnedFd,
+    made: Option<PathBuf>,
 }
 
 impl Listener {
     fn open(place: &Place) -> io::Result<Self> {
-        let listener = match place {
-            Place::Tcp(address) => Self::Tcp(TcpListener::bind(address)?),
+        let (socket, made) = match place {
+            Place::Tcp(address) => (TcpListener::bind(address)?.into(), None),
             Place::Unix(path) => {
                 remove_dead(path);
-                Self::Unix(UnixListener::bind(path)?, Some(path.clone()))
+                (UnixListener::bind(path)?.into(), Some(path.clone()))
             }
-            Place::Activation => Self::handed_over()?,
+            Place::Activation => (handed_over()?, None),
         };
-        match &listener {
-            Self::Tcp(socket) => socket.set_nonblocking(true)?,
-            Self::Unix(socket, _) => socket.set_nonblocking(true)?,
-        }
+        let listener = Self { socket, made };
+        ioctl_fionbio(&listener.socket, true)?;
         Ok(listener)
     }
 
-    /// The first socket that systemd passed, descriptor 3.
-    fn handed_over() -> io::Result<Self> {
-        let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
-        let meant = number("LISTEN_PID") == Some(std::process::id()) && number("LISTEN_FDS").is_some_and(|n| n > 0);
-        if !meant {
-            return Err(io::Error::other(
-                "LISTEN_FDS is not set for this process: it was not started by a socket unit",
-            ));
-        }
-        // Borrowing a descriptor by its number would be unsafe; a process may ask for a copy of its own ones.
-        let own = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
-        let handed: OwnedFd = pidfd_getfd(own, HANDED_OVER, PidfdGetfdFlags::empty())?;
-        if !rustix::net::sockopt::socket_acceptconn(&handed)? {
-            return Err(io::Error::other(
-                "the socket that was handed over does not listen: its unit needs `ListenStream=` and `Accept=no`",
-            ));
-        }
-        match rustix::net::getsockname(&handed)?.address_family() {
-            rustix::net::AddressFamily::UNIX => Ok(Self::Unix(UnixListener::from(handed), None)),
-            _ => Ok(Self::Tcp(TcpListener::from(handed))),
-        }
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(socket) => socket.as_fd(),
-            Self::Unix(socket, _) => socket.as_fd(),
-        }
-    }
-
     fn shown(&self, place: &Place) -> String {
-        match self {
-            Self::Tcp(socket) => socket.local_addr().map_or_else(|_| place.to_string(), |address| address.to_string()),
-            Self::Unix(socket, _) => {
-                let path =
-                    socket.local_addr().ok().and_then(|at| at.as_pathname().map(|path| path.display().to_string()));
-                path.map_or_else(|| place.to_string(), |path| format!("unix:{path}"))
-            }
+        let at = getsockname(&self.socket).ok();
+        let address = at.clone().and_then(|at| SocketAddr::try_from(at).ok());
+        let unix = at.and_then(|at| SocketAddrUnix::try_from(at).ok());
+        match (address, unix.as_ref().and_then(SocketAddrUnix::path_bytes)) {
+            (Some(address), _) => address.to_string(),
+            (None, Some(path)) => format!("unix:{}", String::from_utf8_lossy(path)),
+            (None, None) => place.to_string(),
         }
     }
 
-    fn accept(&self) -> io::Result<(Stream, Client)> {
-        match self {
-            Self::Tcp(socket) => {
-                let (stream, from) = socket.accept()?;
-                stream.set_nonblocking(true)?;
-                Ok((Stream::Tcp(stream), Client::at(from.ip())))
-            }
-            Self::Unix(socket, _) => {
-                let (stream, _) = socket.accept()?;
-                stream.set_nonblocking(true)?;
-                let client = Client::User(socket_peercred(&stream).map_or(0, |who| who.uid.as_raw()));
-                Ok((Stream::Unix(stream), client))
-            }
+    /// A client that waits. Its socket is a file here: of whichever kind it is, it is read and written as one.
+    fn accept(&self) -> io::Result<(File, Client)> {
+        let (stream, from) = acceptfrom_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
+        let client = match from.map(SocketAddr::try_from) {
+            Some(Ok(address)) => Client::at(address.ip()),
+            _ => Client::User(socket_peercred(&stream).map_or(0, |who| who.uid.as_raw())),
+        };
+        Ok((stream.into(), client))
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(path) = &self.made {
+            // Somebody else may have removed it.
+            let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// The first socket that systemd passed, descriptor 3.
+fn handed_over() -> io::Result<OwnedFd> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    let meant = number("LISTEN_PID") == Some(std::process::id()) && number("LISTEN_FDS").is_some_and(|n| n > 0);
+    if !meant {
+        return Err(io::Error::other("LISTEN_FDS is not set for this process: it was not started by a socket unit"));
+    }
+    // Borrowing a descriptor by its number would be unsafe; a process may ask for a copy of its own ones.
+    let own = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
+    let handed = pidfd_getfd(own, HANDED_OVER, PidfdGetfdFlags::empty())?;
+    if !socket_acceptconn(&handed)? {
+        return Err(io::Error::other(
+            "the socket that was handed over does not listen: its unit needs `ListenStream=` and `Accept=no`",
+        ));
+    }
+    Ok(handed)
 }
 
 /// The client of a connection, as far as the kernel knows.
@@ -245,15 +237,6 @@ impl Client {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::Machine(u64::from(u32::from(address))),
             IpAddr::V6(address) => Self::Machine((u128::from(address) >> 64) as u64),
-        }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Self::Unix(_, Some(path)) = self {
-            // Somebody else may have removed it.
-            let _ = std::fs::remove_file(path);
         }
     }
 }
@@ -274,42 +257,6 @@ fn connect_at_once(path: &Path) -> rustix::io::Result<()> {
     connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(socket) => socket.as_fd(),
-            Self::Unix(socket) => socket.as_fd(),
-        }
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(socket) => socket.read(into),
-            Self::Unix(socket) => socket.read(into),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(socket) => socket.write(bytes),
-            Self::Unix(socket) => socket.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 struct Serving {
     listener: Listener,
     tls: Option<Arc<ServerConfig>>,
@@ -320,7 +267,7 @@ struct Serving {
 
 /// One connection of a client.
 struct Connection {
-    stream: Stream,
+    stream: File,
     client: Client,
     tls: Option<Box<ServerConnection>>,
     request: Vec<u8>,
@@ -353,9 +300,9 @@ impl Serving {
     /// Waits for something to do, and does it.
     fn turn(&mut self, answer: &dyn Fn(&Asked) -> Option<Answer>) {
         let (ready, accepts) = {
-            let mut fds = vec![PollFd::from_borrowed_fd(self.listener.fd(), PollFlags::IN)];
+            let mut fds = vec![PollFd::new(&self.listener.socket, PollFlags::IN)];
             for one in &self.connections {
-                fds.push(PollFd::from_borrowed_fd(one.stream.fd(), one.waits_for()));
+                fds.push(PollFd::new(&one.stream, one.waits_for()));
             }
             if poll(&mut fds, Some(&LOOK_EVERY)).is_err() {
                 return;
@@ -411,7 +358,7 @@ impl Serving {
 impl Connection {
     fn waits_for(&self) -> PollFlags {
         // The part of the answer that TLS has not taken yet waits until the data that TLS holds is sent.
-        let writes = self.sent < self.answer.len() || self.tls.as_ref().is_some_and(|tls| tls.wants_write());
+        let writes = self.sent < self.answer.len() || self.is_stuck();
         if writes { PollFlags::OUT } else { PollFlags::IN }
     }
 
@@ -560,13 +507,18 @@ fn answered(request: &[u8], answer: &dyn Fn(&Asked) -> Option<Answer>) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpStream;
+    use std::os::unix::net::UnixStream;
+
+    fn start_with(answer: impl Fn(&Asked) -> Option<Answer> + Send + 'static) -> Server {
+        Server::start(&"127.0.0.1:0".parse().unwrap(), None, Clock::start(), answer).unwrap()
+    }
 
     fn start() -> Server {
-        let answer = |asked: &Asked| {
+        start_with(|asked: &Asked| {
             let body = format!("{} for {}\n", asked.path, asked.accept).repeat(20_000);
-            (asked.path == "/metrics").then_some(Answer { status: "200 OK", content_type: "text/plain", body })
-        };
-        Server::start(&"127.0.0.1:0".parse().unwrap(), None, Clock::start(), answer).unwrap()
+            (asked.path == "/metrics").then_some(Answer { body, ..Answer::plain("200 OK") })
+        })
     }
 
     fn ask(server: &Server, request: &[u8]) -> String {
@@ -658,12 +610,10 @@ mod tests {
 
     #[test]
     fn a_panic_costs_those_who_are_connected_and_not_the_server() {
-        let place = "127.0.0.1:0".parse().unwrap();
-        let server = Server::start(&place, None, Clock::start(), |asked: &Asked| {
+        let server = start_with(|asked: &Asked| {
             assert!(asked.path != "/panic", "as asked");
             Some(Answer::plain("200 OK"))
         });
-        let server = server.unwrap();
         for _ in 0..2 {
             assert_eq!(ask(&server, b"GET /panic HTTP/1.1\r\n\r\n"), "");
             assert!(ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
@@ -688,11 +638,9 @@ mod tests {
     #[test]
     fn scrapers_that_read_nothing_keep_nobody_out() {
         let large = || Answer { body: "x".repeat(4 << 20), ..Answer::plain("200 OK") };
-        let place = "127.0.0.1:0".parse().unwrap();
-        let server = Server::start(&place, None, Clock::start(), move |asked: &Asked| {
+        let server = start_with(move |asked: &Asked| {
             Some(if asked.path == "/metrics" { Answer::plain("200 OK") } else { large() })
         });
-        let server = server.unwrap();
         let greedy: Vec<TcpStream> = (0..100)
             .map(|_| {
                 let mut stream = TcpStream::connect(&server.at).unwrap();

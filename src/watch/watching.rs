@@ -6,9 +6,9 @@ use super::bounds::Bounds;
 use super::course::course;
 use super::history::{Aside, History, Past, SAMPLES_OF_CELL};
 use super::kept::{End, Kept};
+use super::lane::Lane;
 use super::lives;
 use super::name::without_number;
-use super::settling::Settling;
 use super::shown::{by_counters, shown};
 use super::verdicts::{PACE_CELLS, Precedents, Verdicts, is_near, judge, near_limit};
 use super::when_weighed::{self, Attaching, WhenWeighed};
@@ -21,6 +21,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::TrySendError;
+use std::thread::Builder;
 
 /// How it is watched.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +47,8 @@ pub enum Histories {
     Read,
 }
 
+type Settling = Lane<(Id, Arc<File>), (Id, io::Error)>;
+
 /// All JVMs that are watched.
 pub struct Watching<W> {
     /// The world that is watched.
@@ -59,13 +64,18 @@ pub struct Watching<W> {
     told: BTreeSet<Id>,
     /// `None` where nothing is kept, or there can be no thread: then the kernel brings histories to the disk.
     settling: Option<Settling>,
-    hidden: u64,
-    left_out: u64,
-    finds_failed: u64,
+    /// Processes that could not be looked into.
+    pub hidden: u64,
+    /// JVMs that are more than can be watched.
+    pub left_out: u64,
+    /// Looks for JVMs that failed, which changed nothing.
+    pub finds_failed: u64,
     why_failed: Option<String>,
     is_behind: bool,
-    turns: u64,
-    begun: u64,
+    /// Turns that have ended.
+    pub turns: u64,
+    /// Files that were begun: histories and accounts.
+    pub begun: u64,
     /// A JVM that does not answer takes seconds: only one is asked in a turn, so that the others are seen.
     asked_this_turn: bool,
 }
@@ -96,13 +106,16 @@ struct One {
 
 /// Turns between two looks for new JVMs that are never missed for longer.
 const FIND_EVERY: u64 = 3;
+/// Histories that wait to be brought to the disk at most; one that finds no place is offered again at the next turn.
+const SETTLING_MAX: usize = 64;
+const SETTLING_STACK_BYTES: usize = 64 << 10;
 /// Samples between two tries to open a history that could not be opened.
 const TRY_AGAIN_EVERY: u64 = 30;
 
 impl<W: World> Watching<W> {
     /// Nothing yet of this world.
     pub fn new(world: W, how: How) -> Self {
-        let settling = (how.histories == Histories::Written).then(|| Settling::start(File::sync_data).ok()).flatten();
+        let settling = (how.histories == Histories::Written).then(|| settling().ok()).flatten();
         Self {
             world,
             how,
@@ -138,31 +151,6 @@ impl<W: World> Watching<W> {
     /// The histories that are written.
     pub fn files(&self) -> BTreeSet<PathBuf> {
         self.jvms.values().map(|one| one.path.clone()).collect()
-    }
-
-    /// Processes that could not be looked into.
-    pub fn hidden(&self) -> u64 {
-        self.hidden
-    }
-
-    /// JVMs that are more than can be watched.
-    pub fn left_out(&self) -> u64 {
-        self.left_out
-    }
-
-    /// Looks for JVMs that failed, which changed nothing.
-    pub fn finds_failed(&self) -> u64 {
-        self.finds_failed
-    }
-
-    /// Turns that have ended.
-    pub fn turns(&self) -> u64 {
-        self.turns
-    }
-
-    /// Files that were begun: histories and accounts.
-    pub fn begun(&self) -> u64 {
-        self.begun
     }
 
     /// Looks at all of them once.
@@ -317,7 +305,7 @@ impl<W: World> Watching<W> {
         }
         if let Some((settling, file)) = self.settling.as_ref().zip(one.history.as_ref().and_then(History::due)) {
             // One that finds no place is brought to the disk by the kernel.
-            settling.offer(id, file);
+            let _ = settling.offer((id, Arc::clone(file)));
         }
         let what = if was_killed { Happened::Killed(id.pid) } else { Happened::Ended(id.pid) };
         events.push(WatchEvent { name: one.shown.name, what });
@@ -364,18 +352,26 @@ impl<W: World> Watching<W> {
     /// Has histories brought to the disk, where they are due.
     fn settle(&mut self, events: &mut Vec<WatchEvent>) {
         let Some(settling) = &self.settling else { return };
-        for (id, why) in settling.failed() {
+        for (id, why) in settling.done() {
             if let Some(one) = self.jvms.get_mut(&id) {
                 one.fail(format!("its history, on its way to the disk: {why}"), events);
             }
         }
         for (id, one) in &mut self.jvms {
             let Some(history) = &mut one.history else { continue };
-            if history.due().is_some_and(|file| settling.offer(*id, file)) {
+            let Some(file) = history.due() else { continue };
+            // A thread that has gone takes nothing more, and nobody waits for it.
+            if !matches!(settling.offer((*id, Arc::clone(file))), Err(TrySendError::Full(_))) {
                 history.settled();
             }
         }
     }
+}
+
+/// Starts the thread that brings histories from the kernel's memory to the disk, and tells which it could not.
+fn settling() -> io::Result<Settling> {
+    let thread = Builder::new().name("settling".to_owned()).stack_size(SETTLING_STACK_BYTES);
+    Lane::start(thread, SETTLING_MAX, |(id, file): (Id, Arc<File>)| file.sync_data().err().map(|why| (id, why)))
 }
 
 /// Leaves an empty file in the place of an account that is to be taken. If that fails, so does the account.

@@ -12,7 +12,7 @@ use crate::kernel::process::page_size;
 use crate::observe::maps;
 use crate::observe::pagemap::PageMap;
 use crate::observe::procfs::Process;
-use crate::observe::thread_faults::{self, ThreadFaults};
+use crate::observe::thread_stats::{self, ThreadStat};
 use std::cell::Cell;
 
 /// Threads that do nothing else but answer, as the kernel keeps their names.
@@ -26,7 +26,7 @@ const LIBRARIES: [&str; 4] = ["libjvm.so", "libc.so", "libc-2.", "ld-musl-"];
 #[derive(Debug)]
 pub(crate) struct Answering {
     /// The threads that answer, with their faults before; of one that did not live yet, none.
-    threads: Vec<ThreadFaults>,
+    threads: Vec<ThreadStat>,
     vm_thread: Option<u32>,
     /// Faults of that one during questions.
     vm_thread_faults: Cell<u64>,
@@ -46,7 +46,7 @@ enum Libraries {
 impl Answering {
     /// Begins to count; `None` where threads cannot be read.
     pub(crate) fn begin(process: &Process, clock: &Clock) -> Option<Self> {
-        let mut threads = thread_faults::all(process).ok()?;
+        let mut threads = thread_stats::all(process).ok()?;
         let vm_thread = threads.iter().find(|thread| thread.name == VM_THREAD).map(|thread| thread.tid);
         threads.retain(answers);
         let libraries = Libraries::Before(resident(process, clock));
@@ -55,16 +55,16 @@ impl Answering {
 
     /// Adds the threads that were started to answer.
     pub(crate) fn attached(&mut self, process: &Process) {
-        for thread in thread_faults::all(process).unwrap_or_default() {
+        for thread in thread_stats::all(process).unwrap_or_default() {
             if answers(&thread) && self.threads.iter().all(|known| known.tid != thread.tid) {
-                self.threads.push(ThreadFaults { faults: 0, ..thread });
+                self.threads.push(ThreadStat { faults: 0, ..thread });
             }
         }
     }
 
     /// Asks what the VM thread answers.
     pub(crate) fn in_safepoint<T>(&self, process: &Process, ask: impl FnOnce() -> T) -> T {
-        let faults = || thread_faults::of(process, self.vm_thread?).map(|thread| thread.faults);
+        let faults = || thread_stats::faults(process, self.vm_thread?);
         let before = faults();
         let answer = ask();
         let more = faults().zip(before).map_or(0, |(after, before)| after.saturating_sub(before));
@@ -87,15 +87,15 @@ impl Answering {
     /// The most that was added so far, in bytes.
     pub(crate) fn bytes(&mut self, process: &Process, clock: &Clock) -> u64 {
         let grown = self.count_libraries(process, clock);
-        let more = |thread: &ThreadFaults| {
-            thread_faults::of(process, thread.tid).map_or(0, |now| now.faults.saturating_sub(thread.faults))
+        let more = |thread: &ThreadStat| {
+            thread_stats::faults(process, thread.tid).map_or(0, |now| now.saturating_sub(thread.faults))
         };
         let faults = self.threads.iter().map(more).sum::<u64>() + self.vm_thread_faults.get();
         faults.saturating_mul(page_size().0).saturating_add(grown)
     }
 }
 
-fn answers(thread: &ThreadFaults) -> bool {
+fn answers(thread: &ThreadStat) -> bool {
     ANSWERING.contains(&thread.name.as_str())
 }
 

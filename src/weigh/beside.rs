@@ -1,12 +1,11 @@
 //! Memory that a process causes and that is in no RSS of it: its children, and files in memory that it has open.
 
-use super::charge::charge_record;
-use super::watched::Watched;
+use super::watched::{Watched, charge};
 use crate::kernel::machine::Dentries;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::procfs::Process;
 use crate::observe::{memory_files, open_files, smaps};
-use crate::record::{BesideRecord, ChargeRecord, DentriesRecord, DiskFileRecord, MemoryFilesRecord, ProcessRecord};
+use crate::record::{BesideRecord, ChargeRecord, DentriesRecord, DiskFileRecord, ProcessRecord};
 use crate::subject::processes::descendants;
 use loadline_base::order::Order as _;
 
@@ -22,15 +21,9 @@ const DISK_FILES_MAX: usize = 10;
 /// Reads the memory beside a process; what cannot be read is missing.
 pub(super) fn look(watched: &Watched) -> BesideRecord {
     let files = memory_files::read(&watched.process, &watched.clock).map(|files| files.value).unwrap_or_default();
-    let record = |of: memory_files::MemoryFiles| MemoryFilesRecord {
-        place: of.place,
-        files: of.files,
-        deleted: of.deleted,
-        bytes: of.bytes,
-    };
     BesideRecord {
         children: children(watched),
-        files: files.into_iter().take(PLACES_MAX).map(record).collect(),
+        files: files.into_iter().take(PLACES_MAX).collect(),
         disk_files: disk_files(watched),
         dentries: Dentries::read().map(|read| DentriesRecord { all: read.all, negative: read.negative }),
         shared_charge: shared_charge(watched),
@@ -40,8 +33,7 @@ pub(super) fn look(watched: &Watched) -> BesideRecord {
 /// The largest open files on disks.
 fn disk_files(watched: &Watched) -> Vec<DiskFileRecord> {
     let found = open_files::largest(&watched.process, &watched.clock, DISK_FILES_MAX);
-    let record = |file: open_files::DiskFile| DiskFileRecord { path: file.path, bytes: file.bytes };
-    found.map(|found| found.value.into_iter().map(record).collect()).unwrap_or_default()
+    found.map(|found| found.value).unwrap_or_default()
 }
 
 /// The charge of a cgroup that is not the subject's own.
@@ -49,8 +41,7 @@ fn shared_charge(watched: &Watched) -> Option<ChargeRecord> {
     if watched.cgroup.is_some() {
         return None;
     }
-    let cgroup = MemoryCgroup::of(&watched.process).ok()?;
-    Some(charge_record(&cgroup.read(&watched.clock).ok()?.value, &cgroup))
+    charge(&MemoryCgroup::of(&watched.process).ok()?, &watched.clock)
 }
 
 /// The living processes below it, the largest first.

@@ -4,7 +4,7 @@
 use crate::observe::hotspot::compiling::{Compilers, Task};
 use crate::observe::memory::ProcessMemory;
 use crate::observe::procfs::Process;
-use crate::observe::thread_times;
+use crate::observe::thread_stats;
 use crate::record::CompilationRecord;
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl Compilations {
     pub(super) fn look(&mut self, process: &Process) {
         let names: std::cell::OnceCell<BTreeMap<u32, String>> = std::cell::OnceCell::new();
         let name = |tid: u32| {
-            let all = || thread_times::all(process).unwrap_or_default();
+            let all = || thread_stats::all(process).unwrap_or_default();
             names.get_or_init(|| all().into_iter().map(|of| (of.ns_tid, of.name)).collect()).get(&tid).cloned()
         };
         self.compilers.look(&self.memory, name);

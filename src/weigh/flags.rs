@@ -1,7 +1,8 @@
 //! The flags of a JVM, as they are recorded.
 
+use crate::diagnosis::flags_kept;
 use crate::observe::hotspot::flags::Flags;
-use crate::record::{FLAGS_KEPT, FlagRecord, FlagsRecord};
+use crate::record::{FlagRecord, FlagsRecord};
 use loadline_base::order::Order as _;
 
 /// All flags; those that are not at their default by name.
@@ -17,9 +18,9 @@ pub(super) fn record(flags: Flags) -> FlagsRecord {
     record
 }
 
-/// The same for a trial, which keeps few of the defaults.
+/// The same for a trial, which keeps the defaults that its diagnosis looks at.
 pub(super) fn kept(flags: &Flags) -> FlagsRecord {
     let mut record = record(flags.clone());
-    record.defaults.retain(|name, _| FLAGS_KEPT.contains(&name.as_str()));
+    record.defaults.retain(|name, _| flags_kept().any(|kept| kept == name));
     record
 }

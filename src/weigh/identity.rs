@@ -31,8 +31,7 @@ const WITH_VALUE: [&str; 15] = [
 pub(super) fn identity(watched: &mut Watched, arguments: &[String]) -> IdentityRecord {
     let clock = watched.clock;
     let started_ticks = watched.process.start_ticks();
-    let own = watched.counters.as_mut().and_then(|counters| counters.counters(&clock).ok());
-    let own = own.and_then(|reading| reading.value.identity().command);
+    let own = watched.own_identity().command;
     let comm = watched.process.stat(&clock).map(|stat| stat.value.comm).unwrap_or_default();
     IdentityRecord {
         name: name(arguments, own.as_deref(), &comm),

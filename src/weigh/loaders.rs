@@ -59,10 +59,7 @@ impl KnownLoaders {
 
 /// Several processes as one.
 pub(super) fn together<'a>(parts: impl Iterator<Item = &'a LoadersRecord>) -> LoadersRecord {
-    let both = |one: Option<LoaderChange>, other: Option<LoaderChange>| match (one, other) {
-        (Some(one), Some(other)) => Some(one.plus(other)),
-        (one, other) => one.or(other),
-    };
+    let both = |one: Option<LoaderChange>, other| [one, other].into_iter().flatten().reduce(LoaderChange::plus);
     let mut types: HashMap<&str, LoaderType> = HashMap::new();
     let mut sum = LoadersRecord::default();
     for record in parts {

@@ -3,7 +3,6 @@
 use super::flags;
 use super::identity::identity;
 use super::objects::record as live_objects;
-use super::unweighable::Unweighable;
 use super::watched::Watched;
 use super::weighing::{AskNmt, MarkSettings, Moment};
 use crate::clock::Clock;
@@ -137,14 +136,14 @@ impl Collecting {
         let mut objects = None;
         if self.classes {
             announce(&price_of_objects(used));
-            match watched.histogram().unwrap_or_else(|| Err(DEAF.to_owned())) {
+            match watched.histogram() {
                 Ok(histogram) => objects = Some(live_objects(&histogram, None)),
                 Err(why) => failed.push(format!("no live objects by class: {why}")),
             }
         }
         let Some(path) = &self.heap_dump else { return Ok((objects, None)) };
         announce(&price_of_dump(used, path));
-        let dumped = watched.dump_heap(path).unwrap_or_else(|| Err(DEAF.to_owned()));
+        let dumped = watched.dump_heap(path);
         let refused = |why: String| {
             Error::machine(format!("no heap dump: {why}"))
                 .hint("the JVM writes it by itself: as its own user, into a folder that it sees")
@@ -152,9 +151,6 @@ impl Collecting {
         Ok((objects, Some(dumped.map_err(refused)?)))
     }
 }
-
-/// Why nothing is said.
-pub(crate) const DEAF: &str = "the JVM cannot be asked";
 
 /// The size of a heap, in words.
 fn heap_in_use(used: Option<u64>) -> String {
@@ -192,15 +188,49 @@ fn has_ended(watched: &Watched) -> bool {
     !watched.lives() || maps.is_ok_and(|maps| maps::libjvm(&maps.value).is_none())
 }
 
+/// Why a process cannot be weighed at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Unweighable {
+    /// No process has this id, or it ended meanwhile.
+    Gone,
+    /// It is another program; its name as the kernel has it.
+    NoJvm(String),
+    /// It is a native image of GraalVM: Java without a JVM; its name as the kernel has it.
+    NativeImage(String),
+    /// It is the one that asks.
+    Loadline,
+    /// It ended, and its parent did not ask how.
+    Zombie,
+    /// It runs as another user, and Loadline not as root.
+    OtherUser,
+}
+
+impl Unweighable {
+    /// The error for the process `pid`.
+    fn error(&self, pid: u32) -> Error {
+        match self {
+            Self::Gone => Error::request(format!("there is no process with pid {pid}")),
+            Self::NoJvm(name) => Error::request(format!("the process with pid {pid} ({name}) is no HotSpot JVM")),
+            Self::NativeImage(name) => {
+                Error::request(format!("the process with pid {pid} ({name}) is a GraalVM native image, no HotSpot JVM"))
+                    .hint("`kind: native` in a scenario weighs it as a program without a JVM")
+            }
+            Self::Loadline => Error::request(format!("pid {pid} is Loadline itself")),
+            Self::Zombie => {
+                Error::request(format!("the process with pid {pid} has ended and waits to be reaped (zombie)"))
+            }
+            Self::OtherUser => Error::machine(format!("the process with pid {pid} belongs to another user"))
+                .hint("run Loadline as that user, or as root"),
+        }
+    }
+}
+
 /// Whether this is a JVM that may be read.
 ///
 /// # Errors
 /// `Request` where it is none, Loadline itself, or gone; `Machine` where the permission is missing.
 pub fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
-    let refuse = |why: Unweighable| {
-        let error = why.error(pid);
-        Err(if error.hint.is_some() { error } else { error.hint("`jcmd -l` lists the JVMs of this user") })
-    };
+    let refuse = |why: Unweighable| Err(why.error(pid).hint("`jcmd -l` lists the JVMs of this user"));
     if pid == std::process::id() {
         return refuse(Unweighable::Loadline);
     }
@@ -228,6 +258,7 @@ pub fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn an_old_jvm_gets_no_agent() {
@@ -235,5 +266,22 @@ mod tests {
         assert!(["11.0.13+8-LTS", "17.0.15+6-Debian-1deb12u1", "25+36-LTS"].into_iter().all(|text| takes(Some(text))));
         assert!(!["25.412-b08", "9.0.4+11", "25.71-b15"].into_iter().any(|text| takes(Some(text))));
         assert!(takes(None));
+    }
+
+    #[test]
+    fn only_permission_is_the_machines_fault() {
+        let check = |why: Unweighable, kind, what: &str| {
+            let error = why.error(123);
+            assert_eq!((error.kind, error.what.as_str()), (kind, what));
+        };
+        use ErrorKind::{Machine, Request};
+        check(Unweighable::Gone, Request, "there is no process with pid 123");
+        check(Unweighable::NoJvm("cat".into()), Request, "the process with pid 123 (cat) is no HotSpot JVM");
+        check(Unweighable::Loadline, Request, "pid 123 is Loadline itself");
+        let image = "the process with pid 123 (app) is a GraalVM native image, no HotSpot JVM";
+        check(Unweighable::NativeImage("app".into()), Request, image);
+        let zombie = "the process with pid 123 has ended and waits to be reaped (zombie)";
+        check(Unweighable::Zombie, Request, zombie);
+        check(Unweighable::OtherUser, Machine, "the process with pid 123 belongs to another user");
     }
 }

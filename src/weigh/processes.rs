@@ -6,7 +6,7 @@ use super::scales::{Living, Scales};
 use super::sum::{self, Part};
 use super::used::{Spending, Used};
 use super::watched::{Identity, Watched};
-use super::weighing::{MarkReading, MarkSettings, Moment};
+use super::weighing::{MarkReading, MarkSettings, Moment, add_news};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::Result;
@@ -151,16 +151,12 @@ impl Scales for Processes {
         Some(info.used.0)
     }
 
-    fn histogram(&mut self, doubts: &mut Vec<Doubt>) -> Option<std::result::Result<ClassHistogram, String>> {
+    fn histogram(&mut self, doubts: &mut Vec<Doubt>) -> std::result::Result<ClassHistogram, String> {
         self.main.watched.attach(&mut self.main.observer, doubts);
         self.main.watched.histogram()
     }
 
-    fn dump_heap(
-        &mut self,
-        path: &Path,
-        doubts: &mut Vec<Doubt>,
-    ) -> Option<std::result::Result<HeapDumpRecord, String>> {
+    fn dump_heap(&mut self, path: &Path, doubts: &mut Vec<Doubt>) -> std::result::Result<HeapDumpRecord, String> {
         self.main.watched.attach(&mut self.main.observer, doubts);
         self.main.watched.dump_heap(path)
     }
@@ -266,20 +262,8 @@ impl Member {
 
     /// Its spending so far.
     fn used(&mut self) -> Spending {
-        let clock = self.watched.clock;
-        let sample = self.watched.counters.as_mut().and_then(|counters| counters.sample(&clock).ok());
-        Spending {
-            cpu: self.watched.process.cpu_time(&clock),
-            gc: sample.and_then(|reading| reading.value.gc),
-            allocated: self.watched.allocated(),
-        }
+        let gc = self.watched.sample().and_then(|sample| sample.gc);
+        let cpu = self.watched.process.cpu_time(&self.watched.clock);
+        Spending { cpu, gc, allocated: self.watched.allocated() }
     }
-}
-
-/// Adds doubts of kinds that are not there yet: one says it for all processes and marks.
-fn add_news(doubts: &mut Vec<Doubt>, found: impl IntoIterator<Item = Doubt>) {
-    let same_kind = |one: &Doubt, other: &Doubt| std::mem::discriminant(one) == std::mem::discriminant(other);
-    let mut news: Vec<Doubt> = found.into_iter().collect();
-    news.retain(|doubt| doubts.iter().all(|known| !same_kind(known, doubt)));
-    doubts.append(&mut news);
 }

@@ -3,7 +3,7 @@
 use super::compilations::Compilations;
 use super::direct::Latest;
 use super::direct_reader::{DirectReader, DirectTimeline};
-use super::tree_samples::{Below, TreeSamples};
+use super::tree_samples::{self, Below, TreeSamples};
 use crate::clock::{Clock, seconds_since};
 use crate::load::Control;
 use crate::observe::cgroup::MemoryCgroup;
@@ -121,7 +121,7 @@ fn run(sources: &Sources, inside: Inside, shared: &Shared, send: impl FnMut(Samp
     let Ok(process) = Process::open(sources.pid) else { return Cost::default() };
     let mut counters = if sources.kind == Kind::Jvm { HsPerf::open(&process, &clock).ok() } else { None };
     let below = sources.guardian.map(|guardian| Below { guardian, main: sources.pid, kind: sources.kind });
-    let mut tree_samples = below.map(|below| TreeSamples::new(below, clock));
+    let mut beside = below.map(|below| TreeSamples::new(below, clock));
     let cgroup = sources.own_cgroup.then(|| MemoryCgroup::of(&process).ok()).flatten();
     let mut allocation = inside.threads.and_then(|threads| Allocation::open(&process, threads).ok());
     let direct = inside.direct.and_then(|reader| {
@@ -132,10 +132,12 @@ fn run(sources: &Sources, inside: Inside, shared: &Shared, send: impl FnMut(Samp
     let mut compilations = inside.compilers.and_then(|compilers| Compilations::open(&process, compilers));
     let take = || {
         let begin_ns = clock.now_ns();
-        let mut sample = read(&process, counters.as_mut(), cgroup.as_ref(), &clock)?;
+        let (mut sample, gc) = tree_samples::read(&process, counters.as_mut(), &clock)?;
+        (sample.gc_count, sample.gc_ms) = gc.map(|gc| (gc.count, gc.ns as f64 / 1e6)).unzip();
+        sample.charge_bytes = cgroup.as_ref().and_then(|cgroup| cgroup.usage(&clock).ok()).map(|usage| usage.value.0);
         sample.at_s = seconds_since(sources.origin_ns, begin_ns);
-        if let Some(tree_samples) = &mut tree_samples {
-            tree_samples.add_to(&mut sample, &process);
+        if let Some(beside) = &mut beside {
+            beside.add_to(&mut sample, &process);
         }
         if let Some(load) = shared.load.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             (sample.ok, sample.failed) = (load.ok(), load.failed());
@@ -183,39 +185,6 @@ fn repeat(
         clock.park(Duration::from_nanos(due_ns.saturating_sub(clock.now_ns())));
     }
     cost
-}
-
-/// One sample; `None` once the process has gone.
-fn read(
-    process: &Process,
-    counters: Option<&mut HsPerf>,
-    cgroup: Option<&MemoryCgroup>,
-    clock: &Clock,
-) -> Option<Sample> {
-    let statm = process.statm(clock).ok()?.value;
-    let status = process.status(clock).ok()?.value;
-    if statm.resident.0 == 0 {
-        return None;
-    }
-    let jvm = counters.and_then(|counters| counters.sample(clock).ok()).map(|reading| reading.value);
-    let gc = jvm.and_then(|jvm| jvm.gc);
-    Some(Sample {
-        at_s: 0.0,
-        rss_bytes: statm.resident.0,
-        pss_bytes: None,
-        anon_bytes: Some(status.rss_anon.0),
-        charge_bytes: cgroup.and_then(|cgroup| cgroup.usage(clock).ok()).map(|usage| usage.value.0),
-        threads: Some(status.threads),
-        heap_used_bytes: jvm.map(|jvm| jvm.heap_used.0),
-        heap_committed_bytes: jvm.map(|jvm| jvm.heap_committed.0),
-        metaspace_used_bytes: jvm.map(|jvm| jvm.metaspace_used.0),
-        direct_bytes: None,
-        allocated_bytes: None,
-        gc_count: gc.map(|gc| gc.count),
-        gc_ms: gc.map(|gc| gc.ns as f64 / 1e6),
-        ok: 0,
-        failed: 0,
-    })
 }
 
 #[cfg(test)]

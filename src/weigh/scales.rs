@@ -42,12 +42,11 @@ pub(crate) trait Scales {
     /// it is `None` too: each has a heap of its own, which is asked for when it is weighed.
     fn heap_used(&self) -> Option<u64>;
 
-    /// The live objects of the process by class, after a full collection, which this asks for; `None` where the JVM
-    /// cannot be asked.
-    fn histogram(&mut self, doubts: &mut Vec<Doubt>) -> Option<Result<ClassHistogram, String>>;
+    /// The live objects of the process by class, after a full collection, which this asks for.
+    fn histogram(&mut self, doubts: &mut Vec<Doubt>) -> Result<ClassHistogram, String>;
 
-    /// Has the process write its heap into this new file; `None` where the JVM cannot be asked.
-    fn dump_heap(&mut self, path: &Path, doubts: &mut Vec<Doubt>) -> Option<Result<HeapDumpRecord, String>>;
+    /// Has the process write its heap into this new file.
+    fn dump_heap(&mut self, path: &Path, doubts: &mut Vec<Doubt>) -> Result<HeapDumpRecord, String>;
 
     /// CPU time, collections and allocated bytes of the subject so far.
     fn used(&mut self, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Used;

@@ -109,10 +109,7 @@ fn native_memory<'a>(parts: impl Iterator<Item = Option<&'a NmtRecord>>) -> Opti
 
 /// The sum of what is known; `None` where neither is.
 fn known<T>(one: Option<T>, other: Option<T>, sum: impl Fn(T, T) -> T) -> Option<T> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(sum(one, other)),
-        (one, other) => one.or(other),
-    }
+    [one, other].into_iter().flatten().reduce(sum)
 }
 
 /// The sum of all; `None` where one of them has none.

@@ -1,7 +1,7 @@
 //! The threads of a process one by one: what each holds, has used and has allocated.
 
 use crate::account::Owner;
-use crate::observe::thread_times::ThreadTime;
+use crate::observe::thread_stats::ThreadStat;
 use crate::record::ThreadRecord;
 use loadline_base::order::Order as _;
 use loadline_jvm::accounting::Accounted;
@@ -31,11 +31,11 @@ pub(super) fn stacks(accounted: &Accounted) -> BTreeMap<u32, u64> {
 
 /// All threads that live, those that allocated most first. `allocated` is by their ids in their own pid namespace.
 pub(super) fn threads(
-    threads: &[ThreadTime],
+    threads: &[ThreadStat],
     allocated: &BTreeMap<u32, u64>,
     stacks: &BTreeMap<u32, u64>,
 ) -> Vec<ThreadRecord> {
-    let record = |thread: &ThreadTime| ThreadRecord {
+    let record = |thread: &ThreadStat| ThreadRecord {
         tid: thread.tid,
         name: thread.name.clone(),
         stack_bytes: stacks.get(&thread.tid).copied(),
@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn a_thread_is_found_by_the_id_that_each_source_knows() {
-        let thread = |tid, ns_tid| ThreadTime { tid, ns_tid, name: "a".to_owned(), cpu: Duration::from_millis(250) };
+        let (name, cpu) = ("a".to_owned(), Duration::from_millis(250));
+        let thread = |tid, ns_tid| ThreadStat { tid, ns_tid, name: name.clone(), cpu, faults: 0 };
         // In a pid namespace of its own, whose ids are those of other threads here.
         let list = threads(
             &[thread(900, 7), thread(901, 900), thread(902, 8)],

@@ -1,6 +1,6 @@
 //! Threads by pool: those whose names differ in numbers only, with their stacks and their CPU time.
 
-use crate::observe::thread_times::ThreadTime;
+use crate::observe::thread_stats::ThreadStat;
 use crate::record::{AccountRecord, CodeHeapRecord, ThreadPoolRecord, pool_names};
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ const POOLS_MAX: usize = 200;
 /// The pools of the threads that live, the one with the largest stacks first. `allocated` is what threads allocated, by
 /// their ids in their own pid namespace. Without an account nothing is known of stacks.
 pub(super) fn pools(
-    threads: &[ThreadTime],
+    threads: &[ThreadStat],
     allocated: &BTreeMap<u32, u64>,
     account: Option<&AccountRecord>,
 ) -> Vec<ThreadPoolRecord> {
@@ -46,12 +46,12 @@ pub(super) fn pools(
 const KERNEL_NAME: usize = 15;
 
 /// Names pools in full whose threads have names that the kernel cut, where nearly all of a pool's are of one pattern.
-pub(super) fn name_in_full(pools: &mut [ThreadPoolRecord], threads: &[ThreadTime], full: &BTreeMap<u32, String>) {
+pub(super) fn name_in_full(pools: &mut [ThreadPoolRecord], threads: &[ThreadStat], full: &BTreeMap<u32, String>) {
     let pool_of = pool_names(threads.iter().map(|thread| thread.name.as_str()));
     let full_pool_of = pool_names(full.values().map(String::as_str));
     for pool in pools {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        let of_pool = |thread: &&ThreadTime| {
+        let of_pool = |thread: &&ThreadStat| {
             thread.name.len() >= KERNEL_NAME && pool_of.get(thread.name.as_str()).is_some_and(|name| *name == pool.name)
         };
         for thread in threads.iter().filter(of_pool) {
@@ -108,8 +108,8 @@ mod tests {
     use proptest::prelude::*;
     use std::time::Duration;
 
-    fn thread(name: &str, ms: u64) -> ThreadTime {
-        ThreadTime { tid: 1, ns_tid: ms as u32, name: name.to_owned(), cpu: Duration::from_millis(ms) }
+    fn thread(name: &str, ms: u64) -> ThreadStat {
+        ThreadStat { tid: 1, ns_tid: ms as u32, name: name.to_owned(), cpu: Duration::from_millis(ms), faults: 0 }
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_pool_whose_names_the_kernel_cut_gets_them_in_full() {
-        let all: Vec<ThreadTime> = (1..=10).map(|n| thread("order-export-wo", n)).collect();
+        let all: Vec<ThreadStat> = (1..=10).map(|n| thread("order-export-wo", n)).collect();
         let full = |last: &str| -> BTreeMap<u32, String> {
             let name = |n| if n > 7 { format!("{last}{n}") } else { format!("order-export-worker-{n}") };
             (1..=10).map(|n| (n, name(n))).collect()
@@ -157,7 +157,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_thread_is_in_one_pool(names in prop::collection::vec("[a-b0-9ü-]{0,6}", 0..40)) {
-            let threads: Vec<ThreadTime> = names.iter().map(|name| thread(name, 10)).collect();
+            let threads: Vec<ThreadStat> = names.iter().map(|name| thread(name, 10)).collect();
             let found = pools(&threads, &BTreeMap::new(), None);
             prop_assert_eq!(found.iter().map(|pool| pool.threads).sum::<u64>(), names.len() as u64);
             for pool in found.iter().filter(|pool| pool.threads == 1) {

@@ -105,22 +105,41 @@ impl TreeSamples {
 impl Member {
     /// `None` once it has gone.
     fn add_to(&mut self, sample: &mut Sample, clock: &Clock) -> Option<()> {
-        let statm = self.process.statm(clock).ok()?.value;
-        let status = self.process.status(clock).ok()?.value;
-        if statm.resident.0 == 0 {
-            return None;
-        }
-        let add = |to: &mut Option<u64>, more: u64| *to = Some(to.unwrap_or(0) + more);
-        sample.rss_bytes += statm.resident.0;
-        add(&mut sample.anon_bytes, status.rss_anon.0);
-        add(&mut sample.threads, status.threads);
-        let jvm = self.counters.as_mut().and_then(|counters| counters.sample(clock).ok()).map(|reading| reading.value);
-        if let Some(jvm) = jvm {
-            add(&mut sample.heap_used_bytes, jvm.heap_used.0);
-            add(&mut sample.heap_committed_bytes, jvm.heap_committed.0);
-            add(&mut sample.metaspace_used_bytes, jvm.metaspace_used.0);
-            self.gc = jvm.gc.or(self.gc);
-        }
+        let (own, gc) = read(&self.process, self.counters.as_mut(), clock)?;
+        let add = |to: &mut Option<u64>, more: Option<u64>| {
+            *to = [*to, more].into_iter().flatten().reduce(u64::saturating_add)
+        };
+        sample.rss_bytes += own.rss_bytes;
+        add(&mut sample.anon_bytes, own.anon_bytes);
+        add(&mut sample.threads, own.threads);
+        add(&mut sample.heap_used_bytes, own.heap_used_bytes);
+        add(&mut sample.heap_committed_bytes, own.heap_committed_bytes);
+        add(&mut sample.metaspace_used_bytes, own.metaspace_used_bytes);
+        self.gc = gc.or(self.gc);
         Some(())
     }
+}
+
+/// What one process adds to a sample, and its collections apart; `None` once it has gone.
+pub(super) fn read(
+    process: &Process,
+    counters: Option<&mut HsPerf>,
+    clock: &Clock,
+) -> Option<(Sample, Option<GcTotal>)> {
+    let statm = process.statm(clock).ok()?.value;
+    let status = process.status(clock).ok()?.value;
+    if statm.resident.0 == 0 {
+        return None;
+    }
+    let jvm = counters.and_then(|counters| counters.sample(clock).ok()).map(|reading| reading.value);
+    let sample = Sample {
+        rss_bytes: statm.resident.0,
+        anon_bytes: Some(status.rss_anon.0),
+        threads: Some(status.threads),
+        heap_used_bytes: jvm.map(|jvm| jvm.heap_used.0),
+        heap_committed_bytes: jvm.map(|jvm| jvm.heap_committed.0),
+        metaspace_used_bytes: jvm.map(|jvm| jvm.metaspace_used.0),
+        ..Sample::default()
+    };
+    Some((sample, jvm.and_then(|jvm| jvm.gc)))
 }

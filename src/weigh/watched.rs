@@ -1,7 +1,6 @@
 //! A process under observation, mostly a JVM: its sources, opened once, and what it says of itself.
 
 use super::answering::Answering;
-use super::charge::charge_record;
 use super::direct_reader::DirectReader;
 use super::flags;
 use super::loaders::KnownLoaders;
@@ -17,11 +16,8 @@ use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::class_histogram::{self, ClassHistogram, ClassRow};
 use crate::observe::heap_dump::{self, Dumped};
 use crate::observe::hotspot::compiling::Compilers;
-use crate::observe::hotspot::statics::StaticCollection;
-use crate::observe::hotspot::thread_buffers::ThreadBuffers;
-use crate::observe::hotspot::thread_values::ThreadValues;
-use crate::observe::hotspot::{self, flags::Flags as AllFlags};
-use crate::observe::hsperfdata::{HsPerf, JvmIdentity};
+use crate::observe::hotspot::{self, flags::Flags as AllFlags, statics, thread_buffers, thread_names, thread_values};
+use crate::observe::hsperfdata::{Counters, HsPerf, JvmIdentity, JvmSample};
 use crate::observe::maps::{self, Allocator};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
@@ -35,7 +31,7 @@ use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
 use loadline_jvm::accounting::IN_SAFEPOINT;
 use loadline_jvm::accounting::{AllocatedSoFar, Allocation, allocated_as_told};
-use loadline_jvm::accounting::{JvmTables, TablesRead};
+use loadline_jvm::accounting::{JvmTables, Look, TablesRead};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,12 +57,15 @@ const TELLING: [&str; 10] = [
     "java.util.zip.Deflater",
 ];
 
+/// Why a JVM that nothing is attached to says nothing.
+const DEAF: &str = "the JVM cannot be asked";
+
 /// A process and the sources it can be read from. One that is no JVM is only read, never asked.
 pub(crate) struct Watched {
     pub(crate) kind: Kind,
     pub(crate) clock: Clock,
     pub(crate) process: Process,
-    pub(crate) counters: Option<HsPerf>,
+    counters: Option<HsPerf>,
     /// Allocation by the JVM's own tables; `None` where they lack it.
     pub(crate) allocation: Option<Allocation>,
     /// Its direct memory; `None` where it is not read from outside.
@@ -252,36 +251,29 @@ impl Watched {
         read.or(lacking.map(Err))
     }
 
+    /// Reads objects of the heap; `None` where the JVM has no tables, or they cannot be read.
+    fn look<T>(&self, read: Look<T>) -> Option<T> {
+        self.tables.as_ref()?.look(&self.process, &self.clock, read).ok()
+    }
+
     /// The largest collections that static fields refer to; none where its classes cannot be read.
     pub(crate) fn static_collections(&self) -> Vec<StaticCollectionRecord> {
-        let Some(tables) = &self.tables else { return Vec::new() };
-        let record = |of: StaticCollection| StaticCollectionRecord {
-            class: of.class,
-            field: of.field,
-            collection: of.collection,
-            entries: of.entries,
-            bytes: of.bytes,
-        };
-        let found = tables.static_collections(&self.process, &self.clock).unwrap_or_default();
-        found.into_iter().map(record).collect()
+        self.look(statics::collections).unwrap_or_default()
     }
 
     /// The names of threads in full, by their ids in the JVM's own pid namespace; none where they cannot be read.
     pub(crate) fn thread_names(&self) -> BTreeMap<u32, String> {
-        let tables = self.tables.as_ref();
-        tables.and_then(|tables| tables.thread_names(&self.process, &self.clock).ok()).unwrap_or_default()
+        self.look(thread_names::read).unwrap_or_default()
     }
 
     /// Returns the heap that variables of threads hold; `None` where none holds much, or they cannot be read.
     pub(crate) fn thread_values(&self) -> Option<ThreadValuesRecord> {
-        let found = self.tables.as_ref()?.thread_values(&self.process, &self.clock).ok()?;
-        let ThreadValues { threads, bytes, class, largest } = found;
-        (threads > 0).then_some(ThreadValuesRecord { threads, bytes, class, largest_bytes: largest })
+        self.look(thread_values::read).filter(|found| found.threads > 0)
     }
 
     /// The classes that most of the live heap is of, by a histogram, which collects; none where it cannot be asked.
     pub(crate) fn live_classes(&self) -> Vec<LiveClassRecord> {
-        let Some(Ok(histogram)) = self.histogram() else { return Vec::new() };
+        let Ok(histogram) = self.histogram() else { return Vec::new() };
         let tells = |row: &ClassRow| TELLING.contains(&row.name.as_str());
         let (first, rest) = histogram.rows.split_at(histogram.rows.len().min(LIVE_CLASSES));
         let record =
@@ -302,10 +294,7 @@ impl Watched {
     /// Returns the direct memory that the JDK keeps for each thread; `None` where it keeps none, or its threads cannot
     /// be read.
     pub(crate) fn thread_buffers(&self) -> Option<ThreadBuffersRecord> {
-        let found =
-            self.tables.as_ref()?.thread_buffers(&self.process, &self.clock).ok().filter(|found| found.buffers > 0)?;
-        let ThreadBuffers { threads, buffers, bytes, largest } = found;
-        Some(ThreadBuffersRecord { threads, buffers, bytes, largest_bytes: largest })
+        self.look(thread_buffers::read).filter(|found| found.buffers > 0)
     }
 
     /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.
@@ -313,26 +302,26 @@ impl Watched {
         let pools = match (&self.agent, &self.attach) {
             (Some(agent), _) => agent.ask(&self.process, &self.clock),
             (None, Some(attach)) => agent::survey(&self.process, attach, &self.clock),
-            (None, None) => return Err("Netty's pools: the JVM cannot be asked".to_owned()),
+            (None, None) => return Err(format!("Netty's pools: {DEAF}")),
         };
         pools.map(|pools| pools.value).map_err(|cause| format!("Netty's pools: {cause}"))
     }
 
-    /// The live objects by class, after a full collection, which this asks for. `None` where the JVM cannot be asked.
-    pub(crate) fn histogram(&self) -> Option<std::result::Result<ClassHistogram, String>> {
-        let reply = self.attach.as_ref()?.jcmd_within(class_histogram::COMMAND, COLLECTED_WITHIN);
+    /// The live objects by class, after a full collection, which this asks for.
+    pub(crate) fn histogram(&self) -> std::result::Result<ClassHistogram, String> {
+        let reply = self.attach.as_ref().ok_or(DEAF)?.jcmd_within(class_histogram::COMMAND, COLLECTED_WITHIN);
         let histogram = reply.and_then(|reply| ClassHistogram::parse(&reply.value));
-        Some(histogram.map_err(|cause| cause.to_string()))
+        histogram.map_err(|cause| cause.to_string())
     }
 
-    /// Has the JVM write its heap into this new file, after a full collection. `None` as for `histogram`.
-    pub(crate) fn dump_heap(&self, path: &Path) -> Option<std::result::Result<HeapDumpRecord, String>> {
-        let dumped = heap_dump::write(&self.process, self.attach.as_ref()?, path);
+    /// Has the JVM write its heap into this new file, after a full collection.
+    pub(crate) fn dump_heap(&self, path: &Path) -> std::result::Result<HeapDumpRecord, String> {
+        let dumped = heap_dump::write(&self.process, self.attach.as_ref().ok_or(DEAF)?, path);
         let record = |dumped: Dumped| {
             let path = path.display().to_string();
             HeapDumpRecord { path, bytes: dumped.bytes, seconds: dumped.seconds }
         };
-        Some(dumped.map(record).map_err(|cause| cause.to_string()))
+        dumped.map(record).map_err(|cause| cause.to_string())
     }
 
     /// For another thread to ask through; `None` where [`Watched::ask`] is.
@@ -348,8 +337,7 @@ impl Watched {
 
     /// The charge of its cgroup, by kind.
     pub(crate) fn charge(&self) -> Option<ChargeRecord> {
-        let cgroup = self.cgroup.as_ref()?;
-        Some(charge_record(&cgroup.read(&self.clock).ok()?.value, cgroup))
+        charge(self.cgroup.as_ref()?, &self.clock)
     }
 
     /// Whether the process is still the same and alive.
@@ -357,10 +345,24 @@ impl Watched {
         self.process.is_alive()
     }
 
+    /// All counters of the JVM at this moment; `None` where it has none.
+    pub(super) fn counters(&mut self) -> Option<Counters> {
+        Some(self.counters.as_mut()?.counters(&self.clock).ok()?.value)
+    }
+
+    /// The few of them that change all the time.
+    pub(super) fn sample(&mut self) -> Option<JvmSample> {
+        Some(self.counters.as_mut()?.sample(&self.clock).ok()?.value)
+    }
+
+    /// What the JVM is by its counters; nothing where it has none.
+    pub(super) fn own_identity(&mut self) -> JvmIdentity {
+        self.counters().map(|counters| counters.identity()).unwrap_or_default()
+    }
+
     /// Its description by its counters, without asking it.
     pub(crate) fn describe_from_outside(&mut self) -> Jvm {
-        let own = self.counters.as_mut().and_then(|counters| counters.counters(&self.clock).ok());
-        let own = own.map(|reading| reading.value.identity()).unwrap_or_default();
+        let own = self.own_identity();
         self.sizing = sizing_of_arguments(own.vm_args.as_deref().unwrap_or_default());
         let mut jvm = describe(self.process.pid(), &own, None, None, self.process.exe().ok(), &[]);
         jvm.options_through = "none_needed".to_owned();
@@ -384,8 +386,7 @@ impl Watched {
     /// A largest heap other than the one asked for, by the arguments that the JVM was started with: those of its
     /// command line come after those of `JAVA_TOOL_OPTIONS`, and the last one wins.
     fn heap_changed(&mut self, options: &[String]) -> Option<Doubt> {
-        let own = self.counters.as_mut()?.counters(&self.clock).ok()?.value.identity();
-        heap_changed(options, own.vm_args.as_deref()?)
+        heap_changed(options, self.own_identity().vm_args.as_deref()?)
     }
 
     /// The JVM's description of itself, and doubts about options that are not in force as asked.
@@ -400,8 +401,7 @@ impl Watched {
         if read.is_none() {
             self.attach(observer, doubts);
         }
-        let own = self.counters.as_mut().and_then(|counters| counters.counters(&self.clock).ok());
-        let own = own.map(|reading| reading.value.identity()).unwrap_or_default();
+        let own = self.own_identity();
         let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());
         let asked = || self.ask("VM.flags")?.ok().map(|text| Flags::parse(&text));
         let flags_kept = read.as_ref().map(flags::kept);
@@ -414,6 +414,26 @@ impl Watched {
         let jvm = Jvm { flags_kept, ..jvm };
         Identity { jvm, flags, variables: self.process.environ().ok() }
     }
+}
+
+/// The charge of a cgroup, by kind.
+pub(super) fn charge(cgroup: &MemoryCgroup, clock: &Clock) -> Option<ChargeRecord> {
+    let memory = cgroup.read(clock).ok()?.value;
+    let own = cgroup.cgroup();
+    let above = memory.limit.as_ref().filter(|limit| limit.folder != own.folder);
+    Some(ChargeRecord {
+        usage_bytes: memory.usage.0,
+        anon_bytes: memory.charge.anon.0,
+        file_bytes: memory.charge.file.0,
+        shmem_bytes: memory.charge.shmem.0,
+        kernel_bytes: memory.charge.kernel.map(|bytes| bytes.0),
+        limit_bytes: memory.limit.as_ref().map(|limit| limit.bytes.0),
+        version: own.version.name().to_owned(),
+        cgroup: cgroup.name(),
+        processes: cgroup.processes(),
+        limit_cgroup: above.map(|limit| own.name_of(&limit.folder)),
+        unlisted: cgroup.unlisted().iter().map(|name| (*name).to_owned()).collect(),
+    })
 }
 
 /// The flags by which the heap is sized, as they are in force.

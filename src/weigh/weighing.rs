@@ -9,17 +9,13 @@ use crate::account::{Owner, Reason, Said};
 use crate::doubt::Doubt;
 use crate::observe::Unavailable;
 use crate::observe::addresses::Purpose;
-use crate::observe::code_heaps::CodeHeap;
 use crate::observe::glibc::WalkError;
 use crate::observe::heap_info::HeapInfo;
-use crate::observe::hotspot::heap::Humongous;
-use crate::observe::hsperfdata::JvmSample;
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
-use crate::observe::{smaps, thread_times};
+use crate::observe::{smaps, thread_stats};
 use crate::record::{
-    AccountRecord, CodeHeapRecord, DirectRecord, Heap, HumongousRecord, Mark, NmtCategory, NmtRecord, Observer, ToldBy,
-    ToldRecord,
+    AccountRecord, CodeHeapRecord, DirectRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord,
 };
 use crate::scenario::{Asking, Kind, MarkPoint};
 use crate::units::Growth;
@@ -101,19 +97,19 @@ impl MarkSettings {
         let (mut said, told) = taken.read_vm_state(watched, tables);
         taken.mark.heap = heap(watched, said.heap, self.moment);
         taken.collector = said.heap.map(|info| info.collector.title().to_owned());
-        taken.mark.heap.collections = sample(watched).and_then(|sample| sample.gc).map(|gc| gc.count);
+        taken.mark.heap.collections = watched.sample().and_then(|sample| sample.gc).map(|gc| gc.count);
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
-        taken.mark.heap.humongous = said.humongous.take().and_then(humongous);
+        taken.mark.heap.humongous = said.humongous.take().filter(|found| found.objects > 0);
         taken.mark.direct = taken.direct(watched);
         taken.mark.thread_buffers = watched.thread_buffers();
         said.nmt = nmt.map(|(memory, _)| memory);
-        said.left_by_last_gc = accounting::left_by_last_gc(watched.counters.as_mut(), &clock);
+        let counters = watched.counters();
+        said.left_by_last_gc = counters.as_ref().and_then(accounting::left_by_last_gc);
         taken.mark.heap.left_by_gc_bytes = said.left_by_last_gc;
-        said.full_collections = accounting::full_collections(watched.counters.as_mut(), &clock);
+        said.full_collections = counters.as_ref().and_then(accounting::full_collections);
+        taken.mark.classes = counters.and_then(|counters| counters.classes());
         said.sizing = watched.sizing;
         said.direct = taken.mark.direct.map(|_| taken.mark.direct_bytes());
-        let counters = watched.counters.as_mut().and_then(|counters| counters.counters(&clock).ok());
-        taken.mark.classes = counters.and_then(|counters| counters.value.classes());
         taken.mark.loaders = said.loaders.take().map(|loaders| watched.loaders.record(&loaders));
         if let Some(added) = watched.added_by_asking() {
             observer.attach_rss_bytes = Some(added);
@@ -222,7 +218,7 @@ impl MarkReading {
             let found = details().find(|detail| detail.kind == "code_heap" && detail.name == heap.name);
             heap.rss_bytes = account.map(|_| found.map_or(0, |detail| detail.rss_bytes));
         }
-        let threads = thread_times::all(&watched.process).unwrap_or_default();
+        let threads = thread_stats::all(&watched.process).unwrap_or_default();
         let allocated = watched.allocated_by_thread();
         self.mark.pools = thread_pools::pools(&threads, &allocated, account);
         // Names that the kernel has in full need not be read.
@@ -285,12 +281,6 @@ impl MarkReading {
     }
 }
 
-/// Objects of G1 in regions of their own, as recorded; none where there are none.
-fn humongous((found, region_bytes): (Humongous, u64)) -> Option<HumongousRecord> {
-    let Humongous { objects, object_bytes, tail_bytes } = found;
-    (objects > 0).then_some(HumongousRecord { objects, object_bytes, tail_bytes, region_bytes })
-}
-
 /// How full the code cache is, as recorded; what of it is resident, the account will say.
 fn code_heaps(said: &Said) -> Vec<CodeHeapRecord> {
     let ranges = || said.info.iter().flat_map(|info| &info.ranges).filter(|of| of.purpose == Purpose::CodeCache);
@@ -298,15 +288,15 @@ fn code_heaps(said: &Said) -> Vec<CodeHeapRecord> {
         let range = ranges().find(|range| range.name == name)?;
         Some(range.committed_end?.saturating_sub(range.start))
     };
-    let record = |heap: &CodeHeap| CodeHeapRecord {
-        name: heap.name.clone(),
-        reserved_bytes: heap.reserved,
-        committed_bytes: committed(&heap.name),
-        used_bytes: heap.used,
-        used_bytes_peak: heap.used_max,
-        rss_bytes: None,
-    };
-    said.code_heaps.iter().map(record).collect()
+    let heaps = said.code_heaps.iter();
+    heaps.map(|heap| CodeHeapRecord { committed_bytes: committed(&heap.name), ..heap.clone() }).collect()
+}
+
+/// Adds doubts of kinds that are not there yet: one says it for all processes and marks.
+pub(super) fn add_news(doubts: &mut Vec<Doubt>, found: impl IntoIterator<Item = Doubt>) {
+    let mut news: Vec<Doubt> = found.into_iter().collect();
+    news.retain(|doubt| !doubts.iter().any(|known| known.is_like(doubt)));
+    doubts.append(&mut news);
 }
 
 /// Doubts about the gaps of an account.
@@ -314,12 +304,7 @@ fn doubts_of(mark: &str, accounted: &Accounted, record: &AccountRecord, doubts: 
     let account = &accounted.account;
     let seen = &accounted.seen;
     let share = |bytes: u64| bytes as f64 / account.rss.max(1) as f64;
-    let mut add = |doubt: Doubt| {
-        // One doubt a trial says it for all marks.
-        if !doubts.iter().any(|known| std::mem::discriminant(known) == std::mem::discriminant(&doubt)) {
-            doubts.push(doubt);
-        }
-    };
+    let mut add = |doubt: Doubt| add_news(doubts, [doubt]);
     let mark = || mark.to_owned();
     for why in &accounted.failed {
         add(Doubt::AccountPartial { mark: mark(), why: why.to_string() });
@@ -400,9 +385,8 @@ fn doubts_of_musl(watched: &Watched, doubts: &mut Vec<Doubt>) {
     let (environ, words) =
         (watched.process.environ().unwrap_or_default(), watched.process.cmdline().unwrap_or_default());
     let options = for_glibc(&environ, &words);
-    let said = doubts.iter().any(|known| matches!(known, Doubt::AllocatorIgnores { .. }));
-    if !options.is_empty() && !said {
-        doubts.push(Doubt::AllocatorIgnores { allocator: Allocator::Musl.name().to_owned(), options });
+    if !options.is_empty() {
+        add_news(doubts, [Doubt::AllocatorIgnores { allocator: Allocator::Musl.name().to_owned(), options }]);
     }
 }
 
@@ -434,18 +418,12 @@ fn heap(watched: &mut Watched, info: Option<HeapInfo>, moment: Moment) -> Heap {
         let (committed_bytes, max_bytes) = (Some(info.committed.0), Some(info.capacity_max.0));
         return Heap { used_bytes: used, committed_bytes, live_bytes, max_bytes, ..Heap::default() };
     }
-    let sample = sample(watched);
+    let sample = watched.sample();
     Heap {
         used_bytes: sample.map(|sample| sample.heap_used.0),
         committed_bytes: sample.map(|sample| sample.heap_committed.0),
         ..Heap::default()
     }
-}
-
-/// The JVM's counters at this moment.
-fn sample(watched: &mut Watched) -> Option<JvmSample> {
-    let sample = watched.counters.as_mut()?.sample(&watched.clock).ok()?;
-    Some(sample.value)
 }
 
 /// The summary, and whether it shows the growth since a baseline.

@@ -7,6 +7,7 @@
 //! whoever reads sees one result or the other, and never half of one or none.
 
 use super::aside::{self, Aside};
+use crate::archive::{ENTRY_BYTES_MAX, ENTRY_RESULT};
 use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::fleet::{folder_of, outweighs};
@@ -15,9 +16,6 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-const RESULT: &str = "result.json";
-/// An answer with all that a subject said has some ten KiB.
-const RESULT_BYTES_MAX: u64 = 1 << 20;
 /// How the folders of tries begin.
 const TRY: &str = "try-";
 
@@ -56,13 +54,13 @@ impl Home {
     /// # Errors
     /// `Request` where it is of another plan or another version; `Machine` where it cannot be read.
     pub(super) fn standing(&self) -> Result<Option<EntryResult>> {
-        if let Found::Result(standing) = self.read(&self.folder.join(RESULT))? {
+        if let Found::Result(standing) = self.read(&self.folder.join(ENTRY_RESULT))? {
             return Ok(Some(*standing));
         }
         // A worker that was killed just before its last step.
         for path in self.tries() {
             if let Found::Result(whole) = self.read(&path)?
-                && fs::hard_link(&path, self.folder.join(RESULT)).is_ok()
+                && fs::hard_link(&path, self.folder.join(ENTRY_RESULT)).is_ok()
             {
                 return Ok(Some(*whole));
             }
@@ -73,13 +71,13 @@ impl Home {
     fn tries(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let is_try = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(TRY);
-        let mut tries: Vec<_> = entries.filter(is_try).map(|entry| entry.path().join(RESULT)).collect();
+        let mut tries: Vec<_> = entries.filter(is_try).map(|entry| entry.path().join(ENTRY_RESULT)).collect();
         tries.sort();
         tries
     }
 
     fn read(&self, path: &Path) -> Result<Found> {
-        let text = match bounded::bytes(path, RESULT_BYTES_MAX) {
+        let text = match bounded::bytes(path, ENTRY_BYTES_MAX) {
             Ok(text) => text,
             Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(Found::Nothing);
@@ -152,7 +150,7 @@ impl Home {
 
     /// Turns the folder aside into a try with its result, on disk before it has that name.
     fn move_in(&self, aside: &Aside, own: &Path, result: &EntryResult) -> Result<()> {
-        let path = aside.path().join(RESULT);
+        let path = aside.path().join(ENTRY_RESULT);
         let fails = |cause: &std::io::Error| Error::io("write", &path, cause);
         let mut text =
             serde_json::to_vec_pretty(result).map_err(|cause| Error::bug(format!("a result has no text: {cause}")))?;
@@ -169,7 +167,7 @@ impl Home {
 
     /// Gives a try's result the name that counts, where no other has it that weighs as much.
     fn name(&self, own: &Path, result: &EntryResult) -> Result<Put> {
-        let (from, to) = (own.join(RESULT), self.folder.join(RESULT));
+        let (from, to) = (own.join(ENTRY_RESULT), self.folder.join(ENTRY_RESULT));
         match fs::hard_link(&from, &to) {
             Ok(()) => return Ok(Put::Ours),
             // Linked after all, and the answer of a file server was lost; or somebody was faster; or a file system

@@ -3,12 +3,12 @@
 use super::browser::{Browser, complaints};
 use super::fixtures;
 use loadline::record::{
-    CgroupRecord, ClassesRecord, Document, FailureCause, KneeRecord, Model, Outcome, Pages, PhaseRecord, ProbeRecord,
-    ProbeVerdict, Quantiles, SubjectWork, Trial, Unknowns,
+    CgroupRecord, ClassesRecord, Document, FailureCause, KneeRecord, Model, Outcome, Pages, PhaseRecord, ProbeVerdict,
+    Quantiles, SubjectWork, Trial, Unknowns,
 };
 use loadline::report;
 use loadline::scenario::Find;
-use loadline::series::search::{Attempt, Move, SearchSpec, conclude, next, rules};
+use loadline::series::search::{Attempt, Ruling, SearchSpec, conclude, next, rules};
 
 const MIB: u64 = 1 << 20;
 const COURSE: SearchSpec = SearchSpec {
@@ -30,7 +30,7 @@ const COURSE: SearchSpec = SearchSpec {
 pub(crate) fn searched() -> Document {
     let mut trials: Vec<Trial> = Vec::new();
     let mut noise = fixtures::Noise::new(7);
-    while let Move::Try(attempt) = next(&COURSE, &trials) {
+    while let Some(attempt) = next(&COURSE, &trials) {
         trials.push(trial(&attempt, trials.len() as u32, &mut noise));
     }
     let target = ["p99<50ms", "rate>=98%"].map(|text| text.parse().unwrap()).to_vec();
@@ -75,20 +75,9 @@ fn trial(attempt: &Attempt, index: u32, noise: &mut fixtures::Noise) -> Trial {
         file_bytes: Some(files.min(attempt.limit.saturating_sub(anon))),
         ..CgroupRecord::default()
     };
-    let probe = ProbeRecord {
-        stage: attempt.stage,
-        heap_bytes: attempt.heap,
-        rate_per_s: attempt.rate_per_s,
-        pages: attempt.pages,
-        missed: Vec::new(),
-        verdict: if cause.is_none() { ProbeVerdict::Holds } else { ProbeVerdict::Fails },
-        why: cause.map(|_| format!("p99.steady was {p99:.0} ms, and p99<50ms is asked")).into_iter().collect(),
-        cause,
-        classes: None,
-        direct_bytes: None,
-        read_ahead_bytes: None,
-        seconds: 0.0,
-    };
+    let verdict = if cause.is_none() { ProbeVerdict::Holds } else { ProbeVerdict::Fails };
+    let why = cause.map(|_| format!("p99.steady was {p99:.0} ms, and p99<50ms is asked")).into_iter().collect();
+    let probe = attempt.ruled(Ruling { verdict, why, missed: Vec::new(), cause });
     let mut trial = Trial::new("serial", 0, index);
     (trial.outcome, trial.limit_bytes, trial.ready_s) = (outcome, Some(attempt.limit), Some(0.4));
     trial.phases = if outcome == Outcome::Completed { vec![phase] } else { Vec::new() };

@@ -1,8 +1,8 @@
 //! An archive as large as the largest that shall be read fast: 10 trials of 10 minutes at 10 Hz, a million requests.
 //! Made up by the program's own writer; `benches/report.rs` measures with it.
 
-use loadline::archive::{self, IntervalTimes, Writer};
-use loadline::record::{Evidence, Model, PhaseRecord, Quantiles, Row, Sample, Trial};
+use loadline::archive::{self, Writer};
+use loadline::record::{Evidence, IntervalTimes, Model, PhaseRecord, Quantiles, Row, Sample, Trial};
 use std::path::Path;
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use loadline::archive;
 use loadline::fleet::{Plan, question};
 use loadline::record::{
     EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FindOutcome, FindRecord, LineRecord, NodeRecord, PlanEntry, Task,
-    Unknowns, Why,
+    Why,
 };
 use loadline::scenario::{Last, PastLine, parse};
 use serde_json::Value;
@@ -70,35 +70,25 @@ fn result(plan: &Plan, index: u32) -> EntryResult {
     let record = line.map(|limit| LineRecord {
         limit_bytes: limit * MIB,
         heap_bytes: Some(limit / 2 * MIB),
-        direct_bytes: None,
         held: 5,
-        proof: None,
         failing_share_max: 0.45,
-        below_bytes: None,
-        cause: None,
-        cause_text: Vec::new(),
-        edge_width: 0.0,
+        ..LineRecord::default()
     });
     let find = FindRecord {
         configuration: "only".to_owned(),
         target: vec!["failed==0".to_owned()],
-        unknowns: Unknowns::HeapAndLimit,
         step: 0.02,
         proofs: 5,
         outcome: if line.is_some() { FindOutcome::Found } else { FindOutcome::NotHeld },
         text: "the target does not hold even where memory is no concern: p99 was 80 ms".to_owned(),
-        reference: None,
         line: record,
-        warm: None,
-        knee: None,
         headroom: 0.1,
         limit_bytes: line.map(|limit| limit * MIB),
         options: vec!["-Xmx48m".to_owned()],
-        others: Vec::new(),
         prove_bytes: line.map(|limit| limit * MIB),
-        rate: None,
         trials: 14,
         seconds: 500.0,
+        ..FindRecord::default()
     };
     let mut node = NodeRecord { name: "n1".to_owned(), cpus: 4, ..NodeRecord::default() };
     (node.machine.cpu_model, node.machine.cgroup) = (Some("A".to_owned()), "v2".to_owned());

@@ -2,7 +2,7 @@
 
 use crate::called::{Called, loadline_in, read};
 use loadline::fleet::Plan;
-use loadline::record::{FLEET_SCHEMA, FleetDocument, LineVerdict, PlanEntry, ServiceRecord, StandingRecord, Task, Why};
+use loadline::record::{FLEET_SCHEMA, FleetDocument, LineVerdict, PlanEntry, ServiceRecord, Task, Why};
 use loadline::scenario::Last;
 use loadline::units::Bytes;
 use std::path::Path;
@@ -135,33 +135,20 @@ fn files_elsewhere_are_said() {
 fn document(plan: &Plan, lines: &[(&str, LineVerdict, Option<Last>)]) -> FleetDocument {
     let service = |(name, verdict, last): &(&str, LineVerdict, Option<Last>)| ServiceRecord {
         name: (*name).to_owned(),
-        index: 0,
         verdict: *verdict,
         text: "5 of 5 trials held".to_owned(),
-        line: None,
-        limit_bytes: None,
-        options: Vec::new(),
-        declared_bytes: None,
-        wasted_bytes: None,
-        last_bytes: None,
-        past: Vec::new(),
         node: "n1".to_owned(),
-        other_cpu: false,
         trials: 14,
         seconds: 600.0,
         last: last.clone(),
-        doubts: Vec::new(),
+        ..ServiceRecord::default()
     };
     FleetDocument {
         schema: FLEET_SCHEMA.to_owned(),
         plan: plan.header.clone(),
-        standing: StandingRecord::default(),
-        nodes: Vec::new(),
         services: lines.iter().map(service).collect(),
-        wasted_bytes: 0,
         node_seconds: 1800.0,
-        comparison: None,
-        doubts: Vec::new(),
+        ..FleetDocument::default()
     }
 }
 

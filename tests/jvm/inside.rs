@@ -14,7 +14,7 @@ use loadline::observe::hotspot::threads::{Ended, Reader, Threads};
 use loadline::observe::maps;
 use loadline::observe::memory::ProcessMemory;
 use loadline::observe::procfs::Process;
-use loadline::observe::thread_faults;
+use loadline::observe::thread_stats;
 use loadline::observe::untouched::Untouched;
 use loadline::record::AllocatedBy;
 use loadline_test_support::skip;
@@ -77,7 +77,7 @@ fn has(release: u32, options: &str) -> bool {
 /// Waits for the subject's own threads to end. The JVM counts one of them that is off its list and not yet among the
 /// ended ones by the most that it has ever seen; whoever reads for the first time then sees less.
 fn until_ended(process: &Process) {
-    let lives = || thread_faults::all(process).unwrap().iter().any(|thread| thread.name.starts_with("Thread-"));
+    let lives = || thread_stats::all(process).unwrap().iter().any(|thread| thread.name.starts_with("Thread-"));
     wait_until("its threads have ended", LONG, || !lives());
 }
 

@@ -5,7 +5,7 @@ use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{every_release, newest};
 use crate::standing::{Plan, Standing};
 use loadline::observe::procfs::Process;
-use loadline::observe::thread_faults;
+use loadline::observe::thread_stats;
 use loadline::record::{AccountDocument, AccountRecord, ToldBy};
 use loadline_test_support::{long_tests_run, skip};
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ fn account(document: &AccountDocument) -> &AccountRecord {
 
 /// Page faults of the threads that answer; of one that does not live, none.
 fn faults(server: &Standing) -> Vec<(String, u64)> {
-    let threads = thread_faults::all(&Process::open(server.pid()).unwrap()).unwrap();
+    let threads = thread_stats::all(&Process::open(server.pid()).unwrap()).unwrap();
     let answering = threads.into_iter().filter(|thread| ANSWERING.contains(&thread.name.as_str()));
     answering.map(|thread| (thread.name, thread.faults)).collect()
 }

@@ -3,8 +3,8 @@
 use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use loadline::load::{Address, Target};
-use loadline::scenario::{Configuration, Cpus, Kind, Ports, Processes, Ready, Subject};
-use loadline::subject::{CpuPlan, Launch, LaunchPlace, Running, Spawner, free_port};
+use loadline::scenario::{Configuration, Cpus, Subject};
+use loadline::subject::{CpuPlan, Launch, LaunchPlace, Running, RunningSubject, Spawner, free_port};
 use loadline::units::Span;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -54,22 +54,10 @@ impl Peer {
 fn try_start(command: &[String], port: u16) -> Result<Running, String> {
     let clock = Clock::start();
     let subject = Subject {
-        build: None,
-        kind: Kind::Jvm,
-        processes: Processes::One,
-        image: None,
         command: command.to_vec(),
-        artifact: None,
-        dir: None,
-        env: Vec::new(),
-        host: "127.0.0.1".to_owned(),
-        port: None,
-        ports: Ports::default(),
-        tls: None,
-        socket: None,
-        ready: Ready::Tcp,
         ready_within: Span(LONG),
         end_within: Span::seconds(1),
+        ..Subject::default()
     };
     let cpus = CpuPlan::new(&Cpus::All, &Cpus::All, &[]).unwrap();
     let place = LaunchPlace { port, work: None, cpus: &cpus, jdk: None, image: None };

@@ -37,7 +37,7 @@ fn place() -> Option<tempfile::TempDir> {
 }
 
 fn charge(running: &Running) -> Charge {
-    let cgroup = MemoryCgroup::open(running.cgroup().unwrap().cgroup.clone()).unwrap();
+    let cgroup = MemoryCgroup::open(running.cgroup().unwrap().0.clone()).unwrap();
     cgroup.read(&running.clock()).unwrap().value.charge
 }
 

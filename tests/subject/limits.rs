@@ -21,7 +21,7 @@ fn who_takes_more_than_the_limit_is_killed_and_told() {
     }
     // `tail` keeps the only line of an endless stream.
     let running = spawner().start(&limited("tail -n 1 /dev/zero; exit 1", Bytes::mib(32)), None).unwrap();
-    let cgroup = running.cgroup().unwrap().cgroup.folder.clone();
+    let cgroup = running.cgroup().unwrap().0.folder.clone();
     assert!(cgroup.is_dir());
     wait_ended(&running);
     assert!(running.oom_kills() > 0);
@@ -37,7 +37,7 @@ fn who_stays_within_the_limit_is_in_the_cgroup_and_not_killed() {
     }
     let running = spawner().start(&limited("echo pid $$; exec sleep 60", Bytes::mib(32)), None).unwrap();
     let processes = told(&running, 1);
-    let cgroup = running.cgroup().unwrap().cgroup.folder.clone();
+    let cgroup = running.cgroup().unwrap().0.folder.clone();
     let members = std::fs::read_to_string(cgroup.join("cgroup.procs")).unwrap();
     assert!(members.lines().any(|pid| pid == processes[0].pid.to_string()), "{members}");
     assert_eq!(running.end(LONG).cause, EndCause::AsAsked);

@@ -2,7 +2,8 @@
 
 pub(crate) use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
-use loadline::scenario::{Configuration, Cpus, Kind, Ports, Processes, Ready, Subject};
+use loadline::scenario::{Configuration, Cpus, Ready, Subject};
+pub(crate) use loadline::subject::RunningSubject;
 use loadline::subject::processes::Process;
 use loadline::subject::{CpuPlan, Launch, LaunchPlace, Running, Spawner};
 use loadline::units::{Bytes, Span};
@@ -18,22 +19,10 @@ pub(crate) fn spawner() -> Spawner {
 
 pub(crate) fn subject(command: &[&str], ready: Ready) -> Subject {
     Subject {
-        build: None,
-        kind: Kind::Jvm,
-        processes: Processes::One,
-        image: None,
         command: command.iter().map(|&word| word.to_owned()).collect(),
-        artifact: None,
-        dir: None,
-        env: Vec::new(),
-        host: "127.0.0.1".to_owned(),
-        port: None,
-        ports: Ports::default(),
-        tls: None,
-        socket: None,
         ready,
-        ready_within: Span::seconds(60),
         end_within: Span::seconds(10),
+        ..Subject::default()
     }
 }
 

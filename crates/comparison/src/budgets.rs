@@ -2,7 +2,7 @@
 
 use super::amounts::{absolute, least, least_at, least_of};
 use super::differences::each;
-use super::metrics::{in_order, median, used};
+use super::metrics::{configurations_of, find, median, used};
 use super::names::resolve;
 use crate::record::{BudgetRecord, BudgetVerdict, LeastRecord, MetricRecord, Unit};
 use crate::scenario::{Budget, Compare, Limit, Relation};
@@ -119,31 +119,28 @@ impl Court<'_> {
     fn held(&mut self, budget: &Budget, configuration: &str, record: &mut BudgetRecord) -> Result<Held, String> {
         let name = resolve(&budget.metric, self.metrics)?;
         record.metric = Some(name.clone());
-        let of = |metrics: &[MetricRecord], configuration: &str| -> Option<MetricRecord> {
-            let own = |metric: &&MetricRecord| metric.metric == name && metric.configuration == configuration;
-            metrics.iter().find(own).cloned()
-        };
-        let metric = of(self.metrics, configuration)
+        let metric = find(self.metrics, &name, configuration)
             .ok_or_else(|| format!("`{name}` was not measured with the configuration `{configuration}`"))?;
         record.unit = Some(metric.unit);
-        record.trials = used(&metric).len() as u32;
+        record.trials = used(metric).len() as u32;
         check_budget(budget, metric.unit)?;
         match budget.limit {
-            Limit::Absolute(amount) => Ok(self.centre(&metric, absolute(amount, metric.unit)?, budget.relation)),
+            Limit::Absolute(amount) => Ok(self.centre(metric, absolute(amount, metric.unit)?, budget.relation)),
             Limit::Change(sign, amount) => {
                 let baseline = self.baseline.ok_or("there is no baseline to compare with; give an archive of one")?;
-                let names = in_order(baseline.iter().map(|metric| metric.configuration.as_str()));
-                let before = match (of(baseline, configuration), names.as_slice()) {
+                let before = match (find(baseline, &name, configuration), configurations_of(baseline).as_slice()) {
                     (Some(before), _) => before,
-                    (None, [only]) => of(baseline, only).ok_or_else(|| format!("the baseline has no `{name}`"))?,
+                    (None, [only]) => {
+                        find(baseline, &name, only).ok_or_else(|| format!("the baseline has no `{name}`"))?
+                    }
                     (None, _) => return Err(format!("the baseline has no `{name}` of `{configuration}`")),
                 };
                 let bound = match least_of(amount, metric.unit)? {
                     LeastRecord::Absolute(amount) => LeastRecord::Absolute(sign * amount),
                     LeastRecord::Relative(share) => LeastRecord::Relative(sign * share),
                 };
-                record.trials = record.trials.min(used(&before).len() as u32);
-                self.change(&before, &metric, bound)
+                record.trials = record.trials.min(used(before).len() as u32);
+                self.change(before, metric, bound)
             }
         }
     }

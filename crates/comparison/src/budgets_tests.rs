@@ -1,16 +1,16 @@
 //! Budgets: what passes, what fails, what cannot be decided, and why.
 
 use super::*;
-use crate::simulated::{self, Effect, with_effects};
-use crate::{metrics, simulated::RSS_MIB};
+use crate::metrics;
+use crate::simulated::{self, RSS_MIB};
 
-fn g1() -> [String; 1] {
-    ["g1".to_owned()]
+fn judge(text: &str, metrics: &[MetricRecord], baseline: Option<&[MetricRecord]>) -> BudgetRecord {
+    judge_budgets(&[text.parse().unwrap()], &["g1".to_owned()], metrics, baseline, &Compare::default(), 1)
+        .swap_remove(0)
 }
 
 fn judged(text: &str, blocks: u32, baseline: Option<&[MetricRecord]>) -> BudgetRecord {
-    let metrics = metrics(&simulated::trials(blocks, &["g1"], 4));
-    judge_budgets(&[text.parse().unwrap()], &g1(), &metrics, baseline, &Compare::default(), 1).swap_remove(0)
+    judge(text, &metrics(&simulated::trials(blocks, &["g1"], 4)), baseline)
 }
 
 fn check(text: &str, blocks: u32, expect: BudgetVerdict, pieces: &[&str]) {
@@ -88,23 +88,15 @@ fn a_change_is_judged_against_the_same_name_or_the_only_one() {
 /// A change that is certain and does not matter breaks no build, even where none was allowed.
 #[test]
 fn a_change_that_does_not_matter_does_not_fail() {
-    let of = |rss_mib: f64| {
-        let mut trials = with_effects(10, &[("g1", Effect { rss_mib, cpu: 0.0 })], 1);
-        trials.iter_mut().for_each(|trial| trial.marks.iter_mut().for_each(|mark| mark.rss_bytes &= !0xf_ffff));
-        metrics(&trials)
+    let constant = |mib: f64| {
+        let mut metrics = metrics(&simulated::trials(10, &["g1"], 1));
+        metrics.retain(|metric| metric.metric == "rss.loaded");
+        for (place, value) in metrics[0].values.iter_mut().enumerate() {
+            value.value = (mib + place as f64 / 100.0) * 1_048_576.0;
+        }
+        metrics
     };
-    let judge = |rss_mib: f64| {
-        let constant = |mut metrics: Vec<MetricRecord>, mib: f64| {
-            metrics.retain(|metric| metric.metric == "rss.loaded");
-            for (place, value) in metrics[0].values.iter_mut().enumerate() {
-                value.value = (mib + place as f64 / 100.0) * 1_048_576.0;
-            }
-            metrics
-        };
-        let (before, after) = (constant(of(0.0), 60.0), constant(of(0.0), 60.0 + rss_mib));
-        judge_budgets(&["rss.loaded<=+0MiB".parse().unwrap()], &g1(), &after, Some(&before), &Compare::default(), 1)
-            .swap_remove(0)
-    };
+    let judge = |rss_mib: f64| judge("rss.loaded<=+0MiB", &constant(60.0 + rss_mib), Some(&constant(60.0)));
     assert_eq!(judge(0.5).verdict, BudgetVerdict::Undecided);
     assert!(judge(0.5).why.contains("least difference that matters"), "{}", judge(0.5).why);
     assert_eq!(judge(1.5).verdict, BudgetVerdict::Fail);
@@ -115,12 +107,9 @@ fn a_change_that_does_not_matter_does_not_fail() {
 fn one_trial_that_misses_an_exact_bound_is_seen() {
     let mut trials = simulated::trials(6, &["g1"], 4);
     trials[2].phases[1].failed.reset = 1;
-    let judge = |trials: &[crate::record::Trial]| {
-        judge_budgets(&["failed==0".parse().unwrap()], &g1(), &metrics(trials), None, &Compare::default(), 1)[0].verdict
-    };
-    assert_eq!(judge(&trials), BudgetVerdict::Undecided);
+    assert_eq!(judge("failed==0", &metrics(&trials), None).verdict, BudgetVerdict::Undecided);
     trials.iter_mut().for_each(|trial| trial.phases[1].failed.reset = 5);
-    assert_eq!(judge(&trials), BudgetVerdict::Fail);
+    assert_eq!(judge("failed==0", &metrics(&trials), None).verdict, BudgetVerdict::Fail);
 }
 
 #[test]
@@ -140,10 +129,7 @@ fn values_are_shown_in_their_unit() {
     assert_eq!(shown(Unit::Bytes, -1_572_864.0), "-1.5 MiB");
     assert_eq!(shown(Unit::Seconds, 0.3), "300 ms");
     assert_eq!(shown(Unit::Share, 0.001), "0.100 %");
-}
-
-#[test]
-fn bytes_per_request_are_told_as_everywhere() {
+    // Bytes per request as everywhere.
     assert_eq!(shown(Unit::BytesPerRequest, 5042.2), "4.9 KiB");
     assert_eq!(shown(Unit::BytesPerRequest, 500.0), "500.0 B");
     assert_eq!(shown(Unit::BytesPer, 5042.2), "5042.2 B");

@@ -10,31 +10,44 @@ use crate::scenario::Derived;
 
 /// A family of metrics.
 #[derive(Debug, Clone, Copy)]
-pub struct Family {
+pub(super) struct Family {
     /// The part of a metric's name before the mark or phase.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// Unit of the values.
-    pub unit: Unit,
+    pub(super) unit: Unit,
     /// Which values are better.
-    pub better: Better,
+    pub(super) better: Better,
     /// The place at which the family is read.
-    pub place: ReadAt,
+    pub(super) place: ReadAt,
     /// The condition without which the family cannot be measured; empty if it needs nothing special.
-    pub needs: &'static str,
+    pub(super) needs: &'static str,
+}
+
+impl Family {
+    /// The full name of its metric at a mark or in a phase; `place` is empty for one that is read once in a trial.
+    pub(super) fn at(&self, place: &str) -> String {
+        if place.is_empty() { self.name.to_owned() } else { format!("{}.{place}", self.name) }
+    }
+
+    /// Whether a word may be its name with a slip.
+    pub(super) fn is_near(&self, word: &str) -> bool {
+        strsim::damerau_levenshtein(self.name, word) <= self.name.len() / 3
+    }
 }
 
 /// The place at which a family is read.
 #[derive(Debug, Clone, Copy)]
-pub enum ReadAt {
+pub(super) enum ReadAt {
     /// Once in a trial.
-    Trial(fn(&Trial) -> Option<f64>),
+    InTrial(fn(&Trial) -> Option<f64>),
     /// At each mark.
-    Mark(fn(&Mark) -> Option<f64>),
+    AtMark(fn(&Mark) -> Option<f64>),
     /// In each phase in which something was sent.
-    Phase(fn(&PhaseRecord) -> Option<f64>),
+    InPhase(fn(&PhaseRecord) -> Option<f64>),
 }
 
 use Better::{Higher, Lower};
+use ReadAt::{AtMark, InPhase, InTrial};
 use Unit::{Bytes, BytesPerRequest, BytesPerSecond, Count, Milliseconds, PerSecond, Seconds, Share};
 
 const COUNTERS: &str = "the JVM's counters (`-XX:+UsePerfData`, the default)";
@@ -45,84 +58,73 @@ const RETAINED: &str = "an account that tells what malloc retains (glibc)";
 const OPEN: &str = "an open model, in which response and service time differ";
 
 /// All families but the owners of the account, in the order in which they are shown.
-pub const FAMILIES: &[Family] = &[
-    family("rss", Bytes, Lower, mark(|m| Some(m.rss_bytes as f64)), ""),
-    family("pss", Bytes, Lower, mark(|m| number(m.pss_bytes)), "`smaps_rollup`"),
-    family("anon", Bytes, Lower, mark(|m| number(m.anon_bytes)), ""),
-    family("file", Bytes, Lower, mark(|m| number(m.file_bytes)), ""),
-    family("rss_in_use", Bytes, Lower, mark(in_use), RETAINED),
-    family("charge", Bytes, Lower, mark(|m| number(m.charge_bytes)), "a limit (`--limit`)"),
-    family("heap_used", Bytes, Lower, mark(|m| number(m.heap.used_bytes)), COUNTERS),
-    family("heap_committed", Bytes, Lower, mark(|m| number(m.heap.committed_bytes)), COUNTERS),
-    family("heap_live", Bytes, Lower, mark(|m| number(m.heap.live_bytes)), "a mark after a full collection"),
-    family("direct", Bytes, Lower, mark(|m| number(m.direct.map(|direct| direct.bytes()))), DIRECT),
-    family("nmt_committed", Bytes, Lower, mark(nmt_committed), "`--nmt summary`"),
-    family("processes", Count, Lower, mark(processes), "`processes: all`"),
-    family("threads", Count, Lower, mark(|m| number(m.threads)), ""),
-    family("rss_peak", Bytes, Lower, ReadAt::Trial(|t| number(t.rss_bytes_peak)), ""),
-    family("rate", PerSecond, Higher, phase(rate), REQUESTS),
-    family("p50", Milliseconds, Lower, phase(|p| usual(p, |q| q.p50)), REQUESTS),
-    family("p90", Milliseconds, Lower, phase(|p| usual(p, |q| q.p90)), REQUESTS),
-    family("p99", Milliseconds, Lower, phase(|p| usual(p, |q| q.p99)), REQUESTS),
-    family("p999", Milliseconds, Lower, phase(|p| usual(p, |q| q.p999)), REQUESTS),
-    family("max", Milliseconds, Lower, phase(|p| usual(p, |q| q.max)), REQUESTS),
-    family("mean", Milliseconds, Lower, phase(|p| usual(p, |q| q.mean)), REQUESTS),
-    family("response.p50", Milliseconds, Lower, phase(|p| response(p, |q| q.p50)), OPEN),
-    family("response.p90", Milliseconds, Lower, phase(|p| response(p, |q| q.p90)), OPEN),
-    family("response.p99", Milliseconds, Lower, phase(|p| response(p, |q| q.p99)), OPEN),
-    family("response.p999", Milliseconds, Lower, phase(|p| response(p, |q| q.p999)), OPEN),
-    family("response.max", Milliseconds, Lower, phase(|p| response(p, |q| q.max)), OPEN),
-    family("response.mean", Milliseconds, Lower, phase(|p| response(p, |q| q.mean)), OPEN),
-    family("service.p50", Milliseconds, Lower, phase(|p| service(p, |q| q.p50)), OPEN),
-    family("service.p90", Milliseconds, Lower, phase(|p| service(p, |q| q.p90)), OPEN),
-    family("service.p99", Milliseconds, Lower, phase(|p| service(p, |q| q.p99)), OPEN),
-    family("service.p999", Milliseconds, Lower, phase(|p| service(p, |q| q.p999)), OPEN),
-    family("service.max", Milliseconds, Lower, phase(|p| service(p, |q| q.max)), OPEN),
-    family("service.mean", Milliseconds, Lower, phase(|p| service(p, |q| q.mean)), OPEN),
-    family("failed", Share, Lower, phase(failed), REQUESTS),
-    family("cpu_per_1000", Seconds, Lower, phase(cpu_per_1000), REQUESTS),
-    family("alloc_per_request", BytesPerRequest, Lower, phase(PhaseRecord::alloc_per_request), ALLOCATION),
-    family("alloc_rate", BytesPerSecond, Lower, phase(alloc_rate), ALLOCATION),
-    family("gc_ms", Milliseconds, Lower, phase(|p| p.subject.gc_ms), COUNTERS),
-    family("gc_count", Count, Lower, phase(|p| number(p.subject.gc_count)), COUNTERS),
-    family("gc_share", Share, Lower, phase(gc_share), COUNTERS),
-    family("rss_max", Bytes, Lower, phase(|p| number(p.subject.rss_bytes_max)), ""),
-    family("start_up", Seconds, Lower, ReadAt::Trial(|t| t.ready_s), ""),
+pub(super) const FAMILIES: &[Family] = &[
+    family("rss", Bytes, Lower, AtMark(|m| Some(m.rss_bytes as f64)), ""),
+    family("pss", Bytes, Lower, AtMark(|m| number(m.pss_bytes)), "`smaps_rollup`"),
+    family("anon", Bytes, Lower, AtMark(|m| number(m.anon_bytes)), ""),
+    family("file", Bytes, Lower, AtMark(|m| number(m.file_bytes)), ""),
+    family("rss_in_use", Bytes, Lower, AtMark(in_use), RETAINED),
+    family("charge", Bytes, Lower, AtMark(|m| number(m.charge_bytes)), "a limit (`--limit`)"),
+    family("heap_used", Bytes, Lower, AtMark(|m| number(m.heap.used_bytes)), COUNTERS),
+    family("heap_committed", Bytes, Lower, AtMark(|m| number(m.heap.committed_bytes)), COUNTERS),
+    family("heap_live", Bytes, Lower, AtMark(|m| number(m.heap.live_bytes)), "a mark after a full collection"),
+    family("direct", Bytes, Lower, AtMark(|m| number(m.direct.map(|direct| direct.bytes()))), DIRECT),
+    family("nmt_committed", Bytes, Lower, AtMark(nmt_committed), "`--nmt summary`"),
+    family("processes", Count, Lower, AtMark(processes), "`processes: all`"),
+    family("threads", Count, Lower, AtMark(|m| number(m.threads)), ""),
+    family("rss_peak", Bytes, Lower, InTrial(|t| number(t.rss_bytes_peak)), ""),
+    family("rate", PerSecond, Higher, InPhase(rate), REQUESTS),
+    family("p50", Milliseconds, Lower, InPhase(|p| usual(p, |q| q.p50)), REQUESTS),
+    family("p90", Milliseconds, Lower, InPhase(|p| usual(p, |q| q.p90)), REQUESTS),
+    family("p99", Milliseconds, Lower, InPhase(|p| usual(p, |q| q.p99)), REQUESTS),
+    family("p999", Milliseconds, Lower, InPhase(|p| usual(p, |q| q.p999)), REQUESTS),
+    family("max", Milliseconds, Lower, InPhase(|p| usual(p, |q| q.max)), REQUESTS),
+    family("mean", Milliseconds, Lower, InPhase(|p| usual(p, |q| q.mean)), REQUESTS),
+    family("response.p50", Milliseconds, Lower, InPhase(|p| response(p, |q| q.p50)), OPEN),
+    family("response.p90", Milliseconds, Lower, InPhase(|p| response(p, |q| q.p90)), OPEN),
+    family("response.p99", Milliseconds, Lower, InPhase(|p| response(p, |q| q.p99)), OPEN),
+    family("response.p999", Milliseconds, Lower, InPhase(|p| response(p, |q| q.p999)), OPEN),
+    family("response.max", Milliseconds, Lower, InPhase(|p| response(p, |q| q.max)), OPEN),
+    family("response.mean", Milliseconds, Lower, InPhase(|p| response(p, |q| q.mean)), OPEN),
+    family("service.p50", Milliseconds, Lower, InPhase(|p| service(p, |q| q.p50)), OPEN),
+    family("service.p90", Milliseconds, Lower, InPhase(|p| service(p, |q| q.p90)), OPEN),
+    family("service.p99", Milliseconds, Lower, InPhase(|p| service(p, |q| q.p99)), OPEN),
+    family("service.p999", Milliseconds, Lower, InPhase(|p| service(p, |q| q.p999)), OPEN),
+    family("service.max", Milliseconds, Lower, InPhase(|p| service(p, |q| q.max)), OPEN),
+    family("service.mean", Milliseconds, Lower, InPhase(|p| service(p, |q| q.mean)), OPEN),
+    family("failed", Share, Lower, InPhase(failed), REQUESTS),
+    family("cpu_per_1000", Seconds, Lower, InPhase(cpu_per_1000), REQUESTS),
+    family("alloc_per_request", BytesPerRequest, Lower, InPhase(PhaseRecord::alloc_per_request), ALLOCATION),
+    family("alloc_rate", BytesPerSecond, Lower, InPhase(alloc_rate), ALLOCATION),
+    family("gc_ms", Milliseconds, Lower, InPhase(|p| p.subject.gc_ms), COUNTERS),
+    family("gc_count", Count, Lower, InPhase(|p| number(p.subject.gc_count)), COUNTERS),
+    family("gc_share", Share, Lower, InPhase(PhaseRecord::gc_share), COUNTERS),
+    family("rss_max", Bytes, Lower, InPhase(|p| number(p.subject.rss_bytes_max)), ""),
+    family("start_up", Seconds, Lower, InTrial(|t| t.ready_s), ""),
 ];
 
 /// Every metric that trials with these marks and phases may have, without values; of accounts only what is certain to
 /// be in them. `phases` are those in which something is sent, `figures` what the scenario derives.
 pub fn possible(marks: &[&str], phases: &[&str], figures: &[Derived]) -> Vec<MetricRecord> {
-    let mut found = Vec::new();
-    let mut add = |metric: String, unit: Unit, better: Better| {
-        let configuration = String::new();
-        found.push(MetricRecord {
-            metric,
-            unit,
-            better,
-            configuration,
-            values: Vec::new(),
-            median: 0.0,
-            low: None,
-            high: None,
-        });
-    };
-    for family in FAMILIES {
+    let of_family = |family: &'static Family| {
         let places = match family.place {
-            ReadAt::Trial(_) => &[""][..],
-            ReadAt::Mark(_) => marks,
-            ReadAt::Phase(_) => phases,
+            ReadAt::InTrial(_) => &[""][..],
+            ReadAt::AtMark(_) => marks,
+            ReadAt::InPhase(_) => phases,
         };
-        for place in places {
-            let dot = if place.is_empty() { "" } else { "." };
-            add(format!("{}{dot}{place}", family.name), family.unit, family.better);
-        }
-    }
-    for figure in figures {
+        places.iter().map(move |place| without_values(family.at(place), family.unit, family.better, ""))
+    };
+    let of_figure = |figure: &Derived| {
         let unit = unit_of(&figure.way);
-        add(figure.name.clone(), unit, better_of(unit));
-    }
-    found
+        without_values(figure.name.clone(), unit, better_of(unit), "")
+    };
+    FAMILIES.iter().flat_map(of_family).chain(figures.iter().map(of_figure)).collect()
+}
+
+/// A metric of a configuration that no trial has measured.
+pub(super) fn without_values(metric: String, unit: Unit, better: Better, configuration: &str) -> MetricRecord {
+    let (configuration, values) = (configuration.to_owned(), Vec::new());
+    MetricRecord { metric, unit, better, configuration, values, median: 0.0, low: None, high: None }
 }
 
 /// The family of this name.
@@ -133,7 +135,7 @@ pub(super) fn family_named(name: &str) -> Option<&'static Family> {
 /// Returns the value at a mark: of a family of marks, or else of an owner of the account.
 pub(super) fn at_mark(of: &str, mark: &Mark) -> Option<f64> {
     match family_named(of).map(|family| family.place) {
-        Some(ReadAt::Mark(read)) => read(mark),
+        Some(ReadAt::AtMark(read)) => read(mark),
         Some(_) => None,
         None => held(mark.account.as_ref()?, of),
     }
@@ -154,14 +156,6 @@ pub fn split(metric: &str) -> (&str, &str) {
 
 const fn family(name: &'static str, unit: Unit, better: Better, place: ReadAt, needs: &'static str) -> Family {
     Family { name, unit, better, place, needs }
-}
-
-const fn mark(read: fn(&Mark) -> Option<f64>) -> ReadAt {
-    ReadAt::Mark(read)
-}
-
-const fn phase(read: fn(&PhaseRecord) -> Option<f64>) -> ReadAt {
-    ReadAt::Phase(read)
 }
 
 fn number(value: Option<u64>) -> Option<f64> {
@@ -211,10 +205,6 @@ fn cpu_per_1000(phase: &PhaseRecord) -> Option<f64> {
 
 fn alloc_rate(phase: &PhaseRecord) -> Option<f64> {
     phase.subject.allocated_bytes.filter(|_| phase.seconds > 0.0).map(|bytes| bytes as f64 / phase.seconds)
-}
-
-fn gc_share(phase: &PhaseRecord) -> Option<f64> {
-    phase.subject.gc_ms.filter(|_| phase.seconds > 0.0).map(|gc_ms| gc_ms / 1000.0 / phase.seconds)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Each candidate against the baseline: differences within blocks, their intervals, verdicts through two gates.
 
-use super::amounts::{fits, least, least_at, least_of};
-use super::metrics::{in_order, median, used};
+use super::amounts::{fits, least, least_of};
+use super::metrics::{configurations_of, in_order, median, names_of, used};
 use super::names::{principal, resolve};
 use super::verdict::{Scale, blocks_needed, judge};
-use crate::record::{ComparisonRecord, LeastRecord, MetricRecord};
+use crate::record::{ComparisonRecord, MetricRecord};
 use crate::scenario::{Amount, Compare};
 use loadline_stats::interval::{Estimate, Resamples, Sample};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct JudgingPlan {
 
 /// Plans the part of the comparison asked for that these metrics allow.
 pub fn plan(metrics: &[MetricRecord], asked: &Compare) -> JudgingPlan {
-    let configurations = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
+    let configurations = configurations_of(metrics);
     let mut plan = JudgingPlan::default();
     plan.baseline = match &asked.baseline {
         None => configurations.first().cloned(),
@@ -109,8 +109,7 @@ enum Values {
 pub fn compare(metrics: &[MetricRecord], asked: &Compare, seed: u64) -> Vec<ComparisonRecord> {
     let plan = plan(metrics, asked);
     let Some(baseline) = &plan.baseline else { return Vec::new() };
-    let candidates = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
-    let candidates = candidates.into_iter().filter(|name| name != baseline);
+    let candidates = configurations_of(metrics).into_iter().filter(|name| name != baseline);
     let pairs: Vec<_> = candidates.map(|candidate| (baseline.clone(), candidate)).collect();
     records(&pairings(metrics, &pairs, &plan.judged, paired), asked, seed)
 }
@@ -174,7 +173,7 @@ fn pairings<'a>(
     for metric in metrics {
         by_name.entry((&metric.metric, &metric.configuration)).or_insert(metric);
     }
-    let names = in_order(metrics.iter().map(|metric| metric.metric.as_str()));
+    let names = names_of(metrics);
     let details = names.iter().filter(|name| !judged.contains(name));
     let mut pairings = Vec::new();
     for name in judged.iter().chain(details) {
@@ -252,11 +251,7 @@ fn record(pairing: &Pairing<'_>, asked: &Compare, confidence: f64, resamples: &m
     let difference = difference.unwrap_or(Estimate { centre: 0.0, ends: None });
     let [baseline_median, candidate_median] = [baseline, candidate].map(|metric| median(&used(metric)));
     let least = least(&baseline.metric, baseline.unit, asked);
-    let scale = match (least, ratio) {
-        (LeastRecord::Relative(share), Some(ratio)) => Scale { estimate: ratio, least: share.ln_1p() },
-        // Without a ratio the share is taken of the larger of the two, whichever of them is the baseline.
-        _ => Scale { estimate: difference, least: least_at(least, baseline_median.abs().max(candidate_median.abs())) },
-    };
+    let scale = Scale::of(difference, ratio, least, [baseline_median, candidate_median]);
     ComparisonRecord {
         metric: baseline.metric.clone(),
         unit: baseline.unit,

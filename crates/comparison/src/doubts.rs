@@ -30,50 +30,43 @@ pub fn doubts(trials: &[Trial], blocks: &[BlockRecord], comparisons: &[Compariso
     let names = configurations(trials);
     let mut doubts = builds(&completed, &names);
     doubts.extend(names.iter().filter_map(|name| compilers(&completed, name)));
-    if names.len() < 2 {
-        return doubts;
+    if names.len() > 1 {
+        doubts.extend(equal(&completed, &names));
+        doubts.extend(unequal_work(&completed, &names));
+        doubts.extend(generator(&completed, comparisons));
+        doubts.extend(few(blocks, comparisons));
     }
-    doubts.extend(equal(&completed, &names));
-    doubts.extend(unequal_work(&completed, &names));
-    doubts.extend(generator(&completed, comparisons));
-    doubts.extend(few(blocks, comparisons));
-    doubts
+    doubts.into_iter().map(Doubt::Comparing).collect()
 }
 
 /// Versions that differ within one configuration.
-fn builds(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
+fn builds(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
     let of = |name: &String| {
         let own = trials.iter().filter(|trial| trial.configuration == *name);
         let versions = in_order(own.filter_map(|trial| trial.jvm.as_ref()?.version.as_deref()));
-        (versions.len() > 1)
-            .then(|| Doubt::Comparing(Comparing::DifferentBuilds { configuration: name.clone(), versions }))
+        (versions.len() > 1).then(|| Comparing::DifferentBuilds { configuration: name.clone(), versions })
     };
     names.iter().filter_map(of).collect()
 }
 
 /// Whether compilers of some JVMs still held memory when those of others had given it back, after a short rest.
-fn compilers(trials: &[&Trial], name: &str) -> Option<Doubt> {
-    let rested = MarkPoint::Rested.word();
-    let live = |trial: &&&Trial| {
-        let mark = trial.marks.iter().find(|mark| mark.name == rested)?;
+fn compilers(trials: &[&Trial], name: &str) -> Option<Comparing> {
+    let live = |trial: &&Trial| {
+        let mark = trial.at(MarkPoint::Rested)?;
         // The rest is the last phase that began before the mark.
         let began = trial.phases.iter().map(|phase| phase.at_s).filter(|at| *at <= mark.at_s).reduce(f64::max)?;
         let bytes = held_bytes(mark.account.as_ref()?, MallocLive.name())?;
         (mark.at_s - began < SETTLED_S).then_some(bytes)
     };
     let held = trials.iter().filter(|trial| trial.configuration == name);
-    let held: Vec<u64> = held.filter_map(|trial| live(&trial)).collect();
+    let held: Vec<u64> = held.filter_map(live).collect();
     let spread_bytes = held.iter().max()? - held.iter().min()?;
-    let (configuration, mark) = (name.to_owned(), rested.to_owned());
-    (spread_bytes >= COMPILERS_BYTES).then_some(Doubt::Comparing(Comparing::CompilerMemory {
-        configuration,
-        mark,
-        spread_bytes,
-    }))
+    let (configuration, mark) = (name.to_owned(), MarkPoint::Rested.word().to_owned());
+    (spread_bytes >= COMPILERS_BYTES).then_some(Comparing::CompilerMemory { configuration, mark, spread_bytes })
 }
 
 /// Groups of configurations that were asked for with different options and are the same in force.
-fn equal(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
+fn equal(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
     let first = |name: &String| trials.iter().find(|trial| trial.configuration == *name);
     let mut left: Vec<&Trial> = names.iter().filter_map(first).copied().collect();
     let mut doubts = Vec::new();
@@ -83,7 +76,7 @@ fn equal(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
         left = others;
         if !same.is_empty() {
             let configurations = std::iter::once(&one).chain(&same).map(|trial| trial.configuration.clone()).collect();
-            doubts.push(Doubt::Comparing(Comparing::EqualConfigurations { configurations }));
+            doubts.push(Comparing::EqualConfigurations { configurations });
         }
     }
     doubts
@@ -123,7 +116,7 @@ fn command<'a>(trial: &'a Trial, options: &[String]) -> Vec<&'a str> {
 }
 
 /// Phases in which the configurations answered differently often.
-fn unequal_work(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
+fn unequal_work(trials: &[&Trial], names: &[String]) -> Vec<Comparing> {
     let worked = trials.iter().flat_map(|trial| &trial.phases).filter(|phase| phase.works() && phase.requests > 0);
     let mut doubts = Vec::new();
     for phase in in_order(worked.map(|phase| phase.name.as_str())) {
@@ -138,20 +131,16 @@ fn unequal_work(trials: &[&Trial], names: &[String]) -> Vec<Doubt> {
         done.order_by(|(_, a), (_, b)| a.total_cmp(b));
         let (Some((least, fewest)), Some((most, highest))) = (done.first(), done.last()) else { continue };
         if highest - fewest > WORK_SHARE_MAX * highest {
-            doubts.push(Doubt::Comparing(Comparing::UnequalWork {
-                phase,
-                least: least.clone(),
-                ok_least: *fewest as u64,
-                most: most.clone(),
-                ok_most: *highest as u64,
-            }));
+            let (least, ok_least) = (least.clone(), *fewest as u64);
+            let (most, ok_most) = (most.clone(), *highest as u64);
+            doubts.push(Comparing::UnequalWork { phase, least, ok_least, most, ok_most });
         }
     }
     doubts
 }
 
 /// Phases whose generator was saturated in a trial that is compared.
-fn generator(trials: &[&Trial], comparisons: &[ComparisonRecord]) -> Vec<Doubt> {
+fn generator(trials: &[&Trial], comparisons: &[ComparisonRecord]) -> Vec<Comparing> {
     let compared = |trial: &Trial| {
         let is = |name: &str| trial.configuration == name;
         comparisons.iter().any(|comparison| is(&comparison.baseline) || is(&comparison.candidate))
@@ -167,17 +156,17 @@ fn generator(trials: &[&Trial], comparisons: &[ComparisonRecord]) -> Vec<Doubt> 
     let of = |phase: String| {
         let own = saturated.iter().filter(|(of, _)| *of == phase).map(|(_, name)| *name);
         let configurations = in_order(own);
-        Doubt::Comparing(Comparing::GeneratorLimit { phase, configurations })
+        Comparing::GeneratorLimit { phase, configurations }
     };
     in_order(saturated.iter().map(|(phase, _)| *phase)).into_iter().map(of).collect()
 }
 
 /// The fewest blocks that a judged comparison rests on, where they are too few.
-fn few(blocks: &[BlockRecord], comparisons: &[ComparisonRecord]) -> Option<Doubt> {
+fn few(blocks: &[BlockRecord], comparisons: &[ComparisonRecord]) -> Option<Comparing> {
     let judged = comparisons.iter().filter(|comparison| comparison.primary).map(|comparison| comparison.blocks);
     let counted = blocks.iter().filter(|block| block.used).count() as u32;
     let fewest = judged.min().unwrap_or(counted);
-    (fewest < BLOCKS_MIN).then_some(Doubt::Comparing(Comparing::FewBlocks { blocks: fewest }))
+    (fewest < BLOCKS_MIN).then_some(Comparing::FewBlocks { blocks: fewest })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Each doubt about a comparison is raised by its cause, and by nothing else.
 
 use super::*;
-use crate::record::{AccountRecord, DoubtRecord, Jvm, Mark, OwnerRecord, PhaseRecord};
+use crate::record::{AccountRecord, DoubtRecord, Jvm, Mark, PhaseRecord};
 use crate::scenario::Compare;
 use crate::{blocks, compare, metrics, simulated};
 use std::collections::BTreeMap;
@@ -111,9 +111,7 @@ fn compilers_that_hold_memory_are_told_after_a_short_rest_only() {
     let of = |rest_s: f64, live_mib: [u64; 3]| {
         let mut trials = simulated::trials(3, &["a"], 1);
         for (trial, mib) in trials.iter_mut().zip(live_mib) {
-            let live =
-                OwnerRecord { name: MallocLive.name().to_owned(), rss_bytes: mib * MIB, ..OwnerRecord::default() };
-            let account = Some(AccountRecord { owners: vec![live], ..AccountRecord::default() });
+            let account = Some(AccountRecord::holding([(MallocLive.name(), mib * MIB)]));
             let phase = |name: &str, at_s| PhaseRecord { name: name.to_owned(), at_s, ..PhaseRecord::default() };
             trial.phases = vec![phase("steady", 10.0), phase("rest", 20.0)];
             trial.marks = vec![Mark { name: "rested".to_owned(), at_s: 20.0 + rest_s, account, ..Mark::default() }];

@@ -43,17 +43,16 @@ fn check_figure(figure: &Derived, marks: &[&str]) -> Result<(), String> {
     let of = &figure.of;
     let is_slope = matches!(figure.way, Derivation::Slope { .. });
     match family_named(of).map(|family| (family.place, family.unit)) {
-        Some((ReadAt::Mark(_), unit)) if is_slope && unit != Unit::Bytes => {
+        Some((ReadAt::AtMark(_), unit)) if is_slope && unit != Unit::Bytes => {
             return Err(format!("`{of}` is not measured in bytes"));
         }
-        Some((ReadAt::Mark(_), _)) => {}
+        Some((ReadAt::AtMark(_), _)) => {}
         Some(_) => return Err(format!("`{of}` is not measured at marks; `rss`, `heap_live` or `malloc.live` are")),
         None => {
-            let at_marks = FAMILIES.iter().filter(|family| matches!(family.place, ReadAt::Mark(_)));
+            let mut at_marks = FAMILIES.iter().filter(|family| matches!(family.place, ReadAt::AtMark(_)));
             // A name that is no metric is an owner, which only the account knows.
-            let slip = |name: &&str| strsim::damerau_levenshtein(name, of) <= name.len() / 3;
-            if let Some(near) = at_marks.map(|family| family.name).find(slip) {
-                return Err(format!("no metric is called `{of}`; did you mean `{near}`?"));
+            if let Some(near) = at_marks.find(|family| family.is_near(of)) {
+                return Err(format!("no metric is called `{of}`; did you mean `{}`?", near.name));
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::super::simulated::{normal, uniform};
 use super::super::{judge_budgets, metrics, possible, resolve};
 use super::*;
-use crate::record::{AccountRecord, BudgetVerdict, Heap, OwnerRecord};
+use crate::record::{AccountRecord, BudgetVerdict, Heap};
 use crate::scenario::{Budget, Compare};
 use loadline_stats::random::Random;
 use proptest::prelude::*;
@@ -109,10 +109,9 @@ fn a_figure_knows_what_it_rests_on() {
 
 #[test]
 fn owners_of_the_account_are_looked_at_too() {
-    let mark = |name: &str, malloc: u64| {
-        let owner = OwnerRecord { name: "malloc.live".to_owned(), rss_bytes: malloc, ..OwnerRecord::default() };
-        let account = AccountRecord { owners: vec![owner], ..AccountRecord::default() };
-        Mark { account: Some(account), ..weighing(name, 1) }
+    let mark = |name: &str, malloc: u64| Mark {
+        account: Some(AccountRecord::holding([("malloc.live", malloc)])),
+        ..weighing(name, 1)
     };
     let of = Derived { of: "malloc.live".to_owned(), ..elastic() };
     let marks = vec![mark("empty", 100), mark("spike", 200), mark("valley", 150)];

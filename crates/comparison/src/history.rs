@@ -5,8 +5,9 @@
 //! comparison of the trials on either side, as two archives are compared: it is kept where they are better or worse.
 //! `docs/history.md` has what simulations say of both.
 
-use super::amounts::{least, least_at};
+use super::amounts::least;
 use super::differences::{each, estimates_apart};
+use super::metrics::median;
 use super::verdict::{Scale, judge};
 use crate::numbers;
 use crate::record::{Better, DifferenceVerdict, LeastRecord, Unit};
@@ -285,11 +286,8 @@ impl Judging<'_> {
     fn judged(&self, before: &[f64], behind: &[f64], confidence: f64, resamples: &mut Resamples) -> Option<Estimated> {
         let (difference, ratio) = estimates_apart(before, behind, confidence, resamples);
         let difference = difference?;
-        let [first, second] = [before, behind].map(|values| numbers::median(values).unwrap_or(0.0));
-        let scale = match (self.least, ratio) {
-            (LeastRecord::Relative(share), Some(ratio)) => Scale { estimate: ratio, least: share.ln_1p() },
-            _ => Scale { estimate: difference, least: least_at(self.least, first.abs().max(second.abs())) },
-        };
+        let medians = [before, behind].map(median);
+        let scale = Scale::of(difference, ratio, self.least, medians);
         let verdict = judge(&scale, self.of.better, before.len().min(behind.len()));
         let Estimate { centre, ends } = difference;
         let decided = matches!(verdict, DifferenceVerdict::Better | DifferenceVerdict::Worse);

@@ -13,15 +13,11 @@ fn metric(name: &str, unit: Unit, configuration: &str, values: &[f64]) -> Metric
         value: *value,
         used: true,
     };
+    let better = if unit == Unit::PerSecond { Better::Higher } else { Better::Lower };
     MetricRecord {
-        metric: name.to_owned(),
-        unit,
-        better: if unit == Unit::PerSecond { Better::Higher } else { Better::Lower },
-        configuration: configuration.to_owned(),
         values: values.iter().enumerate().map(value).collect(),
         median: super::metrics::median(values),
-        low: None,
-        high: None,
+        ..super::catalogue::without_values(name.to_owned(), unit, better, configuration)
     }
 }
 

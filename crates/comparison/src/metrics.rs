@@ -1,7 +1,7 @@
 //! From trials to metrics: every value of every metric of every configuration.
 
 use super::blocks::unused;
-use super::catalogue::{FAMILIES, ReadAt};
+use super::catalogue::{FAMILIES, ReadAt, without_values};
 use super::figures::better_of;
 use super::owners::held;
 use crate::numbers;
@@ -77,6 +77,21 @@ pub(super) fn configurations(trials: &[Trial]) -> Vec<String> {
     in_order(trials.iter().map(|trial| trial.configuration.as_str()))
 }
 
+/// Names of the configurations that these metrics are of, in their order.
+pub(super) fn configurations_of(metrics: &[MetricRecord]) -> Vec<String> {
+    in_order(metrics.iter().map(|metric| metric.configuration.as_str()))
+}
+
+/// Names of the metrics, in their order.
+pub(super) fn names_of(metrics: &[MetricRecord]) -> Vec<String> {
+    in_order(metrics.iter().map(|metric| metric.metric.as_str()))
+}
+
+/// The metric of this name and configuration.
+pub(super) fn find<'a>(metrics: &'a [MetricRecord], name: &str, configuration: &str) -> Option<&'a MetricRecord> {
+    metrics.iter().find(|metric| metric.metric == name && metric.configuration == configuration)
+}
+
 /// Each word once, in the order of its first occurrence.
 pub(super) fn in_order<'a>(words: impl Iterator<Item = &'a str>) -> Vec<String> {
     each_once(words).into_iter().map(str::to_owned).collect()
@@ -98,16 +113,8 @@ fn record(
     values: Vec<ValueRecord>,
     resamples: &mut Resamples,
 ) -> Option<MetricRecord> {
-    let mut record = MetricRecord {
-        metric: wanted.metric.clone(),
-        unit: wanted.unit,
-        better: wanted.better,
-        configuration: configuration.to_owned(),
-        values,
-        median: 0.0,
-        low: None,
-        high: None,
-    };
+    let MetricReader { metric, unit, better, .. } = wanted;
+    let mut record = MetricRecord { values, ..without_values(metric.clone(), *unit, *better, configuration) };
     let used = used(&record);
     let estimate = resamples.one_sample(Sample::Values, &used, Compare::CONFIDENCE)?;
     record.median = median(&used);
@@ -124,23 +131,22 @@ fn wanted(trials: &[&Trial]) -> Vec<MetricReader> {
     let mut accounts = Some(owners(trials, &marks));
     for family in FAMILIES {
         let mut want = |place: &str, read: Read| {
-            let metric = if place.is_empty() { family.name.to_owned() } else { format!("{}.{place}", family.name) };
-            wanted.push(MetricReader { metric, unit: family.unit, better: family.better, read });
+            wanted.push(MetricReader { metric: family.at(place), unit: family.unit, better: family.better, read });
         };
         match family.place {
-            ReadAt::Mark(read) => {
+            ReadAt::AtMark(read) => {
                 for place in &marks {
                     let name = place.clone();
                     want(place, Box::new(move |trial| trial.mark(&name).and_then(read)));
                 }
             }
-            ReadAt::Phase(read) => {
+            ReadAt::InPhase(read) => {
                 for place in &phases {
                     let name = place.clone();
                     want(place, Box::new(move |trial| phase_of(trial, &name).and_then(read)));
                 }
             }
-            ReadAt::Trial(read) => want("", Box::new(read)),
+            ReadAt::InTrial(read) => want("", Box::new(read)),
         }
         // The accounts stand behind the figures of the marks they belong to.
         if family.name == "threads" {

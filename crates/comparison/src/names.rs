@@ -1,7 +1,7 @@
 //! The metric that a word means: full names, families, and what is nearest to a slip.
 
 use super::catalogue::{FAMILIES, Family, ReadAt, family_named, split};
-use super::metrics::in_order;
+use super::metrics::{in_order, names_of};
 use crate::record::{MetricRecord, Unit};
 use crate::scenario::WARMUP;
 use std::fmt::Display;
@@ -18,7 +18,7 @@ const NAMES_SHOWN: usize = 5;
 /// Why the word means none of these metrics, with those nearest to it: it is no metric at all, names none alone, or
 /// was not measured.
 pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
-    let names = in_order(metrics.iter().map(|metric| metric.metric.as_str()));
+    let names = names_of(metrics);
     if names.iter().any(|name| name == word) {
         return Ok(word.to_owned());
     }
@@ -28,10 +28,10 @@ pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
     let alone = places(word);
     if let Some(family) = family_named(word) {
         return match (family.place, principal(metrics)) {
-            (ReadAt::Phase(_), Some(phase)) if names.contains(&format!("{word}.{phase}")) => {
+            (ReadAt::InPhase(_), Some(phase)) if names.contains(&format!("{word}.{phase}")) => {
                 Ok(format!("{word}.{phase}"))
             }
-            (ReadAt::Mark(_), _) if !alone.is_empty() => Err(which(word, &alone)),
+            (ReadAt::AtMark(_), _) if !alone.is_empty() => Err(which(word, &alone)),
             _ => Err(not_measured(word, Some(family), &alone)),
         };
     }
@@ -58,8 +58,7 @@ pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, St
         Err(why) => {
             let (family, place) = split(word);
             let at_mark = possible.iter().any(|metric| metric.metric == format!("rss.{place}"));
-            let slip =
-                FAMILIES.iter().any(|known| strsim::damerau_levenshtein(known.name, family) <= known.name.len() / 3);
+            let slip = FAMILIES.iter().any(|known| known.is_near(family));
             if family_named(family).is_none() && at_mark && !slip { Ok(Some(Unit::Bytes)) } else { Err(why) }
         }
     }
@@ -67,7 +66,7 @@ pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, St
 
 /// The phase that a family alone means: the last one that is no warm-up and has a rate, if any has one.
 pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
-    let of_phases = |name: &str| matches!(family_named(name).map(|family| family.place), Some(ReadAt::Phase(_)));
+    let of_phases = |name: &str| matches!(family_named(name).map(|family| family.place), Some(ReadAt::InPhase(_)));
     let phases = in_order(
         metrics
             .iter()

@@ -5,7 +5,7 @@ use crate::owner::Owner::{
     MallocRetained, MallocUnsplit, Unexplained,
 };
 use crate::owner::{family, is_heap};
-use crate::record::{AccountRecord, Mark, OwnerRecord};
+use crate::record::{AccountRecord, Mark};
 
 /// Owners that cannot be told where another one is listed in their place.
 const IN_THEIR_PLACE: &[(Owner, &[Owner])] = &[
@@ -56,10 +56,9 @@ pub struct Holdings(AccountRecord);
 impl Holdings {
     /// Takes the holdings from an account.
     pub fn of(account: &AccountRecord) -> Self {
-        let owner =
-            |of: &OwnerRecord| OwnerRecord { name: of.name.clone(), rss_bytes: of.rss_bytes, ..OwnerRecord::default() };
-        let owners = account.owners.iter().map(owner).collect();
-        Self(AccountRecord { owners, unexplained_bytes: account.unexplained_bytes, ..AccountRecord::default() })
+        let owners = account.owners.iter().map(|owner| (owner.name.as_str(), owner.rss_bytes));
+        let unexplained_bytes = account.unexplained_bytes;
+        Self(AccountRecord { unexplained_bytes, ..AccountRecord::holding(owners) })
     }
 
     /// Names of the owners that hold something.
@@ -85,12 +84,7 @@ mod tests {
     use super::*;
 
     fn mark(owners: &[(&str, u64)]) -> Mark {
-        let owner = |(name, rss_bytes): &(&str, u64)| OwnerRecord {
-            name: (*name).to_owned(),
-            rss_bytes: *rss_bytes,
-            ..OwnerRecord::default()
-        };
-        let account = AccountRecord { owners: owners.iter().map(owner).collect(), ..AccountRecord::default() };
+        let account = AccountRecord::holding(owners.iter().copied());
         Mark { rss_bytes: 100, account: Some(account), ..Mark::default() }
     }
 

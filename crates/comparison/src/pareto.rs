@@ -1,7 +1,7 @@
 //! Weight against speed: which configurations are beaten in both.
 
 use super::differences::weight;
-use super::metrics::in_order;
+use super::metrics::{configurations_of, find};
 use super::names::principal;
 use crate::record::{Better, MetricRecord, ParetoPoint, ParetoRecord};
 
@@ -15,18 +15,11 @@ pub fn pareto(metrics: &[MetricRecord]) -> Vec<ParetoRecord> {
 fn against(metrics: &[MetricRecord], x: &str, y: &str) -> Option<ParetoRecord> {
     let named = |name: &str| metrics.iter().find(|metric| metric.metric == name);
     let (x_better, y_better) = (named(x)?.better, named(y)?.better);
-    let of = |name: &str, configuration: &str| {
-        let own = |metric: &&MetricRecord| metric.metric == name && metric.configuration == configuration;
-        metrics.iter().find(own).map(|metric| metric.median)
+    let point = |configuration: String| {
+        let [x, y] = [x, y].map(|name| find(metrics, name, &configuration).map(|metric| metric.median));
+        Some(ParetoPoint { x: x?, y: y?, configuration, dominated_by: None })
     };
-    let configurations = in_order(metrics.iter().map(|metric| metric.configuration.as_str()));
-    let mut points: Vec<ParetoPoint> = configurations
-        .into_iter()
-        .filter_map(|name| {
-            let (x, y) = (of(x, &name)?, of(y, &name)?);
-            Some(ParetoPoint { configuration: name, x, y, dominated_by: None })
-        })
-        .collect();
+    let mut points: Vec<ParetoPoint> = configurations_of(metrics).into_iter().filter_map(point).collect();
     if points.len() < 2 {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Trials for tests: made up, with noise of a known spread.
 
-use crate::record::{AccountRecord, Mark, Model, Outcome, OwnerRecord, PhaseRecord, Quantiles, SubjectWork, Trial};
+use crate::record::{AccountRecord, Mark, Model, Outcome, PhaseRecord, Quantiles, SubjectWork, Trial};
 use loadline_stats::random::Random;
 
 /// Standard deviations from trial to trial, normal.
@@ -84,16 +84,10 @@ pub(super) fn with_noise(spread: Spread, blocks: u32, configurations: &[(&str, E
 
 fn trial(mut trial: Trial, [rss, retained, peak, cpu, rate, p99, start_up]: [f64; 7]) -> Trial {
     let bytes = |mib: f64| (mib * 1_048_576.0) as u64;
-    let owner =
-        |name: &str, mib: f64| OwnerRecord { name: name.to_owned(), rss_bytes: bytes(mib), ..OwnerRecord::default() };
-    let mark = |name: &str, mib: f64| Mark {
-        name: name.to_owned(),
-        rss_bytes: bytes(mib),
-        account: Some(AccountRecord {
-            owners: vec![owner("java_heap.used", mib / 2.0), owner("malloc.retained", retained), owner("cds", 13.0)],
-            ..AccountRecord::default()
-        }),
-        ..Mark::default()
+    let mark = |name: &str, mib: f64| {
+        let owners = [("java_heap.used", mib / 2.0), ("malloc.retained", retained), ("cds", 13.0)];
+        let account = Some(AccountRecord::holding(owners.map(|(name, mib)| (name, bytes(mib)))));
+        Mark { name: name.to_owned(), rss_bytes: bytes(mib), account, ..Mark::default() }
     };
     let phase = |name: &str| PhaseRecord {
         name: name.to_owned(),

@@ -49,17 +49,17 @@ pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
         return refuse(format!("no metric of phases is called `{name}`; such are {}", names()));
     };
     match family.place {
-        ReadAt::Mark(_) => {
+        ReadAt::AtMark(_) => {
             return refuse(format!(
                 "`{name}` is measured at marks, where the JVM is asked, and a search only looks at it from outside; \
                  targets are {}",
                 names()
             ));
         }
-        ReadAt::Phase(_) if !place.is_empty() && !phases.contains(&place) => {
+        ReadAt::InPhase(_) if !place.is_empty() && !phases.contains(&place) => {
             return refuse(format!("no phase is called `{place}`; there are {}", phases.join(", ")));
         }
-        ReadAt::Trial(_) | ReadAt::Phase(_) => {}
+        ReadAt::InTrial(_) | ReadAt::InPhase(_) => {}
     }
     match (name, amount) {
         (RATE, Amount::Share(_)) => Ok(()),
@@ -84,10 +84,7 @@ pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Jud
                 unmeasured.get_or_insert(metric);
                 continue;
             };
-            let bound = match amount {
-                Amount::Share(share) if unit == Unit::Share => share,
-                _ => absolute(amount, unit).unwrap_or(f64::NAN),
-            };
+            let bound = absolute(amount, unit).unwrap_or(f64::NAN);
             if !budget.relation.holds(value, bound) {
                 let text = format!("{metric} was {}, and {budget} is asked", shown(unit, value));
                 missed.push(Missed { metric, unit, value, bound, text });
@@ -102,17 +99,22 @@ pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Jud
     }
 }
 
+/// Whether a target speaks of this phase. Unless it is named, the warm-up is only asked for failures.
+pub fn speaks_of(target: &Budget, phase: &PhaseRecord) -> bool {
+    match split(&target.metric) {
+        (name, "") => !phase.is_warmup() || name == FAILED,
+        (_, place) => phase.name == place,
+    }
+}
+
 fn meant(budget: &Budget, amount: Amount, trial: &Trial, reference: Option<&Trial>) -> Vec<Meant> {
     let (name, place) = split(&budget.metric);
     let Some(family) = family(name) else { return Vec::new() };
     match family.place {
-        ReadAt::Mark(_) => Vec::new(),
-        ReadAt::Trial(read) => vec![Meant { metric: name.to_owned(), unit: family.unit, value: read(trial) }],
-        ReadAt::Phase(read) => {
-            let asked = |phase: &&PhaseRecord| match place {
-                "" => phase.works() && (!phase.is_warmup() || name == FAILED),
-                place => phase.name == place,
-            };
+        ReadAt::AtMark(_) => Vec::new(),
+        ReadAt::InTrial(read) => vec![Meant { metric: name.to_owned(), unit: family.unit, value: read(trial) }],
+        ReadAt::InPhase(read) => {
+            let asked = |phase: &&PhaseRecord| (phase.works() || !place.is_empty()) && speaks_of(budget, phase);
             let of = |phase: &PhaseRecord| {
                 let metric = format!("{name}.{}", phase.name);
                 match (name, amount) {

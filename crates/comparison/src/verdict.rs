@@ -1,6 +1,7 @@
 //! The verdict on a difference, through two gates, and how many blocks would decide what these do not.
 
-use crate::record::{Better, DifferenceVerdict};
+use super::amounts::least_at;
+use crate::record::{Better, DifferenceVerdict, LeastRecord};
 use loadline_stats::interval::Estimate;
 use loadline_stats::quantiles::student;
 
@@ -15,6 +16,20 @@ pub(super) struct Scale {
     pub(super) estimate: Estimate,
     /// The least difference that matters, on the same scale.
     pub(super) least: f64,
+}
+
+impl Scale {
+    /// That of the ratio where a share matters and there is one. Otherwise the share is taken of the larger of the two
+    /// medians, whichever of them is the baseline.
+    pub(super) fn of(difference: Estimate, ratio: Option<Estimate>, least: LeastRecord, medians: [f64; 2]) -> Self {
+        match (least, ratio) {
+            (LeastRecord::Relative(share), Some(ratio)) => Self { estimate: ratio, least: share.ln_1p() },
+            _ => {
+                let [one, other] = medians.map(f64::abs);
+                Self { estimate: difference, least: least_at(least, one.max(other)) }
+            }
+        }
+    }
 }
 
 /// Better or worse where the interval excludes no change and the estimate is at least the least difference that

@@ -1,7 +1,7 @@
 //! Memory charged to the container besides the JVM: child processes, and files in memory.
 
-use super::facts::{Facts, share};
-use super::found::{Weight, weight};
+use super::facts::{Facts, share, sum};
+use super::found::{found, listed};
 use crate::record::{ChildProgram, Finding, FindingRecord, MemoryFilesRecord, ProcessRecord};
 use crate::units::{Bytes, grouped, several};
 use loadline_base::order::Order as _;
@@ -22,7 +22,7 @@ fn matters(bytes: u64, rss: u64) -> bool {
 pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let held = |child: &ProcessRecord| child.pss_bytes.unwrap_or(child.rss_bytes);
-    let bytes = mark.beside.children.iter().map(held).fold(0, u64::saturating_add);
+    let bytes = sum(mark.beside.children.iter().map(held));
     if !matters(bytes, account.total_bytes) {
         return None;
     }
@@ -37,27 +37,24 @@ pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
     programs.largest_first(|program| program.bytes);
     programs.truncate(NAMED_MAX);
     let told = |of: &ChildProgram| format!("{} of `{}` with {}", grouped(of.processes), of.name, Bytes(of.bytes));
-    let list: Vec<String> = programs.iter().map(told).collect();
+    let list = listed(&programs, told);
     let count = mark.beside.children.len() as u64;
     let processes = if count == 1 { "1 child process holds" } else { "child processes hold" };
-    let text =
-        format!("{processes} {} beside the JVM, and its container pays for them: {}", Bytes(bytes), list.join(", "));
+    let text = format!("{processes} {} beside the JVM, and its container pays for them: {list}", Bytes(bytes));
     let each = bytes / count.max(1);
     let next = format!(
         "run fewer helpers at once, or give each a limit of its own; the container needs the JVM + helpers × {}: no \
          flag of the JVM bounds them",
         Bytes(each)
     );
-    let finding = Finding::ChildProcesses { bytes, programs };
-    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
-    Some(weight(finding, text, next, weighs))
+    Some(FindingRecord { costs_bytes: bytes, ..found(Finding::ChildProcesses { bytes, programs }, text, next) })
 }
 
 /// Files in memory are open. Source: tmpfs(5); kubernetes #128339, docker/docs #25741: an `emptyDir` in memory and
 /// `/dev/shm` count against the container's limit, and are not reclaimed without swap.
 pub(super) fn files_in_memory(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
-    let bytes = mark.beside.files.iter().map(|place| place.bytes).fold(0, u64::saturating_add);
+    let bytes = sum(mark.beside.files.iter().map(|place| place.bytes));
     if !matters(bytes, account.total_bytes) {
         return None;
     }
@@ -78,8 +75,7 @@ pub(super) fn files_in_memory(facts: &Facts) -> Option<FindingRecord> {
         list.join("; ")
     );
     let next = "write them to a folder on disk (`-Djava.io.tmpdir` where they are temporary), or close them; give a \
-        volume in memory a size limit"
-        .to_owned();
-    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: Some(bytes), remedies: Vec::new() };
-    Some(weight(Finding::FilesInMemory { bytes, places }, text, next, weighs))
+        volume in memory a size limit";
+    let found = found(Finding::FilesInMemory { bytes, places }, text, next);
+    Some(FindingRecord { costs_bytes: bytes, gain_bytes_max: Some(bytes), ..found })
 }

@@ -1,11 +1,12 @@
 //! Risks to come: all that may grow against the limit, and a limit that the JVM does not see.
 
 use super::direct;
-use super::facts::{Facts, holds};
-use super::found::risk;
+use super::facts::{Facts, holds, sum};
+use super::found::{first, found, listed, typed};
 use crate::doubt::MemoryPool;
 use crate::owner::Owner;
 use crate::record::{Ceiling, ChargeRecord, Finding, FindingRecord, UnseenCause};
+use crate::remedy::changes;
 use crate::scenario::Change;
 use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
@@ -38,39 +39,39 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
     let direct_now = mark.direct.unwrap_or_default();
     let direct_max = direct::ceiling(facts, &direct_now, mark).unwrap_or(heap_max);
     let now = holds(account, Owner::Metaspace).saturating_add(holds(account, Owner::ClassSpace));
-    let typed = flags.is_typed("MaxMetaspaceSize").then(|| flags.number("MaxMetaspaceSize")).flatten();
-    let reserved = mark.code.iter().map(|heap| heap.reserved_bytes).fold(0, u64::saturating_add);
+    let metaspace = flags.is_typed("MaxMetaspaceSize").then(|| flags.number("MaxMetaspaceSize")).flatten();
+    let reserved = sum(mark.code.iter().map(|heap| heap.reserved_bytes));
     let code = flags.number("ReservedCodeCacheSize").unwrap_or(reserved);
     let stack_kib = flags.number("ThreadStackSize").filter(|kib| *kib > 0).unwrap_or(STACK_KIB);
     let threads = mark.threads.unwrap_or(0);
     let stacks = threads.saturating_mul(stack_kib.saturating_mul(1 << 10));
-    let ceiling = |what: String, bytes: u64| Ceiling { what, bytes };
+    let ceiling = |what: &str, bytes: u64| Ceiling { what: what.to_owned(), bytes };
     let mut ceilings = vec![
-        ceiling("heap".to_owned(), heap_max),
-        ceiling("direct memory".to_owned(), direct_max),
-        ceiling("code cache".to_owned(), code),
-        ceiling(if typed.is_some() { "metaspace" } else { "metaspace as it is" }.to_owned(), typed.unwrap_or(now)),
-        ceiling(format!("{} stacks", grouped(threads)), stacks),
+        ceiling("heap", heap_max),
+        ceiling("direct memory", direct_max),
+        ceiling("code cache", code),
+        metaspace.map_or(ceiling("metaspace as it is", now), |most| ceiling("metaspace", most)),
+        ceiling(&format!("{} stacks", grouped(threads)), stacks),
     ];
     ceilings.retain(|of| of.bytes > 0);
     ceilings.largest_first(|of| of.bytes);
-    let ceilings_bytes = ceilings.iter().map(|of| of.bytes).fold(0, u64::saturating_add);
+    let ceilings_bytes = sum(ceilings.iter().map(|of| of.bytes));
     // A heap as if there were no limit is said by itself.
     if ceilings_bytes as f64 <= limit_bytes as f64 * OVER_LIMIT_MIN || not_seen(facts).is_some() {
         return None;
     }
-    let parts: Vec<String> = ceilings.iter().map(|of| format!("{} {}", of.what, Bytes(of.bytes))).collect();
-    let (sum, limit) = (Bytes(ceilings_bytes), Bytes(limit_bytes));
-    let text = format!("it may grow to {sum} under a limit of {limit}: {}", parts.join(", "));
+    let parts = listed(&ceilings, |of| format!("{} {}", of.what, Bytes(of.bytes)));
+    let (all, limit) = (Bytes(ceilings_bytes), Bytes(limit_bytes));
+    let text = format!("it may grow to {all} under a limit of {limit}: {parts}");
     let room = direct::round_up(direct_now.bytes().saturating_mul(2)).max(DIRECT_LEAST);
     let bounds = flags.is_free("MaxDirectMemorySize") && room < direct_max;
     let remedies: Vec<Change> = bounds.then_some(Change::DirectMax(Bytes(room))).into_iter().collect();
-    let next = match remedies.first() {
-        Some(first) => format!("bound what grows: `{}` here, then the heap", first.typed().join(" ")),
+    let next = match first(&remedies) {
+        Some(first) => format!("bound what grows: `{first}` here, then the heap"),
         None => "lower the ceiling of the heap, or raise the limit; `loadline find` searches both".to_owned(),
     };
     let finding = Finding::CeilingsAboveLimit { limit_bytes, ceilings_bytes, ceilings };
-    Some(FindingRecord { remedies, ..risk(finding, text, next) })
+    Some(FindingRecord { remedies, ..found(finding, text, next) })
 }
 
 /// `-XX:MaxRAMPercentage` was typed, and the JVM took what `MinRAMPercentage` says: half, for so little memory that
@@ -78,12 +79,11 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
 /// gave a heap of 110 MiB.
 pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
-    let typed = flags.number("MaxRAM").filter(|_| flags.is_typed("MaxRAM"));
-    let memory_bytes = facts.limit.into_iter().chain(typed).filter(|bytes| *bytes > 0).min()?;
+    let max_ram = flags.number("MaxRAM").filter(|_| flags.is_typed("MaxRAM"));
+    let memory_bytes = facts.limit.into_iter().chain(max_ram).filter(|bytes| *bytes > 0).min()?;
     let asked = flags.share("MaxRAMPercentage").filter(|_| flags.is_typed("MaxRAMPercentage"))?;
     let by_min = flags.share("MinRAMPercentage").unwrap_or(HEAP_SHARE_SMALL);
-    let seen = flags.number("MaxHeapSize").or_else(|| facts.weighed()?.0.heap.max_bytes);
-    let heap_bytes_max = seen.filter(|_| !flags.heap_is_given())?;
+    let heap_bytes_max = facts.heap_max().filter(|_| !flags.heap_is_given())?;
     let part = |share: f64| (memory_bytes as f64 * share) as u64;
     let (asked_bytes, taken) = (part(asked), part(by_min));
     let is_like = |bytes: u64| {
@@ -103,15 +103,15 @@ pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
         Bytes(asked_bytes),
         said.unwrap_or_default()
     );
-    let same = Change::Jvm(vec![format!("-XX:MinRAMPercentage={}", asked * 1e2)]);
+    let same = changes::jvm([format!("-XX:MinRAMPercentage={}", asked * 1e2)]);
     let next = format!(
         "set `{}`, which rules below some 250 MiB, or the heap in bytes (`-Xmx`); leave room for what is no heap",
-        same.typed().join(" ")
+        typed(&same)
     );
     let finding = Finding::HeapShareUnheeded { memory_bytes, heap_bytes_max, asked_bytes };
     let costs_bytes = asked_bytes.abs_diff(heap_bytes_max);
     let remedies = vec![same, Change::HeapMax(Bytes(direct::round_up(asked_bytes)))];
-    Some(FindingRecord { remedies, costs_bytes, ..risk(finding, text, next) })
+    Some(FindingRecord { remedies, costs_bytes, ..found(finding, text, next) })
 }
 
 /// The JVM took a heap as if there were no limit, or another one; also where `MaxRAMPercentage` was typed. Source:
@@ -119,8 +119,7 @@ pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
 pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let limit_bytes = facts.limit.filter(|limit| *limit > 0)?;
-    let seen = flags.number("MaxHeapSize");
-    let heap_bytes_max = seen.or_else(|| facts.weighed()?.0.heap.max_bytes).filter(|_| !flags.heap_is_given())?;
+    let heap_bytes_max = facts.heap_max().filter(|_| !flags.heap_is_given())?;
     let taken = heap_by(facts, limit_bytes);
     let most = (taken as f64 * ROUNDING) as u64;
     let starts_so = flags.is_typed("InitialHeapSize") && flags.number("InitialHeapSize") >= Some(heap_bytes_max);
@@ -129,11 +128,11 @@ pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     }
     let cause = unseen_cause(facts, limit_bytes, heap_bytes_max);
     let set = Change::HeapMax(Bytes(direct::round_up(taken)));
-    let (why, next) = explained(facts, cause, &set.typed().join(" "));
+    let (why, next) = explained(facts, cause, &typed(&set));
     let (heap, limit) = (Bytes(heap_bytes_max), Bytes(limit_bytes));
     let text = format!("the JVM did not size itself by its limit{why}: it may use a heap of {heap} under {limit}");
     let finding = Finding::LimitNotSeen { limit_bytes, heap_bytes_max, cause };
-    Some(FindingRecord { remedies: vec![set], ..risk(finding, text, next) })
+    Some(FindingRecord { remedies: vec![set], ..found(finding, text, next) })
 }
 
 fn charge<'a>(facts: &Facts<'a>) -> Option<&'a ChargeRecord> {

@@ -1,8 +1,8 @@
 //! Caches that the kernel keeps for a container while its JVM works: names of files, and pages of files. Both are
 //! charged and reclaimable: the kernel drops them before it kills, so that a limit need not hold them.
 
-use super::facts::{Facts, share};
-use super::found::{Weight, weight};
+use super::facts::{Facts, share, sum};
+use super::found::{file_name, found, listed};
 use crate::record::{ChargeRecord, DiskFileRecord, Finding, FindingRecord, Mark};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped};
@@ -64,10 +64,9 @@ pub(super) fn names(facts: &Facts) -> Option<FindingRecord> {
     );
     let next = "the kernel reclaims them before it kills, so the limit need not hold them: alarm on the working set. \
         Look up fewer paths: cache what was not found, use few names again, keep temporary files in one place. No flag \
-        of the JVM changes it"
-        .to_owned();
-    let weighs = Weight { costs_bytes: kernel_bytes, gain_bytes_max: None, remedies: Vec::new() };
-    Some(weight(Finding::KernelRemembersNames { kernel_bytes, names, missing }, text, next, weighs))
+        of the JVM changes it";
+    let finding = Finding::KernelRemembersNames { kernel_bytes, names, missing };
+    Some(FindingRecord { costs_bytes: kernel_bytes, ..found(finding, text, next) })
 }
 
 /// Files that the JVM writes, such as logs, stay in the page cache of its container. Source: kernel memory.stat
@@ -84,30 +83,21 @@ pub(super) fn page_cache(facts: &Facts) -> Option<FindingRecord> {
     let mut files: Vec<DiskFileRecord> = last.beside.disk_files.iter().map(grown).collect();
     files.retain(|file| file.bytes > 0);
     files.largest_first(|file| file.bytes);
-    let written = files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
+    let written = sum(files.iter().map(|file| file.bytes));
     let bytes = cached.min(written);
     if bytes < BYTES_MIN || share(bytes, facts.rss()) < SHARE_MIN || share(bytes, cached) < SEEN_SHARE_MIN {
         return None;
     }
     files.truncate(FILES_MAX);
-    let told = |file: &DiskFileRecord| format!("`{}` by {}", name(&file.path), Bytes(file.bytes));
-    let list: Vec<String> = files.iter().map(told).collect();
+    let list = listed(&files, |file| format!("`{}` by {}", file_name(&file.path), Bytes(file.bytes)));
     let text = format!(
-        "page cache grew by {}{}: files that the JVM has open were written, {}; the container is charged for it, and \
-         no RSS has it",
+        "page cache grew by {}{}: files that the JVM has open were written, {list}; the container is charged for it, \
+         and no RSS has it",
         Bytes(cached),
-        others(last),
-        list.join(", ")
+        others(last)
     );
-    let next =
-        "the kernel drops these pages before it kills, so the limit need not hold them: alarm on the working set \
-        (usage without inactive file pages). Write less, or rotate and delete sooner. No flag of the JVM changes it"
-            .to_owned();
-    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
-    Some(weight(Finding::PageCacheOfFiles { bytes, files }, text, next, weighs))
-}
-
-/// A file without its folder.
-fn name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+    let next = "the kernel drops these pages before it kills, so the limit need not hold them: alarm on the working \
+        set (usage without inactive file pages). Write less, or rotate and delete sooner. No flag of the JVM changes \
+        it";
+    Some(FindingRecord { costs_bytes: bytes, ..found(Finding::PageCacheOfFiles { bytes, files }, text, next) })
 }

@@ -1,7 +1,7 @@
 //! Classes and their code: metadata that grows, an archive that is missing, compiled code.
 
-use super::facts::{Facts, holds, share, tagged};
-use super::found::{Weight, risk, weight};
+use super::facts::{Facts, holds, share, sum, tagged};
+use super::found::{file_name, found, listed};
 use super::spans::{alike, worked};
 use crate::owner::Owner;
 use crate::record::{AccountRecord, CdsCause, Finding, FindingRecord, GrowthSpan, Mark};
@@ -33,7 +33,7 @@ pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
     let last = grown.last()?.clone();
     let rate = |span: &GrowthSpan| span.growth_bytes as f64 / span.ok as f64;
     let spans: Vec<GrowthSpan> = grown.into_iter().filter(|span| alike(rate(span), rate(&last))).collect();
-    let added = spans.iter().map(|span| span.growth_bytes).fold(0, u64::saturating_add);
+    let added = sum(spans.iter().map(|span| span.growth_bytes));
     let end = facts.marks.iter().find(|mark| mark.name == last.to).and_then(metadata)?;
     let collected = facts.at(MarkPoint::Collected).and_then(metadata);
     let gone = collected.map_or(0, |left| end.saturating_sub(left));
@@ -43,13 +43,11 @@ pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
     let of_span = |span: &GrowthSpan| {
         format!("{} for {} answers from {} to {}", Bytes(span.growth_bytes), span.ok, span.from, span.to)
     };
-    let parts: Vec<String> = spans.iter().map(of_span).collect();
     let kept = if collected.is_some() { "; a full GC took little of it" } else { "" };
-    let text = format!("equal loads keep adding class metadata: {}{kept}", parts.join(", "));
-    let next =
-        "see which loader grows in the table of class loaders, and what makes classes for each request".to_owned();
+    let text = format!("equal loads keep adding class metadata: {}{kept}", listed(&spans, of_span));
+    let next = "see which loader grows in the table of class loaders, and what makes classes for each request";
     let finding = Finding::MetaspaceKeepsGrowing { spans, kept_by_gc: collected.is_some() };
-    Some(FindingRecord { costs_bytes: added, ..risk(finding, text, next) })
+    Some(FindingRecord { costs_bytes: added, ..found(finding, text, next) })
 }
 
 /// Speaks against it: the last load brought next to no class metadata.
@@ -92,10 +90,9 @@ pub(super) fn generated(facts: &Facts) -> Option<FindingRecord> {
     );
     let next = "find what generates classes for each request (scripts, proxies, serializers, expressions: \
         `jcmd PID VM.classes`, or `-Xlog:class+load`), and keep one for all. `-XX:MaxMetaspaceSize` would only make \
-        loading fail"
-        .to_owned();
-    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
-    Some(weight(Finding::ClassesGenerated { loader, classes, bytes }, text, next, weighs))
+        loading fail";
+    let finding = Finding::ClassesGenerated { loader, classes, bytes };
+    Some(FindingRecord { costs_bytes: bytes, ..found(finding, text, next) })
 }
 
 /// Loaders with fewer classes each are a crowd.
@@ -131,8 +128,8 @@ pub(super) fn cds_missing(facts: &Facts) -> Option<FindingRecord> {
         ),
     };
     let text = format!("{what}; class metadata weigh {}", Bytes(classes));
-    let weighs = Weight { costs_bytes: bound, gain_bytes_max: Some(bound), remedies: Vec::new() };
-    Some(weight(Finding::CdsMissing { cause }, text, next.to_owned(), weighs))
+    let found = found(Finding::CdsMissing { cause }, text, next);
+    Some(FindingRecord { costs_bytes: bound, gain_bytes_max: Some(bound), ..found })
 }
 
 fn cause(facts: &Facts, account: &AccountRecord) -> Option<CdsCause> {
@@ -140,14 +137,13 @@ fn cause(facts: &Facts, account: &AccountRecord) -> Option<CdsCause> {
     let maps = account.owners.iter().find(|owner| owner.name == Owner::Cds.name() && owner.rss_bytes > 0);
     let off = flags.words("-Xshare:").last() == Some("-Xshare:off") || flags.is("UseSharedSpaces", "false");
     let given = flags.words("-XX:SharedArchiveFile=").last().and_then(|word| Some(word.split_once('=')?.1));
-    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     match (maps, given) {
         (None, _) if off => Some(CdsCause::SwitchedOff),
         (None, None) => Some(CdsCause::NoArchive),
         (None, Some(file)) => Some(CdsCause::NotMapped { file: file.to_owned() }),
         (Some(cds), Some(files)) => {
             // A path of several has the base first.
-            let is_mapped = |file: &str| cds.detail.iter().any(|detail| name(&detail.name) == name(file));
+            let is_mapped = |file: &str| cds.detail.iter().any(|detail| file_name(&detail.name) == file_name(file));
             let missing = files.split(':').find(|file| !is_mapped(file) && !cds.detail.is_empty());
             missing.map(|file| CdsCause::NotMapped { file: file.to_owned() })
         }
@@ -175,10 +171,9 @@ pub(super) fn code_large(facts: &Facts) -> Option<FindingRecord> {
     let gain = less.saturating_add(compiler_bytes.unwrap_or(0));
     let holds = compiler_bytes.map(|bytes| format!(", and compilers hold {} of malloc", Bytes(bytes)));
     let text = format!("compiled code weighs {}{}", Bytes(code_bytes), holds.unwrap_or_default());
-    let next = "`-XX:TieredStopAtLevel=1` makes it smaller at the price of CPU time: compare both at a constant rate"
-        .to_owned();
+    let next = "`-XX:TieredStopAtLevel=1` makes it smaller at the price of CPU time: compare both at a constant rate";
     let remedies = vec![changes::first_compiler()];
     let costs_bytes = code_bytes.saturating_add(compiler_bytes.unwrap_or(0));
-    let finding = Finding::CodeLarge { code_bytes, compiler_bytes };
-    Some(weight(finding, text, next, Weight { costs_bytes, gain_bytes_max: Some(gain), remedies }))
+    let found = found(Finding::CodeLarge { code_bytes, compiler_bytes }, text, next);
+    Some(FindingRecord { costs_bytes, gain_bytes_max: Some(gain), remedies, ..found })
 }

@@ -1,9 +1,9 @@
 //! The collector: one that is too much for its heap, and one that nobody chose.
 
-use super::facts::{Facts, heap, holds};
-use super::found::{Weight, risk, weight};
+use super::facts::{Facts, holds};
+use super::found::found;
 use crate::owner::Owner;
-use crate::record::{Finding, FindingRecord, PhaseRecord};
+use crate::record::{Finding, FindingRecord};
 use crate::scenario::{Change, Gc};
 use crate::units::Bytes;
 
@@ -19,7 +19,7 @@ const GC_SHARE_MAX: f64 = 0.05;
 /// MiB beside 128 MiB of heap with JDK 17, 2.5 MiB with 25, and next to none before the first marking of an idle JVM.
 pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
     let (_, account) = facts.weighed()?;
-    let (tables_bytes, heap_bytes) = (holds(account, Owner::Gc), heap(account));
+    let (tables_bytes, heap_bytes) = (holds(account, Owner::Gc), account.heap_bytes());
     let is_small = facts.collector() == "G1" && heap_bytes <= SMALL_HEAP;
     if !is_small {
         return None;
@@ -29,11 +29,11 @@ pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
     let remedies = if is_typed { Vec::new() } else { vec![Change::Gc(Gc::Serial)] };
     let text = format!("the tables of G1 weigh {} beside {} of heap", Bytes(tables_bytes), Bytes(heap_bytes));
     let next = match is_typed {
-        true => "your own `-XX:+UseG1GC` keeps them; Serial's are a 512th of the heap".to_owned(),
-        false => "try `-XX:+UseSerialGC`, and watch the longest pause".to_owned(),
+        true => "your own `-XX:+UseG1GC` keeps them; Serial's are a 512th of the heap",
+        false => "try `-XX:+UseSerialGC`, and watch the longest pause",
     };
-    let finding = Finding::G1OnSmallHeap { tables_bytes, heap_bytes };
-    Some(weight(finding, text, next, Weight { costs_bytes: tables_bytes, gain_bytes_max: Some(gain), remedies }))
+    let found = found(Finding::G1OnSmallHeap { tables_bytes, heap_bytes }, text, next);
+    Some(FindingRecord { costs_bytes: tables_bytes, gain_bytes_max: Some(gain), remedies, ..found })
 }
 
 /// The JVM took Serial by itself and collects much under load. Source: `VM_Version` and `os::is_server_class_machine`
@@ -41,10 +41,8 @@ pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
 /// which leaving Serial on 2 CPUs gave +36 % throughput.
 pub(super) fn serial_unasked(facts: &Facts) -> Option<FindingRecord> {
     let is_chosen = facts.collector() == "Serial" && !facts.flags.collector_is_typed();
-    let is_load = |phase: &&PhaseRecord| phase.works() && !phase.is_warmup() && phase.seconds > 0.0;
-    let phases: Vec<&PhaseRecord> = facts.phases.iter().filter(is_load).collect();
-    let seconds: f64 = phases.iter().map(|phase| phase.seconds).sum();
-    let gc_ms = phases.iter().map(|phase| phase.subject.gc_ms).sum::<Option<f64>>()?;
+    let seconds: f64 = facts.loads().map(|phase| phase.seconds).sum();
+    let gc_ms = facts.loads().map(|phase| phase.subject.gc_ms).sum::<Option<f64>>()?;
     let gc_share = gc_ms / 1e3 / seconds;
     if !is_chosen || !gc_share.is_finite() || gc_share < GC_SHARE_MAX {
         return None;
@@ -52,7 +50,7 @@ pub(super) fn serial_unasked(facts: &Facts) -> Option<FindingRecord> {
     let cpus = facts.cpus.map(|cpus| format!(", for it sees few CPUs ({cpus}) or little memory")).unwrap_or_default();
     let text =
         format!("the JVM took Serial GC by itself{cpus}; {:.0} % of the load went into collections", gc_share * 1e2);
-    let next = "try `-XX:+UseG1GC` or `-XX:+UseParallelGC`, or a larger heap".to_owned();
-    let found = risk(Finding::SerialUnasked { gc_share, cpus: facts.cpus }, text, next);
+    let next = "try `-XX:+UseG1GC` or `-XX:+UseParallelGC`, or a larger heap";
+    let found = found(Finding::SerialUnasked { gc_share, cpus: facts.cpus }, text, next);
     Some(FindingRecord { remedies: vec![Change::Gc(Gc::G1), Change::Gc(Gc::Parallel)], ..found })
 }

@@ -1,10 +1,9 @@
 //! The memory that a compilation of the JIT takes while it lasts.
 
-use super::facts::{Facts, share};
-use super::found::{Weight, weight};
+use super::facts::{Facts, share, sum};
+use super::found::{found, typed};
 use crate::record::{CompilationRecord, Finding, FindingRecord, ThreadPoolRecord};
 use crate::remedy::changes;
-use crate::scenario::Change;
 use crate::units::Bytes;
 
 /// A peak below this share of RSS, or below this, is that of any JVM that warms up: 20 to 50 MiB in nine small servers.
@@ -29,8 +28,7 @@ pub(super) fn compile(pool: &ThreadPoolRecord) -> bool {
 pub(super) fn largest<'a>(facts: &Facts<'a>) -> Option<(&'a CompilationRecord, u64)> {
     let (mark, _) = facts.weighed()?;
     let grown = |method: &str| {
-        let of = facts.compilations.iter().filter(|one| one.method == method);
-        of.map(|one| one.rss_growth_bytes).fold(0, u64::saturating_add)
+        sum(facts.compilations.iter().filter(|one| one.method == method).map(|one| one.rss_growth_bytes))
     };
     let largest = facts.compilations.iter().max_by_key(|one| (grown(&one.method), one.rss_growth_bytes))?;
     let kept = facts.marks.iter().filter_map(|mark| mark.account.as_ref()?.malloc.as_ref()?.compilers_retained_bytes);
@@ -55,21 +53,22 @@ pub(super) fn peak(facts: &Facts) -> Option<FindingRecord> {
         largest.method,
         largest.seconds
     );
-    let command = |what: String| Change::Jvm(vec![format!("-XX:CompileCommand={what}")]);
-    let mut remedies = vec![command(format!("exclude,{}", largest.method))];
+    let command = |what: &str| changes::jvm([format!("-XX:CompileCommand={what}")]);
+    let exclude = command(&format!("exclude,{}", largest.method));
+    let next = format!(
+        "split the method, or leave it to the interpreter: `{}`; a limit must hold this peak, and fewer arenas do \
+         not lower it",
+        typed(&exclude)
+    );
+    let mut remedies = vec![exclude];
     if facts.release().is_some_and(|[major, ..]| major >= MEM_LIMIT_RELEASE) {
-        remedies.push(command("MemLimit,*.*,64m".to_owned()));
+        remedies.push(command("MemLimit,*.*,64m"));
     }
     if largest.tier == C2 && facts.flags.is_free("TieredStopAtLevel") {
         remedies.push(changes::first_compiler());
     }
-    let next = format!(
-        "split the method, or leave it to the interpreter: `{}`; a limit must hold this peak, and fewer arenas do \
-         not lower it",
-        remedies.first().map(|first| first.typed().join(" ")).unwrap_or_default()
-    );
-    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: Some(bytes), remedies };
-    Some(weight(Finding::CompilerPeak { bytes, compilation: largest.clone() }, text, next, weighs))
+    let found = found(Finding::CompilerPeak { bytes, compilation: largest.clone() }, text, next);
+    Some(FindingRecord { costs_bytes: bytes, gain_bytes_max: Some(bytes), remedies, ..found })
 }
 
 /// Speaks against it: no compilation took much.

@@ -1,12 +1,12 @@
 //! Direct memory: buffers that wait for a collection, and chunks of Netty that hold next to nothing.
 
-use super::facts::{Facts, share};
-use super::found::{Weight, weight};
+use super::facts::{Facts, share, sum};
+use super::found::{first, found, typed};
 use crate::doubt::MemoryPool;
 use crate::record::{
     CeilingCause, DirectHolder, DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyKind, NettyMemory,
 };
-use crate::remedy::changes;
+use crate::remedy::changes::{self, KEPT_FOR_A_THREAD, jvm};
 use crate::scenario::{Change, MarkPoint};
 use crate::units::{Bytes, grouped, several};
 
@@ -46,20 +46,32 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     if !shows || share(waited, account.total_bytes) < DIRECT_SHARE_MIN {
         return None;
     }
-    let finding = Finding::DirectMemoryWaits {
-        direct_bytes,
-        buffers: direct.buffers,
-        left_by_gc_bytes: left,
-        ceiling_bytes,
-        collections: mark.heap.collections,
+    let mut text = format!("{} are in {}", Bytes(direct_bytes), several(direct.buffers, "direct buffer"));
+    match left {
+        Some(left) => text.push_str(&format!(", of which a full GC left {}", Bytes(left))),
+        None => text.push_str(", which only a collection frees"),
+    }
+    let collections = mark.heap.collections;
+    if let Some(collections) = collections {
+        text.push_str(&format!("; {} so far", several(collections, "collection")));
+    }
+    if let Some(ceiling) = ceiling_bytes {
+        text.push_str(&format!("; they may become {}", Bytes(ceiling)));
+    }
+    let remedies = remedies(facts, direct_bytes, left);
+    // Live buffers fail at a ceiling, so one is set only after a full collection.
+    let next = match (first(&remedies), left) {
+        (Some(first), Some(_)) => format!("bound it with `{first}`, or reuse the buffers"),
+        (Some(first), None) => format!(
+            "see what a full GC leaves (`jcmd PID GC.run`, or the mark collected); where they were garbage, bound it \
+             with `{first}`"
+        ),
+        (None, _) => "lower your own `-XX:MaxDirectMemorySize`, or reuse the buffers".to_owned(),
     };
-    let weighs = Weight {
-        costs_bytes: direct_bytes,
-        gain_bytes_max: Some(waited),
-        remedies: remedies(facts, direct_bytes, left),
-    };
-    let (text, next) = (told(&finding), next(&weighs.remedies, left));
-    Some(weight(finding, text, next, weighs))
+    let (buffers, left_by_gc_bytes) = (direct.buffers, left);
+    let finding = Finding::DirectMemoryWaits { direct_bytes, buffers, left_by_gc_bytes, ceiling_bytes, collections };
+    let found = found(finding, text, next);
+    Some(FindingRecord { costs_bytes: direct_bytes, gain_bytes_max: Some(waited), remedies, ..found })
 }
 
 /// Speaks against it: a full collection left most of much direct memory.
@@ -72,38 +84,6 @@ pub(super) fn spared(facts: &Facts) -> Option<String> {
     let (left, direct) = (Bytes(left.min(direct_bytes)), Bytes(direct_bytes));
     (matters && freed_share < FREED_SHARE_MIN)
         .then(|| format!("a full GC left {left} of {direct} of direct memory: its buffers are in use"))
-}
-
-/// Returns the next step. Live buffers fail at a ceiling, so one is set only after a full collection.
-fn next(remedies: &[Change], left: Option<u64>) -> String {
-    match (remedies.first(), left) {
-        (Some(first), Some(_)) => format!("bound it with `{}`, or reuse the buffers", first.typed().join(" ")),
-        (Some(first), None) => format!(
-            "see what a full GC leaves (`jcmd PID GC.run`, or the mark collected); where they were garbage, bound it \
-             with `{}`",
-            first.typed().join(" ")
-        ),
-        (None, _) => "lower your own `-XX:MaxDirectMemorySize`, or reuse the buffers".to_owned(),
-    }
-}
-
-fn told(finding: &Finding) -> String {
-    let Finding::DirectMemoryWaits { direct_bytes, buffers, left_by_gc_bytes, ceiling_bytes, collections } = finding
-    else {
-        return String::new();
-    };
-    let mut text = format!("{} are in {}", Bytes(*direct_bytes), several(*buffers, "direct buffer"));
-    match left_by_gc_bytes {
-        Some(left) => text.push_str(&format!(", of which a full GC left {}", Bytes(*left))),
-        None => text.push_str(", which only a collection frees"),
-    }
-    if let Some(collections) = collections {
-        text.push_str(&format!("; {} so far", several(*collections, "collection")));
-    }
-    if let Some(ceiling) = ceiling_bytes {
-        text.push_str(&format!("; they may become {}", Bytes(*ceiling)));
-    }
-    text
 }
 
 /// The most that direct buffers may reserve: what was set, or else as much as the heap.
@@ -160,18 +140,12 @@ pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
     if cause == CeilingCause::Unknown && error.is_none() {
         return None;
     }
-    let typed = facts.flags.is_typed("MaxDirectMemorySize");
-    let (set, jvm) =
-        (|bytes: u64| Change::DirectMax(Bytes(bytes)), |option: &str| Change::Jvm(vec![option.to_owned()]));
-    let higher = round_up(direct_bytes.max(ceiling_bytes).saturating_mul(ROOM_TIMES));
+    let higher = Change::DirectMax(Bytes(round_up(direct_bytes.max(ceiling_bytes).saturating_mul(ROOM_TIMES))));
     let (why, next, remedies) = match cause {
         CeilingCause::CollectionsDisabled => {
-            let mut remedies = vec![jvm("-XX:-DisableExplicitGC")];
+            let mut remedies = vec![jvm(["-XX:-DisableExplicitGC"])];
             if facts.collector() == "G1" {
-                remedies.push(Change::Jvm(vec![
-                    "-XX:-DisableExplicitGC".to_owned(),
-                    "-XX:+ExplicitGCInvokesConcurrent".to_owned(),
-                ]));
+                remedies.push(jvm(["-XX:-DisableExplicitGC", "-XX:+ExplicitGCInvokesConcurrent"]));
             }
             (
                 "; buffers that are garbage stay, for `-XX:+DisableExplicitGC` keeps the JDK from collecting when it \
@@ -183,23 +157,23 @@ pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
             )
         }
         CeilingCause::Alive => {
-            let raise = set(higher);
             let next = format!(
                 "the ceiling is below what is alive: raise it (`{}`) where the limit has room, or keep fewer buffers; \
                  collections free none of them",
-                raise.typed().join(" ")
+                typed(&higher)
             );
-            (", and a full GC leaves them", next, vec![raise])
+            (", and a full GC leaves them", next, vec![higher])
         }
         CeilingCause::Unknown => (
             "",
             "see what a full GC leaves (`jcmd PID GC.run`): reuse buffers that are garbage, and raise the ceiling for \
              those that are alive"
                 .to_owned(),
-            vec![set(higher)],
+            vec![higher],
         ),
     };
-    let of = if typed { "your own `-XX:MaxDirectMemorySize`" } else { "the size of the heap" };
+    let is_own = facts.flags.is_typed("MaxDirectMemorySize");
+    let of = if is_own { "your own `-XX:MaxDirectMemorySize`" } else { "the size of the heap" };
     let said = error.as_ref().map(|error| format!("; the subject printed `{error}`")).unwrap_or_default();
     let text = format!(
         "{} are in {}, at a ceiling of {} by {of}{why}{said}",
@@ -208,7 +182,7 @@ pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
         Bytes(ceiling_bytes)
     );
     let finding = Finding::DirectMemoryAtCeiling { direct_bytes, ceiling_bytes, cause, error };
-    Some(weight(finding, text, next, Weight { costs_bytes: direct_bytes, gain_bytes_max: None, remedies }))
+    Some(FindingRecord { costs_bytes: direct_bytes, remedies, ..found(finding, text, next) })
 }
 
 /// Less of direct memory that a full collection leaves is not all alive.
@@ -216,10 +190,6 @@ const LIVES_SHARE_MIN: f64 = 0.75;
 /// Whoever has this much of it is named.
 const HOLDER_SHARE_MIN: f64 = 0.5;
 const LIVES_LEAST: u64 = 8 << 20;
-/// The largest buffer that the JDK is to keep for a thread: reads and writes go in pieces of so much at most anyway
-/// where a file is sent or a socket is read.
-const KEPT_FOR_A_THREAD: u64 = 256 << 10;
-const KEEP_LESS: &str = "-Djdk.nio.maxCachedBufferSize=";
 
 /// Direct memory lives: a full collection leaves it. Source: `sun.nio.ch.Util` (JDK 11–27), ehcache3 #2868 (300 threads
 /// × 10 MB), scala-maxmind-iplookups #186; measured: 128 MiB of 32 threads, of which a collection frees nothing.
@@ -258,15 +228,15 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     if uncounted > 0 {
         stays.push_str(", although the counters of this JDK have none of it");
     }
-    let (text, next, gain, remedies) = told_of(&holder, facts, (direct_bytes, buffers), &stays);
+    let (text, next, gain_bytes_max, remedies) = told_of(&holder, facts, (direct_bytes, buffers), &stays);
     let finding = Finding::DirectMemoryLives { direct_bytes, buffers, left_by_gc_bytes: left, holder };
-    Some(weight(finding, text, next, Weight { costs_bytes: direct_bytes, gain_bytes_max: gain, remedies }))
+    Some(FindingRecord { costs_bytes: direct_bytes, gain_bytes_max, remedies, ..found(finding, text, next) })
 }
 
 /// Whether half of the direct buffers and more are chunks of Netty's pools, by a histogram of classes.
 fn most_are_chunks(facts: &Facts, buffers: u64) -> bool {
     let live = facts.at(MarkPoint::Collected).into_iter().flat_map(|mark| &mark.live_classes);
-    let chunks = live.filter(|of| of.class.ends_with(CHUNK)).map(|of| of.instances).fold(0, u64::saturating_add);
+    let chunks = sum(live.filter(|of| of.class.ends_with(CHUNK)).map(|of| of.instances));
     chunks > 0 && share(chunks, buffers) >= HOLDER_SHARE_MIN
 }
 
@@ -291,10 +261,9 @@ fn told_of(
     match holder {
         DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool } => {
             let gain = bytes.saturating_sub(threads.saturating_mul(KEPT_FOR_A_THREAD.min(*largest_bytes)));
-            let free = facts.flags.words(KEEP_LESS).next().is_none();
+            let free = facts.flags.words("-Djdk.nio.maxCachedBufferSize=").next().is_none();
             let bounds = free && *largest_bytes > KEPT_FOR_A_THREAD;
-            let option = format!("{KEEP_LESS}{KEPT_FOR_A_THREAD}");
-            let remedies: Vec<Change> = bounds.then(|| Change::Jvm(vec![option.clone()])).into_iter().collect();
+            let remedies: Vec<Change> = bounds.then(changes::small_buffers).into_iter().collect();
             let pool = pool.as_ref().map(|name| format!(", such as those of `{name}`")).unwrap_or_default();
             let text = format!(
                 "{all}: for {}{pool} the JDK keeps {} in buffers as large as their largest read or write of a \
@@ -303,7 +272,7 @@ fn told_of(
                 Bytes(*bytes),
                 Bytes(*largest_bytes)
             );
-            let set = if bounds { format!(", or set `{option}`") } else { String::new() };
+            let set = first(&remedies).map(|option| format!(", or set `{option}`")).unwrap_or_default();
             let next = format!(
                 "read and write in pieces of 64 KiB, or into direct buffers{set}; fewer threads keep fewer. A lower \
                  `-XX:MaxDirectMemorySize` would make requests fail"
@@ -357,17 +326,17 @@ pub(super) fn netty(facts: &Facts) -> Option<FindingRecord> {
         Bytes(handed_out_bytes),
         grouped(of.arenas.iter().flat_map(|arena| &arena.chunks).count() as u64)
     );
-    let next = match remedies.first() {
-        Some(first) => format!("try `{}`; which allocator holds less depends on the load", first.typed().join(" ")),
+    let next = match first(&remedies) {
+        Some(first) => format!("try `{first}`; which allocator holds less depends on the load"),
         None => "read which chunks linger and why (`account --netty`); fewer event loops hold fewer chunks".to_owned(),
     };
-    let finding = Finding::NettyChunksFree { held_bytes, handed_out_bytes, allocator: class };
-    Some(weight(finding, text, next, Weight { costs_bytes: held_bytes, gain_bytes_max: Some(free), remedies }))
+    let found = found(Finding::NettyChunksFree { held_bytes, handed_out_bytes, allocator: class }, text, next);
+    Some(FindingRecord { costs_bytes: held_bytes, gain_bytes_max: Some(free), remedies, ..found })
 }
 
 /// Direct memory that an allocator holds: by its own metric, or else by its chunks.
 fn held(allocator: &NettyAllocator) -> Option<u64> {
     let direct = allocator.arenas.iter().filter(|arena| arena.memory == NettyMemory::Direct);
-    let chunks = || direct.flat_map(|arena| &arena.chunks).map(|chunk| chunk.bytes).fold(0, u64::saturating_add);
+    let chunks = || sum(direct.flat_map(|arena| &arena.chunks).map(|chunk| chunk.bytes));
     Some(allocator.used_direct_bytes.unwrap_or_else(chunks)).filter(|held| *held > 0)
 }

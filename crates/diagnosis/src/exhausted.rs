@@ -1,7 +1,7 @@
 //! The subject's own words: an `OutOfMemoryError` of the heap, also where every request failed.
 
 use super::facts::Facts;
-use super::found::risk;
+use super::found::found;
 use super::{ceilings, live};
 use crate::doubt::MemoryPool;
 use crate::record::{Finding, FindingRecord};
@@ -17,12 +17,10 @@ pub(super) fn heap(facts: &Facts) -> Option<FindingRecord> {
     if is_told || !OF_HEAP.iter().any(|sign| error.contains(sign)) {
         return None;
     }
-    let max = facts.flags.number("MaxHeapSize").or_else(|| facts.weighed()?.0.heap.max_bytes);
-    let max_bytes = max.filter(|bytes| *bytes > 0);
+    let max_bytes = facts.heap_max().filter(|bytes| *bytes > 0);
     let of = max_bytes.map(|bytes| format!(", which may become {}", Bytes(bytes))).unwrap_or_default();
     let text = format!("the heap{of}, was exhausted: the subject printed `{error}`");
     let next = "see what fills it (`-XX:+HeapDumpOnOutOfMemoryError`): what grows without a bound fills any heap; \
-        where all of it is needed, raise `-Xmx`, and the limit with it"
-        .to_owned();
-    Some(risk(Finding::HeapExhausted { error, max_bytes }, text, next))
+        where all of it is needed, raise `-Xmx`, and the limit with it";
+    Some(found(Finding::HeapExhausted { error, max_bytes }, text, next))
 }

@@ -2,7 +2,7 @@
 
 use super::flags::Flags;
 use crate::doubt::{Doubt, MemoryPool};
-use crate::owner::{Owner, is_heap};
+use crate::owner::Owner;
 use crate::record::{
     AccountDocument, AccountRecord, CompilationRecord, DoubtRecord, Jvm, Mark, ObjectsRecord, PhaseRecord, Trial,
 };
@@ -111,9 +111,19 @@ impl<'a> Facts<'a> {
         self.weighed().map_or(0, |(_, account)| account.total_bytes)
     }
 
+    /// Phases of load after the warm-up.
+    pub(super) fn loads(&self) -> impl DoubleEndedIterator<Item = &'a PhaseRecord> {
+        self.phases.iter().filter(|phase| phase.works() && !phase.is_warmup() && phase.seconds > 0.0)
+    }
+
     /// The collector in force.
     pub(super) fn collector(&self) -> &'a str {
         self.jvm.and_then(|jvm| jvm.collector.as_deref()).unwrap_or_default()
+    }
+
+    /// The most that the heap may become.
+    pub(super) fn heap_max(&self) -> Option<u64> {
+        self.flags.number("MaxHeapSize").or_else(|| self.weighed()?.0.heap.max_bytes)
     }
 
     /// The release, as numbers.
@@ -154,15 +164,14 @@ pub(super) fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
+/// The sum of these, or the most that there can be.
+pub(super) fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
+}
+
 /// Resident bytes of an owner.
 pub(super) fn holds(account: &AccountRecord, owner: Owner) -> u64 {
     account.holds(owner.name())
-}
-
-/// Resident bytes of the Java heap, whatever it holds.
-pub(super) fn heap(account: &AccountRecord) -> u64 {
-    let of = account.owners.iter().filter(|owner| is_heap(&owner.name));
-    of.map(|owner| owner.rss_bytes).fold(0, u64::saturating_add)
 }
 
 /// Returns the bytes that malloc holds for a category of Native Memory Tracking, by the headers of its chunks, which an
@@ -171,7 +180,7 @@ pub(super) fn heap(account: &AccountRecord) -> u64 {
 pub(super) fn tagged(mark: &Mark, tag: &str) -> Option<u64> {
     let details = mark.account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
     let held = details.filter(|detail| detail.kind == "tag" && detail.name == tag);
-    let held = held.map(|part| part.rss_bytes.max(part.allocated_bytes.unwrap_or(0))).fold(0, u64::saturating_add);
+    let held = sum(held.map(|part| part.rss_bytes.max(part.allocated_bytes.unwrap_or(0))));
     let category = || mark.nmt.as_ref()?.categories.iter().find(|category| category.name == tag);
     Some(held).filter(|held| *held > 0).or_else(|| Some(category()?.committed_bytes)).filter(|held| *held > 0)
 }

@@ -3,13 +3,60 @@
 //! The JVM's own list tells which flags there are and who set them (JDK 17 and newer). Without it, what differs from
 //! its default is known from `VM.flags`, and who set it from the command line alone.
 
-use crate::record::{AccountDocument, FLAGS_KEPT, FlagOrigin, FlagsRecord, Trial};
+use crate::record::{AccountDocument, FlagOrigin, FlagsRecord, Trial};
+use crate::remedy::flags_needed;
+use loadline_jvm::observe::vm_flags::set_by;
+
+/// Flags that rules look at, also where they are at their default.
+const OF_RULES: [&str; 35] = [
+    "AlwaysPreTouch",
+    "CompressedClassSpaceSize",
+    "DisableExplicitGC",
+    "ExplicitGCInvokesConcurrent",
+    "FlightRecorder",
+    "G1PeriodicGCInterval",
+    "InitialHeapSize",
+    "ManagementServer",
+    "MaxDirectMemorySize",
+    "MaxHeapFreeRatio",
+    "MaxHeapSize",
+    "MaxMetaspaceSize",
+    "MaxRAM",
+    "MaxRAMPercentage",
+    "MinHeapFreeRatio",
+    "MinHeapSize",
+    "MinRAMPercentage",
+    "NativeMemoryTracking",
+    "ReservedCodeCacheSize",
+    "SharedArchiveFile",
+    "ShrinkHeapInSteps",
+    "SoftMaxHeapSize",
+    "ThreadStackSize",
+    "TieredCompilation",
+    "TieredStopAtLevel",
+    "TrimNativeHeapInterval",
+    "UseContainerSupport",
+    "UseG1GC",
+    "UseParallelGC",
+    "UseSerialGC",
+    "UseSharedSpaces",
+    "UseShenandoahGC",
+    "UseTransparentHugePages",
+    "UseZGC",
+    "ZUncommitDelay",
+];
+
+/// The flags whose defaults a trial keeps too: what rules look at and what remedies need. One that a trial's record
+/// lacks is a flag that this JVM does not have. Some come twice.
+pub fn flags_kept() -> impl Iterator<Item = &'static str> {
+    OF_RULES.into_iter().chain(flags_needed())
+}
 
 /// How much is known of the flags.
 enum Known<'a> {
     /// All that the JVM has.
     All(&'a FlagsRecord),
-    /// Those of [`FLAGS_KEPT`], and what was set.
+    /// Those of [`flags_kept`], and what was set.
     Kept(&'a FlagsRecord),
     /// Those that differ from their default, as the command line spells them.
     Spelled(&'a [String]),
@@ -79,10 +126,8 @@ impl<'a> Flags<'a> {
     pub(super) fn has(&self, name: &str) -> Option<bool> {
         match self.known {
             Known::All(_) => Some(self.get(name).is_some()),
-            Known::Kept(_) => {
-                (FLAGS_KEPT.contains(&name) || self.get(name).is_some()).then(|| self.get(name).is_some())
-            }
-            Known::Spelled(_) => self.get(name).is_some().then_some(true),
+            Known::Kept(_) if flags_kept().any(|kept| kept == name) => Some(self.get(name).is_some()),
+            Known::Kept(_) | Known::Spelled(_) => self.get(name).is_some().then_some(true),
         }
     }
 
@@ -107,6 +152,11 @@ impl<'a> Flags<'a> {
     /// Whether this JVM has the flag, or is not known to lack it, and nobody set it.
     pub(super) fn is_free(&self, name: &str) -> bool {
         self.has(name) != Some(false) && !self.is_typed(name)
+    }
+
+    /// Whether this JVM is known to have the flag, and nobody set it.
+    pub(super) fn has_free(&self, name: &str) -> bool {
+        self.has(name) == Some(true) && !self.is_typed(name)
     }
 
     /// Whether somebody chose a collector.
@@ -149,22 +199,7 @@ fn options_of(command: &[String]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The flag that an option sets, with its value as typed: `MaxHeapSize` and `8m` of `-Xmx8m`.
+/// The flag that an option sets, with its value as typed; `-Xshare:auto` counts as one.
 fn parse(option: &str) -> Option<(&str, &str)> {
-    const SHORT: [(&str, &str); 5] = [
-        ("-Xmx", "MaxHeapSize"),
-        ("-Xms", "InitialHeapSize"),
-        ("-Xmn", "MaxNewSize"),
-        ("-Xss", "ThreadStackSize"),
-        ("-Xshare:", "Xshare"),
-    ];
-    if let Some((begin, name)) = SHORT.into_iter().find(|(begin, _)| option.starts_with(begin)) {
-        return Some((name, &option[begin.len()..]));
-    }
-    let flag = option.strip_prefix("-XX:")?;
-    match (flag.strip_prefix('+'), flag.strip_prefix('-')) {
-        (Some(name), _) => Some((name, "true")),
-        (_, Some(name)) => Some((name, "false")),
-        _ => flag.split_once('='),
-    }
+    option.strip_prefix("-Xshare:").map(|value| ("Xshare", value)).or_else(|| set_by(option))
 }

@@ -1,23 +1,30 @@
-//! The findings that rules yield.
+//! The findings that rules yield, and the words that they have in common.
 
 use crate::record::{Finding, FindingRecord};
 use crate::scenario::Change;
 
-/// The weight of a finding and its remedies.
-#[derive(Debug, Default)]
-pub(super) struct Weight {
-    pub(super) costs_bytes: u64,
-    pub(super) gain_bytes_max: Option<u64>,
-    pub(super) remedies: Vec<Change>,
+/// A finding that weighs nothing yet and has no remedy.
+pub(super) fn found(finding: Finding, text: String, next: impl Into<String>) -> FindingRecord {
+    let (next, remedies) = (next.into(), Vec::new());
+    FindingRecord { finding, of: None, text, next, costs_bytes: 0, gain_bytes_max: None, remedies }
 }
 
-/// A finding that weighs something.
-pub(super) fn weight(finding: Finding, text: String, next: String, weighs: Weight) -> FindingRecord {
-    let Weight { costs_bytes, gain_bytes_max, remedies } = weighs;
-    FindingRecord { finding, of: None, text, next, costs_bytes, gain_bytes_max, remedies }
+/// The first remedy, the one to try first, as a user types it.
+pub(super) fn first(remedies: &[Change]) -> Option<String> {
+    remedies.first().map(typed)
 }
 
-/// A finding that weighs nothing yet.
-pub(super) fn risk(finding: Finding, text: String, next: String) -> FindingRecord {
-    weight(finding, text, next, Weight::default())
+/// A change as a user types it.
+pub(super) fn typed(change: &Change) -> String {
+    change.typed().join(" ")
+}
+
+/// Each of these in words, with commas.
+pub(super) fn listed<T>(parts: &[T], told: impl Fn(&T) -> String) -> String {
+    parts.iter().map(told).collect::<Vec<_>>().join(", ")
+}
+
+/// A file without its folder.
+pub(super) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
 }

@@ -1,10 +1,11 @@
 //! The Java heap: what is free and resident, and what no live object needs.
 
 use super::direct::round_up;
-use super::facts::{Facts, heap, holds, share};
-use super::found::{Weight, weight};
+use super::facts::{Facts, holds, share};
+use super::found::{first, found};
 use crate::owner::Owner;
 use crate::record::{Finding, FindingRecord, LiveBy, Mark};
+use crate::remedy::changes::{NARROW_RATIOS, collect_each, jvm};
 use crate::scenario::{Change, MarkPoint};
 use crate::units::Bytes;
 
@@ -41,18 +42,16 @@ pub(super) fn free(facts: &Facts) -> Option<FindingRecord> {
     let of = mark.heap.committed_bytes.map(|bytes| format!("of {} of Java heap committed, ", Bytes(bytes)));
     let of = of.unwrap_or_else(|| "of the Java heap ".to_owned());
     let text = format!("{of}{} are resident and hold no object{moment}", Bytes(free_bytes));
-    let next = match (fixed, remedies.first()) {
+    let next = match (fixed, first(&remedies)) {
         (Some(option), _) => format!("your own `{option}` keeps it; the collector gives back only what lies above"),
         (None, Some(first)) => {
-            format!(
-                "try `{}`, with a spike in the load: a heap that shrinks has to grow again",
-                first.typed().join(" ")
-            )
+            format!("try `{first}`, with a spike in the load: a heap that shrinks has to grow again")
         }
         (None, None) => "a lower `-Xmx` bounds it; this collector has no option that gives it back sooner".to_owned(),
     };
     let finding = Finding::HeapFree { free_bytes, committed_bytes: mark.heap.committed_bytes, rested };
-    Some(weight(finding, text, next, Weight { costs_bytes: free_bytes, gain_bytes_max: Some(gain), remedies }))
+    let found = found(finding, text, next);
+    Some(FindingRecord { costs_bytes: free_bytes, gain_bytes_max: Some(gain), remedies, ..found })
 }
 
 /// The option of the user that keeps the heap as large as it is.
@@ -66,25 +65,20 @@ fn fixed_by(facts: &Facts, committed: Option<u64>) -> Option<&'static str> {
 }
 
 fn remedies(facts: &Facts) -> Vec<Change> {
-    let jvm = |options: &[&str]| Change::Jvm(options.iter().map(|option| (*option).to_owned()).collect());
     let flags = &facts.flags;
     let ratios = flags.is_free("MinHeapFreeRatio") && flags.is_free("MaxHeapFreeRatio");
-    let narrow = ["-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=20"];
     let release = facts.release().map_or(0, |[major, ..]| major);
-    let periodic = flags.has("G1PeriodicGCInterval") == Some(true) && flags.is_free("G1PeriodicGCInterval");
     let mut remedies = Vec::new();
     match facts.collector() {
         "G1" => {
-            remedies.extend(periodic.then(|| jvm(&["-XX:G1PeriodicGCInterval=10000"])));
-            remedies.extend((ratios && release < 26).then(|| jvm(&narrow)));
+            remedies.extend(flags.has_free("G1PeriodicGCInterval").then(|| collect_each(10_000)));
+            remedies.extend((ratios && release < 26).then(|| jvm(NARROW_RATIOS)));
         }
         "Serial" if flags.is_free("ShrinkHeapInSteps") => {
-            remedies.extend(ratios.then(|| jvm(&[narrow[0], narrow[1], "-XX:-ShrinkHeapInSteps"])));
+            remedies.extend(ratios.then(|| jvm(NARROW_RATIOS.into_iter().chain(["-XX:-ShrinkHeapInSteps"]))));
         }
-        "Serial" | "Parallel" => remedies.extend(ratios.then(|| jvm(&narrow))),
-        "Z" if flags.has("ZUncommitDelay") == Some(true) && flags.is_free("ZUncommitDelay") => {
-            remedies.push(jvm(&["-XX:ZUncommitDelay=30"]));
-        }
+        "Serial" | "Parallel" => remedies.extend(ratios.then(|| jvm(NARROW_RATIOS))),
+        "Z" if flags.has_free("ZUncommitDelay") => remedies.push(jvm(["-XX:ZUncommitDelay=30"])),
         _ => {}
     }
     remedies
@@ -95,7 +89,7 @@ fn remedies(facts: &Facts) -> Vec<Change> {
 /// or at most what the last one left (`sun.gc.generation.*`, JDK 11–25).
 pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
-    let heap_bytes = heap(account);
+    let heap_bytes = account.heap_bytes();
     let (live_bytes, live_by) = live(facts, mark)?;
     let level = round_up(live_bytes.saturating_mul(ROOM_TIMES)).max(HEAP_LEAST);
     let gain = heap_bytes.saturating_sub(level);
@@ -111,18 +105,19 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let most = max_bytes.map(|bytes| format!("; it may become {}", Bytes(bytes))).unwrap_or_default();
     let text = format!("{} of Java heap are resident, where {lives}{most}", Bytes(heap_bytes));
     let remedies = ceiling(facts, level);
-    let next = match remedies.first() {
-        Some(first) => format!("try `{}`; `loadline find` searches the smallest that holds", first.typed().join(" ")),
+    let next = match first(&remedies) {
+        Some(first) => format!("try `{first}`; `loadline find` searches the smallest that holds"),
         None => "lower your own bound of the heap; `loadline find` searches the smallest that holds".to_owned(),
     };
     let finding = Finding::HeapFarAboveLive { heap_bytes, live_bytes, live_by, max_bytes };
-    Some(weight(finding, text, next, Weight { costs_bytes: heap_bytes, gain_bytes_max: Some(gain), remedies }))
+    let found = found(finding, text, next);
+    Some(FindingRecord { costs_bytes: heap_bytes, gain_bytes_max: Some(gain), remedies, ..found })
 }
 
 /// Speaks against it: much of the heap lives.
 pub(super) fn mostly_live(facts: &Facts) -> Option<String> {
     let (mark, account) = facts.weighed()?;
-    let (heap_bytes, (live_bytes, live_by)) = (heap(account), live(facts, mark)?);
+    let (heap_bytes, (live_bytes, live_by)) = (account.heap_bytes(), live(facts, mark)?);
     let matters = share(heap_bytes, account.total_bytes) >= GAIN_SHARE_MIN;
     let by = match live_by {
         LiveBy::FullCollection => "a full GC left",
@@ -155,7 +150,7 @@ fn ceiling(facts: &Facts, level: u64) -> Vec<Change> {
     let room = round_up(direct.saturating_mul(2));
     let options = [Change::HeapMax(Bytes(level)), Change::DirectMax(Bytes(room))];
     match room > level && flags.is_free("MaxDirectMemorySize") {
-        true => vec![Change::Jvm(options.iter().flat_map(Change::typed).collect())],
+        true => vec![jvm(options.iter().flat_map(Change::typed))],
         false => options.into_iter().take(1).collect(),
     }
 }

@@ -1,8 +1,9 @@
 //! Objects of G1 in regions of their own.
 
-use super::facts::{Facts, heap, share};
-use super::found::{Weight, weight};
+use super::facts::{Facts, share};
+use super::found::{first, found};
 use crate::record::{Finding, FindingRecord, HumongousRecord};
+use crate::remedy::changes;
 use crate::scenario::Change;
 use crate::units::{Bytes, several};
 
@@ -26,10 +27,11 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     // Pages of a tail that nobody ever wrote to are not resident.
-    let gain = heap(account).saturating_sub(used.saturating_sub(tail_bytes)).min(tail_bytes);
+    let gain = account.heap_bytes().saturating_sub(used.saturating_sub(tail_bytes)).min(tail_bytes);
     let each = object_bytes / objects.max(1);
     let fits = fitting(each, region_bytes, mark.heap.max_bytes).filter(|_| facts.flags.is_free("G1HeapRegionSize"));
-    let remedies: Vec<Change> = fits.map(|region| Change::Jvm(vec![option(region)])).into_iter().collect();
+    let sized = |region| changes::jvm([format!("-XX:G1HeapRegionSize={}", Bytes(region).java())]);
+    let remedies: Vec<Change> = fits.map(sized).into_iter().collect();
     let text = format!(
         "{} of half a region ({}) and more take {}, and {} of G1's heap behind them is empty and of no use to others",
         several(objects, "object"),
@@ -38,12 +40,13 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
         Bytes(tail_bytes)
     );
     let smaller = format!("make them a little smaller (they have {} on average, with 16 bytes of header)", Bytes(each));
-    let next = match remedies.first() {
-        Some(first) => format!("try `{}`, or {smaller}", first.typed().join(" ")),
+    let next = match first(&remedies) {
+        Some(first) => format!("try `{first}`, or {smaller}"),
         None => format!("{smaller}, or take another collector"),
     };
     let finding = Finding::HumongousTails { objects, object_bytes, tail_bytes, region_bytes };
-    Some(weight(finding, text, next, Weight { costs_bytes: tail_bytes, gain_bytes_max: Some(gain), remedies }))
+    let found = found(finding, text, next);
+    Some(FindingRecord { costs_bytes: tail_bytes, gain_bytes_max: Some(gain), remedies, ..found })
 }
 
 /// The smallest larger region in which such objects waste next to nothing: twice as large as one, or filled by it.
@@ -53,10 +56,6 @@ fn fitting(each: u64, region: u64, heap_max: Option<u64>) -> Option<u64> {
     let larger = std::iter::successors(region.checked_mul(2), |size| size.checked_mul(2));
     let larger = larger.take_while(|size| *size <= REGION_MAX && heap_max.is_none_or(|max| max / size >= REGIONS_MIN));
     larger.into_iter().find(fits)
-}
-
-fn option(region: u64) -> String {
-    format!("-XX:G1HeapRegionSize={}", Bytes(region).java())
 }
 
 #[cfg(test)]

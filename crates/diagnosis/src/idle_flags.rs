@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::flags::{COLLECTORS, Flags};
-use super::found::risk;
+use super::found::{found, listed};
 use crate::record::{Finding, FindingRecord, IdleCause, IdleFlag};
 use crate::units::Bytes;
 
@@ -70,9 +70,9 @@ pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
         idle.push(IdleFlag { option: (*option).to_owned(), cause: cause.0, by });
     }
     idle.truncate(IDLE_MAX);
-    let text = format!("options that change nothing: {}", idle.iter().map(told).collect::<Vec<_>>().join(", "));
-    let next = "drop them, so that what is set is what counts".to_owned();
-    (!idle.is_empty()).then(|| risk(Finding::FlagsIdle { flags: idle }, text, next))
+    let text = format!("options that change nothing: {}", listed(&idle, told));
+    let next = "drop them, so that what is set is what counts";
+    (!idle.is_empty()).then(|| found(Finding::FlagsIdle { flags: idle }, text, next))
 }
 
 fn told(flag: &IdleFlag) -> String {

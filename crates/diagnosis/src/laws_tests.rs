@@ -1,7 +1,7 @@
 //! Laws that hold for any facts: no panic, nothing below the bound, each diagnosis once.
 
 use super::facts::least;
-use super::{Diagnosis, of_account, of_trials};
+use super::{Diagnosis, flags_kept, of_account, of_trials};
 use crate::doubt::Doubt;
 use crate::owner::Owner;
 use crate::record::*;
@@ -39,7 +39,7 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 fn flags() -> impl Strategy<Value = FlagsRecord> {
-    let name = prop::sample::select(FLAGS_KEPT.to_vec());
+    let name = prop::sample::select(flags_kept().collect::<Vec<_>>());
     let value =
         prop_oneof![number().prop_map(|n| n.to_string()), word(), Just("true".to_owned()), Just("-1e999".into())];
     let origin = prop::sample::select(FlagOrigin::ALL.to_vec());

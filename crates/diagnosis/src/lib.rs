@@ -32,6 +32,7 @@ mod ruled_out;
 mod spans;
 mod threads;
 
+pub use flags::flags_kept;
 pub use idle_flags::COPIED_DEFAULTS;
 
 use crate::record::{AccountDocument, FindingRecord, OfTrials, Outcome, ProbeStage, RuledOutRecord, Trial, each_once};
@@ -116,28 +117,36 @@ fn of_configuration<'a>(trials: impl Iterator<Item = &'a Trial>) -> Diagnosis {
     for trial in trials {
         let facts = Facts::of_trial(trial);
         rss = if rss == 0 { facts.rss() } else { rss };
-        let of = || Some(OfTrials { configuration: trial.configuration.clone(), trial: trial.index, trials_alike: 1 });
         let every = every(&facts);
-        for one in every.findings {
-            let known = own.findings.iter_mut().find(|known| known.finding.is_like(&one.finding));
-            match known.and_then(|known| known.of.as_mut()) {
-                Some(of) => of.trials_alike += 1,
-                None => own.findings.push(FindingRecord { of: of(), ..one }),
-            }
-        }
-        for one in every.ruled_out {
-            let known = own.ruled_out.iter_mut().find(|known| known.kind == one.kind);
-            match known.and_then(|known| known.of.as_mut()) {
-                Some(of) => of.trials_alike += 1,
-                None => own.ruled_out.push(RuledOutRecord { of: of(), ..one }),
-            }
-        }
+        let is_like = |known: &FindingRecord, one: &FindingRecord| known.finding.is_like(&one.finding);
+        count(&mut own.findings, every.findings, trial, is_like, |one| &mut one.of);
+        count(&mut own.ruled_out, every.ruled_out, trial, |known, one| known.kind == one.kind, |one| &mut one.of);
     }
     // One trial that shows a cause outweighs others that do not.
     let shown: Vec<String> = own.findings.iter().map(|one| one.finding.kind()).collect();
     own.ruled_out.retain(|one| !shown.contains(&one.kind));
     rank(&mut own.findings, rss);
     own
+}
+
+/// Adds what a trial shows to what trials before it have shown; what they have shown already is only counted.
+fn count<T>(
+    known: &mut Vec<T>,
+    shown: Vec<T>,
+    trial: &Trial,
+    is_like: impl Fn(&T, &T) -> bool,
+    of: impl Fn(&mut T) -> &mut Option<OfTrials>,
+) {
+    for mut one in shown {
+        match known.iter_mut().find(|known| is_like(known, &one)).and_then(|known| of(known).as_mut()) {
+            Some(trials) => trials.trials_alike += 1,
+            None => {
+                let configuration = trial.configuration.clone();
+                *of(&mut one) = Some(OfTrials { configuration, trial: trial.index, trials_alike: 1 });
+                known.push(one);
+            }
+        }
+    }
 }
 
 /// Returns the diagnosis of an account.

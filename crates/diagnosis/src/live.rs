@@ -2,7 +2,7 @@
 //! wait, or objects whose holder was not found.
 
 use super::facts::{Facts, share};
-use super::found::{Weight, weight};
+use super::found::{found, listed};
 use crate::record::{Finding, FindingRecord, LiveClassRecord, Mark, StaticCollectionRecord};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, several};
@@ -38,11 +38,6 @@ fn of_class<'a>(mark: &'a Mark, name: &str) -> Option<&'a LiveClassRecord> {
     mark.live_classes.iter().find(|of| of.class == name)
 }
 
-/// A finding of a live heap, which no flag makes smaller.
-fn found(finding: Finding, bytes: u64, text: String, next: String) -> Option<FindingRecord> {
-    Some(weight(finding, text, next, Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() }))
-}
-
 /// Much of the heap is alive, and static fields refer to large collections: what a program puts there stays. Source:
 /// iceberg #13738 (millions of paths in `DeleteOnExitHook`), netty #10560, bisq #3817; measured: 150,000 paths, 26 MiB.
 pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
@@ -56,12 +51,11 @@ pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
         let bytes = if of.bytes > 0 { format!(", {} at least", Bytes(of.bytes)) } else { String::new() };
         format!("`{}.{}` with {} entries{bytes}", of.class, of.field, grouped(of.entries))
     };
-    let list: Vec<String> = holders.iter().map(told).collect();
     let first = holders.first()?;
     let text = format!(
         "{} of the heap are alive after a full GC, and static fields keep large collections: {}",
         Bytes(live_bytes),
-        list.join(", ")
+        listed(&holders, told)
     );
     let next = match first.class.as_str() {
         DELETE_ON_EXIT => {
@@ -75,7 +69,8 @@ pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
             first.class, first.field
         ),
     };
-    found(Finding::HeapHeldByStatics { live_bytes, holders }, live_bytes, text, next)
+    let finding = Finding::HeapHeldByStatics { live_bytes, holders };
+    Some(FindingRecord { costs_bytes: live_bytes, ..found(finding, text, next) })
 }
 
 /// Whose set grows with each call of `File.deleteOnExit()`, and shrinks never (JDK 11–27).
@@ -98,10 +93,10 @@ pub(super) fn thread_values(facts: &Facts) -> Option<FindingRecord> {
         spelled(&held.class)
     );
     let next = "remove the value when a request ends (`ThreadLocal.remove()`), share or bound it; fewer threads hold \
-        fewer. A larger `-Xmx` cures nothing"
-        .to_owned();
-    let bytes = held.bytes;
-    found(Finding::HeapHeldByThreadLocals { live_bytes, values: held }, bytes, text, next)
+        fewer. A larger `-Xmx` cures nothing";
+    let costs_bytes = held.bytes;
+    let finding = Finding::HeapHeldByThreadLocals { live_bytes, values: held };
+    Some(FindingRecord { costs_bytes, ..found(finding, text, next) })
 }
 
 /// Virtual threads that are parked keep their stacks in the heap. Source: JEP 444 (stack chunks are objects of the
@@ -120,12 +115,11 @@ pub(super) fn virtual_threads(facts: &Facts) -> Option<FindingRecord> {
         Bytes(live_bytes),
         stack_bytes as f64 / threads as f64 / 1024.0
     );
-    let next =
-        "bound how many run at once (a `Semaphore` before work is taken in), give what they wait for a timeout, \
+    let next = "bound how many run at once (a `Semaphore` before work is taken in), give what they wait for a timeout, \
         and end those that wait forever: `jcmd PID Thread.dump_to_file FILE` shows where they are parked. A larger \
-        `-Xmx` only delays it"
-            .to_owned();
-    found(Finding::VirtualThreadsParked { threads, stack_bytes, live_bytes }, stack_bytes, text, next)
+        `-Xmx` only delays it";
+    let finding = Finding::VirtualThreadsParked { threads, stack_bytes, live_bytes };
+    Some(FindingRecord { costs_bytes: stack_bytes, ..found(finding, text, next) })
 }
 
 /// Objects wait for their finalizer, on which one thread works. Source: JEP 421 (finalization is deprecated); measured:
@@ -147,11 +141,10 @@ pub(super) fn finalizers(facts: &Facts) -> Option<FindingRecord> {
         whose.unwrap_or_default(),
         Bytes(live_bytes)
     );
-    let next =
-        "drop `finalize()`: close what it frees (`AutoCloseable`, or a `java.lang.ref.Cleaner`); until then make \
-        it quick, for one thread runs all of them. A larger `-Xmx` only delays it"
-            .to_owned();
-    found(Finding::FinalizersWait { waiting, live_bytes, classes }, live_bytes, text, next)
+    let next = "drop `finalize()`: close what it frees (`AutoCloseable`, or a `java.lang.ref.Cleaner`); until then \
+        make it quick, for one thread runs all of them. A larger `-Xmx` only delays it";
+    let finding = Finding::FinalizersWait { waiting, live_bytes, classes };
+    Some(FindingRecord { costs_bytes: live_bytes, ..found(finding, text, next) })
 }
 
 fn is_of_jdk(class: &str) -> bool {
@@ -174,17 +167,15 @@ pub(super) fn unheld(facts: &Facts) -> Option<FindingRecord> {
     let classes = heaviest(mark);
     let told =
         |of: &LiveClassRecord| format!("{} in {} of `{}`", Bytes(of.bytes), grouped(of.instances), spelled(&of.class));
-    let list: Vec<String> = classes.iter().map(told).collect();
     let text = format!(
         "{} of the heap are alive after a full GC: {}; no static collection and no variable of a thread holds them, so \
          a field of an object does, such as a cache or a queue",
         Bytes(live_bytes),
-        list.join(", ")
+        listed(&classes, told)
     );
     let next = "see who refers to them in a heap dump (`--heap-dump FILE`), and bound that cache or queue: a larger \
-        `-Xmx` only delays it"
-        .to_owned();
-    found(Finding::HeapLives { live_bytes, classes }, live_bytes, text, next)
+        `-Xmx` only delays it";
+    Some(FindingRecord { costs_bytes: live_bytes, ..found(Finding::HeapLives { live_bytes, classes }, text, next) })
 }
 
 /// `byte[]` of `[B`.

@@ -1,7 +1,7 @@
 //! Class loaders that keep coming.
 
-use super::facts::{Facts, share};
-use super::found::{Weight, risk, weight};
+use super::facts::{Facts, share, sum};
+use super::found::{found, listed};
 use super::spans::{alike, worked};
 use crate::record::{Finding, FindingRecord, LoaderSpan, LoaderSum, Mark};
 use crate::scenario::MarkPoint;
@@ -25,13 +25,7 @@ pub(super) fn keep_coming(facts: &Facts) -> Vec<FindingRecord> {
             types.push(&of.name);
         }
     }
-    let found = types.into_iter().filter_map(|name| keeps_coming(facts.marks, name, &spans));
-    found
-        .map(|(finding, costs_bytes)| {
-            let text = text(&finding);
-            FindingRecord { costs_bytes, ..risk(finding, text, NEXT.to_owned()) }
-        })
-        .collect()
+    types.into_iter().filter_map(|name| keeps_coming(facts.marks, name, &spans)).collect()
 }
 
 /// Fewer loaders of a type are no crowd.
@@ -47,11 +41,7 @@ const MANY_SHARE_MIN: f64 = 0.05;
 pub(super) fn many(facts: &Facts, known: &[FindingRecord]) -> Vec<FindingRecord> {
     let Some((mark, account)) = facts.weighed() else { return Vec::new() };
     let is_known = |name: &str| {
-        let loader = known.iter().filter_map(|found| match &found.finding {
-            Finding::LoadersKeepComing { loader, .. } => Some(loader.as_str()),
-            _ => None,
-        });
-        loader.into_iter().any(|known| known == name)
+        known.iter().any(|of| matches!(&of.finding, Finding::LoadersKeepComing { loader, .. } if loader == name))
     };
     let types = mark.loaders.iter().flat_map(|loaders| &loaders.types).filter(|of| !is_known(&of.name));
     let crowds = types.filter(|of| {
@@ -59,7 +49,7 @@ pub(super) fn many(facts: &Facts, known: &[FindingRecord]) -> Vec<FindingRecord>
             && of.now.classes <= of.now.loaders.saturating_mul(CLASSES_EACH_MAX)
             && share(of.now.taken_bytes, account.total_bytes) >= MANY_SHARE_MIN
     });
-    let found = crowds.map(|of| {
+    let told = crowds.map(|of| {
         let came_last = of.change.map(|change| change.added.loaders).filter(|_| !facts.phases.is_empty());
         let came = came_last.map(|came| format!("; {} of them came in the last phase of load", grouped(came)));
         let text = format!(
@@ -71,18 +61,17 @@ pub(super) fn many(facts: &Facts, known: &[FindingRecord]) -> Vec<FindingRecord>
             came.unwrap_or_default()
         );
         let finding = Finding::LoadersMany { loader: of.name.clone(), now: of.now, came_last };
-        let weighs = Weight { costs_bytes: of.now.taken_bytes, gain_bytes_max: None, remedies: Vec::new() };
-        weight(finding, text, MANY_NEXT.to_owned(), weighs)
+        FindingRecord { costs_bytes: of.now.taken_bytes, ..found(finding, text, MANY_NEXT) }
     });
-    found.collect()
+    told.collect()
 }
 
 const MANY_NEXT: &str = "share what is compiled or generated among threads and requests (one cache, one loader), or \
     interpret it: a loader takes chunks of metaspace of its own, whatever it holds. `--heap-dump FILE` shows who keeps \
     them; `-XX:MaxMetaspaceSize` would only make loading fail";
 
-/// The finding, and what the loaders that came have taken.
-fn keeps_coming(marks: &[Mark], name: &str, spans: &[(&Mark, &Mark, u64)]) -> Option<(Finding, u64)> {
+/// The finding of one type; it costs what the loaders that came have taken.
+fn keeps_coming(marks: &[Mark], name: &str, spans: &[(&Mark, &Mark, u64)]) -> Option<FindingRecord> {
     let of = |(from, to, ok): &(&Mark, &Mark, u64)| {
         let change = at(to, name)?.1?;
         let span = LoaderSpan {
@@ -110,30 +99,26 @@ fn keeps_coming(marks: &[Mark], name: &str, spans: &[(&Mark, &Mark, u64)]) -> Op
         return None;
     }
     let live_after_gc = collected.and_then(|mark| at(mark, name)).map(|(now, _)| now);
-    let taken = spans.iter().map(|span| span.added.taken_bytes).fold(0, u64::saturating_add);
+    let taken = sum(spans.iter().map(|span| span.added.taken_bytes));
     let costs_bytes = live_after_gc.map_or(taken, |live| live.taken_bytes);
-    Some((Finding::LoadersKeepComing { loader: name.to_owned(), spans, live_after_gc }, costs_bytes))
+    let of_span = |span: &LoaderSpan| {
+        let (loaders, bytes) = (grouped(span.added.loaders), Bytes(span.added.taken_bytes));
+        let (ok, classes) = (grouped(span.ok), several(span.added.classes, "class"));
+        format!("{loaders} with {classes}, {bytes}, for {ok} answers from {} to {}", span.from, span.to)
+    };
+    let live = match live_after_gc {
+        Some(live) => format!("; {} live after a full GC, with {}", grouped(live.loaders), Bytes(live.taken_bytes)),
+        None => "; whether a full GC would unload them was not tried".to_owned(),
+    };
+    let text = format!("equal loads keep adding class loaders of `{name}`: {}{live}", listed(&spans, of_span));
+    let finding = Finding::LoadersKeepComing { loader: name.to_owned(), spans, live_after_gc };
+    Some(FindingRecord { costs_bytes, ..found(finding, text, NEXT) })
 }
 
 /// The loaders of a type at a mark.
 fn at(mark: &Mark, name: &str) -> Option<(LoaderSum, Option<crate::record::LoaderChange>)> {
     let types = &mark.loaders.as_ref()?.types;
     types.iter().find(|of| of.name == name).map(|of| (of.now, of.change))
-}
-
-fn text(finding: &Finding) -> String {
-    let Finding::LoadersKeepComing { loader, spans, live_after_gc } = finding else { return String::new() };
-    let of_span = |span: &LoaderSpan| {
-        let (loaders, bytes) = (grouped(span.added.loaders), Bytes(span.added.taken_bytes));
-        let (ok, classes) = (grouped(span.ok), several(span.added.classes, "class"));
-        format!("{loaders} with {classes}, {bytes}, for {ok} answers from {} to {}", span.from, span.to)
-    };
-    let parts: Vec<String> = spans.iter().map(of_span).collect();
-    let live = match live_after_gc {
-        Some(live) => format!("; {} live after a full GC, with {}", grouped(live.loaders), Bytes(live.taken_bytes)),
-        None => "; whether a full GC would unload them was not tried".to_owned(),
-    };
-    format!("equal loads keep adding class loaders of `{loader}`: {}{live}", parts.join(", "))
 }
 
 #[cfg(test)]

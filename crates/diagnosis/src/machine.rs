@@ -1,7 +1,7 @@
 //! Huge pages of the machine, and observers of the JVM: Native Memory Tracking, JMX, flight recordings, agents.
 
-use super::facts::{Facts, tagged};
-use super::found::{Weight, weight};
+use super::facts::{Facts, sum, tagged};
+use super::found::{file_name, found};
 use crate::doubt::Doubt;
 use crate::record::{Finding, FindingRecord, ObserverOn};
 use crate::scenario::{Change, Nmt};
@@ -29,13 +29,10 @@ pub(super) fn huge_pages(facts: &Facts) -> Option<FindingRecord> {
     let text =
         format!("{} are in transparent huge pages, resident as a whole however little is used", Bytes(huge_bytes));
     let next = match asked {
-        true => "drop your own `-XX:+UseTransparentHugePages`, and compare".to_owned(),
-        false => {
-            "compare with `madvise` in /sys/kernel/mm/transparent_hugepage/enabled: a setting of the host".to_owned()
-        }
+        true => "drop your own `-XX:+UseTransparentHugePages`, and compare",
+        false => "compare with `madvise` in /sys/kernel/mm/transparent_hugepage/enabled: a setting of the host",
     };
-    let weighs = Weight { costs_bytes: huge_bytes, gain_bytes_max: None, remedies: Vec::new() };
-    Some(weight(Finding::HugePages { huge_bytes, asked }, text, next, weighs))
+    Some(FindingRecord { costs_bytes: huge_bytes, ..found(Finding::HugePages { huge_bytes, asked }, text, next) })
 }
 
 /// Observers watch the JVM from inside. Source: measured (docs/method.md): JMX with 20 polls, a flight recording, NMT.
@@ -64,20 +61,22 @@ pub(super) fn observers(facts: &Facts) -> Option<FindingRecord> {
     let agents = kinds.iter().flat_map(|kind| flags.words(kind)).filter(|word| !word.contains(OWN_AGENT));
     let agent = |word: &str| ObserverOn { what: file(word), bytes_min: None, bytes_max: None };
     observers.extend(agents.map(agent).take(AGENTS_MAX));
-    let sum = |of: fn(&ObserverOn) -> Option<u64>| observers.iter().filter_map(of).fold(0, u64::saturating_add);
-    let (costs_bytes, gain) = (sum(|of| of.bytes_min), sum(|of| of.bytes_max));
+    let of_all = |bytes: fn(&ObserverOn) -> Option<u64>| sum(observers.iter().filter_map(bytes));
+    let (costs_bytes, gain) = (of_all(|of| of.bytes_min), of_all(|of| of.bytes_max));
     let list: Vec<String> = observers.iter().map(told).collect();
     let text = format!("the JVM is watched from inside: {}", list.join("; "));
-    let next = "leave out what nobody reads, and weigh again: `loadline compare` shows what each costs here".to_owned();
+    let next = "leave out what nobody reads, and weigh again: `loadline compare` shows what each costs here";
     let remedies = if nmt.is_some() { vec![Change::Nmt(Nmt::Off)] } else { Vec::new() };
-    let weighs = Weight { costs_bytes, gain_bytes_max: Some(gain), remedies };
-    (!observers.is_empty()).then(|| weight(Finding::ObserversOn { observers }, text, next, weighs))
+    (!observers.is_empty()).then(|| {
+        let found = found(Finding::ObserversOn { observers }, text, next);
+        FindingRecord { costs_bytes, gain_bytes_max: Some(gain), remedies, ..found }
+    })
 }
 
 /// The file or library that an option names, without its folder and its arguments.
 fn file(option: &str) -> String {
     let named = option.split_once(':').map_or(option, |(_, rest)| rest).split('=').next().unwrap_or_default();
-    named.rsplit('/').next().unwrap_or_default().to_owned()
+    file_name(named).to_owned()
 }
 
 fn told(observer: &ObserverOn) -> String {

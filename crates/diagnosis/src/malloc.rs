@@ -1,7 +1,7 @@
 //! Memory that the program freed and malloc retains.
 
 use super::facts::{Facts, holds, least, share};
-use super::found::{Weight, weight};
+use super::found::{first, found};
 use crate::owner::Owner;
 use crate::record::{Finding, FindingRecord, MallocRecord};
 use crate::remedy::changes;
@@ -36,10 +36,8 @@ pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
     };
     let trim = trim_bytes.map(|bytes| format!("; a trim would return {}", Bytes(bytes))).unwrap_or_default();
     let text = format!("malloc retains {}, freed by the program and kept by {keeper}{trim}", Bytes(retained_bytes));
-    let next = match (is_glibc, remedies.first()) {
-        (true, Some(first)) => {
-            format!("try `{}` under the load, and watch the CPU time per request", first.typed().join(" "))
-        }
+    let next = match (is_glibc, first(&remedies)) {
+        (true, Some(first)) => format!("try `{first}` under the load, and watch the CPU time per request"),
         (true, None) => "what is set already leaves this; another `MALLOC_ARENA_MAX` or allocator is left".to_owned(),
         (false, _) => format!(
             "{} heeds no variable of glibc and no `-XX:TrimNativeHeapInterval`; an image with glibc does",
@@ -48,8 +46,8 @@ pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
     };
     let allocator = malloc.allocator.clone();
     let finding = Finding::MallocRetained { retained_bytes, trim_bytes, arenas: malloc.arenas, allocator };
-    let weighs = Weight { costs_bytes: retained_bytes, gain_bytes_max: Some(bound), remedies };
-    Some(weight(finding, text, next, weighs))
+    let found = found(finding, text, next);
+    Some(FindingRecord { costs_bytes: retained_bytes, gain_bytes_max: Some(bound), remedies, ..found })
 }
 
 /// Whether nearly all of it is in the arenas of the JIT's compiler threads: what a compiler frees grows once, while the
@@ -82,11 +80,11 @@ fn remedies(facts: &Facts, arenas: u64) -> Vec<Change> {
         remedies.push(changes::one_arena());
     }
     // Only a JVM that has the flag: 17.0.9 and 21.0.1 got it, 22 was the first; 11 has none.
-    if facts.flags.has("TrimNativeHeapInterval") == Some(true) && facts.flags.is_free("TrimNativeHeapInterval") {
+    if facts.flags.has_free("TrimNativeHeapInterval") {
         remedies.push(changes::trim_often(facts.release()));
     }
     if !tuned && !THRESHOLDS.iter().any(|name| facts.is_set(name)) {
-        remedies.push(Change::Env(vec![("MALLOC_TRIM_THRESHOLD_".to_owned(), "131072".to_owned())]));
+        remedies.push(changes::thresholds(["MALLOC_TRIM_THRESHOLD_"]));
     }
     remedies
 }

@@ -1,12 +1,11 @@
 //! Native memory outside the JVM's own: what garbage in the Java heap holds, and what libraries manage themselves.
 
 use super::compilers::compile;
-use super::facts::{Facts, holds, share};
-use super::found::{Weight, weight};
+use super::facts::{Facts, holds, share, sum};
+use super::found::{file_name, first, found, listed};
 use crate::owner::Owner;
-use crate::record::{
-    AccountRecord, DiskFileRecord, Finding, FindingRecord, Mark, NativeHolder, OwnerFreed, PhaseRecord,
-};
+use crate::record::{AccountRecord, DiskFileRecord, Finding, FindingRecord, Mark, NativeHolder, OwnerFreed};
+use crate::remedy::changes::{collect_each, jvm};
 use crate::scenario::{Change, MarkPoint};
 use crate::units::{Bytes, grouped, several};
 use loadline_base::order::Order as _;
@@ -47,8 +46,8 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
         Bytes(freed_bytes)
     );
     let close = "close what owns native memory (`close()`, `end()`, try-with-resources)";
-    let next = match remedies.first() {
-        Some(first) => format!("{close}; until then collect sooner: `{}`", first.typed().join(" ")),
+    let next = match first(&remedies) {
+        Some(first) => format!("{close}; until then collect sooner: `{first}`"),
         None if facts.flags.is_typed("MaxNewSize") => {
             format!(
                 "{close}; until then lower your own `-Xmn`: a young generation that fills sooner is collected sooner"
@@ -57,8 +56,8 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
         None => close.to_owned(),
     };
     let finding = Finding::NativeHeldByGarbage { freed_bytes, owners, collections };
-    let weighs = Weight { costs_bytes: freed_bytes, gain_bytes_max: Some(freed_bytes), remedies };
-    Some(weight(finding, text, next, weighs))
+    let found = found(finding, text, next);
+    Some(FindingRecord { costs_bytes: freed_bytes, gain_bytes_max: Some(freed_bytes), remedies, ..found })
 }
 
 /// A full collection that frees more than this share is no evidence against garbage.
@@ -96,20 +95,27 @@ fn collected<'a>(facts: &Facts<'a>) -> Option<Collected<'a>> {
     if !before.processes.is_empty() || compiled_s(before, after) > COMPILED_S_MAX {
         return None;
     }
-    let freed = |owner: Owner| OwnerFreed {
-        owner: owner.name().to_owned(),
-        bytes: holds(had, owner).saturating_sub(holds(has, owner)),
-    };
-    let mut owners: Vec<OwnerFreed> = FREED_BY_CLEANERS.map(freed).into_iter().filter(|of| of.bytes > 0).collect();
-    owners.largest_first(|of| of.bytes);
+    let (owners, freed_bytes) = more(had, has, FREED_BY_CLEANERS);
     Some(Collected {
         before,
-        had_bytes: FREED_BY_CLEANERS.map(|owner| holds(had, owner)).into_iter().fold(0, u64::saturating_add),
-        freed_bytes: owners.iter().map(|of| of.bytes).fold(0, u64::saturating_add),
+        had_bytes: sum(FREED_BY_CLEANERS.into_iter().map(|owner| holds(had, owner))),
+        freed_bytes,
         owners,
         least: BYTES_MIN.max(pooled_bytes_max(&facts.marks[..at])),
         rss: weighed.total_bytes,
     })
+}
+
+/// What these owners hold more in one account than in another, the largest first, and the sum of it.
+fn more(one: &AccountRecord, than: &AccountRecord, owners: [Owner; 4]) -> (Vec<OwnerFreed>, u64) {
+    let more = owners.map(|owner| OwnerFreed {
+        owner: owner.name().to_owned(),
+        bytes: holds(one, owner).saturating_sub(holds(than, owner)),
+    });
+    let mut more: Vec<OwnerFreed> = more.into_iter().filter(|of| of.bytes > 0).collect();
+    more.largest_first(|of| of.bytes);
+    let bytes = sum(more.iter().map(|of| of.bytes));
+    (more, bytes)
 }
 
 /// CPU time of the JVM's compilers between two marks.
@@ -134,26 +140,22 @@ fn pooled_bytes_max(marks: &[Mark]) -> u64 {
 fn sooner(facts: &Facts, before: &Mark) -> Vec<Change> {
     let flags = &facts.flags;
     let mut remedies = Vec::new();
-    if facts.collector() == "G1"
-        && flags.has("G1PeriodicGCInterval") == Some(true)
-        && flags.is_free("G1PeriodicGCInterval")
-    {
-        remedies.push(Change::Jvm(vec!["-XX:G1PeriodicGCInterval=2000".to_owned()]));
+    if facts.collector() == "G1" && flags.has_free("G1PeriodicGCInterval") {
+        remedies.push(collect_each(2000));
     }
     let is_generational = ["Serial", "Parallel", "G1"].contains(&facts.collector());
-    if is_generational && flags.is_free("MaxNewSize") && flags.is_free("NewSize") && flags.is_free("NewRatio") {
+    if is_generational && ["MaxNewSize", "NewSize", "NewRatio"].iter().all(|name| flags.is_free(name)) {
         let fills = allocated_per_s(facts).map_or(YOUNG_USUAL, |rate| (rate * COLLECT_EACH_S) as u64);
         let most = before.heap.used_bytes.map_or(YOUNG_USUAL, |used| used / YOUNG_PART).max(YOUNG_LEAST);
         let young = Bytes(fills.clamp(YOUNG_LEAST, most).next_power_of_two());
-        remedies.push(Change::Jvm(vec![format!("-Xmn{}", young.java())]));
+        remedies.push(jvm([format!("-Xmn{}", young.java())]));
     }
     remedies
 }
 
 /// Bytes that the program allocates in a second of load.
 fn allocated_per_s(facts: &Facts) -> Option<f64> {
-    let works = |phase: &&PhaseRecord| phase.works() && !phase.is_warmup() && phase.seconds > 0.0;
-    let phase = facts.phases.iter().rev().find(works)?;
+    let phase = facts.loads().next_back()?;
     Some(phase.subject.allocated_bytes? as f64 / phase.seconds)
 }
 
@@ -193,21 +195,14 @@ pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
     let first = facts.at(MarkPoint::Start)?.account.as_ref()?;
     let mark = facts.at(MarkPoint::Collected).filter(|mark| mark.processes.is_empty())?;
     let account = mark.account.as_ref()?;
-    let grown = |owner: Owner| OwnerFreed {
-        owner: owner.name().to_owned(),
-        bytes: holds(account, owner).saturating_sub(holds(first, owner)),
-    };
-    let mut owners: Vec<OwnerFreed> = OF_MALLOC.map(grown).into_iter().filter(|of| of.bytes > 0).collect();
-    owners.largest_first(|of| of.bytes);
-    let bytes = owners.iter().map(|of| of.bytes).fold(0, u64::saturating_add);
+    let (owners, bytes) = more(account, first, OF_MALLOC);
     // Compilers that work hold what they will free, and an allocator that cannot be split may hold what was freed.
     let compiled = compile_now(mark) || super::compilers::peak(facts).is_some();
     if bytes < LIVES_MIN || share(bytes, weighed.total_bytes) < LIVES_SHARE_MIN || compiled {
         return None;
     }
     let count = |names: &[&str]| {
-        let of = mark.live_classes.iter().filter(|of| names.contains(&of.class.as_str()));
-        of.map(|of| of.instances).fold(0, u64::saturating_add)
+        sum(mark.live_classes.iter().filter(|of| names.contains(&of.class.as_str())).map(|of| of.instances))
     };
     let arenas = count(&[
         "jdk.internal.foreign.SharedSession",
@@ -230,8 +225,7 @@ pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
         Bytes(bytes)
     );
     let next = format!("{next}. Neither `-Xmx` nor `-XX:MaxDirectMemorySize` nor arenas of malloc bound them");
-    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
-    Some(weight(Finding::NativeMemoryLives { bytes, owners, by }, text, next, weighs))
+    Some(FindingRecord { costs_bytes: bytes, ..found(Finding::NativeMemoryLives { bytes, owners, by }, text, next) })
 }
 
 /// Whether compilers hold much at a mark; right after a collection they mostly rest.
@@ -291,10 +285,8 @@ pub(super) fn library(facts: &Facts) -> Option<FindingRecord> {
     let library = largest.map_or("a library", |part| part.name.split(": ").next().unwrap_or(&part.name)).to_owned();
     let text = format!("{} are memory that `{library}` manages itself, outside of malloc and of the JVM", Bytes(bytes));
     let next = "set that library's own limit: no flag of the JVM bounds it, and many take a share of the machine's \
-        memory as their default; the container needs heap + library + the rest"
-        .to_owned();
-    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
-    Some(weight(Finding::LibraryMemory { bytes, library }, text, next, weighs))
+        memory as their default; the container needs heap + library + the rest";
+    Some(FindingRecord { costs_bytes: bytes, ..found(Finding::LibraryMemory { bytes, library }, text, next) })
 }
 
 /// Files that any JVM maps.
@@ -312,7 +304,7 @@ pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
         .filter(|part| is_own(&part.name))
         .map(|part| DiskFileRecord { path: part.name.clone(), bytes: part.rss_bytes })
         .collect();
-    let bytes = files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
+    let bytes = sum(files.iter().map(|file| file.bytes));
     if bytes < MAPPED_MIN || share(bytes, account.total_bytes) < MAPPED_SHARE_MIN {
         return None;
     }
@@ -320,16 +312,11 @@ pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
     // The largest is named whatever it holds.
     let large = files.iter().skip(1).take_while(|file| file.bytes >= MAPPED_NAMED_MIN).count();
     files.truncate((1 + large).min(MAPPED_NAMED));
-    let told = |file: &DiskFileRecord| {
-        format!("`{}` with {}", file.path.rsplit('/').next().unwrap_or_default(), Bytes(file.bytes))
-    };
-    let list: Vec<String> = files.iter().map(told).collect();
-    let text = format!("{} of RSS are pages of files that the program mapped: {}", Bytes(bytes), list.join(", "));
+    let list = listed(&files, |file| format!("`{}` with {}", file_name(&file.path), Bytes(file.bytes)));
+    let text = format!("{} of RSS are pages of files that the program mapped: {list}", Bytes(bytes));
     let next = "map less of them at once, or read them in pieces; pages that are clean are dropped before the kernel \
-        kills, so the limit need not hold all of them. No flag of the JVM bounds them"
-        .to_owned();
-    let weighs = Weight { costs_bytes: bytes, gain_bytes_max: None, remedies: Vec::new() };
-    Some(weight(Finding::MappedFiles { bytes, files }, text, next, weighs))
+        kills, so the limit need not hold all of them. No flag of the JVM bounds them";
+    Some(FindingRecord { costs_bytes: bytes, ..found(Finding::MappedFiles { bytes, files }, text, next) })
 }
 
 /// Less than this, or this share of RSS, is what any program maps.

@@ -1,6 +1,6 @@
 //! Each rule on made-up facts, at its threshold both ways.
 
-use super::{Diagnosis, of_account, of_trials};
+use super::{Diagnosis, flags_kept, of_account, of_trials};
 use crate::doubt::Doubt;
 use crate::record::*;
 use crate::scenario::Model;
@@ -14,21 +14,15 @@ const MIB: u64 = 1 << 20;
 /// A mark with owners in MiB; what is left of 200 MiB is libjvm's, so that 1 % of RSS are 2 MiB.
 fn mark(name: &str, owners: &[(&str, u64)]) -> Mark {
     let rest = 200 - owners.iter().map(|(_, mib)| mib).sum::<u64>();
-    let all = owners.iter().copied().chain([("libjvm", rest)]);
-    let owner = |(name, mib): (&str, u64)| OwnerRecord {
-        name: name.to_owned(),
-        rss_bytes: mib * MIB,
-        ..OwnerRecord::default()
-    };
-    let malloc = MallocRecord { allocator: "glibc".to_owned(), arenas: 8, ..MallocRecord::default() };
-    let owners = all.chain([("cds", 0)]).map(owner).collect();
-    let account = AccountRecord { total_bytes: 200 * MIB, owners, malloc: Some(malloc), ..AccountRecord::default() };
+    let owners = owners.iter().copied().chain([("libjvm", rest), ("cds", 0)]).map(|(name, mib)| (name, mib * MIB));
+    let malloc = Some(MallocRecord { allocator: "glibc".to_owned(), arenas: 8, ..MallocRecord::default() });
+    let account = AccountRecord { total_bytes: 200 * MIB, malloc, ..AccountRecord::holding(owners) };
     Mark { name: name.to_owned(), at_s: 60.0, rss_bytes: 200 * MIB, account: Some(account), ..Mark::default() }
 }
 
 /// A trial of JDK 21.0.5 with G1, whose flags are all known.
 fn trial(marks: Vec<Mark>) -> Trial {
-    let mut defaults: BTreeMap<_, _> = FLAGS_KEPT.iter().map(|name| ((*name).to_owned(), "0".to_owned())).collect();
+    let mut defaults: BTreeMap<_, _> = flags_kept().map(|name| (name.to_owned(), "0".to_owned())).collect();
     defaults.insert("NativeMemoryTracking".to_owned(), "off".to_owned());
     let jvm = Jvm {
         version: Some("21.0.5+11".to_owned()),
@@ -45,27 +39,40 @@ fn with(trial: &Trial, change: impl FnOnce(&mut Trial)) -> Trial {
     trial
 }
 
+fn jvm(trial: &mut Trial) -> &mut Jvm {
+    trial.jvm.as_mut().unwrap()
+}
+
+fn flags(trial: &mut Trial) -> &mut FlagsRecord {
+    jvm(trial).flags_kept.as_mut().unwrap()
+}
+
+/// The account of the first mark.
+fn account(trial: &mut Trial) -> &mut AccountRecord {
+    trial.marks[0].account.as_mut().unwrap()
+}
+
+fn malloc(trial: &mut Trial) -> &mut MallocRecord {
+    account(trial).malloc.as_mut().unwrap()
+}
+
 /// The same with this option in its command line, and the flag it sets in force.
 fn typed(trial: &Trial, option: &str, name: &str, value: &str) -> Trial {
     with(trial, |trial| {
         trial.command.push(option.to_owned());
-        let flags = trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap();
+        let flags = flags(trial);
         flags.defaults.remove(name);
         let origin = FlagOrigin::CommandLine;
         flags.set.push(FlagRecord { name: name.to_owned(), value: value.to_owned(), origin });
     })
 }
 
-fn kind(found: &FindingRecord) -> String {
-    serde_json::to_value(&found.finding).unwrap()["kind"].as_str().unwrap().to_owned()
-}
-
 fn kinds(trial: &Trial) -> Vec<String> {
-    of_trials(std::slice::from_ref(trial)).findings.iter().map(kind).collect()
+    of_trials(std::slice::from_ref(trial)).findings.iter().map(|found| found.finding.kind()).collect()
 }
 
 fn only(trial: &Trial, wanted: &str) -> Option<FindingRecord> {
-    of_trials(std::slice::from_ref(trial)).findings.into_iter().find(|found| kind(found) == wanted)
+    of_trials(std::slice::from_ref(trial)).findings.into_iter().find(|found| found.finding.kind() == wanted)
 }
 
 fn remedies(found: &Option<FindingRecord>) -> Vec<String> {
@@ -100,10 +107,7 @@ fn retained_malloc_is_told_with_what_is_not_set_yet() {
     assert!(only(&loaded(&[("malloc.retained", 3)]), "malloc_retained").is_some());
     assert!(only(&loaded(&[("malloc.retained", 2)]), "malloc_retained").is_none());
     let of = |change: fn(&mut MallocRecord)| {
-        let trial = with(&loaded(&[("malloc.retained", 20)]), |trial| {
-            change(trial.marks[0].account.as_mut().unwrap().malloc.as_mut().unwrap());
-        });
-        only(&trial, "malloc_retained")
+        only(&with(&loaded(&[("malloc.retained", 20)]), |trial| change(malloc(trial))), "malloc_retained")
     };
     assert_eq!(remedies(&of(|malloc| malloc.settings = Some(vec!["MALLOC_ARENA_MAX=2".to_owned()]))), all[1..]);
     assert_eq!(remedies(&of(|malloc| malloc.settings = Some(vec!["MALLOC_TOP_PAD_=0".to_owned()]))), all[..2]);
@@ -119,7 +123,7 @@ fn a_trial_that_failed_shows_findings_and_numbers_are_those_of_one_that_complete
     let well =
         with(&loaded(&[("malloc.retained", 20)]), |trial| (trial.index, trial.outcome) = (1, Outcome::Completed));
     says(&only(&failed, "malloc_retained"), &["40.0 MiB"]);
-    let both = of_trials(&[failed, well]).findings.into_iter().find(|found| kind(found) == "malloc_retained");
+    let both = of_trials(&[failed, well]).findings.into_iter().find(|found| found.finding.kind() == "malloc_retained");
     says(&both, &["20.0 MiB"]);
     let of = both.unwrap().of.unwrap();
     assert_eq!((of.trial, of.trials_alike), (1, 2));
@@ -129,12 +133,10 @@ fn a_trial_that_failed_shows_findings_and_numbers_are_those_of_one_that_complete
 fn a_trim_is_proposed_where_the_jvm_has_it() {
     let base = loaded(&[("malloc.retained", 20)]);
     let trim = |trial: &Trial| remedies(&only(trial, "malloc_retained")).into_iter().find(|one| one.contains("Trim"));
-    let lacks = with(&base, |trial| {
-        trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap().defaults.remove("TrimNativeHeapInterval");
-    });
+    let lacks = with(&base, |trial| _ = flags(trial).defaults.remove("TrimNativeHeapInterval"));
     assert_eq!(trim(&lacks), None);
     assert_eq!(trim(&typed(&base, "-XX:TrimNativeHeapInterval=60000", "TrimNativeHeapInterval", "60000")), None);
-    let early = with(&base, |trial| trial.jvm.as_mut().unwrap().version = Some("17.0.10+7".to_owned()));
+    let early = with(&base, |trial| jvm(trial).version = Some("17.0.10+7".to_owned()));
     let unlocked = "-XX:+UnlockExperimentalVMOptions -XX:TrimNativeHeapInterval=2000";
     assert_eq!(trim(&early).as_deref(), Some(unlocked));
 }
@@ -170,7 +172,7 @@ fn free_heap_after_a_rest_is_told_with_the_collectors_own_remedies() {
     let of = |collector: &str, version: &str, free: u64| {
         let rested = mark("rested", &[("java_heap.free", free), ("java_heap.used", 10)]);
         with(&trial(vec![mark("loaded", &[]), rested]), |trial| {
-            let jvm = trial.jvm.as_mut().unwrap();
+            let jvm = jvm(trial);
             (jvm.collector, jvm.version) = (Some(collector.to_owned()), Some(version.to_owned()));
         })
     };
@@ -210,7 +212,7 @@ fn a_heap_far_above_what_lives_gets_a_ceiling_where_nobody_set_one() {
         trial.marks[0].heap.left_by_gc_bytes = Some(20 * MIB);
     });
     says(&only(&by_last, "heap_far_above_live"), &["the last collection left 20.0 MiB"]);
-    let z = with(&by_last, |trial| trial.jvm.as_mut().unwrap().collector = Some("Z".to_owned()));
+    let z = with(&by_last, |trial| jvm(trial).collector = Some("Z".to_owned()));
     assert!(only(&z, "heap_far_above_live").is_none(), "its counters are of the old generation");
 }
 
@@ -223,7 +225,7 @@ fn collectors_fit_their_heaps() {
     assert_eq!(remedies(&only(&chosen, "g1_on_small_heap")), [] as [&str; 0]);
     let serial = |gc_ms| {
         with(&loaded(&[]), |trial| {
-            trial.jvm.as_mut().unwrap().collector = Some("Serial".to_owned());
+            jvm(trial).collector = Some("Serial".to_owned());
             let subject = SubjectWork { gc_ms: Some(gc_ms), ..SubjectWork::default() };
             let name = "steady".to_owned();
             trial.phases = vec![PhaseRecord { name, seconds: 10.0, subject, model: Model::Closed, ..<_>::default() }];
@@ -342,18 +344,22 @@ fn huge_pages_are_told_as_the_doubt_saw_them() {
 
 /// A trial under a limit, with what may grow.
 fn limited(limit: u64, heap_max: u64) -> Trial {
-    let base = with(&loaded(&[("metaspace", 20), ("cds", 13)]), |trial| {
+    with(&loaded(&[("metaspace", 20), ("cds", 13)]), |trial| {
         trial.limit_bytes = Some(limit * MIB);
         let mark = &mut trial.marks[0];
         (mark.heap.max_bytes, mark.threads) = (Some(heap_max * MIB), Some(60));
-        let flags = trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap();
-        flags.defaults.insert("ReservedCodeCacheSize".to_owned(), (240 * MIB).to_string());
-        flags.defaults.insert("ThreadStackSize".to_owned(), "1024".to_owned());
-        flags.defaults.insert("MaxRAMPercentage".to_owned(), "25.000000".to_owned());
-        flags.defaults.insert("MinRAMPercentage".to_owned(), "50.000000".to_owned());
-        flags.defaults.remove("MaxHeapSize");
-    });
-    with(&base, |trial| trial.marks[0].direct = None)
+        let defaults = &mut flags(trial).defaults;
+        let code = (240 * MIB).to_string();
+        for (name, value) in [
+            ("ReservedCodeCacheSize", code.as_str()),
+            ("ThreadStackSize", "1024"),
+            ("MaxRAMPercentage", "25.000000"),
+            ("MinRAMPercentage", "50.000000"),
+        ] {
+            defaults.insert(name.to_owned(), value.to_owned());
+        }
+        defaults.remove("MaxHeapSize");
+    })
 }
 
 #[test]
@@ -389,7 +395,7 @@ fn a_limit_that_the_jvm_does_not_see_is_told() {
 /// A JVM of this version that may use 6000 MiB under a limit of 512, on cgroup v2.
 fn unseen(version: &str, change: impl Fn(&mut ChargeRecord)) -> Trial {
     with(&limited(512, 6000), |trial| {
-        trial.jvm.as_mut().unwrap().version = Some(version.to_owned());
+        jvm(trial).version = Some(version.to_owned());
         let mut charge = ChargeRecord { version: "v2".to_owned(), ..ChargeRecord::default() };
         change(&mut charge);
         trial.marks[0].charge = Some(charge);
@@ -433,9 +439,8 @@ fn a_limit_is_not_seen_for_the_reason_that_the_evidence_shows() {
 fn a_limit_is_not_seen_also_where_a_share_was_typed() {
     let share = |heap| {
         let trial = with(&limited(512, heap), |trial| {
-            let charge =
-                ChargeRecord { version: "v2".to_owned(), unlisted: vec!["memory".to_owned()], ..Default::default() };
-            trial.marks[0].charge = Some(charge);
+            let (version, unlisted) = ("v2".to_owned(), vec!["memory".to_owned()]);
+            trial.marks[0].charge = Some(ChargeRecord { version, unlisted, ..Default::default() });
         });
         only(&typed(&trial, "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", "75.000000"), "limit_not_seen")
     };
@@ -456,7 +461,7 @@ fn a_limit_that_was_another_one_at_the_start_is_told_by_an_account() {
         mark.charge = Some(charge);
         let machine = Machine { memory_bytes: 8192 * MIB, ..Machine::default() };
         let document = AccountDocument { mark, machine, jvm: trial.jvm.unwrap(), ..AccountDocument::default() };
-        cause(&of_account(&document).findings.into_iter().find(|found| kind(found) == "limit_not_seen"))
+        cause(&of_account(&document).findings.into_iter().find(|found| found.finding.kind() == "limit_not_seen"))
     };
     assert_eq!(of(512), Some(UnseenCause::LimitChanged), "a quarter of 2 GiB");
     assert_eq!(of(2048), Some(UnseenCause::Unknown), "a quarter of the machine");
@@ -466,13 +471,11 @@ fn a_limit_that_was_another_one_at_the_start_is_told_by_an_account() {
 #[test]
 fn options_that_change_nothing_are_listed() {
     let of = |options: &[&str]| {
-        let trial = with(&loaded(&[]), |trial| trial.command.extend(options.iter().map(|&one| one.to_owned())));
-        let trial = with(&trial, |trial| {
-            let flags = trial.jvm.as_mut().unwrap().flags_kept.as_mut().unwrap();
-            flags.defaults.insert("UseG1GC".to_owned(), "true".to_owned());
+        let trial = with(&loaded(&[]), |trial| {
+            trial.command.extend(options.iter().map(|&one| one.to_owned()));
+            flags(trial).defaults.insert("UseG1GC".to_owned(), "true".to_owned());
         });
-        let found = of_trials(&[trial]).findings.into_iter().find(|found| kind(found) == "flags_idle");
-        found.map(|found| found.text).unwrap_or_default()
+        only(&trial, "flags_idle").map(|found| found.text).unwrap_or_default()
     };
     assert_eq!(of(&["-Xmx1g", "-cp", "-Xmx2g", "Main", "-XX:+UseTLAB"]), "");
     assert!(of(&["-Xmx1g", "-Xmx2g"]).contains("`-Xmx1g` (`-Xmx2g` wins)"));
@@ -493,21 +496,8 @@ fn heavy_weights_come_first_then_risks_then_the_rest() {
 #[test]
 fn trials_alike_are_counted_and_starved_ones_left_out() {
     let one = loaded(&[("malloc.retained", 40), ("cds", 9)]);
-    let probe = ProbeRecord {
-        stage: ProbeStage::Limit,
-        heap_bytes: None,
-        direct_bytes: None,
-        rate_per_s: None,
-        pages: Pages::Cold,
-        verdict: ProbeVerdict::Holds,
-        why: Vec::new(),
-        missed: Vec::new(),
-        cause: None,
-        classes: None,
-        read_ahead_bytes: None,
-        seconds: 1.0,
-    };
-    let starved = with(&one, |trial| trial.probe = Some(probe));
+    let probe = r#"{"stage": "limit", "pages": "cold", "verdict": "holds"}"#;
+    let starved = with(&one, |trial| trial.probe = serde_json::from_str(probe).unwrap());
     let other = with(&one, |trial| trial.configuration = "b".to_owned());
     let found = of_trials(&[one.clone(), starved, other, one]).findings;
     let told: Vec<_> = found.iter().map(|found| found.of.clone().unwrap()).collect();
@@ -519,8 +509,7 @@ fn trials_alike_are_counted_and_starved_ones_left_out() {
 fn what_compilers_retain_gets_no_arenas() {
     let of = |compilers: u64| {
         let trial = with(&loaded(&[("malloc.retained", 40)]), |trial| {
-            let malloc = trial.marks[0].account.as_mut().unwrap().malloc.as_mut().unwrap();
-            malloc.compilers_retained_bytes = Some(compilers * MIB);
+            malloc(trial).compilers_retained_bytes = Some(compilers * MIB);
         });
         only(&trial, "malloc_retained").is_some()
     };
@@ -625,6 +614,11 @@ fn what_lies_beside_the_jvm_comes_before_what_is_true_of_any() {
     assert_eq!(kinds(&of(vec![child("sh", 3)], vec![files(3)])), ["malloc_retained"]);
 }
 
+fn collection(class: &str, field: &str, entries: u64, bytes: u64) -> StaticCollectionRecord {
+    let [class, field, collection] = [class, field, "java.util.HashMap"].map(str::to_owned);
+    StaticCollectionRecord { class, field, collection, entries, bytes }
+}
+
 #[test]
 fn the_heap_is_told_by_what_fills_it() {
     let humongous = |tail: u64| {
@@ -646,13 +640,7 @@ fn the_heap_is_told_by_what_fills_it() {
     let statics = |live: u64, entries: u64| {
         with(&collected(&[("java_heap.used", 60)], &[("java_heap.live", 40)], [0.0; 2]), |trial| {
             trial.marks[2].heap.live_bytes = Some(live * MIB);
-            trial.marks[2].static_collections = vec![StaticCollectionRecord {
-                class: "java.io.DeleteOnExitHook".to_owned(),
-                field: "files".to_owned(),
-                collection: "java.util.LinkedHashSet".to_owned(),
-                entries,
-                bytes: 0,
-            }];
+            trial.marks[2].static_collections = vec![collection("java.io.DeleteOnExitHook", "files", entries, 0)];
         })
     };
     let found = only(&statics(40, 150_000), "heap_held_by_statics");
@@ -661,14 +649,14 @@ fn the_heap_is_told_by_what_fills_it() {
     assert!(only(&statics(40, 100_000), "heap_held_by_statics").is_none(), "a tenth of what lives");
 }
 
+fn live_class(class: &str, instances: u64, bytes: u64) -> LiveClassRecord {
+    LiveClassRecord { class: class.to_owned(), instances, bytes }
+}
+
 /// A heap of 100 MiB, of which so much is alive, with these classes.
 fn alive(live: u64, classes: &[(&str, u64, u64)]) -> Trial {
     with(&collected(&[("java_heap.used", 100)], &[("java_heap.live", live)], [0.0; 2]), |trial| {
-        let record = |(class, instances, mib): &(&str, u64, u64)| LiveClassRecord {
-            class: (*class).to_owned(),
-            instances: *instances,
-            bytes: mib * MIB,
-        };
+        let record = |(class, instances, mib): &(&str, u64, u64)| live_class(class, *instances, mib * MIB);
         trial.marks[2].heap.live_bytes = Some(live * MIB);
         trial.marks[2].live_classes = classes.iter().map(record).collect();
     })
@@ -678,13 +666,7 @@ fn alive(live: u64, classes: &[(&str, u64, u64)]) -> Trial {
 fn a_collection_of_few_large_entries_is_found_by_what_it_leads_to() {
     let of = |bytes: u64| {
         with(&alive(80, &[("[B", 900, 70)]), |trial| {
-            trial.marks[2].static_collections = vec![StaticCollectionRecord {
-                class: "a.Carts".to_owned(),
-                field: "OPEN".to_owned(),
-                collection: "java.util.HashMap".to_owned(),
-                entries: 900,
-                bytes: bytes * MIB,
-            }];
+            trial.marks[2].static_collections = vec![collection("a.Carts", "OPEN", 900, bytes * MIB)];
         })
     };
     says(&only(&of(60), "heap_held_by_statics"), &["`a.Carts.OPEN` with 900 entries, 60.0 MiB at least", "bound"]);
@@ -828,19 +810,14 @@ fn a_heap_that_was_exhausted_is_told_without_any_weighing() {
 
 #[test]
 fn native_memory_that_came_and_stays_is_told_with_who_asked_for_it() {
-    let of = |mib: u64, classes: &[(&str, u64, u64)]| {
+    let of = |mib: u64, classes: &[LiveClassRecord]| {
         let held = [("malloc.live", mib)];
         with(&collected(&held, &held, [1.0, 1.0]), |trial| {
             trial.marks.insert(0, mark("start", &[("malloc.live", 4)]));
-            let record = |(class, instances, _): &(&str, u64, u64)| LiveClassRecord {
-                class: (*class).to_owned(),
-                instances: *instances,
-                bytes: 1,
-            };
-            trial.marks[3].live_classes = classes.iter().map(record).collect();
+            trial.marks[3].live_classes = classes.to_vec();
         })
     };
-    let arenas = only(&of(104, &[("jdk.internal.foreign.SharedSession", 1200, 0)]), "native_memory_lives");
+    let arenas = only(&of(104, &[live_class("jdk.internal.foreign.SharedSession", 1200, 1)]), "native_memory_lives");
     says(&arenas, &["100.0 MiB", "1,200 arenas", "close each arena"]);
     assert_eq!(remedies(&arenas), [] as [&str; 0]);
     says(&only(&of(104, &[]), "native_memory_lives"), &["`Unsafe.allocateMemory`"]);
@@ -874,7 +851,7 @@ fn a_library_of_the_program_is_named_for_native_memory_and_none_of_the_jdk() {
 fn files_that_the_program_mapped_are_told_and_none_of_the_jdk() {
     let of = |files: &[(&str, u64)]| {
         with(&loaded(&[("mapped_files", 60)]), |trial| {
-            let owners = &mut trial.marks[0].account.as_mut().unwrap().owners;
+            let owners = &mut account(trial).owners;
             let part = |(name, mib): &(&str, u64)| DetailRecord {
                 name: (*name).to_owned(),
                 rss_bytes: mib * MIB,
@@ -925,8 +902,7 @@ fn chunks_of_netty_are_told_by_their_number_where_netty_counts_nothing() {
                 let direct = mark.direct.as_mut().unwrap();
                 (direct.buffers, direct.netty_loaded, direct.netty_bytes) = (48, is_loaded, None);
             }
-            let class = "io.netty.buffer.PoolChunk".to_owned();
-            trial.marks[2].live_classes = vec![LiveClassRecord { class, instances: chunks, bytes: 1 }];
+            trial.marks[2].live_classes = vec![live_class("io.netty.buffer.PoolChunk", chunks, 1)];
         })
     };
     says(&only(&of(40, true), "direct_memory_lives"), &["Netty counts", "never released"]);
@@ -958,8 +934,7 @@ fn threads_that_come_with_the_load_and_stay_pile_up() {
 fn compilations_and_crowds_of_loaders() {
     let of = |growth: u64, kept: u64| {
         with(&loaded(&[("malloc.retained", 100)]), |trial| {
-            trial.marks[0].account.as_mut().unwrap().malloc.as_mut().unwrap().compilers_retained_bytes =
-                Some(kept * MIB);
+            malloc(trial).compilers_retained_bytes = Some(kept * MIB);
             trial.compilations = vec![CompilationRecord {
                 method: "a.Scores::of".to_owned(),
                 tier: 4,
@@ -992,8 +967,7 @@ fn compilations_and_crowds_of_loaders() {
 fn a_library_with_memory_of_its_own_is_named() {
     let of = |mib: u64| {
         with(&loaded(&[("native", mib)]), |trial| {
-            let own =
-                trial.marks[0].account.as_mut().unwrap().owners.iter_mut().find(|of| of.name == "native").unwrap();
+            let own = account(trial).owners.iter_mut().find(|of| of.name == "native").unwrap();
             let name = "libduck.so (jemalloc): in use, by its jemalloc's tables".to_owned();
             own.detail =
                 vec![DetailRecord { kind: "library".to_owned(), name, rss_bytes: mib * MIB, ..Default::default() }];

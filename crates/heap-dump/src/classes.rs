@@ -296,46 +296,35 @@ impl Classes {
         }
     }
 
+    /// The fields of an object of `class`, those of its superclasses last: the class that declares each, the field, and
+    /// its value as bytes, if they are there.
+    fn fields<'a>(&self, class: u32, values: &'a [u8]) -> impl Iterator<Item = (u32, &Field, Option<&'a [u8]>)> {
+        let classes = std::iter::successors(Some((class, 0usize)), move |(index, base)| {
+            let class = &self.all[*index as usize];
+            let base = base + class.own_bytes as usize;
+            Some((class.next.filter(|_| base < values.len())?, base))
+        });
+        classes.flat_map(move |(index, base)| {
+            let mut end = base;
+            self.all[index as usize].fields.iter().map(move |field| {
+                let begin = end;
+                end += field.kind.bytes(self.id_bytes) as usize;
+                (index, field, values.get(begin..end))
+            })
+        })
+    }
+
     /// The field of `class` or of a superclass whose value is `value`: the class that declares it, and its name.
     pub(crate) fn field_with(&self, class: u32, values: &[u8], value: u64) -> Option<(u32, u64)> {
-        let id_bytes = self.id_bytes as usize;
-        let (mut at, mut base) = (Some(class), 0usize);
-        while let Some(index) = at {
-            let class = &self.all[index as usize];
-            let mut begin = base;
-            for field in &class.fields {
-                let found = values.get(begin..begin + id_bytes).is_some_and(|bytes| number(bytes) == value);
-                if field.kind == Type::Reference && found {
-                    return Some((index, field.name));
-                }
-                begin += field.kind.bytes(self.id_bytes) as usize;
-            }
-            base += class.own_bytes as usize;
-            at = class.next.filter(|_| base < values.len());
-        }
-        None
+        let has = |field: &Field, bytes| field.kind == Type::Reference && number(bytes) == value;
+        let mut fields = self.fields(class, values);
+        let (declaring, field, _) = fields.find(|(_, field, bytes)| bytes.is_some_and(|bytes| has(field, bytes)))?;
+        Some((declaring, field.name))
     }
 
     /// The value of the field `name` that the class `declaring` declares, as bytes.
     fn value<'a>(&self, class: u32, values: &'a [u8], declaring: u32, name: &str, names: &Names) -> Option<&'a [u8]> {
-        let (mut at, mut base) = (Some(class), 0usize);
-        while let Some(index) = at {
-            let class = &self.all[index as usize];
-            if index == declaring {
-                let mut begin = base;
-                for field in &class.fields {
-                    let size = field.kind.bytes(self.id_bytes) as usize;
-                    if names.is(field.name, name) {
-                        return values.get(begin..begin + size);
-                    }
-                    begin += size;
-                }
-                return None;
-            }
-            base += class.own_bytes as usize;
-            at = class.next.filter(|_| base < values.len());
-        }
-        None
+        self.fields(class, values).find(|(index, field, _)| *index == declaring && names.is(field.name, name))?.2
     }
 
     /// The string with the name of a thread.

@@ -361,13 +361,19 @@ impl<'a> Search<'a> {
         apart
     }
 
-    fn group(&mut self, key: Key, title: Title, number: u32) -> u32 {
+    /// The group with this key, made if there is none.
+    fn place_of(&mut self, key: Key, title: Title) -> u32 {
         let next = self.groups.len() as u32;
         let group = *self.by_key.entry(key).or_insert(next);
         if group == next {
             let (threads, loaders) = (HashSet::new(), HashSet::new());
             self.groups.push(Group { title, members: 0, largest: NONE, threads, loaders, amount: Amount::default() });
         }
+        group
+    }
+
+    fn group(&mut self, key: Key, title: Title, number: u32) -> u32 {
+        let group = self.place_of(key, title);
         let is_of_thread = matches!(key, Key::Frame { .. } | Key::ThreadLocal { .. } | Key::ThreadPart { .. });
         let thread = if is_of_thread { self.thread_of(number) } else { None };
         let is_loader = self.meaning(number).0 == Meaning::ClassLoader;
@@ -600,13 +606,7 @@ impl<'a> Search<'a> {
                 }
                 _ => continue,
             };
-            let next = self.groups.len() as u32;
-            let target = *self.by_key.entry(key).or_insert(next);
-            if target == next {
-                let (threads, loaders) = (HashSet::new(), HashSet::new());
-                let group = Group { title, members: 0, largest: NONE, threads, loaders, amount: Amount::default() };
-                self.groups.push(group);
-            }
+            let target = self.place_of(key, title);
             if target as usize == place {
                 continue;
             }
@@ -616,8 +616,7 @@ impl<'a> Search<'a> {
             self.groups[place].amount = Amount::default();
             let into = &mut self.groups[target as usize];
             into.members += members;
-            into.amount.bytes += amount.bytes;
-            into.amount.objects += amount.objects;
+            into.amount += amount;
             if is_of_threads {
                 into.threads.extend(threads);
             }
@@ -650,16 +649,12 @@ impl<'a> Search<'a> {
                 continue;
             }
             if run.0 != (place, class) {
-                let sum = found.entry(run.0).or_default();
-                sum.objects += run.1.objects;
-                sum.bytes += run.1.bytes;
+                *found.entry(run.0).or_default() += run.1;
                 run = ((place, class), Amount::default());
             }
             run.1.add(u64::from(self.tree.units[number]) * self.tree.unit_bytes);
         }
-        let sum = found.entry(run.0).or_default();
-        sum.objects += run.1.objects;
-        sum.bytes += run.1.bytes;
+        *found.entry(run.0).or_default() += run.1;
         let mut parts = vec![Vec::new(); chosen.len()];
         for ((place, class), amount) in found.into_iter().filter(|((place, _), _)| *place != NONE) {
             let class = self.tree.cast.classes.get(class).name.clone();

@@ -171,8 +171,9 @@ impl Dump<'_> {
             all
         };
         let sum = |amounts: &[Amount]| {
-            let objects = amounts.iter().map(|amount| amount.objects).sum();
-            Amount { objects, bytes: amounts.iter().fold(0, |sum, amount| sum.saturating_add(amount.bytes)) }
+            let mut sum = Amount::default();
+            amounts.iter().for_each(|amount| sum += *amount);
+            sum
         };
         Ok(Summary {
             live: sum(&live),

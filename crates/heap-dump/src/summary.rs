@@ -1,6 +1,7 @@
 //! The summary of a heap dump: plain values.
 
 use std::fmt;
+use std::ops::AddAssign;
 
 /// Objects and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,6 +16,13 @@ impl Amount {
     pub(crate) fn add(&mut self, bytes: u64) {
         self.objects += 1;
         self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, more: Self) {
+        self.objects += more.objects;
+        self.bytes = self.bytes.saturating_add(more.bytes);
     }
 }
 

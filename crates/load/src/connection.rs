@@ -3,7 +3,11 @@
 use super::link::Link;
 use super::message::Extent;
 use super::response::Reader;
+use super::turn::no_epoll;
 use crate::work::Pace;
+use loadline_base::error::Result;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::fd::OwnedFd;
 
 /// The current activity of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,6 +64,27 @@ pub(super) enum Watched {
     /// Enough while requests fit the send buffer: saves an event for each new connection.
     Input,
     Both,
+}
+
+const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+/// The server is done sending; what it sent before may still be unread.
+pub(super) const LAST_INPUT: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+
+impl Watched {
+    /// Makes epoll report input, or both, about a link. Nothing to do on a connection that is used again.
+    #[inline]
+    pub(super) fn raise(&mut self, both: bool, epoll: &OwnedFd, link: &Link, index: u64) -> Result<()> {
+        let (wanted, flags) = if both { (Self::Both, INPUT.union(EventFlags::OUT)) } else { (Self::Input, INPUT) };
+        if *self >= wanted {
+            return Ok(());
+        }
+        let data = EventData::new_u64(index);
+        let done = match std::mem::replace(self, wanted) {
+            Self::Nothing => epoll::add(epoll, link, data, flags),
+            Self::Input | Self::Both => epoll::modify(epoll, link, data, flags),
+        };
+        done.map_err(no_epoll)
+    }
 }
 
 impl Connection {

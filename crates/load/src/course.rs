@@ -1,12 +1,13 @@
 //! The course of one phase on one thread, whatever protocol it speaks: its arrivals, its counts, its intervals, and
 //! when it ends. The engines ask and report; they differ in how bytes go and come.
 
-use super::link::{self, Trouble};
+use super::link::{self, Link, Trouble};
 use super::outcome::{End, Interval, Outcome};
 use super::rows::Rows;
 use super::schedule::{Arrivals, Share, nanoseconds};
 use super::tally::{Ended, Failure, Now, Tally};
-use super::{Control, Plan, ThreadPart};
+use super::{Control, Plan};
+use crate::work::{Protocol, Schedule};
 use loadline_base::clock::Clock;
 use loadline_base::error::Result;
 use rustix::io::Errno;
@@ -14,6 +15,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The length of an interval.
 const INTERVAL_NS: u64 = 1_000_000_000;
+/// The longest pause between checks for timeouts; an eighth of a shorter timeout, but not below 1 ms.
+const CHECK_NS_MAX: u64 = 100_000_000;
+const CHECK_NS_MIN: u64 = 1_000_000;
 
 /// One phase on one thread.
 pub(super) struct PhaseCourse<'a> {
@@ -22,6 +26,8 @@ pub(super) struct PhaseCourse<'a> {
     pub(super) arrivals: Arrivals,
     pub(super) tally: Tally,
     pub(super) timeout_ns: u64,
+    /// How long a connection rests after an answer, in a closed model.
+    pub(super) think_ns: u64,
     /// Established now.
     pub(super) open_connections: u64,
     control: &'a Control,
@@ -30,11 +36,13 @@ pub(super) struct PhaseCourse<'a> {
     /// The end of the drain; `u64::MAX` while it is not known or where a count ends the phase.
     drain_end_ns: u64,
     next_interval_ns: u64,
+    next_check_ns: u64,
     open_connections_max: u64,
     queue_max: u64,
     queue: u64,
-    /// Whether the stop conditions are judged here, and not on several threads together.
-    judges: bool,
+    share: Share,
+    /// What the first connection is made over, in words; `None` before it.
+    over: Option<String>,
     met: Option<String>,
     cpu_before_ns: u64,
 }
@@ -46,16 +54,14 @@ impl<'a> PhaseCourse<'a> {
     /// The file of starts cannot be read.
     pub(super) fn new(
         plan: &'a Plan,
-        part: ThreadPart,
+        share: Share,
         requests: usize,
         clock: Clock,
         control: &'a Control,
     ) -> Result<Self> {
-        let share = Share { index: u64::from(part.index), count: u64::from(part.count) };
         let arrivals = Arrivals::of(&plan.work.schedule, plan.seed, share)?;
-        let timeout_ns = nanoseconds(plan.work.timeout.0);
-        let share_of = |max: usize| max.div_ceil(part.count as usize);
-        let seed = plan.seed ^ u64::from(part.index);
+        let share_of = |max: usize| max.div_ceil(share.count as usize);
+        let seed = plan.seed ^ share.index;
         let rows = Rows::new(share_of(plan.rows_max), seed).with_failed_apart(share_of(plan.rows_failed_max), !seed);
         let tally = Tally::new(requests, rows)?;
         let tally = if arrivals.is_open() { tally.with_open_model()? } else { tally };
@@ -65,19 +71,33 @@ impl<'a> PhaseCourse<'a> {
             drain_end_ns: u64::MAX,
             arrivals,
             tally,
-            timeout_ns,
+            timeout_ns: nanoseconds(plan.work.timeout.0),
+            think_ns: match plan.work.schedule {
+                Schedule::Closed { think, .. } => nanoseconds(think.0),
+                Schedule::Open { .. } => 0,
+            },
             open_connections: 0,
             control,
             start_ns: 0,
             drain_ns: nanoseconds(plan.work.drain().0),
             next_interval_ns: u64::MAX,
+            next_check_ns: 0,
             open_connections_max: 0,
             queue_max: 0,
             queue: 0,
-            judges: part.count == 1,
+            share,
+            over: None,
             met: None,
             cpu_before_ns: 0,
         })
+    }
+
+    /// How many connections this thread begins with, and how many it may come to.
+    pub(super) fn connections(&self) -> (u64, u64) {
+        let (schedule, requests_max) = (&self.plan.work.schedule, self.arrivals.requests_max());
+        let share_of = |connections: u32| self.share.of(u64::from(connections)).min(requests_max);
+        let wanted = share_of(schedule.connections()).max(1);
+        (wanted, share_of(schedule.connections_max()).max(wanted))
     }
 
     /// The phase begins.
@@ -95,7 +115,17 @@ impl<'a> PhaseCourse<'a> {
     /// When the engine must be back at the latest.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
-        self.next_interval_ns.min(self.drain_end_ns)
+        self.next_interval_ns.min(self.drain_end_ns).min(self.next_check_ns)
+    }
+
+    /// Whether it is time to look for requests that have taken too long.
+    #[inline]
+    pub(super) fn is_check_due(&mut self, now_ns: u64) -> bool {
+        let due = now_ns >= self.next_check_ns;
+        if due {
+            self.next_check_ns = now_ns + (self.timeout_ns / 8).clamp(CHECK_NS_MIN, CHECK_NS_MAX);
+        }
+        due
     }
 
     /// Looks after intervals and counters; the end, if something outside the engine ends the phase.
@@ -135,7 +165,8 @@ impl<'a> PhaseCourse<'a> {
     fn end_interval(&mut self, ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
         let now =
             Now { ns, open_connections: self.open_connections, queue: self.queue, offered: self.arrivals.offered(ns) };
-        let stop = if self.judges { &self.plan.work.stop[..] } else { &[] };
+        // Several threads are judged together.
+        let stop = if self.share == Share::WHOLE { &self.plan.work.stop[..] } else { &[] };
         self.met = self.tally.end_interval(now, stop, on_interval)?;
         Ok(())
     }
@@ -148,10 +179,13 @@ impl<'a> PhaseCourse<'a> {
 
     /// A connection stands.
     #[inline]
-    pub(super) fn opened(&mut self) {
+    pub(super) fn opened(&mut self, link: &Link) {
         self.tally.connections_opened += 1;
         self.open_connections += 1;
         self.open_connections_max = self.open_connections_max.max(self.open_connections);
+        self.over.get_or_insert_with(|| {
+            link.negotiated().map_or_else(String::new, |(version, _)| format!(" over {version}"))
+        });
     }
 
     /// Counts a complete answer: as one that came too late, as what was wrong with it, or as correct.
@@ -186,6 +220,15 @@ impl<'a> PhaseCourse<'a> {
         }
     }
 
+    /// Returns the failure of a request to which the server said nothing before it closed the connection. Under TLS a
+    /// server that closes during the handshake has said nothing about HTTP.
+    pub(super) fn silence(&mut self, shaking: bool) -> Failure {
+        if !shaking {
+            return Failure::Reset;
+        }
+        self.tally.tls_failed("the server closed during the handshake".to_owned())
+    }
+
     /// Whether the time for answers is over.
     #[inline]
     pub(super) fn is_drained(&self, now_ns: u64) -> bool {
@@ -215,7 +258,6 @@ impl<'a> PhaseCourse<'a> {
         ended: End,
         asked: u64,
         busy: u64,
-        backend: String,
         on_interval: &mut dyn FnMut(Interval<'_>),
     ) -> Result<Outcome> {
         self.control.publish(self.tally.ok, self.tally.failures.total(), 0);
@@ -233,6 +275,11 @@ impl<'a> PhaseCourse<'a> {
             (_, _) => elapsed_ns.min(planned_ns),
         };
         let offered = self.arrivals.offered(self.start_ns.saturating_add(rate_span_ns));
+        let backend = match self.plan.work.protocol {
+            Protocol::Http1 => "http/1.1",
+            // The implementation is not the engine's own, and the figures depend on it.
+            Protocol::Http2 { .. } => "http/2 (h2 crate)",
+        };
         let tally = self.tally;
         let (response, lag) = tally.open.map_or((None, None), |open| (Some(open.response), Some(open.lag)));
         Ok(Outcome {
@@ -258,7 +305,7 @@ impl<'a> PhaseCourse<'a> {
             by_request: tally.by_request,
             never_begun: tally.never_begun,
             rows: tally.rows.finish(),
-            backend,
+            backend: backend.to_owned() + &self.over.unwrap_or_default(),
             tls_told: matches!(ended, End::GaveUp(_)) && tally.last_failure == Some(Failure::Tls),
             tls_trouble: tally.tls_trouble,
             bytes_sent: tally.bytes_sent,

@@ -8,12 +8,11 @@ use super::link::{self, Dialler, READ_BYTES};
 use super::message::Messages;
 use super::outcome::{Interval, Outcome};
 use super::response::Heads;
-use super::schedule::{Arrival, nanoseconds};
+use super::schedule::{Arrival, Share};
 use super::tally::Failure;
 use super::timers::{Due, Timers};
 use super::turn::{self, BEGUN_PER_TURN, Turn, Turning, no_epoll};
-use super::{Control, Plan, ThreadPart};
-use crate::work::Schedule;
+use super::{Control, Plan};
 use loadline_base::clock::Clock;
 use loadline_base::error::Result;
 use rustix::event::epoll;
@@ -32,8 +31,6 @@ pub(super) struct Engine<'a> {
     pub(super) portions: Portions,
     /// By connection, where any is slow.
     pub(super) paces: Vec<Paces>,
-    /// How long a connection rests after an answer, in a closed model.
-    pub(super) think_ns: u64,
     pub(super) epoll: OwnedFd,
     pub(super) connections: Vec<Connection>,
     pub(super) connections_max: usize,
@@ -50,18 +47,14 @@ pub(super) struct Engine<'a> {
     /// A piece of a body that is sent from a file.
     pub(super) block: Vec<u8>,
     pub(super) heads: Heads,
-    pub(super) backend: Option<String>,
-    next_check_ns: u64,
 }
 
 impl<'a> Engine<'a> {
-    pub(super) fn new(plan: &'a Plan, part: ThreadPart, clock: Clock, control: &'a Control) -> Result<Self> {
+    pub(super) fn new(plan: &'a Plan, share: Share, clock: Clock, control: &'a Control) -> Result<Self> {
         let work = &plan.work;
-        let (first, step) = (u64::from(part.index), u64::from(part.count));
-        let messages = Messages::encode(work, &plan.target.host, plan.seed, first, step)?;
-        let course = PhaseCourse::new(plan, part, messages.len(), clock, control)?;
-        let wanted = part.of(work.schedule.connections()).min(course.arrivals.requests_max()).max(1);
-        let connections_max = part.of(work.schedule.connections_max()).min(course.arrivals.requests_max()).max(wanted);
+        let messages = Messages::encode(work, &plan.target.host, plan.seed, share)?;
+        let course = PhaseCourse::new(plan, share, messages.len(), clock, control)?;
+        let (wanted, connections_max) = course.connections();
         link::check_descriptors(connections_max)?;
         let undelayed = work.keep_alive || plan.target.tls.is_some() || messages.longest() > SEGMENT_BYTES_MIN;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_epoll)?;
@@ -73,10 +66,6 @@ impl<'a> Engine<'a> {
             messages,
             portions: Portions::of(work.pace),
             paces: vec![Paces::default(); if work.pace.is_slow() { wanted as usize } else { 0 }],
-            think_ns: match work.schedule {
-                Schedule::Closed { think, .. } => nanoseconds(think.0),
-                Schedule::Open { .. } => 0,
-            },
             epoll,
             connections: (0..wanted).map(|_| Connection::default()).collect(),
             connections_max: connections_max as usize,
@@ -87,8 +76,6 @@ impl<'a> Engine<'a> {
             raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
             block: Vec::new(),
             heads: Heads::default(),
-            backend: None,
-            next_check_ns: 0,
         })
     }
 
@@ -96,8 +83,7 @@ impl<'a> Engine<'a> {
     pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
         self.course.start(start_ns);
         let ended = turn::run(&mut self, on_interval)?;
-        let backend = self.backend.unwrap_or_else(|| "http/1.1".to_owned());
-        self.course.finish(ended, self.connections.len() as u64, self.busy, backend, on_interval)
+        self.course.finish(ended, self.connections.len() as u64, self.busy, on_interval)
     }
 
     /// The connection is free for a request from now on.
@@ -151,11 +137,7 @@ impl<'a> Turning<'a> for Engine<'a> {
     /// Fails the requests that have taken too long. A scan instead of a timer for each request: 10,000 connections
     /// take tens of microseconds, ten times a second.
     fn check(&mut self, now_ns: u64) {
-        if now_ns < self.next_check_ns {
-            return;
-        }
         let timeout_ns = self.course.timeout_ns;
-        self.next_check_ns = turn::next_check_ns(now_ns, timeout_ns);
         for index in 0..self.connections.len() {
             let connection = &self.connections[index];
             if connection.doing != Doing::Nothing && now_ns.saturating_sub(connection.started_ns) > timeout_ns {
@@ -208,7 +190,7 @@ impl<'a> Turning<'a> for Engine<'a> {
 
     #[inline]
     fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
-        let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());
+        let until_ns = until_ns.min(self.timers.next_ns()).min(self.course.next_ns());
         turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)?;
         for event in events.drain(..) {
             let free = self.free.len();

@@ -1,26 +1,20 @@
 //! One request from its beginning to its end on one connection: send, receive, judge, and on to the next.
 //! The other half of [`Engine`], whose loop is in `engine`.
 
-use super::connection::{Connection, Doing, Watched, after_portion};
+use super::connection::{Connection, Doing, LAST_INPUT, after_portion};
 use super::engine::Engine;
-use super::link::{self, Dialled, Read, Trouble};
+use super::link::{self, Read, Trouble};
 use super::response::{Ending, Progress, ResponseFacts};
 use super::tally::{Ended, Failure, Place};
 use super::timers::Due;
-use super::turn::no_epoll;
 use loadline_base::error::Result;
-use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
 /// A connection that was not accepted waits this long, so that a dead server is no busy loop.
 pub(super) const BACK_OFF_NS: u64 = 10_000_000;
 /// How long a body waits for `100 Continue`; RFC 9110 leaves the time to the client, and this is what curl waits.
 const CONTINUE_NS: u64 = 1_000_000_000;
-
-pub(super) const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
-pub(super) const BOTH: EventFlags = INPUT.union(EventFlags::OUT);
-/// The server is done sending; what it sent before may still be unread.
-pub(super) const LAST_INPUT: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 impl Engine<'_> {
     /// Moves on what an event is about.
@@ -53,11 +47,9 @@ impl Engine<'_> {
         }
         if connection.link.is_none() {
             match self.dialler.dial()? {
-                Dialled::Link(link) => connection.link = Some(link),
-                Dialled::Failed(failure, words) => {
-                    if let Some(words) = words {
-                        self.course.tally.tls_failed(words);
-                    }
+                Ok(link) => connection.link = Some(link),
+                Err(trouble) => {
+                    let failure = self.course.failure_of(trouble, false, false);
                     self.fail(index, failure, now_ns);
                     return Ok(());
                 }
@@ -140,11 +132,8 @@ impl Engine<'_> {
         let connection = &mut self.connections[index];
         connection.established = true;
         connection.connected_ns = self.clock.now_ns();
-        self.course.opened();
-        if self.backend.is_none() {
-            let tls = connection.link.as_ref().and_then(link::Link::negotiated);
-            let over = tls.map_or_else(String::new, |(version, _)| format!(" over {version}"));
-            self.backend = Some(format!("http/1.1{over}"));
+        if let Some(link) = &connection.link {
+            self.course.opened(link);
         }
     }
 
@@ -159,21 +148,13 @@ impl Engine<'_> {
         self.send(index)
     }
 
-    /// Makes epoll report what the connection now waits for. Nothing to do on a connection that is used again.
+    /// Makes epoll report what the connection now waits for.
     #[inline]
     fn watch(&mut self, index: usize) -> Result<()> {
         let connection = &mut self.connections[index];
-        let wanted =
-            if connection.doing == Doing::Sending || !connection.established { Watched::Both } else { Watched::Input };
-        let Some(link) = connection.link.as_ref().filter(|_| connection.watched < wanted) else { return Ok(()) };
-        let data = EventData::new_u64(index as u64);
-        let flags = if wanted == Watched::Both { BOTH } else { INPUT };
-        let done = match connection.watched {
-            Watched::Nothing => epoll::add(&self.epoll, link, data, flags),
-            Watched::Input | Watched::Both => epoll::modify(&self.epoll, link, data, flags),
-        };
-        connection.watched = wanted;
-        done.map_err(no_epoll)
+        let both = connection.doing == Doing::Sending || !connection.established;
+        let Some(link) = &connection.link else { return Ok(()) };
+        connection.watched.raise(both, &self.epoll, link, index as u64)
     }
 
     /// Reads until the answer is complete or the socket empty. `to_the_end`: the server has closed, and this edge was
@@ -266,17 +247,13 @@ impl Engine<'_> {
     fn stream_ended(&mut self, index: usize) -> Result<()> {
         let connection = &mut self.connections[index];
         let wanted = &self.messages.get(connection.request).wanted;
-        // Under TLS a server that closes during the handshake has said nothing about HTTP.
         let shaking = connection.link.as_ref().is_some_and(|link| !link.is_ready());
-        match connection.reader.end(wanted) {
+        let failure = match connection.reader.end(wanted) {
             Ending::Done(answer) => return self.answered(index, answer, true),
-            Ending::Nothing if shaking => {
-                let failure = self.course.tally.tls_failed("the server closed during the handshake".to_owned());
-                self.fail(index, failure, self.clock.now_ns());
-            }
-            Ending::Nothing => self.fail(index, Failure::Reset, self.clock.now_ns()),
-            Ending::Cut => self.fail(index, Failure::Short, self.clock.now_ns()),
-        }
+            Ending::Nothing => self.course.silence(shaking),
+            Ending::Cut => Failure::Short,
+        };
+        self.fail(index, failure, self.clock.now_ns());
         Ok(())
     }
 
@@ -295,8 +272,8 @@ impl Engine<'_> {
             self.close(index);
         }
         self.course.answered(ended, failure);
-        if self.think_ns > 0 {
-            self.timers.set(now_ns + self.think_ns, index, Due::Free);
+        if self.course.think_ns > 0 {
+            self.timers.set(now_ns + self.course.think_ns, index, Due::Free);
             return Ok(());
         }
         self.connections[index].free_ns = now_ns;

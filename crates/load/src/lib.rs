@@ -36,7 +36,7 @@ mod turn;
 mod wanted;
 pub mod work;
 
-pub use outcome::{End, Failures, GiveUp, Interval, Outcome, Row, statistic_ms};
+pub use outcome::{End, Failures, GiveUp, Interval, IntervalOf, Outcome, Row};
 pub use threads::drive_threads;
 
 use loadline_base::clock::Clock;
@@ -138,20 +138,6 @@ impl Control {
     }
 }
 
-/// One thread's part of a phase: the whole where there is one.
-#[derive(Debug, Clone, Copy)]
-struct ThreadPart {
-    index: u32,
-    count: u32,
-}
-
-impl ThreadPart {
-    /// The part of so many connections.
-    fn of(self, connections: u32) -> u64 {
-        Share { index: u64::from(self.index), count: u64::from(self.count) }.of(u64::from(connections))
-    }
-}
-
 /// Runs the phase to its end on the calling thread, which the caller may have pinned.
 ///
 /// `on_interval` is called on this thread about once a second and once at the end; what it spends, the load waits.
@@ -166,14 +152,14 @@ pub fn drive(
     control: &Control,
     on_interval: &mut dyn FnMut(Interval<'_>),
 ) -> Result<Outcome> {
-    drive_part(plan, ThreadPart { index: 0, count: 1 }, clock, control, &|| clock.now_ns(), on_interval)
+    drive_share(plan, Share::WHOLE, clock, control, &|| clock.now_ns(), on_interval)
 }
 
 /// `start` is called once, when everything is read and made, for the moment at which the phase begins: what that takes
 /// is no lag. Also an engine that cannot begin calls `start`, because other threads wait for it.
-fn drive_part(
+fn drive_share(
     plan: &Plan,
-    part: ThreadPart,
+    share: Share,
     clock: Clock,
     control: &Control,
     start: &dyn Fn() -> u64,
@@ -182,11 +168,11 @@ fn drive_part(
     let _punctual = Punctual::begin();
     match plan.work.protocol {
         Protocol::Http1 => {
-            let (engine, start_ns) = (engine::Engine::new(plan, part, clock, control), start());
+            let (engine, start_ns) = (engine::Engine::new(plan, share, clock, control), start());
             engine?.run(start_ns, on_interval)
         }
         Protocol::Http2 { .. } => {
-            let (engine, start_ns) = (http2::Engine::new(plan, part, clock, control), start());
+            let (engine, start_ns) = (http2::Engine::new(plan, share, clock, control), start());
             engine?.run(start_ns, on_interval)
         }
     }

@@ -40,11 +40,12 @@ impl Dialler {
         Ok(Self { address, sessions, undelayed, receive_buffer })
     }
 
-    /// A link on its way to the server.
+    /// A link that is connected or connecting: the first write tells which, and why not. Where there is trouble with
+    /// this one, the next may fare better.
     ///
     /// # Errors
     /// No socket can be made at all: limits of the process or the machine.
-    pub(super) fn dial(&self) -> Result<Dialled> {
+    pub(super) fn dial(&self) -> Result<Result<Link, Trouble>> {
         let family = self.address.address_family();
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = net::socket_with(family, SocketType::STREAM, flags, None).map_err(no_socket)?;
@@ -58,23 +59,13 @@ impl Dialler {
         }
         let session = match self.sessions.as_ref().map(Sessions::begin).transpose() {
             Ok(session) => session.map(Box::new),
-            Err(why) => return Ok(Dialled::Failed(Failure::Tls, Some(why))),
+            Err(why) => return Ok(Err(Trouble::Tls(why))),
         };
-        match net::connect(&socket, &self.address) {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(Dialled::Link(Link { socket, session })),
-            // The backlog of a Unix socket is full.
-            Err(Errno::AGAIN) => Ok(Dialled::Failed(Failure::Refused, None)),
-            Err(errno) => Ok(Dialled::Failed(failure(errno, false), None)),
-        }
+        Ok(match net::connect(&socket, &self.address) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Link { socket, session }),
+            Err(errno) => Err(Trouble::Os(errno)),
+        })
     }
-}
-
-/// The result of dialling.
-pub(super) enum Dialled {
-    /// Connected or connecting: the first write tells which, and why not.
-    Link(Link),
-    /// The request fails; the next may fare better. With TLS' own words, where it is TLS.
-    Failed(Failure, Option<String>),
 }
 
 /// A connection to the server, perhaps still on its way.
@@ -225,7 +216,7 @@ pub(super) fn failure(errno: Errno, established: bool) -> Failure {
         // The kernel's own patience with the peer is over.
         Errno::TIMEDOUT => Failure::Timeout,
         Errno::CONNRESET | Errno::PIPE => Failure::Reset,
-        // Refused, unreachable, forbidden by a firewall, no such Unix socket.
+        // Refused, unreachable, forbidden by a firewall, no such Unix socket, or the backlog of one is full.
         _ if !established => Failure::Refused,
         _ => Failure::Reset,
     }
@@ -284,6 +275,7 @@ mod tests {
             (Errno::CONNREFUSED, false, Failure::Refused),
             (Errno::HOSTUNREACH, false, Failure::Refused),
             (Errno::NOENT, false, Failure::Refused),
+            (Errno::AGAIN, false, Failure::Refused),
             (Errno::CONNRESET, true, Failure::Reset),
             (Errno::PIPE, true, Failure::Reset),
             (Errno::ADDRNOTAVAIL, false, Failure::Ports),

@@ -1,6 +1,7 @@
 //! The requests of a phase as bytes. Constant parts are encoded once; placeholders are filled in for each request.
 //! Bodies too large to keep are made or read piece by piece while they are sent.
 
+use super::schedule::Share;
 use super::template::{Template, decimal};
 use super::wanted::Wanted;
 use crate::work::{Body, Method, Request, Work};
@@ -39,21 +40,21 @@ pub(super) struct RequestOrder {
 }
 
 impl RequestOrder {
-    /// `first` and `step`: which sequence numbers this thread gives.
-    pub(super) fn new(work: &Work, seed: u64, first: u64, step: u64) -> Self {
+    /// The sequence numbers are those of a share.
+    pub(super) fn new(work: &Work, seed: u64, share: Share) -> Self {
         let mut sum = 0;
         let weights = work.requests().map(|request| {
             sum += u64::from(request.weight);
             sum
         });
         // Threads must not draw the same numbers.
-        let seed = seed ^ first.rotate_left(32);
+        let seed = seed ^ share.index.rotate_left(32);
         Self {
             weights: weights.collect(),
             choice: SplitMix64::new(seed),
             filling: SplitMix64::new(!seed),
-            sequence: first,
-            step,
+            sequence: share.index,
+            step: share.count,
         }
     }
 
@@ -113,14 +114,14 @@ pub(super) struct Extent {
 }
 
 impl Messages {
-    /// Encodes the requests of `work`. `first` and `step`: which sequence numbers this thread gives.
+    /// Encodes the requests of `work`; their sequence numbers are those of a share.
     ///
     /// # Errors
     /// The body's file cannot be read, or path or headers cannot stand in a request.
-    pub(super) fn encode(work: &Work, host: &str, seed: u64, first: u64, step: u64) -> Result<Self> {
+    pub(super) fn encode(work: &Work, host: &str, seed: u64, share: Share) -> Result<Self> {
         let all =
             work.requests().map(|request| Message::encode(work, request, host, seed)).collect::<Result<Vec<_>>>()?;
-        Ok(Self { all, order: RequestOrder::new(work, seed, first, step), scratch: Vec::new() })
+        Ok(Self { all, order: RequestOrder::new(work, seed, share), scratch: Vec::new() })
     }
 
     /// The index of the next request, drawn by weight; its bytes go to `own` where they are not the same each time.
@@ -179,7 +180,7 @@ impl Message {
         }
         let length = body.len() as u64 + long.as_ref().map_or(0, |long| long.bytes);
         if filled.is_none() {
-            if !matches!(request.method, Method::Get | Method::Head | Method::Options) || length > 0 {
+            if tells_length(request.method, length) {
                 head += &format!("Content-Length: {length}\r\n");
             }
             head += "\r\n";
@@ -322,6 +323,11 @@ fn text(length: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
+/// Whether a request says how long its body is.
+pub(super) fn tells_length(method: Method, length: u64) -> bool {
+    !matches!(method, Method::Get | Method::Head | Method::Options) || length > 0
+}
+
 pub(super) fn check_path(path: &str) -> Result<()> {
     let sound = |literal: &[u8]| literal.iter().all(u8::is_ascii_graphic);
     if path.starts_with('/') && Template::parse(path)?.literals().all(sound) {
@@ -356,7 +362,7 @@ mod tests {
     }
 
     fn encode(work: &Work, host: &str) -> Result<Messages> {
-        Messages::encode(work, host, 7, 0, 1)
+        Messages::encode(work, host, 7, Share::WHOLE)
     }
 
     /// The next request, byte for byte, with what its extent says.
@@ -418,7 +424,7 @@ mod tests {
             assert_eq!(text, format!("{head}<{sequence}{sequence}>"));
             assert_eq!(extent.head, head.len() as u64);
         }
-        let mut second = Messages::encode(&filled, "h", 7, 1, 3).unwrap();
+        let mut second = Messages::encode(&filled, "h", 7, Share { index: 1, count: 3 }).unwrap();
         assert!(next(&mut second).0.contains("Id: 1\r\n") && next(&mut second).0.contains("Id: 4\r\n"));
     }
 

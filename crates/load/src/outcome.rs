@@ -222,7 +222,7 @@ impl AddAssign for Failures {
 }
 
 /// A figure of a histogram of nanoseconds, in milliseconds; `None` where it is empty.
-pub fn statistic_ms(histogram: &Histogram<u64>, statistic: Statistic) -> Option<f64> {
+fn statistic_ms(histogram: &Histogram<u64>, statistic: Statistic) -> Option<f64> {
     if histogram.is_empty() {
         return None;
     }
@@ -288,16 +288,20 @@ pub struct Row {
 
 /// About a second of a phase, handed out while it runs; the last one is shorter.
 ///
-/// The intervals of a phase leave no gap, and their histograms and counts add up to the outcome's.
-pub struct Interval<'a> {
+/// The intervals of a phase leave no gap, and their histograms and counts add up to the outcome's. They are lent:
+/// [`IntervalOf::with`] keeps them.
+pub type Interval<'a> = IntervalOf<&'a Histogram<u64>>;
+
+/// An [`Interval`] with histograms that are lent or its own.
+pub struct IntervalOf<H> {
     /// The beginning of the interval, on the clock that was given.
     pub start_ns: u64,
     /// The end of the interval.
     pub end_ns: u64,
     /// Service time of the correct answers that came in it, in nanoseconds.
-    pub service: &'a Histogram<u64>,
+    pub service: H,
     /// Response time of the same answers; `None` in a closed model.
-    pub response: Option<&'a Histogram<u64>>,
+    pub response: Option<H>,
     /// Correct answers in it.
     pub ok: u64,
     /// Requests that failed in it.
@@ -314,6 +318,15 @@ pub struct Interval<'a> {
 
 /// Shorter intervals are judged by no condition: the rest of a phase says little.
 const JUDGED_NS_MIN: u64 = 500_000_000;
+
+impl<H> IntervalOf<H> {
+    /// The same interval with histograms that are held in another way.
+    pub fn with<'a, T>(&'a self, held: impl Fn(&'a H) -> T) -> IntervalOf<T> {
+        let Self { start_ns, end_ns, ok, failed, offered, bytes_received, open_connections, queue, .. } = *self;
+        let (service, response) = (held(&self.service), self.response.as_ref().map(held));
+        IntervalOf { start_ns, end_ns, service, response, ok, failed, offered, bytes_received, open_connections, queue }
+    }
+}
 
 impl Interval<'_> {
     /// The first of the stop conditions that holds over it, in words.

@@ -299,38 +299,17 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reference::{self, Verdict, read};
     use proptest::prelude::*;
 
-    /// Feeds the pieces until the answer is done; the progress and the bytes of the stream that remain.
-    fn read<'a>(heads: &mut Heads, pieces: impl Iterator<Item = &'a [u8]>) -> (Progress, usize) {
-        let mut reader = Reader::default();
-        let mut pieces = pieces.filter(|piece| !piece.is_empty());
-        while let Some(piece) = pieces.next() {
-            match reader.feed(heads, &Wanted::default(), piece) {
-                Progress::More => {}
-                Progress::Done { answer, left } => {
-                    let rest = left + pieces.map(<[u8]>::len).sum::<usize>();
-                    return (Progress::Done { answer, left: 0 }, rest);
-                }
-                Progress::Broken => return (Progress::Broken, 0),
-            }
-        }
-        let progress = match reader.end(&Wanted::default()) {
-            Ending::Done(answer) => Progress::Done { answer, left: 0 },
-            Ending::Nothing | Ending::Cut => Progress::More,
-        };
-        (progress, 0)
-    }
-
-    fn whole(stream: &[u8]) -> (Progress, usize) {
-        read(&mut Heads::default(), std::iter::once(stream))
+    fn whole(stream: &[u8]) -> Verdict {
+        read(&mut Heads::default(), false, std::iter::once(stream))
     }
 
     fn check(stream: &str, status: u16, keep_alive: bool, rest: usize, body_bytes: u64) {
-        let answer = ResponseFacts { status, keep_alive, body_bytes, fits: true };
-        let expected = (Progress::Done { answer, left: 0 }, rest);
+        let expected = Verdict::Answer { status, keep_alive, body_bytes, rest };
         assert_eq!(whole(stream.as_bytes()), expected, "{stream}");
-        assert_eq!(read(&mut Heads::default(), stream.as_bytes().chunks(1)), expected, "bytewise {stream}");
+        assert_eq!(read(&mut Heads::default(), false, stream.as_bytes().chunks(1)), expected, "bytewise {stream}");
     }
 
     #[test]
@@ -377,10 +356,10 @@ mod tests {
             format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)),
             format!("HTTP/1.1 200 OK\r\n{}\r\n", "a:b\r\n".repeat(HEADERS_MAX + 1)),
         ] {
-            assert_eq!(whole(stream.as_bytes()).0, Progress::Broken, "{stream:.60}");
+            assert_eq!(whole(stream.as_bytes()), Verdict::Broken, "{stream:.60}");
         }
         let many = format!("HTTP/1.1 200 OK\r\n{}Content-Length: 0\r\n\r\n", "a:b\r\n".repeat(HEADERS + 1));
-        assert!(matches!(whole(many.as_bytes()).0, Progress::Done { .. }));
+        assert!(matches!(whole(many.as_bytes()), Verdict::Answer { .. }));
     }
 
     #[test]
@@ -421,40 +400,23 @@ mod tests {
         )
     }
 
-    /// The stream cut at the given places, modulo its length.
-    fn pieces<'a>(stream: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
-        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (stream.len() + 1)).chain([0, stream.len()]).collect();
-        cuts.sort_unstable();
-        cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect()
-    }
-
     proptest! {
         #[test]
-        fn pieces_read_as_the_whole(stream in sound(), cuts in prop::collection::vec(any::<usize>(), 0..20)) {
-            let mut heads = Heads::default();
-            let expected = whole(&stream);
-            let in_pieces = read(&mut heads, pieces(&stream, &cuts).into_iter());
-            prop_assert_eq!(expected, in_pieces);
-            prop_assert_eq!(expected, read(&mut heads, std::iter::once(&stream[..])), "with the head remembered");
-        }
-
-        #[test]
-        fn mangled_answers_never_panic_and_pieces_agree(
+        fn sound_and_mangled_answers_read_alike_whole_and_in_pieces(
             mut stream in sound(),
             changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..8),
-            cuts in prop::collection::vec(any::<usize>(), 0..20),
+            cuts in any::<u8>(),
         ) {
             for (place, byte) in changes {
                 let place = place % stream.len();
                 stream[place] = byte;
             }
-            let in_pieces = read(&mut Heads::default(), pieces(&stream, &cuts).into_iter());
-            prop_assert_eq!(whole(&stream), in_pieces);
+            reference::check(&[&[b'G', cuts], &stream[..]].concat());
         }
 
         #[test]
-        fn noise_never_panics(stream in prop::collection::vec(any::<u8>(), 1..2000)) {
-            whole(&stream);
+        fn noise_is_read_alike(stream in prop::collection::vec(any::<u8>(), 1..2000)) {
+            reference::check(&stream);
         }
     }
 }

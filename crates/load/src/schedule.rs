@@ -23,7 +23,7 @@ pub(super) enum Arrival {
     Done,
 }
 
-/// The arrivals of a phase that belong to one of several threads: those whose number leaves `index` when divided by
+/// One thread's share of the arrivals and connections of a phase: those whose number leaves `index` when divided by
 /// `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
@@ -33,8 +33,7 @@ pub(super) struct Share {
 
 impl Share {
     /// Everything.
-    #[cfg(test)]
-    const WHOLE: Self = Self { index: 0, count: 1 };
+    pub(super) const WHOLE: Self = Self { index: 0, count: 1 };
 
     /// How many of the numbers below `total` belong to it.
     pub(super) fn of(self, total: u64) -> u64 {

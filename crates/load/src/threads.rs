@@ -1,8 +1,9 @@
 //! One phase on several threads that share nothing: each has its part of the connections and of the arrivals. Their
 //! intervals and outcomes are merged; histograms merge exactly.
 
-use super::outcome::{End, Interval, Outcome, Row};
-use super::{Control, Plan, ThreadPart, drive, drive_part};
+use super::outcome::{End, Interval, IntervalOf, Outcome, Row};
+use super::schedule::Share;
+use super::{Control, Plan, drive, drive_share};
 use crate::work::Condition;
 use hdrhistogram::Histogram;
 use loadline_base::clock::Clock;
@@ -22,19 +23,8 @@ enum ThreadReport {
     Done(Box<Result<Outcome>>),
 }
 
-/// An interval with histograms of its own, which outlives its thread's turn.
-struct Owned {
-    start_ns: u64,
-    end_ns: u64,
-    service: Histogram<u64>,
-    response: Option<Histogram<u64>>,
-    ok: u64,
-    failed: u64,
-    offered: Option<u64>,
-    bytes_received: u64,
-    open_connections: u64,
-    queue: u64,
-}
+/// An interval which outlives its thread's turn.
+type Owned = IntervalOf<Histogram<u64>>;
 
 /// Runs the phase on `threads` threads, each pinned to the next of `cpus`, round and round; on the calling thread where
 /// it is one and no CPU is named.
@@ -60,10 +50,10 @@ pub fn drive_threads(
     let (sender, receiver) = channel();
     std::thread::scope(|scope| {
         for (index, own) in controls.iter().enumerate() {
-            let part = ThreadPart { index: index as u32, count: threads };
+            let share = Share { index: index as u64, count: u64::from(threads) };
             let cpu = cpus.get(index % cpus.len().max(1)).copied();
             let (sender, together) = (sender.clone(), &together);
-            scope.spawn(move || run(plan, part, cpu, own, together, &sender));
+            scope.spawn(move || run(plan, share, cpu, own, together, &sender));
         }
         drop(sender);
         Merger::new(control, &controls, &plan.work.stop).collect(&receiver, on_interval)
@@ -103,7 +93,7 @@ impl Together {
 
 fn run(
     plan: &Plan,
-    part: ThreadPart,
+    share: Share,
     cpu: Option<u32>,
     control: &Control,
     together: &Together,
@@ -117,12 +107,12 @@ fn run(
     }
     let mut held: Option<(u64, Box<Owned>)> = None;
     let mut number = 0;
-    let outcome = drive_part(plan, part, together.clock, control, &|| together.start_ns(), &mut |interval| {
+    let outcome = drive_share(plan, share, together.clock, control, &|| together.start_ns(), &mut |interval| {
         // An interval is known to be the last one when none follows it.
         if let Some((number, interval)) = held.take() {
             let _ = sender.send(ThreadReport::Interval { number, last: false, interval });
         }
-        held = Some((number, Box::new(Owned::of(&interval))));
+        held = Some((number, Box::new(interval.with(|lent| (*lent).clone()))));
         number += 1;
     });
     if let Some((number, interval)) = held {
@@ -130,56 +120,6 @@ fn run(
     }
     // Fails only where the merger is gone, and with it whoever wants the outcome.
     let _ = sender.send(ThreadReport::Done(Box::new(outcome)));
-}
-
-impl Owned {
-    fn of(interval: &Interval<'_>) -> Self {
-        Self {
-            start_ns: interval.start_ns,
-            end_ns: interval.end_ns,
-            service: interval.service.clone(),
-            response: interval.response.cloned(),
-            ok: interval.ok,
-            failed: interval.failed,
-            offered: interval.offered,
-            bytes_received: interval.bytes_received,
-            open_connections: interval.open_connections,
-            queue: interval.queue,
-        }
-    }
-
-    fn add(&mut self, other: &Self) -> Result<()> {
-        self.start_ns = self.start_ns.min(other.start_ns);
-        self.end_ns = self.end_ns.max(other.end_ns);
-        merge(&mut self.service, &other.service)?;
-        merge_some(&mut self.response, other.response.as_ref())?;
-        self.ok += other.ok;
-        self.failed += other.failed;
-        self.offered = self.offered.zip(other.offered).map(|(a, b)| a + b);
-        self.bytes_received += other.bytes_received;
-        self.open_connections += other.open_connections;
-        self.queue += other.queue;
-        Ok(())
-    }
-
-    /// Hands the interval out; the first of the stop conditions that holds over it.
-    fn hand_out(&self, stop: &[Condition], on_interval: &mut dyn FnMut(Interval<'_>)) -> Option<String> {
-        let interval = Interval {
-            start_ns: self.start_ns,
-            end_ns: self.end_ns,
-            service: &self.service,
-            response: self.response.as_ref(),
-            ok: self.ok,
-            failed: self.failed,
-            offered: self.offered,
-            bytes_received: self.bytes_received,
-            open_connections: self.open_connections,
-            queue: self.queue,
-        };
-        let met = interval.met(stop);
-        on_interval(interval);
-        met
-    }
 }
 
 /// Merges the reports of the threads.
@@ -226,7 +166,7 @@ impl<'a> Merger<'a> {
             self.publish();
         }
         for (_, interval) in std::mem::take(&mut self.open).into_values() {
-            interval.hand_out(&[], on_interval);
+            on_interval(interval.with(|own| own));
         }
         match (self.trouble, self.outcome) {
             (Some(trouble), _) => Err(trouble),
@@ -258,7 +198,7 @@ impl<'a> Merger<'a> {
                 match self.open.get_mut(&number) {
                     Some((delivered, sum)) => {
                         *delivered += usize::from(!last);
-                        sum.add(&interval)?;
+                        join(sum, &interval)?;
                     }
                     None => {
                         self.open.insert(number, (usize::from(!last), interval));
@@ -291,7 +231,10 @@ impl<'a> Merger<'a> {
     /// Hands out, in order, what all threads have delivered.
     fn hand_out_complete(&mut self, on_interval: &mut dyn FnMut(Interval<'_>)) {
         while let Some(entry) = self.open.first_entry().filter(|entry| entry.get().0 == self.threads) {
-            let met = entry.remove().1.hand_out(self.stop, on_interval);
+            let whole = entry.remove().1;
+            let interval = whole.with(|own| own);
+            let met = interval.met(self.stop);
+            on_interval(interval);
             if met.is_some() && self.met.is_none() {
                 self.met = met;
                 self.parts.iter().for_each(Control::stop);
@@ -309,6 +252,21 @@ fn merge_some(sum: &mut Option<Histogram<u64>>, other: Option<&Histogram<u64>>) 
         (Some(sum), Some(other)) => merge(sum, other),
         _ => Ok(()),
     }
+}
+
+/// Adds one thread's interval to another's.
+fn join(sum: &mut Owned, other: &Owned) -> Result<()> {
+    sum.start_ns = sum.start_ns.min(other.start_ns);
+    sum.end_ns = sum.end_ns.max(other.end_ns);
+    merge(&mut sum.service, &other.service)?;
+    merge_some(&mut sum.response, other.response.as_ref())?;
+    sum.ok += other.ok;
+    sum.failed += other.failed;
+    sum.offered = sum.offered.zip(other.offered).map(|(a, b)| a + b);
+    sum.bytes_received += other.bytes_received;
+    sum.open_connections += other.open_connections;
+    sum.queue += other.queue;
+    Ok(())
 }
 
 /// Adds one thread's outcome to another's.

@@ -18,9 +18,6 @@ const EVENTS_PER_TURN: usize = 256;
 pub(super) const BEGUN_PER_TURN: usize = 256;
 /// Half of the promise that a stop is heard within 100 ms.
 const TURN_NS_MAX: u64 = 50_000_000;
-/// The longest pause between checks for timeouts; an eighth of a shorter timeout, but not below 1 ms.
-const CHECK_NS_MAX: u64 = 100_000_000;
-const CHECK_NS_MIN: u64 = 1_000_000;
 
 /// The next action after requests were begun.
 pub(super) enum Turn {
@@ -46,7 +43,7 @@ impl Turn {
 pub(super) trait Turning<'a> {
     /// The phase it goes through.
     fn course(&mut self) -> &mut PhaseCourse<'a>;
-    /// Fails the requests that have taken too long, now and then.
+    /// Fails the requests that have taken too long.
     fn check(&mut self, now_ns: u64);
     /// Does what its time has come for.
     fn wake(&mut self, now_ns: u64) -> Result<()>;
@@ -61,7 +58,9 @@ pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut
     let mut events = Vec::with_capacity(EVENTS_PER_TURN);
     loop {
         let now_ns = engine.course().clock.now_ns();
-        engine.check(now_ns);
+        if engine.course().is_check_due(now_ns) {
+            engine.check(now_ns);
+        }
         if let Some(end) = engine.course().tick(now_ns, on_interval)? {
             // Answers that have already arrived still count; nothing follows them.
             engine.course().arrivals.close();
@@ -74,11 +73,6 @@ pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut
             Turn::Over => return Ok(End::Done),
         }
     }
-}
-
-/// The next check for timeouts.
-pub(super) fn next_check_ns(now_ns: u64, timeout_ns: u64) -> u64 {
-    now_ns + (timeout_ns / 8).clamp(CHECK_NS_MIN, CHECK_NS_MAX)
 }
 
 /// Waits for events, until `until_ns` at most, and never longer than a turn may take.

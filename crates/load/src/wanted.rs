@@ -46,10 +46,10 @@ impl Wanted {
     /// Whether a head has all headers that are wanted.
     pub(super) fn finds_headers(&self, head: &[u8]) -> bool {
         let lines = || head.split(|&byte| byte == b'\n').skip(1);
-        self.headers.iter().all(|(name, value)| {
-            lines().any(|line| {
-                let Some(colon) = line.iter().position(|&byte| byte == b':') else { return false };
-                self.is_header((name, value.as_deref()), &line[..colon], &line[colon + 1..])
+        self.finds_among(|| {
+            lines().filter_map(|line| {
+                let colon = line.iter().position(|&byte| byte == b':')?;
+                Some((&line[..colon], &line[colon + 1..]))
             })
         })
     }
@@ -59,12 +59,12 @@ impl Wanted {
     where
         I: Iterator<Item = (&'a [u8], &'a [u8])>,
     {
-        self.headers.iter().all(|(name, value)| headers().any(|(n, v)| self.is_header((name, value.as_deref()), n, v)))
-    }
-
-    fn is_header(&self, wanted: (&str, Option<&str>), name: &[u8], value: &[u8]) -> bool {
-        name.eq_ignore_ascii_case(wanted.0.as_bytes())
-            && wanted.1.is_none_or(|wanted| value.trim_ascii() == wanted.trim().as_bytes())
+        self.headers.iter().all(|(wanted, text)| {
+            headers().any(|(name, value)| {
+                name.eq_ignore_ascii_case(wanted.as_bytes())
+                    && text.as_ref().is_none_or(|text| value.trim_ascii() == text.trim().as_bytes())
+            })
+        })
     }
 }
 

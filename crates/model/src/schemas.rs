@@ -10,7 +10,6 @@ use crate::record::{
     LoadDocument, PlanEntry, PlanHeader, PostMortem, WatchDocument,
 };
 use crate::scenario::{TrialPlan, schemas_of_files};
-use loadline_jvm::account::Reason;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -76,11 +75,6 @@ enum Use {
     Printed,
     /// For writers of a file, and their editors.
     Written,
-}
-
-/// Names in documents of why a collection returns what it does; empty in older records.
-pub(crate) fn reasons() -> Vec<&'static str> {
-    std::iter::once("").chain(Reason::ALL.map(Reason::name)).collect()
 }
 
 /// The schema of a document that is printed.

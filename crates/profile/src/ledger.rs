@@ -132,8 +132,6 @@ pub(crate) struct Ledger {
     peak_at_ns: u64,
     /// Frees of what was allocated before the recording, or was not recorded.
     pub(crate) frees_unknown: u64,
-    /// Frees that came after the next allocation at their address.
-    pub(crate) frees_late: u64,
     /// Allocations that were counted and not followed, because too many are live.
     pub(crate) unfollowed: u64,
 }
@@ -214,7 +212,6 @@ impl Ledger {
         let late = event.at_ns.saturating_sub(live.at_ns) < LATE_NS;
         if live.owed && live.thread != event.thread && late {
             live.owed = false;
-            self.frees_late += 1;
             return;
         }
         if let Some(live) = self.live.remove(&event.address) {
@@ -228,9 +225,7 @@ impl Ledger {
         }
         let peak = self.peak;
         self.each(live.stack, |counter| counter.subtract(live.bytes, peak));
-        self.total.live = self.total.live.saturating_sub(1);
-        self.total.uses.bytes_freed = self.total.uses.bytes_freed.saturating_add(live.bytes);
-        self.total.uses.bytes_end = self.total.uses.bytes_end.saturating_sub(live.bytes);
+        self.total.subtract(live.bytes, peak);
     }
 
     /// Before a stack changes: notes what it held at the last peak of its kind. The kind.

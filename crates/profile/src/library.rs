@@ -235,26 +235,13 @@ fn unpack(jar: &Path, machine: &str) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::elf::tests::made_up;
+    use loadline_test_support::jar;
 
     const X86: u16 = 62;
     const ARM: u16 = 183;
 
     fn agent(machine: u16) -> Vec<u8> {
         made_up(machine, &["libc.so.6"], &["malloc", "gnu_get_libc_version"], &["Agent_OnAttach"])
-    }
-
-    fn jar(entries: &[(&str, &[u8])]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut archive = rawzip::ZipArchiveWriter::new(&mut bytes);
-        for (name, content) in entries {
-            let (mut entry, config) = archive.new_file(name).start().unwrap();
-            let mut writer = config.wrap(&mut entry);
-            std::io::Write::write_all(&mut writer, content).unwrap();
-            let (_, descriptor) = writer.finish().unwrap();
-            entry.finish(descriptor).unwrap();
-        }
-        archive.finish().unwrap();
-        bytes
     }
 
     #[test]

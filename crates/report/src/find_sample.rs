@@ -3,11 +3,10 @@
 use crate::export::samples;
 use crate::record::{
     AccountRecord, CgroupRecord, ClassesRecord, Conditions, Document, FailureCause, FindOutcome, Heap, KneeRecord,
-    Mark, Model, Outcome, OwnerRecord, Pages, PhaseRecord, ProbeRecord, ProbeVerdict, Quantiles, SubjectWork, Trial,
-    Unknowns,
+    Mark, Model, Outcome, OwnerRecord, Pages, PhaseRecord, ProbeVerdict, Quantiles, SubjectWork, Trial, Unknowns,
 };
 use crate::scenario::Find;
-use crate::search::{Attempt, Move, SearchSpec, conclude, next, rules};
+use crate::search::{Attempt, Ruling, SearchSpec, conclude, next, rules};
 use crate::units::MIB;
 
 /// All but heap and files.
@@ -50,7 +49,6 @@ pub(crate) fn found() -> Document {
     document
 }
 
-/// The highest rate of a limit.
 pub(crate) fn highest_rate(limit: u64) -> Document {
     searched(&SearchSpec { unknowns: Unknowns::Rate, rate_per_s: Some(200.0), limit_max: limit, ..COURSE })
 }
@@ -123,7 +121,7 @@ fn find() -> Find {
 /// The document of a whole search.
 pub(crate) fn searched(spec: &SearchSpec) -> Document {
     let mut trials: Vec<Trial> = Vec::new();
-    while let Move::Try(attempt) = next(spec, &trials) {
+    while let Some(attempt) = next(spec, &trials) {
         trials.push(trial(&attempt, trials.len() as u32));
     }
     let find = conclude(spec, &find(), &trials);
@@ -158,7 +156,6 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
         _ => vec!["the subject was killed in phase warmup".to_owned()],
     };
     let verdict = if cause.is_none() { ProbeVerdict::Holds } else { ProbeVerdict::Fails };
-    let (stage, heap_bytes, rate_per_s, pages) = (attempt.stage, attempt.heap, attempt.rate_per_s, attempt.pages);
     let cgroup = CgroupRecord {
         limit_bytes: attempt.limit,
         peak_bytes: Some((anon + file).min(attempt.limit)),
@@ -177,20 +174,7 @@ fn trial(attempt: &Attempt, index: u32) -> Trial {
         marks: if asked { vec![loaded(heap)] } else { Vec::new() },
         phases: phases(outcome, cause, heap, attempt.rate_per_s.unwrap_or(200.0)),
         cgroup: Some(cgroup),
-        probe: Some(ProbeRecord {
-            stage,
-            heap_bytes,
-            rate_per_s,
-            pages,
-            verdict,
-            why,
-            missed: Vec::new(),
-            cause,
-            classes: None,
-            direct_bytes: None,
-            read_ahead_bytes: None,
-            seconds: 0.0,
-        }),
+        probe: Some(attempt.ruled(Ruling { verdict, why, missed: Vec::new(), cause })),
         ..Trial::new("serial", 0, index)
     }
 }

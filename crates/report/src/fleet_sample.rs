@@ -25,14 +25,9 @@ fn service(name: &str, verdict: LineVerdict, line: Option<u64>, last: Option<u64
         line: line.map(|line| LineRecord {
             limit_bytes: line * MIB,
             heap_bytes: Some(line / 2 * MIB),
-            direct_bytes: None,
             held: 5,
-            proof: None,
             failing_share_max: 0.45,
-            below_bytes: None,
-            cause: None,
-            cause_text: Vec::new(),
-            edge_width: 0.0,
+            ..LineRecord::default()
         }),
         limit_bytes,
         options: Vec::new(),

@@ -86,14 +86,18 @@ pub enum Part {
     /// Observations, each with the next step.
     Doubts(Vec<(String, String)>),
     /// Lines to copy as they stand.
-    Literal {
-        /// The place where the lines go.
-        title: String,
-        /// The lines.
-        lines: Vec<String>,
-    },
+    Literal(Literal),
     /// A section within.
     Section(Section),
+}
+
+/// Lines to copy as they stand.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Literal {
+    /// The place where the lines go.
+    pub title: String,
+    /// The lines.
+    pub lines: Vec<String>,
 }
 
 /// A sentence that judges.
@@ -200,21 +204,61 @@ impl Part {
         Self::Facts(told.map(|(label, text)| (label.to_owned(), text)).collect())
     }
 
-    /// A chart.
     pub(crate) fn figure(figure: Figure) -> Self {
         Self::Figure(Box::new(figure))
+    }
+
+    /// The part, where there is anything in it.
+    pub(crate) fn filled(self) -> Option<Self> {
+        let is_empty = match &self {
+            Self::Facts(all) | Self::Doubts(all) => all.is_empty(),
+            Self::Verdicts(all) => all.is_empty(),
+            Self::Table(table) => table.rows.is_empty(),
+            Self::Literal(of) => of.lines.is_empty(),
+            Self::Section(within) => within.parts.is_empty(),
+            Self::Text(_) | Self::Orders(_) | Self::Bars(_) | Self::Figure(_) => false,
+        };
+        (!is_empty).then_some(self)
+    }
+}
+
+/// Labels with their text, as they are gathered.
+#[derive(Debug, Default)]
+pub(crate) struct Facts(pub(crate) Vec<(String, String)>);
+
+impl Facts {
+    /// One more, where there is a text.
+    pub(crate) fn add(&mut self, label: &str, text: impl Into<Option<String>>) {
+        let text: Option<String> = text.into();
+        self.list(label, text);
+    }
+
+    /// A line for each text, of which the first has the label.
+    pub(crate) fn list(&mut self, label: &str, texts: impl IntoIterator<Item = String>) {
+        let labels = std::iter::once(label).chain(std::iter::repeat(""));
+        self.0.extend(labels.zip(texts).map(|(label, text)| (label.to_owned(), text)));
     }
 }
 
 impl Verdict {
+    /// A sentence with its verdict in a word or two.
+    pub(crate) fn new(standing: Standing, word: impl Into<String>, text: String) -> Self {
+        Self { standing, word: word.into(), about: String::new(), text }
+    }
+
     /// A sentence that judges nothing.
     pub(crate) fn told(text: impl Into<String>) -> Self {
-        Self { standing: Standing::Told, word: String::new(), about: String::new(), text: text.into() }
+        Self::new(Standing::Told, "", text.into())
     }
 
     /// A sentence about a failure.
     pub(crate) fn failing(text: String) -> Self {
-        Self { standing: Standing::Fail, word: "failed".to_owned(), about: String::new(), text }
+        Self::new(Standing::Fail, "failed", text)
+    }
+
+    /// The sentence about this.
+    pub(crate) fn about(self, about: impl Into<String>) -> Self {
+        Self { about: about.into(), ..self }
     }
 
     /// The whole sentence.

@@ -2,6 +2,7 @@
 
 use crate::record::{BudgetRecord, ComparisonRecord, LeastRecord, Unit};
 use crate::units::{MIB, grouped, milliseconds, per_second};
+use crate::words::dash;
 use std::fmt;
 
 /// A number for machines: the shortest text that reads back as the same number; empty where there is none.
@@ -11,12 +12,12 @@ pub(crate) fn plain(value: Option<f64>) -> String {
 
 /// A value for people: `60.1 MiB`, `4.21 ms`, `5,000/s`; a dash where there is none.
 pub(crate) fn shown(unit: Unit, value: Option<f64>) -> String {
-    value.map_or(NONE.to_owned(), |value| Quantity::new(unit, value).to_string())
+    value.map_or_else(dash, |value| Quantity::new(unit, value).to_string())
 }
 
 /// A difference for people, always with its sign: `+12.1 MiB`, `-4.21 ms`, `0.0 MiB`.
 pub(crate) fn signed(unit: Unit, value: Option<f64>) -> String {
-    value.map_or(NONE.to_owned(), |value| Quantity::new(unit, value).difference().to_string())
+    value.map_or_else(dash, |value| Quantity::new(unit, value).difference().to_string())
 }
 
 /// A ratio as a change: `+20.1 %`; a dash where there is none.
@@ -26,7 +27,7 @@ pub(crate) fn change(ratio: Option<f64>) -> String {
 
 /// A share of something with its sign: `+20.1 %`.
 pub(crate) fn signed_percent(share: Option<f64>) -> String {
-    share.map_or(NONE.to_owned(), |share| Quantity::of(Form::CHANGE, share).difference().to_string())
+    share.map_or_else(dash, |share| Quantity::of(Form::CHANGE, share).difference().to_string())
 }
 
 /// A number of a budget in the metric's unit; a change, or a share of the baseline, with its sign.
@@ -35,12 +36,9 @@ pub(crate) fn budget_number(budget: &BudgetRecord, value: Option<f64>) -> String
         _ if budget.relative => signed_percent(value),
         Some(unit) if budget.of_change => signed(unit, value),
         Some(unit) => shown(unit, value),
-        None => NONE.to_owned(),
+        None => dash(),
     }
 }
-
-/// A missing number.
-const NONE: &str = "-";
 
 /// The printed form of numbers of a unit: scale, digits and suffix.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +111,7 @@ impl Quantity {
 
     fn of(form: Form, value: f64) -> Self {
         if !value.is_finite() {
-            return Self { sign: "", digits: NONE.to_owned(), unit: "", is_above_zero: false };
+            return Self { sign: "", digits: dash(), unit: "", is_above_zero: false };
         }
         let digits = (form.digits)(value.abs() / form.scale);
         let is_zero = !digits.contains(|c: char| matches!(c, '1'..='9'));
@@ -203,7 +201,7 @@ impl Estimate {
 
     /// `-14.9 … -9.8`; a dash where there is none.
     pub(crate) fn interval(&self) -> String {
-        self.ends.as_ref().map_or(NONE.to_owned(), |[low, high]| format!("{} … {}", low.number(), high.number()))
+        self.ends.as_ref().map_or_else(dash, |[low, high]| format!("{} … {}", low.number(), high.number()))
     }
 }
 

@@ -1,11 +1,10 @@
 //! Lines for Docker, Kubernetes and systemd that set a limit that was found, or the result that tuning proved.
 //! Options and variables are foreign text. Each kind quotes them as its reader takes quotes apart.
 
-use super::page::Part;
-use crate::record::{FindRecord, ImageRecord, TuneRecord};
+use super::page::Literal;
+use crate::record::{FindRecord, ImageRecord, Trial, TuneRecord};
 use crate::scenario::{Change, shell_word, shell_words};
-use crate::units::MIB;
-use crate::units::steers;
+use crate::units::{Bytes, MIB, steers};
 
 /// How a JVM is told without a word of its command line.
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
@@ -16,26 +15,11 @@ const OF_CLASSES: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
 /// Heap options that a command line may set itself, which then win.
 const OF_HEAP: [&str; 4] = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=", "-XX:MaxRAM="];
 
-/// Lines to copy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Snippet {
-    /// The place where the lines go.
-    pub(crate) name: String,
-    /// The lines as they are copied.
-    pub(crate) lines: Vec<String>,
-}
-
-impl From<Snippet> for Part {
-    fn from(Snippet { name, lines }: Snippet) -> Self {
-        Self::Literal { title: name, lines }
-    }
-}
-
 /// The JVM options to set, that of the heap among them.
 pub(crate) fn options(find: &FindRecord) -> Vec<String> {
     let heap = find.line.as_ref().and_then(|line| line.heap_bytes);
     let given = find.options.iter().any(|option| option.starts_with("-Xmx"));
-    let heap = heap.filter(|_| !given).map(|heap| format!("-Xmx{}", crate::units::Bytes(heap).java()));
+    let heap = heap.filter(|_| !given).map(|heap| format!("-Xmx{}", Bytes(heap).java()));
     heap.into_iter().chain(find.options.iter().cloned()).collect()
 }
 
@@ -63,20 +47,16 @@ impl Setting {
     }
 }
 
-/// Returns the lines for each kind of host; none if no limit was found. `command` and `image` are those of a trial
-/// that held.
-pub(crate) fn snippets(find: &FindRecord, command: &[String], image: Option<&ImageRecord>) -> Vec<Snippet> {
+/// Returns the lines for each kind of host; none if no limit was found. `trial` is one that held.
+pub(crate) fn snippets(find: &FindRecord, trial: Option<&Trial>) -> Vec<Literal> {
     let Some(limit) = find.limit_bytes else { return Vec::new() };
-    let options = options(find);
-    let in_image: &[String] = image.map_or(&[], |image| &image.heap_options);
-    let winners = [winners(&options, command), winners(&options, in_image)].concat();
-    let setting = Setting { limit_mib: Some(limit.div_ceil(MIB)), options, ..Setting::default() };
-    for_hosts(&setting, image, &winners)
+    let setting = Setting { limit_mib: Some(limit.div_ceil(MIB)), options: options(find), ..Setting::default() };
+    for_hosts(&setting, trial, |word| OF_HEAP.iter().any(|head| word.starts_with(head)))
 }
 
 /// Returns the lines that set a proved tuning on each kind of host, with its limit if one was searched for. They are
-/// empty if nothing was proved. `command` and `image` are those of a trial as it is.
-pub(crate) fn of_tuning(tune: &TuneRecord, command: &[String], image: Option<&ImageRecord>) -> Vec<Snippet> {
+/// empty if nothing was proved. `trial` is one as it is.
+pub(crate) fn of_tuning(tune: &TuneRecord, trial: Option<&Trial>) -> Vec<Literal> {
     let mut setting = Setting::default();
     for change in &tune.changes {
         match change {
@@ -104,11 +84,8 @@ pub(crate) fn of_tuning(tune: &TuneRecord, command: &[String], image: Option<&Im
         let new: Vec<String> = new.collect();
         setting.options.extend(new);
     }
-    let in_image: &[String] = image.map_or(&[], |image| &image.heap_options);
-    let words = command.iter().chain(in_image).filter(|word| word.starts_with('-') && !setting.options.contains(word));
-    let own = words.filter(|word| setting.options.iter().any(|option| subject_of(option) == subject_of(word)));
-    let winners: Vec<&str> = own.map(String::as_str).filter(|word| !word.chars().any(steers)).collect();
-    for_hosts(&setting, image, &winners)
+    let is_set = |word: &str| setting.options.iter().any(|option| subject_of(option) == subject_of(word));
+    for_hosts(&setting, trial, |word| word.starts_with('-') && is_set(word))
 }
 
 /// Returns the setting that a JVM option controls. Given two options for it, the JVM takes one or refuses both.
@@ -125,9 +102,11 @@ fn subject_of(option: &str) -> &str {
     }
 }
 
-/// The lines for each kind of host. `winners` are words of a command line that win over the variable.
-fn for_hosts(setting: &Setting, image: Option<&ImageRecord>, winners: &[&str]) -> Vec<Snippet> {
-    let snippet = |name: &str, lines: Vec<String>| Snippet { name: name.to_owned(), lines };
+/// The lines for each kind of host. `wins` says which words of the trial's command line win over the variable, as far
+/// as they are none of those to set.
+fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bool) -> Vec<Literal> {
+    let snippet = |title: &str, lines: Vec<String>| Literal { title: title.to_owned(), lines };
+    let image = trial.and_then(|trial| trial.image.as_ref());
     // Characters that steer a terminal cannot be shown and still be copied.
     let own = image.map_or("", |image| image.tool_options.as_str());
     let foreign = setting.foreign().chain([own]).chain(image.map(|image| image.name.as_str()));
@@ -154,6 +133,9 @@ fn for_hosts(setting: &Setting, image: Option<&ImageRecord>, winners: &[&str]) -
         }
     }
     let mut notes = Vec::new();
+    let words = trial.iter().flat_map(|trial| &trial.command).chain(image.iter().flat_map(|image| &image.heap_options));
+    let words = words.filter(|word| wins(word) && !setting.options.contains(word) && !word.chars().any(steers));
+    let winners: Vec<&str> = words.map(String::as_str).collect();
     if !value.is_empty() && !winners.is_empty() {
         let whose = if image.is_some() { "the image's command" } else { "the command" };
         notes.push(format!("Take {} out of {whose}: it wins over {VARIABLE}.", winners.join(" ")));
@@ -190,9 +172,8 @@ fn kubernetes(limit_mib: Option<u64>, env: &[(&str, &str)], image: Option<&Image
     let mut lines: Vec<String> =
         image.into_iter().map(|image| format!("image: {}", double_quoted(&image.name))).collect();
     if let Some(mib) = limit_mib {
-        let sizes = ["resources:", "  requests:", &format!("    memory: {mib}Mi"), "  limits:"].map(str::to_owned);
-        lines.extend(sizes);
-        lines.push(format!("    memory: {mib}Mi"));
+        let memory = format!("    memory: {mib}Mi");
+        lines.extend(["resources:", "  requests:", &memory, "  limits:", &memory].map(str::to_owned));
     }
     if !env.is_empty() {
         lines.push("env:".to_owned());
@@ -228,23 +209,11 @@ fn tool_option(option: &str) -> String {
     if !option.is_empty() && !option.contains(|c: char| c.is_whitespace() || c == '"' || c == '\'') {
         return option.to_owned();
     }
-    let mut out = String::new();
-    for (index, piece) in option.split('"').enumerate() {
-        if index > 0 {
-            out.push_str("'\"'");
-        }
-        if !piece.is_empty() || option.is_empty() {
-            out.push_str(&format!("\"{piece}\""));
-        }
-    }
-    out
-}
-
-/// Heap options of the command line that are none of those to set.
-fn winners<'a>(options: &[String], command: &'a [String]) -> Vec<&'a str> {
-    let of_heap = |word: &&String| OF_HEAP.iter().any(|head| word.starts_with(head));
-    let own = command.iter().filter(of_heap).filter(|word| !options.contains(word));
-    own.map(String::as_str).filter(|word| !word.chars().any(steers)).collect()
+    let quoted = |piece: &str| match piece.is_empty() && !option.is_empty() {
+        true => String::new(),
+        false => format!("\"{piece}\""),
+    };
+    option.split('"').map(quoted).collect::<Vec<_>>().join("'\"'")
 }
 
 #[cfg(test)]
@@ -253,10 +222,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(options: &[&str]) -> Vec<Snippet> {
-        let mut find = find_sample::found().find.unwrap();
-        find.options = options.iter().map(|option| (*option).to_owned()).collect();
-        snippets(&find, &[], None)
+    fn owned(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn of(options: &[&str]) -> Vec<Literal> {
+        snippets(&FindRecord { options: owned(options), ..find_sample::found().find.unwrap() }, None)
+    }
+
+    /// A trial of this command.
+    fn trial(command: &[&str]) -> Trial {
+        Trial { command: owned(command), ..Trial::default() }
+    }
+
+    /// All lines below their titles.
+    fn text(snippets: Vec<Literal>) -> String {
+        let lines = snippets.into_iter().flat_map(|of| std::iter::once(of.title).chain(of.lines));
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     /// The options as HotSpot takes the variable apart (`Arguments::parse_options_buffer`).
@@ -285,7 +267,7 @@ mod tests {
     }
 
     /// The value of the variable as each reader hands it on: `sh`, YAML and Kubernetes, systemd.
-    fn as_readers_hand_on(snippets: &[Snippet]) -> [String; 3] {
+    fn as_readers_hand_on(snippets: &[Literal]) -> [String; 3] {
         let docker = &snippets[0].lines[0];
         let word = docker.split_once(" -e ").unwrap().1.strip_suffix(" IMAGE").unwrap();
         let plain = word
@@ -312,39 +294,35 @@ mod tests {
 
     #[test]
     fn a_limit_and_its_options_for_each_kind_of_host() {
-        let text: Vec<String> = of(&["-Xmx8m", "-Xss512k"])
-            .into_iter()
-            .flat_map(|snippet| [vec![snippet.name], snippet.lines].concat())
-            .collect();
-        insta::assert_snapshot!(text.join("\n"));
+        insta::assert_snapshot!(text(of(&["-Xmx8m", "-Xss512k"])));
     }
 
     #[test]
     fn an_image_is_named_and_keeps_its_own_options() {
-        let find = FindRecord { options: vec!["-Xmx8m".to_owned()], ..find_sample::found().find.unwrap() };
+        let find = FindRecord { options: owned(&["-Xmx8m"]), ..find_sample::found().find.unwrap() };
         let image = ImageRecord {
             name: "team/app:1".to_owned(),
             id: "01".to_owned(),
             tool: "podman".to_owned(),
             tool_options: "-Da=b".to_owned(),
-            heap_options: vec!["-Xmx64m".to_owned()],
+            heap_options: owned(&["-Xmx64m"]),
         };
-        let found = snippets(&find, &[], Some(&image));
-        let text: Vec<&str> = found.iter().flat_map(|snippet| snippet.lines.iter().map(String::as_str)).collect();
+        let trial = Trial { image: Some(image), ..Trial::default() };
+        let text = lines(&snippets(&find, Some(&trial)));
         assert!(text[0].starts_with("podman run --memory="), "{text:?}");
         assert!(text[0].ends_with(" -e 'JAVA_TOOL_OPTIONS=-Da=b -Xmx8m' team/app:1"), "{text:?}");
         assert_eq!(text[1..3], ["image: \"team/app:1\"", "resources:"]);
-        assert!(!text.contains(&"[Service]"), "{text:?}");
-        assert_eq!(text.last(), Some(&"Take -Xmx64m out of the image's command: it wins over JAVA_TOOL_OPTIONS."));
+        assert!(!text.contains(&"[Service]".to_owned()), "{text:?}");
+        assert_eq!(text.last().unwrap(), "Take -Xmx64m out of the image's command: it wins over JAVA_TOOL_OPTIONS.");
         let bare = FindRecord { options: Vec::new(), line: None, ..find };
-        assert!(!snippets(&bare, &[], Some(&image))[0].lines[0].contains("-e "), "what it sets itself stays");
+        assert!(!snippets(&bare, Some(&trial))[0].lines[0].contains("-e "), "what it sets itself stays");
     }
 
     #[test]
     fn the_heap_found_is_among_the_options() {
         let find = find_sample::found().find.unwrap();
         let heap = find.line.as_ref().unwrap().heap_bytes.unwrap();
-        let bare = FindRecord { options: vec!["-Xss512k".to_owned()], ..find.clone() };
+        let bare = FindRecord { options: owned(&["-Xss512k"]), ..find.clone() };
         assert_eq!(options(&bare), [format!("-Xmx{}m", heap >> 20), "-Xss512k".to_owned()]);
         assert_eq!(options(&find), find.options);
     }
@@ -353,73 +331,67 @@ mod tests {
     fn without_a_limit_there_is_nothing_to_set() {
         for (outcome, document) in find_sample::endings() {
             let find = document.find.unwrap();
-            assert_eq!(snippets(&find, &[], None).is_empty(), find.limit_bytes.is_none(), "{outcome:?}");
+            assert_eq!(snippets(&find, None).is_empty(), find.limit_bytes.is_none(), "{outcome:?}");
         }
     }
 
     #[test]
     fn what_a_command_sets_itself_is_told() {
         let find = find_sample::found().find.unwrap();
-        let command = ["java", "-Xmx512m", "-jar", "a.jar"].map(str::to_owned);
-        let note = snippets(&find, &command, None).pop().unwrap();
+        let note = snippets(&find, Some(&trial(&["java", "-Xmx512m", "-jar", "a.jar"]))).pop().unwrap();
         assert!(note.lines[0].starts_with("Take -Xmx512m out of the command"), "{note:?}");
-        let same = [vec!["java".to_owned()], find.options.clone()].concat();
-        assert_eq!(snippets(&find, &same, None).len(), 3);
+        let same = Trial { command: [owned(&["java"]), find.options.clone()].concat(), ..Trial::default() };
+        assert_eq!(snippets(&find, Some(&same)).len(), 3);
     }
 
     fn tuned(changes: Vec<Change>) -> TuneRecord {
         TuneRecord { changes, lines: None, ..tune_sample::proved().tune.unwrap() }
     }
 
-    fn lines(snippets: &[Snippet]) -> Vec<String> {
+    fn lines(snippets: &[Literal]) -> Vec<String> {
         snippets.iter().flat_map(|snippet| snippet.lines.clone()).collect()
     }
 
     #[test]
     fn what_tuning_proved_is_set_with_variables_and_options() {
         let tune = tune_sample::proved().tune.unwrap();
-        let text: Vec<String> = of_tuning(&tune, &[], None)
-            .into_iter()
-            .flat_map(|snippet| [vec![snippet.name], snippet.lines].concat())
-            .collect();
-        insta::assert_snapshot!(text.join("\n"));
+        insta::assert_snapshot!(text(of_tuning(&tune, None)));
         // Without a limit none is set.
-        let bare = of_tuning(&TuneRecord { lines: None, ..tune.clone() }, &[], None);
+        let bare = of_tuning(&TuneRecord { lines: None, ..tune.clone() }, None);
         assert!(!lines(&bare).iter().any(|line| line.to_lowercase().contains("mem")), "{bare:?}");
         for (outcome, document) in tune_sample::endings() {
             let tune = document.tune.unwrap();
-            assert_eq!(of_tuning(&tune, &[], None).is_empty(), tune.changes.is_empty(), "{outcome:?}");
+            assert_eq!(of_tuning(&tune, None).is_empty(), tune.changes.is_empty(), "{outcome:?}");
         }
     }
 
     #[test]
     fn what_no_variable_can_set_is_a_note() {
         let changes = vec![
-            Change::Args(vec!["--threads=50".to_owned(), "a b".to_owned()]),
+            Change::Args(owned(&["--threads=50", "a b"])),
             Change::Preload(Some("libjemalloc.so.2".to_owned())),
             Change::Jdk(crate::scenario::Jdk::Release(25)),
-            Change::Jvm(vec!["-XX:SharedArchiveFile=app.jsa".to_owned()]),
+            Change::Jvm(owned(&["-XX:SharedArchiveFile=app.jsa"])),
         ];
-        let found = of_tuning(&tuned(changes), &[], None);
+        let found = of_tuning(&tuned(changes), None);
         assert!(found[0].lines[0].contains(" -e LD_PRELOAD=libjemalloc.so.2 "), "{found:?}");
-        let note = found.last().unwrap();
-        assert_eq!(note.lines[0], "Append to the program's own arguments: --threads=50 'a b'");
-        assert_eq!(note.lines[1], "libjemalloc.so.2 has to be there where the server runs.");
-        let classes = "app.jsa has to be there where the server runs, made by the same JDK of the same classes.";
-        assert_eq!(note.lines[2], classes);
-        assert_eq!(note.lines[3], "Set as well, as in the trials: --jdk=25");
-        let only = of_tuning(&tuned(vec![Change::Args(vec!["-x".to_owned()])]), &[], None);
+        let notes = [
+            "Append to the program's own arguments: --threads=50 'a b'",
+            "libjemalloc.so.2 has to be there where the server runs.",
+            "app.jsa has to be there where the server runs, made by the same JDK of the same classes.",
+            "Set as well, as in the trials: --jdk=25",
+        ];
+        assert_eq!(found.last().unwrap().lines, notes);
+        let only = of_tuning(&tuned(vec![Change::Args(owned(&["-x"]))]), None);
         assert_eq!(only.len(), 1, "no variable, no host: {only:?}");
     }
 
     #[test]
     fn what_the_command_sets_of_the_same_is_told_and_nothing_else() {
         let command = ["java", "-Xms64m", "-Xmx6g", "-XX:+UseG1GC", "-XX:-UseStringDeduplication", "-Da=1", "-jar"];
-        let command = command.map(str::to_owned);
         let winners = |options: &[&str]| {
-            let options = options.iter().map(|option| (*option).to_owned()).collect();
-            let found = of_tuning(&tuned(vec![Change::Jvm(options)]), &command, None);
-            let note = found.iter().find(|snippet| snippet.name == "note");
+            let found = of_tuning(&tuned(vec![Change::Jvm(owned(options))]), Some(&trial(&command)));
+            let note = found.iter().find(|snippet| snippet.title == "note");
             note.map(|note| note.lines[0].clone())
         };
         let takes = |words: &str| Some(format!("Take {words} out of the command: it wins over JAVA_TOOL_OPTIONS."));
@@ -434,10 +406,10 @@ mod tests {
     fn a_limit_goes_with_the_heap_that_it_was_found_with() {
         let mut tune = tune_sample::proved().tune.unwrap();
         tune.lines.as_mut().unwrap().tuned = find_sample::found().find;
-        let both = lines(&of_tuning(&tune, &[], None));
+        let both = lines(&of_tuning(&tune, None));
         assert!(both[0].contains("-Xmx128m -XX:+UseSerialGC'"), "the answer's own heap stays: {both:?}");
         tune.changes.truncate(1);
-        let found = lines(&of_tuning(&tune, &[], None));
+        let found = lines(&of_tuning(&tune, None));
         assert!(found[0].contains("'JAVA_TOOL_OPTIONS=-Xmx7m -XX:+UseSerialGC'"), "{found:?}");
     }
 
@@ -445,8 +417,7 @@ mod tests {
     fn variables_reach_their_readers_whole() {
         let odd = "a b$(c)%d\"e'f\\";
         let variables = vec![("ODD".to_owned(), odd.to_owned()), (VARIABLE.to_owned(), "-Dx=1".to_owned())];
-        let changes = vec![Change::Env(variables), Change::Jvm(vec!["-Xss1m".to_owned()])];
-        let found = of_tuning(&tuned(changes), &[], None);
+        let found = of_tuning(&tuned(vec![Change::Env(variables), Change::Jvm(owned(&["-Xss1m"]))]), None);
         let word = shell_word(&format!("ODD={odd}"));
         let expect = format!("docker run -e {word} -e 'JAVA_TOOL_OPTIONS=-Dx=1 -Xss1m' IMAGE");
         assert_eq!(found[0].lines, [expect]);
@@ -455,7 +426,7 @@ mod tests {
         assert_eq!(yaml["env"][0]["value"].as_str().unwrap().replace("$$", "$"), odd);
         assert_eq!(found[2].lines[1], r#"Environment="ODD=a b$(c)%%d\"e'f\\""#);
         for text in ["\u{1b}[31m", "x\ny"] {
-            let found = of_tuning(&tuned(vec![Change::Env(vec![("A".to_owned(), text.to_owned())])]), &[], None);
+            let found = of_tuning(&tuned(vec![Change::Env(vec![("A".to_owned(), text.to_owned())])]), None);
             assert!(found.len() == 1 && !found[0].lines[0].contains(steers), "{found:?}");
         }
     }

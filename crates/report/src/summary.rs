@@ -38,7 +38,7 @@ mod watch;
 
 pub(super) use account::page_of_account;
 pub use account::summarize_account;
-pub(super) use cells::mib;
+pub(super) use cells::{account_of, mib};
 pub use changes::summarize_changes;
 pub use details::Detail;
 pub(super) use doubts::by_kind as doubts_by_kind;
@@ -106,7 +106,6 @@ pub(super) fn page_of(of: Sources<'_>, depth: Depth) -> Page {
     page
 }
 
-/// The page of trials.
 fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let (document, trials) = (of.document, &of.document.trials);
     let compares = document.comparisons.iter().any(|row| row.blocks > 1);
@@ -123,13 +122,11 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     conditions.parts.extend(alone.into_iter().flat_map(|trial| trial::lists(trial, depth)));
     let table = (!compares && trials.len() > 1).then(|| Part::Table(side_by_side(trials)));
     let mut sections = vec![
-        Section::new(Topic::Answer, "", (!verdicts.is_empty()).then_some(Part::Verdicts(verdicts))).id("verdict"),
+        Section::new(Topic::Answer, "", Part::Verdicts(verdicts).filled()).id("verdict"),
         Section::titled(Topic::Answer, "side by side", table),
         Section::titled(Topic::Answer, "figures derived from marks", figures(document).map(Part::Table)).id("figures"),
         comparison::budgets(&document.budgets),
-        findings::section(&document.findings, &document.ruled_out, depth),
         conditions,
-        doubts::section_of(document),
     ];
     if compares {
         sections.splice(1..1, together(document, depth));
@@ -142,9 +139,20 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
         None => {}
     }
     sections.extend(depth.details.then(|| comparison::all_metrics(document)));
-    sections.extend(spectra(of, depth));
+    finished(of, "weighed", sections, depth)
+}
+
+/// The page of these sections with those that every result has; `done` says what was done to the scenario.
+fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Depth) -> Page {
+    let document = of.document;
+    sections.push(findings::section(&document.findings, &document.ruled_out, depth));
+    sections.push(doubts::section_of(document));
+    // The times of all answers, where pictures are wanted.
+    let spectra = if depth.whole { chart::spectra(document, of.evidence) } else { Vec::new() };
+    let spectra = spectra.into_iter().map(Part::figure);
+    sections.push(Section::titled(Topic::Load, "times by percentile", spectra).id("spectra"));
     let of = &document.conditions;
-    Page::new(format!("{}, weighed by loadline {}", of.scenario, of.loadline), sections)
+    Page::new(format!("{}, {done} by loadline {}", of.scenario, of.loadline), sections)
 }
 
 /// Every trial; a page folds them, except for the first.
@@ -153,12 +161,6 @@ fn each_trial(of: Sources<'_>, depth: Depth) -> Section {
     let trials = of.document.trials.iter().enumerate();
     let parts = trials.map(|(at, trial)| trial::section(trial, of.of(trial), depth, fold(at)));
     Section::titled(Topic::Course, "trials", parts).id("trials")
-}
-
-/// The times of all answers, where pictures are wanted.
-fn spectra(of: Sources<'_>, depth: Depth) -> Option<Section> {
-    let figures = depth.whole.then(|| chart::spectra(of.document, of.evidence))?;
-    Some(Section::titled(Topic::Load, "times by percentile", figures.into_iter().map(Part::figure)).id("spectra"))
 }
 
 /// The sections that compare the trials.

@@ -1,7 +1,8 @@
 //! A table whose cells keep what they are, a text, a quantity or a verdict, until a printer writes them.
 
 use super::quantity::{Estimate, Quantity};
-use super::words::Standing;
+use super::words::{Standing, dash, word_of};
+use serde::Serialize;
 use std::fmt;
 
 /// A table: the first column names the rows, the others hold numbers, the last ones perhaps words.
@@ -43,6 +44,11 @@ impl Table {
         Self { notes: notes.into_iter().collect(), ..self }
     }
 
+    /// The table, where it has any row.
+    pub(crate) fn filled(self) -> Option<Self> {
+        (!self.rows.is_empty()).then_some(self)
+    }
+
     /// Whether a column holds numbers: it stands behind those that lead and before those of words.
     pub(crate) fn has_numbers(&self, column: usize) -> bool {
         (self.lead.max(1)..self.head.len().saturating_sub(self.words)).contains(&column)
@@ -63,9 +69,19 @@ pub enum Cell {
 }
 
 impl Cell {
+    /// A verdict in its word.
+    pub(crate) fn judged(verdict: impl Into<Standing> + Serialize + Copy) -> Self {
+        Self::Verdict(verdict.into(), word_of(verdict))
+    }
+
+    /// An estimate, and its interval for the cell behind it.
+    pub(crate) fn estimate(estimate: Estimate) -> [Self; 2] {
+        [estimate.centre.clone().into(), Self::Interval(estimate)]
+    }
+
     /// A metric with its unit; a dash where there is none.
     pub(crate) fn known(quantity: Option<Quantity>) -> Self {
-        quantity.map_or_else(|| Self::Text("-".to_owned()), Self::Quantity)
+        quantity.map_or_else(|| Self::Text(dash()), Self::Quantity)
     }
 }
 

@@ -2,10 +2,11 @@
 //! its other endings. The numbers are invented, and as consistent as measured ones.
 
 use super::find_sample;
+use crate::export::samples;
 use crate::record::{
-    Better, ComparisonRecord, Conditions, ConfirmationRecord, DifferenceVerdict, Document, Fate, FindRecord, Jvm,
-    LeastRecord, LineRecord, LinesRecord, Missed, NoiseRecord, Outcome, OwnerBytes, OwnerGain, PhaseRate, PriceClass,
-    ProbeVerdict, RemedyRecord, SettingRecord, Trial, TuneOutcome, TuneRecord, TuneStage, TuneTrialRecord, Unit,
+    ComparisonRecord, Conditions, ConfirmationRecord, DifferenceVerdict, Document, Fate, FindRecord, Jvm, LeastRecord,
+    LineRecord, LinesRecord, Missed, NoiseRecord, Outcome, OwnerBytes, OwnerGain, PhaseRate, PriceClass, ProbeVerdict,
+    RemedyRecord, SettingRecord, Trial, TuneOutcome, TuneRecord, TuneStage, TuneTrialRecord, Unit,
 };
 use crate::scenario::{Change, Objective};
 use crate::units::{Bytes, MIB};
@@ -48,7 +49,7 @@ pub(crate) fn proved() -> Document {
         price: 0.02,
         target: owned(&["p99<50ms", "rate>=98%", "failed==0"]),
         rates: vec![PhaseRate { phase: "steady".to_owned(), rate_per_s: 200.0 }],
-        as_is: Some(setting(&[], &[], TuneStage::Baseline, 1413.0, 1.0, 0.0)),
+        as_is: path().into_iter().next(),
         answer: owned(&[ARENAS, TRIM, HEAP]),
         changes: vec![
             Change::Env(vec![("MALLOC_ARENA_MAX".to_owned(), "1".to_owned())]),
@@ -68,18 +69,8 @@ pub(crate) fn proved() -> Document {
         ],
         remedies: remedies(),
         path: path(),
-        front: vec![
-            setting(&[], &[], TuneStage::Baseline, 1413.0, 1.0, 0.0),
-            setting(&WINNER, &[ARENAS, TRIM, HEAP], TuneStage::LeaveOut, 1000.2, 1.004, 1.0),
-            setting(
-                &[WINNER[0], WINNER[1], WINNER[2], "jit.c1"],
-                &[ARENAS, TRIM, HEAP, C1],
-                TuneStage::Race,
-                962.3,
-                1.289,
-                1.1,
-            ),
-        ],
+        // As it is, the winner, and one that costs too much.
+        front: [0, 3, 6].map(|at| path()[at].clone()).to_vec(),
         lines: Some(LinesRecord { as_is: Some(line(1212)), tuned: Some(line(873)) }),
         noise: Some(NoiseRecord { bytes: bytes(2.3), cpu: Some(0.007) }),
         doubts: vec!["the load was closed, and its first trial set the constant rate of steady: 200/s".to_owned()],
@@ -193,7 +184,7 @@ pub(crate) fn hostile(text: &str) -> Document {
 }
 
 /// `share` of the way from what the owners hold as it is to what they hold with the winner.
-fn setting(ids: &[&str], options: &[&str], stage: TuneStage, mib: f64, cpu: f64, share: f64) -> SettingRecord {
+fn setting(ids: &[&str], options: &[&str], stage: TuneStage, [mib, cpu, share]: [f64; 3]) -> SettingRecord {
     let held = |(owner, before, after): (&str, f64, f64)| OwnerBytes {
         owner: owner.to_owned(),
         bytes: bytes(before + (after - before) * share),
@@ -214,33 +205,23 @@ fn setting(ids: &[&str], options: &[&str], stage: TuneStage, mib: f64, cpu: f64,
 fn path() -> Vec<SettingRecord> {
     let all = ["malloc.arenas", "malloc.trim", "malloc.thresholds", "heap.max", "cds.archive"];
     let all_options = [ARENAS, TRIM, THRESHOLDS, HEAP, "-XX:SharedArchiveFile=app.jsa"];
+    // One more than the winner has.
+    let race = |id: &str, option: &str, numbers: [f64; 3]| {
+        setting(&[&WINNER[..], &[id]].concat(), &[ARENAS, TRIM, HEAP, option], TuneStage::Race, numbers)
+    };
     let broken = SettingRecord {
         holds: false,
         why: owned(&["p99.steady was 118 ms, and p99<50ms is asked"]),
-        ..setting(
-            &[WINNER[0], WINNER[1], WINNER[2], "gc.parallel"],
-            &[ARENAS, TRIM, HEAP, "-XX:+UseParallelGC"],
-            TuneStage::Race,
-            1064.9,
-            0.981,
-            0.85,
-        )
+        ..race("gc.parallel", "-XX:+UseParallelGC", [1064.9, 0.981, 0.85])
     };
     vec![
-        setting(&[], &[], TuneStage::Baseline, 1413.0, 1.0, 0.0),
-        setting(&all, &all_options, TuneStage::Bundle, 1000.6, 1.011, 1.0),
-        setting(&all[1..], &all_options[1..], TuneStage::LeaveOut, 1096.0, 1.012, 0.77),
-        setting(&WINNER, &[ARENAS, TRIM, HEAP], TuneStage::LeaveOut, 1000.2, 1.004, 1.0),
-        setting(&[WINNER[0], WINNER[2]], &[ARENAS, HEAP], TuneStage::LeaveOut, 1208.7, 1.001, 0.5),
+        setting(&[], &[], TuneStage::Baseline, [1413.0, 1.0, 0.0]),
+        setting(&all, &all_options, TuneStage::Bundle, [1000.6, 1.011, 1.0]),
+        setting(&all[1..], &all_options[1..], TuneStage::LeaveOut, [1096.0, 1.012, 0.77]),
+        setting(&WINNER, &[ARENAS, TRIM, HEAP], TuneStage::LeaveOut, [1000.2, 1.004, 1.0]),
+        setting(&[WINNER[0], WINNER[2]], &[ARENAS, HEAP], TuneStage::LeaveOut, [1208.7, 1.001, 0.5]),
         broken,
-        setting(
-            &[WINNER[0], WINNER[1], WINNER[2], "jit.c1"],
-            &[ARENAS, TRIM, HEAP, C1],
-            TuneStage::Race,
-            962.3,
-            1.289,
-            1.1,
-        ),
+        race("jit.c1", C1, [962.3, 1.289, 1.1]),
     ]
 }
 
@@ -311,28 +292,19 @@ fn remedies() -> Vec<RemedyRecord> {
 fn gains() -> Vec<ComparisonRecord> {
     use DifferenceVerdict::{Better as Improved, Equivalent};
     let row = |metric: &str, unit: Unit, [before, after]: [f64; 2], ends: [f64; 2], verdict: DifferenceVerdict| {
-        let difference = after - before;
+        let [ratio_low, ratio_high] = ends.map(|end| Some(1.0 + end / before));
+        let [low, high] = ends.map(Some);
         ComparisonRecord {
-            metric: metric.to_owned(),
-            unit,
-            better: if unit == Unit::PerSecond { Better::Higher } else { Better::Lower },
             baseline: "as is".to_owned(),
             candidate: "tuned".to_owned(),
-            primary: true,
-            baseline_median: before,
-            candidate_median: after,
-            ratio: Some(after / before),
-            ratio_low: Some(1.0 + ends[0] / before),
-            ratio_high: Some(1.0 + ends[1] / before),
-            difference,
-            low: Some(ends[0]),
-            high: Some(ends[1]),
-            confidence: 0.95,
             confidence_each: 0.987,
             least: if unit == Unit::Bytes { LeastRecord::Absolute(bytes(1.0)) } else { LeastRecord::Relative(0.02) },
-            verdict,
             blocks: 5,
-            blocks_needed: None,
+            ratio_low,
+            ratio_high,
+            low,
+            high,
+            ..samples::comparison(metric, unit, [before, after], verdict)
         }
     };
     vec![

@@ -1,6 +1,6 @@
 //! Words that several outputs share: names as in the result document, verdicts, whose trials are compared.
 
-use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, Outcome};
+use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, MetricRecord, Outcome};
 use serde::Serialize;
 
 /// Every verdict on a difference, in the order in which they are told.
@@ -15,14 +15,17 @@ pub(crate) fn name_of(kind: impl Serialize) -> String {
     }
 }
 
-/// A verdict as it is said.
-pub(crate) fn verdict_word(verdict: DifferenceVerdict) -> &'static str {
-    match verdict {
-        DifferenceVerdict::Better => "better",
-        DifferenceVerdict::Worse => "worse",
-        DifferenceVerdict::Equivalent => "equivalent",
-        DifferenceVerdict::CannotTell => "cannot tell",
-    }
+/// A kind as it is said: `not held` where the result document has `not_held`.
+pub(crate) fn word_of(kind: impl Serialize) -> String {
+    name_of(kind).replace('_', " ")
+}
+
+/// An absent number.
+pub(crate) const NONE: &str = "-";
+
+/// An absent number, as a text of its own.
+pub(crate) fn dash() -> String {
+    NONE.to_owned()
 }
 
 /// A name of small letters, digits and single hyphens, of at most so many characters; never empty.
@@ -61,6 +64,21 @@ pub enum Standing {
     Undecided,
 }
 
+impl Standing {
+    /// The class of its colour, and what tells it apart without colour: a sign, and a shape in a chart.
+    pub(crate) fn look(self) -> (&'static str, &'static str, usize) {
+        match self {
+            Self::Told | Self::Equivalent => ("v-same", "\u{25a0}", 1),
+            Self::Better => ("v-better", "\u{25b2}", 3),
+            Self::Worse => ("v-worse", "\u{25bc}", 4),
+            Self::CannotTell => ("v-open", "\u{25cb}", 0),
+            Self::Pass => ("pass", "\u{2713}", 0),
+            Self::Fail => ("fail", "\u{2715}", 0),
+            Self::Undecided => ("undecided", "?", 0),
+        }
+    }
+}
+
 impl From<DifferenceVerdict> for Standing {
     fn from(verdict: DifferenceVerdict) -> Self {
         match verdict {
@@ -90,6 +108,11 @@ pub(crate) fn outcome_words(outcome: Outcome) -> (&'static str, &'static str) {
         Outcome::Killed => ("killed", "killed for memory"),
         Outcome::Aborted => ("aborted", "aborted"),
     }
+}
+
+/// A metric of a configuration.
+pub(crate) fn metric_of<'a>(document: &'a Document, metric: &str, configuration: &str) -> Option<&'a MetricRecord> {
+    document.metrics.iter().find(|of| of.metric == metric && of.configuration == configuration)
 }
 
 /// A candidate against its baseline, with the metrics that were compared.

@@ -42,7 +42,7 @@ pub fn cause_of(trial: &Trial, missed: &[Missed]) -> FailureCause {
     if ended == Some(EndCause::ByItself) {
         return FailureCause::Died;
     }
-    if trial.phases.iter().filter_map(gc_share).any(|share| share > GC_SHARE) {
+    if trial.phases.iter().filter_map(PhaseRecord::gc_share).any(|share| share > GC_SHARE) {
         return FailureCause::Collections;
     }
     let about = |families: &[&str]| missed.iter().any(|of| families.contains(&of.family()));
@@ -55,7 +55,7 @@ pub fn cause_of(trial: &Trial, missed: &[Missed]) -> FailureCause {
 }
 
 /// Whether the machine may be the reason for what was missed: such a trial says nothing of memory.
-pub fn is_disturbed(trial: &Trial, cause: FailureCause) -> bool {
+pub(super) fn is_disturbed(trial: &Trial, cause: FailureCause) -> bool {
     let by_others = |doubt: &Doubt| match doubt {
         Doubt::NoisyMachine { foreign_cores, steal_share, .. } => noise::takes_cpu(*foreign_cores, *steal_share),
         _ => false,
@@ -90,7 +90,7 @@ pub(super) fn room(trial: &Trial, reference: &Trial, file: u64, step: f64) -> Op
 
 /// Whether the collector took a part of a phase that it takes where something asks for collections all the time.
 pub(super) fn collects(trial: &Trial) -> bool {
-    trial.phases.iter().filter_map(gc_share).any(|share| share > GC_SHARE_ASKED)
+    trial.phases.iter().filter_map(PhaseRecord::gc_share).any(|share| share > GC_SHARE_ASKED)
 }
 
 /// File pages that were dropped and read again, or faulted in from a disk, per second of the whole trial.
@@ -101,15 +101,12 @@ fn refaults_per_s(trial: &Trial) -> f64 {
     if seconds > 0.0 { refaults as f64 / seconds } else { 0.0 }
 }
 
-fn gc_share(phase: &PhaseRecord) -> Option<f64> {
-    phase.subject.gc_ms.filter(|_| phase.seconds > 0.0).map(|gc_ms| gc_ms / 1e3 / phase.seconds)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doubt::MemoryPool;
     use crate::record::{CgroupRecord, End, Outcome, SubjectWork, Unit};
+    use FailureCause::{Collections, Died, Failures, FilePages, OomKill, Other, OutOfMemoryError, Rate, Start, Times};
 
     fn trial() -> Trial {
         let phase = PhaseRecord { name: "steady".to_owned(), seconds: 10.0, ..PhaseRecord::default() };
@@ -128,13 +125,13 @@ mod tests {
         let with = |cgroup: CgroupRecord, ready_s: Option<f64>| Trial { cgroup: Some(cgroup), ready_s, ..trial() };
         let refaults = |n: u64| CgroupRecord { file_refaults: n, ..CgroupRecord::default() };
         let faults = |n: u64| CgroupRecord { major_faults: n, ..CgroupRecord::default() };
-        assert_eq!(cause_of(&with(refaults(5500), Some(1.0)), &[]), FailureCause::Other);
-        assert_eq!(cause_of(&with(refaults(5501), Some(1.0)), &[]), FailureCause::FilePages);
-        assert_eq!(cause_of(&with(faults(5501), Some(1.0)), &[]), FailureCause::FilePages);
-        assert_eq!(cause_of(&with(refaults(5000), None), &[]), FailureCause::Start);
-        assert_eq!(cause_of(&with(refaults(5001), None), &[]), FailureCause::FilePages);
+        assert_eq!(cause_of(&with(refaults(5500), Some(1.0)), &[]), Other);
+        assert_eq!(cause_of(&with(refaults(5501), Some(1.0)), &[]), FilePages);
+        assert_eq!(cause_of(&with(faults(5501), Some(1.0)), &[]), FilePages);
+        assert_eq!(cause_of(&with(refaults(5000), None), &[]), Start);
+        assert_eq!(cause_of(&with(refaults(5001), None), &[]), FilePages);
         let nothing = Trial { phases: Vec::new(), ..with(refaults(9), Some(0.0)) };
-        assert_eq!(cause_of(&nothing, &[]), FailureCause::Other, "no time, no rate");
+        assert_eq!(cause_of(&nothing, &[]), Other, "no time, no rate");
     }
 
     /// A trial with files of 10,000 pages, at a limit of 100 MiB.
@@ -173,9 +170,6 @@ mod tests {
 
     #[test]
     fn want_of_memory_is_seen_in_its_causes_alone() {
-        use FailureCause::{
-            Collections, Died, Failures, FilePages, OomKill, Other, OutOfMemoryError, Rate, Start, Times,
-        };
         for cause in [OomKill, OutOfMemoryError, FilePages, Collections] {
             assert!(is_short(Some(cause)), "{cause:?}");
         }
@@ -192,20 +186,20 @@ mod tests {
             trial.phases[0].seconds = seconds;
             cause_of(&trial, &[])
         };
-        assert_eq!(share(2500.0, 10.0), FailureCause::Other);
-        assert_eq!(share(2501.0, 10.0), FailureCause::Collections);
-        assert_eq!(share(2501.0, 0.0), FailureCause::Other, "a phase without a length has no share");
+        assert_eq!(share(2500.0, 10.0), Other);
+        assert_eq!(share(2501.0, 10.0), Collections);
+        assert_eq!(share(2501.0, 0.0), Other, "a phase without a length has no share");
     }
 
     #[test]
     fn a_kill_is_known_from_the_cgroup_and_an_error_from_a_doubt() {
         let killed = CgroupRecord { oom_kills: 1, ..CgroupRecord::default() };
-        assert_eq!(cause_of(&Trial { cgroup: Some(killed), ..trial() }, &[]), FailureCause::OomKill);
+        assert_eq!(cause_of(&Trial { cgroup: Some(killed), ..trial() }, &[]), OomKill);
         let spared = CgroupRecord { oom_kills: 0, ..CgroupRecord::default() };
-        assert_eq!(cause_of(&Trial { cgroup: Some(spared), ..trial() }, &[]), FailureCause::Other);
+        assert_eq!(cause_of(&Trial { cgroup: Some(spared), ..trial() }, &[]), Other);
         let error = "java.lang.OutOfMemoryError: Metaspace".to_owned();
         let doubt = Doubt::OutOfMemoryError { error, pool: MemoryPool::Other };
-        assert_eq!(cause_of(&Trial { doubts: vec![doubt.into()], ..trial() }, &[]), FailureCause::OutOfMemoryError);
+        assert_eq!(cause_of(&Trial { doubts: vec![doubt.into()], ..trial() }, &[]), OutOfMemoryError);
     }
 
     #[test]
@@ -215,59 +209,39 @@ mod tests {
             [Missed { metric: format!("{metric}.steady"), unit, value: 9.0, bound: 3.0, text }]
         };
         let slow = missed("p99");
-        assert_eq!(cause_of(&ended(EndCause::OomKill), &slow), FailureCause::OomKill);
-        assert_eq!(cause_of(&ended(EndCause::OutOfMemoryError), &slow), FailureCause::OutOfMemoryError);
-        assert_eq!(cause_of(&ended(EndCause::ByItself), &slow), FailureCause::Died);
-        assert_eq!(cause_of(&Trial { ready_s: None, ..trial() }, &slow), FailureCause::Start);
-        assert_eq!(cause_of(&trial(), &slow), FailureCause::Times);
-        assert_eq!(cause_of(&trial(), &missed("rate")), FailureCause::Rate);
-        assert_eq!(cause_of(&trial(), &missed("response")), FailureCause::Times);
-        assert_eq!(cause_of(&trial(), &missed("failed")), FailureCause::Failures);
-        assert_eq!(cause_of(&trial(), &missed("gc_share")), FailureCause::Other);
-        assert_eq!(cause_of(&trial(), &[]), FailureCause::Other);
+        assert_eq!(cause_of(&ended(EndCause::OomKill), &slow), OomKill);
+        assert_eq!(cause_of(&ended(EndCause::OutOfMemoryError), &slow), OutOfMemoryError);
+        assert_eq!(cause_of(&ended(EndCause::ByItself), &slow), Died);
+        assert_eq!(cause_of(&Trial { ready_s: None, ..trial() }, &slow), Start);
+        for family in ["p50", "p90", "p99", "max", "mean", "response", "service"] {
+            assert_eq!(cause_of(&trial(), &missed(family)), Times, "{family}");
+        }
+        assert_eq!(cause_of(&trial(), &missed("rate")), Rate);
+        assert_eq!(cause_of(&trial(), &missed("failed")), Failures);
+        assert_eq!(cause_of(&trial(), &missed("gc_share")), Other);
+        assert_eq!(cause_of(&trial(), &[]), Other);
         let mut collecting = trial();
         collecting.phases[0].subject = SubjectWork { gc_ms: Some(4000.0), ..SubjectWork::default() };
-        assert_eq!(cause_of(&collecting, &slow), FailureCause::Collections);
+        assert_eq!(cause_of(&collecting, &slow), Collections);
         let thrashing = CgroupRecord { file_refaults: 100_000, ..CgroupRecord::default() };
-        assert_eq!(cause_of(&Trial { cgroup: Some(thrashing), ..trial() }, &slow), FailureCause::FilePages);
-    }
-
-    #[test]
-    fn every_time_is_a_time() {
-        for family in ["p50", "p90", "p99", "max", "mean", "response", "service"] {
-            let (metric, unit, text) = (format!("{family}.steady"), Unit::Milliseconds, String::new());
-            assert_eq!(
-                cause_of(&trial(), &[Missed { metric, unit, value: 9.0, bound: 3.0, text }]),
-                FailureCause::Times
-            );
-        }
+        assert_eq!(cause_of(&Trial { cgroup: Some(thrashing), ..trial() }, &slow), FilePages);
     }
 
     #[test]
     fn a_busy_machine_excuses_times_and_not_a_kill() {
-        let noisy = Doubt::NoisyMachine {
-            phase: "steady".to_owned(),
-            foreign_cores: Some(0.8),
-            steal_share: 0.0,
-            memory_stall_share: None,
+        let noisy = |foreign_cores, memory_stall_share| {
+            let (phase, foreign_cores) = ("steady".to_owned(), Some(foreign_cores));
+            let doubt = Doubt::NoisyMachine { phase, foreign_cores, steal_share: 0.0, memory_stall_share };
+            Trial { doubts: vec![doubt.into()], ..trial() }
         };
-        let of = Trial { doubts: vec![noisy.into()], ..trial() };
-        use FailureCause::{
-            Collections, Died, Failures, FilePages, OomKill, Other, OutOfMemoryError, Rate, Start, Times,
-        };
+        let of = noisy(0.8, None);
         for cause in [Times, Rate, Failures, Other] {
             assert!(is_disturbed(&of, cause), "{cause:?}");
         }
         for cause in [OomKill, OutOfMemoryError, FilePages, Start, Died, Collections] {
             assert!(!is_disturbed(&of, cause), "{cause:?}");
         }
-        let calm = Doubt::NoisyMachine {
-            phase: "steady".to_owned(),
-            foreign_cores: Some(0.02),
-            steal_share: 0.0,
-            memory_stall_share: Some(0.5),
-        };
-        assert!(!is_disturbed(&Trial { doubts: vec![calm.into()], ..trial() }, Times), "it takes no CPU");
-        assert!(!is_disturbed(&trial(), FailureCause::Times));
+        assert!(!is_disturbed(&noisy(0.02, Some(0.5)), Times), "it takes no CPU");
+        assert!(!is_disturbed(&trial(), Times));
     }
 }

@@ -195,6 +195,7 @@ fn text(
         let held = format!("{} held at {:.0}/s with {limit}", so_often(rate.held, rate.tried()), rate.rate_per_s);
         return rate.above_per_s.map_or(held.clone(), |above| format!("{held}; at {above:.0}/s it failed"));
     }
+    let why = |stage| counted(trials, stage).last().map(|(_, probe)| probe.why.join("; ")).unwrap_or_default();
     match (outcome, line) {
         (FindOutcome::Found | FindOutcome::AtLowerBound, Some(line)) => {
             let heap = line.heap_bytes.map_or_else(String::new, |heap| format!(" with a heap of {}", Bytes(heap)));
@@ -206,13 +207,11 @@ fn text(
             }
         }
         (FindOutcome::NotHeld, _) => {
-            let why = counted(trials, ProbeStage::Reference).last().map(|(_, probe)| probe.why.join("; "));
-            format!("the target does not hold even where memory is no concern: {}", why.unwrap_or_default())
+            format!("the target does not hold even where memory is no concern: {}", why(ProbeStage::Reference))
         }
         (FindOutcome::Never, _) if spec.prove.is_some() => {
             let limit = Bytes(spec.prove.unwrap_or_default());
-            let why = counted(trials, ProbeStage::Limit).last().map(|(_, probe)| probe.why.join("; "));
-            format!("the target does not hold at {limit}: {}", why.unwrap_or_default())
+            format!("the target does not hold at {limit}: {}", why(ProbeStage::Limit))
         }
         (FindOutcome::Never, _) => {
             let what = if matches!(standing.heap_step, Some(EdgeStep::Never { .. })) { "heap" } else { "limit" };

@@ -1,6 +1,8 @@
 //! Conclusions from trials that are put together by hand: lines, knees, headroom, lengths.
 
+use super::super::course::Attempt;
 use super::super::edge;
+use super::super::ruling::Ruling;
 use super::*;
 use crate::record::{FailureCause, Model, Pages, PhaseRecord, SubjectWork};
 use crate::units::MIB;
@@ -21,20 +23,11 @@ fn phase(name: &str, ok: u64, cpu_s: Option<f64>) -> PhaseRecord {
 /// A probe of a limit and a heap in MiB that took so much CPU for 1,000 requests.
 fn probe(stage: ProbeStage, limit: u64, heap: Option<u64>, verdict: ProbeVerdict, cpu_s: f64) -> Trial {
     let fails = verdict == ProbeVerdict::Fails;
-    let record = ProbeRecord {
-        stage,
-        heap_bytes: heap.map(|heap| heap * MIB),
-        rate_per_s: None,
-        pages: Pages::Cold,
-        verdict,
-        why: if fails { vec![format!("at {limit}")] } else { Vec::new() },
-        missed: Vec::new(),
-        cause: fails.then_some(FailureCause::OomKill),
-        direct_bytes: heap.map(|_| 7),
-        classes: None,
-        read_ahead_bytes: None,
-        seconds: 0.0,
-    };
+    let why = if fails { vec![format!("at {limit}")] } else { Vec::new() };
+    let cause = fails.then_some(FailureCause::OomKill);
+    let (heap, direct, pages) = (heap.map(|heap| heap * MIB), heap.map(|_| 7), Pages::Cold);
+    let attempt = Attempt { stage, purpose: None, heap, direct, limit: limit * MIB, pages, rate_per_s: None };
+    let record = attempt.ruled(Ruling { verdict, why, missed: Vec::new(), cause });
     Trial {
         limit_bytes: Some(limit * MIB),
         ready_s: Some(1.0),
@@ -45,16 +38,7 @@ fn probe(stage: ProbeStage, limit: u64, heap: Option<u64>, verdict: ProbeVerdict
 }
 
 fn standing(heap: Option<u64>) -> SearchState<'static> {
-    let heap = heap.map(|heap| heap * MIB);
-    SearchState {
-        reference: None,
-        heap,
-        direct: Some(7),
-        heap_step: None,
-        alone: false,
-        limit_step: None,
-        warm_step: None,
-    }
+    SearchState { heap: heap.map(|heap| heap * MIB), direct: Some(7), ..SearchState::default() }
 }
 
 const HOLDS: ProbeVerdict = ProbeVerdict::Holds;

@@ -8,6 +8,7 @@ use super::edge::{self, EdgeStep, Patience, Stage};
 use super::grid::Grid;
 use super::heap::{heap_standing, ran_out_of_direct};
 use super::needs::Needs;
+use super::ruling::Ruling;
 use super::spec::SearchSpec;
 use crate::record::{FailureCause, Pages, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use crate::units::MIB;
@@ -24,15 +25,6 @@ const LIMIT_STRIDE: i32 = 2;
 const RATE_SCALE: f64 = 1e12;
 /// Beyond so many times the rate that was given, or below this part of it, none is asked.
 const RATE_FACTOR: f64 = 1000.0;
-
-/// The next move of a search.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Move {
-    /// This trial.
-    Try(Attempt),
-    /// Nothing: all that can be known is.
-    End,
-}
 
 /// A trial to make.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,8 +45,34 @@ pub struct Attempt {
     pub rate_per_s: Option<f64>,
 }
 
+impl Attempt {
+    /// The first trial of a part of the search: at this limit, with file pages of its own, and nothing else given.
+    fn first(stage: ProbeStage, limit: u64) -> Self {
+        Self { stage, purpose: None, heap: None, direct: None, limit, pages: Pages::Cold, rate_per_s: None }
+    }
+
+    /// The record of its trial, with this ruling; what is known of the machine is left empty.
+    pub fn ruled(&self, ruling: Ruling) -> ProbeRecord {
+        let Ruling { verdict, why, missed, cause } = ruling;
+        ProbeRecord {
+            stage: self.stage,
+            heap_bytes: self.heap,
+            direct_bytes: self.direct,
+            rate_per_s: self.rate_per_s,
+            pages: self.pages,
+            verdict,
+            why,
+            missed,
+            cause,
+            classes: None,
+            read_ahead_bytes: None,
+            seconds: 0.0,
+        }
+    }
+}
+
 /// How far a search has come.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct SearchState<'a> {
     /// The trial in which memory was no concern.
     pub(super) reference: Option<&'a Trial>,
@@ -70,60 +88,40 @@ pub(super) struct SearchState<'a> {
     pub(super) warm_step: Option<EdgeStep>,
 }
 
-/// The next move, after these trials in the order in which they ran.
-pub fn next(spec: &SearchSpec, trials: &[Trial]) -> Move {
+/// The next trial, after these in the order in which they ran; `None` where all is known that can be.
+pub fn next(spec: &SearchSpec, trials: &[Trial]) -> Option<Attempt> {
     if trials.len() as u32 >= spec.trials_max {
-        return Move::End;
+        return None;
     }
     if spec.unknowns == Unknowns::Rate {
         return next_rate(spec, trials);
     }
     let standing = standing(spec, trials);
-    let attempt = |stage, step: Option<EdgeStep>, pages| match step {
-        Some(EdgeStep::Probe { value, stage: purpose }) => {
-            let (heap, limit) = match stage {
-                ProbeStage::Heap | ProbeStage::HeapStart => (Some(value), spec.limit_max),
-                _ => (standing.heap, value),
-            };
-            Some(Attempt {
-                stage,
-                purpose: Some(purpose),
-                heap,
-                direct: standing.direct,
-                limit,
-                pages,
-                rate_per_s: None,
-            })
-        }
-        _ => None,
+    let attempt = |stage, step: Option<EdgeStep>, pages| {
+        let EdgeStep::Probe { value, stage: purpose } = step? else { return None };
+        let (heap, limit) = match stage {
+            ProbeStage::Heap | ProbeStage::HeapStart => (Some(value), spec.limit_max),
+            _ => (standing.heap, value),
+        };
+        let (purpose, direct) = (Some(purpose), standing.direct);
+        Some(Attempt { purpose, heap, direct, pages, ..Attempt::first(stage, limit) })
     };
     if standing.reference.is_none() {
         let asked = counted(trials, ProbeStage::Reference).next().is_some();
-        let (stage, limit) = (ProbeStage::Reference, spec.limit_max);
-        let pages = Pages::Cold;
-        let reference = Attempt { stage, purpose: None, heap: None, direct: None, limit, pages, rate_per_s: None };
-        return if asked { Move::End } else { Move::Try(reference) };
+        return (!asked).then(|| Attempt::first(ProbeStage::Reference, spec.limit_max));
     }
     let (of_heap, pages) =
         if standing.alone { (ProbeStage::HeapStart, Pages::Warm) } else { (ProbeStage::Heap, Pages::Cold) };
     attempt(of_heap, standing.heap_step, pages)
         .or_else(|| attempt(ProbeStage::Limit, standing.limit_step, Pages::Cold))
         .or_else(|| attempt(ProbeStage::Warm, standing.warm_step, Pages::Warm))
-        .map_or(Move::End, Move::Try)
 }
 
 /// The next rate to try, at the limit that is given.
-fn next_rate(spec: &SearchSpec, trials: &[Trial]) -> Move {
-    let Some(EdgeStep::Probe { value, stage }) = rate_step(spec, trials) else { return Move::End };
-    Move::Try(Attempt {
-        stage: ProbeStage::Rate,
-        purpose: Some(stage),
-        heap: None,
-        direct: None,
-        limit: spec.limit_max,
-        pages: Pages::Cold,
-        rate_per_s: Some(RATE_SCALE / value as f64),
-    })
+fn next_rate(spec: &SearchSpec, trials: &[Trial]) -> Option<Attempt> {
+    let EdgeStep::Probe { value, stage } = rate_step(spec, trials)? else { return None };
+    let (purpose, rate_per_s) = (Some(stage), Some(RATE_SCALE / value as f64));
+    Some(Attempt { purpose, rate_per_s, ..Attempt::first(ProbeStage::Rate, spec.limit_max) })
 }
 
 /// The step of the search for a rate; its values are times between requests.
@@ -144,20 +142,11 @@ pub(super) fn rate_of(value: u64) -> f64 {
 
 /// How far the search has come.
 pub(super) fn standing<'a>(spec: &SearchSpec, trials: &'a [Trial]) -> SearchState<'a> {
-    let nothing = SearchState {
-        reference: None,
-        heap: None,
-        direct: None,
-        heap_step: None,
-        alone: false,
-        limit_step: None,
-        warm_step: None,
-    };
     let reference = counted(trials, ProbeStage::Reference).find(|(_, probe)| probe.verdict == ProbeVerdict::Holds);
     let Some((reference, needs)) = reference.and_then(|(trial, _)| Some((trial, Needs::of(trial)?))) else {
-        return nothing;
+        return SearchState::default();
     };
-    let mut standing = SearchState { reference: Some(reference), ..nothing };
+    let mut standing = SearchState { reference: Some(reference), ..SearchState::default() };
     if spec.unknowns == Unknowns::HeapAndLimit {
         let of_heap = heap_standing(spec, trials, &needs);
         (standing.heap_step, standing.alone, standing.direct) = (Some(of_heap.step), of_heap.alone, of_heap.direct);

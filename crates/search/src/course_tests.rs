@@ -3,7 +3,7 @@
 use super::*;
 use crate::conclude;
 use crate::doubt::{Doubt, MemoryPool};
-use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, Outcome, OwnerRecord};
+use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, Outcome};
 use crate::scenario::Find;
 use proptest::prelude::*;
 
@@ -32,6 +32,11 @@ impl Server {
         (self.live * 5 / 4).div_ceil(MIB) * MIB
     }
 
+    /// The smallest limit with a heap of so much, where the file pages are its own.
+    fn limit_min(&self, heap: u64) -> u64 {
+        self.native + heap.min(self.greed) + (self.file as f64 * self.hot) as u64
+    }
+
     fn trial(&self, attempt: &Attempt) -> Trial {
         let heap = attempt.heap.unwrap_or(self.greed);
         let heap_max = heap;
@@ -47,20 +52,8 @@ impl Server {
             () if attempt.limit < need => (false, Some(FailureCause::FilePages)),
             () => (true, None),
         };
-        let probe = ProbeRecord {
-            stage: attempt.stage,
-            heap_bytes: attempt.heap,
-            rate_per_s: attempt.rate_per_s,
-            pages: attempt.pages,
-            verdict: if holds { ProbeVerdict::Holds } else { ProbeVerdict::Fails },
-            why: Vec::new(),
-            missed: Vec::new(),
-            cause,
-            direct_bytes: attempt.direct,
-            classes: None,
-            read_ahead_bytes: None,
-            seconds: 2.0,
-        };
+        let verdict = if holds { ProbeVerdict::Holds } else { ProbeVerdict::Fails };
+        let probe = attempt.ruled(Ruling { verdict, why: Vec::new(), missed: Vec::new(), cause });
         let cgroup = CgroupRecord {
             limit_bytes: attempt.limit,
             anon_peak_bytes: Some(anon.min(attempt.limit)),
@@ -69,8 +62,7 @@ impl Server {
         };
         let heap =
             Heap { live_bytes: (attempt.stage == ProbeStage::Reference).then_some(self.live), ..Heap::default() };
-        let owner = OwnerRecord { name: "java_heap.used".to_owned(), rss_bytes: resident, ..OwnerRecord::default() };
-        let account = Some(AccountRecord { owners: vec![owner], ..AccountRecord::default() });
+        let account = Some(AccountRecord::holding([("java_heap.used", resident)]));
         let lacks_direct = attempt.direct.unwrap_or(heap_max) < self.direct;
         let error = "java.lang.OutOfMemoryError: Cannot reserve 1048576 bytes of direct buffer memory".to_owned();
         let doubts = lacks_direct
@@ -106,7 +98,7 @@ const COURSE: SearchSpec = SearchSpec {
 
 fn search(spec: &SearchSpec, server: &Server) -> Vec<Trial> {
     let mut trials = Vec::new();
-    while let Move::Try(attempt) = next(spec, &trials) {
+    while let Some(attempt) = next(spec, &trials) {
         assert!(trials.len() < 60, "it never ends");
         trials.push(server.trial(&attempt));
     }
@@ -125,7 +117,7 @@ fn heap_and_limit_are_found_with_few_trials() {
     let line = record.line.unwrap();
     let heap = line.heap_bytes.unwrap();
     assert!((of.heap_min()..of.heap_min() + 2 * MIB).contains(&heap), "{line:?}");
-    let truth = of.native + heap + (of.file as f64 * of.hot) as u64;
+    let truth = of.limit_min(heap);
     assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?}");
     assert_eq!((line.held, line.cause), (5, Some(FailureCause::FilePages)));
     assert!(trials.len() <= 14, "{}", trials.len());
@@ -138,7 +130,7 @@ fn a_heap_that_is_given_is_not_searched() {
     let trials = search(&spec, &of);
     assert!(trials.iter().all(|trial| trial.probe.as_ref().unwrap().heap_bytes.is_none()));
     let line = conclude(&spec, &Find::default(), &trials).line.unwrap();
-    let truth = of.native + of.greed + (of.file as f64 * of.hot) as u64;
+    let truth = of.limit_min(of.greed);
     assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?}");
     assert!(trials.len() <= 12, "{}", trials.len());
 }
@@ -181,7 +173,7 @@ fn the_lower_bound_is_said_to_be_one() {
 #[test]
 fn one_limit_is_proved_or_refuted() {
     let of = Server { greed: 64 * MIB, ..server() };
-    let truth = of.native + of.greed + (of.file as f64 * of.hot) as u64;
+    let truth = of.limit_min(of.greed);
     let outcome = |limit| {
         let spec = SearchSpec { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE };
         let trials = search(&spec, &of);
@@ -209,8 +201,8 @@ fn the_highest_rate_of_a_limit_is_found() {
 fn a_search_goes_on_from_its_trials() {
     let trials = search(&COURSE, &server());
     for known in 0..trials.len() {
-        let Move::Try(attempt) = next(&COURSE, &trials[..known]) else { panic!("{known}") };
-        assert_eq!(Some(attempt.limit), trials[known].limit_bytes);
+        let attempt = next(&COURSE, &trials[..known]);
+        assert_eq!(attempt.map(|attempt| attempt.limit), trials[known].limit_bytes, "{known}");
     }
 }
 
@@ -230,10 +222,10 @@ proptest! {
         let trials = search(&spec, &of);
         let line = conclude(&spec, &Find::default(), &trials).line.unwrap();
         let heap = line.heap_bytes.unwrap();
-        let truth = of.native + heap.min(of.greed) + (of.file as f64 * of.hot) as u64;
+        let truth = of.limit_min(heap);
         prop_assert!(heap >= of.heap_min() && line.limit_bytes >= truth);
         prop_assert!(line.limit_bytes as f64 <= truth as f64 * 1.021, "{line:?} {truth}");
-        let least = of.native + of.heap_min().min(of.greed) + (of.file as f64 * of.hot) as u64;
+        let least = of.limit_min(of.heap_min());
         prop_assert!(line.limit_bytes as f64 <= least as f64 * 1.045, "{line:?} {least}");
     }
 }

@@ -16,32 +16,32 @@ const ZONE: i32 = 4;
 
 /// A value that was tried, and whether it held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub(super) struct Answer {
     /// A value of the grid, in bytes.
-    pub value: u64,
+    pub(super) value: u64,
     /// Whether it held.
-    pub held: bool,
+    pub(super) held: bool,
     /// It failed for want of memory, so that it was no mishap.
-    pub strained: bool,
+    pub(super) strained: bool,
     /// It held, and so many steps below it the edge is taken to lie, by how short memory was; 0 where it hardly held.
     /// `None` where nothing shows that.
-    pub room: Option<i32>,
+    pub(super) room: Option<i32>,
 }
 
 /// How sure to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub(super) struct Patience {
     /// Answers in a row that must hold, at least 1.
-    pub proofs: u32,
+    pub(super) proofs: u32,
     /// Answers after which the search ends without a result.
-    pub answers_max: u32,
+    pub(super) answers_max: u32,
     /// The first step away from the guess, in steps of the grid, at least 1; doubled with each further one.
-    pub first_stride: i32,
+    pub(super) first_stride: i32,
 }
 
 /// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EdgeStep {
+pub(super) enum EdgeStep {
     /// Try this value, in bytes.
     Probe {
         /// The value.
@@ -118,7 +118,7 @@ impl Seen {
 }
 
 /// The next step, after these answers in the order in which they came.
-pub fn next(grid: &Grid, patience: &Patience, answers: &[Answer]) -> EdgeStep {
+pub(super) fn next(grid: &Grid, patience: &Patience, answers: &[Answer]) -> EdgeStep {
     let seen = seen(grid, answers);
     let floor = floor(&seen);
     let held = seen.iter().find(|(number, of)| Some(**number) > floor && of.held > 0).map(|(number, _)| *number);

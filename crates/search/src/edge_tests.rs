@@ -7,49 +7,43 @@ use proptest::prelude::*;
 const MIB: f64 = crate::units::MIB as f64;
 const PATIENCE: Patience = Patience { proofs: 5, answers_max: 60, first_stride: 2 };
 
-/// A source of chances, 0–1.
-struct Chances(SplitMix64);
-
-impl Chances {
-    fn next(&mut self) -> f64 {
-        (self.0.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
 fn grid(guess_mib: f64) -> Grid {
     Grid::by_ratio((guess_mib * MIB) as u64, 16 << 20, 1 << 30, 1.02, 4096)
 }
 
-/// Searches to the end; a function may look at how many were asked before.
-fn search(grid: &Grid, mut holds: impl FnMut(f64, usize) -> bool) -> (EdgeStep, Vec<Answer>) {
+/// Searches to the end, by the answers to values, their purpose, and how many were asked before.
+fn run(
+    grid: &Grid,
+    patience: &Patience,
+    mut answer: impl FnMut(u64, Stage, usize) -> Answer,
+) -> (EdgeStep, Vec<Answer>) {
     let mut answers = Vec::new();
     loop {
-        match next(grid, &PATIENCE, &answers) {
-            EdgeStep::Probe { value, .. } => {
-                let held = holds(value as f64 / MIB, answers.len());
-                answers.push(Answer { value, held, strained: false, room: None });
-            }
+        match next(grid, patience, &answers) {
+            EdgeStep::Probe { value, stage } => answers.push(answer(value, stage, answers.len())),
             step => return (step, answers),
         }
         assert!(answers.len() <= 60, "it never ends: {answers:?}");
     }
 }
 
+/// The same; a function of MiB may look at how many were asked before.
+fn search(grid: &Grid, mut holds: impl FnMut(f64, usize) -> bool) -> (EdgeStep, Vec<Answer>) {
+    run(grid, &PATIENCE, |value, _, asked| Answer {
+        value,
+        held: holds(value as f64 / MIB, asked),
+        strained: false,
+        room: None,
+    })
+}
+
 /// The same, of a server that shows when memory is short: in each failure, and up to 4 % above the edge.
 fn search_of_a_telling_one(grid: &Grid, edge: f64, mut holds: impl FnMut(f64) -> bool) -> (EdgeStep, Vec<Answer>) {
-    let mut answers = Vec::new();
-    loop {
-        match next(grid, &PATIENCE, &answers) {
-            EdgeStep::Probe { value, .. } => {
-                let mib = value as f64 / MIB;
-                let held = holds(mib);
-                let room = (held && mib < edge * 1.04).then_some(1);
-                answers.push(Answer { value, held, strained: !held, room });
-            }
-            step => return (step, answers),
-        }
-        assert!(answers.len() <= 60, "it never ends: {answers:?}");
-    }
+    run(grid, &PATIENCE, |value, _, _| {
+        let mib = value as f64 / MIB;
+        let held = holds(mib);
+        Answer { value, held, strained: !held, room: (held && mib < edge * 1.04).then_some(1) }
+    })
 }
 
 fn found_mib(step: EdgeStep) -> f64 {
@@ -84,8 +78,8 @@ fn what_never_holds_and_what_always_holds_ends_at_a_bound() {
 #[test]
 fn a_thrashing_zone_above_the_cliff_fails_as_the_cliff_does() {
     // Killed below 80, alive and thrashing up to 97, of which a few pass by luck.
-    let mut chances = Chances(SplitMix64::new(1));
-    let (step, _) = search(&grid(90.0), |mib, _| mib >= 97.0 || mib >= 80.0 && chances.next() < 0.1);
+    let mut chances = SplitMix64::new(1);
+    let (step, _) = search(&grid(90.0), |mib, _| mib >= 97.0 || mib >= 80.0 && chances.unit() < 0.1);
     let found = found_mib(step);
     assert!((97.0..=101.0).contains(&found), "{found}");
 }
@@ -118,10 +112,10 @@ fn a_search_goes_on_where_it_was_left() {
     }
 }
 
-/// Whether a server whose edge is random over some percent holds: at `edge` every second time.
-fn random_edge(mib: f64, edge: f64, width: f64, chances: &mut Chances) -> bool {
+/// How likely a server whose edge is random over some percent holds: at `edge` every second time.
+fn chance_to_hold(mib: f64, edge: f64, width: f64) -> f64 {
     let sharpness = 4.4 / (edge * width);
-    chances.next() < 1.0 / (1.0 + (-(mib - edge) * sharpness).exp())
+    1.0 / (1.0 + (-(mib - edge) * sharpness).exp())
 }
 
 #[test]
@@ -131,13 +125,13 @@ fn a_random_edge_is_found_with_few_trials_and_seldom_below_it() {
     let (edge, width) = (97.0, 0.03);
     let (mut trials, mut chance_to_fail, mut above) = (0, 0.0, Vec::new());
     for seed in 0..RUNS {
-        let mut chances = Chances(SplitMix64::new(seed));
-        let guess = edge * (0.92 + 0.16 * chances.next());
-        let (step, answers) = search(&grid(guess), |mib, _| random_edge(mib, edge, width, &mut chances));
+        let mut chances = SplitMix64::new(seed);
+        let guess = edge * (0.92 + 0.16 * chances.unit());
+        let (step, answers) = search(&grid(guess), |mib, _| chances.unit() < chance_to_hold(mib, edge, width));
         let found = found_mib(step);
         trials += answers.len();
         above.push(found / edge - 1.0);
-        chance_to_fail += 1.0 - 1.0 / (1.0 + (-(found - edge) * 4.4 / (edge * width)).exp());
+        chance_to_fail += 1.0 - chance_to_hold(found, edge, width);
     }
     let (mean_trials, chance_to_fail) = (trials as f64 / RUNS as f64, chance_to_fail / RUNS as f64);
     above.sort_by(f64::total_cmp);
@@ -215,8 +209,8 @@ proptest! {
     #[test]
     fn no_function_makes_it_run_for_ever_or_ask_outside(seed: u64, guess in 10.0f64..2000.0, chance in 0.0f64..1.0) {
         let grid = grid(guess);
-        let mut chances = Chances(SplitMix64::new(seed));
-        let (step, answers) = search(&grid, |_, _| chances.next() < chance);
+        let mut chances = SplitMix64::new(seed);
+        let (step, answers) = search(&grid, |_, _| chances.unit() < chance);
         let bounds = grid.value(grid.low())..=grid.value(grid.high());
         prop_assert!(answers.iter().all(|answer| bounds.contains(&answer.value)));
         if let EdgeStep::Found { value, held, .. } = step {
@@ -245,22 +239,21 @@ proptest! {
 /// once more; `+` held, `-` failed, `!` failed or held with memory short.
 fn spec(patience: &Patience, mut holds: impl FnMut(i32, usize) -> (bool, bool)) -> String {
     let grid = Grid::by_amount(100, 90, 124, 1);
-    let (mut answers, mut text) = (Vec::new(), String::new());
-    loop {
-        let (value, letter) = match next(&grid, patience, &answers) {
-            EdgeStep::Probe { value, stage: Stage::Bracket } => (value, 'B'),
-            EdgeStep::Probe { value, stage: Stage::Bisect } => (value, 'S'),
-            EdgeStep::Probe { value, stage: Stage::Prove } => (value, 'P'),
-            EdgeStep::Probe { value, stage: Stage::Recheck } => (value, 'R'),
-            step => return format!("{text}=> {step:?}"),
+    let mut text = String::new();
+    let (end, _) = run(&grid, patience, |value, stage, asked| {
+        let letter = match stage {
+            Stage::Bracket => 'B',
+            Stage::Bisect => 'S',
+            Stage::Prove => 'P',
+            Stage::Recheck => 'R',
         };
         let number = grid.number(value);
-        let (held, strained) = holds(number, answers.len());
+        let (held, strained) = holds(number, asked);
         let sign = if held { '+' } else { '-' };
         text.push_str(&format!("{letter}{number}{sign}{} ", if strained { "!" } else { "" }));
-        let room = (held && strained).then_some(1);
-        answers.push(Answer { value, held, strained: strained && !held, room });
-    }
+        Answer { value, held, strained: strained && !held, room: (held && strained).then_some(1) }
+    });
+    format!("{text}=> {end:?}")
 }
 
 /// Every edge of a small grid, and everything that may befall a search of it, once each.
@@ -288,9 +281,9 @@ fn courses_of_searches() {
         text.push_str(&format!("question {slip} fails at edge -10\n  once: {}\n", of(-10, false)));
     }
     for seed in 1..=12 {
-        let mut chances = Chances(SplitMix64::new(seed));
+        let mut chances = SplitMix64::new(seed);
         // Between the numbers 2 and 7 chance decides.
-        let zone = spec(&patience, |number, _| (f64::from(number - 2) > 5.0 * chances.next(), false));
+        let zone = spec(&patience, |number, _| (f64::from(number - 2) > 5.0 * chances.unit(), false));
         text.push_str(&format!("a random zone, seed {seed}\n  {zone}\n"));
     }
     for answers_max in [0, 1, 4, 7] {

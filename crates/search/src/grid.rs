@@ -3,7 +3,7 @@
 
 /// Values of bytes by number; number 0 is where the search begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Grid {
+pub(super) struct Grid {
     start: f64,
     kind: Kind,
     /// Values are multiples of it.
@@ -62,7 +62,7 @@ impl Grid {
     /// Values a share apart, `1.02` for 2 %, or a grain where that is more, from `low` to `high` bytes, both within.
     ///
     /// `start` is moved into these bounds. A ratio of 1 or less, or bounds the wrong way round, leave one value.
-    pub fn by_ratio(start: u64, low: u64, high: u64, ratio: f64, grain: u64) -> Self {
+    pub(super) fn by_ratio(start: u64, low: u64, high: u64, ratio: f64, grain: u64) -> Self {
         let (low, high) = (low.max(1), high.max(low.max(1)));
         let start = start.clamp(low, high) as f64;
         // A bound that is a value of the grid is to be one after rounding, too.
@@ -73,7 +73,7 @@ impl Grid {
     }
 
     /// Values an amount of bytes apart, from `low` to `high`, both within.
-    pub fn by_amount(start: u64, low: u64, high: u64, amount: u64) -> Self {
+    pub(super) fn by_amount(start: u64, low: u64, high: u64, amount: u64) -> Self {
         let (amount, high) = (amount.max(1), high.max(low));
         let start = start.clamp(low, high);
         let steps = |to: u64| (to as f64 - start as f64) / amount as f64;
@@ -92,17 +92,17 @@ impl Grid {
     }
 
     /// The number of the smallest value.
-    pub fn low(&self) -> i32 {
+    pub(super) fn low(&self) -> i32 {
         self.low
     }
 
     /// The number of the largest value.
-    pub fn high(&self) -> i32 {
+    pub(super) fn high(&self) -> i32 {
         self.high
     }
 
     /// The value of a number, in bytes: whole grains, never less than one.
-    pub fn value(&self, number: i32) -> u64 {
+    pub(super) fn value(&self, number: i32) -> u64 {
         let exact = match self.kind {
             Kind::Ratio { .. } => self.kind.power(number, self.grain as f64),
             Kind::Amount(amount) => self.start + amount * f64::from(number),
@@ -112,7 +112,7 @@ impl Grid {
     }
 
     /// The number whose value is nearest to this one; the same again for a value of the grid.
-    pub fn number(&self, value: u64) -> i32 {
+    pub(super) fn number(&self, value: u64) -> i32 {
         let (mut low, mut high) = (self.low, self.high);
         while high - low > 1 {
             let middle = low + (high - low) / 2;

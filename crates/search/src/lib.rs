@@ -6,7 +6,6 @@
 
 use loadline_base::{error, numbers, units};
 use loadline_comparison as comparison;
-use loadline_jvm::owner;
 use loadline_model::{doubt, record, scenario};
 
 mod answers;
@@ -23,12 +22,10 @@ mod rules;
 mod ruling;
 mod spec;
 
-pub use cause::{cause_of, is_disturbed};
+pub use cause::cause_of;
 pub use conclusion::{PROOF_CONFIDENCE, conclude, cpu_per_request, failing_share_max};
-pub use course::{Attempt, Move, next};
-pub use edge::{Answer, EdgeStep, Patience, Stage, next as next_on_edge};
-pub use grid::Grid;
-pub use needs::Needs;
+pub use course::{Attempt, next};
+pub use edge::Stage;
 pub use question::{check, found, given, settle, spec, usual_target};
 pub use rules::rules;
 pub use ruling::{DISCARDED_MAX, Ruling, discarded, is_short_of_memory};

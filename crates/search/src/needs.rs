@@ -1,8 +1,7 @@
 //! The needs of a trial by its memory: from them, the first guess of heap and limit.
 
 use super::rules::{for_heap, heap_by};
-use crate::owner::is_heap;
-use crate::record::Trial;
+use crate::record::{AccountRecord, Trial};
 use crate::units::MIB;
 
 /// The share of mapped file pages that is needed to go on where little is read ahead: the rest is dropped
@@ -31,32 +30,30 @@ const APPROACHES: u32 = 8;
 
 /// The most that a trial held, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Needs {
+pub(super) struct Needs {
     /// Reachable after a full collection.
-    pub live: Option<u64>,
+    pub(super) live: Option<u64>,
     /// Resident heap.
-    pub heap: u64,
+    pub(super) heap: u64,
     /// Everything that is no page of a file, the kernel's part included.
-    pub anon: u64,
+    pub(super) anon: u64,
     /// Pages of files: those it had mapped, where that is known, else all that were charged.
-    pub file: u64,
+    pub(super) file: u64,
     /// The part of them that it cannot do without, as a guess.
-    pub file_share: f64,
+    pub(super) file_share: f64,
     /// Direct memory that a full collection left; `None` where the JVM's own counters were not read.
-    pub direct_live: Option<u64>,
+    pub(super) direct_live: Option<u64>,
     /// The most direct memory that a mark saw.
-    pub direct_most: Option<u64>,
+    pub(super) direct_most: Option<u64>,
 }
 
 impl Needs {
     /// The needs of a trial in a cgroup of its own; `None` where it was not weighed at all.
-    pub fn of(trial: &Trial) -> Option<Self> {
+    pub(super) fn of(trial: &Trial) -> Option<Self> {
         let cgroup = trial.cgroup?;
         let last = trial.marks.iter().rev().find(|mark| mark.name == "loaded").or(trial.marks.last());
         let live = trial.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
-        let owners = last.and_then(|mark| mark.account.as_ref()).map(|account| &account.owners);
-        let heap = owners
-            .map_or(0, |owners| owners.iter().filter(|owner| is_heap(&owner.name)).map(|owner| owner.rss_bytes).sum());
+        let heap = last.and_then(|mark| mark.account.as_ref()).map_or(0, AccountRecord::heap_bytes);
         let anon = cgroup.anon_peak_bytes.or(trial.rss_bytes_peak)?;
         let (charged, mapped) = (cgroup.file_bytes.unwrap_or(0), last.and_then(|mark| mark.file_bytes));
         let file = mapped.map_or(charged, |mapped| mapped.min(charged));
@@ -68,25 +65,25 @@ impl Needs {
     }
 
     /// The first guess of the heap: the live set, and 1 to 2 MiB to make garbage in.
-    pub fn heap_guess(&self) -> u64 {
+    pub(super) fn heap_guess(&self) -> u64 {
         let live = self.live.unwrap_or(self.heap / 2);
         (live.div_ceil(MIB) + 1) * MIB
     }
 
     /// The same, with the files of a trial that was weighed.
-    pub fn with_files_of(self, weighed: &Self) -> Self {
+    pub(super) fn with_files_of(self, weighed: &Self) -> Self {
         Self { file: self.file.min(weighed.file), file_share: weighed.file_share, ..self }
     }
 
     /// More than its direct memory can have been: all that is anonymous and not the heap, in whole MiB.
-    pub fn direct_max(&self) -> u64 {
+    pub(super) fn direct_max(&self) -> u64 {
         self.anon.saturating_sub(self.heap).div_ceil(MIB).max(1) * MIB
     }
 
     /// Ceilings of direct memory to try, the smallest first: a little more than what a collection leaves, as much as
     /// there was where nothing asked for a collection, and one between where these lie far apart. None where the JVM's
     /// own counters were not read, or counted none.
-    pub fn direct_ceilings(&self) -> Vec<u64> {
+    pub(super) fn direct_ceilings(&self) -> Vec<u64> {
         let Some(most) = self.direct_most.filter(|most| *most > 0) else { return Vec::new() };
         let ceiling = |bytes: f64, room: f64| ((bytes * room / MIB as f64).ceil() as u64 + DIRECT_ROOM_MIB) * MIB;
         let live = self.direct_live.unwrap_or(most).min(most);
@@ -101,7 +98,7 @@ impl Needs {
     /// The first guess of the limit where the JVM chooses the heap by it, and takes this share of a large one: what is
     /// live with as much again, for a heap that may grow is not full of what is live, and no limit by which the JVM
     /// would choose too small a heap.
-    pub fn limit_guess_as_is(&self, share: f64) -> u64 {
+    pub(super) fn limit_guess_as_is(&self, share: f64) -> u64 {
         let heap = self.live.map_or(self.heap, |live| self.heap.min(live.saturating_mul(HEAP_GROWN)));
         let least = for_heap(self.heap_guess(), share);
         // A smaller limit makes for a smaller heap, which makes for a smaller limit.
@@ -110,7 +107,7 @@ impl Needs {
     }
 
     /// The first guess of the limit, with a heap of this size in place of the one it had.
-    pub fn limit_guess(&self, heap: Option<u64>) -> u64 {
+    pub(super) fn limit_guess(&self, heap: Option<u64>) -> u64 {
         let anon = match heap {
             Some(heap) => self.anon.saturating_sub(self.heap) + heap,
             None => self.anon,
@@ -129,16 +126,15 @@ fn file_share(read_ahead: Option<u64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, OwnerRecord};
+    use crate::record::{CgroupRecord, Heap, Mark};
 
     fn mark(name: &str, file: Option<u64>, live: Option<u64>, heap: u64) -> Mark {
-        let owner = |name: &str, rss_bytes| OwnerRecord { name: name.to_owned(), rss_bytes, ..OwnerRecord::default() };
-        let owners = vec![owner("java_heap.used", heap), owner("java_heap.free", 3), owner("code_cache", 1000)];
+        let owners = [("java_heap.used", heap), ("java_heap.free", 3), ("code_cache", 1000)];
         Mark {
             name: name.to_owned(),
             file_bytes: file,
             heap: Heap { live_bytes: live, ..Heap::default() },
-            account: Some(AccountRecord { owners, ..AccountRecord::default() }),
+            account: Some(AccountRecord::holding(owners)),
             ..Mark::default()
         }
     }

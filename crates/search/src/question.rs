@@ -171,8 +171,14 @@ mod tests {
     use std::path::Path;
 
     fn scenario(configurations: &str, more: &str, load: &str) -> Scenario {
+        scenario_with("", configurations, more, load)
+    }
+
+    /// The same, with options in the command itself.
+    fn scenario_with(options: &str, configurations: &str, more: &str, load: &str) -> Scenario {
         let text = format!(
-            "name: x\nsubject: {{command: [java, -jar, x.jar]}}\nconfigurations: {{{configurations}}}\n{more}\nload: [{load}]\n"
+            "name: x\nsubject: {{command: [java, \"{{jvm}}\"{options}, -jar, x.jar]}}\n\
+             configurations: {{{configurations}}}\n{more}\nload: [{load}]\n"
         );
         parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"))
     }
@@ -222,14 +228,9 @@ mod tests {
         refused("a: {}", "find: {as_is: true}", CLOSED, "");
     }
 
-    fn check(subject: &str, configuration: &str, find: &str, expect: Unknowns) {
-        let text = format!(
-            "name: x\nsubject: {{command: [java, \"{{jvm}}\"{subject}, -jar, x.jar]}}\n\
-             configurations: {{a: {{{configuration}}}}}\n{find}\n\
-             load: [steady: {{closed: {{connections: 1, requests: 1}}, get: /}}]\n"
-        );
-        let scenario = parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        assert_eq!(unknowns(&scenario, &scenario.configurations[0]), expect, "{text}");
+    fn check(options: &str, configuration: &str, find: &str, expect: Unknowns) {
+        let scenario = scenario_with(options, &format!("a: {{{configuration}}}"), find, CLOSED);
+        assert_eq!(unknowns(&scenario, &scenario.configurations[0]), expect, "{options} {configuration} {find}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The ruling on a trial of a search: its target held, it failed, or it is discarded. Pure.
 
-use super::cause::{cause_of, is_disturbed};
+use super::cause::{cause_of, is_disturbed, is_short};
 use crate::comparison::Judged;
 use crate::record::{FailureCause, Missed, Outcome, ProbeVerdict, Trial};
 use crate::units::Bytes;
@@ -63,16 +63,8 @@ pub fn is_short_of_memory(trial: &Trial) -> bool {
     let is_full = |peak: u64, limit: u64| peak as f64 >= limit as f64 * FULL_SHARE;
     let filled = trial.cgroup.is_some_and(|of| of.peak_bytes.is_some_and(|peak| is_full(peak, of.limit_bytes)));
     match cause_of(trial, &[]) {
-        FailureCause::OomKill
-        | FailureCause::OutOfMemoryError
-        | FailureCause::FilePages
-        | FailureCause::Collections => true,
         FailureCause::Start => filled,
-        FailureCause::Died
-        | FailureCause::Failures
-        | FailureCause::Rate
-        | FailureCause::Times
-        | FailureCause::Other => false,
+        cause => is_short(Some(cause)),
     }
 }
 

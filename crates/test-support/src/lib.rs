@@ -59,6 +59,29 @@ pub fn cuts(len: usize) -> impl Iterator<Item = usize> {
     (0..=len).filter(move |cut| all || *cut <= WHOLE || len - cut <= WHOLE || cut % 31 == 0)
 }
 
+/// Writes a file of a test, with the folders that it lies in.
+#[track_caller]
+pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
+    let path = path.as_ref();
+    std::fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("a folder");
+    std::fs::write(path, bytes).expect("a file");
+}
+
+/// The bytes of a jar with these entries.
+pub fn jar(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut archive = rawzip::ZipArchiveWriter::new(&mut bytes);
+    for (name, content) in entries {
+        let (mut entry, config) = archive.new_file(name).start().expect("an entry");
+        let mut writer = config.wrap(&mut entry);
+        writer.write_all(content).expect("its content");
+        let (_, descriptor) = writer.finish().expect("its content");
+        entry.finish(descriptor).expect("its end");
+    }
+    archive.finish().expect("the directory");
+    bytes
+}
+
 /// The records of this run: of all that one `cargo test` starts.
 pub fn records() -> PathBuf {
     if let Some(file) = std::env::var_os(RECORDS) {

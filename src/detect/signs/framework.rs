@@ -165,15 +165,16 @@ impl Framework {
         }
     }
 
-    /// Returns the beginnings of names of artifacts that add this health check.
-    pub(super) fn health_artifacts(self) -> &'static [&'static str] {
-        match self {
+    /// Returns the path of the health check that this artifact adds, if it adds one.
+    pub(super) fn health_by(self, artifact: &str) -> Option<&'static str> {
+        let adds: &[&str] = match self {
             Self::SpringBoot => &["spring-boot-starter-actuator"],
             Self::Quarkus => &["quarkus-smallrye-health"],
             Self::Micronaut => &["micronaut-management"],
             Self::Helidon => &["helidon-webserver-observe-health", "helidon-microprofile"],
             Self::Dropwizard => &[],
-        }
+        };
+        self.health().first().copied().filter(|_| adds.iter().any(|begins| artifact.starts_with(begins)))
     }
 }
 

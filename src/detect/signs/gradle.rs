@@ -58,7 +58,7 @@ impl Gradle {
                 let artifact = word.split(':').nth(1);
                 found.shadow |= word.ends_with(".shadow") || word.starts_with("io.micronaut.application");
                 found.framework = found.framework.or(plugin).or_else(|| Framework::of_artifacts(artifact.into_iter()));
-                found.health = found.health.or_else(|| health_of(found.framework?, artifact?));
+                found.health = found.health.or_else(|| found.framework?.health_by(artifact?));
             }
         }
         found.starts |= found.framework.is_some() || found.shadow;
@@ -85,11 +85,6 @@ impl Gradle {
             _ => "assemble",
         }
     }
-}
-
-fn health_of(framework: Framework, artifact: &str) -> Option<&'static str> {
-    let adds = framework.health_artifacts().iter().any(|begins| artifact.starts_with(begins));
-    framework.health().first().copied().filter(|_| adds)
 }
 
 /// A line without the comment at its end; `//` within a URL is none.

@@ -64,11 +64,7 @@ impl Pom {
             Some(Framework::Quarkus) => Some("target/quarkus-app/quarkus-run.jar".to_owned()),
             _ => name.map(|name| format!("target/{name}.{end}")).filter(|jar| !jar.contains("${")),
         };
-        let adds_health = |framework: &Framework| {
-            let adds = framework.health_artifacts();
-            texts.artifacts.iter().any(|artifact| adds.iter().any(|begins| artifact.starts_with(begins)))
-        };
-        let health = framework.filter(adds_health).and_then(|framework| framework.health().first().copied());
+        let health = texts.artifacts.iter().find_map(|artifact| framework?.health_by(artifact));
         Ok(Self { artifact, modules: texts.modules, jar, framework, health })
     }
 }

@@ -7,20 +7,20 @@ use crate::units::Bytes;
 
 fn ended(script: Script) -> (MadeTrial, EndCause) {
     let made = made(script, &TrialPlan { marks: vec![MarkPoint::Loaded], ..plan(LOAD) });
-    let cause = made.conducted.trial.end.as_ref().unwrap().cause;
+    let cause = made.trial.end.as_ref().unwrap().cause;
     (made, cause)
 }
 
 fn text(made: &MadeTrial) -> &str {
-    made.conducted.trial.end.as_ref().map_or("", |end| &end.text)
+    made.trial.end.as_ref().map_or("", |end| &end.text)
 }
 
 #[test]
 fn as_asked_is_a_trial_that_completed() {
     let (made, cause) = ended(Script::default());
-    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::AsAsked, Outcome::Completed));
+    assert_eq!((cause, made.trial.outcome), (EndCause::AsAsked, Outcome::Completed));
     assert_eq!(text(&made), "it ended when asked to (exit code 143)");
-    let end = made.conducted.trial.end.as_ref().unwrap();
+    let end = made.trial.end.as_ref().unwrap();
     assert_eq!((end.exit_code, end.signal), (Some(143), None));
 }
 
@@ -28,15 +28,15 @@ fn as_asked_is_a_trial_that_completed() {
 fn who_does_not_end_when_asked_is_killed_and_the_trial_holds() {
     let quick = ended(Script::default()).0.took;
     let (made, cause) = ended(Script { ends_within: None, ..Script::default() });
-    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::KilledAfterTerm, Outcome::Completed));
+    assert_eq!((cause, made.trial.outcome), (EndCause::KilledAfterTerm, Outcome::Completed));
     assert_eq!(made.took - quick + ms(40), plan(LOAD).subject.end_within.0);
-    assert_eq!(made.conducted.trial.end.as_ref().unwrap().signal, Some(9));
+    assert_eq!(made.trial.end.as_ref().unwrap().signal, Some(9));
 }
 
 #[test]
 fn what_cannot_be_killed_is_a_fault_of_the_machine() {
     let (made, _) = ended(Script { left: 3, ..Script::default() });
-    assert_eq!((kind(&made), made.conducted.trial.outcome), (Some(ErrorKind::Machine), Outcome::Aborted));
+    assert_eq!((kind(&made), made.trial.outcome), (Some(ErrorKind::Machine), Outcome::Aborted));
     assert_eq!(marks(&made), ["loaded"]);
 }
 
@@ -46,13 +46,13 @@ fn a_subject_that_dies_under_load_fails_with_its_words() {
         .with(ms(3000), Happening::Prints("Error: cannot go on"))
         .with(ms(3001), Happening::Dies(Exit::Code(3)));
     let (made, cause) = ended(script);
-    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::ByItself, Outcome::SubjectFailed));
-    let error = made.conducted.error.as_ref().unwrap();
+    assert_eq!((cause, made.trial.outcome), (EndCause::ByItself, Outcome::SubjectFailed));
+    let error = made.error.as_ref().unwrap();
     assert_eq!(
         (error.what.as_str(), &error.said[..]),
         ("the subject died: exit code 3", &owned(&["Error: cannot go on"])[..])
     );
-    assert_eq!(made.conducted.trial.end.as_ref().unwrap().last_lines, ["Error: cannot go on"]);
+    assert_eq!(made.trial.end.as_ref().unwrap().last_lines, ["Error: cannot go on"]);
     assert_eq!(phases(&made), ["warmup", "steady"]);
 }
 
@@ -60,11 +60,11 @@ fn a_subject_that_dies_under_load_fails_with_its_words() {
 fn a_kill_for_memory_is_an_outcome_of_its_own() {
     let limit = Some(Bytes::mib(80));
     let (made, cause) = ended(Script { limit, ..Script::default() }.with(ms(3000), Happening::OomKill));
-    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::OomKill, Outcome::Killed));
-    let error = made.conducted.error.as_ref().unwrap();
+    assert_eq!((cause, made.trial.outcome), (EndCause::OomKill, Outcome::Killed));
+    let error = made.error.as_ref().unwrap();
     assert_eq!(error.what, "the subject was killed because its memory limit was reached: signal 9 (KILL)");
     assert_eq!(error.hint.as_deref(), Some("raise `--limit`, or lower `--heap`"));
-    let cgroup = made.conducted.trial.cgroup.unwrap();
+    let cgroup = made.trial.cgroup.unwrap();
     assert_eq!((cgroup.limit_bytes, cgroup.oom_kills), (80 << 20, 1));
 }
 
@@ -72,11 +72,11 @@ fn a_kill_for_memory_is_an_outcome_of_its_own() {
 fn a_kill_that_the_subject_survives_is_counted_and_no_failure() {
     let script = Script { limit: Some(Bytes::mib(80)), ..Script::default() };
     let (unharmed, cause) = ended(script.clone());
-    assert_eq!((unharmed.conducted.trial.cgroup.unwrap().oom_kills, cause), (0, EndCause::AsAsked));
+    assert_eq!((unharmed.trial.cgroup.unwrap().oom_kills, cause), (0, EndCause::AsAsked));
     let (harmed, cause) = ended(script.with(ms(3000), Happening::OomKillBeside));
-    assert_eq!((harmed.conducted.trial.cgroup.unwrap().oom_kills, cause), (1, EndCause::OomKill));
-    assert_eq!((kind(&harmed), harmed.conducted.trial.outcome), (None, Outcome::Completed));
-    assert!(ended(Script::default()).0.conducted.trial.cgroup.is_none(), "without a limit there is none");
+    assert_eq!((harmed.trial.cgroup.unwrap().oom_kills, cause), (1, EndCause::OomKill));
+    assert_eq!((kind(&harmed), harmed.trial.outcome), (None, Outcome::Completed));
+    assert!(ended(Script::default()).0.trial.cgroup.is_none(), "without a limit there is none");
 }
 
 #[test]
@@ -85,26 +85,26 @@ fn an_out_of_memory_error_is_named_whether_it_was_deadly_or_not() {
     let said = Script::default().with(ms(3000), Happening::Prints(line));
     let is = |doubt: &Doubt| matches!(doubt, Doubt::OutOfMemoryError { error, .. } if error == line);
     let (survived, cause) = ended(said.clone());
-    assert_eq!((cause, survived.conducted.trial.outcome), (EndCause::AsAsked, Outcome::Completed));
+    assert_eq!((cause, survived.trial.outcome), (EndCause::AsAsked, Outcome::Completed));
     assert!(doubt(&survived, is).is_some());
     let (died, cause) = ended(said.with(ms(3010), Happening::Dies(Exit::Code(3))));
-    assert_eq!((cause, died.conducted.trial.outcome), (EndCause::OutOfMemoryError, Outcome::SubjectFailed));
+    assert_eq!((cause, died.trial.outcome), (EndCause::OutOfMemoryError, Outcome::SubjectFailed));
     assert!(doubt(&died, is).is_some());
-    let what = &died.conducted.error.as_ref().unwrap().what;
+    let what = &died.error.as_ref().unwrap().what;
     assert_eq!(what, &format!("the subject died after `{line}`: exit code 3"));
 }
 
 #[test]
 fn a_lost_guardian_is_a_death_of_the_subject() {
     let (made, cause) = ended(Script::default().with(ms(3000), Happening::LosesGuardian));
-    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::GuardianLost, Outcome::SubjectFailed));
+    assert_eq!((cause, made.trial.outcome), (EndCause::GuardianLost, Outcome::SubjectFailed));
     assert_eq!(text(&made), "its guardian was killed, and so was it (signal 9 (KILL))");
 }
 
 #[test]
 fn a_death_before_readiness_leaves_an_end_and_nothing_to_weigh() {
     let (made, cause) = ended(Script::default().with(ms(100), Happening::Dies(Exit::Code(1))));
-    assert_eq!((cause, made.conducted.trial.outcome), (EndCause::ByItself, Outcome::SubjectFailed));
-    assert_eq!((made.conducted.trial.ready_s, made.samples.len()), (None, 0));
+    assert_eq!((cause, made.trial.outcome), (EndCause::ByItself, Outcome::SubjectFailed));
+    assert_eq!((made.trial.ready_s, made.samples.len()), (None, 0));
     assert_eq!(made.calls, ["start", "end"]);
 }

@@ -21,7 +21,7 @@ fn failing() -> Script {
 }
 
 fn failed_in(made: &MadeTrial) -> Option<&str> {
-    made.conducted.trial.failed_in.as_ref().map(|failed| failed.phase.as_str())
+    made.trial.failed_in.as_ref().map(|failed| failed.phase.as_str())
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn a_subject_that_answers_nothing_correctly_is_weighed_and_quoted() {
         let made = made(script.clone(), &all_marks(load));
         assert_eq!((kind(&made), failed_in(&made)), (Some(ErrorKind::Subject), Some(phase)));
         assert_eq!(marks(&made), ["start", "loaded", "collected", "trimmed"], "nothing rested");
-        let trial = &made.conducted.trial;
+        let trial = &made.trial;
         assert_eq!(trial.outcome, Outcome::SubjectFailed);
         assert_eq!(trial.last_words(), ["no direct memory"]);
         assert!(trial.mark("collected").unwrap().heap.live_bytes.is_some());
@@ -45,7 +45,7 @@ fn whatever_a_phase_fails_by_the_subject_is_weighed() {
     let made_by_engine = made(engine, &all_marks(STEADY));
     assert_eq!((kind(&made_by_engine), failed_in(&made_by_engine)), (Some(ErrorKind::Machine), Some("steady")));
     assert_eq!(marks(&made_by_engine), ["start", "loaded", "collected", "trimmed"]);
-    assert_eq!(made_by_engine.conducted.trial.last_words(), [""; 0], "it is not the subject that failed");
+    assert_eq!(made_by_engine.trial.last_words(), [""; 0], "it is not the subject that failed");
 
     let driven = "\n  - steady: {driver: 'wrk {url}/', within: 5s}\n";
     let drives = Drives { exit: Some(Exit::Code(3)), ..Script::default().drives };
@@ -81,7 +81,7 @@ fn what_is_gone_hopeless_or_only_looked_at_is_not_weighed() {
     let bound = PhaseGuard { name: "steady".to_owned(), failed_max: Some(3), ..PhaseGuard::default() };
     let guarded = TrialPlan { guard: Guard { phases: vec![bound] }, ..all_marks(STEADY) };
     let hopeless = made(failing(), &guarded);
-    assert!(hopeless.conducted.trial.hopeless.is_some());
+    assert!(hopeless.trial.hopeless.is_some());
     assert_eq!(marks(&hopeless), ["start"]);
 
     let outside = made(failing(), &TrialPlan { look: Look::Outside, ..all_marks(STEADY) });
@@ -94,9 +94,9 @@ fn what_is_gone_hopeless_or_only_looked_at_is_not_weighed() {
 fn what_the_heap_holds_is_told_of_a_subject_that_failed() {
     let heap_dump = Some(PathBuf::from("/x/a.hprof"));
     let asking = TrialPlan { objects: Objects::Listed, heap_dump, ..all_marks(STEADY) };
-    let trial = carry_out_in(failing(), &asking).conducted.trial;
+    let trial = carry_out_in(failing(), &asking).trial;
     assert!(trial.objects.is_some() && trial.heap_dump.is_some());
     let interrupted = failing().with(ms(1500), Happening::Interrupt);
-    let trial = carry_out_in(interrupted, &asking).conducted.trial;
+    let trial = carry_out_in(interrupted, &asking).trial;
     assert!(trial.objects.is_none() && trial.heap_dump.is_none());
 }

@@ -19,23 +19,23 @@ fn nothing_that_is_weighed_follows_a_collection_for_objects() {
     let expected = ["timeline ended", "histogram", "dump", "end", "start", "histogram", "end"];
     assert_eq!(calls[behind..], expected);
     assert!(!calls[..behind].contains(&"histogram"));
-    let trial = &made.conducted.trial;
+    let trial = &made.trial;
     let objects = trial.objects.as_ref().unwrap();
     // The made-up JVM has one object more whenever it is asked.
     assert_eq!((objects.total.instances, objects.at_start.unwrap().instances), (1, 2));
     assert_eq!(trial.heap_dump.as_ref().unwrap().path, "/x/a.hprof");
     assert_eq!(trial.outcome, Outcome::Completed);
     let without = carry_out_in(Script::default(), &TrialPlan { marks: MarkPoint::ALL.to_vec(), ..plan(LOAD) });
-    let shown = |made: &MadeTrial| format!("{:?} {:?}", made.conducted.trial.marks, made.conducted.trial.phases);
+    let shown = |made: &MadeTrial| format!("{:?} {:?}", made.trial.marks, made.trial.phases);
     assert_eq!(shown(&made), shown(&without), "no figure is disturbed");
 }
 
 #[test]
 fn only_the_first_trial_dumps_and_a_search_looks_from_outside() {
     let second = carry_out_in(Script::default(), &TrialPlan { index: 1, ..asking() });
-    assert!(second.conducted.trial.heap_dump.is_none() && second.conducted.trial.objects.is_some());
+    assert!(second.trial.heap_dump.is_none() && second.trial.objects.is_some());
     let outside = carry_out_in(Script::default(), &TrialPlan { look: Look::Outside, ..asking() });
-    assert!(outside.conducted.trial.objects.is_none() && outside.conducted.trial.heap_dump.is_none());
+    assert!(outside.trial.objects.is_none() && outside.trial.heap_dump.is_none());
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn what_is_refused_is_a_doubt_and_the_trial_stands() {
     ] {
         let plan = TrialPlan { marks: vec![MarkPoint::Start], ..asking() };
         let made = carry_out_in(script, &plan);
-        let trial = &made.conducted.trial;
+        let trial = &made.trial;
         assert_eq!(
             (trial.outcome, trial.objects.is_none(), trial.heap_dump.is_none()),
             (Outcome::Completed, true, true)

@@ -75,13 +75,13 @@ proptest! {
         // `check` holds that the subject was ended once, and that the record has all that the sink was told.
         let made = made(script.clone(), &plan);
         prop_assert!(made.took <= ENDS_WITHIN, "{:?}", made.took);
-        let trial = &made.conducted.trial;
+        let trial = &made.trial;
         prop_assert!(trial.marks.windows(2).all(|pair| pair[0].at_s <= pair[1].at_s));
         prop_assert!(trial.phases.windows(2).all(|pair| pair[0].at_s <= pair[1].at_s));
         prop_assert!(trial.marks.iter().all(|mark| mark.rss_bytes > 0));
         prop_assert_eq!(trial.observer.samples, made.samples.len() as u64, "no sample is lost");
         // The same script ends in the same record, but for Loadline's own RSS.
-        let mut again = super::made(script, &plan).conducted.trial;
+        let mut again = super::made(script, &plan).trial;
         again.observer.own_rss_bytes_peak = trial.observer.own_rss_bytes_peak;
         prop_assert_eq!(&again, trial);
     }

@@ -12,7 +12,7 @@ fn at_the_end(collect: Collect) -> TrialPlan {
 }
 
 fn mark<'a>(made: &'a MadeTrial, name: &str) -> &'a Mark {
-    made.conducted.trial.mark(name).unwrap_or_else(|| panic!("{:?}", marks(made)))
+    made.trial.mark(name).unwrap_or_else(|| panic!("{:?}", marks(made)))
 }
 
 fn failed_reads(made: &MadeTrial) -> Vec<(String, String)> {
@@ -20,7 +20,7 @@ fn failed_reads(made: &MadeTrial) -> Vec<(String, String)> {
         Doubt::ReadFailed { mark, why } => Some((mark.clone(), why.clone())),
         _ => None,
     };
-    made.conducted.trial.doubts.iter().filter_map(|doubt| of(&doubt.doubt)).collect()
+    made.trial.doubts.iter().filter_map(|doubt| of(&doubt.doubt)).collect()
 }
 
 /// From the first question on to the begin of the weighing that follows it.
@@ -120,6 +120,6 @@ fn a_dead_subject_is_weighed_at_no_mark() {
     let made = made(script, &plan);
     assert_eq!((marks(&made), phases(&made).len()), (vec!["start", "warm", "loaded", "rested"], 3));
     assert_eq!(kind(&made), Some(ErrorKind::Subject));
-    let error = made.conducted.error.as_ref().unwrap();
+    let error = made.error.as_ref().unwrap();
     assert!(format!("{error:?}").contains("at the last mark"), "{error:?}");
 }

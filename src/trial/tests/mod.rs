@@ -31,20 +31,24 @@ fn plan(load: &str) -> TrialPlan {
 }
 
 fn marks(made: &MadeTrial) -> Vec<&str> {
-    made.conducted.trial.marks.iter().map(|mark| mark.name.as_str()).collect()
+    made.trial.marks.iter().map(|mark| mark.name.as_str()).collect()
 }
 
 fn phases(made: &MadeTrial) -> Vec<&str> {
-    made.conducted.trial.phases.iter().map(|phase| phase.name.as_str()).collect()
+    made.trial.phases.iter().map(|phase| phase.name.as_str()).collect()
 }
 
 /// The doubt of this kind.
 fn doubt(made: &MadeTrial, is: impl Fn(&Doubt) -> bool) -> Option<&Doubt> {
-    made.conducted.trial.doubts.iter().map(|doubt| &doubt.doubt).find(|doubt| is(doubt))
+    made.trial.doubts.iter().map(|doubt| &doubt.doubt).find(|doubt| is(doubt))
 }
 
 fn kind(made: &MadeTrial) -> Option<ErrorKind> {
-    made.conducted.error.as_ref().map(|error| error.kind)
+    made.error.as_ref().map(|error| error.kind)
+}
+
+fn what(made: &MadeTrial) -> &str {
+    made.error.as_ref().map_or("", |error| error.what.as_str())
 }
 
 /// Laws of every trial whose subject was started.
@@ -52,9 +56,9 @@ fn check(made: &MadeTrial) {
     let count = |what: &str| made.calls.iter().filter(|call| *call == what).count();
     assert_eq!((count("start"), count("end")), (1, 1), "{:?}", made.calls);
     assert!(count("timeline ended") <= 1, "{:?}", made.calls);
-    let trial = &made.conducted.trial;
+    let trial = &made.trial;
     assert!(trial.end.is_some());
-    assert_eq!(made.conducted.error.is_none(), trial.outcome == Outcome::Completed);
+    assert_eq!(made.error.is_none(), trial.outcome == Outcome::Completed);
     // The sink received the marks that the record has.
     let told = |what: &str| -> Vec<String> {
         made.events.iter().filter_map(|event| event.strip_prefix(what)).map(str::to_owned).collect()
@@ -104,7 +108,7 @@ fn a_trial_goes_in_its_order() {
         (1, 3, 0),
         "the last second ends with its phase"
     );
-    let trial = &made.conducted.trial;
+    let trial = &made.trial;
     assert_eq!((trial.ready_s, trial.jvm.as_ref().map(|jvm| jvm.pid)), (Some(0.5), Some(PID)));
     assert_eq!(trial.jvm.as_ref().unwrap().allocator.as_deref(), Some("glibc"), "as the first mark saw it");
     assert_eq!((trial.observer.attach_ms, trial.observer.samples), (Some(1.5), made.samples.len() as u64));
@@ -133,7 +137,7 @@ fn a_phase_with_a_mark_of_its_own_ends_in_it() {
     (plan.load.0[0].mark, plan.load.0[1].mark) = (PhaseMark::AsItIs, PhaseMark::Collected);
     let made = made(Script::default(), &plan);
     assert_eq!(marks(&made), ["warmup", "steady", "loaded"]);
-    let live = |index: usize| made.conducted.trial.marks[index].heap.live_bytes;
+    let live = |index: usize| made.trial.marks[index].heap.live_bytes;
     assert_eq!((live(0), live(1).is_some(), live(2)), (None, true, None), "{:?}", made.calls);
 }
 
@@ -143,7 +147,7 @@ fn from_outside_there_are_no_marks_and_nothing_is_asked() {
     plan.load.0[1].mark = PhaseMark::Collected;
     let made = made(Script::default(), &plan);
     assert_eq!(made.calls, ["start", "describe", "load", "load ended", "load", "load ended", "timeline ended", "end"]);
-    assert!(made.conducted.trial.jvm.is_some() && made.conducted.error.is_none());
+    assert!(made.trial.jvm.is_some() && made.error.is_none());
 }
 
 #[test]
@@ -152,7 +156,7 @@ fn what_is_no_jvm_is_not_asked_who_it_is() {
     plan.subject.kind = Kind::Native;
     let made = made(Script::default(), &plan);
     assert!(!made.calls.iter().any(|call| call == "identify" || call == "describe"), "{:?}", made.calls);
-    assert_eq!((made.conducted.trial.jvm.is_none(), marks(&made)), (true, vec!["loaded"]));
+    assert_eq!((made.trial.jvm.is_none(), marks(&made)), (true, vec!["loaded"]));
 }
 
 #[test]
@@ -179,14 +183,14 @@ fn an_interruption_at_any_moment_says_so_and_keeps_what_was_measured() {
     for at_ms in (0..end_ms - 41).step_by(37) {
         let script = Script::default().with(ms(at_ms), Happening::Interrupt);
         let made = made(script, &plan);
-        let trial = &made.conducted.trial;
+        let trial = &made.trial;
         assert_eq!((kind(&made), trial.outcome), (Some(ErrorKind::Interrupted), Outcome::Aborted), "at {at_ms} ms");
         assert!(made.took <= ms(at_ms) + ms(300), "at {at_ms} ms: {:?}", made.took);
         let before = |at_s: f64| at_s * 1e3 < at_ms as f64;
-        let kept = whole.conducted.trial.marks.iter().filter(|mark| before(mark.at_s + 0.031)).count();
+        let kept = whole.trial.marks.iter().filter(|mark| before(mark.at_s + 0.031)).count();
         assert!(trial.marks.len() >= kept, "at {at_ms} ms: {:?}", marks(&made));
-        assert_eq!(trial.marks[..kept], whole.conducted.trial.marks[..kept]);
-        let whole_phases = &whole.conducted.trial.phases;
+        assert_eq!(trial.marks[..kept], whole.trial.marks[..kept]);
+        let whole_phases = &whole.trial.phases;
         let ended = whole_phases.iter().filter(|phase| before(phase.at_s + phase.seconds)).count();
         assert_eq!(trial.phases[..ended], whole_phases[..ended], "at {at_ms} ms");
         let cut: Vec<_> = trial.phases[ended..].iter().filter_map(|phase| phase.cut_short.as_deref()).collect();
@@ -198,9 +202,9 @@ fn an_interruption_at_any_moment_says_so_and_keeps_what_was_measured() {
 fn a_trial_says_of_which_configuration_it_is_and_why_it_failed() {
     let script = Script { ready: None, ..Script::default() };
     let made = made(script, &TrialPlan { index: 2, ..plan(LOAD) });
-    let error = made.conducted.error.as_ref().unwrap();
+    let error = made.error.as_ref().unwrap();
     assert_eq!(error.what, "the subject was not ready in time");
     assert!(format!("{error:?}").contains("configuration: default, trial 3"), "{error:?}");
-    assert_eq!(made.conducted.trial.why.as_deref(), Some("the subject was not ready in time"));
+    assert_eq!(made.trial.why.as_deref(), Some("the subject was not ready in time"));
     assert_eq!((made.calls, made.took), (owned(&["start", "end"]), ms(60_040)));
 }

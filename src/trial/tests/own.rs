@@ -25,10 +25,6 @@ fn not_awaited(made: &MadeTrial) -> Option<Vec<String>> {
     found.map(|doubt| if let Doubt::MarkersNotAwaited { marks, .. } = doubt { marks.clone() } else { Vec::new() })
 }
 
-fn what(made: &MadeTrial) -> &str {
-    made.conducted.error.as_ref().map_or("", |error| error.what.as_str())
-}
-
 #[test]
 fn a_subject_that_waits_is_weighed_at_each_marker_and_told_to_go_on() {
     let made = made(waiting(), &own());
@@ -39,10 +35,10 @@ fn a_subject_that_waits_is_weighed_at_each_marker_and_told_to_go_on() {
     let of = |call: &str| made.calls.iter().filter(|known| *known == call).count();
     assert_eq!(of("go"), 2, "at the last one it stays as it is");
     assert_eq!(not_awaited(&made), None);
-    let [empty, full] = made.conducted.trial.phases.as_slice() else { panic!() };
+    let [empty, full] = made.trial.phases.as_slice() else { panic!() };
     assert_eq!((empty.ok, empty.achieved_per_s, full.counters.get("n")), (90, 180.0, Some(&5.0)));
     assert!((empty.seconds - 1.0).abs() < 0.03, "{}", empty.seconds);
-    assert_eq!(made.conducted.trial.marks[1].counters.get("n"), Some(&5.0));
+    assert_eq!(made.trial.marks[1].counters.get("n"), Some(&5.0));
 }
 
 #[test]
@@ -74,7 +70,7 @@ fn a_marker_that_is_not_due_ends_the_trial() {
         assert_eq!((what(&made), kind(&made)), (expected, Some(ErrorKind::Subject)));
         let expected_marks = vec!["empty", "loaded"];
         assert_eq!((marks(&made), phases(&made)), (expected_marks, vec!["empty"]), "what was before is kept");
-        assert_eq!(made.conducted.trial.phases[0].cut_short.as_deref(), Some(expected));
+        assert_eq!(made.trial.phases[0].cut_short.as_deref(), Some(expected));
     }
 }
 
@@ -84,20 +80,20 @@ fn a_marker_that_does_not_come_is_waited_for_so_long_and_no_longer() {
     let made = made(script, &own());
     let expected = "the subject did not print the marker `loadline: phase=full` within 10s";
     assert_eq!((what(&made), phases(&made)), (expected, vec!["empty"]));
-    assert!((10.0..10.1).contains(&made.conducted.trial.phases[0].seconds));
+    assert!((10.0..10.1).contains(&made.trial.phases[0].seconds));
     let never = super::made(Script::default(), &own());
     assert_eq!(what(&never), "the subject did not print the marker `loadline: phase=empty` within 10s");
-    assert!(format!("{:?}", never.conducted.error).contains("before its first marker"));
+    assert!(format!("{:?}", never.error).contains("before its first marker"));
 }
 
 #[test]
 fn a_death_before_a_marker_keeps_what_it_counted_last() {
     let last = vec![(ms(400), Happening::Prints("loadline: ops=7 s=0.1")), (ms(400), Happening::Dies(Exit::Code(0)))];
     let made = made(Script { on_go: vec![last], ..waiting() }, &own());
-    assert_eq!((what(&made), made.conducted.trial.outcome), ("the subject died: exit code 0", Outcome::SubjectFailed));
-    let error = made.conducted.error.as_ref().unwrap();
+    assert_eq!((what(&made), made.trial.outcome), ("the subject died: exit code 0", Outcome::SubjectFailed));
+    let error = made.error.as_ref().unwrap();
     assert!(error.hint.as_deref().unwrap().starts_with("it ended by itself"), "{error:?}");
-    let empty = &made.conducted.trial.phases[0];
+    let empty = &made.trial.phases[0];
     assert_eq!((empty.ok, empty.cut_short.as_deref()), (7, Some("the subject died")));
 }
 
@@ -105,7 +101,7 @@ fn a_death_before_a_marker_keeps_what_it_counted_last() {
 fn an_interruption_between_markers_keeps_the_phase() {
     let made = made(waiting().with(ms(1500), Happening::Interrupt), &own());
     assert_eq!((kind(&made), marks(&made)), (Some(ErrorKind::Interrupted), vec!["empty", "loaded"]));
-    assert_eq!(made.conducted.trial.phases[0].cut_short.as_deref(), Some("it was interrupted"));
+    assert_eq!(made.trial.phases[0].cut_short.as_deref(), Some("it was interrupted"));
 }
 
 #[test]
@@ -134,6 +130,6 @@ fn a_subject_that_ends_before_it_was_weighed_is_told_to_wait() {
     script.on_go[1] = ends;
     let made = made(script, &own());
     assert_eq!(marks(&made), ["empty", "full"]);
-    let hint = made.conducted.error.as_ref().unwrap().hint.clone().unwrap();
+    let hint = made.error.as_ref().unwrap().hint.clone().unwrap();
     assert!(hint.starts_with("let it wait at its last marker"), "{hint}");
 }

@@ -18,16 +18,12 @@ fn answering(change: impl FnOnce(&mut Answers)) -> Script {
 }
 
 fn cut_short(made: &MadeTrial) -> Vec<Option<&str>> {
-    made.conducted.trial.phases.iter().map(|phase| phase.cut_short.as_deref()).collect()
-}
-
-fn what(made: &MadeTrial) -> &str {
-    made.conducted.error.as_ref().map_or("", |error| error.what.as_str())
+    made.trial.phases.iter().map(|phase| phase.cut_short.as_deref()).collect()
 }
 
 /// All that an error says, for a search in it.
 fn told(made: &MadeTrial) -> String {
-    format!("{:?}", made.conducted.error)
+    format!("{:?}", made.error)
 }
 
 #[test]
@@ -36,7 +32,7 @@ fn a_phase_records_both_sides_and_its_own_peak() {
     let mut plan = TrialPlan { marks: vec![MarkPoint::Loaded], ..plan(LOAD) };
     plan.load.0[1].mark = PhaseMark::Collected;
     let made = made(script, &plan);
-    let [warmup, steady, rest] = made.conducted.trial.phases.as_slice() else { panic!("{:?}", phases(&made)) };
+    let [warmup, steady, rest] = made.trial.phases.as_slice() else { panic!("{:?}", phases(&made)) };
     assert_eq!((steady.requests, steady.ok, steady.seconds), (300, 300, 4.0));
     assert_eq!((steady.model, rest.model), (Model::Closed, Model::Idle));
     assert_eq!((rest.requests, rest.seconds), (0, 1.0));
@@ -46,7 +42,7 @@ fn a_phase_records_both_sides_and_its_own_peak() {
     // Collected after the work: what the rest has seen is its own.
     assert_eq!(steady.subject.rss_bytes_max, Some(150 * MIB));
     assert_eq!(rest.subject.rss_bytes_max, Some(100 * MIB));
-    assert_eq!(made.conducted.trial.rss_bytes_peak, Some(150 * MIB));
+    assert_eq!(made.trial.rss_bytes_peak, Some(150 * MIB));
     let of = |name: &str| made.samples.iter().filter(|(phase, _)| phase == name).count();
     assert_eq!((of("warmup"), of("steady"), of("rest")), (20, 40, 10));
 }
@@ -71,9 +67,9 @@ fn not_one_correct_answer_ends_a_trial() {
     let made = made(none.with(ms(900), Happening::Prints("it does not feel well")), &plan(LOAD));
     assert_eq!(phases(&made), ["warmup"]);
     assert_eq!(what(&made), "not one of 10 requests in phase warmup was answered correctly: 10 timed out");
-    let error = made.conducted.error.as_ref().unwrap();
+    let error = made.error.as_ref().unwrap();
     assert_eq!(error.said, ["it does not feel well"]);
-    assert_eq!(made.conducted.trial.outcome, Outcome::SubjectFailed);
+    assert_eq!(made.trial.outcome, Outcome::SubjectFailed);
     let nothing = super::made(answering(|answers| answers.per_s = (0, 0)), &plan(LOAD));
     assert_eq!(what(&nothing), "the subject answered nothing in phase warmup");
 }
@@ -98,7 +94,7 @@ fn an_engine_that_cannot_begin_ends_the_trial_and_keeps_what_was_before() {
     let made = made(broken, &plan);
     assert_eq!((what(&made), kind(&made)), ("too few file descriptors", Some(ErrorKind::Machine)));
     assert!(told(&made).contains("in phase warmup"));
-    assert_eq!((marks(&made), made.conducted.trial.outcome), (vec!["start"], Outcome::Aborted));
+    assert_eq!((marks(&made), made.trial.outcome), (vec!["start"], Outcome::Aborted));
 }
 
 #[test]
@@ -115,7 +111,7 @@ fn what_a_load_tells_after_it_was_stopped_still_counts() {
     let slow = answering(|answers| answers.stops_within = Some(ms(2500)));
     let made = made(slow.with(ms(3700), Happening::Interrupt), &plan(LOAD));
     assert_eq!(kind(&made), Some(ErrorKind::Interrupted));
-    let steady = &made.conducted.trial.phases[1];
+    let steady = &made.trial.phases[1];
     assert_eq!((steady.ok, steady.cut_short.as_deref()), (300, Some("it was interrupted")));
     assert!((steady.seconds - 3.7).abs() < 0.1, "{}", steady.seconds);
 }
@@ -125,9 +121,9 @@ fn rest_ends_early_with_the_subject_and_with_the_user() {
     let rest = "\n  - steady: {closed: {connections: 2, duration: 2s}, get: /}\n  - rest: {idle: 60s}\n";
     for happening in [Happening::Interrupt, Happening::Dies(Exit::Code(0)), Happening::LosesGuardian] {
         let made = made(Script::default().with(ms(9000), happening), &plan(rest));
-        let seconds = made.conducted.trial.phases[1].seconds;
+        let seconds = made.trial.phases[1].seconds;
         assert!((6.4..6.6).contains(&seconds), "{seconds}");
-        assert!(made.conducted.error.is_some());
+        assert!(made.error.is_some());
     }
 }
 
@@ -149,7 +145,7 @@ fn each_bound_of_the_guard_ends_a_trial_early() {
     for (bound, unit, after_s) in cases {
         let ill = answering(|answers| (answers.per_s, answers.service_ms) = ((100, 20), 400));
         let made = made(ill, &guarded(bound.clone()));
-        let trial = &made.conducted.trial;
+        let trial = &made.trial;
         let missed = trial.hopeless.as_ref().unwrap_or_else(|| panic!("{bound:?}"));
         assert_eq!((missed.unit, phases(&made)), (unit, vec!["warmup", "steady"]), "{bound:?}");
         assert_eq!(what(&made), format!("the trial was ended early: {}", missed.text));
@@ -160,7 +156,7 @@ fn each_bound_of_the_guard_ends_a_trial_early() {
         assert!((after_s..after_s + 0.2).contains(&seconds), "{bound:?}: {seconds}");
         // The same bounds do not touch a server that is well.
         let well = super::made(Script { answers: Script::default().answers, ..Script::default() }, &guarded(bound));
-        assert_eq!(well.conducted.trial.hopeless.is_some(), unit == Unit::PerSecond || unit == Unit::Seconds);
+        assert_eq!(well.trial.hopeless.is_some(), unit == Unit::PerSecond || unit == Unit::Seconds);
     }
 }
 
@@ -172,8 +168,8 @@ fn the_first_thing_that_made_it_hopeless_is_recorded() {
     // Stopped after the first second for late answers; by the third, 40 have failed as well.
     ill.answers.stops_within = Some(ms(2500));
     let made = made(ill, &guarded(bound));
-    assert_eq!(made.conducted.trial.hopeless.as_ref().unwrap().metric, "service.steady");
-    assert_eq!(made.conducted.trial.phases[1].failed.total(), 60);
+    assert_eq!(made.trial.hopeless.as_ref().unwrap().metric, "service.steady");
+    assert_eq!(made.trial.phases[1].failed.total(), 60);
 }
 
 // ---- Drivers from outside ----
@@ -186,7 +182,7 @@ fn driven(drives: Drives) -> MadeTrial {
 fn a_driver_that_ends_well_is_a_phase() {
     let made = driven(Script::default().drives);
     assert_eq!(kind(&made), None);
-    let steady = &made.conducted.trial.phases[0];
+    let steady = &made.trial.phases[0];
     let driver = steady.driver.as_ref().unwrap();
     assert_eq!((driver.command.as_str(), driver.exit_code), ("wrk http://127.0.0.1:8080/", Some(0)));
     assert_eq!((driver.cpu_s, steady.model), (Some(0.25), Model::Driver));
@@ -207,7 +203,7 @@ fn a_driver_that_fails_is_an_error_with_its_last_words() {
     for (exit, left, expected) in cases {
         let made = of(exit, left);
         assert_eq!((what(&made), phases(&made)), (expected, vec!["steady"]));
-        assert_eq!(made.conducted.error.as_ref().unwrap().said, ["first", "last"]);
+        assert_eq!(made.error.as_ref().unwrap().said, ["first", "last"]);
         assert_eq!(made.calls.iter().filter(|call| *call == "driver ended").count(), 1);
     }
 }

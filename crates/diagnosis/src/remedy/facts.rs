@@ -1,8 +1,9 @@
 //! Facts about a subject as it is. They decide which remedies are worth a trial.
 
+use super::NotOffered;
 use crate::numbers;
 use crate::owner::{Owner, is_heap};
-use crate::record::{FLAGS_KEPT, FlagOrigin, Jvm, Mark, Trial};
+use crate::record::{FlagOrigin, Jvm, Mark, Trial};
 use crate::scenario::{MarkPoint, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,7 @@ pub struct Facts {
     pub release: Option<[u64; 3]>,
     /// The C allocator.
     pub allocator: Option<String>,
-    /// Those of [`crate::record::FLAGS_KEPT`] that the JVM has, and what was set; `None` where they could not be read.
+    /// Those of [`crate::flags_kept`] that the JVM has, and what was set; `None` where they could not be read.
     pub flags: Option<BTreeSet<String>>,
     /// Flags that the user set, by name, with their values; of a JVM whose flags were read.
     pub chosen: BTreeMap<String, String>,
@@ -100,12 +101,6 @@ impl Facts {
         self.owners.iter().filter(|(owner, _)| is_heap(owner.name())).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Whether the JVM has a flag of this name. It may, where its flags could not be read, or where no record keeps
-    /// this one ([`FLAGS_KEPT`]).
-    pub fn has_flag(&self, name: &str) -> bool {
-        self.flags.as_ref().is_none_or(|flags| flags.contains(name) || !FLAGS_KEPT.contains(&name))
-    }
-
     /// Returns the user's setting, as typed, that conflicts with a change of one of these flags, options or variables.
     pub fn in_the_way(&self, names: &[&str]) -> Option<String> {
         let typed = self.words.iter().find(|word| names.iter().any(|name| is_of(word, name))).cloned();
@@ -113,6 +108,12 @@ impl Facts {
             let (name, value) = self.chosen.iter().find(|(flag, _)| names.contains(&flag.as_str()))?;
             Some(format!("-XX:{name}={value}"))
         })
+    }
+
+    /// # Errors
+    /// The user's setting that conflicts with a change of one of these.
+    pub(super) fn unset(&self, names: &[&str]) -> Result<(), NotOffered> {
+        self.in_the_way(names).map_or(Ok(()), |text| Err(NotOffered::Chosen(text)))
     }
 }
 
@@ -171,9 +172,5 @@ mod tests {
         check(&["-Da.b"], Some("-Da.b=c"));
         check(&["MaxRAMPercentage"], Some("-XX:MaxRAMPercentage=75.000000"));
         check(&["UseSerialGC", "MALLOC_TRIM_THRESHOLD_", "-Da"], None);
-        assert!(facts.has_flag("Anything"), "its flags were not read");
-        let read = Facts { flags: Some(["UseG1GC".to_owned()].into()), ..Facts::default() };
-        assert!(read.has_flag("UseG1GC") && !read.has_flag("TrimNativeHeapInterval"));
-        assert!(read.has_flag("NotKept"), "no record keeps it, so that nothing is known of it");
     }
 }

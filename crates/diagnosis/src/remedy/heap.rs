@@ -1,13 +1,13 @@
 //! Remedies for the Java heap and for direct memory, whose ceiling the heap sets where nobody else does.
 
-use super::{Facts, NotOffered, Offer};
+use super::{Facts, NotOffered, Offer, changes};
 use crate::owner::Owner;
 use crate::scenario::Change;
 use crate::units::{Bytes, MIB};
 
 /// Whatever sets the ceiling of the heap (man java, JDK 11–25).
-const CEILINGS: [&str; 6] =
-    ["-Xmx", "MaxHeapSize", "MaxRAMPercentage", "MaxRAMFraction", "MaxRAM", "InitialRAMPercentage"];
+pub(super) const CEILINGS: &[&str] =
+    &["-Xmx", "MaxHeapSize", "MaxRAMPercentage", "MaxRAMFraction", "MaxRAM", "InitialRAMPercentage"];
 /// Below this much, direct memory is nobody's trouble.
 const DIRECT_LEAST: u64 = 16 * MIB;
 /// The direct memory to allow, as a multiple of what a full collection leaves of it: buffers of requests under way.
@@ -16,14 +16,13 @@ const DIRECT_ROOM: f64 = 1.5;
 const PERIOD_MS: u32 = 5_000;
 const PERIODS_MIN: f64 = 2.0;
 
-const DIRECT: &[Owner] = &[Owner::MallocDirect, Owner::MallocMmapped, Owner::MallocLive, Owner::MallocRetained];
+/// Owners of direct memory.
+pub(super) const DIRECT: &[Owner] =
+    &[Owner::MallocDirect, Owner::MallocMmapped, Owner::MallocLive, Owner::MallocRetained];
 
 /// A ceiling of the heap at so many times what lives in it, and with room for so many MiB of garbage at least. Direct
 /// memory has the same ceiling where nobody sets its own; where it is large it gets its own beside.
 pub(super) fn ceiling(facts: &Facts, factor: f64, room_mib: u64) -> Result<Offer, NotOffered> {
-    if let Some(text) = facts.in_the_way(&CEILINGS) {
-        return Err(NotOffered::Chosen(text));
-    }
     let Some(live) = facts.live else { return Err(NotOffered::Unknown("what lives in the heap")) };
     let heap = whole_mib(((live as f64 * factor) as u64).max(live.saturating_add(room_mib * MIB)));
     let mut changes = vec![Change::HeapMax(Bytes(heap))];
@@ -46,10 +45,7 @@ pub(super) fn ceiling(facts: &Facts, factor: f64, room_mib: u64) -> Result<Offer
 
 /// A ceiling of direct memory alone, for a heap that the user chose.
 pub(super) fn direct_ceiling(facts: &Facts) -> Result<Offer, NotOffered> {
-    if let Some(text) = facts.in_the_way(&["MaxDirectMemorySize"]) {
-        return Err(NotOffered::Chosen(text));
-    }
-    if facts.in_the_way(&CEILINGS).is_none() && facts.live.is_some() {
+    if facts.in_the_way(CEILINGS).is_none() && facts.live.is_some() {
         return Err(NotOffered::NotHere("the heap ceiling bounds direct memory, too".to_owned()));
     }
     let direct = direct_room(facts);
@@ -70,11 +66,8 @@ pub(super) fn ratios(facts: &Facts) -> Result<Offer, NotOffered> {
         Some(other) => return Err(NotOffered::NotHere(format!("{other} does not size its heap by free ratios"))),
         None => return Err(NotOffered::Unknown("the collector")),
     }
-    if let Some(text) = facts.in_the_way(&["MinHeapFreeRatio", "MaxHeapFreeRatio", "-Xms", "InitialHeapSize"]) {
-        return Err(NotOffered::Chosen(text));
-    }
-    let options = ["-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=20"].map(str::to_owned).to_vec();
-    Ok(Offer::of(vec![Change::Jvm(options)], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
+    facts.unset(&["MinHeapFreeRatio", "MaxHeapFreeRatio", "-Xms", "InitialHeapSize"])?;
+    Ok(Offer::of(vec![changes::jvm(changes::NARROW_RATIOS)], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
 }
 
 /// A collection of a G1 at rest (JEP 346).
@@ -82,9 +75,7 @@ pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
     if facts.collector.as_deref() != Some("G1") {
         return Err(NotOffered::NotHere("the collector is not G1".to_owned()));
     }
-    if let Some(text) = facts.in_the_way(&["G1PeriodicGCInterval"]) {
-        return Err(NotOffered::Chosen(text));
-    }
+    facts.unset(&["G1PeriodicGCInterval"])?;
     let seconds = f64::from(PERIOD_MS) / 1000.0;
     if facts.rest_s < seconds * PERIODS_MIN {
         let needs = seconds * PERIODS_MIN;
@@ -93,8 +84,8 @@ pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
             facts.rest_s
         )));
     }
-    let options = vec![format!("-XX:G1PeriodicGCInterval={PERIOD_MS}")];
-    Ok(Offer::of(vec![Change::Jvm(options)], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
+    let change = changes::collect_each(PERIOD_MS);
+    Ok(Offer::of(vec![change], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
 }
 
 /// In steps of 2 MiB, to which the JVM rounds a heap with most collectors; larger ones in steps of 8 MiB, since nobody

@@ -4,14 +4,18 @@
 //! `docs/tune.md` shows the same table. A setting that lowers no resident page is not a remedy: `-Xss`,
 //! `ReservedCodeCacheSize` and `MaxMetaspaceSize` reserve or bound address space (measured, and JDK 17–25 sources).
 
-pub mod changes;
+pub(crate) mod changes;
 mod facts;
 mod heap;
 mod malloc;
+mod needs;
 mod offers;
 mod others;
 mod table;
 
 pub use facts::Facts;
 pub use offers::{NotOffered, Offer, Offered, begins, offers};
+pub(crate) use table::flags_needed;
 pub use table::{Group, Remedy, TABLE};
+
+use needs::Need;

@@ -117,6 +117,7 @@ pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
 
 /// Returns the changes of a remedy, if they can save enough to matter.
 fn offer(remedy: &Remedy, facts: &Facts, least: u64) -> Result<Offer, NotOffered> {
+    remedy.needs.iter().try_for_each(|need| need.check(facts))?;
     let offer = (remedy.offer)(facts)?;
     match offer.gain_bytes_max {
         Some(gain) if gain < least.max(MIB) => Err(NotOffered::NoGain(gain)),

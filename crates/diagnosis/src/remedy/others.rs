@@ -25,14 +25,11 @@ const ARCHIVED_SHARE: f64 = 0.5;
 
 /// Buffers that threads keep for I/O from arrays (`sun.nio.ch.Util`, unbounded by default).
 pub(super) fn buffer_cache(facts: &Facts) -> Result<Offer, NotOffered> {
-    if let Some(text) = facts.in_the_way(&["-Djdk.nio.maxCachedBufferSize"]) {
-        return Err(NotOffered::Chosen(text));
-    }
     // Buffers that Netty counts are its own, not those of threads.
     if facts.netty {
         return Err(NotOffered::NotHere("Netty does its own I/O".to_owned()));
     }
-    Ok(Offer::of(vec![jvm("-Djdk.nio.maxCachedBufferSize=262144")], facts.direct))
+    Ok(Offer::of(vec![changes::small_buffers()], facts.direct))
 }
 
 /// Netty's pools: one of its properties.
@@ -41,9 +38,7 @@ pub(super) fn netty(facts: &Facts, property: &str) -> Result<Offer, NotOffered> 
         return Err(NotOffered::NotHere("no Netty was seen".to_owned()));
     }
     let name = property.split('=').next().unwrap_or(property);
-    if let Some(text) = facts.in_the_way(&[format!("-Dio.netty.allocator.{name}").as_str()]) {
-        return Err(NotOffered::Chosen(text));
-    }
+    facts.unset(&[format!("-Dio.netty.allocator.{name}").as_str()])?;
     Ok(Offer::of(vec![changes::netty_allocator(property)], facts.direct))
 }
 
@@ -52,54 +47,37 @@ pub(super) fn serial(facts: &Facts) -> Result<Offer, NotOffered> {
     if facts.collector.as_deref() == Some("Serial") {
         return Err(NotOffered::NotHere("the collector is Serial".to_owned()));
     }
-    if let Some(text) = facts.in_the_way(&COLLECTORS) {
-        return Err(NotOffered::Chosen(text));
-    }
+    facts.unset(&COLLECTORS)?;
     let gain = facts.held(Owner::Gc).saturating_add(facts.heap().saturating_sub(facts.live.unwrap_or(0)) / 2);
     Ok(Offer::of(vec![Change::Gc(Gc::Serial)], gain))
 }
 
 /// No second compiler.
 pub(super) fn first_compiler(facts: &Facts) -> Result<Offer, NotOffered> {
-    if let Some(text) =
-        facts.in_the_way(&["TieredStopAtLevel", "TieredCompilation", "CompilationMode", "UseJVMCICompiler"])
-    {
-        return Err(NotOffered::Chosen(text));
-    }
     let gain = (facts.held(Owner::CodeCache) as f64 * SECOND_SHARE) as u64;
     Ok(Offer::of(vec![changes::first_compiler()], gain.saturating_add(ARENAS)))
 }
 
 /// Headers of 8 bytes (JEP 450, 519).
 pub(super) fn compact_headers(facts: &Facts) -> Result<Offer, NotOffered> {
-    const FLAG: &str = "UseCompactObjectHeaders";
     match facts.release.map(|[major, ..]| major) {
-        _ if !facts.has_flag(FLAG) => Err(NotOffered::NoFlag(FLAG)),
         Some(24 | 25) => Err(NotOffered::Fault("JDK-8380060: it corrupts byte arrays silently on JDK 24 and 25")),
         Some(27..) => Err(NotOffered::NotHere("it is the default (JEP 534)".to_owned())),
-        Some(26) => match facts.in_the_way(&[FLAG]) {
-            Some(text) => Err(NotOffered::Chosen(text)),
-            None => Ok(Offer::of(vec![jvm("-XX:+UseCompactObjectHeaders")], facts.live.unwrap_or(facts.heap()) / 4)),
-        },
+        Some(26) => {
+            facts.unset(&["UseCompactObjectHeaders"])?;
+            Ok(Offer::of(vec![jvm(["-XX:+UseCompactObjectHeaders"])], facts.live.unwrap_or(facts.heap()) / 4))
+        }
         _ => Err(NotOffered::Unknown("the release of the JDK")),
     }
 }
 
 /// An archive of the application's classes, written at the end of a run that comes first (JEP 350, JDK 13).
 pub(super) fn class_archive(facts: &Facts) -> Result<Offer, NotOffered> {
-    let in_the_way =
-        ["SharedArchiveFile", "ArchiveClassesAtExit", "AOTCache", "AOTMode", "-Xshare", "AutoCreateSharedArchive"];
-    if let Some(text) = facts.in_the_way(&in_the_way) {
-        return Err(NotOffered::Chosen(text));
-    }
-    if !facts.has_flag("ArchiveClassesAtExit") {
-        return Err(NotOffered::NoFlag("ArchiveClassesAtExit"));
-    }
     let Some(folder) = &facts.scratch else {
         return Err(NotOffered::NotHere("there is no place that the subject could write an archive to".to_owned()));
     };
     let held = facts.held_by(&[Owner::Metaspace, Owner::ClassSpace]);
     let file = format!("{folder}/classes.jsa");
-    let offer = Offer::of(vec![jvm(&format!("-XX:SharedArchiveFile={file}"))], (held as f64 * ARCHIVED_SHARE) as u64);
-    Ok(Offer { training: vec![jvm(&format!("-XX:ArchiveClassesAtExit={file}"))], ..offer })
+    let offer = Offer::of(vec![jvm([format!("-XX:SharedArchiveFile={file}")])], (held as f64 * ARCHIVED_SHARE) as u64);
+    Ok(Offer { training: vec![jvm([format!("-XX:ArchiveClassesAtExit={file}")])], ..offer })
 }

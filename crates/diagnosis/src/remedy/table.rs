@@ -1,6 +1,6 @@
 //! The table of remedies.
 
-use super::{Facts, NotOffered, Offer, heap, malloc, others};
+use super::{Facts, Need, NotOffered, Offer, changes, heap, malloc, others};
 use crate::owner::Owner;
 use crate::record::PriceClass;
 
@@ -52,10 +52,13 @@ pub struct Remedy {
     pub source: &'static str,
     /// The known objections to it; empty if there are none.
     pub against: &'static str,
+    /// What must hold before anything else is asked, in this order.
+    pub(super) needs: &'static [Need],
     /// The function that returns its changes here, or why it is not tried.
     pub(super) offer: fn(&Facts) -> Result<Offer, NotOffered>,
 }
 
+use Need::{Flag, Glibc, Unset};
 use Owner::{
     ClassSpace, CodeCache, Gc, JavaHeap, JavaHeapFree, JavaHeapGarbage, JavaHeapLive, JavaHeapUsed, MallocDirect,
     MallocLive, MallocMmapped, MallocNonHotspot, MallocRetained, MallocUnsplit, MappedFiles, Metaspace, ThreadStacks,
@@ -65,63 +68,90 @@ use PriceClass::{Cpu, Free, Program};
 const MALLOC: &[Owner] = &[MallocRetained, MallocLive, MallocNonHotspot, MallocUnsplit];
 const ALLOCATOR: &[Owner] = &[MallocRetained, MallocLive, MallocNonHotspot, MallocMmapped, MallocDirect, MallocUnsplit];
 const HEAP: &[Owner] = &[JavaHeap, JavaHeapUsed, JavaHeapLive, JavaHeapGarbage, JavaHeapFree, Gc];
-const DIRECT: &[Owner] = &[MallocDirect, MallocMmapped, MallocLive, MallocRetained];
 const COMPILER: &[Owner] = &[CodeCache, MallocLive, MallocRetained, MallocUnsplit, ThreadStacks];
 const CLASSES: &[Owner] = &[Metaspace, ClassSpace, Owner::Cds, MappedFiles];
+
+const HEAP_UNSET: Need = Unset(heap::CEILINGS);
+const ARENAS_UNSET: Need = Unset(&["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"]);
+const THRESHOLDS_UNSET: Need = Unset(&["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"]);
+const TRIM_UNSET: Need = Unset(&["TrimNativeHeapInterval"]);
+/// The JVM itself is asked: updates of 17 and 21 got it later.
+const TRIM: Need = Flag("TrimNativeHeapInterval");
+/// Both thresholds, which also ends that glibc moves them (mallopt(3), `M_MMAP_THRESHOLD`).
+const THRESHOLDS: [&str; 2] = ["MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"];
 
 /// All remedies, in the order in which they are shown.
 pub const TABLE: &[Remedy] = &[
     Remedy {
         source: "as heap.4x",
         against: "as heap.4x, later",
+        needs: &[HEAP_UNSET],
         ..heap("heap.8x", "a heap ceiling of 8 times what lives in it", |facts| heap::ceiling(facts, 8.0, 64))
     },
     Remedy {
         rank: 2,
         source: "measured (docs/tune.md); a heap that nobody bounds may take a quarter of the machine (JDK 11-25)",
         against: "too small: collections take CPU, then OutOfMemoryError under a load that was not tried",
+        needs: &[HEAP_UNSET],
         ..heap("heap.4x", "a heap ceiling of 4 times what lives in it", |facts| heap::ceiling(facts, 4.0, 32))
     },
     Remedy {
         rank: 1,
         source: "as heap.4x",
         against: "as heap.4x, sooner",
+        needs: &[HEAP_UNSET],
         ..heap("heap.2.5x", "a heap ceiling of 2.5 times what lives in it", |facts| heap::ceiling(facts, 2.5, 16))
     },
     Remedy {
         source: "as heap.4x",
         against: "as heap.4x, soonest",
+        needs: &[HEAP_UNSET],
         ..heap("heap.1.6x", "a heap ceiling of 1.6 times what lives in it", |facts| heap::ceiling(facts, 1.6, 6))
     },
     Remedy {
         rank: 1,
         source: "bigbluebutton PR 25309: p95 of RSS -63 MB in 36 h; here: Netty with bodies of 20 MB 632 to 192 MB",
         against: "threads wait for each other in native code that allocates much (hpcc 9441)",
-        ..malloc("malloc.arenas", "one arena of malloc for all threads", malloc::arenas)
+        needs: &[ARENAS_UNSET, Glibc],
+        ..malloc("malloc.arenas", "one arena of malloc for all threads", |facts| {
+            malloc::retained(facts, [changes::one_arena()])
+        })
     },
     Remedy {
         rank: 2,
         source: "JDK-8293114 (hotspot-dev 2021-08: petclinic 649 to 471 MB); here a trim returns 76-87 % of the row",
         against: "each trim holds the locks of malloc's arenas for a moment",
-        ..malloc("malloc.trim", "the JVM trims malloc's heaps every 2 s", malloc::trim)
+        needs: &[TRIM_UNSET, TRIM, Glibc],
+        ..malloc("malloc.trim", "the JVM trims malloc's heaps every 2 s", |facts| {
+            malloc::retained(facts, [changes::trim_often(facts.release)])
+        })
     },
     Remedy {
         rank: 3,
         source: "as malloc.arenas and malloc.trim",
         against: "as malloc.arenas and malloc.trim",
-        ..malloc("malloc.arenas+trim", "one arena, trimmed every 2 s", malloc::arenas_and_trim)
+        needs: &[ARENAS_UNSET, Glibc, TRIM_UNSET, TRIM],
+        ..malloc("malloc.arenas+trim", "one arena, trimmed every 2 s", |facts| {
+            malloc::retained(facts, [changes::one_arena(), changes::trim_often(facts.release)])
+        })
     },
     Remedy {
         price: Cpu,
         source: "mallopt(3); here: Netty 636 to 158 MB, growth of a server with Deflater halved",
         against: "a mapping and its page faults for each large allocation; beside one arena worse (concord 319)",
-        ..malloc("malloc.thresholds", "large chunks are mapped alone and given back", malloc::thresholds)
+        needs: &[THRESHOLDS_UNSET, Glibc],
+        ..malloc("malloc.thresholds", "large chunks are mapped alone and given back", |facts| {
+            malloc::retained(facts, [changes::thresholds(THRESHOLDS)])
+        })
     },
     Remedy {
         price: Cpu,
         source: "as malloc.thresholds and malloc.trim",
         against: "as malloc.thresholds and malloc.trim",
-        ..malloc("malloc.thresholds+trim", "the same, trimmed every 2 s", malloc::thresholds_and_trim)
+        needs: &[THRESHOLDS_UNSET, Glibc, TRIM_UNSET, TRIM],
+        ..malloc("malloc.thresholds+trim", "the same, trimmed every 2 s", |facts| {
+            malloc::retained(facts, [changes::thresholds(THRESHOLDS), changes::trim_often(facts.release)])
+        })
     },
     Remedy {
         price: Cpu,
@@ -129,6 +159,7 @@ pub const TABLE: &[Remedy] = &[
         owners: ALLOCATOR,
         source: "monitee-agent 272: 603 to 499 MB; here on a server with Deflater 1.72 times as much",
         against: "the library must be in the image; uncovered faults of HotSpot (jemalloc 1919)",
+        needs: &[Unset(&["LD_PRELOAD"]), Glibc],
         ..malloc("malloc.jemalloc", "jemalloc in place of glibc's malloc", |facts| malloc::preload(facts, "jemalloc"))
     },
     Remedy {
@@ -137,6 +168,7 @@ pub const TABLE: &[Remedy] = &[
         owners: ALLOCATOR,
         source: "here on a server with Deflater 1.21 times as much",
         against: "the library must be in the image; what it frees stays resident by default (mimalloc 776)",
+        needs: &[Unset(&["LD_PRELOAD"]), Glibc],
         ..malloc("malloc.mimalloc", "mimalloc in place of glibc's malloc", |facts| malloc::preload(facts, "mimalloc"))
     },
     Remedy {
@@ -153,35 +185,37 @@ pub const TABLE: &[Remedy] = &[
     },
     Remedy {
         group: Group::Direct,
-        owners: DIRECT,
+        owners: heap::DIRECT,
         source: "measured (docs/tune.md): buffers that only a collection frees wait for it below this ceiling",
         against: "too small: OutOfMemoryError: Direct buffer memory",
+        needs: &[Unset(&["MaxDirectMemorySize"])],
         ..heap("direct.ceiling", "a ceiling of direct memory near what lives of it", heap::direct_ceiling)
     },
     Remedy {
         group: Group::BufferCache,
-        owners: DIRECT,
+        owners: heap::DIRECT,
         source: "linkerd 1858, ehcache3 2868: threads times their largest write",
         against: "larger I/O from heap buffers allocates each time",
+        needs: &[Unset(&["-Djdk.nio.maxCachedBufferSize"])],
         ..heap("nio.cache", "threads keep no direct buffer above 256 KiB", others::buffer_cache)
     },
     Remedy {
         group: Group::Netty,
-        owners: DIRECT,
+        owners: heap::DIRECT,
         source: "netty 9768: 7.5 against 37.7 MiB of chunks, and regressions the other way (15850, 15206)",
         against: "rate and latency of servers with much I/O",
         ..heap("netty.pooled", "Netty's pooled allocator", |facts| others::netty(facts, "type=pooled"))
     },
     Remedy {
         group: Group::Netty,
-        owners: DIRECT,
+        owners: heap::DIRECT,
         source: "netty 9768",
         against: "each buffer is allocated and freed: CPU, rate",
         ..heap("netty.unpooled", "Netty without pools", |facts| others::netty(facts, "type=unpooled"))
     },
     Remedy {
         group: Group::Netty,
-        owners: DIRECT,
+        owners: heap::DIRECT,
         source: "io.netty.allocator.maxOrder: chunks of 64 KiB in place of 4 or 16 MiB",
         against: "buffers above 64 KiB are not pooled",
         ..heap("netty.small_chunks", "Netty's pools in chunks of 64 KiB", |facts| others::netty(facts, "maxOrder=3"))
@@ -197,12 +231,14 @@ pub const TABLE: &[Remedy] = &[
         owners: COMPILER,
         source: "measured: 74.7 to 44.0 MB with others, at 0.78 of the rate and 1.29 of the CPU time",
         against: "steady CPU time of all that is computed",
+        needs: &[Unset(&["TieredStopAtLevel", "TieredCompilation", "CompilationMode", "UseJVMCICompiler"])],
         ..heap("compiler.c1", "only the first compiler", others::first_compiler)
     },
     Remedy {
         group: Group::Headers,
         source: "JEP 519: 22 % less heap in SPECjbb2015; here none resolved on a small server",
         against: "JDK-8380060: silent corruption of byte arrays on 24 and 25",
+        needs: &[Flag("UseCompactObjectHeaders")],
         ..heap("headers.compact", "object headers of 8 bytes", others::compact_headers)
     },
     Remedy {
@@ -211,24 +247,34 @@ pub const TABLE: &[Remedy] = &[
         price: Program,
         source: "JEP 350; here 8 to 10 MB at start and none resolved under load",
         against: "a file that must fit JDK, class path and collector; else it is silently not used",
+        needs: &[
+            Unset(&[
+                "SharedArchiveFile",
+                "ArchiveClassesAtExit",
+                "AOTCache",
+                "AOTMode",
+                "-Xshare",
+                "AutoCreateSharedArchive",
+            ]),
+            Flag("ArchiveClassesAtExit"),
+        ],
         ..heap("cds.app", "an archive of the application's classes, from a training run", others::class_archive)
     },
 ];
 
 const fn heap(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
     let (group, owners, price) = (Group::Heap, HEAP, Cpu);
-    Remedy { id, group, what, owners, price, rank: 0, share_min: 0.0, source: "", against: "", offer }
+    Remedy { id, group, what, owners, price, rank: 0, share_min: 0.0, source: "", against: "", needs: &[], offer }
 }
 
 const fn malloc(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
     Remedy { group: Group::Malloc, owners: MALLOC, price: Free, ..heap(id, what, offer) }
 }
 
-impl Remedy {
-    /// The remedy of this id.
-    pub fn named(id: &str) -> Option<&'static Self> {
-        TABLE.iter().find(|remedy| remedy.id == id)
-    }
+/// The flags that remedies need.
+pub(crate) fn flags_needed() -> impl Iterator<Item = &'static str> {
+    let needs = TABLE.iter().flat_map(|remedy| remedy.needs);
+    needs.filter_map(|need| if let Flag(name) = need { Some(*name) } else { None })
 }
 
 impl std::fmt::Debug for Remedy {

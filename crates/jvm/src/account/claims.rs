@@ -1,5 +1,6 @@
 //! Claims on ranges of addresses, made disjoint: where two overlap, the owner that comes first in the account wins.
 
+use crate::observe::ranges::gaps;
 use crate::owner::Owner;
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
@@ -39,7 +40,10 @@ impl Claims {
         claims.order_by_key(|claim| claim.owner);
         let mut taken: BTreeMap<u64, Claim> = BTreeMap::new();
         for claim in claims {
-            for (start, end) in gaps(&taken, claim.start, claim.end) {
+            let before = taken.range(..claim.start).next_back();
+            let known = before.into_iter().chain(taken.range(claim.start..claim.end));
+            let known = known.map(|(_, known)| (known.start, known.end));
+            for (start, end) in gaps(claim.start, claim.end, known).collect::<Vec<_>>() {
                 taken.insert(start, Claim { start, end, ..claim.clone() });
             }
         }
@@ -57,22 +61,6 @@ impl Claims {
     pub fn all(&self) -> &[Claim] {
         &self.list
     }
-}
-
-/// The parts of `[start, end)` that are not taken.
-fn gaps(taken: &BTreeMap<u64, Claim>, start: u64, end: u64) -> Vec<(u64, u64)> {
-    let mut free = Vec::new();
-    let mut at = taken.range(..=start).next_back().map_or(start, |(_, claim)| claim.end.max(start));
-    for (next, claim) in taken.range(start..end) {
-        if at < *next {
-            free.push((at, *next));
-        }
-        at = at.max(claim.end);
-    }
-    if at < end {
-        free.push((at, end));
-    }
-    free
 }
 
 #[cfg(test)]

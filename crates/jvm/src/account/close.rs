@@ -7,7 +7,7 @@ use super::malloc::{heap_parts, mmapped_parts};
 use super::musl;
 use super::native::NativeEvidence;
 use super::plan::{AccountPlan, Planned, Question, Segment};
-use super::tables::{CodeHeap, Sizes, by_size, ended_stacks};
+use super::tables::{Sizes, by_size, ended_stacks};
 use super::tags::{TagNames, TagSum};
 use crate::kernel::mapping::Mapping;
 use crate::observe::addresses::Purpose;
@@ -15,6 +15,7 @@ use crate::observe::glibc::MmappedChunk;
 use crate::observe::heap_info::Collector;
 use crate::observe::maps::Allocator;
 use crate::observe::pagemap::{self, Run};
+use crate::observe::ranges::gaps;
 use crate::observe::stacks::ThreadStack;
 use crate::owner::Owner;
 use std::collections::BTreeMap;
@@ -61,10 +62,8 @@ pub(super) fn unclaimed_segments(said: &Said, seen: &Seen) -> (Claims, AccountPl
 
 /// Returns the ranges that were found to be malloc's, as claims.
 fn malloc_claims(seen: &Seen) -> Vec<Claim> {
-    let main = seen.candidates.iter().map(|(candidate, _)| candidate).filter(|candidate| candidate.main);
-    let main = main.map(|candidate| (candidate.start, candidate.end));
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
-    let all = main.chain(chunks).chain(seen.malloc_ranges());
+    let all = seen.main_heaps().chain(chunks).chain(seen.malloc_ranges());
     all.map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", "")).collect()
 }
 
@@ -90,7 +89,7 @@ fn said_by_jvm(said: &Said) -> Vec<Claim> {
 fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack, malloc: &[(u64, u64)]) -> Option<Claim> {
     let pointer = stack.pointer?;
     let mapping = maps.get(maps.partition_point(|mapping| mapping.end <= pointer))?;
-    let fits = mapping.start <= pointer && mapping.inode == 0 && mapping.path != "[heap]";
+    let fits = mapping.start <= pointer && mapping.inode == 0 && &*mapping.path != "[heap]";
     let name = said.thread_names.get(&stack.tid).map_or("thread", String::as_str);
     let above = malloc.partition_point(|(start, _)| *start <= pointer);
     let start = above.checked_sub(1).map_or(mapping.start, |below| malloc[below].1.max(mapping.start));
@@ -100,15 +99,10 @@ fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack, malloc: &[(u6
 
 fn sizes(said: &Said, seen: &Seen) -> Sizes {
     let ranges = said.info.iter().flat_map(|info| &info.ranges).filter(|range| range.purpose == Purpose::CodeCache);
-    let code_heaps = ranges.map(|range| CodeHeap {
-        name: range.name.clone(),
-        reserved: range.end.saturating_sub(range.start),
-        committed: range.committed_end.unwrap_or(range.start).saturating_sub(range.start),
-    });
     let is = |collector| said.heap.is_some_and(|heap| heap.collector == collector);
     Sizes {
         page: seen.smaps.page(),
-        code_heaps: code_heaps.collect(),
+        code_heaps: ranges.cloned().collect(),
         heap: said.info.as_ref().and_then(|info| info.heap_reserved),
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
         regions: regions(said, Collector::G1),
@@ -134,16 +128,16 @@ pub fn close(said: &Said, seen: &Seen) -> Account {
     let plan = AccountPlan::new(&seen.smaps, &all_claims(said, seen));
     for planned in &plan.mappings {
         let weight = &seen.smaps.mappings[planned.index].weight;
+        let all = (weight.rss.0, weight.swap.0);
         let whole = planned.segments.first().and_then(|segment| segment.claim.as_ref());
         match planned.question {
             Question::None => {
-                ledger.enter(planned.index, whole.map(|claim| LedgerEntry::of(claim, weight.rss.0, weight.swap.0)));
+                ledger.enter(planned.index, whole.map(|claim| LedgerEntry::of(claim, all)));
             }
             Question::Heap if walked(seen, planned.index) => {}
             Question::Heap if unwalked_heap(seen, planned) => {
                 let mapping = &seen.smaps.mappings[planned.index].mapping;
-                let all = unsplit(seen, mapping.start, mapping.end);
-                ledger.enter(planned.index, [LedgerEntry::of(&all, weight.rss.0, weight.swap.0)]);
+                ledger.enter(planned.index, [LedgerEntry::of(&unsplit(seen, mapping.start, mapping.end), all)]);
             }
             _ => ledger.enter(planned.index, by_pages(seen, planned, names.as_ref())),
         }
@@ -199,10 +193,7 @@ fn by_pages(seen: &Seen, planned: &Planned, names: Option<&TagNames>) -> Vec<Led
     let mut parts = Vec::new();
     for segment in &planned.segments {
         match &segment.claim {
-            Some(claim) => {
-                let (resident, swapped) = backed(runs, segment.start, segment.end);
-                parts.push(LedgerEntry::of(claim, resident, swapped));
-            }
+            Some(claim) => parts.push(LedgerEntry::of(claim, backed(runs, segment.start, segment.end))),
             None => parts.extend(unclaimed(seen, planned, segment, runs, chunks, names)),
         }
     }
@@ -218,35 +209,38 @@ fn unclaimed(
     names: Option<&TagNames>,
 ) -> Vec<LedgerEntry> {
     let mapping = &seen.smaps.mappings[planned.index].mapping;
+    let unsplit = |start, end| unsplit(seen, start, end);
+    let backed = |start, end| backed(runs, start, end);
     // An allocator whose structures are unknown gets what nobody else claims, under its name.
-    if is_foreign(seen) && mapping.perms == "rw-p" {
-        let (resident, swapped) = backed(runs, segment.start, segment.end);
-        return vec![LedgerEntry::of(&unsplit(seen, segment.start, segment.end), resident, swapped)];
+    if is_foreign(seen) && &*mapping.perms == "rw-p" {
+        let (start, end) = (segment.start, segment.end);
+        return vec![LedgerEntry::of(&unsplit(start, end), backed(start, end))];
     }
     let inside: Vec<MmappedChunk> =
         chunks.iter().filter(|chunk| segment.start <= chunk.start && chunk.end <= segment.end).copied().collect();
-    let mut parts = mmapped_parts(&inside, names, |start, end| backed(runs, start, end));
+    let mut parts = mmapped_parts(&inside, names, backed);
     let mut taken: Vec<(u64, u64)> = inside.iter().map(|chunk| (chunk.start, chunk.end)).collect();
     for (index, range) in seen.heaps_within(segment.start, segment.end) {
         let walked = seen.walk.iter().flat_map(|walk| &walk.heaps).find(|heap| heap.index == index);
         match walked {
             Some(heap) => parts.extend(heap_parts(heap, range, names)),
-            None => {
-                let (resident, swapped) = backed(runs, range.0, range.1);
-                parts.push(LedgerEntry::of(&unsplit(seen, range.0, range.1), resident, swapped));
-            }
+            None => parts.push(LedgerEntry::of(&unsplit(range.0, range.1), backed(range.0, range.1))),
         }
         taken.push(range);
     }
-    taken.sort_unstable();
     if let Some(walk) = seen.musl_walk() {
-        let unsplit = |start, end| unsplit(seen, start, end);
-        let (found, ranges) = musl::segment_parts(walk, segment, names, unsplit, |start, end| backed(runs, start, end));
+        let (found, ranges) = musl::segment_parts(walk, segment, names, unsplit, backed);
         parts.extend(found);
         taken.extend(ranges);
-        taken.sort_unstable();
     }
-    parts.extend(between(runs, segment, &taken));
+    taken.sort_unstable();
+    // The resident stretches between what is taken have no owner.
+    for (start, end) in gaps(segment.start, segment.end, taken) {
+        let (resident, swapped) = backed(start, end);
+        if resident > 0 || swapped > 0 {
+            parts.push(LedgerEntry::of(&Claim::new(start, end, Owner::Unexplained, "", ""), (resident, swapped)));
+        }
+    }
     parts
 }
 
@@ -254,20 +248,6 @@ fn unclaimed(
 pub fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
     let from = runs.partition_point(|run| run.end <= start);
     pagemap::sum(runs[from..].iter(), start, end)
-}
-
-/// The resident stretches between what is taken, which have no owner.
-fn between(runs: &[Run], segment: &Segment, taken: &[(u64, u64)]) -> Vec<LedgerEntry> {
-    let mut parts = Vec::new();
-    let mut at = segment.start;
-    for (next, behind) in taken.iter().copied().chain([(segment.end, segment.end)]) {
-        let (resident, swapped) = backed(runs, at, next);
-        if resident > 0 || swapped > 0 {
-            parts.push(LedgerEntry::of(&Claim::new(at, next, Owner::Unexplained, "", ""), resident, swapped));
-        }
-        at = behind;
-    }
-    parts
 }
 
 /// Names of NMT's tags, where chunks in use carry them.

@@ -99,15 +99,7 @@ fn info() -> impl Strategy<Value = JvmAddresses> {
 }
 
 fn heap() -> impl Strategy<Value = HeapInfo> {
-    let collectors = vec![
-        Collector::Serial,
-        Collector::Parallel,
-        Collector::G1,
-        Collector::Z,
-        Collector::Shenandoah,
-        Collector::Epsilon,
-    ];
-    (select(collectors), size(), size(), size(), prop::option::of((size(), size()))).prop_map(
+    (select(&Collector::ALL), size(), size(), size(), prop::option::of((size(), size()))).prop_map(
         |(collector, used, committed, most, old)| HeapInfo {
             collector,
             used: Bytes(used),
@@ -147,23 +139,7 @@ fn said() -> impl Strategy<Value = Said> {
             let thread_names = BTreeMap::from([(7, "main".to_owned())]);
             let heap_min = left_by_last_gc.map(|bytes| bytes / 2);
             let sizing = Sizing { heap_min, max_free_ratio, ..Sizing::default() };
-            let (full_collections, unloadable) = (None, None);
-            Said {
-                info,
-                nodes,
-                unloadable,
-                loaders: None,
-                code_heaps: Vec::new(),
-                heap,
-                humongous: None,
-                nmt,
-                direct: None,
-                left_by_last_gc,
-                full_collections,
-                sizing,
-                images,
-                thread_names,
-            }
+            Said { info, nodes, heap, nmt, left_by_last_gc, sizing, images, thread_names, ..Said::default() }
         },
     )
 }

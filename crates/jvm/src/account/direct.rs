@@ -17,9 +17,8 @@ pub fn split_direct(account: &mut Account, bytes: u64) {
     let mut direct = Holding { owner: Owner::MallocDirect, rss: 0, pss: 0, swap: 0, detail: Vec::new() };
     for owner in CHUNKS {
         let Some(chunks) = account.holdings.iter_mut().find(|holding| holding.owner == owner) else { continue };
-        let rss = chunks.rss.min(bytes.saturating_sub(direct.rss));
-        let (pss, swap) = (share_of(chunks.pss, rss, chunks.rss), share_of(chunks.swap, rss, chunks.rss));
-        let (mut left, mut to_move) = (rss, rss);
+        let taken = chunks.take(Owner::MallocDirect, bytes.saturating_sub(direct.rss));
+        let (mut left, mut to_move) = (taken.rss, taken.rss);
         for detail in chunks.detail.iter_mut().filter(|detail| detail.name == TAG) {
             let moved = detail.rss.min(left);
             let [allocated, count] =
@@ -32,12 +31,11 @@ pub fn split_direct(account: &mut Account, bytes: u64) {
         for region in &mut account.regions {
             move_share(&mut region.shares, owner, &mut to_move);
         }
-        (chunks.rss, chunks.pss, chunks.swap) = (chunks.rss - rss, chunks.pss - pss, chunks.swap - swap);
-        (direct.rss, direct.pss, direct.swap) = (direct.rss + rss, direct.pss + pss, direct.swap + swap);
+        (direct.rss, direct.pss, direct.swap) =
+            (direct.rss + taken.rss, direct.pss + taken.pss, direct.swap + taken.swap);
     }
     account.holdings.push(direct);
-    account.holdings.retain(|holding| holding.rss > 0 || holding.pss > 0 || holding.swap > 0);
-    account.holdings.order_by_key(|holding| holding.owner);
+    account.settle();
 }
 
 /// Moves up to `bytes` of an owner's share of a mapping to direct memory.

@@ -4,11 +4,11 @@ use super::musl;
 use super::native::NativeMappings;
 use crate::observe::addresses::JvmAddresses;
 use crate::observe::class_loaders::ClassLoader;
-use crate::observe::code_heaps::CodeHeap;
+use crate::observe::code_heaps::CodeHeapRecord;
 use crate::observe::elf::Image;
 use crate::observe::glibc::{Candidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
-use crate::observe::hotspot::heap::Humongous;
+use crate::observe::hotspot::heap::HumongousRecord;
 use crate::observe::mallocng;
 use crate::observe::maps::Allocator;
 use crate::observe::metaspace_nodes::MetaspaceNode;
@@ -30,11 +30,11 @@ pub struct Said {
     /// The class loaders, with their sizes in bytes; `None` if the sizes are unknown.
     pub loaders: Option<Vec<ClassLoader>>,
     /// How full the code cache is, by segment.
-    pub code_heaps: Vec<CodeHeap>,
+    pub code_heaps: Vec<CodeHeapRecord>,
     /// The Java heap.
     pub heap: Option<HeapInfo>,
-    /// Objects of G1 in regions of their own, and the size of a region; `None` where they are not known.
-    pub humongous: Option<(Humongous, u64)>,
+    /// Objects of G1 in regions of their own; `None` where they are not known.
+    pub humongous: Option<HumongousRecord>,
     /// Native memory by category, where it is tracked.
     pub nmt: Option<NativeMemory>,
     /// Direct memory, in bytes.
@@ -119,6 +119,12 @@ impl Seen {
         ranges.extend(self.heaps().map(|(_, range)| range));
         ranges.sort_unstable();
         ranges
+    }
+
+    /// The ranges of glibc's main heap.
+    pub fn main_heaps(&self) -> impl Iterator<Item = (u64, u64)> {
+        let candidates = self.candidates.iter().map(|(candidate, _)| candidate);
+        candidates.filter(|candidate| candidate.main).map(|main| (main.start, main.end))
     }
 
     /// glibc's heaps but for the main one, walked or not, by the index of their candidate: the part that is mapped.

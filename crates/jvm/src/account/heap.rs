@@ -53,22 +53,30 @@ pub(super) fn share_of(whole: u64, part: u64, all: u64) -> u64 {
 /// Divides the Java heap: `used` resident bytes hold objects, all reachable where `live`; the rest is free-committed.
 pub fn split_heap(account: &mut Account, used: u64, live: bool) {
     let Some(at) = account.holdings.iter().position(|holding| holding.owner == Owner::JavaHeap) else { return };
-    let heap = account.holdings.remove(at);
-    let owner = if live { Owner::JavaHeapLive } else { Owner::JavaHeapUsed };
-    let rss = used.min(heap.rss);
-    let (pss, swap) = (share_of(heap.pss, rss, heap.rss), share_of(heap.swap, rss, heap.rss));
+    let mut free = account.holdings.remove(at);
     // The details of the whole heap belong to neither of its two halves.
-    let used = Holding { owner, rss, pss, swap, detail: Vec::new() };
-    let free = Holding {
-        owner: Owner::JavaHeapFree,
-        rss: heap.rss - rss,
-        pss: heap.pss - pss,
-        swap: heap.swap - swap,
-        detail: Vec::new(),
-    };
+    let used = free.take(if live { Owner::JavaHeapLive } else { Owner::JavaHeapUsed }, used);
+    (free.owner, free.detail) = (Owner::JavaHeapFree, Vec::new());
     account.holdings.extend([used, free]);
-    account.holdings.retain(|holding| holding.rss > 0 || holding.pss > 0 || holding.swap > 0);
-    account.holdings.order_by_key(|holding| holding.owner);
+    account.settle();
+}
+
+impl Holding {
+    /// Takes up to so many of its resident bytes for another owner, with their share of the rest.
+    pub(super) fn take(&mut self, owner: Owner, rss: u64) -> Self {
+        let rss = rss.min(self.rss);
+        let (pss, swap) = (share_of(self.pss, rss, self.rss), share_of(self.swap, rss, self.rss));
+        (self.rss, self.pss, self.swap) = (self.rss - rss, self.pss - pss, self.swap - swap);
+        Self { owner, rss, pss, swap, detail: Vec::new() }
+    }
+}
+
+impl Account {
+    /// Leaves out owners that hold nothing any more, and puts the others in order.
+    pub(super) fn settle(&mut self) {
+        self.holdings.retain(|holding| holding.rss > 0 || holding.pss > 0 || holding.swap > 0);
+        self.holdings.order_by_key(|holding| holding.owner);
+    }
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub struct LedgerEntry {
 
 impl LedgerEntry {
     /// All of a claim, of which this many bytes are resident and swapped.
-    pub(super) fn of(claim: &Claim, resident: u64, swapped: u64) -> Self {
+    pub(super) fn of(claim: &Claim, (resident, swapped): (u64, u64)) -> Self {
         // The split of the Java heap says more than its parts would.
         let name = if claim.owner == Owner::JavaHeap { String::new() } else { claim.name.clone() };
         let range = (claim.start, claim.end);
@@ -170,7 +170,7 @@ fn add(sum: &mut u64, more: u64) {
 /// All of a mapping, without an owner.
 fn nobodys(weighed: &Weighed) -> LedgerEntry {
     let claim = Claim::new(weighed.mapping.start, weighed.mapping.end, Owner::Unexplained, "", "");
-    LedgerEntry::of(&claim, weighed.weight.rss.0.max(1), weighed.weight.swap.0)
+    LedgerEntry::of(&claim, (weighed.weight.rss.0.max(1), weighed.weight.swap.0))
 }
 
 fn enter_mapping(

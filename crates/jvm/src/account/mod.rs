@@ -28,7 +28,6 @@ pub use evidence::{Explicit, Said, Seen, Shrinks, Sizing};
 pub use gone::gone;
 pub use heap::{split_heap, used_resident};
 pub use ledger::{Account, Detail, Holding, Ledger, LedgerEntry, Region, Remainder};
-pub use musl::ranges as musl_ranges;
 pub use native::{NativeEvidence, NativeMappings, NativeRange, foreign};
 pub use plan::{AccountPlan, Planned, Question, Segment};
 pub use predict::{Prediction, Reason, gc, trim};

@@ -10,7 +10,7 @@ use crate::observe::mallocng::Walk;
 use std::collections::BTreeMap;
 
 /// All ranges that belong to malloc, in address order.
-pub fn ranges(walk: &Walk) -> Vec<(u64, u64)> {
+pub(super) fn ranges(walk: &Walk) -> Vec<(u64, u64)> {
     let groups = walk.groups.iter().map(|group| (group.start, group.end));
     let areas = walk.areas.iter().copied();
     let mmapped = walk.mmapped.iter().map(|chunk| (chunk.start, chunk.end));
@@ -54,8 +54,7 @@ pub(super) fn segment_parts(
         false => parts(&live, tagged.iter(), &free, (segment.start, segment.end), names),
     };
     for group in walk.broken.iter().filter(|group| inside(group.start, group.end)) {
-        let (resident, swapped) = backed(group.start, group.end);
-        found.push(LedgerEntry::of(&unsplit(group.start, group.end), resident, swapped));
+        found.push(LedgerEntry::of(&unsplit(group.start, group.end), backed(group.start, group.end)));
         taken.push((group.start, group.end));
     }
     taken.sort_unstable();

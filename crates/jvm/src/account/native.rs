@@ -8,6 +8,7 @@
 //! JVM's. Whatever else nobody claims may be HotSpot's, and stays unexplained.
 
 use super::claims::Claim;
+use crate::observe::ranges::gaps;
 use crate::owner::Owner;
 use std::collections::BTreeSet;
 
@@ -111,13 +112,8 @@ impl NativeMappings {
         let cut = |range: &NativeRange| {
             let from = exact.partition_point(|(_, end)| *end <= range.start);
             let within = exact[from..].iter().take_while(|(start, _)| *start < range.end).copied();
-            let mut at = range.start;
-            let mut parts = Vec::new();
-            for (start, end) in within.chain([(range.end, range.end)]) {
-                parts.push(Claim { start: at, end: start.max(at), ..claim(range) });
-                at = at.max(end);
-            }
-            parts
+            let parts = gaps(range.start, range.end, within);
+            parts.map(|(start, end)| Claim { start, end, ..claim(range) }).collect()
         };
         wanted.flat_map(|range| if range.evidence.is_exact() { vec![claim(range)] } else { cut(range) }).collect()
     }

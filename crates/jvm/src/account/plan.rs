@@ -106,7 +106,7 @@ fn cut(mapping: &Mapping, claims: &[Claim]) -> Vec<Segment> {
 fn own_claim(mapping: &Mapping) -> Option<Claim> {
     let claim = |owner, kind, name: &str| Some(Claim::new(mapping.start, mapping.end, owner, kind, name));
     let name = mapping.file_name();
-    match mapping.path.as_str() {
+    match &*mapping.path {
         "" | "[heap]" => None,
         "[stack]" => claim(Owner::ThreadStacks, "thread", "main (launcher)"),
         path if path.starts_with("[anon") => None,
@@ -132,7 +132,7 @@ fn question(mapping: &Mapping, segments: &[Segment]) -> Question {
     let unclaimed = segments.iter().any(|segment| segment.claim.is_none());
     let writable = mapping.perms.starts_with("rw");
     match segments {
-        _ if mapping.path == "[heap]" => Question::Heap,
+        _ if &*mapping.path == "[heap]" => Question::Heap,
         [one] if one.claim.is_some() => Question::None,
         [_] if writable && may_be_heap(mapping) => Question::Heap,
         _ if unclaimed => Question::Chunks,

@@ -8,6 +8,8 @@
 use super::claims::{Claim, Claims};
 use super::heap::committed;
 use crate::kernel::mapping::Mapping;
+use crate::observe::addresses::JvmRange;
+use crate::observe::ranges::gaps;
 use crate::owner::Owner;
 use loadline_base::order::Order as _;
 use std::collections::BTreeSet;
@@ -26,21 +28,13 @@ const Z_MARK_STACKS: u64 = 8 << 30;
 /// The address of the mark stacks on JDK 11.
 const Z_MARK_STACKS_11: u64 = 0x1500_0000_0000;
 
-/// A code heap, with the bytes it has reserved and committed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CodeHeap {
-    pub(super) name: String,
-    pub(super) reserved: u64,
-    pub(super) committed: u64,
-}
-
 /// The sizes from which the lengths of tables follow.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Sizes {
     /// A page of the machine: tables are reserved and committed in whole ones.
     pub(super) page: u64,
     /// The code heaps; a segment map has a byte for each `CodeCacheSegmentSize` (128, without tiers 64).
-    pub(super) code_heaps: Vec<CodeHeap>,
+    pub(super) code_heaps: Vec<JvmRange>,
     /// The Java heap as reserved: first address, and first address behind.
     pub(super) heap: Option<(u64, u64)>,
     /// The old generation of Serial or Parallel: bytes committed and reserved.
@@ -172,7 +166,7 @@ fn protection_zones(maps: &[Mapping], page: u64) -> Vec<Claim> {
 }
 
 fn is_anonymous(mapping: &Mapping) -> bool {
-    mapping.inode == 0 && mapping.path.is_empty() && mapping.perms == "rw-p"
+    mapping.inode == 0 && mapping.path.is_empty() && &*mapping.perms == "rw-p"
 }
 
 pub(super) fn is_inaccessible(mapping: &Mapping) -> bool {
@@ -186,9 +180,9 @@ fn is_free(claims: &Claims, start: u64, end: u64) -> bool {
 
 /// The map of a code heap's segments: committed for what is committed of the heap, reserved for all of it.
 fn segment_map(mapping: &Mapping, hole: &Mapping, claims: &Claims, sizes: &Sizes) -> Option<Claim> {
-    let fits = |heap: &CodeHeap, segment: u64| {
-        let reserved = (heap.reserved / segment).checked_next_multiple_of(sizes.page)?;
-        let committed = (heap.committed / segment).checked_next_multiple_of(sizes.page)?;
+    let fits = |heap: &JvmRange, segment: u64| {
+        let map_of = |end: u64| (end.checked_sub(heap.start)? / segment).checked_next_multiple_of(sizes.page);
+        let (reserved, committed) = (map_of(heap.end)?, map_of(heap.committed_end?)?);
         let start = mapping.end.checked_sub(committed)?;
         let fits = committed > 0 && start >= mapping.start && hole.end.checked_sub(start)? == reserved;
         (fits && is_free(claims, start, mapping.end)).then_some(start)
@@ -260,13 +254,7 @@ fn laid_out(maps: &[Mapping], table: &Table, claims: &Claims) -> Option<Vec<Clai
 /// Tables that are committed in full: what nobody claims of the mapping is a whole number of them, or ends with them
 /// behind some smaller one.
 fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: &[Table]) -> Vec<Claim> {
-    let mut free = Vec::new();
-    let mut at = mapping.start;
-    for taken in claims.within(mapping.start, mapping.end) {
-        free.push((at, taken.start.max(at)));
-        at = taken.end;
-    }
-    free.push((at, mapping.end));
+    let taken = claims.within(mapping.start, mapping.end).iter().map(|claim| (claim.start, claim.end));
     let mut full: Vec<&Table> = tables.iter().filter(|table| table.is_full()).collect();
     full.order_by_key(|table| table.length);
     full.dedup_by_key(|table| table.length);
@@ -284,7 +272,7 @@ fn committed_in_full(mapping: &Mapping, claims: &Claims, sizes: &Sizes, tables: 
         let beside = by_regions(start, end - taken, sizes);
         beside.into_iter().chain([Claim::new(end - taken, end, Owner::Gc, "table", table.name)]).collect()
     };
-    free.into_iter().flat_map(whole).collect()
+    gaps(mapping.start, mapping.end, taken).flat_map(whole).collect()
 }
 
 /// Returns the tables that end a stretch, back to back. Each begins at an address that HotSpot's own structures name,
@@ -361,21 +349,28 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims, page: u64) -> Vec<
 mod tests {
     use super::*;
     use crate::kernel::mapping::parse;
+    use crate::observe::addresses::Purpose;
 
     /// Nothing is known but the size of a page.
     fn sizes() -> Sizes {
-        Sizes {
-            page: 4096,
-            named: None,
-            code_heaps: Vec::new(),
-            heap: None,
-            old: None,
-            regions: None,
-            parallel: false,
-            guarded: false,
-            foreign_malloc: false,
-            z: false,
-        }
+        Sizes { page: 4096, ..Sizes::default() }
+    }
+
+    /// As seen on JDK 17.
+    const CODE_RESERVED: u64 = 120_036 << 10;
+    const CODE_COMMITTED: u64 = 2496 << 10;
+
+    fn code_heap() -> JvmRange {
+        let (end, committed_end, name) = (CODE_RESERVED, Some(CODE_COMMITTED), "all".to_owned());
+        JvmRange { start: 0, end, committed_end, purpose: Purpose::CodeCache, name }
+    }
+
+    fn ranges(claims: &[Claim]) -> Vec<(u64, u64)> {
+        claims.iter().map(|claim| (claim.start, claim.end)).collect()
+    }
+
+    fn starts(claims: &[Claim]) -> Vec<u64> {
+        claims.iter().map(|claim| claim.start).collect()
     }
 
     #[test]
@@ -398,8 +393,7 @@ mod tests {
              7f553b3fc000-7f553b400000 rw-p 0 00:00 0\n\
              7f8000000000-7f80000b9000 rw-p 0 00:00 0\n7f80000b9000-7f8000200000 ---p 0 00:00 0\n",
         );
-        let heap = CodeHeap { name: "profiled nmethods".into(), reserved: 120_036 << 10, committed: 2496 << 10 };
-        let sizes = Sizes { code_heaps: vec![heap], heap: Some((1 << 30, 2 << 30)), ..sizes() };
+        let sizes = Sizes { code_heaps: vec![code_heap()], heap: Some((1 << 30, 2 << 30)), ..sizes() };
         let found = by_size(&maps, &[Claim::new(1 << 30, 2 << 30, Owner::JavaHeap, "", "")], &sizes);
         let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end, claim.owner)).collect();
         let (code, gc) = (Owner::CodeCache, Owner::Gc);
@@ -461,8 +455,7 @@ mod tests {
     #[test]
     fn tables_take_whole_pages_of_any_size() {
         for page in [16 << 10, 64 << 10] {
-            let code = CodeHeap { name: "all".into(), reserved: 120_036 << 10, committed: 2496 << 10 };
-            let map = [code.committed, code.reserved].map(|bytes| (bytes / 128u64).next_multiple_of(page));
+            let map = [CODE_COMMITTED, CODE_RESERVED].map(|bytes| (bytes / 128).next_multiple_of(page));
             let maps = format!(
                 "40000000-58000000 rw-p 0 00:00 0\n58000000-80000000 ---p 0 00:00 0\n\
                  7f0000000000-{:x} rw-p 0 00:00 0\n{:x}-{:x} ---p 0 00:00 0\n\
@@ -475,10 +468,9 @@ mod tests {
             );
             let reserved = Claim::new(1 << 30, 2 << 30, Owner::JavaHeap, "", "");
             let heap = Some((1 << 30, 2 << 30));
-            let sizes = Sizes { page, code_heaps: vec![code], heap, regions: Some(513), ..sizes() };
+            let sizes = Sizes { page, code_heaps: vec![code_heap()], heap, regions: Some(513), ..sizes() };
             let found = by_size(&parse(&maps), &[reserved], &sizes);
-            let starts: Vec<_> = found.iter().map(|claim| claim.start).collect();
-            assert_eq!(starts, [0x7f00_0000_0000, 0x7f60_0000_0000, 0x7f70_0000_0000], "{page}");
+            assert_eq!(starts(&found), [0x7f00_0000_0000, 0x7f60_0000_0000, 0x7f70_0000_0000], "{page}");
         }
     }
 
@@ -489,7 +481,7 @@ mod tests {
                     300000-340000 ---p 0 00:00 0\n340000-4f0000 rw-p 0 00:00 0\n";
         let living = Claim::new(0x5_0000, 0x20_0000, Owner::ThreadStacks, "thread", "main");
         let found = ended_stacks(&parse(maps), &Claims::settle(vec![living]), 64 << 10);
-        assert_eq!(found.iter().map(|claim| claim.start).collect::<Vec<_>>(), [0x34_0000]);
+        assert_eq!(starts(&found), [0x34_0000]);
     }
 
     #[test]
@@ -501,8 +493,7 @@ mod tests {
         );
         let heap = Claim::new(1 << 30, 2 << 30, Owner::JavaHeap, "", "");
         let sizes = Sizes { heap: Some((1 << 30, 2 << 30)), guarded: true, ..sizes() };
-        let found = by_size(&maps, &[heap], &sizes);
-        let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end)).collect();
+        let found = ranges(&by_size(&maps, &[heap], &sizes));
         assert_eq!(found, [(0x7f60_0000_0000, 0x7f60_0020_0000), (0x7f70_0000_0000, 0x7f70_0020_1000)]);
     }
 
@@ -525,10 +516,7 @@ mod tests {
         ];
         let found = |named: Option<BTreeSet<u64>>| {
             let sizes = Sizes { heap: Some((heap.start, heap.end)), regions: Some(128), named, ..sizes() };
-            let mut found: Vec<_> = by_size(&maps, std::slice::from_ref(&heap), &sizes)
-                .iter()
-                .map(|claim| (claim.start, claim.end))
-                .collect();
+            let mut found = ranges(&by_size(&maps, std::slice::from_ref(&heap), &sizes));
             found.sort_unstable();
             found
         };
@@ -555,6 +543,6 @@ mod tests {
         );
         let living = Claim::new(0x5000, 0x10_1000, Owner::ThreadStacks, "thread", "main");
         let found = ended_stacks(&maps, &Claims::settle(vec![living]), 4096);
-        assert_eq!(found.iter().map(|claim| claim.start).collect::<Vec<_>>(), [0x20_5000, 0x40_1000]);
+        assert_eq!(starts(&found), [0x20_5000, 0x40_1000]);
     }
 }

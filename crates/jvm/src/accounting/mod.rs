@@ -11,7 +11,7 @@ mod tables;
 mod turns;
 
 pub use allocation::{AllocatedBy, AllocatedSoFar, Allocation, told as allocated_as_told};
-pub use tables::{JvmTables, TablesRead};
+pub use tables::{JvmTables, Look, TablesRead};
 
 use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
 use crate::kernel::process::page_size;
@@ -19,17 +19,18 @@ use crate::observe::addresses::JvmAddresses;
 use crate::observe::glibc::{self, Candidate, HEAP_MAX, Layout};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hold::Held;
-use crate::observe::hsperfdata::HsPerf;
+use crate::observe::hsperfdata::Counters;
 use crate::observe::maps::{self, Allocator};
 use crate::observe::memory::ProcessMemory;
 use crate::observe::pagemap::{PageMap, Run};
 use crate::observe::procfs::Process;
+use crate::observe::ranges::gaps;
 use crate::observe::smaps::{self, Smaps};
 use crate::observe::stacks::ThreadStack;
 use crate::observe::{Unavailable, class_loaders, code_heaps, elf, metaspace_nodes, stacks};
 use loadline_base::clock::Clock;
 use loadline_base::units::Bytes;
-use musl_malloc::MuslMalloc;
+use musl_malloc::{MuslMalloc, sources};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use turns::Turns;
@@ -98,8 +99,7 @@ pub fn read_vm_state(
 
 /// Returns the bytes that the last collection left in the heap, from the counters: the old generation and the
 /// survivors. `None` before the first. (Eden's counter moves between collections too, with G1.)
-pub fn left_by_last_gc(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
-    let counters = counters?.counters(clock).ok()?.value;
+pub fn left_by_last_gc(counters: &Counters) -> Option<u64> {
     counters.sample().gc.filter(|gc| gc.count > 0)?;
     let used = |generation: u32, space: u32| {
         let name = format!("sun.gc.generation.{generation}.space.{space}.used");
@@ -110,8 +110,7 @@ pub fn left_by_last_gc(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u
 }
 
 /// Full collections so far: the second kind of those collectors that have two (Serial, Parallel, G1).
-pub fn full_collections(counters: Option<&mut HsPerf>, clock: &Clock) -> Option<u64> {
-    let counters = counters?.counters(clock).ok()?.value;
+pub fn full_collections(counters: &Counters) -> Option<u64> {
     counters.collections().get(1).map(|kind| kind.count)
 }
 
@@ -223,8 +222,7 @@ impl Heaps {
         failed: &mut Vec<Unavailable>,
     ) -> Self {
         let readable = matches!(allocator, Allocator::Glibc | Allocator::Unknown);
-        let open = || Ok((ProcessMemory::open(process)?, PageMap::open(process)?));
-        let sources = readable.then(|| open().map_err(|why| failed.push(why)).ok()).flatten();
+        let sources = readable.then(|| sources(process).map_err(|why| failed.push(why)).ok()).flatten();
         let (candidates, mappings) = candidates(smaps, plan);
         let turns = Turns::of(if sources.is_some() { candidates.len() } else { 0 });
         Self { sources, candidates, mappings, turns, layout: None, musl: None }
@@ -299,7 +297,7 @@ impl Heaps {
                 refresh(map, candidate, candidate.end);
             }
         }
-        self.layout = glibc::layout(memory, &self.candidates);
+        self.layout = Layout::find(memory, &self.candidates);
     }
 
     fn walk_next(&mut self, process: &Process, clock: &Clock) {
@@ -341,12 +339,9 @@ fn enter_mmapped(memory: &ProcessMemory, plan: &AccountPlan, heaps: &[(u64, u64)
         let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
         let mut found = Vec::new();
         for segment in planned.segments.iter().filter(|segment| segment.claim.is_none()) {
-            let mut at = segment.start;
-            let inside = heaps.iter().filter(|heap| segment.start <= heap.0 && heap.1 <= segment.end);
-            for (start, end) in inside.copied().chain([(segment.end, segment.end)]) {
-                found.extend(glibc::mmapped(memory, at, start, runs));
-                at = end;
-            }
+            let inside = heaps.iter().copied().filter(|heap| segment.start <= heap.0 && heap.1 <= segment.end);
+            let free = gaps(segment.start, segment.end, inside);
+            found.extend(free.flat_map(|(start, end)| glibc::mmapped(memory, start, end, runs)));
         }
         if !found.is_empty() {
             seen.chunks.insert(planned.index, found);
@@ -356,18 +351,14 @@ fn enter_mmapped(memory: &ProcessMemory, plan: &AccountPlan, heaps: &[(u64, u64)
 
 /// Reads the pages of a candidate as they are now, up to `end`. If the pages cannot be read, the candidate has none.
 fn refresh(map: &mut PageMap, candidate: &mut Candidate, end: u64) {
-    candidate.runs.clear();
-    let runs = &mut candidate.runs;
-    if map.runs(candidate.start, end, &mut |run| runs.push(run)).is_err() {
-        candidate.runs.clear();
-    }
+    candidate.runs = map.list(candidate.start, end).unwrap_or_default();
 }
 
 /// Returns the address where the main heap ends now.
 fn end_of_main(process: &Process, clock: &Clock, start: u64) -> Option<u64> {
     let maps = maps::read(process, clock).ok()?.value;
     let mut end = start;
-    for mapping in maps.iter().filter(|mapping| mapping.path == "[heap]") {
+    for mapping in maps.iter().filter(|mapping| &*mapping.path == "[heap]") {
         end = if mapping.start == end { mapping.end } else { end };
     }
     (end > start).then_some(end)
@@ -385,8 +376,7 @@ fn pages_in_question(
         let mut map = PageMap::open(process)?;
         for planned in plan.mappings.iter().filter(|planned| planned.question != Question::None) {
             let mapping = &smaps.mappings[planned.index].mapping;
-            let runs: &mut Vec<Run> = pages.entry(planned.index).or_default();
-            map.runs(mapping.start, mapping.end, &mut |run| runs.push(run))?;
+            pages.insert(planned.index, map.list(mapping.start, mapping.end)?);
         }
         Ok(())
     };
@@ -404,7 +394,7 @@ fn candidates(smaps: &Smaps, plan: &AccountPlan) -> (Vec<Candidate>, Vec<Vec<usi
     let mut mappings: Vec<Vec<usize>> = Vec::new();
     for planned in &plan.mappings {
         let mapping = &smaps.mappings[planned.index].mapping;
-        if planned.question == Question::Heap && mapping.path == "[heap]" {
+        if planned.question == Question::Heap && &*mapping.path == "[heap]" {
             match (candidates.last_mut(), mappings.last_mut()) {
                 (Some(last), Some(indices)) if last.main && last.end == mapping.start => {
                     last.end = mapping.end;
@@ -432,7 +422,7 @@ fn heap_runs(process: &Process, said: &Said, smaps: &Smaps) -> Result<Vec<Run>, 
     let mut map = PageMap::open(process)?;
     let holding = smaps.mappings.iter().filter(|weighed| weighed.weight.rss.0 > 0).map(|weighed| &weighed.mapping);
     for mapping in holding.filter(|mapping| mapping.start < end && mapping.end > start) {
-        map.runs(mapping.start.max(start), mapping.end.min(end), &mut |run| runs.push(run))?;
+        runs.extend(map.list(mapping.start.max(start), mapping.end.min(end))?);
     }
     Ok(runs)
 }

@@ -3,10 +3,10 @@
 use super::turns::RUN_ON;
 use crate::account::Seen;
 use crate::observe::Unavailable;
-use crate::observe::mallocng::{self, Context, PagesOf, Place, Walk, Walker};
+use crate::observe::mallocng::{self, Context, Place, Walk, Walker};
 use crate::observe::maps::Allocator;
 use crate::observe::memory::ProcessMemory;
-use crate::observe::pagemap::PageMap;
+use crate::observe::pagemap::{PageMap, PagesOf};
 use crate::observe::procfs::Process;
 use crate::observe::smaps::Smaps;
 use std::time::Duration;
@@ -34,9 +34,8 @@ impl MuslMalloc {
             Allocator::Unknown => false,
             _ => return None,
         };
-        let open = || Ok((ProcessMemory::open(process)?, PageMap::open(process)?));
         // If the allocator is not known, the walk of glibc's heaps reports what cannot be read.
-        let (memory, mut map) = open().map_err(|why| failed.extend(is_musl.then_some(why))).ok()?;
+        let (memory, mut map) = sources(process).map_err(|why| failed.extend(is_musl.then_some(why))).ok()?;
         let maps: Vec<_> = smaps.maps().cloned().collect();
         let places = mallocng::places(&maps, |mapping| Allocator::of([mapping]) == Allocator::Musl);
         let walker = match context(process, &memory, &mut map, &places) {
@@ -84,15 +83,14 @@ fn context(
     Ok(secret.and_then(|secret| mallocng::find(memory, &mut pages_of(map), places, secret)))
 }
 
+/// The memory of a process, and which of its pages are present.
+pub(super) fn sources(process: &Process) -> Result<(ProcessMemory, PageMap), Unavailable> {
+    Ok((ProcessMemory::open(process)?, PageMap::open(process)?))
+}
+
 /// The pages of a range as they are now; none where they cannot be read, so that nothing of it is.
 pub(super) fn pages_of(map: &mut PageMap) -> Box<PagesOf<'_>> {
-    Box::new(|start, end| {
-        let mut runs = Vec::new();
-        if map.runs(start, end, &mut |run| runs.push(run)).is_err() {
-            runs.clear();
-        }
-        runs
-    })
+    Box::new(|start, end| map.list(start, end).unwrap_or_default())
 }
 
 /// Enters the chunks with mappings of their own where those of glibc stand.

@@ -2,7 +2,7 @@
 //! one of them, what they point to, and what HotSpot's structures point to. `account::native` decides what counts as
 //! evidence. Nothing is read where no such library is loaded.
 
-use super::musl_malloc::pages_of;
+use super::musl_malloc::{pages_of, sources};
 use crate::account::{self, NativeEvidence, NativeMappings, NativeRange, Said, Seen, Unowned};
 use crate::kernel::mapping::Mapping;
 use crate::observe::elf::{self, Image};
@@ -12,6 +12,7 @@ use crate::observe::memory::ProcessMemory;
 use crate::observe::pagemap::{PageMap, Run};
 use crate::observe::pointers::{Pointer, Stretches, through_objects, words};
 use crate::observe::procfs::Process;
+use crate::observe::ranges::gaps;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most that is read of the libraries' own data, and of the memory that they mapped, in bytes of present pages.
@@ -33,10 +34,9 @@ pub(super) fn look(process: &Process, said: &Said, seen: &Seen) -> NativeMapping
         said.images.iter().filter(|image| account::foreign(&image.path, jvm_path) && !replaces_malloc(image)).collect();
     let unowned = account::unowned(said, seen);
     let mut found = NativeMappings { tables: (!libraries.is_empty()).then(BTreeSet::new), ..NativeMappings::default() };
-    let open = || Some((ProcessMemory::open(process).ok()?, PageMap::open(process).ok()?));
     let mut whose: Vec<Whose> = vec![None; unowned.len()];
     if !libraries.is_empty()
-        && let Some((memory, map)) = open()
+        && let Ok((memory, map)) = sources(process)
     {
         let stretches = Stretches::new(unowned.iter().map(|of| (of.start, of.end)).collect());
         let mut look = Look { memory, map, seen, unowned: &unowned, stretches, heaps: heaps(seen), exact: Vec::new() };
@@ -71,8 +71,7 @@ fn replaces_malloc(image: &Image) -> bool {
 
 /// The heaps of malloc.
 fn heaps(seen: &Seen) -> Stretches {
-    let main = seen.candidates.iter().map(|(candidate, _)| candidate).filter(|candidate| candidate.main);
-    Stretches::new(main.map(|heap| (heap.start, heap.end)).chain(seen.malloc_ranges()).collect())
+    Stretches::new(seen.main_heaps().chain(seen.malloc_ranges()).collect())
 }
 
 /// A look under way.
@@ -233,7 +232,7 @@ impl Look<'_> {
 /// The writable parts of a library: `.data` and `.bss`. The kernel shows `.bss` as one mapping with anonymous memory
 /// that follows right behind, and only the part within the library is its data.
 fn data_of<'a>(maps: impl Iterator<Item = &'a Mapping>, library: &Image) -> Vec<(u64, u64)> {
-    let writable = maps.filter(|mapping| mapping.perms == "rw-p");
+    let writable = maps.filter(|mapping| &*mapping.perms == "rw-p");
     let within = writable.map(|mapping| (mapping.start.max(library.start), mapping.end.min(library.end)));
     within.filter(|(start, end)| start < end).collect()
 }
@@ -241,21 +240,12 @@ fn data_of<'a>(maps: impl Iterator<Item = &'a Mapping>, library: &Image) -> Vec<
 /// Returns the parts of these runs that are in none of the ranges, which are in address order for each library.
 fn outside(exact: &[(u64, u64)], runs: Vec<Run>) -> Vec<Run> {
     let exact = Stretches::new(exact.to_vec());
-    let mut found = Vec::new();
-    for run in runs {
-        let mut at = run.start;
+    let parts = |run: Run| {
         let from = exact.all().partition_point(|(_, end)| *end <= run.start);
-        for (start, end) in exact.all()[from..].iter().take_while(|(start, _)| *start < run.end) {
-            if at < *start {
-                found.push(Run { start: at, end: *start, ..run });
-            }
-            at = at.max(*end);
-        }
-        if at < run.end {
-            found.push(Run { start: at, ..run });
-        }
-    }
-    found
+        let within = exact.all()[from..].iter().copied().take_while(move |(start, _)| *start < run.end);
+        gaps(run.start, run.end, within).map(move |(start, end)| Run { start, end, ..run })
+    };
+    runs.into_iter().flat_map(parts).collect()
 }
 
 #[cfg(test)]

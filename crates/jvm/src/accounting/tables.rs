@@ -14,22 +14,23 @@ use crate::observe::hotspot::compiling::Compilers;
 use crate::observe::hotspot::flags::Flags;
 use crate::observe::hotspot::heap::{self, HeapRead};
 use crate::observe::hotspot::objects::Objects;
-use crate::observe::hotspot::statics::{self, StaticCollection};
-use crate::observe::hotspot::thread_buffers::{self, ThreadBuffers};
-use crate::observe::hotspot::thread_names;
-use crate::observe::hotspot::thread_values::{self, ThreadValues};
+use crate::observe::hotspot::tables::Tables;
 use crate::observe::hotspot::threads::Threads;
 use crate::observe::hotspot::{code, loaders, metaspace};
+use crate::observe::memory::Memory;
 use crate::observe::metaspace_nodes::MetaspaceNode;
 use crate::observe::procfs::Process;
 use crate::observe::untouched::Untouched;
-use crate::observe::{Unavailable, maps, thread_times};
+use crate::observe::{Unavailable, maps, thread_stats};
 use loadline_base::clock::Clock;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// A reading that the JVM contradicts meanwhile is made again.
 const TRIES: usize = 5;
+
+/// A reader of objects in the heap.
+pub type Look<T> = fn(&dyn Memory, &Tables, &Objects) -> Result<T, Unavailable>;
 
 /// The tables of one JVM.
 #[derive(Debug)]
@@ -95,48 +96,18 @@ impl JvmTables {
         let maps = maps::read_of_tables(process, clock).ok()?.value;
         let memory = Untouched::open(process, &maps).ok()?;
         let names: BTreeMap<u32, String> =
-            thread_times::all(process).ok()?.into_iter().map(|thread| (thread.ns_tid, thread.name)).collect();
+            thread_stats::all(process).ok()?.into_iter().map(|thread| (thread.ns_tid, thread.name)).collect();
         compilers.look(&memory, |tid| names.get(&tid).cloned());
         Some(compilers.thread_words(&memory)).filter(|words| !words.is_empty())
     }
 
-    /// The largest collections that static fields refer to: some 10 µs for each class.
+    /// Reads by one of the readers of objects, such as `statics::collections` or `thread_names::read`.
     ///
     /// # Errors
-    /// Fails if the JVM's classes cannot be read.
-    pub fn static_collections(&self, process: &Process, clock: &Clock) -> Result<Vec<StaticCollection>, Unavailable> {
+    /// Fails if the objects, or what leads to them, cannot be read.
+    pub fn look<T>(&self, process: &Process, clock: &Clock, read: Look<T>) -> Result<T, Unavailable> {
         let maps = maps::read_of_tables(process, clock)?.value;
-        statics::collections(&Untouched::open(process, &maps)?, &self.hotspot.tables, self.objects()?)
-    }
-
-    /// The direct buffers that the JDK keeps for each thread.
-    ///
-    /// # Errors
-    /// Fails if threads or their objects cannot be read.
-    pub fn thread_buffers(&self, process: &Process, clock: &Clock) -> Result<ThreadBuffers, Unavailable> {
-        let maps = maps::read_of_tables(process, clock)?.value;
-        let memory = Untouched::open(process, &maps)?;
-        thread_buffers::read(&memory, &self.hotspot.tables, self.objects()?)
-    }
-
-    /// The names of threads in full, by their ids in the JVM's own pid namespace.
-    ///
-    /// # Errors
-    /// Fails if threads or their objects cannot be read.
-    pub fn thread_names(&self, process: &Process, clock: &Clock) -> Result<BTreeMap<u32, String>, Unavailable> {
-        let maps = maps::read_of_tables(process, clock)?.value;
-        let memory = Untouched::open(process, &maps)?;
-        thread_names::read(&memory, &self.hotspot.tables, self.objects()?)
-    }
-
-    /// Reads the values that the `ThreadLocal` variables of threads hold in the heap.
-    ///
-    /// # Errors
-    /// Fails if threads or their objects cannot be read.
-    pub fn thread_values(&self, process: &Process, clock: &Clock) -> Result<ThreadValues, Unavailable> {
-        let maps = maps::read_of_tables(process, clock)?.value;
-        let memory = Untouched::open(process, &maps)?;
-        thread_values::read(&memory, &self.hotspot.tables, self.objects()?)
+        read(&Untouched::open(process, &maps)?, &self.hotspot.tables, self.objects()?)
     }
 
     /// Every flag in force.
@@ -183,7 +154,7 @@ impl JvmTables {
         let loaders = self.loaders(&memory, &nodes).map_err(&mut note).ok();
         let unloadable = loaders.as_ref().map(|loaders| class_loaders::leaves(loaders));
         let (info, code_heaps) = (addresses(heap.as_ref(), code, &maps), full.into_iter().flatten().collect());
-        let humongous = heap.as_ref().and_then(|heap| Some((heap.humongous?, heap.region_size?.0)));
+        let humongous = heap.as_ref().and_then(|heap| heap.humongous);
         let heap = heap.map(|heap| heap.info);
         let said = Said { info, nodes, unloadable, loaders, code_heaps, heap, humongous, ..Said::default() };
         Ok(TablesRead { flags, said, missing })

@@ -88,13 +88,7 @@ impl Hierarchy {
     /// 41 38 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
     /// ```
     pub fn parse(mountinfo: &str, controls_memory: impl Fn(&Path) -> bool) -> Option<Self> {
-        let mounts = || mounts::parse(mountinfo);
-        let v1 = mounts().find(|mount| mount.kind == "cgroup" && mount.options().any(|option| option == "memory"));
-        let v2 = || mounts().find(|mount| mount.kind == "cgroup2" && controls_memory(&mount.point));
-        let (version, mount) = match v1 {
-            Some(mount) => (CgroupVersion::V1, mount),
-            None => (CgroupVersion::V2, v2()?),
-        };
+        let (version, mount) = mount_of(mountinfo, "memory", controls_memory)?;
         Some(Self { version, mount: mount.point, root: mount.root })
     }
 
@@ -106,17 +100,7 @@ impl Hierarchy {
     /// 0::/system.slice/app.service
     /// ```
     pub fn folder(&self, membership: &str) -> Option<PathBuf> {
-        let group = membership.lines().find_map(|line| {
-            let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
-            let fits = match self.version {
-                CgroupVersion::V1 => controllers.split(',').any(|controller| controller == "memory"),
-                CgroupVersion::V2 => controllers.is_empty(),
-            };
-            fits.then(|| Path::new(group))
-        })?;
-        let below = group.strip_prefix(&self.root).ok()?;
-        let inside = below.components().all(|part| matches!(part, Component::Normal(_)));
-        inside.then(|| self.mount.join(below))
+        below_root(membership, self.version, "memory", &self.root).map(|below| self.mount.join(below))
     }
 
     /// The cgroup of a process, by its `/proc/PID/cgroup`. In a container whose `/proc` and mounts disagree about the
@@ -131,6 +115,39 @@ impl Hierarchy {
     pub fn cgroup(&self, folder: PathBuf) -> Cgroup {
         Cgroup { version: self.version, folder, mount: self.mount.clone() }
     }
+}
+
+/// The mount of the hierarchy of cgroups that has this controller: of v1, or else of v2 where `controls` says that its
+/// mount point does.
+pub(super) fn mount_of<'t>(
+    mountinfo: &'t str,
+    controller: &str,
+    controls: impl Fn(&Path) -> bool,
+) -> Option<(CgroupVersion, mounts::Mount<'t>)> {
+    let mounts = || mounts::parse(mountinfo);
+    let v1 = mounts().find(|mount| mount.kind == "cgroup" && mount.options().any(|option| option == controller));
+    let v2 = || mounts().find(|mount| mount.kind == "cgroup2" && controls(&mount.point));
+    v1.map(|mount| (CgroupVersion::V1, mount)).or_else(|| Some((CgroupVersion::V2, v2()?)))
+}
+
+/// The path from the cgroup that is seen at the mount point to the one that `/proc/PID/cgroup` names for a controller,
+/// unless that lies outside.
+pub(super) fn below_root<'t>(
+    membership: &'t str,
+    version: CgroupVersion,
+    controller: &str,
+    root: &Path,
+) -> Option<&'t Path> {
+    let group = membership.lines().find_map(|line| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+        let fits = match version {
+            CgroupVersion::V1 => controllers.split(',').any(|of| of == controller),
+            CgroupVersion::V2 => controllers.is_empty(),
+        };
+        fits.then(|| Path::new(group))
+    })?;
+    let below = group.strip_prefix(root).ok()?;
+    below.components().all(|part| matches!(part, Component::Normal(_))).then_some(below)
 }
 
 /// A memory cgroup, by its folder.

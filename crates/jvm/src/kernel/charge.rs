@@ -25,46 +25,31 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// Parses `memory.stat`.
+    /// Parses `memory.stat`: lines of `anon 2379776` of v2, where `file` counts shared memory in, or of
+    /// `total_rss 2379776` of v1, where those without `total_` leave out the cgroups below; bytes.
     pub fn parse(text: &str, version: CgroupVersion) -> Option<Self> {
-        match version {
-            CgroupVersion::V1 => Self::v1(text),
-            CgroupVersion::V2 => Self::v2(text),
-        }
-    }
-
-    /// Lines of `total_rss 2379776`, bytes; those without `total_` leave out the cgroups below.
-    fn v1(text: &str) -> Option<Self> {
-        let number = |key| keyed_number(text, key);
-        let refaults = number("total_workingset_refault_file").or_else(|| number("total_workingset_refault"));
-        let shmem = number("total_shmem").unwrap_or(0);
-        Some(Self {
-            anon: Bytes(number("total_rss")?),
-            file: Bytes(number("total_cache")?.saturating_sub(shmem)),
-            file_mapped: Bytes(number("total_mapped_file").unwrap_or(0)),
-            shmem: Bytes(shmem),
-            kernel: None,
-            file_refaults: refaults.unwrap_or(0),
-            major_faults: number("total_pgmajfault").unwrap_or(0),
-        })
-    }
-
-    /// Lines of `anon 2379776`, bytes; `file` counts shared memory in.
-    fn v2(text: &str) -> Option<Self> {
-        let number = |key| keyed_number(text, key);
-        // `kernel` since 5.18; before, its parts.
-        let parts = ["kernel_stack", "pagetables", "sec_pagetables", "percpu", "sock", "vmalloc", "slab"];
-        let kernel = number("kernel")
-            .unwrap_or_else(|| parts.iter().filter_map(|part| number(part)).fold(0, u64::saturating_add));
+        let (prefix, anon, file, mapped) = match version {
+            CgroupVersion::V1 => ("total_", "rss", "cache", "mapped_file"),
+            CgroupVersion::V2 => ("", "anon", "file", "file_mapped"),
+        };
+        let number = |key: &str| keyed_number(text, &format!("{prefix}{key}"));
         let shmem = number("shmem").unwrap_or(0);
+        let refaults = number("workingset_refault_file").or_else(|| number("workingset_refault"));
         Some(Self {
-            anon: Bytes(number("anon")?),
-            file: Bytes(number("file")?.saturating_sub(shmem)),
-            file_mapped: Bytes(number("file_mapped").unwrap_or(0)),
+            anon: Bytes(number(anon)?),
+            file: Bytes(number(file)?.saturating_sub(shmem)),
+            file_mapped: Bytes(number(mapped).unwrap_or(0)),
             shmem: Bytes(shmem),
-            kernel: Some(Bytes(kernel)),
-            file_refaults: number("workingset_refault_file").or_else(|| number("workingset_refault")).unwrap_or(0),
+            kernel: (version == CgroupVersion::V2).then(|| kernel(text)),
+            file_refaults: refaults.unwrap_or(0),
             major_faults: number("pgmajfault").unwrap_or(0),
         })
     }
+}
+
+/// The kernel's own memory, by v2: `kernel` since 5.18; before, its parts.
+fn kernel(text: &str) -> Bytes {
+    const PARTS: [&str; 7] = ["kernel_stack", "pagetables", "sec_pagetables", "percpu", "sock", "vmalloc", "slab"];
+    let parts = || PARTS.iter().filter_map(|part| keyed_number(text, part)).fold(0, u64::saturating_add);
+    Bytes(keyed_number(text, "kernel").unwrap_or_else(parts))
 }

@@ -2,9 +2,9 @@
 //! v1, `cgroup-v2.rst`), and whether they have their CPUs to themselves (`cpuset`). v1 has a hierarchy for each
 //! controller.
 
-use super::mounts;
+use super::cgroup::{below_root, mount_of};
 use super::text::{keyed_number, read};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// How often processes of this one's cgroups were held back so far, because a cgroup had used up its share of CPU: the
 /// largest number of those from the own one upwards. `None` where none of them counts.
@@ -41,20 +41,9 @@ fn folders(controller: &str) -> Vec<PathBuf> {
 /// 4:cpu,cpuacct:/docker/8aa91f81
 /// ```
 fn folders_in(mountinfo: &str, membership: &str, controller: &str) -> Vec<PathBuf> {
-    let has = |mount: &mounts::Mount<'_>| mount.options().any(|option| option == controller);
-    let v1 = mounts::parse(mountinfo).find(|mount| mount.kind == "cgroup" && has(mount));
-    let is_v1 = v1.is_some();
-    let Some(mount) = v1.or_else(|| mounts::parse(mountinfo).find(|mount| mount.kind == "cgroup2")) else {
-        return Vec::new();
-    };
-    let group = membership.lines().find_map(|line| {
-        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
-        let fits = if is_v1 { controllers.split(',').any(|of| of == controller) } else { controllers.is_empty() };
-        fits.then(|| Path::new(group))
-    });
+    let Some((version, mount)) = mount_of(mountinfo, controller, |_| true) else { return Vec::new() };
     // In a container the name may be that of the host, which is not seen from here: the mount point is the own one.
-    let below = group.and_then(|group| group.strip_prefix(&mount.root).ok()).unwrap_or(Path::new(""));
-    let below = if below.components().all(|part| matches!(part, Component::Normal(_))) { below } else { Path::new("") };
+    let below = below_root(membership, version, controller, &mount.root).unwrap_or(Path::new(""));
     mount
         .point
         .join(below)

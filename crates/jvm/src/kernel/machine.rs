@@ -2,7 +2,7 @@
 //! proc_stat and so on), `/proc/pressure/*` (kernel `Documentation/accounting/psi.rst`) and a few settings.
 
 use super::process::ticks_per_s;
-use super::text::{between, keyed, keyed_number, read, size};
+use super::text::{between, keyed, keyed_each, keyed_number, numbers, read, size};
 use loadline_base::units::Bytes;
 use std::time::Duration;
 
@@ -41,12 +41,7 @@ impl CpuTimes {
     }
 
     fn parse_line(text: &str, name: &str, ticks_per_s: u64) -> Option<Self> {
-        let ticks: Vec<u64> = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name))?
-            .split_ascii_whitespace()
-            .map_while(|f| f.parse().ok())
-            .collect();
+        let ticks: Vec<u64> = numbers(text.lines().find_map(|line| line.strip_prefix(name))?).collect();
         let time = |fields: &[usize]| {
             let sum = fields.iter().try_fold(0u64, |sum, n| sum.checked_add(*ticks.get(*n)?))?;
             Some(Duration::from_millis(sum.checked_mul(1000)?.checked_div(ticks_per_s)?))
@@ -87,8 +82,8 @@ impl Dentries {
 
     /// `455480\t453620\t45\t0\t163137\t0`: all, unused, seconds until they are reclaimed, pages, negative, nothing.
     pub fn parse(text: &str) -> Option<Self> {
-        let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
-        Some(Self { all: *numbers.first()?, negative: numbers.get(4).copied().unwrap_or(0) })
+        let mut numbers = numbers(text);
+        Some(Self { all: numbers.next()?, negative: numbers.nth(3).unwrap_or(0) })
     }
 }
 
@@ -141,17 +136,18 @@ impl MemInfo {
 
     /// Lines of `MemTotal:       24684092 kB`.
     pub fn parse(text: &str) -> Option<Self> {
-        let sized = |key| keyed(text, key).and_then(size);
-        let (swap_total, swap_free) = (sized("SwapTotal").unwrap_or_default(), sized("SwapFree").unwrap_or_default());
-        let swap_used = Bytes(swap_total.0.saturating_sub(swap_free.0));
-        Some(Self { total: sized("MemTotal")?, available: sized("MemAvailable")?, swap_total, swap_used })
+        let keys = ["MemTotal", "MemAvailable", "SwapTotal", "SwapFree"];
+        let [total, available, swap_total, swap_free] = keyed_each(text, keys).map(|text| size(text?));
+        let swap_total = swap_total.unwrap_or_default();
+        let swap_used = Bytes(swap_total.0.saturating_sub(swap_free.unwrap_or_default().0));
+        Some(Self { total: total?, available: available?, swap_total, swap_used })
     }
 }
 
 /// Tasks running or waiting for a disk, averaged over 1, 5 and 15 minutes: `0.34 1.30 1.02 2/87 24440`.
 pub fn parse_loadavg(text: &str) -> Option<[f64; 3]> {
-    let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
-    Some([fields.next()??, fields.next()??, fields.next()??])
+    let mut loads = numbers(text);
+    Some([loads.next()?, loads.next()?, loads.next()?])
 }
 
 /// Time since boot: `13620.51 22511.06`, in seconds.

@@ -4,10 +4,8 @@
 
 use loadline_base::units::Bytes;
 use std::collections::HashSet;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Deref;
 use std::sync::Arc;
 
 /// Mappings of one process that are kept at most: 16 times the default `vm.max_map_count`.
@@ -19,84 +17,17 @@ const PIECE_BYTES: usize = 64 << 10;
 /// How the kernel marks a file whose name is gone.
 pub const DELETED: &str = " (deleted)";
 
-/// A text that others share: a path or permissions.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Shared(Arc<str>);
-
-impl Shared {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Deref for Shared {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::borrow::Borrow<str> for Shared {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl AsRef<std::path::Path> for Shared {
-    fn as_ref(&self) -> &std::path::Path {
-        self.as_str().as_ref()
-    }
-}
-
-impl<T: Into<Arc<str>>> From<T> for Shared {
-    fn from(text: T) -> Self {
-        Self(text.into())
-    }
-}
-
-impl PartialEq<str> for Shared {
-    fn eq(&self, other: &str) -> bool {
-        self.as_str() == other
-    }
-}
-
-impl PartialEq<&str> for Shared {
-    fn eq(&self, other: &&str) -> bool {
-        self.as_str() == *other
-    }
-}
-
-impl PartialEq<String> for Shared {
-    fn eq(&self, other: &String) -> bool {
-        self.as_str() == other
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
-    }
-}
-
-impl fmt::Display for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self.as_str(), f)
-    }
-}
-
 /// Texts of which each is kept once.
 #[derive(Debug, Default)]
-pub struct Texts(HashSet<Shared>);
+pub struct Texts(HashSet<Arc<str>>);
 
 impl Texts {
-    fn keep(&mut self, text: &str) -> Shared {
+    fn keep(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.0.get(text) {
-            return known.clone();
+            return Arc::clone(known);
         }
-        let kept = Shared::from(text);
-        self.0.insert(kept.clone());
+        let kept: Arc<str> = Arc::from(text);
+        self.0.insert(Arc::clone(&kept));
         kept
     }
 }
@@ -149,13 +80,13 @@ pub struct Mapping {
     /// First address behind.
     pub end: u64,
     /// As the kernel writes them: `rw-p`, `r-xp`, `rw-s`.
-    pub perms: Shared,
+    pub perms: Arc<str>,
     /// Position in the file, in bytes.
     pub offset: u64,
     /// Inode of the file, 0 for none.
     pub inode: u64,
     /// The file, a name in brackets such as `[heap]`, or nothing.
-    pub path: Shared,
+    pub path: Arc<str>,
 }
 
 impl Mapping {
@@ -306,7 +237,7 @@ mod tests {
         let text: String = (1..1000).map(line).collect();
         let mappings = read(text.as_bytes()).unwrap();
         assert_eq!(mappings.len(), 999);
-        assert!(mappings.iter().all(|mapping| Arc::ptr_eq(&mapping.path.0, &mappings[0].path.0)));
+        assert!(mappings.iter().all(|mapping| Arc::ptr_eq(&mapping.path, &mappings[0].path)));
         let short = "1000-2000 r--p 0 0:0 7\n".repeat(MAPPINGS_MAX + 1);
         assert!(read(short.as_bytes()).unwrap_err().to_string().contains("more than 1048576 mappings"));
     }

@@ -9,6 +9,7 @@
 //! `/proc/sys/net/ipv4/ip_local_port_range` (`32768 60999`) and `tcp_tw_reuse` (0 off, 1 on, 2 for the loopback only)
 //! hold for IPv6 as well.
 
+use super::text::numbers;
 use std::fs;
 
 /// The local ports at a moment.
@@ -54,8 +55,8 @@ fn time_wait(sockstat: &str) -> Option<u64> {
 }
 
 fn range(text: &str) -> Option<u64> {
-    let mut ends = text.split_ascii_whitespace().map(str::parse::<u64>);
-    let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
+    let mut ends = numbers::<u64>(text);
+    let (low, high) = (ends.next()?, ends.next()?);
     high.checked_sub(low)?.checked_add(1)
 }
 

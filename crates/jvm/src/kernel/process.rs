@@ -1,7 +1,7 @@
 //! A process by its small files: `/proc/PID/{statm,status,stat}` (man proc_pid_statm, proc_pid_status, proc_pid_stat;
 //! kernel 4.5 on), `cmdline` and `environ`.
 
-use super::text::{read, size};
+use super::text::{keyed_each, numbers, read, size};
 use loadline_base::units::Bytes;
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ pub struct Statm {
 impl Statm {
     /// `632468 14857 5009 1 0 26305 0` (pages).
     pub fn parse(text: &str, page: Bytes) -> Option<Self> {
-        let mut fields = text.split_ascii_whitespace().map(|f| f.parse::<u64>().ok()?.checked_mul(page.0).map(Bytes));
-        Some(Self { size: fields.next()??, resident: fields.next()??, shared: fields.next()?? })
+        let mut sizes = numbers::<u64>(text).map_while(|pages| pages.checked_mul(page.0).map(Bytes));
+        Some(Self { size: sizes.next()?, resident: sizes.next()?, shared: sizes.next()? })
     }
 }
 
@@ -63,27 +63,43 @@ impl Status {
 
     /// Lines of `VmRSS:    59428 kB`. `None` for text without memory lines (a zombie) or cut text.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut seen = StatusFields::default();
-        for line in text.lines() {
-            if let Some((key, value)) = line.split_once(':') {
-                seen.take(key, value.trim());
-            }
-        }
-        let ids = (seen.uid?, seen.gid?);
+        const KEYS: [&str; 14] = [
+            "VmRSS",
+            "VmHWM",
+            "RssAnon",
+            "RssFile",
+            "RssShmem",
+            "VmSwap",
+            "Threads",
+            "Uid",
+            "Gid",
+            "Pid",
+            "NSpid",
+            "TracerPid",
+            "SigCgt",
+            "CapEff",
+        ];
+        let [rss, peak, anon, file, shmem, swap, threads, uid, gid, pid, ns_pid, tracer, caught, capabilities] =
+            keyed_each(text, KEYS);
+        let sized = |text: Option<&str>| text.and_then(size);
+        let id = |text: &str| text.parse::<u32>().ok();
+        // The second of real, effective, saved, file system.
+        let effective = |ids: Option<&str>| ids?.split_ascii_whitespace().nth(1).and_then(id);
+        let mask = |text: Option<&str>| u64::from_str_radix(text?, 16).ok();
         Some(Self {
-            rss: seen.rss?,
-            rss_peak: seen.peak?,
-            rss_anon: seen.anon.unwrap_or_default(),
-            rss_file: seen.file.unwrap_or_default(),
-            rss_shmem: seen.shmem.unwrap_or_default(),
-            swap: seen.swap.unwrap_or_default(),
-            threads: seen.threads?,
-            euid: ids.0,
-            egid: ids.1,
-            ns_pid: seen.ns_pid.or(seen.pid)?,
-            tracer: seen.tracer,
-            signals_caught: seen.caught?,
-            capabilities: seen.capabilities.unwrap_or_default(),
+            rss: sized(rss)?,
+            rss_peak: sized(peak)?,
+            rss_anon: sized(anon).unwrap_or_default(),
+            rss_file: sized(file).unwrap_or_default(),
+            rss_shmem: sized(shmem).unwrap_or_default(),
+            swap: sized(swap).unwrap_or_default(),
+            threads: threads?.parse().ok()?,
+            euid: effective(uid)?,
+            egid: effective(gid)?,
+            ns_pid: ns_pid.and_then(|ids| ids.rsplit(['\t', ' ']).next().and_then(id)).or(pid.and_then(id))?,
+            tracer: tracer.and_then(id).filter(|id| *id != 0),
+            signals_caught: mask(caught)?,
+            capabilities: mask(capabilities).unwrap_or_default(),
         })
     }
 
@@ -95,49 +111,6 @@ impl Status {
     /// Whether a capability is in force, by its number.
     pub fn is_capable(&self, number: u32) -> bool {
         number < 64 && self.capabilities >> number & 1 == 1
-    }
-}
-
-#[derive(Default)]
-struct StatusFields {
-    rss: Option<Bytes>,
-    peak: Option<Bytes>,
-    anon: Option<Bytes>,
-    file: Option<Bytes>,
-    shmem: Option<Bytes>,
-    swap: Option<Bytes>,
-    threads: Option<u64>,
-    uid: Option<u32>,
-    gid: Option<u32>,
-    pid: Option<u32>,
-    ns_pid: Option<u32>,
-    tracer: Option<u32>,
-    caught: Option<u64>,
-    capabilities: Option<u64>,
-}
-
-impl StatusFields {
-    fn take(&mut self, key: &str, value: &str) {
-        let mask = || u64::from_str_radix(value, 16).ok();
-        // The second of real, effective, saved, file system.
-        let effective = || value.split_ascii_whitespace().nth(1).and_then(|id| id.parse().ok());
-        match key {
-            "VmRSS" => self.rss = size(value),
-            "VmHWM" => self.peak = size(value),
-            "RssAnon" => self.anon = size(value),
-            "RssFile" => self.file = size(value),
-            "RssShmem" => self.shmem = size(value),
-            "VmSwap" => self.swap = size(value),
-            "Threads" => self.threads = value.parse().ok(),
-            "Uid" => self.uid = effective(),
-            "Gid" => self.gid = effective(),
-            "Pid" => self.pid = value.parse().ok(),
-            "NSpid" => self.ns_pid = value.rsplit(['\t', ' ']).next().and_then(|id| id.parse().ok()),
-            "TracerPid" => self.tracer = value.parse().ok().filter(|id| *id != 0),
-            "SigCgt" => self.caught = mask(),
-            "CapEff" => self.capabilities = mask(),
-            _ => {}
-        }
     }
 }
 
@@ -203,6 +176,11 @@ impl Stat {
     /// CPU time, all threads, also ended ones.
     pub fn cpu(&self) -> Duration {
         self.user + self.system
+    }
+
+    /// Page faults with and without a disk.
+    pub fn faults(&self) -> u64 {
+        self.minor_faults.saturating_add(self.major_faults)
     }
 
     /// Whether it is a zombie or dead. A process counts as ended with its first thread: from then on its memory cannot

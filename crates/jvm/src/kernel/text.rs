@@ -2,6 +2,7 @@
 
 use loadline_base::units::Bytes;
 use std::path::Path;
+use std::str::FromStr;
 use std::{fs, io};
 
 /// Reads a file. Bytes that are not UTF-8, for instance in the name of a folder in `mountinfo`, are replaced.
@@ -39,6 +40,22 @@ pub fn keyed<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     })
 }
 
+/// As [`keyed`], of several keys in one pass.
+pub fn keyed_each<'t, const N: usize>(text: &'t str, keys: [&str; N]) -> [Option<&'t str>; N] {
+    let mut values = [None; N];
+    for (key, value) in text.lines().filter_map(|line| line.split_once([':', ' ', '\t'])) {
+        if let Some(n) = keys.iter().position(|known| *known == key) {
+            values[n] = Some(value.trim());
+        }
+    }
+    values
+}
+
+/// The numbers that the text begins with, between blanks.
+pub fn numbers<T: FromStr>(text: &str) -> impl Iterator<Item = T> {
+    text.split_ascii_whitespace().map_while(|word| word.parse().ok())
+}
+
 /// As [`keyed`], a plain number.
 pub fn keyed_number(text: &str, key: &str) -> Option<u64> {
     keyed(text, key)?.parse().ok()
@@ -64,6 +81,7 @@ mod tests {
         let text = "anon 5\nanon_thp 7\nVmRSS:\t 9 kB\n";
         assert_eq!(keyed_number(text, "anon"), Some(5));
         assert_eq!(keyed(text, "VmRSS"), Some("9 kB"));
+        assert_eq!(keyed_each(text, ["anon_thp", "none", "VmRSS"]), [Some("7"), None, Some("9 kB")]);
         assert_eq!(keyed(text, "none"), None);
         assert_eq!(between("used 8M, capacity 64M", "used ", &[',']), Some("8M"));
     }

@@ -10,6 +10,7 @@
 //! ```
 
 use super::Unavailable;
+use super::ranges::leave_out_overlaps;
 use super::text::{ADDRESS_END, address, addresses, size};
 use loadline_base::order::Order as _;
 use loadline_base::units::Bytes;
@@ -166,12 +167,7 @@ impl<'t> Found<'t> {
         }
         let mut found = self.addresses;
         found.ranges.order_by_key(|range| (range.start, range.end));
-        let mut end = 0;
-        found.ranges.retain(|range| {
-            let apart = range.start >= end;
-            end = if apart { range.end } else { end };
-            apart
-        });
+        leave_out_overlaps(&mut found.ranges, |range| (range.start, range.end));
         let (low, high) = heap.unwrap_or((0, ADDRESS_END));
         found.used_ranges.retain(|used| low <= used.0 && used.1 <= high);
         found.used_ranges.sort_unstable();

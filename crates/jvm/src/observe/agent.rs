@@ -40,8 +40,9 @@ pub fn survey(process: &Process, attach: &Attach, clock: &Clock) -> Read<NettyPo
         let status = process.status(clock)?.value;
         let name = format!(".loadline-{}", status.ns_pid);
         let owner = (status.euid, status.egid);
-        let folder = attach.in_tmp(|tmp| AgentFolder::create(tmp, &name, owner)).map_err(|cause| unusable(&cause))?;
-        attach.in_tmp(|_| folder.write(JAR_NAME, JAR, owner)).map_err(|cause| unusable(&cause))?;
+        let unusable = |cause: io::Error| failed("its files cannot be put into the JVM's /tmp", &cause);
+        let folder = attach.in_tmp(|tmp| AgentFolder::create(tmp, &name, owner)).map_err(unusable)?;
+        attach.in_tmp(|_| folder.write(JAR_NAME, JAR, owner)).map_err(unusable)?;
         let before = rss(process, clock);
         let inside = format!("/tmp/{name}");
         attach.load_agent(&format!("{inside}/{JAR_NAME}"), &format!("out={inside}/{REPORT_NAME}"), REPORT_WITHIN)?;
@@ -57,17 +58,15 @@ fn rss(process: &Process, clock: &Clock) -> Option<i64> {
     process.statm(clock).ok().map(|statm| statm.value.resident.0.cast_signed())
 }
 
-fn unusable(cause: &io::Error) -> Unavailable {
-    Unavailable::new(
-        SOURCE,
-        format!("its files cannot be put into the JVM's /tmp: {}", loadline_base::error::plain(cause)),
-    )
+/// What could not be done, and why.
+fn failed(what: &str, cause: &io::Error) -> Unavailable {
+    Unavailable::new(SOURCE, format!("{what}: {}", loadline_base::error::plain(cause)))
 }
 
 fn no_report(cause: &io::Error) -> Unavailable {
     match cause.kind() {
         io::ErrorKind::NotFound => Unavailable::new(SOURCE, "the JVM loaded it, but it wrote no report"),
-        _ => Unavailable::new(SOURCE, format!("its report cannot be read: {}", loadline_base::error::plain(cause))),
+        _ => failed("its report cannot be read", cause),
     }
 }
 
@@ -163,13 +162,7 @@ impl Standing {
             rustix::fs::mknodat(&folder.itself, FIFO_NAME, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
             Ok(Self { folder, path: above.join(name) })
         };
-        let place = above.display();
-        made().map_err(|cause| {
-            Unavailable::new(
-                SOURCE,
-                format!("its files cannot be put into {place}: {}", loadline_base::error::plain(&cause)),
-            )
-        })
+        made().map_err(|cause| failed(&format!("its files cannot be put into {}", above.display()), &cause))
     }
 
     /// The option that starts a JVM with the agent.
@@ -190,7 +183,7 @@ impl Standing {
                 Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => {
                     Unavailable::new(SOURCE, "no JVM of the subject listens to it; was `-javaagent` passed on?")
                 }
-                _ => Unavailable::new(SOURCE, format!("it cannot be asked: {}", loadline_base::error::plain(&cause))),
+                _ => failed("it cannot be asked", &cause),
             })?;
             let mut pools = netty::parse(&self.wait(process, clock)?)?;
             pools.agent.rss_bytes = before.zip(rss(process, clock)).map(|(before, after)| after - before);

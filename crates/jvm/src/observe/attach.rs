@@ -21,7 +21,7 @@ use super::attach_trigger::{Acting, Trigger, signal};
 use super::inside::Inside;
 use super::procfs::Process;
 use super::{Read, Reading, Unavailable, stacks};
-use crate::kernel::process::Status;
+use crate::kernel::process::{Status, age};
 use loadline_base::clock::Clock;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::AtFlags;
@@ -126,11 +126,12 @@ impl Attach {
     pub(super) fn load_agent(&self, jar: &str, options: &str, within: Duration) -> Result<(), Unavailable> {
         let arguments = ["instrument", "false", &format!("{jar}={options}")];
         let (code, reading) = self.request("load", arguments, within)?;
-        match (code, loaded(&reading.value)) {
-            (0, Ok(())) => Ok(()),
-            (0, Err(why)) => Err(Unavailable::new(SOURCE, format!("the JVM did not load the agent: {why}"))),
-            _ => Err(Unavailable::new(SOURCE, format!("the JVM did not load the agent: {}", reading.value.trim()))),
-        }
+        let why = match (code, loaded(&reading.value)) {
+            (0, Ok(())) => return Ok(()),
+            (0, Err(why)) => why,
+            _ => reading.value.trim().to_owned(),
+        };
+        Err(Unavailable::new(SOURCE, format!("the JVM did not load the agent: {why}")))
     }
 
     /// Loads a native agent, as `VirtualMachine.loadAgentPath` does; returns when its `Agent_OnAttach` has. The path is
@@ -279,10 +280,7 @@ impl Attach {
 
 /// Whether the process started so recently that it may become ready.
 fn is_young(process: &Process) -> bool {
-    let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let per_s = rustix::param::clock_ticks_per_second().max(1);
-    let age_s = u64::try_from(uptime.tv_sec).unwrap_or(0).saturating_sub(process.start_ticks() / per_s);
-    age_s <= 2 * STARTING_WITHIN.as_secs()
+    age(process.start_ticks()).is_none_or(|age| age <= 2 * STARTING_WITHIN)
 }
 
 /// `0\nTEXT` → code and text.

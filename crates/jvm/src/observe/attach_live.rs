@@ -22,8 +22,17 @@ struct Jvm {
 
 impl Jvm {
     /// Starts and waits until the program runs.
-    #[expect(clippy::disallowed_methods, reason = "`observe` may not use `subject`, and needs a JVM to observe")]
     fn start(java: &Path, options: &[&str], uid: Option<u32>) -> Self {
+        let (jvm, clock) = (Self::spawn(java, options, uid), Clock::start());
+        while !jvm.log().contains("READY") {
+            assert!(clock.now() < Duration::from_secs(60), "no READY: {}", jvm.log());
+            sleep(10 * POLL);
+        }
+        jvm
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "`observe` may not use `subject`, and needs a JVM to observe")]
+    fn spawn(java: &Path, options: &[&str], uid: Option<u32>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         fs::write(folder.path().join("Waiter.java"), WAITER).unwrap();
@@ -34,17 +43,27 @@ impl Jvm {
         if let Some(uid) = uid {
             command.uid(uid).gid(uid);
         }
-        let jvm = Self { child: command.spawn().unwrap(), folder };
-        let clock = Clock::start();
-        while !jvm.log().contains("READY") {
-            assert!(clock.now() < Duration::from_secs(60), "no READY: {}", jvm.log());
-            sleep(10 * POLL);
-        }
-        jvm
+        Self { child: command.spawn().unwrap(), folder }
     }
 
     fn process(&self) -> Process {
         Process::open(self.child.id()).unwrap()
+    }
+
+    /// Attaches to it, as to one that can be.
+    fn attach(&self) -> Attach {
+        Attach::connect(&self.process(), &Clock::start()).unwrap().value
+    }
+
+    /// Why it cannot be attached to.
+    fn refusal(&self) -> String {
+        Attach::connect(&self.process(), &Clock::start()).unwrap_err().why
+    }
+
+    /// Nobody took a signal for a request for a thread dump.
+    #[track_caller]
+    fn assert_silent(&self) {
+        assert!(!self.log().contains("Full thread dump"), "{}", self.log());
     }
 
     fn log(&self) -> String {
@@ -78,6 +97,11 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Whether the JVM answers a question.
+fn answers(attach: &Attach) -> bool {
+    attach.jcmd("VM.version").is_ok()
+}
+
 /// The trigger file and a stray socket must be gone.
 fn assert_clean(process: &Process) {
     assert!(!process.path(&format!("root/tmp/.attach_pid{}", process.pid())).exists());
@@ -90,51 +114,47 @@ fn answers_commands() {
     for java in javas() {
         let jvm = Jvm::start(&java, &["-Xmx32m", "-XX:+UseSerialGC"], None);
         let process = jvm.process();
-        let attach = Attach::connect(&process, &clock).unwrap();
-        eprintln!("{}: handshake {} us", java.display(), attach.cost_ns / 1000);
-        let version = attach.value.jcmd("VM.version").unwrap();
+        let Reading { value: attach, cost_ns, .. } = Attach::connect(&process, &clock).unwrap();
+        eprintln!("{}: handshake {} us", java.display(), cost_ns / 1000);
+        let version = attach.jcmd("VM.version").unwrap();
         assert!(version.value.contains("version"), "{}", version.value);
         let version = super::super::vm_version::VmVersion::parse(&version.value).unwrap();
         assert!(version.feature >= 11);
-        let why = attach.value.jcmd("No.such_command").unwrap_err().why;
+        let why = attach.jcmd("No.such_command").unwrap_err().why;
         assert!(why.contains("Unknown diagnostic command"), "{why}");
         // The second time the socket is there, and no signal is needed.
-        assert!(Attach::connect(&process, &clock).is_ok());
+        jvm.attach();
         assert_clean(&process);
-        assert!(!jvm.log().contains("Full thread dump"), "{}", jvm.log());
+        jvm.assert_silent();
     }
 }
 
 #[test]
 fn a_socket_that_was_removed_is_asked_for_again() {
-    let clock = Clock::start();
     let Some(java) = javas().pop() else { return };
     let jvm = Jvm::start(&java, &["-Xmx32m"], None);
-    let process = jvm.process();
     for stale in [false, true] {
-        let attach = Attach::connect(&process, &clock).unwrap().value;
-        assert!(attach.jcmd("VM.version").is_ok());
+        let attach = jvm.attach();
+        assert!(answers(&attach));
         attach.remove_socket().unwrap();
         if stale {
-            let path = process.path(&format!("root/tmp/{}", attach.socket_name));
+            let path = jvm.process().path(&format!("root/tmp/{}", attach.socket_name));
             drop(std::os::unix::net::UnixListener::bind(path).unwrap());
         }
     }
-    assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
-    assert!(!jvm.log().contains("Full thread dump"), "{}", jvm.log());
+    assert!(answers(&jvm.attach()));
+    jvm.assert_silent();
 }
 
 /// Refused without SIGQUIT: no thread dump, alive, and a reason that names the option.
 fn refused(options: &[&str], expect: &str) {
-    let clock = Clock::start();
     for java in javas() {
         let jvm = Jvm::start(&java, options, None);
-        let process = jvm.process();
-        let why = Attach::connect(&process, &clock).unwrap_err().why;
+        let (process, why) = (jvm.process(), jvm.refusal());
         assert!(why.contains(expect), "{options:?}: {why}");
         sleep(200 * POLL);
         assert!(process.is_alive());
-        assert!(!jvm.log().contains("Full thread dump"), "{options:?}");
+        jvm.assert_silent();
         assert_clean(&process);
     }
 }
@@ -148,15 +168,13 @@ fn refused_where_attach_is_disabled() {
 /// With `-Xrs` SIGQUIT would kill it; the JVM listens from its start instead.
 #[test]
 fn needs_no_signal_where_it_would_kill() {
-    let clock = Clock::start();
     for options in [&["-Xrs"][..], &["-Xrs", "-XX:-UsePerfData"]] {
         for java in javas() {
             let jvm = Jvm::start(&java, options, None);
-            let process = jvm.process();
-            let attach = Attach::connect(&process, &clock).unwrap().value;
-            assert!(attach.jcmd("VM.version").is_ok());
+            let (process, attach) = (jvm.process(), jvm.attach());
+            assert!(answers(&attach));
             attach.remove_socket().unwrap();
-            let why = Attach::connect(&process, &clock).unwrap_err().why;
+            let why = jvm.refusal();
             assert!(why.contains("-Xrs"), "{why}");
             sleep(200 * POLL);
             assert!(process.is_alive());
@@ -176,13 +194,11 @@ fn refused_where_an_options_file_disables_it() {
 
 #[test]
 fn works_without_hsperfdata() {
-    let clock = Clock::start();
     let Some(java) = javas().pop() else { return };
     let jvm = Jvm::start(&java, &["-XX:-UsePerfData"], None);
-    let process = jvm.process();
-    let why = HsPerf::open(&process, &clock).unwrap_err().why;
+    let why = HsPerf::open(&jvm.process(), &Clock::start()).unwrap_err().why;
     assert!(why.contains("-XX:-UsePerfData"), "{why}");
-    assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
+    assert!(answers(&jvm.attach()));
 }
 
 #[test]
@@ -195,7 +211,7 @@ fn root_attaches_to_another_users_jvm() {
     let process = jvm.process();
     assert_eq!(process.status(&clock).unwrap().value.euid, 65534);
     assert!(HsPerf::open(&process, &clock).unwrap().sample(&clock).unwrap().value.threads > 0);
-    assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
+    assert!(answers(&jvm.attach()));
     assert_clean(&process);
 }
 
@@ -214,11 +230,11 @@ fn a_stopped_jvm_gets_no_signal() {
         assert!(clock.now() < bound);
         sleep(POLL);
     }
-    let why = Attach::connect(&process, &clock).unwrap_err().why;
+    let why = jvm.refusal();
     kill_process(pid, Signal::CONT).unwrap();
     assert!(why.contains("stopped"), "{why}");
-    assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
-    assert!(!jvm.log().contains("Full thread dump"));
+    assert!(answers(&jvm.attach()));
+    jvm.assert_silent();
 }
 
 #[test]
@@ -231,20 +247,12 @@ fn no_jvm_gets_no_signal() {
 /// A JVM asked from its first moment on answers, and is never killed by it.
 #[test]
 fn a_starting_jvm_is_waited_for() {
-    let clock = Clock::start();
     let Some(java) = javas().pop() else { return };
     for delay_ms in [0, 5, 20, 60] {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("Waiter.java"), WAITER).unwrap();
-        let log = fs::File::create(folder.path().join("log")).unwrap();
-        #[expect(clippy::disallowed_methods, reason = "`observe` may not use `subject`, and needs a JVM to observe")]
-        let mut command = Command::new(&java);
-        let child = command.arg("Waiter.java").current_dir(folder.path()).stdout(log).spawn().unwrap();
-        let jvm = Jvm { child, folder };
+        let jvm = Jvm::spawn(&java, &[], None);
         sleep(Duration::from_millis(delay_ms));
-        let process = jvm.process();
-        assert!(Attach::connect(&process, &clock).unwrap().value.jcmd("VM.version").is_ok());
-        assert!(process.is_alive() && !jvm.log().contains("Full thread dump"));
+        assert!(answers(&jvm.attach()) && jvm.process().is_alive());
+        jvm.assert_silent();
     }
 }
 
@@ -261,7 +269,7 @@ fn a_reader_that_does_not_read_holds_no_safepoint() {
     let clock = Clock::start();
     for java in javas() {
         let jvm = Jvm::start(&java, &["-Xmx64m", "-XX:+UseSerialGC", "-Xlog:safepoint:file=safepoints"], None);
-        let mut attach = Attach::connect(&jvm.process(), &clock).unwrap().value;
+        let mut attach = jvm.attach();
         let version = attach.jcmd("VM.version").unwrap().value;
         let release = super::super::vm_version::VmVersion::parse(&version).unwrap().feature;
         if release < 17 {
@@ -302,26 +310,25 @@ fn a_reader_that_does_not_read_holds_no_safepoint() {
 /// Whoever gives up an answer leaves the JVM as it was: it listens, and no request waits for the rest of the other.
 #[test]
 fn a_connection_that_is_closed_in_the_middle_harms_nobody() {
-    let clock = Clock::start();
     for java in javas() {
         let jvm = Jvm::start(&java, &["-Xmx64m"], None);
-        let mut attach = Attach::connect(&jvm.process(), &clock).unwrap().value;
+        let mut attach = jvm.attach();
         for streams in [attach.streams, false] {
             attach.streams = streams;
             drop(attach.send("jcmd", ["Thread.print", "", ""], HANDSHAKE_WITHIN).unwrap());
-            assert!(attach.jcmd("VM.version").is_ok());
+            assert!(answers(&attach));
         }
-        assert!(jvm.process().is_alive() && !jvm.log().contains("Full thread dump"), "{}", jvm.log());
+        assert!(jvm.process().is_alive());
+        jvm.assert_silent();
     }
 }
 
 /// `libjdwp` comes with each JDK and has no `Agent_OnAttach`; what is no library has none either.
 #[test]
 fn a_library_that_cannot_be_loaded_is_told_in_the_words_of_the_jvm() {
-    let clock = Clock::start();
     for java in javas() {
         let jvm = Jvm::start(&java, &["-Xmx32m"], None);
-        let attach = Attach::connect(&jvm.process(), &clock).unwrap().value;
+        let attach = jvm.attach();
         let load = |path: &str| attach.load_library(path, "start", REPLY_WITHIN).unwrap_err().why;
         let nothing = jvm.folder.path().join("nothing.so");
         fs::write(&nothing, "no library").unwrap();
@@ -335,19 +342,17 @@ fn a_library_that_cannot_be_loaded_is_told_in_the_words_of_the_jvm() {
             let why = load(jdwp.to_str().unwrap());
             assert!(why.contains("Agent_OnAttach") || why.contains("code"), "{why}");
         }
-        assert!(attach.jcmd("VM.version").is_ok(), "the JVM goes on");
+        assert!(answers(&attach), "the JVM goes on");
     }
 }
 
 /// JDK 21 and later can forbid agents; older ones do not know the option.
 #[test]
 fn a_jvm_without_dynamic_agents_says_so() {
-    let clock = Clock::start();
     for java in javas() {
         let options = ["-Xmx32m", "-XX:+IgnoreUnrecognizedVMOptions", "-XX:-EnableDynamicAgentLoading"];
         let jvm = Jvm::start(&java, &options, None);
-        let attach = Attach::connect(&jvm.process(), &clock).unwrap().value;
-        let why = attach.load_library("/nowhere/libnone.so", "", REPLY_WITHIN).unwrap_err().why;
+        let why = jvm.attach().load_library("/nowhere/libnone.so", "", REPLY_WITHIN).unwrap_err().why;
         assert!(why.contains("Dynamic agent loading is not enabled") || why.contains("cannot open"), "{why}");
     }
 }

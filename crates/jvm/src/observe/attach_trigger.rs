@@ -2,6 +2,7 @@
 //! `attachListener_posix.cpp: is_init_trigger`), such as `/tmp/.attach_pid13412`, and the signal itself.
 
 use super::attach::POLL;
+use super::inside;
 use super::procfs::Process;
 use crate::kernel::process::Status;
 use loadline_base::clock::Clock;
@@ -29,7 +30,7 @@ impl Trigger {
         let name = format!(".attach_pid{}", status.ns_pid);
         match Self::create_in(tmp.try_clone()?, &name, status, replace) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
-            Err(e) => Self::create_in(working_folder(process)?, &name, status, replace).map_err(|_| e),
+            Err(e) => Self::create_in(inside::folder_of(process, "cwd")?, &name, status, replace).map_err(|_| e),
             created => created,
         }
     }
@@ -87,11 +88,6 @@ pub(super) fn signal(process: &Process) -> io::Result<()> {
         Err(_) => kill_process(pid, Signal::QUIT)?,
     }
     Ok(())
-}
-
-fn working_folder(process: &Process) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(process.folder(), "cwd", flags, Mode::empty())?)
 }
 
 /// The user as whom files are made and connections opened.

@@ -12,7 +12,7 @@ use loadline_base::clock::Clock;
 use loadline_base::units::Bytes;
 use rustix::fs::fstatfs;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
@@ -71,9 +71,8 @@ impl MemoryCgroup {
     /// The memory cgroup of a process: as it is mounted here, else as the process itself sees it, as in another
     /// container of the same pod.
     pub fn of(process: &Process) -> Result<Self, Unavailable> {
-        let membership = process.read_below("cgroup", PLACE_BYTES_MAX).map_err(|e| Unavailable::io(SOURCE, &e))?;
-        let membership = String::from_utf8_lossy(&membership);
-        let hierarchy = Hierarchy::find().map_err(|e| Unavailable::io(SOURCE, &e))?;
+        let membership = process.text_below("cgroup", PLACE_BYTES_MAX).map_err(Unavailable::io(SOURCE))?;
+        let hierarchy = Hierarchy::find().map_err(Unavailable::io(SOURCE))?;
         let here = hierarchy.as_ref().and_then(|hierarchy| hierarchy.cgroup_of(process.pid(), &membership));
         if let Some(cgroup) = here {
             let unlisted = unlisted_for(process, cgroup.version);
@@ -93,14 +92,12 @@ impl MemoryCgroup {
     /// Looks below the process's own root, where a container mounts its cgroup. The root may be hostile: only a file
     /// system of cgroups is read, and of it only a cgroup that has the process.
     fn seen_by(process: &Process, membership: &str) -> Option<Self> {
-        let mounts = process.read_below("mountinfo", PLACE_BYTES_MAX).ok()?;
+        let mounts = process.text_below("mountinfo", PLACE_BYTES_MAX).ok()?;
         let controls_memory = |mount: &Path| {
-            let mut text = String::new();
             let file = inside::file(process, &mount.join("cgroup.controllers").display().to_string());
-            let read = file.and_then(|file| file.take(PLACE_BYTES_MAX).read_to_string(&mut text));
-            read.is_ok() && names_memory(&text)
+            file.and_then(start_of).is_ok_and(|text| names_memory(&text))
         };
-        let theirs = Hierarchy::parse(&String::from_utf8_lossy(&mounts), controls_memory)?;
+        let theirs = Hierarchy::parse(&mounts, controls_memory)?;
         let top = Inside::folder(process, theirs.mount.to_str()?).ok()?.into_fd();
         if !KINDS.contains(&(fstatfs(&top).ok()?.f_type as i64)) {
             return None;
@@ -118,10 +115,10 @@ impl MemoryCgroup {
             CgroupVersion::V2 => "memory.current",
         };
         let usage = File::open(cgroup.folder.join(name)).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => {
+            io::ErrorKind::NotFound => {
                 Unavailable::new(SOURCE, format!("{} has no memory controller", cgroup.folder.display()))
             }
-            _ => Unavailable::io(SOURCE, &e),
+            _ => Unavailable::io(SOURCE)(e),
         })?;
         Ok(Self { cgroup, usage, unlisted: Vec::new(), _top: None })
     }
@@ -200,12 +197,15 @@ fn unlisted_for(process: &Process, version: CgroupVersion) -> Vec<&'static str> 
     if version == CgroupVersion::V1 {
         return Vec::new();
     }
-    let mut text = String::new();
     let file = inside::file(process, LISTED).or_else(|_| File::open(LISTED));
-    match file.and_then(|file| file.take(PLACE_BYTES_MAX).read_to_string(&mut text)) {
-        Ok(_) => cgroup::unlisted(&text),
-        Err(_) => Vec::new(),
-    }
+    file.and_then(start_of).map(|text| cgroup::unlisted(&text)).unwrap_or_default()
+}
+
+/// The text of a file, as much as is read of one.
+fn start_of(file: File) -> io::Result<String> {
+    let mut text = String::new();
+    file.take(PLACE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ const EXTENSION: u8 = 4;
 /// # Errors
 /// Fails if the file cannot be read or is no jar.
 pub fn in_jar(path: &Path) -> Result<u64, Unavailable> {
-    let file = bounded::open(path).map_err(|cause| Unavailable::io(SOURCE, &cause))?;
+    let file = bounded::open(path).map_err(Unavailable::io(SOURCE))?;
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     // Only the directory of the jar is read, and the jars inside it.
     let archive = ZipArchive::from_file(file, &mut buffer).map_err(refuse)?;
@@ -179,14 +179,15 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 
 fn read_start(path: &Path, length: u64) -> Result<Vec<u8>, Unavailable> {
     let mut bytes = Vec::new();
-    let file = bounded::open(path).map_err(|cause| Unavailable::io(SOURCE, &cause))?;
-    file.take(length).read_to_end(&mut bytes).map_err(|cause| Unavailable::io(SOURCE, &cause))?;
+    let file = bounded::open(path).map_err(Unavailable::io(SOURCE))?;
+    file.take(length).read_to_end(&mut bytes).map_err(Unavailable::io(SOURCE))?;
     Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use loadline_test_support::jar;
     use proptest::prelude::*;
 
     /// An image of entries with these extensions.
@@ -222,19 +223,6 @@ mod tests {
 
     #[test]
     fn a_jar_counts_those_inside_it() {
-        let jar = |names: &[(&str, &[u8])]| {
-            let mut bytes = Vec::new();
-            let mut archive = rawzip::ZipArchiveWriter::new(&mut bytes);
-            for (name, content) in names {
-                let (mut entry, config) = archive.new_file(name).start().unwrap();
-                let mut writer = config.wrap(&mut entry);
-                std::io::Write::write_all(&mut writer, content).unwrap();
-                let (_, descriptor) = writer.finish().unwrap();
-                entry.finish(descriptor).unwrap();
-            }
-            archive.finish().unwrap();
-            bytes
-        };
         let inner = jar(&[("a/B.class", b"x"), ("a/B$1.class", b"x"), ("package-info.class", b"x")]);
         let outer =
             jar(&[("BOOT-INF/lib/inner.jar", &inner), ("C.class", b"x"), ("module-info.class", b""), ("x.txt", b"")]);

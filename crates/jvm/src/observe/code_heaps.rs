@@ -10,22 +10,29 @@
 //! The last form stands alone without segments (`-XX:-SegmentedCodeCache`, small caches); from JDK 21 on it follows the
 //! segments as their sum, too.
 
-/// A segment of the code cache, sizes in bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CodeHeap {
-    /// `non-nmethods`, `profiled nmethods`, `non-profiled nmethods`, or `CodeCache`, which is all.
+use serde::{Deserialize, Serialize};
+
+/// A segment of the code cache.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct CodeHeapRecord {
+    /// As the JVM names it: `non-nmethods`, `profiled nmethods`, `non-profiled nmethods`; `CodeCache` where it is one.
     pub name: String,
     /// The most it may become.
-    pub reserved: u64,
-    /// Blobs that live.
-    pub used: u64,
-    /// The most that it used.
-    pub used_max: u64,
+    pub reserved_bytes: u64,
+    /// Promised by the kernel; `null` where the JVM does not tell it.
+    pub committed_bytes: Option<u64>,
+    /// Code that lives.
+    pub used_bytes: u64,
+    /// The most that was used so far.
+    pub used_bytes_peak: u64,
+    /// Resident; `null` where there is no account.
+    pub rss_bytes: Option<u64>,
 }
 
 /// The segments; the sum of them is left out. Lines of another form are, too.
-pub fn parse(text: &str) -> Vec<CodeHeap> {
-    let mut heaps: Vec<CodeHeap> = Vec::new();
+pub fn parse(text: &str) -> Vec<CodeHeapRecord> {
+    let mut heaps: Vec<CodeHeapRecord> = Vec::new();
     for line in text.lines().map(str::trim) {
         let segment = line.strip_prefix("CodeHeap '").and_then(|rest| rest.split_once("': "));
         let (name, numbers) = match (segment, line.strip_prefix("CodeCache: ")) {
@@ -37,8 +44,10 @@ pub fn parse(text: &str) -> Vec<CodeHeap> {
             let found = numbers.split_whitespace().find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
             found?.trim_end_matches(',').strip_suffix("Kb")?.parse::<u64>().ok()?.checked_mul(1024)
         };
-        if let (Some(reserved), Some(used), Some(used_max)) = (number("size"), number("used"), number("max_used")) {
-            heaps.push(CodeHeap { name: name.to_owned(), reserved, used, used_max });
+        let sizes = (number("size"), number("used"), number("max_used"));
+        if let (Some(reserved_bytes), Some(used_bytes), Some(used_bytes_peak)) = sizes {
+            let of = CodeHeapRecord { reserved_bytes, used_bytes, used_bytes_peak, ..CodeHeapRecord::default() };
+            heaps.push(CodeHeapRecord { name: name.to_owned(), ..of });
         }
     }
     heaps
@@ -60,11 +69,11 @@ CodeCache: size=240060Kb, used=9210Kb, max_used=10215Kb, free=230850Kb
     fn segments_are_told_and_their_sum_is_not() {
         let found = parse(SEGMENTS);
         let names: Vec<_> =
-            found.iter().map(|heap| (heap.name.as_str(), heap.used >> 10, heap.used_max >> 10)).collect();
+            found.iter().map(|heap| (heap.name.as_str(), heap.used_bytes >> 10, heap.used_bytes_peak >> 10)).collect();
         assert_eq!(names, [("non-profiled nmethods", 2210, 2215), ("profiled nmethods", 7000, 8000)]);
-        assert_eq!(found[0].reserved, 120_032 << 10);
+        assert_eq!(found[0].reserved_bytes, 120_032 << 10);
         let one = parse("CodeCache: size=49152Kb used=1117Kb max_used=1118Kb free=48035Kb\n bounds [0x1, 0x2, 0x3]\n");
-        assert_eq!((one.len(), one[0].name.as_str(), one[0].used_max >> 10), (1, "CodeCache", 1118));
+        assert_eq!((one.len(), one[0].name.as_str(), one[0].used_bytes_peak >> 10), (1, "CodeCache", 1118));
     }
 
     #[test]
@@ -77,8 +86,13 @@ CodeCache: size=240060Kb, used=9210Kb, max_used=10215Kb, free=230850Kb
         ] {
             let found = parse(text);
             assert!(found.iter().any(|heap| heap.name == "non-nmethods"), "{found:?}");
-            assert_eq!(found.iter().map(|heap| heap.reserved).sum::<u64>() >> 20, 240, "{found:?}");
-            assert!(found.iter().all(|heap| heap.used <= heap.used_max && heap.used_max < heap.reserved), "{found:?}");
+            assert_eq!(found.iter().map(|heap| heap.reserved_bytes).sum::<u64>() >> 20, 240, "{found:?}");
+            assert!(
+                found
+                    .iter()
+                    .all(|heap| heap.used_bytes <= heap.used_bytes_peak && heap.used_bytes_peak < heap.reserved_bytes),
+                "{found:?}"
+            );
         }
     }
 

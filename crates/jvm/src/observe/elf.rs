@@ -233,7 +233,7 @@ mod tests {
         let image = images(&process, &maps).into_iter().find(|image| image.path == exe.to_str().unwrap()).unwrap();
         // A backtrace of another test maps the file once more, elsewhere.
         let near = |mapping: &&Mapping| mapping.start.abs_diff(image.start) < 1 << 30;
-        let own = maps.iter().filter(|mapping| mapping.path == image.path).filter(near);
+        let own = maps.iter().filter(|mapping| *mapping.path == *image.path).filter(near);
         let last = own.map(|mapping| mapping.end).max().unwrap();
         assert!(image.end >= last && image.end - last < 64 << 20, "{image:?} {last:x}");
     }

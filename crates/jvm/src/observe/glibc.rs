@@ -133,14 +133,7 @@ pub enum Walked {
     NoHeap,
 }
 
-/// Walks all heaps among the candidates.
-pub fn walk(memory: &dyn Memory, candidates: &[Candidate]) -> Walk {
-    let layout = layout(memory, candidates);
-    let walked = (0..candidates.len()).map(|index| walk_one(memory, candidates, layout, index));
-    conclude(memory, candidates, layout, walked.collect())
-}
-
-/// Walks one candidate. `layout` is what [`layout`] said; the runs of this candidate and of its arena's own heap
+/// Walks one candidate. `layout` is what [`Layout::find`] said; the runs of this candidate and of its arena's own heap
 /// ([`arena_base`]) must be of this moment.
 pub fn walk_one(memory: &dyn Memory, candidates: &[Candidate], layout: Option<Layout>, index: usize) -> Walked {
     let candidate = &candidates[index];
@@ -196,11 +189,6 @@ pub fn arenas_of_threads(threads: &[Vec<u64>], arenas: &BTreeSet<u64>) -> Vec<u6
     let places = threads.iter().map(Vec::len).max().unwrap_or(0);
     let best = (0..places).max_by_key(|place| (at(*place).len(), Reverse(place.abs_diff(places / 2))));
     best.map(at).unwrap_or_default()
-}
-
-/// The layout of this glibc's arenas; `None` where no arena tells it.
-pub fn layout(memory: &dyn Memory, candidates: &[Candidate]) -> Option<Layout> {
-    Layout::find(memory, candidates)
 }
 
 /// The candidate as a heap, if its header points to an arena; an error where it does and makes no sense otherwise.

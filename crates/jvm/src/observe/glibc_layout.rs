@@ -6,7 +6,7 @@
 //! state ends with `system_mem` and `max_system_mem` (glibc 2.27–2.43, malloc/arena.c and malloc/malloc.c).
 
 use super::glibc::Candidate;
-use super::memory::Memory;
+use super::memory::{Memory, words};
 
 /// `HEAP_MAX_SIZE`: heaps other than the main one are aligned to this and no larger.
 pub const HEAP_MAX: u64 = 64 << 20;
@@ -38,7 +38,7 @@ impl Layout {
     }
 
     /// Finds the layout that the arenas among the candidates share; `None` if there are none, or none that makes sense.
-    pub(super) fn find(memory: &dyn Memory, candidates: &[Candidate]) -> Option<Self> {
+    pub fn find(memory: &dyn Memory, candidates: &[Candidate]) -> Option<Self> {
         let own = candidates.iter().filter(|candidate| own_header(memory, candidate).is_some());
         let mut found: Vec<Self> = Vec::new();
         for layout in own.take(ARENAS_MAX).filter_map(|arena| of_arena(memory, candidates, arena)) {
@@ -56,11 +56,8 @@ pub(super) fn header_words(memory: &dyn Memory, candidate: &Candidate) -> Option
     let first = candidate.runs.first().filter(|run| run.start == candidate.start && !run.swapped)?;
     let mut bytes = [0; 32];
     (first.size() >= 32 && memory.read(candidate.start, &mut bytes)).then_some(())?;
-    let mut words = [0; 4];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = u64::from_le_bytes(bytes.try_into().ok()?);
-    }
-    Some(words)
+    let mut words = words(&bytes);
+    Some([words.next()?, words.next()?, words.next()?, words.next()?])
 }
 
 /// The length of `heap_info` of a heap that holds its own arena: the state stands right behind it.
@@ -101,8 +98,7 @@ fn state_words(memory: &dyn Memory, own: &Candidate, arena: u64) -> Option<Vec<u
     let len = usize::try_from(run.end.checked_sub(arena)?).ok()?.min(STATE_MAX) / 8 * 8;
     let mut bytes = vec![0; len];
     (len > 8 && memory.read(arena, &mut bytes)).then_some(())?;
-    let words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok()).map(u64::from_le_bytes);
-    Some(words.collect())
+    Some(words(&bytes).collect())
 }
 
 /// A word of a candidate that is on a present page.

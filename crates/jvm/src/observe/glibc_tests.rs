@@ -234,6 +234,13 @@ fn a_mapped_chunk_takes_whole_pages_of_any_size() {
     }
 }
 
+/// Walks all heaps among the candidates.
+fn walk(memory: &dyn Memory, candidates: &[Candidate]) -> Walk {
+    let layout = Layout::find(memory, candidates);
+    let walked = (0..candidates.len()).map(|index| walk_one(memory, candidates, layout, index));
+    conclude(memory, candidates, layout, walked.collect())
+}
+
 impl MadeHeap {
     fn of(parts: impl IntoIterator<Item = Piece>) -> Self {
         Self { parts: parts.into_iter().collect(), ..Self::default() }

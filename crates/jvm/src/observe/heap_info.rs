@@ -1,7 +1,7 @@
 //! Replies to `GC.heap_info` (JDK 11–27): one form per collector, changed several times. JDK 25 leaves metaspace out.
 
 use super::Unavailable;
-use super::text::{between, size};
+use super::text::{addresses, between, size};
 use loadline_base::units::Bytes;
 
 /// The collector that wrote the reply.
@@ -22,7 +22,10 @@ pub enum Collector {
 }
 
 impl Collector {
-    /// The name as people write it.
+    /// Every collector.
+    pub const ALL: [Self; 6] = [Self::Serial, Self::Parallel, Self::G1, Self::Z, Self::Shenandoah, Self::Epsilon];
+
+    /// The name as people write it, and as the flag has it.
     pub fn title(self) -> &'static str {
         match self {
             Self::Serial => "Serial",
@@ -32,6 +35,11 @@ impl Collector {
             Self::Shenandoah => "Shenandoah",
             Self::Epsilon => "Epsilon",
         }
+    }
+
+    /// The collector whose flag is on: `UseSerialGC` and so on.
+    pub fn selected(is_on: impl Fn(&str) -> bool) -> Option<Self> {
+        Self::ALL.into_iter().find(|collector| is_on(&format!("Use{}GC", collector.title())))
     }
 
     fn of(text: &str) -> Option<Self> {
@@ -145,8 +153,7 @@ fn old_generation(text: &str) -> Option<(Bytes, Bytes)> {
 
 /// Addresses of `[0x…, 0x…, 0x…)`.
 fn range(line: &str) -> Vec<u64> {
-    let Some(inside) = between(line, "[", &[')']) else { return Vec::new() };
-    inside.split(',').map_while(|part| u64::from_str_radix(part.trim().strip_prefix("0x")?, 16).ok()).collect()
+    line.split_once('[').into_iter().flat_map(|(_, inside)| addresses(inside)).collect()
 }
 
 /// 11–21: `garbage-first heap   total 20480K, used 4299K [0x…, 0x…)`;

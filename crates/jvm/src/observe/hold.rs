@@ -175,7 +175,7 @@ fn has_ended(process: &Process, id: Pid) -> bool {
 }
 
 fn stat(process: &Process, id: Pid) -> Option<Stat> {
-    process.thread_stat(id.as_raw().cast_unsigned(), 1)
+    process.thread_stat(id.as_raw().cast_unsigned())
 }
 
 /// Seizes a thread, or says why not and who traces it. A tracer may have let it go before it is looked for.

@@ -131,7 +131,7 @@ impl HsPerf {
         let file = hsperfdata_find::open(process, &status, clock)?;
         let len = file.metadata().map_or(FILE_MAX, |about| about.len() as usize).min(FILE_MAX);
         let mut buffer = vec![0; len];
-        let bytes = read_from_start(&file, &mut buffer).map_err(|e| Unavailable::io(SOURCE, &e))?;
+        let bytes = read_from_start(&file, &mut buffer).map_err(Unavailable::io(SOURCE))?;
         let layout = Layout::parse(bytes).map_err(malformed)?;
         let slots = SampleSlots::of(&layout, bytes);
         let mut counters = Self { file, buffer, len, layout: layout.nameless(), slots };
@@ -169,7 +169,7 @@ impl HsPerf {
     /// Reads the file again; returns how many bytes it has.
     fn refresh(&mut self) -> Result<usize, Unavailable> {
         self.buffer.resize(self.len, 0);
-        let bytes = read_from_start(&self.file, &mut self.buffer).map_err(|e| Unavailable::io(SOURCE, &e))?;
+        let bytes = read_from_start(&self.file, &mut self.buffer).map_err(Unavailable::io(SOURCE))?;
         if self.layout.count_in(bytes) != Some(self.layout.count) {
             let layout = Layout::parse(bytes).map_err(malformed)?;
             self.slots = SampleSlots::of(&layout, bytes);
@@ -182,7 +182,7 @@ impl HsPerf {
 fn malformed(why: Malformed) -> Unavailable {
     match why {
         Malformed::NotHsPerf => Unavailable::new(SOURCE, "not in a known form"),
-        Malformed::NotYet => Unavailable { is_early: true, ..Unavailable::new(SOURCE, "the JVM is still starting") },
+        Malformed::NotYet => Unavailable::early(SOURCE, "the JVM is still starting"),
     }
 }
 

@@ -25,9 +25,9 @@ const FOLDERS_MAX: usize = 1000;
 /// Opens the file, or says why there is none.
 pub(super) fn open(process: &Process, status: &Status, clock: &Clock) -> Result<File, Unavailable> {
     let mapped = mapped_inode(process, clock)?;
-    let tmp = Inside::folder(process, "/tmp").map_err(|e| Unavailable::io(SOURCE, &e))?;
+    let tmp = Inside::folder(process, "/tmp").map_err(Unavailable::io(SOURCE))?;
     let name = status.ns_pid.to_string();
-    let candidates = candidates(&tmp, &name).map_err(|e| Unavailable::io(SOURCE, &e))?;
+    let candidates = candidates(&tmp, &name).map_err(Unavailable::io(SOURCE))?;
     right(candidates, mapped, status.euid).ok_or_else(|| {
         Unavailable::new(SOURCE, format!("no file /tmp/hsperfdata_*/{} that belongs to this process", status.ns_pid))
     })

@@ -82,7 +82,7 @@ fn root(process: &Process) -> io::Result<OwnedFd> {
 }
 
 /// The folder that a link of the kernel's in the folder of a process leads to: `root`, `cwd`.
-fn folder_of(process: &Process, link: &str) -> io::Result<OwnedFd> {
+pub(super) fn folder_of(process: &Process, link: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(openat(process.folder(), link, flags, Mode::empty())?)
 }

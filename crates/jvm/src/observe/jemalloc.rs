@@ -9,9 +9,10 @@
 //!
 //! The process runs meanwhile, so a few words may disagree. Only present pages are read.
 
-use super::mallocng::PagesOf;
 use super::memory::{Memory, number};
+use super::pagemap::{PagesOf, Run};
 use super::pointers::{Pointer, words};
+use super::ranges::leave_out_overlaps;
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
@@ -105,7 +106,7 @@ fn read_leaf(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<(u6
         // Piece by piece: what is no leaf shows soon.
         while run.start < run.end && foreign <= FOREIGN_MAX.max(found.len()) && found.len() < 1 << LEVEL_BITS {
             let mut unbounded = u64::MAX;
-            let piece = super::pagemap::Run { end: run.end.min(run.start + (64 << 10)), ..run };
+            let piece = Run { end: run.end.min(run.start + (64 << 10)), ..run };
             words(memory, &[piece], &mut unbounded, &mut |word| match is_word(word.to) {
                 // The place of a page that has been given back: a size that stands for none, and no address.
                 _ if word.to & !SIZE == 0 => {}
@@ -170,12 +171,7 @@ fn conclude<'p>(pages: impl Iterator<Item = &'p Page>) -> Walk {
     }
     let split = if strange * DISAGREE_SHARE <= extents.len() { Split::Known } else { Split::Unknown };
     extents.order_by_key(|extent| (extent.start, extent.end));
-    let mut reached = 0;
-    extents.retain(|extent| {
-        let apart = extent.start >= reached;
-        reached = if apart { extent.end } else { reached };
-        apart
-    });
+    leave_out_overlaps(&mut extents, |extent| (extent.start, extent.end));
     Walk { extents, split }
 }
 
@@ -212,7 +208,6 @@ fn class_size(class: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::pagemap::Run;
     use std::collections::BTreeSet;
 
     const ROOT: u64 = 0x7f00_0000_0d18;

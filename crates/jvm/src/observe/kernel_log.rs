@@ -34,10 +34,9 @@ impl KernelLog {
     /// # Errors
     /// If the log may not be read.
     pub fn open() -> Result<Self, Unavailable> {
-        let failed = |cause: Errno| Unavailable::io(SOURCE, &cause.into());
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let records = open("/dev/kmsg", flags, Mode::empty()).map_err(failed)?;
-        seek(&records, SeekFrom::End(0)).map_err(failed)?;
+        let records = open("/dev/kmsg", flags, Mode::empty()).map_err(Unavailable::io(SOURCE))?;
+        seek(&records, SeekFrom::End(0)).map_err(Unavailable::io(SOURCE))?;
         Ok(Self { records, kills: VecDeque::new() })
     }
 
@@ -53,7 +52,7 @@ impl KernelLog {
                 Ok(length) => self.take(&String::from_utf8_lossy(&record[..length])),
                 // The record was overwritten meanwhile; the next one is there.
                 Err(Errno::PIPE | Errno::INTR) => {}
-                Err(cause) => return Err(Unavailable::io(SOURCE, &cause.into())),
+                Err(cause) => return Err(Unavailable::io(SOURCE)(cause)),
             }
         }
         Ok(())

@@ -106,7 +106,7 @@ impl Access {
         let number = |path| file(path).and_then(|text| text.trim().parse::<i8>().ok());
         let stack = maps::read(process, clock)
             .ok()
-            .and_then(|maps| maps.value.iter().rev().find(|m| m.path == "[stack]").map(|m| m.end));
+            .and_then(|maps| maps.value.iter().rev().find(|m| &*m.path == "[stack]").map(|m| m.end));
         // The last page of the stack is always resident: it holds the arguments.
         let at = stack.unwrap_or(page_size().0).saturating_sub(page_size().0);
         Self {
@@ -124,7 +124,7 @@ const CAP_SYS_PTRACE: u32 = 19;
 
 fn can_read(process: &Process, name: &'static str, at: u64) -> Result<(), Unavailable> {
     let read = || open_below(process.folder(), name)?.read_exact_at(&mut [0; 8], at);
-    read().map_err(|e| Unavailable::io(name, &e))
+    read().map_err(Unavailable::io(name))
 }
 
 fn file(path: &str) -> Option<String> {

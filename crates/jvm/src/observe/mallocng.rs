@@ -11,7 +11,8 @@ use super::glibc::{Chunks, MmappedChunk};
 use super::mallocng_group::{self as group, Meta};
 pub use super::mallocng_group::{Asked, GroupWalk};
 use super::memory::{Memory, number};
-use super::pagemap::Run;
+use super::pagemap::{PagesOf, Run};
+use super::pointers::words;
 use super::procfs::Process;
 use crate::kernel::mapping::Mapping;
 use loadline_base::order::Order as _;
@@ -31,8 +32,6 @@ const AT_RANDOM: u64 = 25;
 const AUXV_MAX: u64 = 16 << 10;
 /// The data of all libraries that are searched for the context, in bytes of present pages.
 const SEARCHED_MAX: u64 = 64 << 20;
-/// Bytes searched at once.
-const WINDOW: u64 = 64 << 10;
 /// Words of the context from the secret up to `avail_meta_areas`, in the longer layout.
 const CONTEXT_WORDS: usize = 11;
 /// Slots in use without a valid header that threads caught inside malloc and free account for: one each …
@@ -43,9 +42,6 @@ const TORN_SHARE: u64 = 100;
 const AGAIN_MAX: usize = 64;
 /// Groups that make no sense, but for one, may be no more than one in so many.
 const BROKEN_SHARE: usize = 20;
-
-/// Tells the pages of `[start, end)` that are present or swapped, in address order; none where that cannot be read.
-pub type PagesOf<'a> = dyn FnMut(u64, u64) -> Vec<Run> + 'a;
 
 /// A piece of writable memory that may hold the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +134,7 @@ impl Walk {
 /// # Errors
 /// Fails if the auxiliary vector cannot be read.
 pub fn secret(process: &Process, memory: &dyn Memory, pages_of: &mut PagesOf) -> Result<Option<u64>, Unavailable> {
-    let auxv = process.read_below("auxv", AUXV_MAX).map_err(|e| Unavailable::io("auxv", &e))?;
+    let auxv = process.read_below("auxv", AUXV_MAX).map_err(Unavailable::io("auxv"))?;
     Ok(random_at(&auxv).and_then(|at| word(memory, pages_of, at.checked_add(8)?)))
 }
 
@@ -158,7 +154,7 @@ pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<Place> 
             Some((of, end)) if end == mapping.start && mapping.path.is_empty() => file = Some((of, mapping.end)),
             _ => file = None,
         }
-        if let Some((of, _)) = file.filter(|_| mapping.perms == "rw-p") {
+        if let Some((of, _)) = file.filter(|_| &*mapping.perms == "rw-p") {
             let place = Place { start: mapping.start, end: mapping.end };
             if first(of) { likely.push(place) } else { others.push(place) }
         }
@@ -171,25 +167,15 @@ pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<Place> 
 pub fn find(memory: &dyn Memory, pages_of: &mut PagesOf, places: &[Place], secret: u64) -> Option<Context> {
     // A secret of zeros would be found everywhere.
     let mut left = if secret == 0 { 0 } else { SEARCHED_MAX };
-    for place in places {
-        for run in pages_of(place.start, place.end).into_iter().filter(|run| !run.swapped) {
-            let mut at = run.start;
-            while at < run.end && left > 0 {
-                let len = (run.end - at).min(WINDOW);
-                left = left.saturating_sub(len);
-                let mut window = vec![0; usize::try_from(len).ok()?];
-                if memory.read(at, &mut window) {
-                    let words = window.chunks_exact(8).zip((at..).step_by(8));
-                    let mut hits = words.filter(|(bytes, _)| number(bytes) == secret).map(|(_, hit)| hit);
-                    if let Some(context) = hits.find_map(|hit| accept(memory, pages_of, hit, secret)) {
-                        return Some(context);
-                    }
-                }
-                at = at.saturating_add(len);
+    places.iter().find_map(|place| {
+        let (runs, mut found) = (pages_of(place.start, place.end), None);
+        words(memory, &runs, &mut left, &mut |word| {
+            if found.is_none() && word.to == secret {
+                found = accept(memory, pages_of, word.at, secret);
             }
-        }
-    }
-    None
+        });
+        found
+    })
 }
 
 /// The context at this address, if it is one: begun, with areas whose first and last carry the secret. Builds without

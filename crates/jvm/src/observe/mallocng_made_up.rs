@@ -3,12 +3,12 @@
 //!
 //! The first law is that of [`MadeUp::read`]: a page that is not present is never asked for.
 
+use super::hotspot::made_up::{self, PAGE, Plan};
 use super::mallocng::{Context, Place, Walk, Walker, find};
 use super::memory::Memory;
 use super::pagemap::Run;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-pub(super) const PAGE: u64 = 4096;
 pub(super) const SECRET: u64 = 0x5ec2_e7b9_01d4_a86f;
 /// The data of the C library, in which the context lies, near the end of its first page.
 pub(super) const DATA: u64 = 0x7f10_0000_0000;
@@ -37,10 +37,10 @@ pub(super) struct Truth {
     pub(super) alone: u64,
 }
 
-/// Memory with its pages: what was never written is not present.
+/// Memory of which pages may be swapped out: what was never written is not present.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MadeUp {
-    pub(super) pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
+    pub(super) memory: made_up::MadeUp,
     swapped: BTreeSet<u64>,
     pub(super) truth: Truth,
     /// The address of each group that is not nested, and that of its meta.
@@ -49,24 +49,13 @@ pub(super) struct MadeUp {
     end: u64,
 }
 
-/// Bytes of a plan, one after the other, and zeros behind them.
-struct Plan<'a>(std::slice::Iter<'a, u8>);
-
-impl Plan<'_> {
-    fn next(&mut self) -> u64 {
-        self.0.next().map_or(0, |byte| u64::from(*byte))
-    }
-}
-
 impl Memory for MadeUp {
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
-        for (n, byte) in into.iter_mut().enumerate() {
-            let at = at + n as u64;
-            let page = self.pages.get(&(at & !(PAGE - 1))).filter(|_| !self.swapped.contains(&(at & !(PAGE - 1))));
-            let Some(page) = page else { panic!("{at:#x} is not present and was read") };
-            *byte = page[(at % PAGE) as usize];
+        for page in (at & !(PAGE - 1)..at + into.len() as u64).step_by(PAGE as usize) {
+            let is_present = self.memory.pages.contains_key(&page) && !self.swapped.contains(&page);
+            assert!(is_present, "{page:#x} is not present and was read");
         }
-        true
+        self.memory.read(at, into)
     }
 }
 
@@ -74,8 +63,8 @@ impl MadeUp {
     /// By this plan; `constant` says whether the build has a constant size of pages.
     pub(super) fn of(plan: &[u8], constant: bool) -> Self {
         let mut made = Self { end: GROUPS, ..Self::default() };
-        let mut rest = Plan(plan.iter());
-        while !rest.0.as_slice().is_empty() {
+        let mut rest = Plan::of(plan);
+        while !rest.is_over() {
             made.top(&mut rest);
         }
         made.context(constant);
@@ -83,15 +72,11 @@ impl MadeUp {
     }
 
     pub(super) fn put(&mut self, at: u64, bytes: &[u8]) {
-        for (n, byte) in bytes.iter().enumerate() {
-            let at = at.wrapping_add(n as u64);
-            let page = self.pages.entry(at & !(PAGE - 1)).or_insert_with(|| Box::new([0; PAGE as usize]));
-            page[(at % PAGE) as usize] = *byte;
-        }
+        self.memory.put(at, bytes);
     }
 
     pub(super) fn word(&mut self, at: u64, word: u64) {
-        self.put(at, &word.to_le_bytes());
+        self.memory.word(at, word);
     }
 
     pub(super) fn swap(&mut self, page: u64) {
@@ -103,7 +88,7 @@ impl MadeUp {
             return Vec::new();
         }
         let mut runs: Vec<Run> = Vec::new();
-        for page in self.pages.range(start & !(PAGE - 1)..end).map(|(page, _)| *page) {
+        for page in self.memory.pages.range(start & !(PAGE - 1)..end).map(|(page, _)| *page) {
             let swapped = self.swapped.contains(&page);
             match runs.last_mut() {
                 Some(last) if last.end == page && last.swapped == swapped => last.end += PAGE,
@@ -298,7 +283,7 @@ pub(super) fn laws(made: &MadeUp, walk: &Walk) {
 pub(super) fn check(input: &[u8]) {
     let (plan, changes) = input.split_at(input.len() / 2);
     let mut made = MadeUp::of(plan, plan.first().is_none_or(|byte| byte % 2 == 0));
-    let pages: Vec<u64> = made.pages.keys().copied().collect();
+    let pages: Vec<u64> = made.memory.pages.keys().copied().collect();
     for change in changes.chunks_exact(8) {
         let page = pages[usize::from(change[0]) % pages.len()];
         let at = page + (u64::from(change[1]) * 16 + u64::from(change[2] % 2) * 8) % PAGE;

@@ -1,6 +1,7 @@
 //! Processes on musl that are made up, walked whole and damaged.
 
-use super::super::mallocng_made_up::{DATA, MadeUp, PAGE, SECRET, check, laws};
+use super::super::hotspot::made_up::PAGE;
+use super::super::mallocng_made_up::{DATA, MadeUp, SECRET, check, laws};
 use super::*;
 use proptest::prelude::*;
 use std::path::Path;
@@ -54,7 +55,9 @@ impl Memory for Large<'_> {
         let end = at + into.len() as u64;
         assert!(end.next_multiple_of(self.1) - (at & !(self.1 - 1)) >= into.len() as u64);
         into.fill(0);
-        for block in (at & !(PAGE - 1)..end).step_by(PAGE as usize).filter(|block| self.0.pages.contains_key(block)) {
+        for block in
+            (at & !(PAGE - 1)..end).step_by(PAGE as usize).filter(|block| self.0.memory.pages.contains_key(block))
+        {
             let (from, to) = (block.max(at), (block + PAGE).min(end));
             assert!(self.0.read(from, &mut into[(from - at) as usize..(to - at) as usize]));
         }
@@ -65,7 +68,8 @@ impl Memory for Large<'_> {
 impl Large<'_> {
     fn runs(&self, start: u64, end: u64) -> Vec<Run> {
         assert!(start.is_multiple_of(self.1) && end.is_multiple_of(self.1), "the kernel refuses {start:x} to {end:x}");
-        let pages: BTreeSet<u64> = self.0.pages.range(start..end).map(|(block, _)| block & !(self.1 - 1)).collect();
+        let pages: BTreeSet<u64> =
+            self.0.memory.pages.range(start..end).map(|(block, _)| block & !(self.1 - 1)).collect();
         pages.into_iter().map(|page| Run { start: page, end: page + self.1, swapped: false }).collect()
     }
 }
@@ -152,7 +156,7 @@ fn areas_end_and_carry_the_secret() {
         made.walk().unwrap_err()
     };
     let (first, second) = (MadeUp::area(0), MadeUp::area(1));
-    assert!(MadeUp::of(&[1; 20_000], true).pages.contains_key(&MadeUp::area(2)), "three areas");
+    assert!(MadeUp::of(&[1; 20_000], true).memory.pages.contains_key(&MadeUp::area(2)), "three areas");
     assert_eq!(refused(|made| made.word(MadeUp::area(1) + 8, MadeUp::area(0))), "areas of metas without an end");
     assert_eq!(refused(|made| made.word(MadeUp::area(1), SECRET ^ 1)), "an area of metas without the secret");
     assert_eq!(refused(|made| made.word(MadeUp::area(1) + 16, 100)), "an area of metas without the secret");

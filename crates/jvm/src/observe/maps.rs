@@ -13,7 +13,7 @@ const WANTED_MAX: usize = 1 << 14;
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<Mapping>> {
     Reading::take(clock, || {
         let file = open_below(process.folder(), "maps");
-        file.and_then(mapping::read).map_err(|e| Unavailable::io("maps", &e))
+        file.and_then(mapping::read).map_err(Unavailable::io("maps"))
     })
 }
 
@@ -22,7 +22,7 @@ pub fn read(process: &Process, clock: &Clock) -> Read<Vec<Mapping>> {
 pub fn read_of_tables(process: &Process, clock: &Clock) -> Read<Vec<Mapping>> {
     Reading::take(clock, || {
         let file = open_below(process.folder(), "maps");
-        file.and_then(of_tables).map_err(|e| Unavailable::io("maps", &e))
+        file.and_then(of_tables).map_err(Unavailable::io("maps"))
     })
 }
 
@@ -44,7 +44,7 @@ fn of_tables(from: impl io::Read) -> io::Result<Vec<Mapping>> {
 
 /// Whether a line goes on where the mapping ends, in memory and in the same memory file or none.
 fn goes_on(last: &Mapping, line: &Line<'_>) -> bool {
-    let same = last.end == line.start && last.inode == line.inode && last.path == *line.path;
+    let same = last.end == line.start && last.inode == line.inode && *last.path == *line.path;
     same && (line.inode == 0 || is_memory(line.path) && last.offset + last.size().0 == line.offset)
 }
 

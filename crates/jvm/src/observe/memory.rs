@@ -83,6 +83,11 @@ pub(super) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
+/// The words of eight bytes; what is left behind the last whole one is none.
+pub(super) fn words(bytes: &[u8]) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
+}
+
 /// The most stretches that one call of the kernel reads (`IOV_MAX`).
 const STRETCHES_MAX: usize = 1024;
 
@@ -96,7 +101,7 @@ pub struct ProcessMemory {
 impl ProcessMemory {
     /// Opens it; needs the permission to trace (`ptrace_scope`, same user or root).
     pub fn open(process: &Process) -> Result<Self, Unavailable> {
-        let file = Arc::new(open_below(process.folder(), "mem").map_err(|e| Unavailable::io("mem", &e))?);
+        let file = Arc::new(open_below(process.folder(), "mem").map_err(Unavailable::io("mem"))?);
         Ok(Self { file, pid: Pid::from_raw(process.pid().cast_signed()) })
     }
 }

@@ -9,27 +9,28 @@ use crate::kernel::mounts;
 use loadline_base::clock::Clock;
 use loadline_base::order::Order as _;
 use rustix::fs::{AtFlags, FileType, StatxFlags, statx};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
 /// Descriptors that are looked at: a look at each takes some 2 µs.
 const DESCRIPTORS_MAX: usize = 100_000;
+/// `st_blocks` counts in units of so many bytes, whatever the file system (stat(3type)).
+const BLOCK: u64 = 512;
 /// `mountinfo` of a node with thousands of containers.
-pub(super) const MOUNTS_BYTES_MAX: u64 = 4 << 20;
+const MOUNTS_BYTES_MAX: u64 = 4 << 20;
 /// File systems that keep what is written in memory.
 const IN_MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
 /// Links of files without a folder: `/memfd:NAME (deleted)`, from `memfd_create(2)`.
-const MEMFD: &str = "/memfd:";
-/// `st_blocks` counts in units of so many bytes, whatever the file system (stat(3type)).
-pub(super) const BLOCK: u64 = 512;
+pub(super) const MEMFD: &str = "/memfd:";
 
-/// Open files in memory of one place.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MemoryFiles {
-    /// The mount point, as the process sees it; `memfd` for files that have none.
+/// Files in memory of one place that a process has open.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MemoryFilesRecord {
+    /// The mount point of the file system, as the process sees it; `memfd` for files that have no place.
     pub place: String,
     /// How many files.
     pub files: u64,
-    /// How many of them were deleted.
+    /// How many of them were deleted: no directory lists them.
     pub deleted: u64,
     /// Bytes that they occupy.
     pub bytes: u64,
@@ -40,33 +41,40 @@ pub struct MemoryFiles {
 ///
 /// # Errors
 /// Fails if the descriptors, the mappings or the mounts of the process cannot be read.
-pub fn read(process: &Process, clock: &Clock) -> Read<Vec<MemoryFiles>> {
+pub fn read(process: &Process, clock: &Clock) -> Read<Vec<MemoryFilesRecord>> {
     Reading::take(clock, || {
-        let mountinfo =
-            process.read_below("mountinfo", MOUNTS_BYTES_MAX).map_err(|e| Unavailable::io("mountinfo", &e))?;
-        let places = places(&String::from_utf8_lossy(&mountinfo));
-        let numbers = process.numbers_in("fd").map_err(|e| Unavailable::io("fd", &e))?;
+        let places = places_of(process)?;
         // Mapped files, such as the heap of ZGC, are in the RSS already.
         let mapped: HashSet<u64> = maps::read(process, clock)?.value.into_iter().map(|mapping| mapping.inode).collect();
-        let (mut seen, mut found) = (HashSet::new(), BTreeMap::<String, MemoryFiles>::new());
-        for number in numbers.take(DESCRIPTORS_MAX) {
-            let Some((place, file)) = open_file(process, number, &places) else { continue };
-            if !mapped.contains(&file.inode) && seen.insert((file.device, file.inode)) {
+        let (mut seen, mut found) = (HashSet::new(), BTreeMap::<String, MemoryFilesRecord>::new());
+        for file in measured(process)? {
+            let unmounted = || process.link(&file.link()).is_ok_and(|path| path.to_string_lossy().starts_with(MEMFD));
+            let place = places.get(&file.device).cloned().or_else(|| unmounted().then(|| "memfd".to_owned()));
+            let Some(place) = place.filter(|_| !mapped.contains(&file.inode)) else { continue };
+            if seen.insert((file.device, file.inode)) {
                 let sum = found.entry(place).or_default();
                 sum.files += 1;
-                sum.deleted += u64::from(file.deleted);
+                sum.deleted += u64::from(file.links == 0);
                 sum.bytes = sum.bytes.saturating_add(file.bytes);
             }
         }
-        let named = |(place, sum)| MemoryFiles { place, ..sum };
-        let mut found: Vec<MemoryFiles> = found.into_iter().map(named).filter(|sum| sum.bytes > 0).collect();
+        let named = |(place, sum)| MemoryFilesRecord { place, ..sum };
+        let mut found: Vec<MemoryFilesRecord> = found.into_iter().map(named).filter(|sum| sum.bytes > 0).collect();
         found.largest_first(|sum| sum.bytes);
         Ok(found)
     })
 }
 
-/// The mount points of file systems in memory, by their device.
-pub(super) fn places(mountinfo: &str) -> BTreeMap<(u32, u32), String> {
+/// The mount points of file systems in memory that a process sees, by their device.
+///
+/// # Errors
+/// Fails if its mounts cannot be read.
+pub(super) fn places_of(process: &Process) -> Result<BTreeMap<(u32, u32), String>, Unavailable> {
+    let mountinfo = process.text_below("mountinfo", MOUNTS_BYTES_MAX).map_err(Unavailable::io("mountinfo"))?;
+    Ok(places(&mountinfo))
+}
+
+fn places(mountinfo: &str) -> BTreeMap<(u32, u32), String> {
     let of = |line: &str| {
         let mount = mounts::Mount::parse(line)?;
         let (major, minor) = line.split(' ').nth(2)?.split_once(':')?;
@@ -76,28 +84,40 @@ pub(super) fn places(mountinfo: &str) -> BTreeMap<(u32, u32), String> {
     mountinfo.lines().filter_map(of).collect()
 }
 
-/// An open file.
-struct OpenFile {
-    device: (u32, u32),
-    inode: u64,
-    bytes: u64,
-    deleted: bool,
+/// The regular files that a process has open, one for each descriptor.
+///
+/// # Errors
+/// Fails if its descriptors cannot be listed.
+pub(super) fn measured(process: &Process) -> Result<impl Iterator<Item = Measured>, Unavailable> {
+    Ok(process.numbers_in("fd")?.take(DESCRIPTORS_MAX).filter_map(|number| Measured::of(process, number)))
 }
 
-/// The file of a descriptor and its place; `None` where it is no regular file in memory, or was closed meanwhile. The
-/// look asks no server of a network file system (`AT_STATX_DONT_SYNC`), which may be dead.
-fn open_file(process: &Process, number: u32, places: &BTreeMap<(u32, u32), String>) -> Option<(String, OpenFile)> {
-    let link = format!("fd/{number}");
-    let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BLOCKS | StatxFlags::NLINK;
-    let seen = statx(process.folder(), &link, AtFlags::STATX_DONT_SYNC, wanted).ok()?;
-    if FileType::from_raw_mode(seen.stx_mode.into()) != FileType::RegularFile {
-        return None;
+/// A regular file that a process has open, and how large it is.
+pub(super) struct Measured {
+    number: u32,
+    pub(super) device: (u32, u32),
+    pub(super) inode: u64,
+    /// Bytes that it occupies.
+    pub(super) bytes: u64,
+    /// How many folders list it.
+    links: u32,
+}
+
+impl Measured {
+    /// The file of a descriptor; `None` where it is no regular one, or was closed meanwhile. The look asks no server of
+    /// a network file system (`AT_STATX_DONT_SYNC`), which may be dead.
+    fn of(process: &Process, number: u32) -> Option<Self> {
+        let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BLOCKS | StatxFlags::NLINK;
+        let seen = statx(process.folder(), format!("fd/{number}"), AtFlags::STATX_DONT_SYNC, wanted).ok()?;
+        let is_regular = FileType::from_raw_mode(seen.stx_mode.into()) == FileType::RegularFile;
+        let (device, bytes) = ((seen.stx_dev_major, seen.stx_dev_minor), seen.stx_blocks.saturating_mul(BLOCK));
+        is_regular.then_some(Self { number, device, inode: seen.stx_ino, bytes, links: seen.stx_nlink })
     }
-    let device = (seen.stx_dev_major, seen.stx_dev_minor);
-    let unmounted = || process.link(&link).is_ok_and(|path| path.to_string_lossy().starts_with(MEMFD));
-    let place = places.get(&device).cloned().or_else(|| unmounted().then(|| "memfd".to_owned()))?;
-    let bytes = seen.stx_blocks.saturating_mul(BLOCK);
-    Some((place, OpenFile { device, inode: seen.stx_ino, bytes, deleted: seen.stx_nlink == 0 }))
+
+    /// Its link in the folder of the process.
+    pub(super) fn link(&self) -> String {
+        format!("fd/{}", self.number)
+    }
 }
 
 #[cfg(test)]
@@ -123,7 +143,7 @@ mod tests {
         file.write_all(&vec![1; 3 << 20]).unwrap();
         let twice = file.try_clone().unwrap();
         let own = Process::open(std::process::id()).unwrap();
-        let of = |found: Vec<MemoryFiles>| found.into_iter().find(|sum| sum.place == "memfd").unwrap_or_default();
+        let of = |found: Vec<MemoryFilesRecord>| found.into_iter().find(|sum| sum.place == "memfd").unwrap_or_default();
         let before = of(read(&own, &Clock::start()).unwrap().value);
         drop(twice);
         assert!(before.files >= 1 && before.bytes >= 3 << 20, "{before:?}");

@@ -15,6 +15,7 @@
 //! ```
 
 use super::Unavailable;
+use super::ranges::leave_out_overlaps;
 use super::text::{ADDRESS_END, address, addresses, between, decimal_size};
 use loadline_base::units::Bytes;
 
@@ -73,12 +74,7 @@ pub fn parse(text: &str) -> Result<Vec<MetaspaceNode>, Unavailable> {
         }
     }
     nodes.sort_unstable_by_key(|node: &MetaspaceNode| (node.start, node.end));
-    let mut end = 0;
-    nodes.retain(|node| {
-        let apart = node.start >= end;
-        end = if apart { node.end } else { end };
-        apart
-    });
+    leave_out_overlaps(&mut nodes, |node| (node.start, node.end));
     if nodes.is_empty() {
         return Err(Unavailable::new("VM.metaspace", "the reply is not in a known form"));
     }

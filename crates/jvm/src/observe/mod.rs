@@ -51,12 +51,12 @@ mod pagemap_scan;
 mod pages;
 pub mod pointers;
 pub mod procfs;
+pub mod ranges;
 pub mod smaps;
 pub mod stacks;
 mod text;
-pub mod thread_faults;
 pub mod thread_print;
-pub mod thread_times;
+pub mod thread_stats;
 pub mod untouched;
 pub mod vm_flags;
 pub mod vm_version;
@@ -134,18 +134,24 @@ impl Unavailable {
         Self { source, why: why.into(), is_early: false }
     }
 
-    /// An input error, in words a user understands.
-    pub fn io(source: &'static str, cause: &std::io::Error) -> Self {
+    /// What an input error of a source means, in words a user understands.
+    pub fn io<E: Into<std::io::Error>>(source: &'static str) -> impl Fn(E) -> Self {
         use std::io::ErrorKind as Kind;
-        let why = match cause.kind() {
-            Kind::NotFound => "there is none".to_owned(),
-            Kind::PermissionDenied => "no permission; run Loadline as the same user as the JVM, or as root".to_owned(),
-            _ if cause.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
-                "the process has ended".to_owned()
-            }
-            _ => loadline_base::error::plain(cause),
-        };
-        Self::new(source, why)
+        move |cause| {
+            let cause = cause.into();
+            let why = match cause.kind() {
+                Kind::NotFound => "there is none",
+                Kind::PermissionDenied => "no permission; run Loadline as the same user as the JVM, or as root",
+                _ if cause.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => "the process has ended",
+                _ => return Self::new(source, loadline_base::error::plain(&cause)),
+            };
+            Self::new(source, why)
+        }
+    }
+
+    /// A source that may be there in a moment, and why it is not yet.
+    pub fn early(source: &'static str, why: impl Into<String>) -> Self {
+        Self { is_early: true, ..Self::new(source, why) }
     }
 }
 

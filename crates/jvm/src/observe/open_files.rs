@@ -1,11 +1,13 @@
 //! `/proc/PID/fd` (man proc_pid_fd): the regular files that a process has open, each named by a link such as
 //! `5 -> /opt/app/lib/app.jar`. Pipes, sockets and devices are left out, and so is what was deleted.
 
-use super::memory_files::{BLOCK, MOUNTS_BYTES_MAX, places};
+use super::memory_files::{MEMFD, Measured, measured, places_of};
 use super::procfs::Process;
-use super::{Read, Reading, Unavailable};
+use super::{Read, Reading};
 use loadline_base::clock::Clock;
-use rustix::fs::{AtFlags, FileType, StatxFlags, statat, statx};
+use loadline_base::order::Order as _;
+use rustix::fs::{AtFlags, FileType, statat};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -15,8 +17,7 @@ const DESCRIPTORS_MAX: usize = 1 << 20;
 /// The paths of the open files, as named in the process's own mount namespace; one that is open twice is named twice.
 pub fn read(process: &Process, clock: &Clock) -> Read<Vec<PathBuf>> {
     Reading::take(clock, || {
-        let numbers = process.numbers_in("fd").map_err(|e| Unavailable::io("fd", &e))?;
-        Ok(numbers.take(DESCRIPTORS_MAX).filter_map(|number| regular(process, number)).collect())
+        Ok(process.numbers_in("fd")?.take(DESCRIPTORS_MAX).filter_map(|number| regular(process, number)).collect())
     })
 }
 
@@ -29,46 +30,30 @@ fn regular(process: &Process, number: u32) -> Option<PathBuf> {
     is_kept.then(|| process.link(&link).ok()).flatten().filter(|path| path.is_absolute())
 }
 
-/// Descriptors whose files are measured: a look at each takes some 2 µs.
-const MEASURED_MAX: usize = 100_000;
-
-/// An open file on a disk.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DiskFile {
-    /// As the process sees it, with ` (deleted)` behind where it was.
+/// A file on a disk that a process has open.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct DiskFileRecord {
+    /// The file, as the process sees it.
     pub path: String,
     /// Bytes that it occupies on its disk.
     pub bytes: u64,
 }
 
-/// The open files that are not in memory, the largest first, at most so many; one that is open twice comes once.
+/// The open files that are not in memory, the largest first, at most so many; one that is open twice comes once, one
+/// that was deleted with ` (deleted)` behind its path.
 ///
 /// # Errors
 /// Fails if the descriptors or the mounts of the process cannot be read.
-pub fn largest(process: &Process, clock: &Clock, most: usize) -> Read<Vec<DiskFile>> {
+pub fn largest(process: &Process, clock: &Clock, most: usize) -> Read<Vec<DiskFileRecord>> {
     Reading::take(clock, || {
-        let mountinfo =
-            process.read_below("mountinfo", MOUNTS_BYTES_MAX).map_err(|e| Unavailable::io("mountinfo", &e))?;
-        let in_memory = places(&String::from_utf8_lossy(&mountinfo));
-        let numbers = process.numbers_in("fd").map_err(|e| Unavailable::io("fd", &e))?;
-        let mut seen = HashSet::new();
-        let mut found: Vec<(u64, u32)> = Vec::new();
-        for number in numbers.take(MEASURED_MAX) {
-            let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BLOCKS;
-            let link = format!("fd/{number}");
-            let Ok(file) = statx(process.folder(), &link, AtFlags::STATX_DONT_SYNC, wanted) else { continue };
-            let device = (file.stx_dev_major, file.stx_dev_minor);
-            let is_kept = FileType::from_raw_mode(file.stx_mode.into()) == FileType::RegularFile
-                && !in_memory.contains_key(&device)
-                && file.stx_blocks > 0;
-            if is_kept && seen.insert((device, file.stx_ino)) {
-                found.push((file.stx_blocks.saturating_mul(BLOCK), number));
-            }
-        }
-        found.sort_unstable_by_key(|(bytes, number)| (std::cmp::Reverse(*bytes), *number));
-        let named = |(bytes, number): (u64, u32)| {
-            let path = process.link(&format!("fd/{number}")).ok()?.display().to_string();
-            path.starts_with('/').then_some(DiskFile { path, bytes }).filter(|file| !file.path.starts_with("/memfd:"))
+        let (in_memory, mut seen) = (places_of(process)?, HashSet::new());
+        let on_disk = measured(process)?.filter(|file| file.bytes > 0 && !in_memory.contains_key(&file.device));
+        let mut found: Vec<Measured> = on_disk.filter(|file| seen.insert((file.device, file.inode))).collect();
+        found.largest_first(|file| file.bytes);
+        let named = |file: Measured| {
+            let path = process.link(&file.link()).ok()?.display().to_string();
+            let is_kept = path.starts_with('/') && !path.starts_with(MEMFD);
+            is_kept.then_some(DiskFileRecord { path, bytes: file.bytes })
         };
         Ok(found.into_iter().filter_map(named).take(most).collect())
     })

@@ -25,6 +25,9 @@ pub struct Run {
     pub swapped: bool,
 }
 
+/// Tells the pages of `[start, end)` that are present or swapped, in address order; none where that cannot be read.
+pub type PagesOf<'a> = dyn FnMut(u64, u64) -> Vec<Run> + 'a;
+
 impl Run {
     /// Length in bytes.
     pub fn size(self) -> u64 {
@@ -55,7 +58,7 @@ pub struct PageMap {
 impl PageMap {
     /// Opens the page map; needs the same permission as `smaps`.
     pub fn open(process: &Process) -> Result<Self, Unavailable> {
-        let file = open_below(process.folder(), "pagemap").map_err(|e| Unavailable::io("pagemap", &e))?;
+        let file = open_below(process.folder(), "pagemap").map_err(Unavailable::io("pagemap"))?;
         Ok(Self { file, scans: true, regions: vec![PageRegion::default(); REGIONS], entries: Vec::new() })
     }
 
@@ -68,10 +71,17 @@ impl PageMap {
         if self.scans {
             match self.scan(start, end, each) {
                 Err(rustix::io::Errno::NOTTY) => self.scans = false,
-                other => return other.map_err(|e| Unavailable::io("pagemap", &e.into())),
+                other => return other.map_err(Unavailable::io("pagemap")),
             }
         }
-        self.read(start, end, each).map_err(|e| Unavailable::io("pagemap", &e))
+        self.read(start, end, each).map_err(Unavailable::io("pagemap"))
+    }
+
+    /// As [`Self::runs`], all of them.
+    pub fn list(&mut self, start: u64, end: u64) -> Result<Vec<Run>, Unavailable> {
+        let mut runs = Vec::new();
+        self.runs(start, end, &mut |run| runs.push(run))?;
+        Ok(runs)
     }
 
     fn scan(&mut self, start: u64, end: u64, each: &mut dyn FnMut(Run)) -> Result<(), rustix::io::Errno> {
@@ -161,11 +171,7 @@ mod tests {
             memory[first + n * 3 * page] = 1;
         }
         let process = Process::open(std::process::id()).unwrap();
-        let runs = |mut map: PageMap| {
-            let mut found = Vec::new();
-            map.runs(base, base + 6000 * page as u64, &mut |run| found.push(run)).unwrap();
-            found
-        };
+        let runs = |mut map: PageMap| map.list(base, base + 6000 * page as u64).unwrap();
         let scanned = runs(PageMap::open(&process).unwrap());
         let read = runs(PageMap { scans: false, ..PageMap::open(&process).unwrap() });
         let differ = scanned.iter().zip(&read).find(|(one, other)| one != other);

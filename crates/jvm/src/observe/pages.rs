@@ -1,6 +1,6 @@
 //! Memory read through its present pages only, forwards, with as few reads as possible.
 
-use super::memory::Memory;
+use super::memory::{Memory, words};
 use super::pagemap::{self, Run};
 
 /// The longest read.
@@ -53,8 +53,8 @@ impl<'a> Pages<'a> {
         }
         let from = usize::try_from(at - self.window_start).ok()?;
         let bytes = self.window.get(from..from + 16)?;
-        let word = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).ok();
-        Some((word(&bytes[..8])?, word(&bytes[8..])?))
+        let mut words = words(bytes);
+        Some((words.next()?, words.next()?))
     }
 
     fn fill(&mut self, at: u64) -> Option<()> {

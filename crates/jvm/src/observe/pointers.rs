@@ -2,9 +2,9 @@
 //! lead to, and so on. A word that leads there may be a pointer or a number by chance, so this is evidence; what it is
 //! evidence of, `account` and `weigh` decide. Only pages that are present are read.
 
-use super::mallocng::PagesOf;
-use super::memory::{Memory, number};
-use super::pagemap::Run;
+use super::memory::{self, Memory};
+use super::pagemap::{PagesOf, Run};
+use super::ranges::leave_out_overlaps;
 use std::collections::BTreeSet;
 
 /// Bytes read at once.
@@ -33,12 +33,7 @@ impl Stretches {
     pub fn new(mut list: Vec<(u64, u64)>) -> Self {
         list.retain(|(start, end)| start < end);
         list.sort_unstable();
-        let mut reached = 0;
-        list.retain(|(start, end)| {
-            let apart = *start >= reached;
-            reached = if apart { *end } else { reached };
-            apart
-        });
+        leave_out_overlaps(&mut list, |range| *range);
         Self(list)
     }
 
@@ -64,7 +59,7 @@ pub fn words(memory: &dyn Memory, runs: &[Run], left: &mut u64, each: &mut dyn F
             *left = left.saturating_sub(len);
             let bytes = &mut window[..len as usize];
             if memory.read(at, bytes) {
-                let found = bytes.chunks_exact(8).map(number).zip((at..).step_by(8));
+                let found = memory::words(bytes).zip((at..).step_by(8));
                 found.filter(|(to, _)| *to != 0).for_each(|(to, at)| each(Pointer { at, to }));
             }
             at += len;
@@ -120,21 +115,13 @@ fn object_size(memory: &dyn Memory, runs: &[Run], start: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hotspot::made_up::MadeUp;
     use super::*;
 
-    /// Words at 0x1000, 0x2000 and so on; all else is not there.
-    struct Words(Vec<(u64, u64)>);
-
-    impl Memory for Words {
-        fn read(&self, at: u64, into: &mut [u8]) -> bool {
-            into.fill(0);
-            for (address, word) in &self.0 {
-                if let Some(offset) = address.checked_sub(at).filter(|offset| offset + 8 <= into.len() as u64) {
-                    into[offset as usize..offset as usize + 8].copy_from_slice(&word.to_le_bytes());
-                }
-            }
-            true
-        }
+    fn made_up(words: &[(u64, u64)]) -> MadeUp {
+        let mut memory = MadeUp::default();
+        words.iter().for_each(|(at, word)| memory.word(*at, *word));
+        memory
     }
 
     fn present(start: u64, end: u64) -> Vec<Run> {
@@ -150,7 +137,7 @@ mod tests {
 
     #[test]
     fn objects_are_followed_as_deep_as_is_asked_and_swapped_pages_are_not_read() {
-        let memory = Words(vec![(0x1008, 0x2010), (0x2018, 0x3000), (0x3000, 0x9000)]);
+        let memory = made_up(&[(0x1008, 0x2010), (0x2018, 0x3000), (0x3000, 0x9000)]);
         let heaps = Stretches::new(vec![(0x1000, 0x4000)]);
         let found = |depth| {
             let mut found = Vec::new();
@@ -161,7 +148,7 @@ mod tests {
         assert_eq!(found(1), [0x2010]);
         assert_eq!(found(3), [0x2010, 0x3000, 0x9000]);
         // The words behind a chunk of glibc's belong to another object.
-        let memory = Words(vec![(0x1008, 0x31), (0x1018, 0x5000), (0x1038, 0x6000)]);
+        let memory = made_up(&[(0x1008, 0x31), (0x1018, 0x5000), (0x1038, 0x6000)]);
         let (mut pages, mut of_chunk) = (|start: u64, end: u64| present(start, end), Vec::new());
         through_objects(&memory, &mut pages, vec![0x1010], &heaps, 1, &mut |pointer| of_chunk.push(pointer.to));
         assert_eq!(of_chunk, [0x5000]);

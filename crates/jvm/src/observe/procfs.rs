@@ -45,7 +45,7 @@ impl Process {
     pub fn open(pid: u32) -> Result<Self, Unavailable> {
         Self::open_io(pid).map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => Unavailable::new("process", format!("there is no process {pid}")),
-            _ => Unavailable::io("process", &e),
+            _ => Unavailable::io("process")(e),
         })
     }
 
@@ -87,7 +87,7 @@ impl Process {
         let file = match self.statm.get() {
             Some(file) => file,
             None => {
-                let file = open_below(self.folder(), "statm").map_err(|e| Unavailable::io("statm", &e))?;
+                let file = open_below(self.folder(), "statm").map_err(Unavailable::io("statm"))?;
                 self.statm.get_or_init(|| file)
             }
         };
@@ -101,7 +101,7 @@ impl Process {
 
     /// CPU time and state.
     pub fn stat(&self, clock: &Clock) -> Read<Stat> {
-        Reading::take(clock, || self.stat_now().map_err(|e| Unavailable::io("stat", &e)))
+        Reading::take(clock, || self.stat_now().map_err(Unavailable::io("stat")))
     }
 
     /// CPU time of all its threads, those that ended too: by its CPU clock, which counts ns (man clock_getcpuclockid),
@@ -129,7 +129,7 @@ impl Process {
 
     /// The first of its arguments, as many as a name takes to be found: a hostile process may have millions.
     pub fn cmdline_start(&self) -> Result<Vec<String>, Unavailable> {
-        let read = self.read_below("cmdline", ARGUMENTS_START).map_err(|e| Unavailable::io("cmdline", &e))?;
+        let read = self.read_below("cmdline", ARGUMENTS_START).map_err(Unavailable::io("cmdline"))?;
         Ok(strings(&read))
     }
 
@@ -139,36 +139,37 @@ impl Process {
     }
 
     fn strings(&self, name: &'static str) -> Result<Vec<String>, Unavailable> {
-        self.read_below(name, ARGUMENTS_MAX).map(|bytes| strings(&bytes)).map_err(|e| Unavailable::io(name, &e))
+        self.read_below(name, ARGUMENTS_MAX).map(|bytes| strings(&bytes)).map_err(Unavailable::io(name))
     }
 
     /// The program file, as named in the process's own mount namespace.
     pub fn exe(&self) -> Result<PathBuf, Unavailable> {
-        self.link("exe").map_err(|e| Unavailable::io("exe", &e))
+        self.link("exe").map_err(Unavailable::io("exe"))
     }
 
     /// The ids of its threads, as seen from here.
     pub fn threads(&self) -> Result<Vec<u32>, Unavailable> {
-        Ok(self.numbers_in("task").map_err(|e| Unavailable::io("task", &e))?.collect())
+        Ok(self.numbers_in("task")?.collect())
     }
 
-    /// CPU time, state and faults of one of its threads; times in ticks of which there are so many in a second. `None`
-    /// once it has gone.
-    pub(super) fn thread_stat(&self, tid: u32, ticks_per_s: u64) -> Option<Stat> {
-        let text = self.read_below(&format!("task/{tid}/stat"), STAT_MAX).ok()?;
-        Stat::parse(&String::from_utf8_lossy(&text), ticks_per_s)
+    /// CPU time, state and faults of one of its threads; `None` once it has gone.
+    pub(super) fn thread_stat(&self, tid: u32) -> Option<Stat> {
+        Stat::parse(&self.text_below(&format!("task/{tid}/stat"), STAT_MAX).ok()?, ticks_per_s())
     }
 
     /// Ids and tracer of one of its threads, with the memory of them all.
     pub(super) fn thread_status(&self, tid: u32) -> Option<Status> {
-        let text = self.read_below(&format!("task/{tid}/status"), THREAD_STATUS_MAX).ok()?;
-        Status::parse(&String::from_utf8_lossy(&text))
+        Status::parse(&self.text_below(&format!("task/{tid}/status"), THREAD_STATUS_MAX).ok()?)
     }
 
     /// The entries of `task` or `fd`, which are numbers.
-    pub(super) fn numbers_in(&self, name: &str) -> io::Result<impl Iterator<Item = u32> + use<>> {
+    ///
+    /// # Errors
+    /// Fails if they may not be listed, or the process has gone.
+    pub(super) fn numbers_in(&self, name: &'static str) -> Result<impl Iterator<Item = u32> + use<>, Unavailable> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = Dir::new(openat(self.folder(), name, flags, Mode::empty())?)?;
+        let folder = openat(self.folder(), name, flags, Mode::empty()).and_then(Dir::new);
+        let folder = folder.map_err(Unavailable::io(name))?;
         Ok(folder.filter_map(|entry| entry.ok()?.file_name().to_str().ok()?.parse().ok()))
     }
 
@@ -196,6 +197,11 @@ impl Process {
         let mut bytes = Vec::new();
         open_below(self.folder(), name)?.take(max).read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// As [`Self::read_below`], as text; bytes that are not UTF-8 are replaced.
+    pub(super) fn text_below(&self, name: &str, max: u64) -> io::Result<String> {
+        self.read_below(name, max).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
@@ -226,7 +232,7 @@ pub(super) fn read_again<const SIZE: usize, T>(
 ) -> Read<T> {
     Reading::take(clock, || {
         let mut buffer = [0; SIZE];
-        let text = read_from_start(file, &mut buffer).map_err(|e| Unavailable::io(source, &e))?;
+        let text = read_from_start(file, &mut buffer).map_err(Unavailable::io(source))?;
         parse(&String::from_utf8_lossy(text))
             .ok_or_else(|| Unavailable::new(source, "not in a known form; the process may be ending"))
     })

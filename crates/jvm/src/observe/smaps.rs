@@ -161,14 +161,14 @@ impl Smaps {
 /// Parses `smaps_rollup`: one line as in `maps`, named `[rollup]`, then its weights.
 pub fn parse_rollup(text: &str) -> Option<Weight> {
     let smaps = Smaps::parse(text);
-    smaps.mappings.first().filter(|only| only.mapping.path == "[rollup]").map(|only| only.weight)
+    smaps.mappings.first().filter(|only| &*only.mapping.path == "[rollup]").map(|only| only.weight)
 }
 
 /// Reads every mapping with its weight.
 pub fn read(process: &Process, clock: &Clock) -> Read<Smaps> {
     Reading::take(clock, || {
         let file = open_below(process.folder(), "smaps");
-        let smaps = file.and_then(Smaps::read).map_err(|e| Unavailable::io("smaps", &e))?;
+        let smaps = file.and_then(Smaps::read).map_err(Unavailable::io("smaps"))?;
         // A process that ends gives up its memory first: `smaps` is then empty, not an error.
         if smaps.mappings.is_empty() { Err(Unavailable::new("smaps", "the process has ended")) } else { Ok(smaps) }
     })
@@ -178,8 +178,8 @@ pub fn read(process: &Process, clock: &Clock) -> Read<Smaps> {
 pub fn read_rollup(process: &Process, clock: &Clock) -> Read<Weight> {
     let source = "smaps_rollup";
     Reading::take(clock, || {
-        let bytes = process.read_below(source, ROLLUP_BYTES_MAX).map_err(|e| Unavailable::io(source, &e))?;
-        parse_rollup(&String::from_utf8_lossy(&bytes)).ok_or_else(|| Unavailable::new(source, "not in a known form"))
+        let text = process.text_below(source, ROLLUP_BYTES_MAX).map_err(Unavailable::io(source))?;
+        parse_rollup(&text).ok_or_else(|| Unavailable::new(source, "not in a known form"))
     })
 }
 

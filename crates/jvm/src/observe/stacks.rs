@@ -40,7 +40,7 @@ pub fn pointers(process: &Process) -> Result<Vec<ThreadStack>, Unavailable> {
         }
     }
     match refused {
-        Some(why) if stacks.is_empty() => Err(Unavailable::io("syscall", &why)),
+        Some(why) if stacks.is_empty() => Err(Unavailable::io("syscall")(why)),
         _ => Ok(stacks),
     }
 }
@@ -48,8 +48,8 @@ pub fn pointers(process: &Process) -> Result<Vec<ThreadStack>, Unavailable> {
 /// The name the kernel keeps of each thread, at most 15 bytes.
 pub fn names(process: &Process) -> Result<Vec<(u32, String)>, Unavailable> {
     let name = |tid: u32| {
-        let bytes = process.read_below(&format!("task/{tid}/comm"), 64).ok()?;
-        Some((tid, String::from_utf8_lossy(&bytes).trim_end().to_owned()))
+        let name = process.text_below(&format!("task/{tid}/comm"), 64).ok()?;
+        Some((tid, name.trim_end().to_owned()))
     };
     Ok(process.threads()?.into_iter().filter_map(name).collect())
 }

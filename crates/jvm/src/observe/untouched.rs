@@ -100,7 +100,7 @@ impl<'p> Untouched<'p> {
     /// # Errors
     /// Fails if that permission is not given.
     pub fn open(process: &'p Process, maps: &'p [Mapping]) -> Result<Self, Unavailable> {
-        let pagemap = open_below(process.folder(), "pagemap").map_err(|e| Unavailable::io("pagemap", &e))?;
+        let pagemap = open_below(process.folder(), "pagemap").map_err(Unavailable::io("pagemap"))?;
         let memory = ProcessMemory::open(process)?;
         Ok(Self::of(process, maps, memory, (pagemap, page_size().0)))
     }

@@ -2,6 +2,7 @@
 //! what was asked. From JDK 21 on a removed flag is ignored with a warning and exit code 0, and collectors round sizes
 //! up: two configurations can silently be equal.
 
+use super::heap_info::Collector;
 use super::text::size;
 use loadline_base::units::Bytes;
 
@@ -39,16 +40,9 @@ impl Flags {
 
     /// The collector in force, by the flag that selects it.
     pub fn collector(&self) -> Option<&'static str> {
-        const SELECTED_BY: [(&str, &str); 7] = [
-            ("UseSerialGC", "Serial"),
-            ("UseG1GC", "G1"),
-            ("UseParallelGC", "Parallel"),
-            ("UseZGC", "Z"),
-            ("UseShenandoahGC", "Shenandoah"),
-            ("UseEpsilonGC", "Epsilon"),
-            ("UseConcMarkSweepGC", "CMS"),
-        ];
-        SELECTED_BY.into_iter().find(|(flag, _)| self.get(flag) == Some("true")).map(|(_, name)| name)
+        let is_on = |flag: &str| self.get(flag) == Some("true");
+        let known = Collector::selected(is_on).map(Collector::title);
+        known.or_else(|| is_on("UseConcMarkSweepGC").then_some("CMS"))
     }
 }
 
@@ -68,6 +62,14 @@ fn name_and_value(flag: &str) -> Option<(&str, &str)> {
         b'-' => Some((&flag[1..], "false")),
         _ => flag.split_once('='),
     }
+}
+
+/// The flag that an option sets, with its value as typed: `MaxHeapSize` and `8m` of `-Xmx8m`.
+pub fn set_by(option: &str) -> Option<(&str, &str)> {
+    const SHORT: [(&str, &str); 4] =
+        [("-Xmx", "MaxHeapSize"), ("-Xms", "InitialHeapSize"), ("-Xmn", "MaxNewSize"), ("-Xss", "ThreadStackSize")];
+    let short = SHORT.into_iter().find_map(|(begin, name)| Some((name, option.strip_prefix(begin)?)));
+    short.or_else(|| name_and_value(option.strip_prefix("-XX:")?))
 }
 
 /// An option that is not in force as it was asked.
@@ -105,15 +107,9 @@ const NOT_FLAGS: [&str; 3] = ["Flags", "VMOptionsFile", "Flag"];
 
 impl<'o> Wish<'o> {
     fn parse(option: &'o str) -> Option<Self> {
-        let short = [("-Xmx", "MaxHeapSize"), ("-Xms", "InitialHeapSize"), ("-Xmn", "MaxNewSize")];
-        if let Some((prefix, name)) = short.into_iter().find(|(prefix, _)| option.starts_with(prefix)) {
-            return Some(Self { option, name, value: &option[prefix.len()..], unit: 1 });
-        }
-        if let Some(value) = option.strip_prefix("-Xss") {
-            return Some(Self { option, name: "ThreadStackSize", value, unit: 1 << 10 });
-        }
-        let (name, value) = name_and_value(option.strip_prefix("-XX:")?)?;
-        (!NOT_FLAGS.contains(&name)).then_some(Self { option, name, value, unit: 1 })
+        let (name, value) = set_by(option)?;
+        let unit = if option.starts_with("-Xss") { 1 << 10 } else { 1 };
+        (!NOT_FLAGS.contains(&name)).then_some(Self { option, name, value, unit })
     }
 
     fn holds(&self, in_force: &Flags) -> bool {

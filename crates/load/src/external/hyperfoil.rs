@@ -12,8 +12,8 @@
 //! The lines about failures come last and only where something failed, so without them nothing is said of failures.
 
 use super::json::{amount, last_object};
-use super::quantity::{count, ms, number, percent};
-use super::{Reported, Times, Tool, after, last_report, wrk};
+use super::quantity::{count, number};
+use super::{Reported, Tool, after, last_report, wrk};
 use crate::Failures;
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ fn wrk_like(text: &str) -> Option<Reported> {
     let mut reported = Reported::new(Tool::Hyperfoil, requests);
     (reported.seconds, reported.requests_per_s, reported.received_bytes) = (Some(measured), Some(per_s), received);
     reported.failed = failures(&report);
-    reported.times_ms = times(&report);
+    reported.times_ms = wrk::times(&report);
     Some(reported)
 }
 
@@ -47,37 +47,6 @@ fn failures(report: &[&str]) -> Option<Failures> {
         failures.get_or_insert_default().status = count(n)?;
     }
     failures
-}
-
-fn times(report: &[&str]) -> Times {
-    let mut times = Times::default();
-    if let Some(row) = after(report, "Latency  ") {
-        let cells = glued(row);
-        if let [mean, _, max, ..] = &cells[..] {
-            (times.mean, times.max) = (ms(mean), ms(max));
-        }
-    }
-    let rows = report.iter().skip_while(|line| line.trim() != "Latency Distribution").skip(1);
-    for line in rows {
-        let cells = glued(line);
-        let [share, time] = &cells[..] else { break };
-        if let (Some(share), Some(time)) = (percent(share), ms(time)) {
-            times.set(share, time);
-        }
-    }
-    times
-}
-
-/// The cells of a row: a unit that stands alone belongs to the number before it.
-fn glued(row: &str) -> Vec<String> {
-    let mut cells: Vec<String> = Vec::new();
-    for word in row.split_whitespace() {
-        match cells.last_mut() {
-            Some(number) if ["ns", "us", "µs", "μs", "ms", "s"].contains(&word) => number.push_str(word),
-            _ => cells.push(word.to_owned()),
-        }
-    }
-    cells
 }
 
 /// `{"statistics": [{"phase": …, "summary": {"requestCount": …, "percentileResponseTime": {"50.0": …}}}]}`, in ns.

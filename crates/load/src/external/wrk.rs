@@ -39,7 +39,8 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     reported.seconds = Some(measured);
     reported.requests_per_s = Some(per_s);
     reported.received_bytes = received;
-    reported.times_ms = times(&report);
+    // No answer came within the timeout: the zeros stand for nothing.
+    reported.times_ms = Some(times(&report)).filter(|times| times.max != Some(0.0)).unwrap_or_default();
     if corrected {
         reported.timing = Timing::Response;
     }
@@ -85,20 +86,31 @@ fn failures(report: &[&str], answered: u64, corrected: bool) -> Option<(u64, Fai
 }
 
 /// Mean and maximum of the table, and the first distribution, where there is one.
-fn times(report: &[&str]) -> Times {
+pub(super) fn times(report: &[&str]) -> Times {
     let mut times = Times::default();
-    if let Some(row) = after(report, "Latency  ") {
-        let cells: Vec<_> = row.split_whitespace().map(ms).collect();
-        if let [Some(mean), _, Some(max), ..] = cells[..] {
-            (times.mean, times.max) = (Some(mean), Some(max));
-        }
+    if let Some(row) = after(report, "Latency  ")
+        && let [mean, _, max, ..] = &cells(row)[..]
+    {
+        (times.mean, times.max) = (ms(mean), ms(max));
     }
     let rows = report.iter().skip_while(|line| !line.trim_start().starts_with("Latency Distribution")).skip(1);
-    let rows = rows.map_while(|line| {
-        let (share, time) = line.trim().split_once('%')?;
-        Some((percent(&format!("{share}%"))?, ms(time.trim())?))
-    });
-    rows.for_each(|(share, time)| times.set(share, time));
-    // No answer came within the timeout: the zeros stand for nothing.
-    if times.max == Some(0.0) { Times::default() } else { times }
+    for line in rows {
+        let [share, time] = &cells(line)[..] else { break };
+        if let (Some(share), Some(time)) = (percent(share), ms(time)) {
+            times.set(share, time);
+        }
+    }
+    times
+}
+
+/// The cells of a row: a unit that stands alone, as Hyperfoil prints it, belongs to the number before it.
+fn cells(row: &str) -> Vec<String> {
+    let mut cells: Vec<String> = Vec::new();
+    for word in row.split_whitespace() {
+        match cells.last_mut() {
+            Some(number) if ["ns", "us", "µs", "μs", "ms", "s"].contains(&word) => number.push_str(word),
+            _ => cells.push(word.to_owned()),
+        }
+    }
+    cells
 }

@@ -6,7 +6,6 @@ use super::connection::{Connection, Room};
 use super::requests::Next;
 use super::stream::{Doing, Slot, StreamStep, Upload};
 use crate::exchange::BACK_OFF_NS;
-use crate::link::Dialled;
 use crate::tally::{Ended, Failure, Place};
 use crate::timers::Due;
 use bytes::Bytes;
@@ -87,11 +86,9 @@ impl Engine<'_> {
             }
         }
         let link = match self.dialler.dial()? {
-            Dialled::Link(link) => link,
-            Dialled::Failed(failure, words) => {
-                if let Some(words) = words {
-                    self.course.tally.tls_failed(words);
-                }
+            Ok(link) => link,
+            Err(trouble) => {
+                let failure = self.course.failure_of(trouble, false, false);
                 self.fail(slot, failure, now_ns);
                 return Ok(None);
             }
@@ -193,8 +190,8 @@ impl Engine<'_> {
         let failure = self.requests.get(at.request).wanted.judge(&at.answer);
         self.end(slot);
         self.course.answered(ended, failure);
-        if self.think_ns > 0 {
-            self.timers.set(now_ns + self.think_ns, slot as usize, Due::Free);
+        if self.course.think_ns > 0 {
+            self.timers.set(now_ns + self.course.think_ns, slot as usize, Due::Free);
         } else {
             self.release(slot, now_ns);
         }

@@ -23,12 +23,11 @@ mod traffic;
 use super::course::PhaseCourse;
 use super::link::{self, Dialler, READ_BYTES};
 use super::outcome::{Interval, Outcome};
-use super::schedule::{Arrival, nanoseconds};
+use super::schedule::{Arrival, Share};
 use super::tally::Failure;
 use super::timers::{Due, Timers};
 use super::turn::{self, BEGUN_PER_TURN, Turn, Turning, no_epoll};
-use super::{Control, Plan, ThreadPart};
-use crate::work::Schedule;
+use super::{Control, Plan};
 use bells::Bells;
 use connection::{Connection, Room};
 use loadline_base::clock::Clock;
@@ -50,7 +49,6 @@ pub(super) struct Engine<'a> {
     clock: Clock,
     dialler: Dialler,
     requests: Requests,
-    think_ns: u64,
     epoll: OwnedFd,
     /// Slots of a place.
     streams: u32,
@@ -76,8 +74,6 @@ pub(super) struct Engine<'a> {
     raw: Vec<u8>,
     /// A piece of a body that is read from a file.
     block: Vec<u8>,
-    backend: Option<String>,
-    next_check_ns: u64,
 }
 
 /// The place of one connection of the plan. After a GOAWAY the next takes it while the last streams of the one before
@@ -96,14 +92,12 @@ struct Place {
 }
 
 impl<'a> Engine<'a> {
-    pub(super) fn new(plan: &'a Plan, part: ThreadPart, clock: Clock, control: &'a Control) -> Result<Self> {
+    pub(super) fn new(plan: &'a Plan, share: Share, clock: Clock, control: &'a Control) -> Result<Self> {
         let work = &plan.work;
-        let (first, step) = (u64::from(part.index), u64::from(part.count));
         let origin = Origin { host: &plan.target.host, over_tls: plan.target.tls.is_some() };
-        let requests = Requests::encode(work, origin, plan.seed, first, step)?;
-        let course = PhaseCourse::new(plan, part, requests.len(), clock, control)?;
-        let wanted = part.of(work.schedule.connections()).min(course.arrivals.requests_max()).max(1);
-        let places_max = part.of(work.schedule.connections_max()).min(course.arrivals.requests_max()).max(wanted);
+        let requests = Requests::encode(work, origin, plan.seed, share)?;
+        let course = PhaseCourse::new(plan, share, requests.len(), clock, control)?;
+        let (wanted, places_max) = course.connections();
         // Twice as many where that is allowed: those that end after a GOAWAY stand beside their successors.
         link::check_descriptors(2 * places_max).or_else(|_| link::check_descriptors(places_max))?;
         let mut engine = Self {
@@ -111,10 +105,6 @@ impl<'a> Engine<'a> {
             clock,
             dialler: Dialler::new(&plan.target, work.pace, true, &["h2"])?,
             requests,
-            think_ns: match work.schedule {
-                Schedule::Closed { think, .. } => nanoseconds(think.0),
-                Schedule::Open { .. } => 0,
-            },
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_epoll)?,
             streams: work.protocol.streams().max(1),
             places: Vec::new(),
@@ -131,8 +121,6 @@ impl<'a> Engine<'a> {
             buffer: vec![0; READ_BYTES],
             raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
             block: Vec::new(),
-            backend: None,
-            next_check_ns: 0,
         };
         for _ in 0..wanted {
             engine.grow();
@@ -155,8 +143,7 @@ impl<'a> Engine<'a> {
     pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
         self.course.start(start_ns);
         let ended = turn::run(&mut self, on_interval)?;
-        let backend = self.backend.unwrap_or_else(|| BACKEND.to_owned());
-        self.course.finish(ended, self.places.len() as u64, self.busy, backend, on_interval)
+        self.course.finish(ended, self.places.len() as u64, self.busy, on_interval)
     }
 
     /// The slot has no request any more, and can have one when its place offers it.
@@ -258,11 +245,7 @@ impl<'a> Turning<'a> for Engine<'a> {
 
     /// Fails the requests that have taken too long, in a scan as in HTTP/1.1.
     fn check(&mut self, now_ns: u64) {
-        if now_ns < self.next_check_ns {
-            return;
-        }
         let timeout_ns = self.course.timeout_ns;
-        self.next_check_ns = turn::next_check_ns(now_ns, timeout_ns);
         for number in 0..self.slots.len() {
             let slot = &self.slots[number];
             if slot.is_busy() && now_ns.saturating_sub(slot.started_ns) > timeout_ns {
@@ -301,7 +284,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         self.clean()?;
         // Work that begun requests left over is done at the next turn.
         let until_ns = if self.dirty.is_empty() { until_ns } else { 0 };
-        let until_ns = until_ns.min(self.timers.next_ns()).min(self.next_check_ns).min(self.course.next_ns());
+        let until_ns = until_ns.min(self.timers.next_ns()).min(self.course.next_ns());
         turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)?;
         for event in events.drain(..) {
             self.handle(event)?;
@@ -309,6 +292,3 @@ impl<'a> Turning<'a> for Engine<'a> {
         Ok(())
     }
 }
-
-/// The implementation that speaks to the server. The figures depend on it, and it is not the engine's own.
-const BACKEND: &str = "http/2 (h2 crate)";

@@ -1,7 +1,8 @@
 //! The requests of a phase as h2 takes them: what is the same each time is made once and cloned, placeholders are
 //! filled in for each request. Bodies come from `message`.
 
-use crate::message::{Long, RequestOrder, body_of, check_header, check_path};
+use crate::message::{Long, RequestOrder, body_of, check_header, check_path, tells_length};
+use crate::schedule::Share;
 use crate::template::Template;
 use crate::wanted::Wanted;
 use crate::work::{Method, Request, Work};
@@ -55,16 +56,16 @@ pub(super) struct Next {
 }
 
 impl Requests {
-    /// Encodes the requests of `work` for a server `host`. `first` and `step`: which numbers this thread gives.
+    /// Encodes the requests of `work` for a server `host`; their numbers are those of a share.
     ///
     /// # Errors
     /// The body's file cannot be read, or path or headers cannot stand in a request.
-    pub(super) fn encode(work: &Work, origin: Origin<'_>, seed: u64, first: u64, step: u64) -> Result<Self> {
+    pub(super) fn encode(work: &Work, origin: Origin<'_>, seed: u64, share: Share) -> Result<Self> {
         let encode = |request| Encoded::encode(work, request, origin, seed);
         let all = work.requests().map(encode).collect::<Result<Vec<_>>>()?;
-        let mut requests = Self { all, order: RequestOrder::new(work, seed, first, step), scratch: Vec::new() };
+        let mut requests = Self { all, order: RequestOrder::new(work, seed, share), scratch: Vec::new() };
         // Each once, so that what cannot be filled in is refused before the phase begins.
-        let mut order = RequestOrder::new(work, seed, first, step);
+        let mut order = RequestOrder::new(work, seed, share);
         for encoded in &requests.all {
             encoded.fill(&mut requests.scratch, 0, &mut order)?;
         }
@@ -140,8 +141,7 @@ impl Encoded {
         }
         let length = body.len() as u64 + long.as_ref().map_or(0, |long| long.bytes);
         // As the HTTP/1.1 of this engine: HTTP/2 does not need it, but what is compared should ask for the same.
-        let told = !matches!(request.method, Method::Get | Method::Head | Method::Options) || length > 0;
-        if told && filled_body.is_none() {
+        if tells_length(request.method, length) && filled_body.is_none() {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
         let scheme = if origin.over_tls { "https" } else { "http" };
@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn encode(work: &Work) -> Result<Requests> {
-        Requests::encode(work, ORIGIN, 7, 0, 1)
+        Requests::encode(work, ORIGIN, 7, Share::WHOLE)
     }
 
     fn next(work: &Work) -> Next {
@@ -251,7 +251,8 @@ mod tests {
         let long = next(&work(Method::Put, &[], Body::Zero(Size::mib(3))));
         assert_eq!((long.body.len(), long.long_bytes), (0, 3 << 20));
         let tls = Origin { over_tls: true, ..ORIGIN };
-        let over_tls = Requests::encode(&work(Method::Get, &[], Body::None), tls, 7, 0, 1).unwrap().next().unwrap();
+        let over_tls =
+            Requests::encode(&work(Method::Get, &[], Body::None), tls, 7, Share::WHOLE).unwrap().next().unwrap();
         assert_eq!(over_tls.head.uri(), "https://h:1/a?b");
     }
 
@@ -259,7 +260,7 @@ mod tests {
     fn placeholders_are_filled_for_each_request() {
         let mut filled = work(Method::Post, &[("Id", "<{seq}>"), ("Host", "h{seq}")], Body::Text("{seq}{seq}".into()));
         filled.request.path = "/{rand 5 5}/{seq}".to_owned();
-        let mut requests = Requests::encode(&filled, ORIGIN, 7, 1, 3).unwrap();
+        let mut requests = Requests::encode(&filled, ORIGIN, 7, Share { index: 1, count: 3 }).unwrap();
         for number in [1, 4] {
             let next = requests.next().unwrap();
             assert_eq!(next.head.uri().to_string(), format!("http://h{number}/5/{number}"));

@@ -1,16 +1,14 @@
 //! Bytes between links and h2, and the life of connections. A part of [`Engine`], whose loop is in `http2`.
 
+use super::Engine;
 use super::connection::Connection;
 use super::exchange::failure;
-use super::{BACKEND, Engine};
-use crate::connection::Watched;
-use crate::exchange::{BOTH, INPUT, LAST_INPUT};
+use crate::connection::LAST_INPUT;
 use crate::link::{Read, Trouble};
 use crate::tally::Failure;
 use crate::timers::Due;
-use crate::turn::no_epoll;
 use loadline_base::error::Result;
-use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use std::task::Poll;
 
@@ -188,16 +186,11 @@ impl Engine<'_> {
     /// The connection stands: a first write went through, as in HTTP/1.1; over TLS, after its handshake.
     fn establish(&mut self, index: u32) {
         let now_ns = self.clock.now_ns();
-        let Some(connection) = self.connection(index) else { return };
+        let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) else { return };
         connection.established = true;
         connection.connected_ns = now_ns;
-        let (leader, tls) = (connection.leader, connection.link.negotiated());
-        self.slots[leader as usize].connected_ns = now_ns;
-        self.course.opened();
-        if self.backend.is_none() {
-            let over = tls.map_or_else(String::new, |(version, _)| format!(" over {version}"));
-            self.backend = Some(format!("{BACKEND}{over}"));
-        }
+        self.slots[connection.leader as usize].connected_ns = now_ns;
+        self.course.opened(&connection.link);
     }
 
     /// Makes epoll report what the connection now waits for.
@@ -205,18 +198,8 @@ impl Engine<'_> {
         let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) else {
             return Ok(());
         };
-        let wanted = if connection.blocked || !connection.established { Watched::Both } else { Watched::Input };
-        if connection.watched >= wanted {
-            return Ok(());
-        }
-        let data = EventData::new_u64(u64::from(index));
-        let flags = if wanted == Watched::Both { BOTH } else { INPUT };
-        let done = match connection.watched {
-            Watched::Nothing => epoll::add(&self.epoll, &connection.link, data, flags),
-            Watched::Input | Watched::Both => epoll::modify(&self.epoll, &connection.link, data, flags),
-        };
-        connection.watched = wanted;
-        done.map_err(no_epoll)
+        let both = connection.blocked || !connection.established;
+        connection.watched.raise(both, &self.epoll, &connection.link, u64::from(index))
     }
 
     /// Reads what has come until the socket is empty, and lets h2 work through it.
@@ -279,12 +262,8 @@ impl Engine<'_> {
     }
 
     fn stream_ended(&mut self, index: u32) -> Result<()> {
-        // Under TLS a server that closes during the handshake has said nothing about HTTP.
         let shaking = self.connection(index).is_some_and(|connection| !connection.link.is_ready());
-        let failure = match shaking {
-            true => self.course.tally.tls_failed("the server closed during the handshake".to_owned()),
-            false => Failure::Reset,
-        };
+        let failure = self.course.silence(shaking);
         self.lose(index, failure);
         Ok(())
     }

@@ -220,16 +220,15 @@ fn line_end(bytes: &[u8]) -> Result<&[u8], Verdict> {
 }
 
 /// Reads a stream in pieces with the first reader.
-fn read<'a>(heads: &mut Heads, bodiless: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Verdict {
+pub(super) fn read<'a>(heads: &mut Heads, bodiless: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Verdict {
     let request = Request::new(if bodiless { Method::Head } else { Method::Get }, "/");
     let wanted = Wanted::of(&Work::closed(request.clone(), 1, Until::Requests(1)), &request);
     let mut reader = Reader::default();
     let mut pieces = pieces.filter(|piece| !piece.is_empty());
-    let answer = |answer: super::response::ResponseFacts, rest| Verdict::Answer {
-        status: answer.status,
-        keep_alive: answer.keep_alive,
-        body_bytes: answer.body_bytes,
-        rest,
+    let answer = |answer: super::response::ResponseFacts, rest| {
+        assert!(answer.fits, "nothing was to be checked");
+        let super::response::ResponseFacts { status, keep_alive, body_bytes, .. } = answer;
+        Verdict::Answer { status, keep_alive, body_bytes, rest }
     };
     while let Some(piece) = pieces.next() {
         match reader.feed(heads, &wanted, piece) {

@@ -1,7 +1,7 @@
 //! Conditions on what a phase of load came to: `p99<50ms`, `failed<0.1%`, `rate>=99%`.
 //! As thresholds they decide an exit code, as stop conditions they end a phase.
 
-use loadline_base::units::Span;
+use loadline_base::units::{Span, milliseconds, trimmed};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -121,17 +121,11 @@ impl Condition {
     /// The figure as the condition's unit prints it.
     pub fn show(&self, value: f64) -> String {
         match self.bound {
-            Bound::Span(_) => format!("{} ms", loadline_base::units::milliseconds(value)),
-            Bound::Share(_) => format!("{} %", trimmed(value * 100.0)),
-            Bound::Number(_) => trimmed(value),
+            Bound::Span(_) => format!("{} ms", milliseconds(value)),
+            Bound::Share(_) => format!("{} %", trimmed(value * 100.0, 3)),
+            Bound::Number(_) => trimmed(value, 3),
         }
     }
-}
-
-/// At most three decimals, none that say nothing.
-fn trimmed(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// A share in percent, with as few decimals as read back to the same.

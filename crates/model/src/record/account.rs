@@ -1,6 +1,8 @@
 //! The account at a moment, as recorded: owners of the resident pages, their details, what could come back.
 
 use super::threads::ThreadRecord;
+#[cfg(test)]
+use loadline_jvm::account::Reason;
 use serde::{Deserialize, Serialize};
 
 /// Schema of the document that `loadline account --json` prints.
@@ -42,6 +44,21 @@ pub struct AccountRecord {
 }
 
 impl AccountRecord {
+    /// An account of nothing but what these owners hold, in resident bytes.
+    pub fn holding<'n>(owners: impl IntoIterator<Item = (&'n str, u64)>) -> Self {
+        let owner = |(name, rss_bytes): (&str, u64)| {
+            let name = name.to_owned();
+            OwnerRecord { name, rss_bytes, ..OwnerRecord::default() }
+        };
+        Self { owners: owners.into_iter().map(owner).collect(), ..Self::default() }
+    }
+
+    /// Resident bytes of the Java heap, whatever it holds.
+    pub fn heap_bytes(&self) -> u64 {
+        let heap = self.owners.iter().filter(|owner| loadline_jvm::owner::is_heap(&owner.name));
+        heap.map(|owner| owner.rss_bytes).fold(0, u64::saturating_add)
+    }
+
     /// Resident bytes of the owner of this name; 0 of one that it does not list.
     pub fn holds(&self, owner: &str) -> u64 {
         let own = self.owners.iter().filter(|known| known.name == owner);
@@ -138,7 +155,7 @@ pub struct WouldReturn {
     /// By how much RSS grows instead, since objects move to pages that hold nothing yet; `null` where `gc_bytes` is.
     pub gc_grown_bytes: Option<u64>,
     /// Why it is so much, or why it is unknown: `keeps`, `shrinks`, `not_collected` …; empty in older records.
-    #[cfg_attr(test, schemars(extend("enum" = crate::schemas::reasons())))]
+    #[cfg_attr(test, schemars(extend("enum" = reasons())))]
     pub gc_reason: String,
     /// The same in words.
     pub gc_why: String,
@@ -146,6 +163,12 @@ pub struct WouldReturn {
     pub trim_bytes: Option<u64>,
     /// Why `trim_bytes` is unknown, or nothing on musl; empty where there is nothing to say.
     pub trim_why: String,
+}
+
+/// Names in documents of why a collection returns what it does; empty in older records.
+#[cfg(test)]
+fn reasons() -> Vec<&'static str> {
+    std::iter::once("").chain(Reason::ALL.map(Reason::name)).collect()
 }
 
 /// The heaps of the C allocator.

@@ -186,7 +186,7 @@ impl CgroupRecord {
 }
 
 /// The result of a search.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindRecord {
     /// The configuration searched.
@@ -240,11 +240,12 @@ pub fn limit_to_set(line_bytes: u64, headroom: f64) -> u64 {
 }
 
 /// The unknowns that a search varies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unknowns {
     /// The largest heap, then the limit.
+    #[default]
     HeapAndLimit,
     /// The limit, with a heap that the configuration gives.
     Limit,
@@ -255,7 +256,7 @@ pub enum Unknowns {
 }
 
 /// How a search ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FindOutcome {
@@ -268,11 +269,12 @@ pub enum FindOutcome {
     /// The target held without a concern for memory, but at no limit that was to be asked.
     Never,
     /// The trials allowed were used up.
+    #[default]
     GivenUp,
 }
 
 /// The smallest limit at which the target held every time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LineRecord {
     /// The limit.

@@ -29,48 +29,6 @@ pub struct FlagRecord {
     pub origin: FlagOrigin,
 }
 
-/// Flags whose defaults a trial keeps too: what findings look at and what remedies set. A name that a trial's record
-/// lacks is a flag that this JVM does not have.
-pub const FLAGS_KEPT: &[&str] = &[
-    "AlwaysPreTouch",
-    "ArchiveClassesAtExit",
-    "CompressedClassSpaceSize",
-    "DisableExplicitGC",
-    "ExplicitGCInvokesConcurrent",
-    "FlightRecorder",
-    "G1PeriodicGCInterval",
-    "InitialHeapSize",
-    "ManagementServer",
-    "MaxDirectMemorySize",
-    "MaxHeapFreeRatio",
-    "MaxHeapSize",
-    "MaxMetaspaceSize",
-    "MaxRAM",
-    "MaxRAMPercentage",
-    "MinHeapFreeRatio",
-    "MinHeapSize",
-    "MinRAMPercentage",
-    "NativeMemoryTracking",
-    "ReservedCodeCacheSize",
-    "SharedArchiveFile",
-    "ShrinkHeapInSteps",
-    "SoftMaxHeapSize",
-    "ThreadStackSize",
-    "TieredCompilation",
-    "TieredStopAtLevel",
-    "TrimNativeHeapInterval",
-    "UseCompactObjectHeaders",
-    "UseContainerSupport",
-    "UseG1GC",
-    "UseParallelGC",
-    "UseSerialGC",
-    "UseSharedSpaces",
-    "UseShenandoahGC",
-    "UseTransparentHugePages",
-    "UseZGC",
-    "ZUncommitDelay",
-];
-
 impl FlagsRecord {
     /// How many flags there are.
     pub fn count(&self) -> usize {

@@ -12,7 +12,7 @@ pub const FLEET_ENTRY_SCHEMA: &str = "loadline.fleet-entry/1";
 pub const FLEET_SCHEMA: &str = "loadline.fleet/1";
 
 /// The first line of a plan. Each of the others is a [`PlanEntry`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanHeader {
     /// Which document this is, and the version of its form.
@@ -174,7 +174,7 @@ pub struct NodeRecord {
 }
 
 /// The document of a fleet: what `loadline merge --json` prints.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetDocument {
     /// Which document this is, and the version of its form.
@@ -214,7 +214,7 @@ pub struct StandingRecord {
 }
 
 /// One service, as it is now.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServiceRecord {
     /// Its name.
@@ -264,7 +264,7 @@ impl ServiceRecord {
 }
 
 /// The verdict on the line of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LineVerdict {
@@ -285,5 +285,6 @@ pub enum LineVerdict {
     /// The subject or its node failed.
     Failed,
     /// There is no result.
+    #[default]
     Missing,
 }

@@ -26,11 +26,12 @@ pub struct HistoryDocument {
 }
 
 /// The archives that make one point of a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryBy {
     /// Each archive is one.
+    #[value(help = "Each archive")]
     Date,
     /// All archives of a commit that were made under the same conditions.
     Commit,

@@ -51,7 +51,7 @@ pub use finding::{
     IdleFlag, IdlePool, LiveBy, LoaderSpan, NativeHolder, ObserverOn, OfTrials, OwnerFreed, RuledOutRecord,
     UnseenCause,
 };
-pub use flags::{FLAGS_KEPT, FlagOrigin, FlagRecord, FlagsRecord};
+pub use flags::{FlagOrigin, FlagRecord, FlagsRecord};
 pub use fleet::{
     EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FLEET_PLAN_SCHEMA, FLEET_SCHEMA, FleetDocument, LineVerdict,
     NodeRecord, PlanEntry, PlanHeader, ServiceRecord, StandingRecord, Task, Why,
@@ -63,12 +63,12 @@ pub use history::{
 pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
 pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
 pub use phase::{
-    Ages, AllocatedBy, ConnectionsRecord, DriverRecord, Failures, Generator, PhaseRecord, Quantiles, QueueRecord,
-    Reported, RequestRecord, SubjectWork, Times, Timing, Tool,
+    Ages, AllocatedBy, ConnectionsRecord, DriverRecord, Failures, Generator, IntervalTimes, PhaseRecord, Quantiles,
+    QueueRecord, Reported, RequestRecord, SubjectWork, Times, Timing, Tool,
 };
 
 pub use pool_names::pool_names;
-pub use threads::{CodeHeapRecord, ThreadPoolRecord, ThreadRecord};
+pub use threads::{ThreadPoolRecord, ThreadRecord};
 pub use tune::{
     ConfirmationRecord, Fate, LinesRecord, NoiseRecord, OwnerBytes, OwnerGain, PhaseRate, PriceClass, RemedyRecord,
     SettingRecord, TuneOutcome, TuneRecord, TuneStage, TuneTrialRecord,
@@ -81,11 +81,18 @@ pub use watch::{
 
 pub use crate::scenario::Model;
 
+pub use crate::observe::code_heaps::CodeHeapRecord;
 pub use crate::observe::hotspot::direct::DirectRecord;
+pub use crate::observe::hotspot::heap::HumongousRecord;
+pub use crate::observe::hotspot::statics::StaticCollectionRecord;
+pub use crate::observe::hotspot::thread_buffers::ThreadBuffersRecord;
+pub use crate::observe::hotspot::thread_values::ThreadValuesRecord;
+pub use crate::observe::memory_files::MemoryFilesRecord;
 pub use crate::observe::netty::{
     AgentCost, JdkDirect, NettyAllocated, NettyAllocations, NettyAllocator, NettyArena, NettyCache, NettyCacheKind,
     NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory, NettyPools,
 };
+pub use crate::observe::open_files::DiskFileRecord;
 
 use crate::doubt::Doubt;
 use crate::scenario::MarkPoint;
@@ -115,7 +122,7 @@ pub enum EndCause {
 pub const RESULT_SCHEMA: &str = "loadline.result/2";
 
 /// The result document: what `--json` prints.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document {
     /// Which document this is, and the version of its form.
@@ -560,16 +567,6 @@ impl BesideRecord {
     }
 }
 
-/// A file on a disk that a process has open.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DiskFileRecord {
-    /// The file, as the process sees it.
-    pub path: String,
-    /// Bytes that it occupies on its disk.
-    pub bytes: u64,
-}
-
 /// Names of files that the kernel remembers (dentries), of the whole machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -578,65 +575,6 @@ pub struct DentriesRecord {
     pub all: u64,
     /// Names of files that there are not.
     pub negative: u64,
-}
-
-/// Files in memory of one place that a process has open.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct MemoryFilesRecord {
-    /// The mount point of the file system, as the process sees it; `memfd` for files that have no place.
-    pub place: String,
-    /// How many files.
-    pub files: u64,
-    /// How many of them were deleted: no directory lists them.
-    pub deleted: u64,
-    /// Bytes that they occupy.
-    pub bytes: u64,
-}
-
-/// Direct buffers that the JDK keeps for each thread that reads or writes channels (`sun.nio.ch.Util`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ThreadBuffersRecord {
-    /// Threads that have any.
-    pub threads: u64,
-    /// Buffers.
-    pub buffers: u64,
-    /// Bytes of all of them.
-    pub bytes: u64,
-    /// The largest one.
-    pub largest_bytes: u64,
-}
-
-/// A collection that a static field refers to: it stays until its class is unloaded.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct StaticCollectionRecord {
-    /// The class that declares the field, `java.io.DeleteOnExitHook`.
-    pub class: String,
-    /// The field.
-    pub field: String,
-    /// The class of the collection, `java.util.LinkedHashSet`.
-    pub collection: String,
-    /// How many entries it has.
-    pub entries: u64,
-    /// Bytes of the objects that it leads to, at least; 0 where they were not counted.
-    #[serde(default)]
-    pub bytes: u64,
-}
-
-/// Objects that `ThreadLocal` variables refer to, once for each thread, and what these lead to.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ThreadValuesRecord {
-    /// Threads whose variables hold 256 KiB and more.
-    pub threads: u64,
-    /// Bytes of what these hold, at least.
-    pub bytes: u64,
-    /// The class of the value that holds most, as the JVM spells it.
-    pub class: String,
-    /// Bytes of that value.
-    pub largest_bytes: u64,
 }
 
 /// Live objects of a class.
@@ -665,20 +603,6 @@ pub struct CompilationRecord {
     pub seconds: f64,
     /// By how much RSS grew meanwhile, whatever else grew with it.
     pub rss_growth_bytes: u64,
-}
-
-/// Objects of G1 that take regions of their own, since they have half a region and more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct HumongousRecord {
-    /// Objects.
-    pub objects: u64,
-    /// Their bytes.
-    pub object_bytes: u64,
-    /// Bytes of their regions behind them, which nothing else can use.
-    pub tail_bytes: u64,
-    /// Size of a region.
-    pub region_bytes: u64,
 }
 
 /// The Java heap at a mark.

@@ -8,6 +8,7 @@ use crate::scenario::Model;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// One phase of a trial.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -130,6 +131,11 @@ impl PhaseRecord {
         (self.is_counted() && self.ok > 0).then(|| bytes as f64 / self.ok as f64)
     }
 
+    /// The share of its time that went into collections.
+    pub fn gc_share(&self) -> Option<f64> {
+        self.subject.gc_ms.filter(|_| self.seconds > 0.0).map(|gc_ms| gc_ms / 1e3 / self.seconds)
+    }
+
     /// Correct answers as a share of what was offered; `None` in a closed model.
     pub fn share_of_offered(&self) -> Option<f64> {
         let offered_per_s = self.offered_per_s.filter(|offered| *offered > 0.0)?;
@@ -228,6 +234,19 @@ impl Quantiles {
             p9999: Some(ms(0.9999)),
         })
     }
+}
+
+/// The times of an interval, in ns.
+#[derive(Debug, Clone, Copy)]
+pub struct IntervalTimes<'a> {
+    /// From the actual start of each correct answer.
+    pub service: &'a Histogram<u64>,
+    /// From the intended start; `None` in a closed model.
+    pub response: Option<&'a Histogram<u64>>,
+    /// The beginning of the interval, since the Unix epoch.
+    pub start: Duration,
+    /// The length of the interval.
+    pub length: Duration,
 }
 
 /// The load generator's view of itself.

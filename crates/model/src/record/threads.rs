@@ -1,4 +1,4 @@
-//! Threads at a moment, one by one and by pool; the code cache at a moment, by segment.
+//! Threads at a moment, one by one and by pool.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,23 +48,4 @@ impl ThreadPoolRecord {
             self.allocated_bytes = Some(self.allocated_bytes.unwrap_or(0).saturating_add(bytes));
         }
     }
-}
-
-/// A segment of the code cache.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct CodeHeapRecord {
-    /// As the JVM names it: `non-nmethods`, `profiled nmethods`, `non-profiled nmethods`; `CodeCache` where it is one.
-    pub name: String,
-    /// The most it may become.
-    pub reserved_bytes: u64,
-    /// Promised by the kernel; `null` where the JVM does not tell it.
-    pub committed_bytes: Option<u64>,
-    /// Code that lives.
-    pub used_bytes: u64,
-    /// The most that was used so far.
-    pub used_bytes_peak: u64,
-    /// Resident; `null` where there is no account.
-    pub rss_bytes: Option<u64>,
 }

@@ -1,7 +1,8 @@
 //! The scenario file: YAML text → [`Scenario`]. Unknown keys are errors that show the line and the nearest valid key.
 
 use super::derived::FigureFile;
-use super::load_file::{OnePhase, PhaseFile, resolve_load};
+use super::load_file::{OnePhase, resolve_load};
+use super::load_settings::PhaseSettings;
 use super::matrix::Matrix;
 use super::written::{Named, Scalar, parsed};
 use super::*;
@@ -237,7 +238,7 @@ pub(super) struct File {
     matrix: Option<Matrix>,
     /// The phases of the load, in order; at least one does work. A phase named `warmup` comes before the mark `warm`.
     #[schemars(with = "Vec<OnePhase>", extend("minItems" = 1))]
-    load: Vec<Named<PhaseFile>>,
+    load: Vec<Named<PhaseSettings>>,
     /// When to weigh; where left out, all moments that the load plan has, without `trimmed`, which needs JDK 17 or
     /// newer with glibc.
     #[schemars(with = "Option<Vec<schema::MarkWord>>")]

@@ -2,7 +2,7 @@
 
 use super::Scenario;
 use super::validate::{memory, unique};
-use super::written::nearest;
+use super::written::did_you_mean;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
@@ -50,10 +50,8 @@ impl Fleet {
         if names().any(|of| of == name) {
             return Ok(());
         }
-        let hint = nearest(name, names()).map_or_else(
-            || "the names are those below `services:`, or of the scenarios".to_owned(),
-            |near| format!("did you mean `{near}`?"),
-        );
+        let hint = did_you_mean(name, names())
+            .unwrap_or_else(|| "the names are those below `services:`, or of the scenarios".to_owned());
         Err(Error::request(format!("no service is named `{name}`")).hint(hint))
     }
 }

@@ -1,8 +1,7 @@
 //! The fleet file: YAML text → [`Fleet`]. Scenario files that it names are read by whoever calls.
 
 use super::fleet::{SEARCH_EVERY, WITHIN};
-use super::load_file::PerSecond;
-use super::load_options::LoadOptions;
+use super::load_settings::{LoadOptions, PerSecond};
 use super::schema;
 use super::written::{Named, Scalar, parsed, texts};
 use super::{Budget, Fleet, Last, Rate, Scenario, ScenarioOptions, Service, SubjectSettings};

@@ -52,11 +52,7 @@ impl Scenario {
             return Err(Error::request(format!("`{outside}` stands for what is not in the image"))
                 .hint("name what the image has, by its path in there"));
         }
-        self.configurations.iter().try_for_each(|configuration| {
-            configuration
-                .validate_in_image()
-                .map_err(|error| error.at(format!("configuration: {}", configuration.name)))
-        })
+        self.validate_each(Configuration::validate_in_image)
     }
 }
 

@@ -1,8 +1,9 @@
 //! A load without a subject: the phases of a file or one with the defaults, changed by what was typed.
 
 use super::load_file::parse_load;
-use super::load_options::{LoadOptions, change_paths, change_phases};
-use super::{Method, Phase, PhaseKind, Request, Server, Until, Url, Work, defaults, validate_load};
+use super::load_options::{change_paths, change_phases};
+use super::load_settings::{LoadOptions, usual_work};
+use super::{Method, Phase, PhaseKind, Request, Server, Url, defaults, validate_load};
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -67,8 +68,7 @@ fn planned(file: PhasesFile<'_>, url: &Url) -> Result<(Vec<Phase>, Option<u64>)>
 
 /// One phase with the defaults of every load.
 fn usual(url: &Url) -> Vec<Phase> {
-    let request = Request::new(Method::Get, url.path.clone());
-    let work = Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION));
+    let work = usual_work(Request::new(Method::Get, url.path.clone()));
     vec![Phase::new("steady", PhaseKind::Work(work))]
 }
 

@@ -3,7 +3,7 @@
 use super::configuration::{AXES, Axis};
 use super::schema::{self, described};
 use super::short_name::short_names;
-use super::written::{Named, Scalar, nearest};
+use super::written::{Named, Scalar, did_you_mean};
 use super::{Configuration, ConfigurationSettings};
 use crate::error::{Error, Result};
 use loadline_base::order::Order as _;
@@ -249,7 +249,7 @@ fn not_null(setting: &Schema) -> Schema {
 fn axis(word: &str, texts: &[String], found: &[u32]) -> Result<AxisValues> {
     let words = AXES.map(|axis| axis.word);
     let unknown = || {
-        let hint = nearest(word, words.into_iter()).map_or(words.join(", "), |near| format!("did you mean `{near}`?"));
+        let hint = did_you_mean(word, words.into_iter()).unwrap_or_else(|| words.join(", "));
         Error::request(format!("`{word}` is nothing that can vary")).hint(hint)
     };
     let variable = word.strip_prefix("env.").filter(|name| !name.is_empty());
@@ -332,8 +332,8 @@ fn cell_of(cell: Named<Scalar>, axes: &[AxisValues]) -> Result<Option<Cell>> {
     for (word, written) in cell.0 {
         let text = written.text();
         let unknown = |what: String, valid: Vec<&str>| {
-            let near = nearest(if what.is_empty() { &word } else { &text }, valid.iter().copied());
-            let hint = near.map_or_else(|| valid.join(", "), |near| format!("did you mean `{near}`?"));
+            let meant = did_you_mean(if what.is_empty() { &word } else { &text }, valid.iter().copied());
+            let hint = meant.unwrap_or_else(|| valid.join(", "));
             let what = if what.is_empty() { format!("`{word}` is no axis of this matrix") } else { what };
             Error::request(format!("`exclude`: {what}")).hint(hint)
         };

@@ -1,12 +1,13 @@
 //! The options of a scenario: they make one from a command (`weigh`) or change one (`run`).
 
 use super::file::File;
-use super::load_options::{LoadOptions, change_paths, change_phases};
+use super::load_options::{change_paths, change_phases};
+use super::load_settings::{LoadOptions, usual_work};
 use super::subject::TlsFile;
 use super::written::Named;
 use super::{
     ConfigurationSettings, Image, Jdk, MarkPoint, Method, Phase, PhaseKind, Request, Scenario, Server, SubjectSettings,
-    TrialOptions, Until, Url, WARMUP, Work, defaults,
+    TrialOptions, Url, WARMUP, defaults,
 };
 use crate::error::{Error, Result};
 use clap::Args;
@@ -51,8 +52,7 @@ impl Scenario {
     /// `Request` where that is no URL, or an option does not fit.
     pub fn loaded_at(command: &[String], url: &str, options: &ScenarioOptions) -> Result<Self> {
         let url = Url::parse(url)?;
-        let request = Request::new(Method::Get, url.path);
-        let work = Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION));
+        let work = usual_work(Request::new(Method::Get, url.path));
         let load = vec![
             Phase::new(WARMUP, PhaseKind::Work(work.clone())),
             Phase::new("steady", PhaseKind::Work(work)),

@@ -1,6 +1,6 @@
 //! The server that a load goes to: a host with its port, or a Unix socket, and how its certificate is checked.
 
-use super::load_options::{LoadOptions, TlsSettings};
+use super::load_settings::{LoadOptions, TlsSettings};
 use super::{Subject, Tls, Url, bracketed};
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The program weighed: what a file and a command line say of it, and what follows.
 
-use super::load_options::TlsSettings;
+use super::load_settings::TlsSettings;
 use super::schema;
 use super::written::{Named, Scalar, texts, texts_by_name};
 use super::*;
@@ -54,6 +54,30 @@ pub struct Subject {
     pub ready_within: Span,
     /// How long it may take to end after TERM before it is killed.
     pub end_within: Span,
+}
+
+impl Default for Subject {
+    /// A JVM without a command, as it is where nothing else is said.
+    fn default() -> Self {
+        Self {
+            build: None,
+            kind: Kind::default(),
+            processes: Processes::default(),
+            image: None,
+            command: Vec::new(),
+            artifact: None,
+            dir: None,
+            env: Vec::new(),
+            host: "127.0.0.1".to_owned(),
+            port: None,
+            ports: Ports::default(),
+            tls: None,
+            socket: None,
+            ready: Ready::Tcp,
+            ready_within: defaults::READY_WITHIN,
+            end_within: defaults::END_WITHIN,
+        }
+    }
 }
 
 /// The sign that the subject is ready.
@@ -288,6 +312,7 @@ impl SubjectSettings {
             return Err(Error::request("`dir` has no effect: the subject is an image, and nothing is built")
                 .hint("leave it out; an image has its own working directory"));
         }
+        let unsaid = Subject::default();
         Ok(Subject {
             image: self.image.map(Image::named),
             build: self.build,
@@ -297,14 +322,14 @@ impl SubjectSettings {
             artifact: self.artifact,
             dir: folder.map(|folder| self.dir.map_or_else(|| folder.to_owned(), |dir| folder.join(dir))),
             env: self.env,
-            host: self.host.unwrap_or_else(|| "127.0.0.1".to_owned()),
+            host: self.host.unwrap_or(unsaid.host),
             port: self.port,
             ports: self.ready.ports(),
             tls,
             socket: self.socket.map(|socket| base.join(socket)),
             ready,
-            ready_within: self.ready.within.unwrap_or(defaults::READY_WITHIN),
-            end_within: self.end_within.unwrap_or(defaults::END_WITHIN),
+            ready_within: self.ready.within.unwrap_or(unsaid.ready_within),
+            end_within: self.end_within.unwrap_or(unsaid.end_within),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Checks what the types of a scenario do not: bounds, unique names, marks that have a moment.
 
+use super::written::did_you_mean;
 use super::*;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, several};
@@ -37,10 +38,7 @@ impl Scenario {
         self.validate_code()?;
         self.validate_native()?;
         self.validate_jvm()?;
-        for configuration in &self.configurations {
-            let at = |error: Error| error.at(format!("configuration: {}", configuration.name));
-            memory("heap", configuration.heap).and_then(|()| memory("limit", configuration.limit)).map_err(at)?;
-        }
+        self.validate_each(|of| memory("heap", of.heap).and_then(|()| memory("limit", of.limit)))?;
         self.compare.validate(&self.configurations)?;
         if self.load.last_work().is_none() {
             return Err(Error::request("the load has no phase that works")
@@ -62,32 +60,26 @@ impl Scenario {
             None => Ok(()),
         }
     }
-}
 
-impl Scenario {
+    /// Checks each configuration; an error names it.
+    pub(super) fn validate_each(&self, check: impl Fn(&Configuration) -> Result<()>) -> Result<()> {
+        let named = |of: &Configuration| check(of).map_err(|error| error.at(format!("configuration: {}", of.name)));
+        self.configurations.iter().try_for_each(named)
+    }
+
     /// Checks that each configuration has a `code` if the subject uses `{code}`, and that none has one if it does not.
     fn validate_code(&self) -> Result<()> {
-        let words = self.subject.command.iter().chain(self.subject.env.iter().map(|(_, value)| value));
-        let stands = words.clone().any(|word| word.contains("{code}"));
-        for configuration in &self.configurations {
-            let at = |error: Error| Err(error.at(format!("configuration: {}", configuration.name)));
-            match (stands, &configuration.code) {
-                (true, None) => {
-                    return at(Error::request("the command has `{code}`, and nothing says what it stands for")
-                        .hint("give the configuration a `code`, a jar or a folder"));
-                }
-                (false, Some(_)) => {
-                    return at(Error::request("`code` has no effect: the command has no `{code}`")
-                        .hint("put it where the jar stands: `[java, -jar, \"{code}\"]`"));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        let mut words = self.subject.command.iter().chain(self.subject.env.iter().map(|(_, value)| value));
+        let stands = words.any(|word| word.contains("{code}"));
+        self.validate_each(|of| match (stands, &of.code) {
+            (true, None) => Err(Error::request("the command has `{code}`, and nothing says what it stands for")
+                .hint("give the configuration a `code`, a jar or a folder")),
+            (false, Some(_)) => Err(Error::request("`code` has no effect: the command has no `{code}`")
+                .hint("put it where the jar stands: `[java, -jar, \"{code}\"]`")),
+            _ => Ok(()),
+        })
     }
-}
 
-impl Scenario {
     /// Refuses JVM settings for a native program, where they would silently have no effect.
     fn validate_native(&self) -> Result<()> {
         if self.subject.kind == Kind::Jvm {
@@ -96,38 +88,29 @@ impl Scenario {
         if self.objects == Objects::Listed {
             return Err(Error::request("`classes` has no effect: the subject is `kind: native`, no JVM"));
         }
-        for configuration in &self.configurations {
+        self.validate_each(|of| {
             let asked = [
-                ("heap", configuration.heap.is_some()),
-                ("gc", configuration.gc.is_some()),
-                ("jvm", !configuration.jvm.is_empty()),
-                ("nmt", configuration.nmt != Nmt::Off),
-                ("jdk", configuration.jdk.is_some()),
+                ("heap", of.heap.is_some()),
+                ("gc", of.gc.is_some()),
+                ("jvm", !of.jvm.is_empty()),
+                ("nmt", of.nmt != Nmt::Off),
+                ("jdk", of.jdk.is_some()),
             ];
-            if let Some((word, _)) = asked.into_iter().find(|(_, asked)| *asked) {
-                let what = format!("`{word}` has no effect: the subject is `kind: native`, no JVM");
-                return Err(Error::request(what)
-                    .at(format!("configuration: {}", configuration.name))
-                    .hint("use `args`, `env` or `preload`, or drop `kind: native`"));
-            }
-        }
-        Ok(())
+            let Some((word, _)) = asked.into_iter().find(|(_, asked)| *asked) else { return Ok(()) };
+            Err(Error::request(format!("`{word}` has no effect: the subject is `kind: native`, no JVM"))
+                .hint("use `args`, `env` or `preload`, or drop `kind: native`"))
+        })
     }
-}
 
-impl Scenario {
     /// An element of `jvm` is one argument. One that holds two options would only fail in the JVM.
     fn validate_jvm(&self) -> Result<()> {
-        for configuration in &self.configurations {
-            let held = configuration.jvm.iter().map(|argument| (argument, options_in(argument)));
-            if let Some((argument, options)) = held.into_iter().find(|(_, options)| options.len() > 1) {
-                let typed: Vec<String> = options.iter().map(|option| format!("--jvm {}", shell_word(option))).collect();
-                return Err(Error::request(format!("the JVM option `{argument}` holds {} options", options.len()))
-                    .at(format!("configuration: {}", configuration.name))
-                    .hint(format!("give each for itself: `{}`, or elements of `jvm`", typed.join(" "))));
-            }
-        }
-        Ok(())
+        self.validate_each(|of| {
+            let mut held = of.jvm.iter().map(|argument| (argument, options_in(argument)));
+            let Some((argument, options)) = held.find(|(_, options)| options.len() > 1) else { return Ok(()) };
+            let typed: Vec<String> = options.iter().map(|option| format!("--jvm {}", shell_word(option))).collect();
+            Err(Error::request(format!("the JVM option `{argument}` holds {} options", options.len()))
+                .hint(format!("give each for itself: `{}`, or elements of `jvm`", typed.join(" "))))
+        })
     }
 }
 
@@ -169,10 +152,8 @@ impl Compare {
     fn validate(&self, configurations: &[Configuration]) -> Result<()> {
         let names = || configurations.iter().map(|configuration| configuration.name.as_str());
         if let Some(baseline) = self.baseline.as_deref().filter(|baseline| names().all(|name| name != *baseline)) {
-            let hint = match super::written::nearest(baseline, names()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the scenario has {}", names().collect::<Vec<_>>().join(", ")),
-            };
+            let hint = did_you_mean(baseline, names())
+                .unwrap_or_else(|| format!("the scenario has {}", names().collect::<Vec<_>>().join(", ")));
             return Err(Error::request(format!("no configuration is named `{baseline}`"))
                 .at("compare: baseline")
                 .hint(hint));

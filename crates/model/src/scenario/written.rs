@@ -51,7 +51,7 @@ impl<T: JsonSchema> JsonSchema for Named<T> {
 }
 
 /// A value that may be written as text or as a number: `1`, `"1"`, `true`.
-#[derive(Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "a text or a number")]
 pub(super) enum Scalar {
     Text(String),
@@ -105,11 +105,15 @@ pub(super) fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::R
     Ok(Vec::<Scalar>::deserialize(from)?.into_iter().map(Scalar::text).collect())
 }
 
-/// Reads a map of texts and numbers, in the order of the file.
-pub(super) fn texts_by_name<'de, D: serde::Deserializer<'de>>(
-    from: D,
-) -> std::result::Result<Vec<(String, String)>, D::Error> {
-    Ok(pairs(Option::deserialize(from)?))
+/// Reads a map of texts and numbers, in the order of the file; an `Option` has it if it is there.
+pub(super) fn texts_by_name<'de, D, T>(from: D) -> std::result::Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: From<Vec<(String, String)>> + Default,
+{
+    let written = Option::<Named<Scalar>>::deserialize(from)?;
+    let text = |(name, value): (String, Scalar)| (name, value.text());
+    Ok(written.map_or_else(T::default, |named| named.0.into_iter().map(text).collect::<Vec<_>>().into()))
 }
 
 /// Reads a map of texts and numbers, which may be left empty.
@@ -118,10 +122,6 @@ pub(super) fn texts_or_none_by_name<'de, D: serde::Deserializer<'de>>(
 ) -> std::result::Result<Vec<(String, Option<String>)>, D::Error> {
     let written = Option::<Named<Option<Scalar>>>::deserialize(from)?.map_or_else(Vec::new, |named| named.0);
     Ok(written.into_iter().map(|(name, value)| (name, value.map(Scalar::text))).collect())
-}
-
-pub(super) fn pairs(named: Option<Named<Scalar>>) -> Vec<(String, String)> {
-    named.map(|named| named.0.into_iter().map(|(k, v)| (k, v.text())).collect()).unwrap_or_default()
 }
 
 /// So much of a line is shown beside what is wrong with it.
@@ -135,7 +135,7 @@ pub(super) fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
     let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.contains("unknown field").then(|| quoted.next()).flatten();
-    let nearest = unknown.and_then(|word| nearest(word, quoted));
+    let meant = unknown.and_then(|word| did_you_mean(word, quoted));
     let what = match unknown {
         Some(word) => format!("unknown key `{word}`"),
         None => in_plain_words(&message),
@@ -149,10 +149,7 @@ pub(super) fn explain(text: &str, cause: &yaml_serde::Error) -> Error {
         None => Error::request(what),
     };
     if unknown.is_some() {
-        error = match nearest {
-            Some(word) => error.hint(format!("did you mean `{word}`?")),
-            None => error.hint(message.split(", ").skip(1).collect::<Vec<_>>().join(", ")),
-        };
+        error = error.hint(meant.unwrap_or_else(|| message.split(", ").skip(1).collect::<Vec<_>>().join(", ")));
     }
     error
 }
@@ -170,8 +167,13 @@ fn in_plain_words(message: &str) -> String {
     format!("{seen}, expected {expected}")
 }
 
+/// A hint that names the valid word nearest to `word`, if any is near enough to be a slip.
+pub(super) fn did_you_mean<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> Option<String> {
+    nearest(word, valid).map(|meant| format!("did you mean `{meant}`?"))
+}
+
 /// The valid word nearest to `word`, if any is near enough to be a slip.
-pub(super) fn nearest<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+fn nearest<'a>(word: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     valid
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 3)

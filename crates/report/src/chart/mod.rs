@@ -9,6 +9,7 @@ mod of_history;
 mod of_trial;
 mod of_tune;
 mod of_watch;
+mod owners;
 mod palette;
 mod scale;
 mod spectra;

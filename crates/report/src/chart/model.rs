@@ -3,6 +3,10 @@
 use super::scale::Scale;
 use super::thin::{Point, WIDTH};
 use crate::table::Table;
+use crate::units::shortened;
+
+/// Longest name beside a sign.
+const BESIDE_CHARS: usize = 28;
 
 /// A chart with the table that says the same.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +58,14 @@ impl Axis {
         Self { scale, title: title.to_owned(), unit, ticks }
     }
 
+    /// The axis of differences: its numbers have a sign above 0, and this unit.
+    pub(crate) fn signed(mut self, unit: &str) -> Self {
+        for (tick, text) in &mut self.ticks {
+            *text = format!("{}{text}{unit}", if *tick > 0.0 { "+" } else { "" });
+        }
+        self
+    }
+
     /// A value's place from the left, in [`WIDTH`].
     pub(crate) fn across(&self, value: f64) -> u32 {
         (self.scale.place(value) * f64::from(WIDTH)).round() as u32
@@ -75,6 +87,18 @@ pub(crate) struct Panel {
     pub(crate) height: u32,
     /// Things in the order of drawing.
     pub(crate) items: Vec<Item>,
+}
+
+impl Panel {
+    /// A plot with an axis at the left.
+    pub(crate) fn plot(title: impl Into<String>, y: Axis, height: u32, items: Vec<Item>) -> Self {
+        Self { title: title.into(), y: Some(y), height, items }
+    }
+
+    /// Rows without an axis of their own.
+    pub(crate) fn rows(height: u32, items: Vec<Item>) -> Self {
+        Self { title: String::new(), y: None, height, items }
+    }
 }
 
 /// A moment with a name: its place from the left.
@@ -169,8 +193,39 @@ impl Item {
         Self::Line { points: super::thin::line(points), class: class.into(), name: name.into() }
     }
 
-    /// A text.
     pub(crate) fn words(at: Point, anchor: Anchor, text: String, class: &str) -> Self {
         Self::Words { at, anchor, text, class: class.to_owned() }
+    }
+
+    /// A level line through a plot, with its name above its end.
+    pub(crate) fn bound(down: u32, name: String, words: String) -> [Self; 2] {
+        let words = Self::words((WIDTH, down.saturating_sub(30)), Anchor::End, words, "faint");
+        [Self::line(&[(0, down), (WIDTH, down)], "line bound", name), words]
+    }
+
+    /// A name beside a sign; `taken` are the places of the names before it. Those of neighbours move down until they
+    /// do not touch.
+    pub(crate) fn beside(at: Point, name: &str, class: &str, taken: &mut Vec<Point>) -> Self {
+        let mut y = at.1 + 40;
+        while taken.iter().any(|other| other.0.abs_diff(at.0) < WIDTH / 3 && other.1.abs_diff(y) < 130) {
+            y += 130;
+        }
+        taken.push((at.0, y));
+        let anchor = if at.0 > WIDTH * 6 / 10 { Anchor::BeforeSign } else { Anchor::BehindSign };
+        Self::words((at.0, y), anchor, shortened(name, BESIDE_CHARS), class)
+    }
+
+    /// A part of a bar that begins at this height, in a style of the palette.
+    pub(crate) fn part(across: (u32, u32), top: u32, (class, hatched): (Class, bool), words: String) -> Self {
+        let (down, label) = ((top, top + 200), String::new());
+        Self::Area { across, down, class: format!("part {class}"), hatched, words, label }
+    }
+
+    /// The area with a label inside; anything else as it is.
+    pub(crate) fn labelled(mut self, text: &str) -> Self {
+        if let Self::Area { label, .. } = &mut self {
+            text.clone_into(label);
+        }
+        self
     }
 }

@@ -13,7 +13,7 @@ use crate::record::{
 };
 use crate::table::{Cell, Table};
 use crate::units::{shortened, trimmed};
-use crate::words::{VERDICTS, verdict_word};
+use crate::words::{Standing, VERDICTS, dash, metric_of, word_of};
 use loadline_base::order::Order as _;
 
 /// Height of a row of a forest, in tenths of a pixel.
@@ -27,28 +27,7 @@ const CHANGE_MAX: f64 = 3.0;
 const PARETO_HEIGHT: u32 = 260;
 /// Names up to this length leave room beside them.
 const ASIDE_CHARS: usize = 24;
-/// Longest name in a chart.
 const NAME_CHARS: usize = 40;
-
-/// The class of a verdict.
-pub(crate) fn verdict_class(verdict: DifferenceVerdict) -> &'static str {
-    match verdict {
-        DifferenceVerdict::Better => "v-better",
-        DifferenceVerdict::Worse => "v-worse",
-        DifferenceVerdict::Equivalent => "v-same",
-        DifferenceVerdict::CannotTell => "v-open",
-    }
-}
-
-/// The shape of a verdict: told apart without colour.
-fn verdict_shape(verdict: DifferenceVerdict) -> usize {
-    match verdict {
-        DifferenceVerdict::Better => 3,
-        DifferenceVerdict::Worse => 4,
-        DifferenceVerdict::Equivalent => 1,
-        DifferenceVerdict::CannotTell => 0,
-    }
-}
 
 /// The judged metrics of this candidate, decided ones first.
 pub(crate) fn judged<'a>(document: &'a Document, candidate: &str) -> Vec<&'a ComparisonRecord> {
@@ -74,7 +53,6 @@ pub(crate) fn candidates(document: &Document) -> Vec<&str> {
 
 // ---- Differences ----
 
-/// A forest for each candidate.
 pub(crate) fn forests(document: &Document) -> Vec<Figure> {
     let candidates = candidates(document);
     candidates.iter().enumerate().map(|(at, candidate)| forest(document, at, &judged(document, candidate))).collect()
@@ -94,10 +72,7 @@ fn changes(comparison: &ComparisonRecord) -> Option<(f64, Option<(f64, f64)>)> {
 /// The change within each block that has both.
 fn block_changes(document: &Document, comparison: &ComparisonRecord) -> Vec<(u32, f64)> {
     let of = |configuration: &str| -> Vec<(u32, f64)> {
-        let record = document
-            .metrics
-            .iter()
-            .find(|record| record.metric == comparison.metric && record.configuration == configuration);
+        let record = metric_of(document, &comparison.metric, configuration);
         let values = record.map(|record| record.values.as_slice()).unwrap_or_default();
         values.iter().filter(|value| value.used).map(|value| (value.block, value.value)).collect()
     };
@@ -118,19 +93,16 @@ fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figu
     });
     let shown = ends.chain(dots.iter().flatten().map(|dot| dot.1)).chain([0.0, 0.01, -0.01]);
     let percent = shown.map(|change| change.clamp(-1.0, CHANGE_MAX) * 100.0).collect::<Vec<_>>();
-    let mut x = Axis::new(Scale::around(percent.into_iter()), "", " %", 7);
-    for (value, text) in &mut x.ticks {
-        let sign = if *value > 0.0 { "+" } else { "" };
-        *text = format!("{sign}{text} %");
-    }
-    x.title = format!("of {}", shortened(baseline, NAME_CHARS));
+    let title = format!("of {}", shortened(baseline, NAME_CHARS));
+    let x = Axis::new(Scale::around(percent.into_iter()), &title, " %", 7).signed(" %");
     let mut items = Vec::new();
     for (row, (comparison, dots)) in rows.iter().zip(&dots).enumerate() {
         items.extend(forest_row(comparison, dots, &x, row as u32 * ROW));
     }
     items.insert(0, Item::Rule { x: x.across(0.0), down: (0, rows.len() as u32 * ROW), class: "zero".to_owned() });
     let key = |verdict: DifferenceVerdict| {
-        (Sign::Mark(verdict_shape(verdict), verdict_class(verdict).to_owned()), verdict_word(verdict).to_owned())
+        let (class, _, shape) = Standing::from(verdict).look();
+        (Sign::Mark(shape, class.to_owned()), word_of(verdict))
     };
     let seen = VERDICTS.into_iter().filter(|verdict| rows.iter().any(|row| row.verdict == *verdict));
     let mut legend: Vec<(Sign, String)> = seen.map(key).collect();
@@ -143,7 +115,7 @@ fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figu
                       as a dot, and the range that is too small to matter as a shade around no change."
             .to_owned(),
         x: Some(x),
-        panels: vec![Panel { title: String::new(), y: None, height: rows.len() as u32 * ROW / 10, items }],
+        panels: vec![Panel::rows(rows.len() as u32 * ROW / 10, items)],
         legend,
         ..Chart::default()
     };
@@ -174,16 +146,16 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[(u32, f64)], x: &Axis, top:
     items.push(Item::words((WIDTH, top + 150), Anchor::End, judged_text(comparison), "aside"));
     let points: Vec<Point> = dots.iter().map(|(_, change)| (across(*change), y)).collect();
     items.push(Item::Dots { points, class: "dots block".to_owned() });
-    let class = verdict_class(comparison.verdict);
+    let (class, _, shape) = Standing::from(comparison.verdict).look();
     if let Some((estimate, ends)) = changes(comparison) {
         if let Some((low, high)) = ends {
             items.push(Item::Interval { across: (across(low), across(high)), y, class: format!("interval {class}") });
         }
         items.push(Item::Mark {
             at: (across(estimate), y),
-            shape: verdict_shape(comparison.verdict),
+            shape,
             class: class.to_owned(),
-            words: format!("{}: {}", verdict_word(comparison.verdict), judged_text(comparison)),
+            words: format!("{}: {}", word_of(comparison.verdict), judged_text(comparison)),
         });
     }
     items
@@ -195,7 +167,7 @@ pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
         let needed = comparison.blocks_needed.map_or(String::new(), |needed| format!(" of about {needed} needed"));
         let shown = |value: f64| value_text(comparison.unit, value);
         vec![
-            verdict_word(comparison.verdict).to_owned(),
+            word_of(comparison.verdict),
             comparison.candidate.clone(),
             metric_words(&comparison.metric),
             shown(comparison.baseline_median),
@@ -211,10 +183,9 @@ pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
     let head = head.into_iter().chain(["least that matters", "blocks"]);
     let mut notes = Vec::new();
     if let Some(first) = rows.first() {
+        let [all, each] = [first.confidence, first.confidence_each].map(|share| trimmed(share * 100.0, 2));
         notes.push(format!(
-            "All intervals of a family hold together with {} % confidence; each alone with {} %.",
-            trimmed(first.confidence * 100.0, 2),
-            trimmed(first.confidence_each * 100.0, 2)
+            "All intervals of a family hold together with {all} % confidence; each alone with {each} %."
         ));
         notes.push("The medians are of all trials; the difference is estimated within blocks.".to_owned());
     }
@@ -243,10 +214,8 @@ pub(crate) fn dots(document: &Document) -> Vec<Figure> {
 fn dot_figure(document: &Document, index: usize, metric: &str) -> Option<Figure> {
     let (unit, better) = kind_of(document, metric)?;
     let names = configurations(document);
-    let find =
-        |name: &&str| document.metrics.iter().find(|record| record.metric == metric && record.configuration == **name);
-    let rows: Vec<(usize, &MetricRecord)> =
-        names.iter().enumerate().filter_map(|(at, name)| Some((at, find(name)?))).collect();
+    let of_place = |(at, name): (usize, &&str)| Some((at, metric_of(document, metric, name)?));
+    let rows: Vec<(usize, &MetricRecord)> = names.iter().enumerate().filter_map(of_place).collect();
     let largest = rows.iter().flat_map(|(_, row)| &row.values).map(|value| value.value).fold(0.0, f64::max);
     let (factor, unit_words) = quantity::scale(unit, largest);
     let all: Vec<f64> = rows
@@ -274,7 +243,7 @@ fn dot_figure(document: &Document, index: usize, metric: &str) -> Option<Figure>
         title: metric_words(metric),
         description: "Every trial as a dot, a row for each configuration, with the median and its interval.".to_owned(),
         x: Some(x),
-        panels: vec![Panel { title: String::new(), y: None, height: rows.len() as u32 * DOT_ROW / 10, items }],
+        panels: vec![Panel::rows(rows.len() as u32 * DOT_ROW / 10, items)],
         legend,
         ..Chart::default()
     };
@@ -319,21 +288,16 @@ fn dot_table(rows: &[(usize, &MetricRecord)]) -> Table {
                 if value.used { "yes" } else { "no: its block was disturbed" }.into(),
             ]);
         }
-        let interval = record.low.zip(record.high).map_or(String::new(), |(low, high)| {
-            format!(" ({} \u{2026} {})", value_text(record.unit, low), value_text(record.unit, high))
-        });
-        table.notes.push(format!(
-            "{}: median {}{interval}.",
-            record.configuration,
-            value_text(record.unit, record.median)
-        ));
+        let shown = |value: f64| value_text(record.unit, value);
+        let ends = record.low.zip(record.high);
+        let ends = ends.map(|(low, high)| format!(" ({} \u{2026} {})", shown(low), shown(high))).unwrap_or_default();
+        table.notes.push(format!("{}: median {}{ends}.", record.configuration, shown(record.median)));
     }
     table
 }
 
 // ---- Weight against speed ----
 
-/// A chart for each pair of metrics.
 pub(crate) fn paretos(document: &Document) -> Vec<Figure> {
     let drawn = document.pareto.iter().filter(|pareto| !pareto.points.is_empty());
     drawn.enumerate().map(|(at, pareto)| pareto_figure(document, at, pareto)).collect()
@@ -372,7 +336,7 @@ fn pareto_figure(document: &Document, index: usize, pareto: &ParetoRecord) -> Fi
         title: format!("{} against {}", metric_words(&pareto.x), metric_words(&pareto.y)),
         description: "A point for each configuration; those that another one beats in both metrics are grey."
             .to_owned(),
-        panels: vec![Panel { title: y.title.clone(), y: Some(y), height: PARETO_HEIGHT, items }],
+        panels: vec![Panel::plot(y.title.clone(), y, PARETO_HEIGHT, items)],
         x: Some(x),
         legend,
         ..Chart::default()
@@ -381,21 +345,13 @@ fn pareto_figure(document: &Document, index: usize, pareto: &ParetoRecord) -> Fi
 }
 
 fn pareto_point(point: &ParetoPoint, place: usize, at: Point, taken: &mut Vec<Point>, units: [Unit; 2]) -> [Item; 2] {
-    let dominated = point.dominated_by.is_some();
-    let class = if dominated { "dominated".to_owned() } else { series_class(place) };
-    // Labels of neighbours move down until they do not touch.
-    let mut y = at.1 + 40;
-    while taken.iter().any(|other| other.0.abs_diff(at.0) < WIDTH / 3 && other.1.abs_diff(y) < 130) {
-        y += 130;
-    }
-    taken.push((at.0, y));
-    let anchor = if at.0 > WIDTH * 6 / 10 { Anchor::BeforeSign } else { Anchor::BehindSign };
-    let words =
-        format!("{}: {}, {}", point.configuration, value_text(units[0], point.x), value_text(units[1], point.y));
-    [
-        Item::Mark { at, shape: place, class, words },
-        Item::words((at.0, y), anchor, shortened(&point.configuration, 28), if dominated { "faint" } else { "strong" }),
-    ]
+    let (class, strength) = match point.dominated_by {
+        Some(_) => ("dominated".to_owned(), "faint"),
+        None => (series_class(place), "strong"),
+    };
+    let name = &point.configuration;
+    let words = format!("{name}: {}, {}", value_text(units[0], point.x), value_text(units[1], point.y));
+    [Item::Mark { at, shape: place, class, words }, Item::beside(at, name, strength, taken)]
 }
 
 fn pareto_table(pareto: &ParetoRecord, units: [Unit; 2]) -> Table {
@@ -404,7 +360,7 @@ fn pareto_table(pareto: &ParetoRecord, units: [Unit; 2]) -> Table {
             point.configuration.clone(),
             value_text(units[0], point.x),
             value_text(units[1], point.y),
-            point.dominated_by.clone().map_or("-".to_owned(), |by| format!("by {by}")),
+            point.dominated_by.clone().map_or_else(dash, |by| format!("by {by}")),
         ]
     };
     let head = ["configuration", &metric_words(&pareto.x), &metric_words(&pareto.y), "dominated"];

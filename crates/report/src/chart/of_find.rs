@@ -1,8 +1,7 @@
 //! The picture of a search for the load line: limit against rate, p99 and CPU per request, each trial a dot.
 
-use super::model::{Anchor, Axis, Chart, Figure, Guide, Item, Panel, Sign};
+use super::model::{Axis, Chart, Figure, Guide, Item, Panel, Sign};
 use super::scale::{Kind, Scale, tick_text};
-use super::thin::WIDTH;
 use super::values::MIB;
 use crate::comparison::split;
 use crate::record::{Document, FindRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
@@ -12,9 +11,7 @@ use crate::table::Table;
 use crate::units::{Bytes, milliseconds, per_second, shortened};
 use loadline_base::order::Order as _;
 
-/// Height of a panel.
 const HEIGHT: u32 = 120;
-/// Ticks of an axis.
 const TICKS: usize = 6;
 /// Longest condition beside its line.
 const NAME_CHARS: usize = 40;
@@ -123,7 +120,9 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
     let of_times: Vec<f64> = values(&p99).into_iter().chain(bounds.iter().map(|(ms, _)| *ms)).collect();
     let times = Axis::new(Scale::log_around(of_times.into_iter()), "", " ms", 4);
     let cpus = Axis::new(Scale::from_zero(values(&cpu).into_iter()), "", " \u{b5}s", 4);
-    let asked = bounds.iter().flat_map(|(ms, text)| bound(&times, *ms, text)).collect::<Vec<Item>>();
+    let bound =
+        |(ms, text): &(f64, String)| Item::bound(times.down(*ms, HEIGHT), text.clone(), shortened(text, NAME_CHARS));
+    let asked: Vec<Item> = bounds.iter().flat_map(bound).collect();
     let mut of_p99 = panel("p99 of the worst phase, ms", times, dots, &x, &p99);
     if let Some(panel) = &mut of_p99 {
         panel.items.splice(0..0, asked);
@@ -161,14 +160,6 @@ fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
     find.target.iter().filter_map(of).collect()
 }
 
-/// A level line with what it is.
-fn bound(y: &Axis, ms: f64, text: &str) -> [Item; 2] {
-    let at = y.down(ms, HEIGHT);
-    let name = shortened(text, NAME_CHARS);
-    let words = Item::words((WIDTH, at.saturating_sub(30)), Anchor::End, name, "faint");
-    [Item::line(&[(0, at), (WIDTH, at)], "line bound", text), words]
-}
-
 /// A panel; none where no trial has its value.
 fn panel(title: &str, y: Axis, dots: &[Dot<'_>], x: &Axis, value: &dyn Fn(&Dot<'_>) -> Option<f64>) -> Option<Panel> {
     let mark = |dot: &Dot<'_>| {
@@ -180,7 +171,7 @@ fn panel(title: &str, y: Axis, dots: &[Dot<'_>], x: &Axis, value: &dyn Fn(&Dot<'
         })
     };
     let items: Vec<Item> = dots.iter().filter_map(mark).collect();
-    (!items.is_empty()).then(|| Panel { title: title.to_owned(), y: Some(y), height: HEIGHT, items })
+    (!items.is_empty()).then(|| Panel::plot(title, y, HEIGHT, items))
 }
 
 fn words(dot: &Dot<'_>) -> String {
@@ -273,12 +264,5 @@ mod tests {
         assert!(guide.label.starts_with("highest rate 1,2"), "{}", guide.label);
         assert_eq!(guide.x, chart.x.as_ref().unwrap().across(rate));
         assert_eq!(chart.panels[0].items.len(), document.trials.len());
-    }
-
-    #[test]
-    fn each_class_has_a_rule() {
-        for class in ["held", "failed", "hollow", "dominated", "bound"] {
-            assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
-        }
     }
 }

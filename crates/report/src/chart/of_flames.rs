@@ -100,12 +100,7 @@ fn figure(flame: &FlameRecord, name: String) -> Figure {
             key("f-native", "native code"),
             key("o-none", "all, and what is left out"),
         ],
-        panels: vec![Panel {
-            title: String::new(),
-            y: None,
-            height: rows * ROW,
-            items: boxes.iter().map(|of| tree.item(of)).collect(),
-        }],
+        panels: vec![Panel::rows(rows * ROW, boxes.iter().map(|of| tree.item(of)).collect())],
         ..Chart::default()
     };
     Figure { chart, table: tree.table() }

@@ -29,7 +29,8 @@ pub(crate) fn of_metric(series: &SeriesRecord, metric: &MetricHistory, name: &st
     let largest = ends().fold(0.0f64, |most, value| most.max(value.abs()));
     let (by, unit) = scale(metric.unit, largest);
     let numbers: Vec<f64> = ends().map(|value| value / by).collect();
-    let title = format!("{}{}", metric.metric, paren(unit));
+    let unit_words = if unit.trim().is_empty() { String::new() } else { format!(", {}", unit.trim()) };
+    let title = format!("{}{unit_words}", metric.metric);
     let y = Axis::new(Scale::around(numbers.into_iter()), &title, unit, 5);
     let x = names(series);
     let place = |at: usize, value: f64| -> Point { (x.across(at as f64), y.down(value / by, HEIGHT)) };
@@ -63,16 +64,12 @@ pub(crate) fn of_metric(series: &SeriesRecord, metric: &MetricHistory, name: &st
             metric.changes.len()
         ),
         x: Some(x),
-        panels: vec![Panel { title, y: Some(y), height: HEIGHT, items }],
+        panels: vec![Panel::plot(title, y, HEIGHT, items)],
         guides,
         legend: vec![(Sign::Line("line l-rss".to_owned()), "centre".to_owned())],
         ..Chart::default()
     };
     Some(Figure { chart, table })
-}
-
-fn paren(unit: &str) -> String {
-    if unit.trim().is_empty() { String::new() } else { format!(", {}", unit.trim()) }
 }
 
 /// The axis of points: a few of them have their names.

@@ -1,17 +1,17 @@
 //! Charts of one trial: its timeline, its requests, its account at each mark.
 
 use super::model::{Anchor, Axis, Band, Chart, Figure, Guide, Item, Panel, Sign};
-use super::palette::owner_style;
+use super::owners;
 use super::scale::Scale;
 use super::thin::{self, Density, Point, WIDTH};
 use super::values::MIB;
-use crate::owner::{label, place};
+use crate::owner::label;
 use crate::record::{AccountRecord, Evidence, IntervalRecord, PhaseRecord, Sample, Trial};
 use crate::scenario::MarkPoint;
-use crate::summary::mib;
+use crate::summary::{account_of, mib};
 use crate::table::Table;
 use crate::units::{grouped, milliseconds, shortened};
-use crate::width::width;
+use crate::words::dash;
 use loadline_base::order::Order as _;
 
 /// If more requests are known than this, they are drawn as a density.
@@ -20,13 +20,10 @@ const DOTS_MAX: u64 = 2000;
 const MARK_CHARS: usize = 30;
 /// Failures drawn; the table counts all.
 const CROSSES_MAX: usize = 300;
-/// Rows of a table of a course in time.
 const ROWS_MAX: usize = 40;
-/// Height of the picture of requests.
 const REQUESTS_HEIGHT: u32 = 200;
 /// Cells of a density picture, across and down.
 const CELLS: (u32, u32) = (500, 50);
-/// Shades of a density picture.
 const LEVELS: u32 = 6;
 /// Classes of times are a tenth of a decade wide at most.
 const CLASS_RATIO: f64 = 1.259;
@@ -128,18 +125,14 @@ impl Course<'_> {
             }
         }
         for (at, mib) in &direct {
-            items.push(Item::Mark {
-                at: (self.x.across(*at), y.down(*mib, height)),
-                shape: 2,
-                class: "l-direct".to_owned(),
-                words: format!("direct memory {mib:.1} MiB"),
-            });
+            let (at, class) = ((self.x.across(*at), y.down(*mib, height)), "l-direct".to_owned());
+            items.push(Item::Mark { at, shape: 2, class, words: format!("direct memory {mib:.1} MiB") });
         }
         if !direct.is_empty() {
             let words = "direct memory (NMT's Other, at marks)".to_owned();
             legend.push((Sign::Mark(2, "l-direct".to_owned()), words));
         }
-        (Panel { title: "memory, MiB".to_owned(), y: Some(y), height, items }, legend)
+        (Panel::plot("memory, MiB", y, height, items), legend)
     }
 
     /// Direct buffers at the marks, in MiB, where no sample has them. NMT counts them as Other.
@@ -202,7 +195,7 @@ impl Course<'_> {
         }
         points.push((self.x.across(end), height * 10));
         let line = Item::line(&points, "line l-rate", "correct answers");
-        Some(Panel { title: "correct answers per second".to_owned(), y: Some(y), height, items: vec![line] })
+        Some(Panel::plot("correct answers per second", y, height, vec![line]))
     }
 
     /// Time in collections between two samples: when, and how much.
@@ -225,15 +218,14 @@ impl Course<'_> {
         if rates.is_empty() {
             return None;
         }
-        let (height, mib) = (64, |rate: f64| rate / (1u64 << 20) as f64);
-        let y = Axis::new(Scale::from_zero(rates.iter().map(|(.., rate)| mib(*rate))), "MiB/s", " MiB/s", 3);
+        let height = 64;
+        let y = Axis::new(Scale::from_zero(rates.iter().map(|(.., rate)| rate / MIB)), "MiB/s", " MiB/s", 3);
         let points = rates.iter().flat_map(|(from, to, rate)| {
-            let level = y.down(mib(*rate), height);
+            let level = y.down(rate / MIB, height);
             [(self.x.across(*from), level), (self.x.across(*to), level)]
         });
         let line = Item::line(&points.collect::<Vec<Point>>(), "line l-alloc", "allocated");
-        let title = "MiB allocated in the Java heap per second".to_owned();
-        Some(Panel { title, y: Some(y), height, items: vec![line] })
+        Some(Panel::plot("MiB allocated in the Java heap per second", y, height, vec![line]))
     }
 
     fn collections(&self) -> Option<Panel> {
@@ -249,7 +241,7 @@ impl Course<'_> {
         points.dedup_by_key(|point| point.0 * thin::COLUMNS / WIDTH);
         let name = "in collections".to_owned();
         let items = vec![Item::Stems { points, class: "line l-gc".to_owned(), name }];
-        Some(Panel { title: "ms in collections, from sample to sample".to_owned(), y: Some(y), height, items })
+        Some(Panel::plot("ms in collections, from sample to sample", y, height, items))
     }
 
     fn timeline_table(&self) -> Table {
@@ -278,21 +270,20 @@ impl Course<'_> {
         let y = Axis::new(Scale::log_around(times), "ms", " ms", 8);
         let failures: Vec<Point> = requests.iter().filter(|request| request.failed).map(|r| self.dot(&y, r)).collect();
         let mut legend = Vec::new();
-        let mut items = if dense {
-            let area = |level: u32| (Sign::Area(format!("d{level}"), false), String::new());
-            legend.push((area(1).0, "few answers".to_owned()));
-            legend.push((area(LEVELS).0, "many answers (each shade is a multiple of the one before)".to_owned()));
-            self.density(&y)
-        } else {
-            legend.push((Sign::Dot("dots".to_owned()), "a request".to_owned()));
-            let ok = requests.iter().filter(|request| !request.failed).map(|request| self.dot(&y, request));
-            vec![Item::Dots { points: thin::dots(ok), class: "dots".to_owned() }]
-        };
+        let mut items = Vec::new();
         if dense {
+            let area = |level: u32| Sign::Area(format!("d{level}"), false);
+            legend.push((area(1), "few answers".to_owned()));
+            legend.push((area(LEVELS), "many answers (each shade is a multiple of the one before)".to_owned()));
+            items.extend(self.density(&y));
             for (quantile, class, name) in [(0.5, "line l-p50", "median"), (0.99, "line l-p99", "p99")] {
                 items.extend(self.quantile_line(&y, quantile, class, name));
                 legend.push((Sign::Line(class.to_owned()), name.to_owned()));
             }
+        } else {
+            legend.push((Sign::Dot("dots".to_owned()), "a request".to_owned()));
+            let ok = requests.iter().filter(|request| !request.failed).map(|request| self.dot(&y, request));
+            items.push(Item::Dots { points: thin::dots(ok), class: "dots".to_owned() });
         }
         if !failures.is_empty() {
             legend.push((Sign::Cross, "a failed request".to_owned()));
@@ -306,7 +297,7 @@ impl Course<'_> {
             format!("{what} of {}", self.name()),
             format!("{shown}, at its true start; the scale of times is logarithmic. Failed requests are crosses."),
         );
-        chart.panels = vec![Panel { title: format!("{what}, ms"), y: Some(y), height: REQUESTS_HEIGHT, items }];
+        chart.panels = vec![Panel::plot(format!("{what}, ms"), y, REQUESTS_HEIGHT, items)];
         chart.legend = legend;
         Some(Figure { chart, table: self.requests_table() })
     }
@@ -363,16 +354,13 @@ impl Course<'_> {
     fn requests_table(&self) -> Table {
         let intervals = &self.evidence.intervals;
         let every = intervals.len().div_ceil(ROWS_MAX).max(1);
-        let mut rows = Vec::new();
-        for same in intervals.chunk_by(|left, right| left.phase == right.phase) {
-            for part in same.chunks(every) {
-                rows.push(self.requests_row(part));
-            }
-        }
+        let phases = intervals.chunk_by(|left, right| left.phase == right.phase);
+        let rows = phases.flat_map(|same| same.chunks(every)).map(|part| self.requests_row(part));
         let failed = self.evidence.requests.iter().filter(|request| request.failed).count();
-        let mut notes =
-            vec![format!("{failed} of the {} requests that were kept failed.", self.evidence.requests.len())];
-        notes.push("Quantiles are upper edges of the classes that hold them.".to_owned());
+        let notes = [
+            format!("{failed} of the {} requests that were kept failed.", self.evidence.requests.len()),
+            "Quantiles are upper edges of the classes that hold them.".to_owned(),
+        ];
         let head = ["phase", "from s", "to s", "answers", "p50 ms", "p90", "p99", "longest"];
         Table::new("Requests in numbers", head, rows).noted(notes)
     }
@@ -380,18 +368,12 @@ impl Course<'_> {
     fn requests_row(&self, part: &[IntervalRecord]) -> Vec<String> {
         let mut classes: Vec<(f64, u64)> = part.iter().flat_map(|interval| interval.classes.iter().copied()).collect();
         classes.order_by(|left, right| left.0.total_cmp(&right.0));
-        let quantile = |q: f64| class_quantile(&classes, q).map_or("-".to_owned(), milliseconds);
-        let (first, last) = (part.first(), part.last());
-        vec![
-            first.map_or(String::new(), |interval| interval.phase.clone()),
-            first.map_or(String::new(), |interval| format!("{:.1}", interval.at_s)),
-            last.map_or(String::new(), |interval| format!("{:.1}", interval.at_s + interval.seconds)),
-            grouped(classes.iter().map(|(_, count)| *count).sum()),
-            quantile(0.5),
-            quantile(0.9),
-            quantile(0.99),
-            quantile(1.0),
-        ]
+        let first = part.first().map(|of| (of.phase.clone(), format!("{:.1}", of.at_s)));
+        let (phase, from) = first.unwrap_or_default();
+        let to = part.last().map_or(String::new(), |of| format!("{:.1}", of.at_s + of.seconds));
+        let answers = grouped(classes.iter().map(|(_, count)| *count).sum());
+        let times = [0.5, 0.9, 0.99, 1.0].map(|q| class_quantile(&classes, q).map_or_else(dash, milliseconds));
+        [phase, from, to, answers].into_iter().chain(times).collect()
     }
 }
 
@@ -406,8 +388,8 @@ fn timeline_row(part: &[Sample], first: &Sample, last: &Sample) -> Vec<String> {
         mib(last.charge_bytes),
         // Only about one sample a second has `direct_bytes`.
         mib(part.iter().rev().find_map(|sample| sample.direct_bytes)),
-        last.gc_count.map_or("-".to_owned(), grouped),
-        last.gc_ms.map_or("-".to_owned(), |ms| format!("{ms:.0}")),
+        last.gc_count.map_or_else(dash, grouped),
+        last.gc_ms.map_or_else(dash, |ms| format!("{ms:.0}")),
     ]
 }
 
@@ -426,18 +408,11 @@ fn class_quantile(classes: &[(f64, u64)], quantile: f64) -> Option<f64> {
 
 /// A bar for each mark with an account, divided among owners.
 fn accounts(trial: &Trial) -> Option<Figure> {
-    let marks: Vec<(&str, &AccountRecord)> = trial
-        .marks
-        .iter()
-        .filter_map(|mark| Some((mark.name.as_str(), mark.account.as_ref().filter(|a| !a.owners.is_empty())?)))
-        .collect();
-    if marks.is_empty() {
-        return None;
-    }
-    let mut names: Vec<&str> =
-        marks.iter().flat_map(|(_, account)| &account.owners).map(|owner| owner.name.as_str()).collect();
-    names.order_by_key(|name| (place(name), *name));
-    names.dedup();
+    let marks: Vec<(&str, &AccountRecord)> =
+        trial.marks.iter().filter_map(|mark| Some((mark.name.as_str(), account_of(mark)?))).collect();
+    // The legend has the numbers of the mark that matters most.
+    let shown = marks.iter().find(|(name, _)| *name == MarkPoint::Loaded.word()).or(marks.last()).copied()?;
+    let names = owners::in_order(marks.iter().flat_map(|(_, of)| &of.owners).map(|owner| owner.name.as_str()));
     let total = |account: &AccountRecord| account.total_bytes as f64 / MIB;
     let scale = Scale::from_zero(marks.iter().map(|(_, account)| total(account)));
     let x = Axis::new(scale, "resident, MiB", " MiB", 8);
@@ -446,67 +421,36 @@ fn accounts(trial: &Trial) -> Option<Figure> {
         let top = row as u32 * 420;
         let words = format!("{}: {:.1} MiB", shortened(mark, MARK_CHARS), total(account));
         items.push(Item::words((0, top + 120), Anchor::Start, words, "strong"));
-        items.extend(bar(account, &names, &x, top + 170));
+        let parts = names.iter().map(|name| (*name, held(account, name).unwrap_or(0) as f64));
+        items.extend(owners::bar(parts, &x, top + 170, true));
     }
-    // The legend has the numbers of the mark that matters most.
-    let shown = marks.iter().find(|(name, _)| *name == MarkPoint::Loaded.word()).or(marks.last()).copied()?;
     let title = format!("Account of {}, trial {}, with MiB at {}", trial.configuration, trial.index + 1, shown.0);
-    let height = marks.len() as u32 * 42;
     let legend = names.iter().map(|name| {
-        let (class, hatched) = owner_style(name);
         let bytes = held(shown.1, name).unwrap_or(0);
-        let words = if bytes > 0 { format!("{} {}", label(name), mib(Some(bytes))) } else { label(name).to_owned() };
-        (Sign::Area(class, hatched), words)
+        let words = if bytes > 0 { format!("{} {}", label(name), mib(bytes)) } else { label(name).to_owned() };
+        owners::key(name, words)
     });
     let chart = Chart {
         name: format!("account-trial-{}", trial.index + 1),
         title,
         description: "A bar for each mark: the resident memory, divided among its owners.".to_owned(),
         x: Some(x),
-        panels: vec![Panel { title: String::new(), y: None, height, items }],
+        panels: vec![Panel::rows(marks.len() as u32 * 42, items)],
         legend: legend.collect(),
         ..Chart::default()
     };
     Some(Figure { chart, table: accounts_table(&marks, &names) })
 }
 
-fn bar(account: &AccountRecord, names: &[&str], x: &Axis, top: u32) -> Vec<Item> {
-    let mut items = Vec::new();
-    let mut sum = 0u64;
-    for name in names {
-        let bytes = held(account, name).unwrap_or(0);
-        let (from, to) = (sum as f64 / MIB, sum.saturating_add(bytes) as f64 / MIB);
-        sum = sum.saturating_add(bytes);
-        let across = (x.across(from), x.across(to));
-        if across.1 == across.0 {
-            continue;
-        }
-        let (class, hatched) = owner_style(name);
-        let screen = label(name);
-        let room = f64::from(across.1 - across.0) / f64::from(WIDTH) * 860.0;
-        let label = if width(screen) as f64 * 6.6 + 8.0 < room { screen.to_owned() } else { String::new() };
-        items.push(Item::Area {
-            across,
-            down: (top, top + 200),
-            class: format!("part {class}"),
-            hatched,
-            words: format!("{screen}: {:.1} MiB", bytes as f64 / MIB),
-            label,
-        });
-    }
-    items
-}
-
 fn accounts_table(marks: &[(&str, &AccountRecord)], names: &[&str]) -> Table {
-    let row = |name: &&str| {
-        let cells = marks.iter().map(|(_, account)| mib(held(account, name)));
-        std::iter::once(label(name).to_owned()).chain(cells).collect()
+    let row = |name: &str, bytes: &dyn Fn(&AccountRecord) -> Option<u64>| -> Vec<String> {
+        let cells = marks.iter().map(|(_, account)| mib(bytes(account)));
+        std::iter::once(name.to_owned()).chain(cells).collect()
     };
-    let mut rows: Vec<Vec<String>> = names.iter().map(row).collect();
-    let totals = marks.iter().map(|(_, account)| mib(Some(account.total_bytes)));
-    rows.push(std::iter::once("RSS".to_owned()).chain(totals).collect());
+    let rows = names.iter().map(|name| row(label(name), &|account| held(account, name)));
     let head = std::iter::once("owner").chain(marks.iter().map(|(mark, _)| *mark));
-    Table::new("Account in numbers, MiB", head, rows)
+    let total = row("RSS", &|account| Some(account.total_bytes));
+    Table::new("Account in numbers, MiB", head, rows.chain([total]))
 }
 
 /// Returns the bytes that an owner holds at a mark; `None` if the account does not list the owner.

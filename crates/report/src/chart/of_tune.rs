@@ -2,8 +2,9 @@
 //! of every setting that was weighed.
 
 use super::model::{Anchor, Axis, Chart, Figure, Item, Panel, Sign};
+use super::owners;
 use super::palette::owner_style;
-use super::scale::{Scale, tick_text};
+use super::scale::Scale;
 use super::thin::{Point, WIDTH};
 use super::values::MIB;
 use crate::owner::{label, place};
@@ -13,6 +14,7 @@ use crate::summary::tune::NO_PROOF;
 use crate::summary::tune_answer::{AS_IS, objective_gain, objective_words};
 use crate::table::Table;
 use crate::units::shortened;
+use crate::words::dash;
 use loadline_base::order::Order as _;
 
 /// Height of a row of the steps, in tenths of a pixel.
@@ -24,9 +26,7 @@ const STEP_BYTES_MIN: f64 = 0.05 * MIB;
 /// Owners named where a pointer rests on a step.
 const OWNERS_MAX: usize = 4;
 const FRONT_HEIGHT: u32 = 260;
-/// Settings drawn.
 const POINTS_MAX: usize = 200;
-/// Longest name in a chart.
 const NAME_CHARS: usize = 40;
 /// The answer, where it stands for its remedies.
 const ANSWER: &str = "the answer";
@@ -46,6 +46,20 @@ struct Step {
     to: f64,
     /// The bytes that each owner lost, the largest first; empty if no two settings differ by this remedy alone.
     owners: Vec<(String, f64)>,
+}
+
+impl Step {
+    /// The bytes more, with their sign.
+    fn change(&self) -> String {
+        signed(Unit::Bytes, Some(self.to - self.from))
+    }
+
+    /// The owners that it moved most, each with its change.
+    fn owners(&self) -> Option<String> {
+        let told = |(owner, lost): &(String, f64)| format!("{} {}", label(owner), signed(Unit::Bytes, Some(-lost)));
+        let told: Vec<String> = self.owners.iter().take(OWNERS_MAX).map(told).collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    }
 }
 
 /// The ids of the answer, in the order of the table.
@@ -126,7 +140,7 @@ fn waterfall(tune: &TuneRecord) -> Option<Figure> {
     items.extend(stacked(as_is, before, &x, 170));
     for (at, step) in steps.iter().enumerate() {
         let top = (at as u32 + 1) * ROW;
-        items.extend(row(top, &step.name, signed(Unit::Bytes, Some(step.to - step.from))));
+        items.extend(row(top, &step.name, step.change()));
         items.push(stretch(step, &x, top + 170));
     }
     let top = (steps.len() as u32 + 1) * ROW;
@@ -139,7 +153,7 @@ fn waterfall(tune: &TuneRecord) -> Option<Figure> {
                       between them a step for each remedy that was kept, in the colour of the owner that it moves most."
             .to_owned(),
         x: Some(x),
-        panels: vec![Panel { title: String::new(), y: None, height: (top + ROW) / 10, items }],
+        panels: vec![Panel::rows((top + ROW) / 10, items)],
         legend: owners_legend(as_is, winner),
         ..Chart::default()
     };
@@ -156,69 +170,40 @@ fn row(top: u32, name: &str, number: String) -> Vec<Item> {
 
 /// A bar divided among owners; undivided where they are not known.
 fn stacked(of: &SettingRecord, total: f64, x: &Axis, top: u32) -> Vec<Item> {
-    let mut owners: Vec<&OwnerBytes> = of.owners.iter().filter(|owner| owner.bytes > 0.0).collect();
-    owners.order_by_key(|owner| (place(&owner.owner), owner.owner.as_str()));
-    let all = OwnerBytes { owner: String::new(), bytes: total };
-    if owners.is_empty() {
-        owners.push(&all);
+    let mut parts: Vec<(&str, f64)> = of.owners.iter().map(|of| (of.owner.as_str(), of.bytes)).collect();
+    parts.retain(|(_, bytes)| *bytes > 0.0);
+    parts.order_by_key(|(name, _)| (place(name), *name));
+    if parts.is_empty() {
+        parts.push(("", total));
     }
-    let mut sum = 0.0;
-    let mut items = Vec::new();
-    for owner in owners {
-        let across = (x.across(sum / MIB), x.across((sum + owner.bytes) / MIB));
-        sum += owner.bytes;
-        if across.0 < across.1 {
-            let (class, hatched) = owner_style(&owner.owner);
-            let words = format!("{}: {}", label(&owner.owner), shown(Unit::Bytes, Some(owner.bytes)));
-            let class = format!("part {class}");
-            items.push(Item::Area { across, down: (top, top + 200), class, hatched, words, label: String::new() });
-        }
-    }
-    items
+    owners::bar(parts.into_iter(), x, top, false)
 }
 
 /// A step hangs between what was before it and what is behind it; one that takes more is drawn as what is worse.
 fn stretch(step: &Step, x: &Axis, top: u32) -> Item {
     let (from, to) = (x.across(step.from / MIB), x.across(step.to / MIB));
-    let (class, hatched) = match step.owners.first() {
+    let style = match step.owners.first() {
         _ if step.to > step.from => ("v-worse".to_owned(), false),
         Some((owner, _)) => owner_style(owner),
         None => ("o-other".to_owned(), false),
     };
-    let told = |(owner, lost): &(String, f64)| format!("{} {}", label(owner), signed(Unit::Bytes, Some(-lost)));
-    let owners: Vec<String> = step.owners.iter().take(OWNERS_MAX).map(told).collect();
-    let words = format!("{}: {}", step.name, signed(Unit::Bytes, Some(step.to - step.from)));
-    let words = if owners.is_empty() { words } else { format!("{words}; {}", owners.join(", ")) };
-    let across = (from.min(to), from.max(to).max(from.min(to) + 1));
-    Item::Area { across, down: (top, top + 200), class: format!("part {class}"), hatched, words, label: String::new() }
+    let words = format!("{}: {}", step.name, step.change());
+    let words = step.owners().map_or(words.clone(), |owners| format!("{words}; {owners}"));
+    Item::part((from.min(to), from.max(to).max(from.min(to) + 1)), top, style, words)
 }
 
 /// Every owner of either bar, in the order of the account.
 fn owners_legend(as_is: &SettingRecord, winner: &SettingRecord) -> Vec<(Sign, String)> {
     let held = as_is.owners.iter().chain(&winner.owners).filter(|owner| owner.bytes > 0.0);
-    let mut names: Vec<&str> = held.map(|owner| owner.owner.as_str()).collect();
-    names.order_by_key(|name| (place(name), *name));
-    names.dedup();
-    let sign = |name: &str| {
-        let (class, hatched) = owner_style(name);
-        (Sign::Area(class, hatched), label(name).to_owned())
-    };
-    names.into_iter().map(sign).collect()
+    let names = owners::in_order(held.map(|owner| owner.owner.as_str()));
+    names.into_iter().map(|name| owners::key(name, label(name).to_owned())).collect()
 }
 
 fn steps_table(before: f64, steps: &[Step], after: f64) -> Table {
     let mib = |bytes: f64| shown(Unit::Bytes, Some(bytes));
-    let owners = |step: &Step| {
-        let told = |(owner, lost): &(String, f64)| format!("{} {}", label(owner), signed(Unit::Bytes, Some(-lost)));
-        let all: Vec<String> = step.owners.iter().take(OWNERS_MAX).map(told).collect();
-        if all.is_empty() { "-".to_owned() } else { all.join(", ") }
-    };
-    let mut rows = vec![vec![AS_IS.to_owned(), "-".to_owned(), mib(before), "-".to_owned()]];
-    let row = |step: &Step| {
-        vec![step.name.clone(), signed(Unit::Bytes, Some(step.to - step.from)), mib(step.to), owners(step)]
-    };
-    rows.extend(steps.iter().map(row));
-    rows.push(vec![ANSWER.to_owned(), "-".to_owned(), mib(after), "-".to_owned()]);
+    let end = |name: &str, bytes: f64| vec![name.to_owned(), dash(), mib(bytes), dash()];
+    let row = |of: &Step| vec![of.name.clone(), of.change(), mib(of.to), of.owners().unwrap_or_else(dash)];
+    let rows = std::iter::once(end(AS_IS, before)).chain(steps.iter().map(row)).chain([end(ANSWER, after)]);
     let notes =
         ["By the trials of the search: each step as it was weighed beside the others of its time. together: what the \
          remedies save, or do not save, beside each other."
@@ -254,17 +239,10 @@ fn front(tune: &TuneRecord) -> Option<Figure> {
     let x =
         Axis::new(Scale::around(points.iter().map(|of| of.mib)), &format!("{what}, MiB  \u{2190} better"), " MiB", 6);
     let price = (tune.price * 100.0).clamp(0.0, 100.0);
-    let mut y = Axis::new(Scale::around(points.iter().map(|of| of.cpu).chain([0.0, price])), "", " %", 6);
-    let ticks: Vec<f64> = y.ticks.iter().map(|(tick, _)| *tick).collect();
-    for (tick, text) in &mut y.ticks {
-        *text = format!("{}{}", if *tick > 0.0 { "+" } else { "" }, tick_text(*tick, &ticks));
-    }
-    let at = y.down(price, FRONT_HEIGHT);
+    let y = Axis::new(Scale::around(points.iter().map(|of| of.cpu).chain([0.0, price])), "", " %", 6).signed("");
+    let y_title = format!("CPU per request against {AS_IS}, %  \u{2193} better");
     let price_words = format!("price {price:.1} %");
-    let mut items = vec![
-        Item::line(&[(0, at), (WIDTH, at)], "line bound", price_words.clone()),
-        Item::words((WIDTH, at.saturating_sub(30)), Anchor::End, price_words, "faint"),
-    ];
+    let mut items = Item::bound(y.down(price, FRONT_HEIGHT), price_words.clone(), price_words).to_vec();
     let mut taken: Vec<Point> = Vec::new();
     for point in &points {
         let at = (x.across(point.mib), y.down(point.cpu, FRONT_HEIGHT));
@@ -277,12 +255,7 @@ fn front(tune: &TuneRecord) -> Option<Figure> {
             "A point for each setting: filled where none that held has less memory at no more CPU, grey where \
                       one has, hollow where the target did not hold."
                 .to_owned(),
-        panels: vec![Panel {
-            title: format!("CPU per request against {AS_IS}, %  \u{2193} better"),
-            y: Some(y),
-            height: FRONT_HEIGHT,
-            items,
-        }],
+        panels: vec![Panel::plot(y_title, y, FRONT_HEIGHT, items)],
         x: Some(x),
         legend: front_legend(&points),
         ..Chart::default()
@@ -327,16 +300,7 @@ fn point_items(tune: &TuneRecord, point: &Weighed<'_>, at: Point, taken: &mut Ve
     };
     let words = format!("{name}: {:.1} MiB, CPU per request {}", point.mib, change(point.of.cpu_ratio));
     let mut items = vec![Item::Mark { at, shape, class: class(point).to_owned(), words }];
-    if point.is_on_front {
-        // Labels of neighbours move down until they do not touch.
-        let mut y = at.1 + 40;
-        while taken.iter().any(|other| other.0.abs_diff(at.0) < WIDTH / 3 && other.1.abs_diff(y) < 130) {
-            y += 130;
-        }
-        taken.push((at.0, y));
-        let anchor = if at.0 > WIDTH * 6 / 10 { Anchor::BeforeSign } else { Anchor::BehindSign };
-        items.push(Item::words((at.0, y), anchor, shortened(&name, 28), "strong"));
-    }
+    items.extend(point.is_on_front.then(|| Item::beside(at, &name, "strong", taken)));
     items
 }
 
@@ -392,10 +356,8 @@ mod tests {
         let front = &tunes(&document)[1];
         let names: Vec<String> = front.table.rows.iter().map(|row| row[0].to_string()).collect();
         assert_eq!(names[..3], ["as it is", "the answer", "with jit.c1"]);
-        assert!(
-            ["without malloc.trim", "with gc.parallel"].iter().all(|name| names.iter().any(|other| other == name)),
-            "{names:?}"
-        );
+        let apart = ["without malloc.trim", "with gc.parallel"];
+        assert!(apart.iter().all(|name| names.iter().any(|other| other == name)), "{names:?}");
         let words = |item: &&Item| matches!(item, Item::Words { class, .. } if class == "strong");
         assert_eq!(front.chart.panels[0].items.iter().filter(words).count(), 3, "the front alone has names");
         let classes: Vec<&str> = front.chart.panels[0]
@@ -452,12 +414,5 @@ mod tests {
             (of.bytes, of.cpu_ratio) = (Some(f64::NAN), Some(f64::INFINITY));
         }
         assert!(tunes(&document).is_empty());
-    }
-
-    #[test]
-    fn each_class_has_a_rule() {
-        for class in ["held", "failed", "dominated", "bound", "v-worse", "o-other", "part"] {
-            assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
-        }
     }
 }

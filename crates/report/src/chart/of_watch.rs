@@ -22,7 +22,6 @@ const LIMIT: &str = "line s1";
 const HEIGHT: u32 = 260;
 /// A limit further above what was held than this many times is left out of the picture, which would be flat.
 const LIMIT_WITHIN: f64 = 3.0;
-/// Rows of the table.
 const ROWS_MAX: usize = 40;
 
 /// The chart, where anything is known over time.
@@ -110,7 +109,7 @@ impl<F: Fn(usize) -> f64> Drawing<'_, F> {
             items.push(Item::line(&seen.collect::<Vec<_>>(), LIMIT, "limit"));
             legend.push((Sign::Line(LIMIT.to_owned()), "limit".to_owned()));
         }
-        (Panel { title: "MiB, the most of each stretch".to_owned(), y: Some(y), height: HEIGHT, items }, legend)
+        (Panel::plot("MiB, the most of each stretch", y, HEIGHT, items), legend)
     }
 
     fn table(&self, stretches: usize, unit: &str) -> Table {

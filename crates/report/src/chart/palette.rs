@@ -92,18 +92,17 @@ mod tests {
     }
 
     #[test]
-    fn every_class_of_an_owner_has_a_rule() {
-        for name in Owner::ALL.map(Owner::name).into_iter().chain(["new"]) {
-            let (class, _) = owner_style(name);
+    fn every_class_has_a_rule() {
+        let of_owners = Owner::ALL.map(Owner::name).into_iter().chain(["new"]).map(|name| owner_style(name).0);
+        let of_series = (0..SERIES).map(series_class);
+        let of_settings = ["held", "failed", "hollow", "dominated", "bound", "v-worse", "o-other", "part"];
+        for class in of_owners.chain(of_series).chain(of_settings.map(str::to_owned)) {
             assert!(super::super::RULES.contains(&format!(".{class} ")), "{class}");
         }
         let classes: Vec<String> = Owner::ALL.iter().map(|owner| owner_style(owner.name()).0).collect();
         for rule in super::super::RULES.lines().filter_map(|line| line.strip_prefix(".o-")) {
             let class = format!("o-{}", rule.split(' ').next().unwrap());
             assert!(class == "o-other" || classes.contains(&class), "{class} is the colour of no owner");
-        }
-        for place in 0..SERIES {
-            assert!(super::super::RULES.contains(&format!(".{} ", series_class(place))));
         }
     }
 }

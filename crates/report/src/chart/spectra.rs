@@ -8,6 +8,7 @@ use super::values::{configurations, slug};
 use crate::record::{Document, Evidence, SpectrumRecord, Timing};
 use crate::table::Table;
 use crate::units::{grouped, milliseconds, trimmed};
+use crate::words::dash;
 
 /// The numbers on an axis of quantiles: the share of answers that took longer, and the quantile in percent.
 const NINES: [(f64, &str); 7] = [
@@ -20,7 +21,6 @@ const NINES: [(f64, &str); 7] = [
     (1e-4, "99.99 %"),
     (1e-5, "99.999 %"),
 ];
-/// Quantiles of the table.
 const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
 const HEIGHT: u32 = 240;
 
@@ -74,6 +74,7 @@ fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names
         let class = format!("line {}", series_class(place(of.configuration)));
         Item::line(&points, class, format!("{}, trial {}", of.configuration, of.trial + 1))
     };
+    let lines = spectra.iter().map(line).collect();
     let shown = names.iter().filter(|name| spectra.iter().any(|of| of.configuration == **name));
     let key = |name: &&str| (Sign::Line(format!("line {}", series_class(place(name)))), (*name).to_owned());
     let words = if time == Timing::Response { "Response times" } else { "Service times" };
@@ -85,12 +86,7 @@ fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names
             .to_owned(),
         group: format!("spectrum-{}", index + 1),
         legend: shown.map(key).collect(),
-        panels: vec![Panel {
-            title: format!("{words}, ms"),
-            items: spectra.iter().map(line).collect(),
-            y: Some(y),
-            height: HEIGHT,
-        }],
+        panels: vec![Panel::plot(format!("{words}, ms"), y, HEIGHT, lines)],
         x: Some(x),
         ..Chart::default()
     };
@@ -107,10 +103,10 @@ fn table(words: &str, spectra: &[Of<'_>]) -> Table {
             // A quantile needs an answer beyond it.
             let enough = of.spectrum.count as f64 * (1.0 - quantile) >= 1.0;
             let at = of.spectrum.points.iter().find(|(q, _)| *q >= quantile - 1e-9).filter(|_| enough);
-            at.map_or("-".to_owned(), |(_, ms)| milliseconds(*ms))
+            at.map_or_else(dash, |(_, ms)| milliseconds(*ms))
         };
         row.extend(QUANTILES.iter().map(told));
-        row.push(of.spectrum.points.last().map_or("-".to_owned(), |(_, ms)| milliseconds(*ms)));
+        row.push(of.spectrum.points.last().map_or_else(dash, |(_, ms)| milliseconds(*ms)));
         row
     };
     Table::new(format!("{words} in numbers, ms"), head, spectra.iter().map(row))

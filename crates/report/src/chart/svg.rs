@@ -1,7 +1,7 @@
 //! Charts as SVG: fluid ones for the page, which keep their text and strokes at any width and are zoomed by moving
 //! their inner viewports, and fixed ones that stand alone.
 
-use super::model::{Anchor, Axis, Chart, Item, Panel, SHAPES, Sign};
+use super::model::{Anchor, Axis, Chart, Guide, Item, Panel, SHAPES, Sign};
 use super::thin::{Point, WIDTH};
 use crate::markup::{Attribute, Markup};
 use crate::units::{shortened, trimmed};
@@ -24,7 +24,6 @@ const CHARACTER: f64 = 7.3;
 const NARROWEST: f64 = 300.0;
 /// From the middle of a sign to the text beside it.
 const BESIDE_SIGN: i32 = 9;
-/// Rows of labels of guides.
 const LABEL_ROWS: usize = 4;
 /// Longest name of a guide, band or key.
 const NAME_CHARS: usize = 48;
@@ -54,13 +53,9 @@ impl Frame {
     fn path(self, points: &[Point]) -> String {
         match self {
             Self::Fluid => relative(points),
-            Self::Fixed(width) => {
-                let mut d = String::new();
-                for (index, (x, y)) in points.iter().enumerate() {
-                    let x = short(f64::from(*x) / f64::from(WIDTH) * width);
-                    let _ = write!(d, "{}{x} {}", if index == 0 { 'M' } else { 'L' }, tenths(*y));
-                }
-                d
+            Self::Fixed(_) => {
+                let signs = std::iter::once('M').chain(std::iter::repeat('L'));
+                signs.zip(points).map(|(sign, (x, y))| format!("{sign}{} {}", self.x(*x), tenths(*y))).collect()
             }
         }
     }
@@ -77,15 +72,14 @@ impl Frame {
                     let _ = if down == 0 { write!(d, "h{across}") } else { write!(d, "v{down}") };
                     (x0, y0) = (i64::from(x + across), i64::from(y) + down);
                 }
-                Self::Fixed(width) => {
-                    let px = |x: u32| short(f64::from(x) / f64::from(WIDTH) * width);
-                    let _ = write!(d, "M{} {}", px(x), tenths(y));
-                    let _ = match (across, down) {
+                Self::Fixed(_) => {
+                    let stroke = match (across, down) {
                         // Some drawers leave out a stroke of no length.
-                        (0, 0) => write!(d, "h0.01"),
-                        (_, 0) => write!(d, "h{}", px(across)),
-                        _ => write!(d, "v{}", short(down as f64 / 10.0)),
+                        (0, 0) => "h0.01".to_owned(),
+                        (_, 0) => format!("h{}", self.x(across)),
+                        _ => format!("v{}", short(down as f64 / 10.0)),
                     };
+                    let _ = write!(d, "M{} {}{stroke}", self.x(x), tenths(y));
                 }
             }
         }
@@ -127,6 +121,11 @@ fn short(value: f64) -> String {
 
 fn tenths(y: u32) -> String {
     short(f64::from(y) / 10.0)
+}
+
+/// A place or a width in a plot on a phone, in pixels.
+fn on_a_phone(x: u32) -> f64 {
+    f64::from(x) / f64::from(WIDTH) * NARROWEST
 }
 
 /// Estimated width of a small text, in pixels.
@@ -178,8 +177,8 @@ impl Layout {
 /// A row for each guide's label, so that none covers another even on a phone.
 fn label_rows(chart: &Chart) -> Vec<Option<usize>> {
     let mut ends = [f64::NEG_INFINITY; LABEL_ROWS];
-    let place = |guide: &super::model::Guide| {
-        let at = f64::from(guide.x) / f64::from(WIDTH) * NARROWEST;
+    let place = |guide: &Guide| {
+        let at = on_a_phone(guide.x);
         let width = text_width(&shortened(&guide.label, NAME_CHARS)) + 8.0;
         // Labels stand behind their line, those near the right end before it.
         let (from, to) = if guide_ends(guide.x) { (at - width, at) } else { (at, at + width) };
@@ -194,7 +193,7 @@ fn label_rows(chart: &Chart) -> Vec<Option<usize>> {
 /// neighbour.
 fn ticks_that_fit(axis: &Axis) -> Vec<bool> {
     let reach = |(tick, text): &(f64, String)| {
-        let (at, half) = (f64::from(axis.across(*tick)) / f64::from(WIDTH) * NARROWEST, text_width(text) / 2.0);
+        let (at, half) = (on_a_phone(axis.across(*tick)), text_width(text) / 2.0);
         (at - half, at + half)
     };
     let last = axis.ticks.last().map_or(f64::INFINITY, |tick| reach(tick).0);
@@ -334,17 +333,33 @@ pub(crate) fn draw_sign(out: &mut Markup, sign: &Sign, x: u32, y: u32) {
         Sign::Area(class, hatched) => {
             let place: [Attribute<'_>; 4] =
                 [("x", &(x + 2)), ("y", &(y.saturating_sub(6))), ("width", &14), ("height", &12)];
-            for class in [Some(class.as_str()), hatched.then_some("hatch")].into_iter().flatten() {
+            for class in layers(class, *hatched) {
                 out.empty("rect", &[&place[..], &[("class", &class)]].concat());
             }
         }
         Sign::Mark(shape, class) => {
-            let href = format!("#m{}", shape % SHAPES.len());
-            out.empty("use", &[("href", &href), ("x", &middle), ("y", &y), ("class", class)]);
+            out.empty("use", &[("href", &reference(*shape)), ("x", &middle), ("y", &y), ("class", class)]);
         }
         Sign::Cross => {
             out.empty("use", &[("href", &"#cross"), ("x", &middle), ("y", &y)]);
         }
+    }
+}
+
+/// The classes in which an area is drawn, one over the other.
+fn layers(class: &str, hatched: bool) -> impl Iterator<Item = &str> {
+    std::iter::once(class).chain(hatched.then_some("hatch"))
+}
+
+/// Refers to one of [`SHAPES`].
+fn reference(shape: usize) -> String {
+    format!("#m{}", shape % SHAPES.len())
+}
+
+/// What is shown where a pointer rests on an element.
+fn hover(out: &mut Markup, words: &str) {
+    if !words.is_empty() {
+        out.words("title", &[], shortened(words, TEXT_CHARS));
     }
 }
 
@@ -380,11 +395,12 @@ fn parts(out: &mut Markup, chart: &Chart, layout: &Layout, frame: Frame) {
                 out.words("text", &[("x", &x), ("y", &18), ("class", &class)], text);
             }
         });
-        let (x, y) = match frame {
-            Frame::Fluid => ("100%".to_owned(), layout.bottom + 36),
-            Frame::Fixed(width) => (short(f64::from(left) + width), layout.bottom + 36),
+        let x = match frame {
+            Frame::Fluid => "100%".to_owned(),
+            Frame::Fixed(width) => short(f64::from(left) + width),
         };
-        out.words("text", &[("x", &x), ("y", &y), ("class", &"y title")], shortened(&axis.title, 100));
+        let place: [Attribute<'_>; 3] = [("x", &x), ("y", &(layout.bottom + 36)), ("class", &"y title")];
+        out.words("text", &place, shortened(&axis.title, 100));
     }
 }
 
@@ -426,8 +442,7 @@ fn backdrop(out: &mut Markup, chart: &Chart, layout: &Layout, frame: Frame) {
             out.words("title", &[], shortened(&band.label, TEXT_CHARS));
         });
         let label = shortened(&band.label, NAME_CHARS);
-        let room = f64::from(band.to.saturating_sub(band.from)) / f64::from(WIDTH) * NARROWEST;
-        if text_width(&label) < room {
+        if text_width(&label) < on_a_phone(band.to.saturating_sub(band.from)) {
             let middle = frame.x((band.from + band.to) / 2);
             out.words("text", &[("x", &middle), ("y", &(y + 11)), ("class", &"x faint")], label);
         }
@@ -436,14 +451,14 @@ fn backdrop(out: &mut Markup, chart: &Chart, layout: &Layout, frame: Frame) {
         for (panel, top) in chart.panels.iter().zip(&layout.tops) {
             for (tick, _) in &axis.ticks {
                 let x = frame.x(axis.across(*tick));
-                upright(out, &x, (*top, top + panel.height), "grid tick");
+                stroke(out, (&x, &x), (top, &(top + panel.height)), "grid tick");
             }
         }
     }
     for (guide, row) in chart.guides.iter().zip(&layout.rows) {
         let x = frame.x(guide.x);
         let y = layout.labels + LINE * row.unwrap_or(0) as u32;
-        upright(out, &x, (y + 2, layout.bottom), "guide");
+        stroke(out, (&x, &x), (&(y + 2), &layout.bottom), "guide");
         if row.is_some() {
             let (class, shift) = if guide_ends(guide.x) { ("y mark", -4) } else { ("mark", 4) };
             let place: [Attribute<'_>; 4] = [("x", &x), ("y", &(y + 11)), ("dx", &shift), ("class", &class)];
@@ -452,17 +467,16 @@ fn backdrop(out: &mut Markup, chart: &Chart, layout: &Layout, frame: Frame) {
     }
 }
 
-fn upright(out: &mut Markup, x: &str, down: (u32, u32), class: &str) {
-    out.empty("line", &[("x1", &x), ("x2", &x), ("y1", &down.0), ("y2", &down.1), ("class", &class)]);
+/// A straight line from a place to another one.
+fn stroke(out: &mut Markup, x: (&String, &String), y: (&dyn Display, &dyn Display), class: &str) {
+    out.empty("line", &[("x1", x.0), ("x2", x.1), ("y1", y.0), ("y2", y.1), ("class", &class)]);
 }
 
 fn items(out: &mut Markup, panel: &Panel, frame: Frame) {
     if let Some(axis) = &panel.y {
-        let end = frame.x(WIDTH);
         for (tick, _) in &axis.ticks {
             let y = tenths(axis.down(*tick, panel.height));
-            let place: [Attribute<'_>; 5] = [("x1", &"0"), ("x2", &end), ("y1", &y), ("y2", &y), ("class", &"grid")];
-            out.empty("line", &place);
+            stroke(out, (&"0".to_owned(), &frame.x(WIDTH)), (&y, &y), "grid");
         }
     }
     for same in panel.items.chunk_by(|left, right| is_path(left) == is_path(right)) {
@@ -524,12 +538,8 @@ fn shape(out: &mut Markup, item: &Item, frame: Frame) {
             let (x, y) = (frame.x(across.0), tenths(down.0));
             let (width, height) = (frame.x(across.1.saturating_sub(across.0)), tenths(down.1.saturating_sub(down.0)));
             let place: [Attribute<'_>; 4] = [("x", &x), ("y", &y), ("width", &width), ("height", &height)];
-            for class in [Some(class.as_str()), hatched.then_some("hatch")].into_iter().flatten() {
-                out.element("rect", &[&place[..], &[("class", &class)]].concat(), |out| {
-                    if !words.is_empty() {
-                        out.words("title", &[], shortened(words, TEXT_CHARS));
-                    }
-                });
+            for class in layers(class, *hatched) {
+                out.element("rect", &[&place[..], &[("class", &class)]].concat(), |out| hover(out, words));
             }
             if !label.is_empty() {
                 let middle = frame.x(u32::midpoint(across.0, across.1));
@@ -538,13 +548,9 @@ fn shape(out: &mut Markup, item: &Item, frame: Frame) {
             }
         }
         Item::Mark { at, shape, class, words } => {
-            let href = format!("#m{}", shape % SHAPES.len());
             let (x, y) = (frame.x(at.0), tenths(at.1));
-            out.element("use", &[("href", &href), ("x", &x), ("y", &y), ("class", class)], |out| {
-                if !words.is_empty() {
-                    out.words("title", &[], shortened(words, TEXT_CHARS));
-                }
-            });
+            let place: [Attribute<'_>; 4] = [("href", &reference(*shape)), ("x", &x), ("y", &y), ("class", class)];
+            out.element("use", &place, |out| hover(out, words));
         }
         Item::Crosses(points) => {
             for (x, y) in points {
@@ -554,15 +560,13 @@ fn shape(out: &mut Markup, item: &Item, frame: Frame) {
         Item::Interval { across, y, class } => {
             let ((from, to), y) = ((frame.x(across.0), frame.x(across.1)), f64::from(*y) / 10.0);
             let (top, bottom, middle) = (short(y - 5.0), short(y + 5.0), short(y));
-            for (x1, x2, y1, y2) in
-                [(&from, &to, &middle, &middle), (&from, &from, &top, &bottom), (&to, &to, &top, &bottom)]
-            {
-                out.empty("line", &[("x1", x1), ("x2", x2), ("y1", y1), ("y2", y2), ("class", class)]);
-            }
+            stroke(out, (&from, &to), (&middle, &middle), class);
+            stroke(out, (&from, &from), (&top, &bottom), class);
+            stroke(out, (&to, &to), (&top, &bottom), class);
         }
         Item::Rule { x, down, class } => {
-            let (x, top, bottom) = (frame.x(*x), tenths(down.0), tenths(down.1));
-            out.empty("line", &[("x1", &x), ("x2", &x), ("y1", &top), ("y2", &bottom), ("class", class)]);
+            let x = frame.x(*x);
+            stroke(out, (&x, &x), (&tenths(down.0), &tenths(down.1)), class);
         }
         Item::Words { at, anchor, text, class } => {
             let (anchor, shift) = match anchor {

@@ -5,11 +5,10 @@ use crate::owner::label;
 use crate::quantity::{Estimate, Quantity};
 use crate::record::{Better, ComparisonRecord, Document, LeastRecord, Unit, each_once};
 use crate::units::trimmed;
-use crate::words;
+use crate::words::{self, dash};
 
 /// Names of files and ids are no longer than this.
 const SLUG_CHARS: usize = 40;
-/// Bytes of a MiB.
 pub(crate) const MIB: f64 = crate::units::MIB as f64;
 
 /// The words for a metric: `rss.loaded` is `RSS loaded`, `p99.steady` is `p99 steady`.
@@ -53,7 +52,6 @@ fn known_words(head: &str) -> Option<&'static str> {
     })
 }
 
-/// A value with its unit.
 pub(crate) fn value_text(unit: Unit, value: f64) -> String {
     Quantity::new(unit, value).wide().to_string()
 }
@@ -70,7 +68,7 @@ pub(crate) fn also_text(comparison: &ComparisonRecord) -> String {
             Quantity::new(comparison.unit, comparison.difference).difference().wide().to_string()
         }
         (_, Some(ratio)) => Estimate::change(ratio - 1.0, None).difference().wide().to_string(),
-        (_, None) => "-".to_owned(),
+        (_, None) => dash(),
     }
 }
 

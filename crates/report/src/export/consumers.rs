@@ -49,8 +49,10 @@ fn check_calls_nobody(body: &str) {
     assert!(after('#').all(|next| next == Some('\u{200b}')), "{text}");
 }
 
-/// No link, no image, no foreign HTML, no heading above the third level, no table row that is cut short.
+/// No link, no image, no foreign HTML, no heading above the third level, no table row that is cut short, no endless
+/// line, nothing that steers a terminal.
 pub(super) fn check_markdown(text: &str) {
+    assert!(!text.contains('\u{1b}') && text.lines().all(|line| line.len() < 40_000), "{text}");
     for event in Parser::new_ext(text, Options::all()) {
         match event {
             Event::Html(html) | Event::InlineHtml(html) => check_html(&html),
@@ -378,10 +380,7 @@ fn check_labels(text: &str) {
 
 #[cfg(test)]
 mod laws {
-    use super::super::{
-        Exposition, Unchanged, bencher, comment, fleet_csv, fleet_openmetrics, history_csv, openmetrics,
-    };
-    use super::super::{comparisons_csv, csv, github_annotations, github_summary, jmh, junit, markdown, otlp, samples};
+    use super::super::*;
     use super::*;
     use crate::record::Document;
     use crate::{find_sample, fleet_sample, history_sample, tune_sample};
@@ -410,11 +409,15 @@ mod laws {
     fn every_export_reads_back_whatever_tries_to_leave_its_place() {
         check(&samples::hostile());
         for text in samples::hostile_texts() {
+            check(&samples::named(&text));
             check(&find_sample::hostile(&text));
             check(&tune_sample::hostile(&text));
-            assert_eq!(check_csv(&fleet_csv(&fleet_sample::hostile(&text))).len(), 12);
-            assert_eq!(check_csv(&history_csv(&history_sample::hostile(&text))).len(), 7);
-            check_openmetrics(&fleet_openmetrics(&fleet_sample::hostile(&text)));
+            let (fleet, history) = (fleet_sample::hostile(&text), history_sample::hostile(&text));
+            assert_eq!(check_csv(&fleet_csv(&fleet)).len(), 12);
+            assert_eq!(check_csv(&history_csv(&history)).len(), 7);
+            check_openmetrics(&fleet_openmetrics(&fleet));
+            check_markdown(&fleet_markdown(&fleet));
+            check_markdown(&history_markdown(&history));
             let watched = samples::watched(&text);
             check_openmetrics(&super::super::scrape(&watched, &[], Exposition::OpenMetrics));
             let sent: Value = serde_json::from_str(&otlp(&watched, &[], 1)).unwrap();

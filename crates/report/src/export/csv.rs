@@ -190,15 +190,18 @@ mod tests {
         (document.trials[1].marks, document.trials[1].rss_bytes_peak) = (marks, Some(130 << 20));
         document.trials[2].tuned.as_mut().unwrap().verdict = ProbeVerdict::Discarded;
         let rows = check_csv(&csv(&document));
-        let of = |trial: &str, name: &str| {
-            let row = rows.iter().find(|row| row[2] == trial && row[4] == name)?;
-            Some((row[6].clone(), row[7].clone()))
-        };
-        let (loaded, peak) = (of("1", "tune.loaded").unwrap(), of("1", "tune.peak").unwrap());
-        assert_eq!((loaded.0, peak.0), ((126 << 20).to_string(), (130 << 20).to_string()));
-        assert_eq!(of("1", "tune.holds").unwrap(), ("1".to_owned(), "true".to_owned()));
-        assert_eq!(of("2", "tune.holds"), None, "a discarded trial says nothing");
-        assert_eq!(of("1", "tune.rested"), None);
+        let of = |trial: u32, name: &str| number(&rows, trial, name);
+        let mib = |mib: f64| Some(mib * samples::MIB);
+        assert_eq!((of(1, "tune.loaded"), of(1, "tune.peak")), (mib(126.0), mib(130.0)));
+        assert_eq!((of(1, "tune.holds"), of(1, "tune.rested")), (Some(1.0), None));
+        assert_eq!(of(2, "tune.holds"), None, "a discarded trial says nothing");
+        assert!(rows.iter().any(|row| row[2] == "1" && row[4] == "tune.holds" && row[7] == "true"), "{rows:?}");
+    }
+
+    /// A number of a trial.
+    fn number(rows: &[Vec<String>], trial: u32, name: &str) -> Option<f64> {
+        let row = rows.iter().find(|row| row[2] == trial.to_string() && row[4] == name)?;
+        Some(row[6].parse().unwrap())
     }
 
     #[test]
@@ -206,10 +209,7 @@ mod tests {
         let document = find_sample::found();
         let rows = check_csv(&csv(&document));
         for trial in &document.trials {
-            let of = |name: &str| {
-                let row = rows.iter().find(|row| row[2] == trial.index.to_string() && row[4] == name);
-                row.map(|row| row[6].parse::<f64>().unwrap())
-            };
+            let of = |name: &str| number(&rows, trial.index, name);
             let probe = trial.probe.as_ref().unwrap();
             assert_eq!(of("find.limit"), trial.limit_bytes.map(|bytes| bytes as f64));
             assert_eq!(of("find.heap"), probe.heap_bytes.map(|bytes| bytes as f64));

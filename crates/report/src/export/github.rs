@@ -57,22 +57,12 @@ pub fn github_annotations(document: &Document) -> String {
     let mut warnings: Vec<String> =
         of_verdict(BudgetVerdict::Undecided).map(|of| command("warning", "Budget undecided", &words(of))).collect();
     let mut notices = String::new();
-    if let Some(find) = &document.find {
-        let text = short(&told(find, &document.trials));
-        match find.outcome {
-            FindOutcome::Found | FindOutcome::AtLowerBound => notices = command("notice", "Load line", &text),
-            FindOutcome::NotHeld | FindOutcome::Never => errors.insert(0, command("error", "Target not held", &text)),
-            FindOutcome::GivenUp => warnings.insert(0, command("warning", "No load line", &text)),
-        }
-    }
-    if let Some(tune) = &document.tune {
-        let text = tune_answer::told_each(tune).iter().map(|text| short(text)).collect::<Vec<_>>().join(" ");
-        match tune.outcome {
-            TuneOutcome::Proved => notices.push_str(&command("notice", "Tuned", &text)),
-            TuneOutcome::Planned => notices.push_str(&command("notice", "Tuning planned", &text)),
-            TuneOutcome::NothingProved => warnings.insert(0, command("warning", "Nothing proved", &text)),
-            TuneOutcome::NotHeld => errors.insert(0, command("error", "Target not held", &text)),
-            TuneOutcome::GivenUp => warnings.insert(0, command("warning", "Tuning has no answer", &text)),
+    for (kind, title, text) in searched(document).into_iter().chain(tuned(document)) {
+        let command = command(kind, title, &text);
+        match kind {
+            "error" => errors.insert(0, command),
+            "warning" => warnings.insert(0, command),
+            _ => notices.push_str(&command),
         }
     }
     for (doubt, more) in doubts_by_kind(document) {
@@ -81,6 +71,31 @@ pub fn github_annotations(document: &Document) -> String {
         warnings.push(command("warning", "Doubt", &what));
     }
     limited("error", errors) + &limited("warning", warnings) + &notices
+}
+
+/// The kind, the title and the text of the annotation that has the answer of a search.
+fn searched(document: &Document) -> Option<(&'static str, &'static str, String)> {
+    let find = document.find.as_ref()?;
+    let (kind, title) = match find.outcome {
+        FindOutcome::Found | FindOutcome::AtLowerBound => ("notice", "Load line"),
+        FindOutcome::NotHeld | FindOutcome::Never => ("error", "Target not held"),
+        FindOutcome::GivenUp => ("warning", "No load line"),
+    };
+    Some((kind, title, short(&told(find, &document.trials))))
+}
+
+/// The same of a tuning.
+fn tuned(document: &Document) -> Option<(&'static str, &'static str, String)> {
+    let tune = document.tune.as_ref()?;
+    let (kind, title) = match tune.outcome {
+        TuneOutcome::Proved => ("notice", "Tuned"),
+        TuneOutcome::Planned => ("notice", "Tuning planned"),
+        TuneOutcome::NothingProved => ("warning", "Nothing proved"),
+        TuneOutcome::NotHeld => ("error", "Target not held"),
+        TuneOutcome::GivenUp => ("warning", "Tuning has no answer"),
+    };
+    let text = tune_answer::told_each(tune).iter().map(|text| short(text)).collect::<Vec<_>>().join(" ");
+    Some((kind, title, text))
 }
 
 fn words(of: &BudgetRecord) -> String {
@@ -117,7 +132,6 @@ mod tests {
     use super::*;
     use crate::doubt::{Doubt, MemoryPool};
     use crate::record::{ComparisonRecord, DoubtRecord};
-    use crate::{find_sample, tune_sample};
 
     #[test]
     fn a_step_shows_what_to_act_on() {
@@ -161,32 +175,22 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_of_a_search_is_one_annotation() {
-        for (outcome, document) in find_sample::endings() {
+    fn the_answer_of_a_search_or_a_tuning_is_one_annotation() {
+        let of_search = |outcome: FindOutcome| match outcome {
+            FindOutcome::Found | FindOutcome::AtLowerBound => "::notice title=Load line::",
+            FindOutcome::NotHeld | FindOutcome::Never => "::error title=Target not held::",
+            FindOutcome::GivenUp => "::warning title=No load line::",
+        };
+        let of_tuning = |outcome: TuneOutcome| match outcome {
+            TuneOutcome::Proved => "::notice title=Tuned::Set `MALLOC_ARENA_MAX=1 ",
+            TuneOutcome::NothingProved => "::warning title=Nothing proved::",
+            TuneOutcome::NotHeld => "::error title=Target not held::",
+            TuneOutcome::Planned => "::notice title=Tuning planned::",
+            TuneOutcome::GivenUp => "::warning title=Tuning has no answer::",
+        };
+        for (expect, document) in samples::endings(of_search, of_tuning) {
             let text = github_annotations(&document);
-            let expect = match outcome {
-                FindOutcome::Found | FindOutcome::AtLowerBound => "::notice title=Load line::",
-                FindOutcome::NotHeld | FindOutcome::Never => "::error title=Target not held::",
-                FindOutcome::GivenUp => "::warning title=No load line::",
-            };
-            assert!(text.starts_with(expect), "{outcome:?}: {text}");
-            assert_eq!(text.lines().count(), 1, "{outcome:?}: {text}");
-        }
-    }
-
-    #[test]
-    fn the_answer_of_a_tuning_is_one_annotation() {
-        for (outcome, document) in tune_sample::endings() {
-            let text = github_annotations(&document);
-            let expect = match outcome {
-                TuneOutcome::Proved => "::notice title=Tuned::Set `MALLOC_ARENA_MAX=1 ",
-                TuneOutcome::NothingProved => "::warning title=Nothing proved::",
-                TuneOutcome::NotHeld => "::error title=Target not held::",
-                TuneOutcome::Planned => "::notice title=Tuning planned::",
-                TuneOutcome::GivenUp => "::warning title=Tuning has no answer::",
-            };
-            assert!(text.starts_with(expect), "{outcome:?}: {text}");
-            assert_eq!(text.lines().count(), 1, "{outcome:?}: {text}");
+            assert!(text.starts_with(expect) && text.lines().count() == 1, "{expect}: {text}");
         }
     }
 

@@ -86,7 +86,7 @@ pub fn jmh(document: &Document) -> String {
 
 fn item(document: &Document, configuration: &str) -> Option<Item> {
     let metrics: Vec<&MetricRecord> =
-        document.metrics.iter().filter(|of| of.configuration == configuration && has_values(of)).collect();
+        document.metrics.iter().filter(|of| of.configuration == configuration && !values(of).is_empty()).collect();
     let rate = principal_rate(document);
     // If no load was driven, the metric that was weighed first is the score.
     let primary = *metrics.iter().find(|of| Some(of.metric.as_str()) == rate).or(metrics.first())?;
@@ -127,10 +127,6 @@ fn unknown() -> String {
 /// The values that count, in the order of the trials.
 fn values(of: &MetricRecord) -> Vec<f64> {
     of.values.iter().filter(|value| value.used).map(|value| value.value).collect()
-}
-
-fn has_values(of: &MetricRecord) -> bool {
-    of.values.iter().any(|value| value.used)
 }
 
 /// The score is the median, and its confidence the interval of the result document: JMH's mean has no robust one.

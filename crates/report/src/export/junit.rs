@@ -26,40 +26,29 @@ type Written = io::Result<()>;
 #[derive(Debug)]
 struct Case {
     name: String,
-    verdict: Verdict,
+    /// `None` where it passed.
+    trouble: Option<Trouble>,
     /// Names with their numbers; those that are empty are left out.
     numbers: Option<Vec<(&'static str, String)>>,
 }
 
-/// How a case went, with why.
+/// Why a case did not pass.
 #[derive(Debug)]
-enum Verdict {
-    Passed,
-    /// A check that did not hold, with its type and more words.
-    Failure {
-        message: String,
-        kind: &'static str,
-        text: String,
-    },
-    Error {
-        message: String,
-        kind: &'static str,
-        text: String,
-    },
-    Skipped {
-        message: String,
-    },
+struct Trouble {
+    /// `failure` for a check that did not hold, `error` or `skipped`.
+    element: &'static str,
+    message: String,
+    /// Its type, with more words; what was skipped has neither.
+    more: Option<(&'static str, String)>,
 }
 
-impl Verdict {
-    /// The element that says it; none for what passed.
-    fn element(&self) -> Option<&'static str> {
-        match self {
-            Self::Passed => None,
-            Self::Failure { .. } => Some("failure"),
-            Self::Error { .. } => Some("error"),
-            Self::Skipped { .. } => Some("skipped"),
-        }
+impl Trouble {
+    fn skipped(message: String) -> Option<Self> {
+        Some(Self { element: "skipped", message, more: None })
+    }
+
+    fn failure(kind: &'static str, message: String) -> Option<Self> {
+        Some(Self { element: "failure", more: Some((kind, message.clone())), message })
     }
 }
 
@@ -107,7 +96,8 @@ fn write(xml: &mut Xml, document: &Document) -> Written {
 
 /// The name, and how many cases went how.
 fn attributes<'a>(name: &'a str, cases: &[&Case]) -> Vec<(&'a str, Cow<'a, str>)> {
-    let count = |element| cases.iter().filter(|case| case.verdict.element() == Some(element)).count();
+    let count =
+        |element: &str| cases.iter().filter_map(|of| of.trouble.as_ref()).filter(|of| of.element == element).count();
     let counts = [
         ("tests", cases.len()),
         ("failures", count("failure")),
@@ -149,19 +139,18 @@ fn properties(xml: &mut Xml, of: &[(&str, String)]) -> Written {
 
 fn write_case(xml: &mut Xml, class: &str, of: &Case) -> Written {
     let case = xml.create_element("testcase").with_attributes([("classname", class), ("name", of.name.as_str())]);
-    let Some(element) = of.verdict.element().or(of.numbers.is_some().then_some("")) else {
+    if of.trouble.is_none() && of.numbers.is_none() {
         return case.write_empty().map(|_| ());
-    };
+    }
     case.write_inner_content(|xml| {
-        match &of.verdict {
-            Verdict::Passed => {}
-            Verdict::Skipped { message } => {
-                xml.create_element(element).with_attribute(("message", message.as_str())).write_empty()?;
-            }
-            Verdict::Failure { message, kind, text } | Verdict::Error { message, kind, text } => {
-                let attributes = [("message", message.as_str()), ("type", *kind)];
-                xml.create_element(element).with_attributes(attributes).write_text_content(BytesText::new(text))?;
-            }
+        if let Some(Trouble { element, message, more }) = &of.trouble {
+            let trouble = xml.create_element(*element).with_attribute(("message", message.as_str()));
+            match more {
+                None => trouble.write_empty()?,
+                Some((kind, text)) => {
+                    trouble.with_attribute(("type", *kind)).write_text_content(BytesText::new(text))?
+                }
+            };
         }
         if let Some(numbers) = &of.numbers {
             let known = numbers.iter().filter(|(_, number)| !number.is_empty());
@@ -176,10 +165,13 @@ fn write_case(xml: &mut Xml, class: &str, of: &Case) -> Written {
 fn budget(of: &BudgetRecord) -> Case {
     let name = format!("{}: {}", visible(&of.configuration), visible(&of.expression));
     let message = short(&of.why);
-    let verdict = match of.verdict {
-        BudgetVerdict::Pass => Verdict::Passed,
-        BudgetVerdict::Fail => Verdict::Failure { text: format!("{name}\n{message}"), message, kind: "budget failed" },
-        BudgetVerdict::Undecided => Verdict::Skipped { message },
+    let trouble = match of.verdict {
+        BudgetVerdict::Pass => None,
+        BudgetVerdict::Fail => {
+            let more = Some(("budget failed", format!("{name}\n{message}")));
+            Some(Trouble { element: "failure", message, more })
+        }
+        BudgetVerdict::Undecided => Trouble::skipped(message),
     };
     let unit = if of.relative { Some("share of the baseline".to_owned()) } else { of.unit.map(name_of) };
     let numbers = vec![
@@ -191,18 +183,16 @@ fn budget(of: &BudgetRecord) -> Case {
         ("bound", plain(of.bound)),
         ("trials", of.trials.to_string()),
     ];
-    Case { name, verdict, numbers: Some(numbers) }
+    Case { name, trouble, numbers: Some(numbers) }
 }
 
 /// The answer of a search: one that found no line for want of trials is skipped.
 fn search(of: &FindRecord, trials: &[Trial]) -> Case {
     let message = short(&told(of, trials));
-    let verdict = match of.outcome {
-        FindOutcome::Found | FindOutcome::AtLowerBound => Verdict::Passed,
-        FindOutcome::NotHeld | FindOutcome::Never => {
-            Verdict::Failure { text: message.clone(), message, kind: "target not held" }
-        }
-        FindOutcome::GivenUp => Verdict::Skipped { message },
+    let trouble = match of.outcome {
+        FindOutcome::Found | FindOutcome::AtLowerBound => None,
+        FindOutcome::NotHeld | FindOutcome::Never => Trouble::failure("target not held", message),
+        FindOutcome::GivenUp => Trouble::skipped(message),
     };
     let line = of.line.as_ref();
     let numbers = [
@@ -216,18 +206,17 @@ fn search(of: &FindRecord, trials: &[Trial]) -> Case {
         ("trials", Some(u64::from(of.trials))),
     ];
     let numbers = numbers.map(|(name, number)| (name, number.map(|number| number.to_string()).unwrap_or_default()));
-    Case { name: format!("load line of {}", visible(&of.configuration)), verdict, numbers: Some(numbers.into()) }
+    Case { name: format!("load line of {}", visible(&of.configuration)), trouble, numbers: Some(numbers.into()) }
 }
 
 /// The answer of a tuning: one that ended without any is skipped, as is a plan.
 fn tuning(of: &TuneRecord, scenario: &str) -> Case {
     let message = short(&tune_answer::told(of));
-    let failure = |message: String, kind| Verdict::Failure { text: message.clone(), message, kind };
-    let verdict = match of.outcome {
-        TuneOutcome::Proved => Verdict::Passed,
-        TuneOutcome::NothingProved => failure(message, "nothing proved"),
-        TuneOutcome::NotHeld => failure(message, "target not held"),
-        TuneOutcome::Planned | TuneOutcome::GivenUp => Verdict::Skipped { message },
+    let trouble = match of.outcome {
+        TuneOutcome::Proved => None,
+        TuneOutcome::NothingProved => Trouble::failure("nothing proved", message),
+        TuneOutcome::NotHeld => Trouble::failure("target not held", message),
+        TuneOutcome::Planned | TuneOutcome::GivenUp => Trouble::skipped(message),
     };
     let gain = tune_answer::objective_gain(of);
     let numbers = [
@@ -238,7 +227,7 @@ fn tuning(of: &TuneRecord, scenario: &str) -> Case {
         ("high", plain(gain.and_then(|gain| gain.high))),
         ("trials", of.trials.to_string()),
     ];
-    Case { name: format!("tuning of {}", visible(scenario)), verdict, numbers: Some(numbers.into()) }
+    Case { name: format!("tuning of {}", visible(scenario)), trouble, numbers: Some(numbers.into()) }
 }
 
 fn trial(of: &Trial) -> Case {
@@ -250,15 +239,14 @@ fn trial(of: &Trial) -> Case {
     };
     let last_lines = of.end.iter().flat_map(|end| &end.last_lines).map(|line| short(line));
     let text = std::iter::once(message.clone()).chain(last_lines).collect::<Vec<_>>().join("\n");
-    let verdict = if of.is_failed() { Verdict::Error { message, kind, text } } else { Verdict::Passed };
-    Case { name: format!("trial {}: {}", of.index + 1, visible(&of.configuration)), verdict, numbers: None }
+    let trouble = of.is_failed().then_some(Trouble { element: "error", message, more: Some((kind, text)) });
+    Case { name: format!("trial {}: {}", of.index + 1, visible(&of.configuration)), trouble, numbers: None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{consumers, samples};
     use super::*;
-    use crate::{find_sample, tune_sample};
 
     #[test]
     fn budgets_and_trials_are_cases() {
@@ -287,34 +275,22 @@ mod tests {
     }
 
     #[test]
-    fn a_search_is_a_case_and_its_trials_are_no_errors() {
-        for (outcome, document) in find_sample::endings() {
+    fn a_search_and_a_tuning_are_cases_and_their_trials_are_no_errors() {
+        let of_search = |outcome: FindOutcome| match outcome {
+            FindOutcome::Found | FindOutcome::AtLowerBound => None,
+            FindOutcome::NotHeld | FindOutcome::Never => Some("failure"),
+            FindOutcome::GivenUp => Some("skipped"),
+        };
+        let of_tuning = |outcome: TuneOutcome| match outcome {
+            TuneOutcome::Proved => None,
+            TuneOutcome::NothingProved | TuneOutcome::NotHeld => Some("failure"),
+            TuneOutcome::Planned | TuneOutcome::GivenUp => Some("skipped"),
+        };
+        for (expect, document) in samples::endings(of_search, of_tuning) {
             let root = consumers::check_junit(&junit(&document));
             let case = root.children[0].cases()[0];
-            let expect = match outcome {
-                FindOutcome::Found | FindOutcome::AtLowerBound => None,
-                FindOutcome::NotHeld | FindOutcome::Never => Some("failure"),
-                FindOutcome::GivenUp => Some("skipped"),
-            };
-            let verdict = ["failure", "skipped"].into_iter().find(|name| case.child(name).is_some());
-            assert_eq!(verdict, expect, "{outcome:?}");
-            assert_eq!(root.attribute("errors"), "0", "{outcome:?}");
-        }
-    }
-
-    #[test]
-    fn a_tuning_is_a_case_and_its_trials_are_no_errors() {
-        for (outcome, document) in tune_sample::endings() {
-            let root = consumers::check_junit(&junit(&document));
-            let case = root.children[0].cases()[0];
-            let expect = match outcome {
-                TuneOutcome::Proved => None,
-                TuneOutcome::NothingProved | TuneOutcome::NotHeld => Some("failure"),
-                TuneOutcome::Planned | TuneOutcome::GivenUp => Some("skipped"),
-            };
-            let verdict = ["failure", "skipped"].into_iter().find(|name| case.child(name).is_some());
-            assert_eq!(verdict, expect, "{outcome:?}");
-            assert_eq!(root.attribute("errors"), "0", "{outcome:?}");
+            let trouble = ["failure", "skipped"].into_iter().find(|name| case.child(name).is_some());
+            assert_eq!((trouble, root.attribute("errors")), (expect, "0"), "{:?} {:?}", document.find, document.tune);
         }
     }
 

@@ -87,18 +87,4 @@ mod tests {
         check_markdown(&text);
         assert!(text.contains("against serial") && text.contains("### without an answer"), "{text}");
     }
-
-    #[test]
-    fn hostile_text_makes_no_markup() {
-        let text = markdown(&samples::hostile());
-        check_markdown(&text);
-        assert!(!text.contains('\u{1b}'));
-        assert!(text.lines().all(|line| line.len() < 40_000));
-        for text in samples::hostile_texts() {
-            check_markdown(&markdown(&find_sample::hostile(&text)));
-            check_markdown(&markdown(&tune_sample::hostile(&text)));
-            check_markdown(&fleet_markdown(&fleet_sample::hostile(&text)));
-            check_markdown(&history_markdown(&history_sample::hostile(&text)));
-        }
-    }
 }

@@ -9,18 +9,15 @@ use crate::scenario::{MarkPoint, WARMUP};
 const HEADLINES: [&str; 10] =
     ["rss", "rss_peak", "charge", "rate", "p50", "p99", "failed", "cpu_per_1000", "alloc_per_request", "start_up"];
 
-/// Whether a metric belongs in the short table: one of the first metrics, of weight at the end of the load only, or a
-/// figure that the scenario asked for.
-pub(super) fn is_headline(record: &MetricRecord) -> bool {
-    record.unit.is_of_figures() || is_first(&record.metric)
-}
-
-/// Whether a metric is worth a line over all builds: one of the first, or an owner of the account under load.
+/// Whether a metric is worth a line over all builds: one of the first, an owner of the account under load, or a figure
+/// that the scenario asked for.
 pub(super) fn is_tracked(record: &MetricRecord) -> bool {
     let (what, place) = split(&record.metric);
-    is_headline(record) || place == MarkPoint::Loaded.word() && Owner::named(what).is_some()
+    let is_owner = place == MarkPoint::Loaded.word() && Owner::named(what).is_some();
+    record.unit.is_of_figures() || is_owner || is_first(&record.metric)
 }
 
+/// Whether a person looks at it first: of weight only that at the end of the load.
 fn is_first(metric: &str) -> bool {
     let (what, place) = split(metric);
     let weight = matches!(what, "rss" | "charge");

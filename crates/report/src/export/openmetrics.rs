@@ -126,7 +126,6 @@ fn written(text: Exposition, read: impl Fn(&Metric, &mut Points)) -> String {
     if is_open { out + "# EOF\n" } else { out }
 }
 
-/// The name of the samples of a metric.
 fn series(of: &Metric) -> String {
     format!("loadline_{}{}", of.name, if of.counts { "_total" } else { "" })
 }
@@ -202,33 +201,41 @@ mod tests {
     use crate::record::{GrowthWord, WATCH_OWNERS_MAX, WatchAccount, WatchOwner};
     use crate::{fleet_sample, tune_sample};
 
+    /// The samples of a text have these values; `None` for one that it does not have.
+    fn check_values(text: &str, expected: &[(&str, Option<f64>)]) {
+        let found = check_openmetrics(text);
+        for (series, expect) in expected {
+            let value = found.iter().find(|(name, _)| name == series).map(|(_, value)| *value);
+            assert_eq!(value, *expect, "{series}");
+        }
+    }
+
+    fn mib(number: f64) -> Option<f64> {
+        Some(number * samples::MIB)
+    }
+
     #[test]
     fn families_have_type_unit_and_help() {
         insta::assert_snapshot!(openmetrics(&samples::compared()));
     }
 
     #[test]
-    fn what_tuning_confirmed_has_its_place() {
-        let found = check_openmetrics(&openmetrics(&tune_sample::proved()));
-        let value = |series: &str| found.iter().find(|(name, _)| name == series).map(|(_, value)| *value);
-        let tuned = value("loadline_tuning_bytes{objective=\"rss\",setting=\"tuned\"}").unwrap();
-        assert!((tuned - 1000.7 * samples::MIB).abs() < 1.0);
-        assert_eq!(value("loadline_tuning_cpu_ratio{phase=\"steady\"}"), Some(1.255 / 1.25));
-    }
-
-    #[test]
-    fn every_metric_has_its_place() {
-        let document = samples::compared();
-        let found = check_openmetrics(&openmetrics(&document));
-        let value =
-            |series: &str| found.iter().find(|(name, _)| name == series).unwrap_or_else(|| panic!("{series}")).1;
-        assert_eq!(value("loadline_memory_rss_bytes{configuration=\"serial\",mark=\"loaded\"}"), 50.0 * samples::MIB);
-        let retained = "{configuration=\"g1\",mark=\"loaded\",owner=\"malloc.retained\"}";
-        assert_eq!(value(&format!("loadline_memory_resident_bytes{retained}")), 10.5 * samples::MIB);
-        let p99 = "loadline_request_time_seconds{configuration=\"g1\",phase=\"steady\",statistic=\"p99\"}";
-        assert_eq!(value(p99), 0.0095);
-        let fail = "loadline_budget_verdict{configuration=\"g1\",budget=\"rss.loaded<=60MiB\",verdict=\"fail\"}";
-        assert_eq!(value(fail), 1.0);
+    fn every_metric_of_a_result_has_its_place() {
+        let tuned = [
+            ("loadline_tuning_bytes{objective=\"rss\",setting=\"tuned\"}", mib(1000.7)),
+            ("loadline_tuning_cpu_ratio{phase=\"steady\"}", Some(1.255 / 1.25)),
+        ];
+        check_values(&openmetrics(&tune_sample::proved()), &tuned);
+        let compared = [
+            ("loadline_memory_rss_bytes{configuration=\"serial\",mark=\"loaded\"}", mib(50.0)),
+            (
+                "loadline_memory_resident_bytes{configuration=\"g1\",mark=\"loaded\",owner=\"malloc.retained\"}",
+                mib(10.5),
+            ),
+            ("loadline_request_time_seconds{configuration=\"g1\",phase=\"steady\",statistic=\"p99\"}", Some(0.0095)),
+            ("loadline_budget_verdict{configuration=\"g1\",budget=\"rss.loaded<=60MiB\",verdict=\"fail\"}", Some(1.0)),
+        ];
+        check_values(&openmetrics(&samples::compared()), &compared);
     }
 
     #[test]
@@ -260,18 +267,18 @@ mod tests {
 
     #[test]
     fn lines_limits_and_verdicts_have_their_places() {
-        let found = check_openmetrics(&fleet_openmetrics(&fleet_sample::fleet()));
-        let value = |series: &str| found.iter().find(|(name, _)| name == series).map(|(_, value)| *value);
-        let mib = |number: f64| Some(number * samples::MIB);
-        assert_eq!(value("loadline_fleet_line_bytes{service=\"export\"}"), mib(300.0));
-        assert_eq!(value("loadline_fleet_limit_bytes{service=\"export\"}"), mib(330.0));
-        assert_eq!(value("loadline_fleet_wasted_bytes{service=\"export\"}"), mib(-74.0));
-        assert_eq!(value("loadline_fleet_line_bytes{service=\"journal\"}"), None);
-        assert_eq!(value("loadline_fleet_verdict{service=\"gateway\",verdict=\"not_held\"}"), Some(1.0));
-        assert_eq!(value("loadline_fleet_verdict{service=\"gateway\",verdict=\"proved\"}"), Some(0.0));
-        assert_eq!(value("loadline_fleet_entries{state=\"missing\"}"), Some(2.0));
-        assert_eq!(value("loadline_fleet_node_seconds"), Some(9_000.0));
-        assert_eq!(value("loadline_build_info{version=\"0.1.0\",scenario=\"shop\"}"), Some(1.0));
+        let expected = [
+            ("loadline_fleet_line_bytes{service=\"export\"}", mib(300.0)),
+            ("loadline_fleet_limit_bytes{service=\"export\"}", mib(330.0)),
+            ("loadline_fleet_wasted_bytes{service=\"export\"}", mib(-74.0)),
+            ("loadline_fleet_line_bytes{service=\"journal\"}", None),
+            ("loadline_fleet_verdict{service=\"gateway\",verdict=\"not_held\"}", Some(1.0)),
+            ("loadline_fleet_verdict{service=\"gateway\",verdict=\"proved\"}", Some(0.0)),
+            ("loadline_fleet_entries{state=\"missing\"}", Some(2.0)),
+            ("loadline_fleet_node_seconds", Some(9_000.0)),
+            ("loadline_build_info{version=\"0.1.0\",scenario=\"shop\"}", Some(1.0)),
+        ];
+        check_values(&fleet_openmetrics(&fleet_sample::fleet()), &expected);
     }
 
     #[test]
@@ -283,12 +290,9 @@ mod tests {
 
     #[test]
     fn what_is_watched_has_its_place() {
-        let found = check_openmetrics(&scrape(&watched("shop"), &[], Exposition::OpenMetrics));
-        let value = |series: &str| found.iter().find(|(name, _)| name == series).map(|(_, value)| *value);
-        let mib = f64::from(1 << 20);
-        for (series, expected) in [
-            ("loadline_memory_rss_bytes{jvm=\"shop\",kind=\"anon\"}", Some(500.0 * mib)),
-            ("loadline_memory_headroom_bytes{jvm=\"shop\"}", Some(90.0 * mib)),
+        let expected = [
+            ("loadline_memory_rss_bytes{jvm=\"shop\",kind=\"anon\"}", mib(500.0)),
+            ("loadline_memory_headroom_bytes{jvm=\"shop\"}", mib(90.0)),
             ("loadline_memory_growth_bytes_per_second{jvm=\"shop\",bound=\"estimate\",owner=\"direct\"}", Some(1000.0)),
             ("loadline_memory_limit_eta_seconds{jvm=\"shop\",bound=\"soonest\"}", Some(7200.0)),
             ("loadline_memory_limit_eta_seconds{jvm=\"shop\",bound=\"latest\"}", None),
@@ -297,19 +301,12 @@ mod tests {
             ("loadline_gc_pause_seconds_total{jvm=\"shop\"}", Some(1.5)),
             ("loadline_watch_unreadable{jvm=\"blind\"}", Some(1.0)),
             ("loadline_memory_rss_bytes{jvm=\"blind\",kind=\"anon\"}", None),
-        ] {
-            assert_eq!(value(series), expected, "{series}");
-        }
-    }
-
-    #[test]
-    fn what_has_gone_still_has_its_ends() {
+            // What has gone still has its ends.
+            ("loadline_jvm_ends_total{jvm=\"gone\",how=\"killed\"}", Some(2.0)),
+            ("loadline_jvm_ends_total{jvm=\"gone\",how=\"other\"}", Some(1.0)),
+        ];
         let ends = [WatchEnds { name: "gone".to_owned(), killed: 2, other: 1 }];
-        let found = check_openmetrics(&scrape(&watched("shop"), &ends, Exposition::OpenMetrics));
-        for (how, count) in [("killed", 2.0), ("other", 1.0)] {
-            let series = format!("loadline_jvm_ends_total{{jvm=\"gone\",how=\"{how}\"}}");
-            assert!(found.contains(&(series, count)), "{found:?}");
-        }
+        check_values(&scrape(&watched("shop"), &ends, Exposition::OpenMetrics), &expected);
     }
 
     #[test]
@@ -320,17 +317,13 @@ mod tests {
         let text = scrape(&document, &[], Exposition::OpenMetrics);
         let found = check_openmetrics(&text);
         let of = |family: &str| found.iter().filter(|(name, _)| name.starts_with(family)).count();
-        assert_eq!(
-            (of("loadline_memory_resident_bytes{"), of("loadline_memory_counted_bytes{")),
-            (WATCH_OWNERS_MAX, 1)
-        );
+        let counts = ["resident", "counted"].map(|what| of(&format!("loadline_memory_{what}_bytes{{")));
+        assert_eq!(counts, [WATCH_OWNERS_MAX, 1]);
         assert!(found.contains(&("loadline_memory_account_age_seconds{jvm=\"shop\"}".to_owned(), 90.0)), "{text}");
         let json = otlp(&document, &[], 1);
         assert_eq!(json.matches("loadline.memory.owner").count(), WATCH_OWNERS_MAX + 1);
-        assert!(
-            !scrape(&watched("shop"), &[], Exposition::OpenMetrics).contains("account"),
-            "no age without an account"
-        );
+        let without = scrape(&watched("shop"), &[], Exposition::OpenMetrics);
+        assert!(!without.contains("account"), "no age without an account");
     }
 
     #[test]

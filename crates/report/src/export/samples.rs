@@ -3,10 +3,11 @@
 use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{
     Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document,
-    DoubtRecord, End, EndCause, Finding, FindingRecord, GrowthRecord, GrowthWord, Jvm, LeastRecord, Machine, Mark,
-    MetricRecord, Model, OfTrials, Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA, Trial, Unit,
-    ValueRecord, WatchDocument, WatchLabel, WatchLimit, WatchOwner, WatchSample, WatchedJvm,
+    DoubtRecord, End, EndCause, FindOutcome, Finding, FindingRecord, GrowthRecord, GrowthWord, Jvm, LeastRecord,
+    Machine, Mark, MetricRecord, Model, OfTrials, Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA,
+    Trial, TuneOutcome, Unit, ValueRecord, WatchDocument, WatchLabel, WatchLimit, WatchOwner, WatchSample, WatchedJvm,
 };
+use crate::{find_sample, tune_sample};
 
 pub(super) const MIB: f64 = crate::units::MIB as f64;
 
@@ -37,7 +38,6 @@ pub(super) fn hostile_texts() -> Vec<String> {
     texts
 }
 
-/// Nothing was measured.
 pub(crate) fn empty() -> Document {
     let machine = Machine {
         cores: 2,
@@ -249,6 +249,13 @@ pub(super) fn named(text: &str) -> Document {
     document
 }
 
+/// Each way in which a search and a tuning end, with what a test expects of it.
+pub(super) fn endings<E>(of_search: fn(FindOutcome) -> E, of_tuning: fn(TuneOutcome) -> E) -> Vec<(E, Document)> {
+    let searches = find_sample::endings().into_iter().map(|(outcome, document)| (of_search(outcome), document));
+    let tunings = tune_sample::endings().into_iter().map(|(outcome, document)| (of_tuning(outcome), document));
+    searches.chain(tunings).collect()
+}
+
 /// Two JVMs, one that grows and one of which nothing could be read.
 pub(super) fn watched(name: &str) -> WatchDocument {
     let mib = |mib: u64| Some(mib << 20);
@@ -339,7 +346,8 @@ fn metric(configuration: &str, name: &str, unit: Unit, median: f64) -> MetricRec
     }
 }
 
-fn comparison(metric: &str, unit: Unit, medians: [f64; 2], verdict: DifferenceVerdict) -> ComparisonRecord {
+/// A judged metric of `g1` against `serial`.
+pub(crate) fn comparison(metric: &str, unit: Unit, medians: [f64; 2], verdict: DifferenceVerdict) -> ComparisonRecord {
     let [baseline_median, candidate_median] = medians;
     let (ratio, difference) = (candidate_median / baseline_median, candidate_median - baseline_median);
     ComparisonRecord {

@@ -17,7 +17,6 @@ const DOUBTS_MAX: usize = 200;
 /// A page beyond this size gets no more charts: some eighty long trials.
 const CHARTS_BYTES_MAX: usize = 8 << 20;
 
-/// Writes the sections of a page.
 pub(super) fn write(out: &mut Markup, page: &Page) {
     let mut charts = Charts::default();
     page.sections.iter().for_each(|of| section(out, of, 2, &mut charts));
@@ -55,22 +54,19 @@ fn heading_of(of: &Section, level: usize) -> String {
 /// A section whose heading is of this level.
 fn section(out: &mut Markup, of: &Section, level: usize, charts: &mut Charts) {
     let id: &[Attribute<'_>] = if of.id.is_empty() { &[] } else { &[("id", &of.id)] };
+    let mut inside = |out: &mut Markup, level| of.parts.iter().for_each(|one| part(out, one, of, level, charts));
     if of.fold != Fold::Never {
         let open: &[Attribute<'_>] = if of.fold == Fold::Open { &[("open", &"")] } else { &[] };
         let class: &[Attribute<'_>] = &[("class", &"trial")];
         out.element("details", &[class, id, open].concat(), |out| {
-            out.words("summary", &[], heading_of(of, level));
-            of.parts.iter().for_each(|one| part(out, one, of, level, charts));
+            inside(out.words("summary", &[], heading_of(of, level)), level);
         });
     } else if of.heading.is_empty() {
         let label: &[Attribute<'_>] = if id.is_empty() { &[] } else { &[("aria-label", &of.id)] };
-        out.element("section", &[id, label].concat(), |out| {
-            of.parts.iter().for_each(|one| part(out, one, of, level, charts));
-        });
+        out.element("section", &[id, label].concat(), |out| inside(out, level));
     } else {
         out.element("section", id, |out| {
-            out.words(tag(level), &[], heading_of(of, level)).line();
-            of.parts.iter().for_each(|one| part(out, one, of, level + 1, charts));
+            inside(out.words(tag(level), &[], heading_of(of, level)).line(), level + 1);
         });
     }
     out.line();
@@ -95,11 +91,11 @@ fn part(out: &mut Markup, part: &Part, of: &Section, level: usize, charts: &mut 
         }
         Part::Verdicts(all) => verdicts(out, all),
         Part::Doubts(all) => doubts(out, all),
-        Part::Literal { title, lines: all } => {
-            if !title.is_empty() {
-                out.words(tag(level), &[], title);
+        Part::Literal(of) => {
+            if !of.title.is_empty() {
+                out.words(tag(level), &[], &of.title);
             }
-            lines(out, all.iter());
+            lines(out, &of.lines);
         }
         Part::Section(within) => section(out, within, level, charts),
         // A chart says the same.
@@ -175,7 +171,7 @@ fn ordered(out: &mut Markup, orders: &[(&'static str, Table)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::Topic;
+    use crate::page::{Literal, Topic};
     use crate::words::Standing;
 
     #[test]
@@ -184,14 +180,14 @@ mod tests {
         let text = || evil.to_owned();
         let pairs = vec![(text(), text())];
         let table = Table::new(evil, [evil], [vec![evil]]);
-        let verdict = Verdict { standing: Standing::Fail, word: text(), about: text(), text: text() };
+        let verdict = Verdict::new(Standing::Fail, evil, text()).about(evil);
         let parts = vec![
             Part::Text(text()),
             Part::Facts(pairs.clone()),
             Part::Doubts(pairs),
             Part::Orders(vec![("name", table.clone())]),
             Part::Table(table),
-            Part::Literal { title: text(), lines: vec![text()] },
+            Part::Literal(Literal { title: text(), lines: vec![text()] }),
             Part::Verdicts(vec![verdict]),
         ];
         let within = Part::Section(Section::new(Topic::Answer, evil, parts.clone()).folded(Fold::Open).id(evil));

@@ -103,16 +103,7 @@ fn written(cell: &Cell) -> String {
 
 /// A verdict as a word with its shape and colour.
 pub(super) fn badge(out: &mut Markup, standing: Standing, word: &str) {
-    let (class, sign) = match standing {
-        Standing::Told => ("v-same", "\u{25a0}"),
-        Standing::Better => ("v-better", "\u{25b2}"),
-        Standing::Worse => ("v-worse", "\u{25bc}"),
-        Standing::Equivalent => ("v-same", "\u{25a0}"),
-        Standing::CannotTell => ("v-open", "\u{25cb}"),
-        Standing::Pass => ("pass", "\u{2713}"),
-        Standing::Fail => ("fail", "\u{2715}"),
-        Standing::Undecided => ("undecided", "?"),
-    };
+    let (class, sign, _) = standing.look();
     let class = format!("badge {class}");
     out.words("span", &[("class", &class), ("data-sign", &sign)], shortened(word, BRIEF_CHARS));
 }
@@ -172,13 +163,13 @@ fn is_option(word: &str) -> bool {
 }
 
 /// Text of a terminal or a file, line by line. Long ones scroll, by keys too.
-pub(super) fn lines<'a>(out: &mut Markup, lines: impl Iterator<Item = &'a String>) {
-    let lines: Vec<String> = lines.map(|line| shortened(&line.replace('\n', "\u{2424}"), FACT_CHARS / 6)).collect();
+pub(super) fn lines(out: &mut Markup, lines: &[String]) {
     let stop: &[Attribute<'_>] = &[("tabindex", &"0")];
     out.element("pre", if lines.len() > LINES_SHOWN { stop } else { &[] }, |out| {
-        for line in &lines {
+        for line in lines {
+            let line = shortened(&line.replace('\n', "\u{2424}"), FACT_CHARS / 6);
             match line.contains(' ') {
-                true => unbroken(out, line),
+                true => unbroken(out, &line),
                 false => drop(out.text(line)),
             }
             out.line();

@@ -118,22 +118,9 @@ mod tests {
 
     #[test]
     fn keys_are_known_whole_and_cut_anywhere() {
+        use Key::{Close, Down, First, Last, Open, PageDown, PageUp, Quit, Sort, Up};
         let text = b"\x1b[A\x1bOBj\r\x1b[5~\x1b[6~\x1b[H\x1b[1;5F\x1b[21~zs\x1b\x1b[Dq";
-        let want = [
-            Key::Up,
-            Key::Down,
-            Key::Down,
-            Key::Open,
-            Key::PageUp,
-            Key::PageDown,
-            Key::First,
-            Key::Last,
-            Key::Quit,
-            Key::Sort,
-            Key::Close,
-            Key::Close,
-            Key::Quit,
-        ];
+        let want = [Up, Down, Down, Open, PageUp, PageDown, First, Last, Quit, Sort, Close, Close, Quit];
         assert_eq!(Keys::default().take(text), want);
         for cut in 1..text.len() {
             let mut keys = Keys::default();

@@ -218,7 +218,6 @@ fn moved(key: Key, from: usize, last: usize) -> usize {
     }
 }
 
-/// Describes an event in words.
 fn happened(what: &Happened) -> String {
     match what {
         Happened::Appeared(pid) => format!("watched, pid {pid}"),

@@ -88,23 +88,21 @@ impl Glyphs {
     }
 }
 
+/// Every order with its name, each before the one that a key chooses next.
+const ORDERS: [(Order, &str); 4] =
+    [(Order::Name, "name"), (Order::Memory, "anon"), (Order::Held, "held"), (Order::Left, "left")];
+
 impl Order {
+    fn place(self) -> usize {
+        ORDERS.iter().position(|(order, _)| *order == self).unwrap_or(0)
+    }
+
     pub(super) fn next(self) -> Self {
-        match self {
-            Self::Name => Self::Memory,
-            Self::Memory => Self::Held,
-            Self::Held => Self::Left,
-            Self::Left => Self::Name,
-        }
+        ORDERS[(self.place() + 1) % ORDERS.len()].0
     }
 
     fn name(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Memory => "anon",
-            Self::Held => "held",
-            Self::Left => "left",
-        }
+        ORDERS[self.place()].1
     }
 }
 

@@ -1,19 +1,20 @@
 //! The page of one account: why RSS is more than the heap, who holds it, what could come back, what is charged.
 
-use super::cells::{mib, rounds_to_none, sum};
+use super::cells::{account_of, mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
 use super::doubts::doubts;
 use super::facts::jvm_text;
 use super::netty::pools;
 use super::{explanation, findings, flags, inside};
 use crate::owner::{self, Owner, is_heap, label};
-use crate::page::{Depth, Page, Part, Section, Topic};
+use crate::page::{Depth, Facts, Page, Part, Section, Topic};
 use crate::record::{
     AccountDocument, AccountRecord, ChargeRecord, DirectRecord, FlagsRecord, MallocRecord, Mark, OwnerRecord, ToldBy,
     ToldRecord,
 };
 use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, several};
+use crate::words::dash;
 use loadline_base::order::Order as _;
 
 /// Owners named in the sentence.
@@ -33,7 +34,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
     let mark = &document.mark;
     let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))])];
     let mut parts = Vec::new();
-    match mark.account.as_ref().filter(|account| !account.owners.is_empty()) {
+    match account_of(mark) {
         Some(account) => {
             sections.push(Section::new(Topic::Answer, "in short", [Part::Text(answer(account))]));
             sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
@@ -46,7 +47,7 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 parts.extend(remainders(account).map(Part::Table));
             }
-            parts.extend(asked.iter().flat_map(|detail| details(account, document, *detail)));
+            parts.extend(asked.iter().map(|detail| details(account, document, *detail)));
         }
         None => {
             let pss = mark.pss_bytes.map_or("unknown".to_owned(), |pss| Bytes(pss).to_string());
@@ -83,35 +84,22 @@ fn release(document: &AccountDocument) -> Option<u32> {
 // ---- Before the table ----
 
 fn facts(document: &AccountDocument) -> Vec<(String, String)> {
-    let mut facts = Vec::new();
-    let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
-    fact("jvm", jvm_text(&document.jvm));
-    fact("heap", heap_text(&document.mark));
-    if let Some(direct) = &document.mark.direct {
-        fact("direct", direct_text(direct));
-    }
-    let malloc = document.mark.account.as_ref().and_then(|account| account.malloc.as_ref());
-    if let Some(text) = malloc.map(malloc_text).or(document.jvm.allocator.clone()) {
-        fact("malloc", text);
-    }
-    if let Some(told) = document.mark.account.as_ref().and_then(|account| account.told.as_ref()) {
-        let deaf = document.flags.as_ref().is_some_and(FlagsRecord::disables_attaching);
-        let deaf = if deaf { "; it cannot be attached to (`-XX:+DisableAttachMechanism`)" } else { "" };
-        fact("told by", format!("{}{deaf}", told_text(told)));
-    }
-    if let Some(flags) = &document.flags {
-        fact("flags", flags::text(flags));
-    }
-    fact("command", shortened(&crate::scenario::shell_words(&document.subject_command)));
-    if let Some(charge) = &document.mark.charge {
-        fact("limit", limit_text(charge));
-    }
-    facts
-}
-
-fn heap_text(mark: &Mark) -> String {
+    let (mark, account) = (&document.mark, document.mark.account.as_ref());
+    let mut facts = Facts::default();
+    facts.add("jvm", jvm_text(&document.jvm));
     let [used, committed, most] = [mark.heap.used_bytes, mark.heap.committed_bytes, mark.heap.max_bytes].map(mib);
-    format!("{used} MiB used of {committed} committed, {most} at most")
+    facts.add("heap", format!("{used} MiB used of {committed} committed, {most} at most"));
+    facts.add("direct", mark.direct.as_ref().map(direct_text));
+    let malloc = account.and_then(|account| account.malloc.as_ref());
+    facts.add("malloc", malloc.map(malloc_text).or(document.jvm.allocator.clone()));
+    let deaf = document.flags.as_ref().is_some_and(FlagsRecord::disables_attaching);
+    let deaf = if deaf { "; it cannot be attached to (`-XX:+DisableAttachMechanism`)" } else { "" };
+    let told = account.and_then(|account| account.told.as_ref());
+    facts.add("told by", told.map(|told| format!("{}{deaf}", told_text(told))));
+    facts.add("flags", document.flags.as_ref().map(flags::text));
+    facts.add("command", shortened(&crate::scenario::shell_words(&document.subject_command)));
+    facts.add("limit", mark.charge.as_ref().map(limit_text));
+    facts.0
 }
 
 /// Names the source of the JVM's memory layout: its own tables, or the JVM, which was asked.
@@ -126,15 +114,15 @@ fn told_text(told: &ToldRecord) -> String {
 
 /// Direct memory with its ceiling, and what stands beside it.
 pub(super) fn direct_text(direct: &DirectRecord) -> String {
-    let mut text = format!("{} MiB in {} buffers", mib(Some(direct.reserved_bytes)), grouped(direct.buffers));
+    let mut text = format!("{} MiB in {} buffers", mib(direct.reserved_bytes), grouped(direct.buffers));
     if let Some(most) = direct.max_bytes {
-        text.push_str(&format!(", {} at most", mib(Some(most))));
+        text.push_str(&format!(", {} at most", mib(most)));
     }
     if let Some(netty) = direct.netty_bytes {
-        text.push_str(&format!("; {} by Netty past the JDK", mib(Some(netty))));
+        text.push_str(&format!("; {} by Netty past the JDK", mib(netty)));
     }
     if direct.mapped_buffers > 0 {
-        let (mapped, files) = (mib(Some(direct.mapped_bytes)), grouped(direct.mapped_buffers));
+        let (mapped, files) = (mib(direct.mapped_bytes), grouped(direct.mapped_buffers));
         text.push_str(&format!("; {mapped} of files mapped, in {files}"));
     }
     text
@@ -148,8 +136,8 @@ fn malloc_text(malloc: &MallocRecord) -> String {
     let mut text = format!(
         "{}: {} MiB in chunks in use, {} in free ones, {parts}",
         malloc.allocator,
-        mib(Some(malloc.live_bytes)),
-        mib(Some(malloc.free_bytes)),
+        mib(malloc.live_bytes),
+        mib(malloc.free_bytes),
     );
     if malloc.walk_errors > 0 {
         text.push_str(&format!("; {} could not be walked to the end", several(malloc.walk_errors, heap)));
@@ -178,15 +166,15 @@ fn shortened(command: &str) -> String {
 
 /// One sentence against the question why RSS is more than the heap, and one that says who is behind it.
 pub(super) fn answer(account: &AccountRecord) -> String {
-    let heap = sum(account.owners.iter().filter(|owner| is_heap(&owner.name)).map(|owner| owner.rss_bytes));
+    let heap = account.heap_bytes();
     let total = account.total_bytes;
     let ratio = total as f64 / heap.max(1) as f64;
     let mut text = format!("RSS is {}, ", Bytes(total));
+    let times = if ratio < 10.0 { format!("{ratio:.1}") } else { format!("{ratio:.0}") };
     match (rounds_to_none(heap), ratio) {
         (true, _) => text.push_str("none of it Java heap."),
-        (_, ..1.05) => text.push_str(&format!("nearly all of it Java heap ({}).", mib(Some(heap)))),
-        (_, 10.0..) => text.push_str(&format!("{ratio:.0} times the {} of Java heap that are resident.", Bytes(heap))),
-        _ => text.push_str(&format!("{ratio:.1} times the {} of Java heap that are resident.", Bytes(heap))),
+        (_, ..1.05) => text.push_str(&format!("nearly all of it Java heap ({}).", mib(heap))),
+        _ => text.push_str(&format!("{times} times the {} of Java heap that are resident.", Bytes(heap))),
     }
     let mut outside: Vec<&OwnerRecord> = account.owners.iter().filter(|owner| !is_heap(&owner.name)).collect();
     outside.retain(|owner| !rounds_to_none(owner.rss_bytes));
@@ -195,7 +183,7 @@ pub(super) fn answer(account: &AccountRecord) -> String {
     let named = |(index, owner): (usize, &&OwnerRecord)| {
         let unit = if index == 0 { " MiB" } else { "" };
         let why = if owner.name == Owner::MallocRetained.name() { why_retained(account) } else { String::new() };
-        format!("{} {}{unit}{why}", label(&owner.name), mib(Some(owner.rss_bytes)))
+        format!("{} {}{unit}{why}", label(&owner.name), mib(owner.rss_bytes))
     };
     if !outside.is_empty() {
         let list: Vec<String> = outside.iter().enumerate().map(named).collect();
@@ -206,7 +194,7 @@ pub(super) fn answer(account: &AccountRecord) -> String {
 
 fn why_retained(account: &AccountRecord) -> String {
     let trim = account.would_return.trim_bytes.filter(|bytes| *bytes > 0);
-    let trim = trim.map(|bytes| format!("; a trim would return {}", mib(Some(bytes))));
+    let trim = trim.map(|bytes| format!("; a trim would return {}", mib(bytes)));
     let keeper = account.malloc.as_ref().map_or("malloc", |malloc| malloc.allocator.as_str());
     format!(" (freed by the program, kept by {keeper}{})", trim.unwrap_or_default())
 }
@@ -214,41 +202,45 @@ fn why_retained(account: &AccountRecord) -> String {
 // ---- The table ----
 
 /// A row of the account.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Row {
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Row {
     name: String,
     what: &'static str,
-    pub(super) rss_bytes: u64,
+    rss_bytes: u64,
     pss_bytes: u64,
     swap_bytes: u64,
 }
 
+impl Row {
+    /// The sizes of these owners together.
+    fn sum(owners: &[&OwnerRecord]) -> Self {
+        let of = |size: fn(&OwnerRecord) -> u64| sum(owners.iter().map(|owner| size(owner)));
+        let (rss_bytes, pss_bytes) = (of(|owner| owner.rss_bytes), of(|owner| owner.pss_bytes));
+        Self { rss_bytes, pss_bytes, swap_bytes: of(|owner| owner.swap_bytes), ..Self::default() }
+    }
+}
+
 /// The owners as rows, in the order of the account. Those that would print as 0.0 share one row, so that the RSS of
 /// the rows adds up to that of the owners; `unexplained` always has its own.
-pub(super) fn rows(account: &AccountRecord) -> Vec<Row> {
+fn rows(account: &AccountRecord) -> Vec<Row> {
     let row = |owner: &OwnerRecord| Row {
         name: label(&owner.name).to_owned(),
         what: owner::what(&owner.name),
-        rss_bytes: owner.rss_bytes,
-        pss_bytes: owner.pss_bytes,
-        swap_bytes: owner.swap_bytes,
+        ..Row::sum(std::slice::from_ref(&owner))
     };
     let (last, owned): (Vec<_>, Vec<_>) =
         account.owners.iter().partition(|owner| owner.name == Owner::Unexplained.name());
     let small = |owner: &&OwnerRecord| rounds_to_none(owner.rss_bytes) && rounds_to_none(owner.swap_bytes);
     let (small, shown): (Vec<_>, Vec<_>) = owned.into_iter().partition(small);
     let mut rows: Vec<Row> = shown.into_iter().map(row).collect();
-    let rss_bytes = sum(small.iter().map(|owner| owner.rss_bytes));
+    let together = Row::sum(&small);
     match small.as_slice() {
-        _ if rss_bytes == 0 => {}
+        _ if together.rss_bytes == 0 => {}
         [one] => rows.push(row(one)),
-        several => rows.push(Row {
-            name: format!("{} smaller owners", several.len()),
-            what: "below 0.05 MiB each",
-            rss_bytes,
-            pss_bytes: sum(several.iter().map(|owner| owner.pss_bytes)),
-            swap_bytes: sum(several.iter().map(|owner| owner.swap_bytes)),
-        }),
+        several => {
+            let name = format!("{} smaller owners", several.len());
+            rows.push(Row { name, what: "below 0.05 MiB each", ..together });
+        }
     }
     let none = OwnerRecord {
         name: Owner::Unexplained.name().to_owned(),
@@ -263,13 +255,8 @@ pub(super) fn rows(account: &AccountRecord) -> Vec<Row> {
 pub(super) fn owners(account: &AccountRecord) -> Table {
     let rows = rows(account);
     let swap = sum(rows.iter().map(|row| row.swap_bytes));
-    let total = Row {
-        name: "RSS".to_owned(),
-        what: "",
-        rss_bytes: account.total_bytes,
-        pss_bytes: account.pss_bytes,
-        swap_bytes: swap,
-    };
+    let (rss_bytes, pss_bytes) = (account.total_bytes, account.pss_bytes);
+    let total = Row { name: "RSS".to_owned(), what: "", rss_bytes, pss_bytes, swap_bytes: swap };
     let swapped = !rounds_to_none(swap);
     let head = match swapped {
         // The share gives its columns to the swap.
@@ -278,10 +265,10 @@ pub(super) fn owners(account: &AccountRecord) -> Table {
     };
     let line = |row: &Row| {
         let third = match swapped {
-            true => mib(Some(row.swap_bytes)),
-            false => share(row.rss_bytes, account.total_bytes).unwrap_or_else(|| "-".to_owned()),
+            true => mib(row.swap_bytes),
+            false => share(row.rss_bytes, account.total_bytes).unwrap_or_else(dash),
         };
-        vec![row.name.clone(), mib(Some(row.rss_bytes)), mib(Some(row.pss_bytes)), third, row.what.to_owned()]
+        vec![row.name.clone(), mib(row.rss_bytes), mib(row.pss_bytes), third, row.what.to_owned()]
     };
     let title = if swapped { "account, MiB" } else { "account, MiB and % of RSS" };
     Table::new(title, head, rows.iter().chain([&total]).map(line)).worded(1, 1).noted([cost(account)])
@@ -323,32 +310,29 @@ fn beside(mark: &Mark, account: &AccountRecord, pid: u32) -> Vec<(String, String
         }
         None => format!("unknown what it would return{}", because(&would.trim_why)),
     };
-    let mut facts = vec![("full GC".to_owned(), gc), ("trim".to_owned(), trim)];
-    if let Some(charge) = &mark.charge {
-        facts.push(("charge".to_owned(), charge_text(mark, charge)));
-    }
-    facts
+    let mut facts = Facts::default();
+    facts.add("full GC", gc);
+    facts.add("trim", trim);
+    facts.add("charge", mark.charge.as_ref().map(|charge| charge_text(mark, charge)));
+    facts.0
 }
 
 /// The charge by kind, and why it is not the RSS.
 fn charge_text(mark: &Mark, charge: &ChargeRecord) -> String {
-    let number = |bytes: u64| mib(Some(bytes));
-    let mut text = format!(
-        "{} = anon {} + file {} + shmem {}",
-        Bytes(charge.usage_bytes),
-        number(charge.anon_bytes),
-        number(charge.file_bytes),
-        number(charge.shmem_bytes)
-    );
-    if let Some(kernel) = charge.kernel_bytes {
-        text.push_str(&format!(" + kernel {}", number(kernel)));
-    }
-    let listed =
-        sum([charge.anon_bytes, charge.file_bytes, charge.shmem_bytes, charge.kernel_bytes.unwrap_or(0)].into_iter());
+    let kinds = [
+        ("anon", Some(charge.anon_bytes)),
+        ("file", Some(charge.file_bytes)),
+        ("shmem", Some(charge.shmem_bytes)),
+        ("kernel", charge.kernel_bytes),
+    ];
+    let known = || kinds.into_iter().filter_map(|(kind, bytes)| Some((kind, bytes?)));
+    let parts: Vec<String> = known().map(|(kind, bytes)| format!("{kind} {}", mib(bytes))).collect();
+    let mut text = format!("{} = {}", Bytes(charge.usage_bytes), parts.join(" + "));
+    let listed = sum(known().map(|(_, bytes)| bytes));
     let rest = charge.usage_bytes.abs_diff(listed);
     if !rounds_to_none(rest) {
         let sign = if charge.usage_bytes > listed { '+' } else { '-' };
-        text.push_str(&format!(" {sign} rest {}", number(rest)));
+        text.push_str(&format!(" {sign} rest {}", mib(rest)));
     }
     text.push_str(&match charge.processes {
         0 | 1 => format!(". {}.", why_charge_differs(mark, charge)),
@@ -360,27 +344,21 @@ fn charge_text(mark: &Mark, charge: &ChargeRecord) -> String {
 /// Compares the charge of a cgroup that has no other process with the RSS.
 fn why_charge_differs(mark: &Mark, charge: &ChargeRecord) -> String {
     let difference = charge.usage_bytes.abs_diff(mark.rss_bytes);
-    let mut text = match (rounds_to_none(difference), charge.usage_bytes > mark.rss_bytes) {
-        (true, _) => "It is as much as RSS".to_owned(),
-        (false, true) => format!("It is {} more than RSS", Bytes(difference)),
-        (false, false) => format!("It is {} less than RSS", Bytes(difference)),
+    let more = if charge.usage_bytes > mark.rss_bytes { "more" } else { "less" };
+    let text = match rounds_to_none(difference) {
+        true => "It is as much as RSS".to_owned(),
+        false => format!("It is {} {more} than RSS", Bytes(difference)),
     };
-    let mut reasons = Vec::new();
     let cached = charge.file_bytes.saturating_add(charge.shmem_bytes);
-    if let Some(mapped) = mark.file_bytes.filter(|mapped| !rounds_to_none(mapped.abs_diff(cached))) {
-        let size = Bytes(mapped.abs_diff(cached));
-        reasons.push(match mapped > cached {
-            true => format!("{size} of its file pages are charged to whoever touched them first"),
-            false => format!("{size} are page cache that it does not map"),
-        });
-    }
-    if let Some(kernel) = charge.kernel_bytes.filter(|kernel| !rounds_to_none(*kernel)) {
-        reasons.push(format!("the kernel's {} are in no RSS", Bytes(kernel)));
-    }
-    if !reasons.is_empty() {
-        text.push_str(&format!(": {}", reasons.join(", ")));
-    }
-    text
+    let mapped = mark.file_bytes.filter(|mapped| !rounds_to_none(mapped.abs_diff(cached)));
+    let mapped = mapped.map(|mapped| match (mapped > cached, Bytes(mapped.abs_diff(cached))) {
+        (true, size) => format!("{size} of its file pages are charged to whoever touched them first"),
+        (false, size) => format!("{size} are page cache that it does not map"),
+    });
+    let kernel = charge.kernel_bytes.filter(|kernel| !rounds_to_none(*kernel));
+    let kernel = kernel.map(|kernel| format!("the kernel's {} are in no RSS", Bytes(kernel)));
+    let reasons: Vec<String> = mapped.into_iter().chain(kernel).collect();
+    if reasons.is_empty() { text } else { format!("{text}: {}", reasons.join(", ")) }
 }
 
 // ---- Numbers ----

@@ -1,15 +1,13 @@
 //! How numbers stand in a cell, the sums behind them, and what a subject weighs.
 
-use crate::record::{Mark, Trial};
+use crate::record::{AccountRecord, Mark, Trial};
 use crate::units::{Bytes, grouped, visible};
 use crate::width::{first, last, width};
-
-/// An absent number.
-pub(super) const NONE: &str = "-";
+use crate::words::dash;
 
 /// A size in MiB with one decimal.
-pub(crate) fn mib(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
+pub(crate) fn mib(bytes: impl Into<Option<u64>>) -> String {
+    bytes.into().map_or_else(dash, |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
 }
 
 /// A head or a row of fixed texts.
@@ -35,19 +33,13 @@ pub(super) fn signed(growth: i64, show: fn(u64) -> String) -> String {
 /// A text that leaves room for the numbers of its row, with what steers a terminal written out.
 pub(super) fn beginning(text: &str, most: usize) -> String {
     let text = visible(text);
-    match width(&text) {
-        columns if columns > most => format!("{}...", first(&text, most.saturating_sub(3))),
-        _ => text,
-    }
+    if width(&text) > most { format!("{}...", first(&text, most.saturating_sub(3))) } else { text }
 }
 
 /// As [`beginning`], the end of a path or of a class, which says more.
 pub(super) fn end(text: &str, most: usize) -> String {
     let text = visible(text);
-    match width(&text) {
-        columns if columns > most => format!("...{}", last(&text, most.saturating_sub(3))),
-        _ => text,
-    }
+    if width(&text) > most { format!("...{}", last(&text, most.saturating_sub(3))) } else { text }
 }
 
 /// Whether a size prints as 0.0.
@@ -58,6 +50,11 @@ pub(super) fn rounds_to_none(bytes: u64) -> bool {
 /// A damaged archive may hold numbers whose sum is none.
 pub(super) fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
+}
+
+/// The account of a mark, if it says who holds anything.
+pub(crate) fn account_of(mark: &Mark) -> Option<&AccountRecord> {
+    mark.account.as_ref().filter(|account| !account.owners.is_empty())
 }
 
 /// Returns the weight of the subject at a mark: RSS, or PSS if several processes form it.

@@ -11,6 +11,7 @@ use crate::page::{Page, Part, Section, Topic};
 use crate::record::{AccountDocument, ChangesDocument, DoubtRecord, PartChangeRecord};
 use crate::table::Table;
 use crate::units::{grouped, growth};
+use crate::words::dash;
 
 /// Rows of each kind of part, and of one that was asked for.
 const ROWS_MAX: usize = 10;
@@ -49,12 +50,11 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
 /// The kind of part that a detail shows; `None` for mappings and flags, which are no parts of owners.
 fn kind_of(detail: Detail) -> Option<&'static str> {
     match detail {
-        Detail::Thread => Some("thread"),
+        Detail::Thread | Detail::Pool => Some("thread"),
         Detail::File => Some("file"),
         Detail::Tag => Some("tag"),
         Detail::Loader => Some("loader"),
         Detail::Code => Some("code_heap"),
-        Detail::Pool => Some("thread"),
         Detail::Region | Detail::Flag => None,
     }
 }
@@ -65,19 +65,16 @@ fn facts(document: &ChangesDocument) -> Part {
         format!(
             "{}: RSS {} MiB, PSS {}, heap used {} of {} committed, {} threads",
             of.taken,
-            mib(Some(of.mark.rss_bytes)),
+            mib(of.mark.rss_bytes),
             mib(of.mark.pss_bytes),
             mib(heap.used_bytes),
             mib(heap.committed_bytes),
-            of.mark.threads.map_or("-".to_owned(), grouped)
+            of.mark.threads.map_or_else(dash, grouped)
         )
     };
-    let span = match document.seconds {
-        seconds @ 0.. => span_text(seconds.unsigned_abs()),
-        seconds => {
-            format!("{} backwards: the clock was set back, or is another one", span_text(seconds.unsigned_abs()))
-        }
-    };
+    let backwards = " backwards: the clock was set back, or is another one";
+    let backwards = if document.seconds < 0 { backwards } else { "" };
+    let span = format!("{}{backwards}", span_text(document.seconds.unsigned_abs()));
     Part::facts([
         ("jvm", jvm_text(&document.now.jvm)),
         ("then", moment(&document.then)),

@@ -3,8 +3,7 @@
 
 use super::super::quantity::{Estimate, Quantity, budget_number, shown};
 use super::super::width::{first, width};
-use super::super::words::{Pair, VERDICTS, name_of, pairs, verdict_word};
-use super::cells::NONE;
+use super::super::words::{NONE, Pair, VERDICTS, dash, metric_of, pairs, word_of};
 use crate::page::{Fold, Part, Section, Topic, Verdict};
 use crate::record::{
     BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, ParetoPoint,
@@ -25,12 +24,7 @@ fn verdict(pair: &Pair<'_>) -> Verdict {
     let order = [DifferenceVerdict::Worse, DifferenceVerdict::Better, DifferenceVerdict::Equivalent];
     let most = order.into_iter().find(|verdict| rows.iter().any(|row| row.verdict == *verdict));
     let most = most.unwrap_or(DifferenceVerdict::CannotTell);
-    Verdict {
-        standing: most.into(),
-        word: verdict_word(most).to_owned(),
-        about: format!("{candidate} against {baseline}"),
-        text: sentence(rows),
-    }
+    Verdict::new(most.into(), word_of(most), sentence(rows)).about(format!("{candidate} against {baseline}"))
 }
 
 fn sentence(rows: &[&ComparisonRecord]) -> String {
@@ -41,7 +35,7 @@ fn sentence(rows: &[&ComparisonRecord]) -> String {
         let metrics: Vec<&str> =
             rows.iter().filter(|row| row.verdict == verdict).map(|row| row.metric.as_str()).collect();
         let link = if verdict == DifferenceVerdict::CannotTell { "" } else { " in" };
-        (!metrics.is_empty()).then(|| format!("{}{link} {}", verdict_word(verdict), metrics.join(", ")))
+        (!metrics.is_empty()).then(|| format!("{}{link} {}", word_of(verdict), metrics.join(", ")))
     });
     format!("{}.", said.collect::<Vec<_>>().join("; "))
 }
@@ -82,49 +76,40 @@ pub(super) fn all_metrics(document: &Document) -> Section {
 /// A row for each metric of each configuration.
 fn medians(metrics: &[MetricRecord]) -> Table {
     let row = |of: &MetricRecord| -> Vec<Cell> {
-        let estimate = Estimate::new(of.unit, of.median, of.low.zip(of.high));
-        let used = of.values.iter().filter(|value| value.used).count();
-        vec![
-            of.configuration.as_str().into(),
-            of.metric.as_str().into(),
-            estimate.centre.clone().into(),
-            Cell::Interval(estimate),
-            used.to_string().into(),
-        ]
+        let [median, interval] = Cell::estimate(Estimate::new(of.unit, of.median, of.low.zip(of.high)));
+        let used = of.values.iter().filter(|value| value.used).count().to_string();
+        vec![of.configuration.as_str().into(), of.metric.as_str().into(), median, interval, used.into()]
     };
     let head = ["configuration", "metric", "median", "interval", "trials"];
     Table::new("medians of all trials", head, metrics.iter().map(row)).worded(2, 0)
 }
 
 fn table_of(Pair { candidate, baseline, rows }: &Pair<'_>, what: &str) -> Table {
-    let row = |row: &&ComparisonRecord| -> Vec<Cell> {
-        let judged = Estimate::judged(row);
-        vec![
-            judged_cell(row.verdict),
-            row.metric.as_str().into(),
-            Quantity::new(row.unit, row.baseline_median).into(),
-            Quantity::new(row.unit, row.candidate_median).into(),
-            judged.centre.clone().into(),
-            Cell::Interval(judged),
-        ]
-    };
     let head = ["verdict", "metric", &brief(baseline), &brief(candidate), "difference", "interval"];
-    Table::new(format!("{what}{candidate} against {baseline}"), head, rows.iter().map(row)).worded(2, 0)
+    let rows = rows.iter().map(|row| with_medians(row, &row.metric).to_vec());
+    Table::new(format!("{what}{candidate} against {baseline}"), head, rows).worded(2, 0)
+}
+
+/// A row of a metric in these words: its verdict, both medians, the difference with its interval.
+pub(super) fn with_medians(row: &ComparisonRecord, metric: &str) -> [Cell; 6] {
+    let medians = [row.baseline_median, row.candidate_median].map(|value| Quantity::new(row.unit, value).into());
+    let ([before, after], [difference, interval]) = (medians, Cell::estimate(Estimate::judged(row)));
+    [Cell::judged(row.verdict), metric.into(), before, after, difference, interval]
 }
 
 /// Several candidates: their medians stand beside each other in the table of weight and speed. One of which nothing can
 /// be told takes one row.
 fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
     let row = |row: &&ComparisonRecord| -> Vec<Cell> {
-        let judged = Estimate::judged(row);
+        let [difference, interval] = Cell::estimate(Estimate::judged(row));
         let [candidate, metric] = [&row.candidate, &row.metric].map(|name| name.as_str().into());
-        vec![judged_cell(row.verdict), candidate, metric, judged.centre.clone().into(), Cell::Interval(judged)]
+        vec![Cell::judged(row.verdict), candidate, metric, difference, interval]
     };
     let of_pair = |Pair { candidate, rows, .. }: &Pair<'_>| match tells_nothing(rows) {
         true => {
             let all = format!("all {}", rows.len());
             let rest = [*candidate, all.as_str(), NONE, NONE].map(Cell::from);
-            vec![std::iter::once(judged_cell(DifferenceVerdict::CannotTell)).chain(rest).collect()]
+            vec![std::iter::once(Cell::judged(DifferenceVerdict::CannotTell)).chain(rest).collect()]
         }
         false => rows.iter().map(row).collect(),
     };
@@ -132,34 +117,25 @@ fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
     Table::new(title, head, pairs.iter().flat_map(of_pair)).worded(3, 0)
 }
 
-fn judged_cell(verdict: DifferenceVerdict) -> Cell {
-    Cell::Verdict(verdict.into(), verdict_word(verdict).to_owned())
-}
-
 /// A name that leaves room for numbers.
 fn brief(name: &str) -> String {
     const WIDTH: usize = 12;
-    match width(name) {
-        columns if columns > WIDTH => format!("{}…", first(name, WIDTH - 1)),
-        _ => name.to_owned(),
-    }
+    if width(name) > WIDTH { format!("{}…", first(name, WIDTH - 1)) } else { name.to_owned() }
 }
 
 /// States the confidence of the intervals.
 fn interval_note(rows: &[&ComparisonRecord]) -> Option<String> {
     let row = rows.iter().find(|row| row.low.is_some())?;
-    let percent = |share: f64| trimmed(share * 100.0, 2);
-    let together = match row.confidence_each > row.confidence {
-        true => format!(" ({} % each)", percent(row.confidence_each)),
-        false => String::new(),
-    };
-    let blocks = rows.iter().map(|row| row.blocks).min().unwrap_or(0);
-    Some(format!(
-        "Intervals hold together with {} % confidence{together}; {}. Least differences that matter: {}.",
-        percent(row.confidence),
-        several(u64::from(blocks), "block"),
-        least(rows)
-    ))
+    let blocks = several(rows.iter().map(|row| row.blocks).min().unwrap_or(0).into(), "block");
+    let (confidence, least) = (confidence(row, 2), least(rows));
+    Some(format!("Intervals hold together with {confidence}; {blocks}. Least differences that matter: {least}."))
+}
+
+/// `95 % confidence (99 % each)`, in at most so many digits behind the point.
+pub(super) fn confidence(row: &ComparisonRecord, digits: usize) -> String {
+    let percent = |share: f64| trimmed(share * 100.0, digits);
+    let each = (row.confidence_each > row.confidence).then(|| format!(" ({} % each)", percent(row.confidence_each)));
+    format!("{} % confidence{}", percent(row.confidence), each.unwrap_or_default())
 }
 
 /// `1.0 MiB of memory, 2 % of all else`, as far as the rows tell.
@@ -187,14 +163,11 @@ fn needed(rows: &[&ComparisonRecord]) -> Vec<String> {
     if one {
         return foreseen.iter().map(|(count, metric)| format!("{} {metric}.", blocks(*count))).collect();
     }
-    let most = foreseen.iter().map(|(count, _)| *count).max();
-    match most {
-        Some(most) if foreseen.len() == undecided().count() => vec![format!("{} all of it.", blocks(most))],
-        Some(most) => {
-            vec![format!("{} what can be foreseen; some differences are too near to what matters.", blocks(most))]
-        }
-        None => Vec::new(),
-    }
+    let what = match foreseen.len() == undecided().count() {
+        true => "all of it.",
+        false => "what can be foreseen; some differences are too near to what matters.",
+    };
+    foreseen.iter().map(|(count, _)| *count).max().map(|most| format!("{} {what}", blocks(most))).into_iter().collect()
 }
 
 /// Weight against speed, in one table: who is dominated, and in which speed.
@@ -210,7 +183,7 @@ pub(super) fn pareto(document: &Document) -> Option<Part> {
             record.points.iter().find(|other| other.configuration == point.configuration).cloned()
         };
         let mut row = vec![point.configuration.clone(), value(weight, point.x)];
-        row.extend(records.iter().map(|record| own(record).map_or(NONE.to_owned(), |point| value(&record.y, point.y))));
+        row.extend(records.iter().map(|record| own(record).map_or_else(dash, |point| value(&record.y, point.y))));
         let dominated = |record: &&&ParetoRecord| own(record).is_some_and(|point| point.dominated_by.is_some());
         let speeds: Vec<&str> =
             records.iter().filter(dominated).map(|record| record.y.split('.').next().unwrap_or_default()).collect();
@@ -230,30 +203,25 @@ pub(super) fn pareto(document: &Document) -> Option<Part> {
 pub(super) fn budgets(budgets: &[BudgetRecord]) -> Section {
     let row = |budget: &BudgetRecord| {
         let text = |value: Option<f64>| budget_number(budget, value);
-        let interval = match (budget.low, budget.high) {
-            (Some(_), Some(_)) => format!("{} … {}", text(budget.low), text(budget.high)),
-            _ => NONE.to_owned(),
-        };
+        let ends = budget.low.zip(budget.high);
+        let interval = ends.map_or_else(dash, |(low, high)| format!("{} … {}", text(Some(low)), text(Some(high))));
         let [expression, configuration] = [&budget.expression, &budget.configuration].map(|name| name.as_str().into());
-        let verdict = Cell::Verdict(budget.verdict.into(), name_of(budget.verdict));
-        vec![verdict, expression, configuration, text(budget.value).into(), interval.into()]
+        vec![Cell::judged(budget.verdict), expression, configuration, text(budget.value).into(), interval.into()]
     };
     let unmeasured = budgets.iter().filter(|budget| budget.value.is_none());
     let mut notes: Vec<String> = unmeasured.map(|budget| format!("{}: {}.", budget.expression, budget.why)).collect();
     notes.dedup();
     let head = ["verdict", "budget", "configuration", "measured", "interval"];
-    let table = || Part::Table(Table::new("budgets", head, budgets.iter().map(row)).worded(3, 0).noted(notes));
-    Section::titled(Topic::Answer, "budgets", (!budgets.is_empty()).then(table)).id("budgets")
+    let table = Table::new("budgets", head, budgets.iter().map(row)).worded(3, 0).noted(notes);
+    Section::titled(Topic::Answer, "budgets", table.filled().map(Part::Table)).id("budgets")
 }
 
 /// Budgets that are broken, said before everything else.
 pub(super) fn failing(budgets: &[BudgetRecord]) -> impl Iterator<Item = Verdict> {
     let failed = budgets.iter().filter(|budget| budget.verdict == BudgetVerdict::Fail);
-    failed.map(|budget| Verdict {
-        standing: Standing::Fail,
-        word: "broken".to_owned(),
-        about: format!("budget {} is broken by {}", budget.expression, budget.configuration),
-        text: budget.why.clone(),
+    failed.map(|budget| {
+        let about = format!("budget {} is broken by {}", budget.expression, budget.configuration);
+        Verdict::new(Standing::Fail, "broken", budget.why.clone()).about(about)
     })
 }
 
@@ -262,14 +230,13 @@ pub(super) fn every_value(document: &Document) -> Option<Part> {
     let primary = document.comparisons.iter().filter(|row| row.primary);
     let judged = each_once(primary.map(|row| row.metric.as_str()));
     let of = |metric: &str, trial: &Trial| -> Option<String> {
-        let fits = |record: &&MetricRecord| record.metric == metric && record.configuration == trial.configuration;
-        let record = document.metrics.iter().find(fits)?;
+        let record = metric_of(document, metric, &trial.configuration)?;
         let value = record.values.iter().find(|value| value.trial == trial.index)?;
         Some(format!("{}{}", shown(record.unit, Some(value.value)), if value.used { "" } else { " *" }))
     };
     let row = |trial: &Trial| {
         let mut row = vec![trial.configuration.clone(), (trial.block + 1).to_string()];
-        row.extend(judged.iter().map(|metric| of(metric, trial).unwrap_or_else(|| NONE.to_owned())));
+        row.extend(judged.iter().map(|metric| of(metric, trial).unwrap_or_else(dash)));
         row
     };
     let left_out = document.blocks.iter().any(|block| !block.used);
@@ -282,31 +249,11 @@ pub(super) fn every_value(document: &Document) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Better;
+    use crate::export::samples;
 
     fn row(candidate: &str, metric: &str, verdict: DifferenceVerdict) -> ComparisonRecord {
-        ComparisonRecord {
-            metric: metric.to_owned(),
-            unit: Unit::PerSecond,
-            better: Better::Higher,
-            baseline: "g1".to_owned(),
-            candidate: candidate.to_owned(),
-            primary: true,
-            baseline_median: 100.0,
-            candidate_median: 101.0,
-            difference: 1.0,
-            low: Some(-1.0),
-            high: Some(3.0),
-            ratio: Some(1.01),
-            ratio_low: Some(0.99),
-            ratio_high: Some(1.03),
-            confidence: 0.95,
-            confidence_each: 0.99,
-            least: LeastRecord::Relative(0.02),
-            verdict,
-            blocks: 3,
-            blocks_needed: None,
-        }
+        let compared = samples::comparison(metric, Unit::PerSecond, [100.0, 101.0], verdict);
+        ComparisonRecord { baseline: "g1".to_owned(), candidate: candidate.to_owned(), ..compared }
     }
 
     fn of<'a>(candidate: &'a str, rows: &'a [ComparisonRecord]) -> Pair<'a> {

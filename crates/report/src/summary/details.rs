@@ -1,12 +1,13 @@
 //! The details of an account, on demand: threads, files, NMT tags, mappings.
 
-use super::cells::{NONE, beginning, end, kib, sum};
+use super::cells::{beginning, end, kib, sum};
 use super::{flags, inside, loaders};
 use crate::owner::{Owner, is_heap, label};
 use crate::page::Part;
 use crate::record::{AccountDocument, AccountRecord, DetailRecord, OwnerRecord, RegionRecord, RemainderRecord};
 use crate::table::Table;
 use crate::units::grouped;
+use crate::words::dash;
 use loadline_base::order::Order as _;
 
 /// A kind of part that an account can be split by.
@@ -30,6 +31,7 @@ pub enum Detail {
     Flag,
 }
 
+const NMT_OFF: &str = "NMT is off: start the JVM with -XX:NativeMemoryTracking=summary to see malloc by tag.";
 /// Rows of threads, files and tags.
 const ROWS_MAX: usize = 40;
 /// Stretches of unexplained memory.
@@ -39,39 +41,31 @@ const WORDS_MAX: usize = 36;
 const NAME_MAX: usize = 48;
 
 /// The table of one kind of detail, or why there is none.
-pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detail: Detail) -> Option<Part> {
+pub(super) fn details(account: &AccountRecord, document: &AccountDocument, detail: Detail) -> Part {
     let mark = &document.mark;
-    let nmt_on = mark.nmt.is_some();
-    let text = |text: &str| Some(Part::Text(text.to_owned()));
-    let found = match detail {
+    let (found, none) = match detail {
         Detail::Thread => match account.threads.as_deref() {
-            Some(listed @ [_, ..]) => return Some(inside::threads(listed)),
-            _ => threads(account),
+            Some(listed @ [_, ..]) => return inside::threads(listed),
+            _ => (threads(account), "No thread could be told apart."),
         },
-        Detail::File => files(account),
+        Detail::File => (files(account), "No file could be told apart."),
         Detail::Tag => match &account.malloc {
-            Some(malloc) if malloc.tagged => tags(account),
-            Some(_) if nmt_on => {
-                return text("NMT is on, but its headers were not found in the chunks of malloc.");
+            Some(malloc) if malloc.tagged => (tags(account), "No chunk of malloc has a tag."),
+            Some(_) if mark.nmt.is_some() => {
+                (Table::default(), "NMT is on, but its headers were not found in the chunks of malloc.")
             }
-            Some(_) => {
-                return text("NMT is off: start the JVM with -XX:NativeMemoryTracking=summary to see malloc by tag.");
-            }
-            None => return text("The heaps of malloc were not walked, so its chunks cannot be told apart."),
+            Some(_) => (Table::default(), NMT_OFF),
+            None => (Table::default(), "The heaps of malloc were not walked, so its chunks cannot be told apart."),
         },
-        Detail::Code => return Some(inside::code(mark)),
-        Detail::Pool => return Some(inside::pools(mark)),
-        Detail::Flag => return Some(flags::table(document.flags.as_ref())),
-        Detail::Loader => return Some(loaders::by_type(mark)),
-        Detail::Region => regions(account.regions.as_deref().unwrap_or_default()),
+        Detail::Code => return inside::code(mark),
+        Detail::Pool => return inside::pools(mark),
+        Detail::Flag => return flags::table(document.flags.as_ref()),
+        Detail::Loader => return loaders::by_type(mark),
+        Detail::Region => {
+            (regions(account.regions.as_deref().unwrap_or_default()), "The mappings are not in this document.")
+        }
     };
-    match (found.rows.is_empty(), detail) {
-        (false, _) => Some(Part::Table(found)),
-        (true, Detail::Thread) => text("No thread could be told apart."),
-        (true, Detail::File) => text("No file could be told apart."),
-        (true, Detail::Tag) => text("No chunk of malloc has a tag."),
-        (true, _) => text("The mappings are not in this document."),
-    }
+    Part::Table(found).filled().unwrap_or_else(|| Part::Text(none.to_owned()))
 }
 
 /// Details of a kind with their owners, largest first.
@@ -114,7 +108,7 @@ fn files(account: &AccountRecord) -> Table {
 
 fn tags(account: &AccountRecord) -> Table {
     let row = |_: &OwnerRecord, detail: &DetailRecord| {
-        let allocated = detail.allocated_bytes.map_or(NONE.to_owned(), kib);
+        let allocated = detail.allocated_bytes.map_or_else(dash, kib);
         vec![beginning(&detail.name, NAME_MAX), grouped(detail.count), allocated, kib(detail.rss_bytes)]
     };
     let head = ["tag", "chunks", "allocated", "resident"];
@@ -139,9 +133,6 @@ fn regions(regions: &[RegionRecord]) -> Table {
 /// Lists the unexplained pages by address; `None` if there are none.
 pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
     let (shown, left) = account.unexplained.split_at(account.unexplained.len().min(REMAINDERS_MAX));
-    if shown.is_empty() {
-        return None;
-    }
     let row = |found: &RemainderRecord| {
         let neighbours = format!("{} and {}", label(&found.before), label(&found.behind));
         let neighbours = beginning(&neighbours, WORDS_MAX);
@@ -151,7 +142,7 @@ pub(super) fn remainders(account: &AccountRecord) -> Option<Table> {
     let note = format!("and {} more with {} KiB (--json)", left.len(), kib(rest));
     let head = ["address", "perms", "RSS", "between"];
     let table = Table::new("unexplained by address, resident KiB", head, shown.iter().map(row)).worded(1, 1);
-    Some(table.noted((!left.is_empty()).then_some(note)))
+    table.noted((!left.is_empty()).then_some(note)).filled()
 }
 
 /// A range of addresses as the kernel writes it in `/proc/PID/maps`.

@@ -12,7 +12,7 @@ pub(super) fn doubts(doubts: &[DoubtRecord]) -> Section {
 
 /// The same of doubts with what to do.
 fn section(doubts: Vec<(String, String)>) -> Section {
-    Section::new(Topic::Doubts, "doubts", (!doubts.is_empty()).then_some(Part::Doubts(doubts))).id("doubts")
+    Section::new(Topic::Doubts, "doubts", Part::Doubts(doubts).filled()).id("doubts")
 }
 
 /// The section of all doubts of a document; those of a tuning's answer first, which name nothing to do.

@@ -1,20 +1,18 @@
 //! Phases that an outside program drove, in the table of the load: what it told, and whose words that are.
 
-use super::cells::NONE;
 use crate::record::{DriverRecord, PhaseRecord, Times, Timing};
 use crate::units::{grouped, milliseconds};
+use crate::words::dash;
 
 /// Requests, failed, rate and five times; a dash for what was not told.
 pub(super) fn cells(phase: &PhaseRecord, driver: &DriverRecord) -> Vec<String> {
     let Some(reported) = &driver.reported else {
-        let mut cells = vec![NONE.to_owned(); 8];
-        "not read".clone_into(&mut cells[0]);
-        return cells;
+        return [vec!["not read".to_owned()], vec![dash(); 7]].concat();
     };
-    let failed = reported.failed.map_or(NONE.to_owned(), |failed| grouped(failed.total()));
+    let failed = reported.failed.map_or_else(dash, |failed| grouped(failed.total()));
     let mut cells = vec![grouped(phase.requests), failed, grouped(phase.achieved_per_s.round() as u64)];
     let Times { p50, p90, p99, p999, max, .. } = reported.times_ms;
-    cells.extend([p50, p90, p99, p999, max].map(|time| time.map_or(NONE.to_owned(), milliseconds)));
+    cells.extend([p50, p90, p99, p999, max].map(|time| time.map_or_else(dash, milliseconds)));
     cells
 }
 

@@ -39,8 +39,8 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
     let least = lines.first().map_or(0, |first| first.bytes / SHARE_MIN);
     let most = if depth.whole { usize::MAX } else { SHOWN_MAX };
     let shown = lines.iter().filter(|line| line.bytes >= least).take(most).cloned();
-    let shown: Vec<(String, String)> = shown.map(|line| (line.text, line.way)).collect();
-    let mut parts: Vec<Part> = (!shown.is_empty()).then_some(Part::Doubts(shown)).into_iter().collect();
+    let shown = Part::Doubts(shown.map(|line| (line.text, line.way)).collect());
+    let mut parts: Vec<Part> = shown.filled().into_iter().collect();
     if lines.is_empty() && found.missing.is_empty() {
         parts.push(Part::Text("No code and no object holds a MiB by itself.".to_owned()));
     }
@@ -68,9 +68,8 @@ pub(super) fn of_comparison(document: &Document) -> Option<Section> {
         let told = before.zip(after).map(|(before, after)| differences(before, after)).unwrap_or_default();
         told.into_iter().map(|(change, text)| (format!("{}: {change}", pair.candidate), text)).collect::<Vec<_>>()
     });
-    let differences: Vec<(String, String)> = differences.collect();
-    let part = (!differences.is_empty()).then_some(Part::Doubts(differences));
-    part.map(|part| Section::new(Topic::Answer, "code behind the difference", [part]).id("code"))
+    let part = Part::Doubts(differences.collect()).filled()?;
+    Some(Section::new(Topic::Answer, "code behind the difference", [part]).id("code"))
 }
 
 /// Lists the sites and holders that have more or less than before, the largest change first.
@@ -82,10 +81,9 @@ fn differences(before: &ExplanationRecord, after: &ExplanationRecord) -> Vec<(St
     let mut names: Vec<&(String, String)> =
         names.into_iter().filter(|name| change(name).unsigned_abs() >= SMALL_BYTES).collect();
     names.largest_first(|name| change(name).unsigned_abs());
-    names.truncate(SHOWN_MAX);
-    let told = names.into_iter().map(|name| {
+    let told = names.into_iter().take(SHOWN_MAX).map(|name| {
         let way = after.get(name).or(before.get(name)).map(|held| held.way.clone());
-        let grown = signed(change(name), |bytes| mib(Some(bytes)));
+        let grown = signed(change(name), mib);
         (format!("{grown} MiB {}{}", name.0, name.1), way.unwrap_or_default())
     });
     told.collect()
@@ -101,12 +99,7 @@ struct Held {
 /// Each site and each holder by its kind and its name.
 fn held_by_name(found: &ExplanationRecord) -> BTreeMap<(String, String), Held> {
     let mut held: BTreeMap<(String, String), Held> = BTreeMap::new();
-    let sites = found.sites.iter().map(|site| {
-        // The JVM's own work has a name and no line.
-        let is_line = site.site != site.kind;
-        let at = if is_line { format!(", allocated at {}", shortened(&site.site, NAME_MAX)) } else { String::new() };
-        ((site.kind.clone(), at), site.loaded_bytes, via(&site.frames))
-    });
+    let sites = found.sites.iter().map(|site| ((site.kind.clone(), at(site)), site.loaded_bytes, via(&site.frames)));
     let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(|holder| {
         let by = format!(", kept by {}", shortened(&holder.name, NAME_MAX));
         (("Java heap".to_owned(), by), holder.retained_bytes, down_to(&holder.path))
@@ -118,6 +111,16 @@ fn held_by_name(found: &ExplanationRecord) -> BTreeMap<(String, String), Held> {
     held
 }
 
+/// The line of a site: what the JVM does by itself has a name alone.
+fn line_of(site: &SiteRecord) -> Option<String> {
+    (site.site != site.kind).then(|| shortened(&site.site, NAME_MAX))
+}
+
+/// The same within a sentence.
+fn at(site: &SiteRecord) -> String {
+    line_of(site).map_or(String::new(), |line| format!(", allocated at {line}"))
+}
+
 /// A site or a holder in words.
 #[derive(Debug, Clone, PartialEq)]
 struct Line {
@@ -126,13 +129,23 @@ struct Line {
     way: String,
 }
 
+impl Line {
+    /// A line with the way to the code, and what else there is to say.
+    fn new(bytes: u64, text: String, way: Option<String>, more: Option<String>) -> Self {
+        let way: Vec<String> = way.into_iter().chain(more).collect();
+        Self { bytes, text, way: way.join("; ") }
+    }
+}
+
 /// Sites and holders, the heaviest first.
 fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<Line> {
     let account = mark.and_then(|mark| mark.account.as_ref());
     let peak_min = mark.map_or(0, |mark| mark.rss_bytes / PEAK_SHARE_MIN);
+    // The owner has a larger part, which malloc does not give.
+    let has_more = |site: &SiteRecord| ["thread_stacks", "metaspace"].contains(&site.owner.as_str());
     let sites = found.sites.iter().map(|site| match account.and_then(|account| with_it(site, found, account)) {
         Some(held) => line_of_makers(site, held),
-        None => line_of_site(site, account.filter(|_| !comes_with_more(site)), peak_min),
+        None => line_of_site(site, account.filter(|_| !has_more(site)), peak_min),
     });
     let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(line_of_holder);
     let mut lines: Vec<Line> = sites.chain(holders).filter(|line| line.bytes >= SMALL_BYTES).collect();
@@ -143,7 +156,7 @@ fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<Line> {
 fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u64) -> Line {
     let owner = account.map(|account| account.holds(&site.owner));
     let held = match owner.filter(|owner| *owner > site.loaded_bytes && site.loaded_bytes > 0) {
-        Some(owner) => format!("{} of {} MiB", mib(Some(site.loaded_bytes)), mib(Some(owner))),
+        Some(owner) => format!("{} of {} MiB", mib(site.loaded_bytes), mib(owner)),
         None => size(site.loaded_bytes),
     };
     let held = match site.loaded_bytes {
@@ -154,7 +167,7 @@ fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u6
         _ => held,
     };
     let freed = site.loaded_bytes.saturating_sub(site.kept_bytes);
-    let is_line = site.site != site.kind;
+    let is_line = line_of(site).is_some();
     let collected = match (site.loaded_bytes, freed) {
         // The JVM's own memory comes and goes by itself.
         (loaded, _) if loaded < SMALL_BYTES || !is_line => None,
@@ -164,19 +177,10 @@ fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u6
         }
         (_, freed) => Some(format!("a full GC frees {}, which garbage held", size(freed))),
     };
-    let way = via(&site.frames).filter(|_| is_line);
-    let way: Vec<String> = way.into_iter().chain(collected).collect();
-    let at = if is_line { format!(", allocated at {}", shortened(&site.site, NAME_MAX)) } else { String::new() };
-    let text = format!("{}: {held}{at}", site.kind);
     // Half as urgent as what stays: only a limit feels it.
     let peak = if site.peak_bytes >= peak_min { site.peak_bytes / 2 } else { 0 };
-    let bytes = site.loaded_bytes.max(peak);
-    Line { bytes, text, way: way.join("; ") }
-}
-
-/// Whether its owner is that of a larger part, which malloc does not give.
-fn comes_with_more(site: &SiteRecord) -> bool {
-    ["thread_stacks", "metaspace"].contains(&site.owner.as_str())
+    let text = format!("{}: {held}{}", site.kind, at(site));
+    Line::new(site.loaded_bytes.max(peak), text, via(&site.frames).filter(|_| is_line), collected)
 }
 
 /// Returns the bytes that a site's threads or loaded classes hold beside malloc's memory: a part of the owner, and the
@@ -200,7 +204,7 @@ fn with_it(site: &SiteRecord, found: &ExplanationRecord, account: &AccountRecord
 /// A site that starts threads or loads classes.
 fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> Line {
     let place = shortened(&site.site, NAME_MAX);
-    let share = format!("some {} of {} MiB", mib(Some(part)), mib(Some(whole)));
+    let share = format!("some {} of {} MiB", mib(part), mib(whole));
     let text = match (site.owner.as_str(), site.made) {
         ("thread_stacks", made) => format!("thread stacks: {share}, {} started at {place}", several(made, "thread")),
         (_, made @ 0..=1) => {
@@ -210,24 +214,17 @@ fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> Line {
         (_, made) => format!("metaspace: {share}, classes of {} made at {place}", several(made, "class loader")),
     };
     let beside = format!("with {} of malloc", size(site.loaded_bytes));
-    let way: Vec<String> = via(&site.frames).into_iter().chain([beside]).collect();
-    Line { bytes: part.saturating_add(site.loaded_bytes), text, way: way.join("; ") }
+    Line::new(part.saturating_add(site.loaded_bytes), text, via(&site.frames), Some(beside))
 }
 
 fn line_of_holder(holder: &HolderRecord) -> Line {
-    let classes = holder
-        .classes
-        .first()
-        .map(|class| format!(", mostly {} {}", grouped(class.instances), shortened(&class.name, NAME_MAX)));
-    let text = format!(
-        "Java heap: {} kept by {}{}",
-        size(holder.retained_bytes),
-        shortened(&holder.name, NAME_MAX),
-        classes.unwrap_or_default()
-    );
+    let mostly = holder.classes.first();
+    let mostly =
+        mostly.map(|class| format!(", mostly {} {}", grouped(class.instances), shortened(&class.name, NAME_MAX)));
+    let (held, by) = (size(holder.retained_bytes), shortened(&holder.name, NAME_MAX));
+    let text = format!("Java heap: {held} kept by {by}{}", mostly.unwrap_or_default());
     let objects = format!("{} objects", grouped(holder.objects));
-    let way: Vec<String> = down_to(&holder.path).into_iter().chain([objects]).collect();
-    Line { bytes: holder.retained_bytes, text, way: way.join("; ") }
+    Line::new(holder.retained_bytes, text, down_to(&holder.path), Some(objects))
 }
 
 /// The steps below a site: those of Java code, where there are any.
@@ -264,9 +261,8 @@ fn size(bytes: u64) -> String {
 
 fn sites(found: &ExplanationRecord) -> Table {
     let row = |site: &SiteRecord| {
-        let sizes = [site.loaded_bytes, site.kept_bytes, site.peak_bytes].map(|bytes| mib(Some(bytes)));
-        let line = if site.site == site.kind { String::new() } else { shortened(&site.site, NAME_MAX) };
-        let name = vec![site.kind.clone(), line];
+        let sizes = [site.loaded_bytes, site.kept_bytes, site.peak_bytes].map(mib);
+        let name = vec![site.kind.clone(), line_of(site).unwrap_or_default()];
         [name, sizes.to_vec(), vec![grouped(site.allocations)]].concat()
     };
     let head = ["memory", "allocated at", "loaded", "after a full GC", "peak", "allocations"];
@@ -279,7 +275,7 @@ fn holders(holders: &[HolderRecord]) -> Table {
         let classes = holder.classes.iter().map(|class| format!("{} {}", grouped(class.instances), class.name));
         let classes: Vec<String> = classes.collect();
         let name = shortened(&holder.name, NAME_MAX);
-        vec![name, mib(Some(holder.retained_bytes)), grouped(holder.objects), shortened(&classes.join(", "), NAME_MAX)]
+        vec![name, mib(holder.retained_bytes), grouped(holder.objects), shortened(&classes.join(", "), NAME_MAX)]
     };
     let head = ["kept by", "MiB", "objects", "mostly"];
     Table::new("live objects by what keeps them, MiB", head, holders.iter().map(row)).worded(1, 1)

@@ -1,7 +1,7 @@
 //! The facts before any number, each under its label: machine, load, JVM, flags, limit.
 
 use super::sides;
-use crate::page::{Part, Section, Topic};
+use crate::page::{Facts, Part, Section, Topic};
 use crate::record::{BlockRecord, Conditions, Document, EndCause, Jvm, Machine, Outcome, Trial};
 use crate::units::{Bytes, several, shortened};
 use crate::words::outcome_words;
@@ -33,19 +33,15 @@ pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
 }
 
 /// The conditions that all trials share, but for the command that repeats them.
-fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
+fn shared_facts(conditions: &Conditions) -> Facts {
     let machine = &conditions.machine;
-    let mut facts = vec![("machine".to_owned(), host_text(machine))];
-    if !conditions.started.is_empty() {
-        facts.insert(0, ("started".to_owned(), conditions.started.clone()));
-    }
-    if let Some(load) = machine.load_average_1m {
-        facts.push(("host load".to_owned(), format!("{load:.2} before the first trial (1 min average)")));
-    }
-    for (index, line) in conditions.load.iter().enumerate() {
-        facts.push((if index == 0 { "load" } else { "" }.to_owned(), line.clone()));
-    }
-    facts.push(("seed".to_owned(), conditions.seed.to_string()));
+    let mut facts = Facts::default();
+    facts.add("started", Some(conditions.started.clone()).filter(|started| !started.is_empty()));
+    facts.add("machine", host_text(machine));
+    let load = machine.load_average_1m.map(|load| format!("{load:.2} before the first trial (1 min average)"));
+    facts.add("host load", load);
+    facts.list("load", conditions.load.clone());
+    facts.add("seed", conditions.seed.to_string());
     facts
 }
 
@@ -53,81 +49,61 @@ fn shared_facts(conditions: &Conditions) -> Vec<(String, String)> {
 pub(super) fn section(document: &Document, alone: Option<&Trial>) -> Section {
     let conditions = &document.conditions;
     let mut facts = shared_facts(conditions);
-    facts.extend(alone.into_iter().flat_map(trial_facts));
+    facts.0.extend(alone.into_iter().flat_map(trial_facts));
     if document.trials.len() > 1 && document.find.is_none() && document.tune.is_none() {
-        facts.extend(configurations(document));
+        facts.0.extend(configurations(document));
     }
-    facts.push(("repeat".to_owned(), conditions.command.clone()));
-    let disturbed = disturbed(&document.blocks);
-    let disturbed = (!disturbed.is_empty()).then(|| Part::under("disturbed", [Part::Facts(disturbed)]));
-    let differing = sides::differing(document);
-    let differing = (!differing.is_empty()).then(|| Part::under(DIFFERING, [Part::Facts(differing)]));
-    let parts = [Part::Facts(facts)].into_iter().chain(disturbed).chain(differing);
+    facts.add("repeat", conditions.command.clone());
+    let under = |heading, facts| Part::under(heading, Part::Facts(facts).filled()).filled();
+    let disturbed = under("disturbed", disturbed(&document.blocks));
+    let differing = under(DIFFERING, sides::differing(document));
+    let parts = [Part::Facts(facts.0)].into_iter().chain(disturbed).chain(differing);
     Section::new(Topic::Conditions, "conditions", parts).id("conditions")
-}
-
-fn cpus(trial: &Trial) -> String {
-    let (subject, load) = (cpus_text(trial.subject_cpus.as_deref()), cpus_text(trial.load_cpus.as_deref()));
-    format!("subject on {subject}, load on {load}")
 }
 
 /// Returns what a trial ran and how it ended; unknown facts are left out.
 pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
-    let mut facts = Vec::new();
-    let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
+    let mut facts = Facts::default();
     if let Some(jvm) = &trial.jvm {
-        fact("jvm", jvm_text(jvm));
-        fact("options", options_text(jvm));
-        match &jvm.flags {
-            Some(flags) => fact("in force", flags_text(flags)),
-            None => fact("in force", "unknown: the JVM could not be asked".to_owned()),
-        }
-        if let Some(allocator) = &jvm.allocator {
-            fact("malloc", allocator.clone());
-        }
+        facts.add("jvm", jvm_text(jvm));
+        facts.add("options", options_text(jvm));
+        let unknown = || "unknown: the JVM could not be asked".to_owned();
+        facts.add("in force", jvm.flags.as_deref().map_or_else(unknown, flags_text));
+        facts.add("malloc", jvm.allocator.clone());
     }
-    fact("command", crate::scenario::shell_words(&trial.command));
-    fact("cpus", cpus(trial));
-    fact("limit", limit_text(trial));
-    if let Some(ready) = trial.ready_s {
-        fact("ready", format!("after {ready:.2} s"));
-    }
+    facts.add("command", crate::scenario::shell_words(&trial.command));
+    let [subject, load] = [&trial.subject_cpus, &trial.load_cpus].map(|cpus| cpus_text(cpus.as_deref()));
+    facts.add("cpus", format!("subject on {subject}, load on {load}"));
+    facts.add("limit", trial.limit_bytes.map_or("none".to_owned(), |limit| Bytes(limit).to_string()));
+    facts.add("ready", trial.ready_s.map(|ready| format!("after {ready:.2} s")));
     if trial.outcome != Outcome::Completed {
-        fact("outcome", format!("{}: {}", outcome_words(trial.outcome).1, trial.why.as_deref().unwrap_or("unknown")));
-        if let Some(failed) = &trial.failed_in {
-            fact("ended in", format!("phase {}; no mark of this trial is in any estimate", failed.phase));
-        }
+        let why = trial.why.as_deref().unwrap_or("unknown");
+        facts.add("outcome", format!("{}: {why}", outcome_words(trial.outcome).1));
+        let failed = trial.failed_in.as_ref();
+        let failed = failed.map(|of| format!("phase {}; no mark of this trial is in any estimate", of.phase));
+        facts.add("ended in", failed);
     }
-    if let Some(end) = trial.end.as_ref().filter(|end| end.cause != EndCause::AsAsked) {
-        fact("end", end.text.clone());
-    }
+    let end = trial.end.as_ref().filter(|end| end.cause != EndCause::AsAsked);
+    facts.add("end", end.map(|end| end.text.clone()));
     let words = trial.last_words();
-    for (index, line) in words[words.len().saturating_sub(WORDS_MAX)..].iter().enumerate() {
-        fact(if index == 0 { "last words" } else { "" }, shortened(line, WORDS_CHARS));
-    }
-    facts
+    let last = &words[words.len().saturating_sub(WORDS_MAX)..];
+    facts.list("last words", last.iter().map(|line| shortened(line, WORDS_CHARS)));
+    facts.0
 }
 
 /// A line for each configuration: the JVM and its options.
 fn configurations(document: &Document) -> Vec<(String, String)> {
-    let mut facts = Vec::new();
-    let first = |name: &str| document.trials.iter().find(|trial| trial.configuration == name);
-    for trial in document.configurations().into_iter().filter_map(first) {
-        let count = document.trials.iter().filter(|other| other.configuration == trial.configuration).count();
-        let trials = several(count as u64, "trial");
-        let jvm = trial.jvm.as_ref().map_or_else(
-            || "JVM unknown".to_owned(),
-            |jvm| {
-                let options =
-                    if jvm.options.is_empty() { String::new() } else { format!("; {}", jvm.options.join(" ")) };
-                let version = jvm.version.as_deref().unwrap_or("JVM unknown");
-                let collector = jvm.collector.as_ref().map(|gc| format!(", {gc} GC")).unwrap_or_default();
-                format!("{version}{collector}{options}")
-            },
-        );
-        facts.push((trial.configuration.clone(), format!("{trials}; {jvm}")));
-    }
-    facts
+    let fact = |name: &str| {
+        let own = || document.trials.iter().filter(|trial| trial.configuration == name);
+        let trials = several(own().count() as u64, "trial");
+        let jvm = own().next()?.jvm.as_ref();
+        let version = jvm.and_then(|jvm| jvm.version.as_deref()).unwrap_or("JVM unknown");
+        let collector = jvm.and_then(|jvm| Some(format!(", {} GC", jvm.collector.as_ref()?)));
+        let options = jvm.filter(|jvm| !jvm.options.is_empty()).map(|jvm| format!("; {}", jvm.options.join(" ")));
+        let [collector, options] = [collector, options].map(Option::unwrap_or_default);
+        Some((name.to_owned(), format!("{trials}; {version}{collector}{options}")))
+    };
+    document.configurations().into_iter().filter_map(fact).collect()
 }
 
 /// Blocks that something disturbed, and what became of them.
@@ -140,10 +116,6 @@ fn disturbed(blocks: &[BlockRecord]) -> Vec<(String, String)> {
     blocks.iter().filter_map(fact).collect()
 }
 
-fn limit_text(trial: &Trial) -> String {
-    trial.limit_bytes.map_or("none".to_owned(), |limit| Bytes(limit).to_string())
-}
-
 /// Name, version, collector and command of a JVM, as far as they are known.
 pub(super) fn jvm_text(jvm: &Jvm) -> String {
     let parts = [jvm.name.clone(), jvm.version.clone(), jvm.collector.as_ref().map(|gc| format!("{gc} GC"))];
@@ -152,11 +124,8 @@ pub(super) fn jvm_text(jvm: &Jvm) -> String {
 }
 
 fn options_text(jvm: &Jvm) -> String {
-    match (jvm.options.is_empty(), jvm.options_through.as_str()) {
-        (true, _) => "none added".to_owned(),
-        (false, "JDK_JAVA_OPTIONS") => format!("{} (through JDK_JAVA_OPTIONS)", jvm.options.join(" ")),
-        (false, _) => jvm.options.join(" "),
-    }
+    let through = if jvm.options_through == "JDK_JAVA_OPTIONS" { " (through JDK_JAVA_OPTIONS)" } else { "" };
+    if jvm.options.is_empty() { "none added".to_owned() } else { format!("{}{through}", jvm.options.join(" ")) }
 }
 
 /// Flags in force that say how memory is sized; all of them are in the JSON document.

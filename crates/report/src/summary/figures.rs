@@ -2,17 +2,14 @@
 //! was refused.
 
 use super::super::quantity::{Estimate, Quantity, shown};
-use super::cells::NONE;
 use crate::record::{Document, FigureKind, FigureRecord, MetricRecord, Trial, Unit, each_once};
 use crate::table::{Cell, Table};
 use crate::units::grouped;
+use crate::words::{NONE, metric_of};
 
 /// Every figure of every configuration; `None` where none was asked for.
 pub(crate) fn figures(document: &Document) -> Option<Table> {
     let names = each_once(document.trials.iter().flat_map(|trial| &trial.figures).map(|figure| figure.name.as_str()));
-    if names.is_empty() {
-        return None;
-    }
     let head = ["figure", "configuration", "value", "interval", "ideal", "trials"];
     let mut table = Table::new("figures derived from marks", head, Vec::<Vec<Cell>>::new()).worded(2, 0);
     for name in names {
@@ -20,15 +17,13 @@ pub(crate) fn figures(document: &Document) -> Option<Table> {
         for configuration in document.configurations() {
             let all: Vec<(&Trial, &FigureRecord)> = of(document, name, configuration);
             let Some((_, first)) = all.first() else { continue };
-            let measured = |record: &&MetricRecord| record.metric == name && record.configuration == configuration;
-            let metric = document.metrics.iter().find(measured);
-            table.rows.push(row(first, configuration, metric, &all));
+            table.rows.push(row(first, configuration, metric_of(document, name, configuration), &all));
             refusals.extend(refused(name, configuration, &all));
         }
         table.notes.extend(made_of(name, document));
         table.notes.extend(refusals);
     }
-    Some(table)
+    table.filled()
 }
 
 fn of<'a>(document: &'a Document, name: &str, configuration: &str) -> Vec<(&'a Trial, &'a FigureRecord)> {
@@ -42,16 +37,12 @@ fn row(
     metric: Option<&MetricRecord>,
     all: &[(&Trial, &FigureRecord)],
 ) -> Vec<Cell> {
-    let estimate = metric.map(|of| Estimate::new(first.unit, of.median, of.low.zip(of.high)));
+    let estimate = metric.map(|of| Cell::estimate(Estimate::new(first.unit, of.median, of.low.zip(of.high))));
+    let [value, interval] = estimate.unwrap_or_else(|| ["refused", NONE].map(Cell::from));
+    let ideal = Cell::known(first.ideal.map(|ideal| Quantity::new(Unit::Ratio, ideal)));
     let told = all.iter().filter(|(_, figure)| figure.value.is_some()).count();
-    vec![
-        first.name.as_str().into(),
-        configuration.into(),
-        estimate.as_ref().map_or("refused".into(), |estimate| estimate.centre.clone().into()),
-        estimate.map_or(NONE.into(), Cell::Interval),
-        Cell::known(first.ideal.map(|ideal| Quantity::new(Unit::Ratio, ideal))),
-        if told == all.len() { told.to_string() } else { format!("{told} of {}", all.len()) }.into(),
-    ]
+    let told = if told == all.len() { told.to_string() } else { format!("{told} of {}", all.len()) };
+    vec![first.name.as_str().into(), configuration.into(), value, interval, ideal, told.into()]
 }
 
 /// The formula with its marks, and what is known of its error.
@@ -60,13 +51,8 @@ fn made_of(name: &str, document: &Document) -> Option<String> {
     let figure = all().find(|figure| figure.value.is_some())?;
     let of = &figure.of;
     if figure.kind == FigureKind::Elasticity {
-        let mark = |at: usize| figure.marks.get(at).map_or(NONE, String::as_str);
-        return Some(format!(
-            "{name}: of the {of} that {} added to {}, the share gone at {}.",
-            mark(1),
-            mark(0),
-            mark(2)
-        ));
+        let [base, spike, valley] = [0, 1, 2].map(|at| figure.marks.get(at).map_or(NONE, String::as_str));
+        return Some(format!("{name}: of the {of} that {spike} added to {base}, the share gone at {valley}."));
     }
     let per = figure.per.as_deref().unwrap_or(NONE);
     let (low, high) =
@@ -99,7 +85,8 @@ fn refused(name: &str, configuration: &str, all: &[(&Trial, &FigureRecord)]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Better, Conditions, Machine, RESULT_SCHEMA, ValueRecord};
+    use crate::export::samples;
+    use crate::record::{Better, ValueRecord};
 
     fn trial(index: u32, figure: FigureRecord) -> Trial {
         Trial { figures: vec![figure], ..Trial::new("lean", index, index) }
@@ -136,32 +123,8 @@ mod tests {
             high: (values.len() > 2).then_some(1_470.0),
             values: values.clone(),
         };
-        Document {
-            schema: RESULT_SCHEMA.to_owned(),
-            archives: Vec::new(),
-            conditions: Conditions {
-                loadline: String::new(),
-                scenario: String::new(),
-                started: String::new(),
-                machine: Machine::default(),
-                seed: 1,
-                command: String::new(),
-                load: Vec::new(),
-                left_out: Vec::new(),
-                source: None,
-            },
-            trials,
-            metrics: if values.is_empty() { Vec::new() } else { vec![metric] },
-            blocks: Vec::new(),
-            comparisons: Vec::new(),
-            pareto: Vec::new(),
-            doubts: Vec::new(),
-            find: None,
-            tune: None,
-            findings: Vec::new(),
-            ruled_out: Vec::new(),
-            budgets: Vec::new(),
-        }
+        let metrics = if values.is_empty() { Vec::new() } else { vec![metric] };
+        Document { trials, metrics, ..samples::empty() }
     }
 
     #[test]

@@ -2,18 +2,15 @@
 //! proof and what that proves. Then come every trial and the limits that other ways to size would have needed.
 
 use super::account::{answer as account_answer, owners};
-use super::cells::mib;
+use super::cells::{account_of, mib};
 use super::comparison;
-use super::doubts;
 use super::facts::{self, trial_facts};
-use super::findings;
 use super::tried::{cause_words, tried};
-use super::{Sources, each_trial, spectra};
+use super::{Sources, each_trial, finished};
 use crate::chart::finds;
-use crate::page::{Depth, Page, Part, Section, Topic, Verdict};
+use crate::page::{Depth, Facts, Page, Part, Section, Topic, Verdict};
 use crate::record::{
-    AccountRecord, FindOutcome, FindRecord, ImageRecord, LineRecord, Mark, ProbeStage, ProbeVerdict, ProofRecord,
-    RuleRecord, Trial, Unknowns,
+    FindOutcome, FindRecord, LineRecord, ProbeStage, ProbeVerdict, ProofRecord, RuleRecord, Trial, Unknowns,
 };
 use crate::scenario::MarkPoint;
 use crate::search::PROOF_CONFIDENCE;
@@ -42,9 +39,9 @@ pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
         false => parts.push(Part::Table(tried(trials))),
     }
     parts.extend(others(find).map(Part::Table));
-    parts.extend(snippets::snippets(find, command(trials), image(trials)).into_iter().map(Part::from));
+    parts.extend(snippets::snippets(find, held_last(trials)).into_iter().map(Part::Literal));
     let mut conditions = facts::section(document, None);
-    let reference = trials.iter().find(|trial| is_reference(trial));
+    let reference = trials.iter().find(|trial| is_at(trial, ProbeStage::Reference));
     conditions.parts.extend(reference.map(|trial| Part::under(unconcerned(trial), [Part::Facts(trial_facts(trial))])));
     let mut sections = vec![
         Section::new(Topic::Answer, "", [Part::Verdicts(verdicts)]).id("verdict"),
@@ -55,17 +52,12 @@ pub(super) fn page(of: Sources<'_>, find: &FindRecord, depth: Depth) -> Page {
             reference.map(unconcerned).unwrap_or_default(),
             reference.map(memory).unwrap_or_default(),
         ),
-        findings::section(&document.findings, &document.ruled_out, depth),
         conditions,
-        doubts::section_of(document),
     ];
     sections.extend(depth.each.then(|| each_trial(of, depth)));
-    sections.extend(spectra(of, depth));
-    let of = &document.conditions;
-    Page::new(format!("{}, its {what} by loadline {}", of.scenario, of.loadline), sections)
+    finished(of, &format!("its {what}"), sections, depth)
 }
 
-/// The answer as a verdict.
 fn verdict(find: &FindRecord, trials: &[Trial]) -> Verdict {
     let (standing, word) = match find.outcome {
         FindOutcome::Found => (Standing::Pass, what_was_sought(find)),
@@ -73,7 +65,7 @@ fn verdict(find: &FindRecord, trials: &[Trial]) -> Verdict {
         FindOutcome::NotHeld | FindOutcome::Never => (Standing::Fail, "not held"),
         FindOutcome::GivenUp => (Standing::Undecided, "no line"),
     };
-    Verdict { standing, word: word.to_owned(), about: String::new(), text: told(find, trials) }
+    Verdict::new(standing, word, told(find, trials))
 }
 
 /// Names the goal of a search.
@@ -97,30 +89,11 @@ fn memory(trial: &Trial) -> Vec<Part> {
     account.map_or(Vec::new(), |account| vec![Part::Text(account_answer(account)), Part::Table(owners(account))])
 }
 
-/// The account of a mark, if it says who holds anything.
-fn account_of(mark: &Mark) -> Option<&AccountRecord> {
-    mark.account.as_ref().filter(|account| !account.owners.is_empty())
-}
-
-/// The command of the trial that held last, which is one of the proof where there is one.
-fn command(trials: &[Trial]) -> &[String] {
-    held_last(trials).map(|trial| trial.command.as_slice()).unwrap_or_default()
-}
-
-/// The image of that trial, where it ran in one.
-fn image(trials: &[Trial]) -> Option<&ImageRecord> {
-    held_last(trials)?.image.as_ref()
-}
-
+/// The trial that held last, which is one of the proof where there is one.
 fn held_last(trials: &[Trial]) -> Option<&Trial> {
     let held = |trial: &&Trial| trial.probe.as_ref().is_some_and(|of| of.verdict == ProbeVerdict::Holds);
-    let proof = |trial: &&Trial| trial.probe.as_ref().is_some_and(|of| of.stage == ProbeStage::Limit);
-    trials.iter().rev().find(|trial| held(trial) && proof(trial)).or(trials.iter().rev().find(held))
-}
-
-/// Whether memory was no concern in a trial.
-fn is_reference(trial: &Trial) -> bool {
-    trial.probe.as_ref().is_some_and(|probe| probe.stage == ProbeStage::Reference)
+    let proof = |trial: &&Trial| held(trial) && is_at(trial, ProbeStage::Limit);
+    trials.iter().rfind(proof).or(trials.iter().rfind(held))
 }
 
 // ---- The answer ----
@@ -170,21 +143,16 @@ fn rate_told(find: &FindRecord, trials: &[Trial]) -> String {
     let limit = limit.map_or_else(|| "the limit".to_owned(), |limit| Bytes(limit).to_string());
     match (find.outcome, &find.rate) {
         (_, Some(rate)) => {
-            let above =
-                rate.above_per_s.map_or_else(String::new, |above| format!("; at {}/s it failed", per_second(above)));
-            let rate_text = per_second(rate.rate_per_s);
-            format!(
-                "{rate_text}/s is the highest rate that {limit} can carry, {}{above}.",
-                times(rate.held, rate.tried())
-            )
+            let above = rate.above_per_s.map(|above| format!("; at {}/s it failed", per_second(above)));
+            let (most, times) = (per_second(rate.rate_per_s), times(rate.held, rate.tried()));
+            let above = above.unwrap_or_default();
+            format!("{most}/s is the highest rate that {limit} can carry, {times}{above}.")
         }
         (FindOutcome::Never, None) => {
             let rates = trials.iter().filter_map(|trial| trial.probe.as_ref()?.rate_per_s);
-            let least =
-                rates.reduce(f64::min).map_or_else(String::new, |rate| format!(", down to {}/s", per_second(rate)));
-            format!(
-                "At no rate that was asked{least}, the target holds with {limit}. Give more memory, or ask for less."
-            )
+            let least = rates.reduce(f64::min).map(|rate| format!(", down to {}/s", per_second(rate)));
+            let asked = format!("At no rate that was asked{}", least.unwrap_or_default());
+            format!("{asked}, the target holds with {limit}. Give more memory, or ask for less.")
         }
         _ => format!("{} Give more trials with `trials_max`.", sentence(&find.text)),
     }
@@ -204,20 +172,16 @@ fn with_heap(find: &FindRecord, line: &LineRecord) -> String {
 /// States what an unfinished search knows.
 fn known(trials: &[Trial]) -> Option<String> {
     let of = |verdict: ProbeVerdict| {
-        let limits = trials.iter().filter_map(move |trial| {
+        trials.iter().filter_map(move |trial| {
             let probe = trial.probe.as_ref()?;
             trial.limit_bytes.filter(|_| probe.stage == ProbeStage::Limit && probe.verdict == verdict)
-        });
-        limits.collect::<Vec<u64>>()
+        })
     };
-    let held = of(ProbeVerdict::Holds).into_iter().min();
-    let failed = of(ProbeVerdict::Fails).into_iter().max();
-    match (held, failed) {
-        (Some(held), Some(failed)) => Some(format!("It held at {} and failed at {}.", Bytes(held), Bytes(failed))),
-        (Some(held), None) => Some(format!("It held at {}.", Bytes(held))),
-        (None, Some(failed)) => Some(format!("It failed at {}.", Bytes(failed))),
-        (None, None) => None,
-    }
+    let (held, failed) = (of(ProbeVerdict::Holds).min(), of(ProbeVerdict::Fails).max());
+    let held = held.map(|held| format!("held at {}", Bytes(held)));
+    let failed = failed.map(|failed| format!("failed at {}", Bytes(failed)));
+    let known: Vec<String> = held.into_iter().chain(failed).collect();
+    (!known.is_empty()).then(|| format!("It {}.", known.join(" and ")))
 }
 
 /// A phrase as a sentence.
@@ -232,21 +196,19 @@ pub(super) fn sentence(phrase: &str) -> String {
 
 /// The line, its proof and all that belongs to it, each with its label.
 fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
-    let mut facts: Vec<(&str, String)> = Vec::new();
+    let mut facts = Facts::default();
     if let Some(line) = &find.line {
         let label = if find.prove_bytes.is_some() { "limit" } else { "load line" };
         let host = "on a host where nobody else holds the file pages";
-        facts.push((label, format!("{}{}, {host}", Bytes(line.limit_bytes), with_heap(find, line))));
-        facts.push(("proof", proof(line.held, line.proof, Some(line.failing_share_max))));
-        facts.extend(below(line).map(|text| ("below", text)));
-        facts.extend(edge(line).map(|text| ("edge", text)));
-        facts.extend(charge(line, trials).map(|text| ("charge", text)));
-        facts.extend(foreign(trials).map(|text| ("file pages", text)));
-        facts.extend(read_ahead(trials).map(|text| ("read-ahead", text)));
+        facts.add(label, format!("{}{}, {host}", Bytes(line.limit_bytes), with_heap(find, line)));
+        facts.add("proof", proof(line.held, line.proof, Some(line.failing_share_max)));
+        facts.add("below", below(line));
+        facts.add("edge", edge(line));
+        facts.add("charge", charge(line, trials));
+        facts.add("file pages", foreign(trials));
+        facts.add("read-ahead", read_ahead(trials));
     }
-    if let Some(warm) = &find.warm {
-        facts.push(("warm host", warm_text(warm)));
-    }
+    facts.add("warm host", find.warm.as_ref().map(warm_text));
     if let Some(limit) = find.limit_bytes {
         let text = match find.headroom {
             share if share > 0.0 => {
@@ -254,35 +216,28 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
             }
             _ => format!("none is added: set {}", Bytes(limit)),
         };
-        facts.push(("headroom", text));
+        facts.add("headroom", text);
         let options = snippets::options(find);
         let none = "none were set".to_owned();
-        facts.push(("options", if options.is_empty() { none } else { crate::scenario::shell_words(&options) }));
+        facts.add("options", if options.is_empty() { none } else { crate::scenario::shell_words(&options) });
     }
-    facts.extend(knee(find).map(|text| ("knee", text)));
+    facts.add("knee", knee(find));
     if let Some(rate) = &find.rate {
-        facts.push(("rate", format!("{}/s", per_second(rate.rate_per_s))));
-        facts.push(("proof", proof(rate.held, rate.proof, rate.failing_share_max)));
-        facts.extend(rate.above_per_s.map(|above| {
-            let why = if rate.cause_text.is_empty() {
-                "the target did not hold".to_owned()
-            } else {
-                rate.cause_text.join("; ")
-            };
-            ("above", format!("at {}/s {why}", per_second(above)))
-        }));
+        facts.add("rate", format!("{}/s", per_second(rate.rate_per_s)));
+        facts.add("proof", proof(rate.held, rate.proof, rate.failing_share_max));
+        let not_held = "the target did not hold".to_owned();
+        let why = if rate.cause_text.is_empty() { not_held } else { rate.cause_text.join("; ") };
+        facts.add("above", rate.above_per_s.map(|above| format!("at {}/s {why}", per_second(above))));
     }
-    if !find.target.is_empty() {
-        facts.push(("target", find.target.join(", ")));
-    }
+    facts.add("target", (!find.target.is_empty()).then(|| find.target.join(", ")));
     let mut spent = several(u64::from(find.trials), "trial");
     let starts = trials.iter().filter(|trial| is_at(trial, ProbeStage::HeapStart)).count();
     if starts > 0 {
         spent.push_str(&format!(" ({starts} of them starts without load)"));
     }
     let how = format!("in steps of {}, to be held {}", percent(find.step), times_in_a_row(find.proofs));
-    facts.push(("spent", format!("{spent}, {} without pauses, {how}", span(find.seconds))));
-    facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
+    facts.add("spent", format!("{spent}, {} without pauses, {how}", span(find.seconds)));
+    facts.0
 }
 
 /// States what the trials show, and what they leave open.
@@ -312,7 +267,7 @@ fn chosen(proof: ProofRecord) -> String {
 }
 
 /// `5 of 5 times`.
-fn times(held: u32, tried: u32) -> String {
+pub(super) fn times(held: u32, tried: u32) -> String {
     format!("{held} of {}", several(u64::from(tried), "time"))
 }
 
@@ -419,12 +374,11 @@ fn others(find: &FindRecord) -> Option<Table> {
     let line = find.line.as_ref()?.limit_bytes;
     let row = |rule: &RuleRecord| {
         let ratio = rule.limit_bytes as f64 / line.max(1) as f64;
-        vec![rule.name.clone(), mib(Some(rule.limit_bytes)), format!("{ratio:.2}")]
+        vec![rule.name.clone(), mib(rule.limit_bytes), format!("{ratio:.2}")]
     };
     let how = |rule: &RuleRecord| format!("{}: {}.", rule.name, rule.how);
     let (title, head) = ("other ways to size, limit in MiB", ["way", "limit", "of the line"]);
-    let table = || Table::new(title, head, find.others.iter().map(row)).noted(find.others.iter().map(how));
-    (!find.others.is_empty()).then(table)
+    Table::new(title, head, find.others.iter().map(row)).noted(find.others.iter().map(how)).filled()
 }
 
 #[cfg(test)]

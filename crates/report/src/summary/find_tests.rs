@@ -5,8 +5,7 @@ use super::super::tried::reached;
 use super::*;
 use crate::doubt::Doubt;
 use crate::find_sample;
-use crate::record::Document;
-use crate::record::{CgroupRecord, Pages, Quantiles};
+use crate::record::{CgroupRecord, Document, Pages, Quantiles};
 use crate::terminal::render;
 use crate::units::MIB;
 use proptest::prelude::*;
@@ -20,6 +19,10 @@ fn is_answered(outcome: FindOutcome) -> bool {
 
 fn shown(document: &Document) -> String {
     render(&summarize(document, &[], Depth::default()))
+}
+
+fn told_of(document: &Document) -> String {
+    told(document.find.as_ref().unwrap(), &document.trials)
 }
 
 fn fact(document: &Document, label: &str) -> Option<String> {
@@ -55,9 +58,7 @@ fn every_ending_says_what_it_is_and_what_to_do() {
 
 #[test]
 fn each_answer_in_its_words() {
-    let answer = |(outcome, document): (FindOutcome, Document)| {
-        format!("{outcome:?}: {}", told(document.find.as_ref().unwrap(), &document.trials))
-    };
+    let answer = |(outcome, document): (FindOutcome, Document)| format!("{outcome:?}: {}", told_of(&document));
     insta::assert_snapshot!(find_sample::endings().into_iter().map(answer).collect::<Vec<_>>().join("\n"));
 }
 
@@ -196,8 +197,7 @@ fn a_rate_that_was_searched_is_the_answer() {
     let document = find_sample::highest_rate(512 * MIB);
     insta::assert_snapshot!(shown(&document));
     // With a limit that is too small no rate holds.
-    let none = find_sample::highest_rate(64 * MIB);
-    let text = told(none.find.as_ref().unwrap(), &none.trials);
+    let text = told_of(&find_sample::highest_rate(64 * MIB));
     assert!(text.starts_with("At no rate that was asked, down to 0."), "{text}");
     assert!(text.ends_with("the target holds with 64.0 MiB. Give more memory, or ask for less."), "{text}");
 }
@@ -206,7 +206,7 @@ fn a_rate_that_was_searched_is_the_answer() {
 fn a_limit_that_is_proved_or_refuted_is_no_search() {
     let text = |limit: u64| {
         let document = find_sample::proved(limit * MIB);
-        (told(document.find.as_ref().unwrap(), &document.trials), fact(&document, "headroom"), shown(&document))
+        (told_of(&document), fact(&document, "headroom"), shown(&document))
     };
     let (held, headroom, screen) = text(160);
     assert_eq!(held, "The target holds at 160.0 MiB, 5 of 5 times.");
@@ -228,11 +228,8 @@ fn phrases_become_sentences_once() {
     ] {
         assert_eq!(sentence(phrase), expect);
     }
-    assert_eq!(
-        (percent(0.02), percent(0.105), percent(0.1)),
-        ("2 %".to_owned(), "10.5 %".to_owned(), "10 %".to_owned())
-    );
-    assert_eq!((span(95.2), span(190.5)), ("95 s".to_owned(), "3.2 minutes".to_owned()));
+    assert_eq!([0.02, 0.105, 0.1].map(percent), ["2 %", "10.5 %", "10 %"]);
+    assert_eq!([95.2, 190.5].map(span), ["95 s", "3.2 minutes"]);
 }
 
 proptest! {
@@ -242,16 +239,13 @@ proptest! {
         let mut document = find_sample::found();
         let find = document.find.as_mut().unwrap();
         let line = LineRecord {
-            direct_bytes: None,
             limit_bytes: limit,
             heap_bytes: heap,
             held,
-            proof: None,
             failing_share_max: share,
             below_bytes: below,
-            cause: None,
-            cause_text: Vec::new(),
             edge_width: width,
+            ..LineRecord::default()
         };
         (find.line, find.warm, find.limit_bytes) = (Some(line.clone()), Some(line), Some(limit));
         (find.seconds, find.headroom) = (seconds, headroom);

@@ -1,7 +1,7 @@
 //! The findings in trials or in an account that are worth a reader's time first.
 
 use crate::page::{Depth, Fold, Part, Section, Topic};
-use crate::record::{FindingRecord, RuledOutRecord, each_once};
+use crate::record::{FindingRecord, OfTrials, RuledOutRecord, each_once};
 use crate::units::{Bytes, several};
 use loadline_base::order::Order as _;
 
@@ -11,9 +11,8 @@ const SHOWN_MAX: usize = 3;
 /// The findings of trials, or of an account, with what to do; a page with whole lists has what was ruled out, too.
 pub(super) fn section(found: &[FindingRecord], ruled_out: &[RuledOutRecord], depth: Depth) -> Section {
     let shown = shown(found);
-    let list: Vec<_> = shown.iter().map(|one| (told(one), one.next.clone())).collect();
+    let list = Part::Doubts(shown.iter().map(|one| (told(one), one.next.clone())).collect()).filled();
     let more = more(found, &shown).map(Part::Text);
-    let list = (!list.is_empty()).then_some(Part::Doubts(list));
     let against = if depth.whole { considered(ruled_out) } else { None };
     let parts = list.into_iter().chain(more).chain(against);
     Section::new(Topic::StandsOut, "what stands out", parts).id("findings")
@@ -21,13 +20,14 @@ pub(super) fn section(found: &[FindingRecord], ruled_out: &[RuledOutRecord], dep
 
 /// Causes with the evidence against them; `None` where there are none.
 fn considered(ruled_out: &[RuledOutRecord]) -> Option<Part> {
-    let fact = |one: &RuledOutRecord| {
-        let whose = one.of.iter().map(|of| format!("{}: ", of.configuration)).collect::<String>();
-        (one.kind.replace('_', " "), format!("{whose}{}", one.text))
-    };
-    let facts = Part::Facts(ruled_out.iter().map(fact).collect());
-    let section = Section::new(Topic::StandsOut, "considered and ruled out", [facts]).folded(Fold::Closed);
-    (!ruled_out.is_empty()).then_some(Part::Section(section))
+    let fact = |one: &RuledOutRecord| (one.kind.replace('_', " "), format!("{}{}", whose(&one.of), one.text));
+    let facts = Part::Facts(ruled_out.iter().map(fact).collect()).filled();
+    Part::Section(Section::new(Topic::StandsOut, "considered and ruled out", facts).folded(Fold::Closed)).filled()
+}
+
+/// `serial: `, before what is said of a configuration.
+fn whose(of: &Option<OfTrials>) -> String {
+    of.iter().map(|of| format!("{}: ", of.configuration)).collect()
 }
 
 /// How many are not shown.
@@ -57,11 +57,8 @@ pub(crate) fn told(found: &FindingRecord) -> String {
     let alike = found.of.as_ref().map_or(0, |of| of.trials_alike);
     let alike = (alike > 1).then(|| format!("so in {alike} trials"));
     let notes: Vec<String> = gain.into_iter().chain(alike).collect();
-    let whose = found.of.iter().map(|of| format!("{}: ", of.configuration)).collect::<String>();
-    match notes.is_empty() {
-        true => format!("{whose}{}", found.text),
-        false => format!("{whose}{} ({})", found.text, notes.join("; ")),
-    }
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+    format!("{}{}{notes}", whose(&found.of), found.text)
 }
 
 #[cfg(test)]
@@ -69,7 +66,6 @@ mod tests {
     use super::*;
     use crate::html::written;
     use crate::page::Page;
-    use crate::record::OfTrials;
     use crate::terminal::render;
 
     #[test]

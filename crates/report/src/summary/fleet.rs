@@ -1,7 +1,7 @@
 //! The page of a fleet: every service with its line beside what it has, services without an answer and what they need,
 //! and the memory that can be won. All reports of a fleet are made of these values.
 
-use super::cells::{NONE, beginning, end, mib, signed};
+use super::cells::{beginning, end, mib, signed};
 use super::doubts::doubts;
 use super::summarize;
 use super::watch::{columns, sparks};
@@ -10,6 +10,7 @@ use crate::record::{DoubtRecord, FleetDocument, LineVerdict, NodeRecord, Service
 use crate::screen::Glyphs;
 use crate::table::Table;
 use crate::units::{Bytes, grouped, several};
+use crate::words::{NONE, dash, word_of};
 use loadline_base::order::Order as _;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -49,8 +50,7 @@ pub fn summarize_fleet(document: &FleetDocument, glyphs: Glyphs, depth: Depth) -
         all.push(Section::new(Topic::Conditions, if title.is_empty() { "the plan" } else { &heading }, [plan]));
         if title.is_empty() { heading } else { title }
     };
-    let unanswered = unanswered(document);
-    let unanswered = (!unanswered.is_empty()).then_some(Part::Doubts(unanswered));
+    let unanswered = Part::Doubts(unanswered(document)).filled();
     all.push(Section::new(Topic::Answer, "without an answer", unanswered));
     all.push(Section::titled(Topic::Conditions, "nodes", [Part::Table(nodes(&document.nodes))]));
     // A comparison has a section of this name.
@@ -87,35 +87,33 @@ fn fails(of: &ServiceRecord) -> bool {
 
 /// Those that lack most first, then the most wasted, then those of which neither is known.
 pub(crate) fn by_waste(document: &FleetDocument) -> Vec<&ServiceRecord> {
-    let mut services: Vec<&ServiceRecord> = document.services.iter().collect();
     let order = |of: &ServiceRecord| match of.wasted_bytes {
         Some(wasted @ ..0) => (0, wasted),
         Some(wasted) => (1, -wasted),
         None => (2, 0),
     };
-    services.order_by_key(|of| (order(of), of.index));
-    services
+    ordered(&document.services, |of| (order(of), of.index))
 }
 
 /// Other orders of the table, with their words.
 fn orders(document: &FleetDocument) -> Vec<(&'static str, Vec<&ServiceRecord>)> {
-    let all = || document.services.iter().collect::<Vec<_>>();
-    let by = |key: &dyn Fn(&ServiceRecord) -> Option<u64>| {
-        let mut services = all();
-        services.order_by_key(|of| (Reverse(key(of)), of.index));
-        services
-    };
-    let mut by_name = all();
-    by_name.order_by(|one, other| one.name.cmp(&other.name));
-    let mut by_verdict = all();
-    by_verdict.order_by_key(|of| (ALL.iter().rev().position(|verdict| *verdict == of.verdict), of.index));
+    let by =
+        |key: &dyn Fn(&ServiceRecord) -> Option<u64>| ordered(&document.services, |of| (Reverse(key(of)), of.index));
+    let verdict = |of: &&ServiceRecord| ALL.iter().rev().position(|verdict| *verdict == of.verdict);
     vec![
         ("wasted", by_waste(document)),
-        ("service", by_name),
+        ("service", ordered(&document.services, |of| of.name.clone())),
         ("line", by(&|of| of.line.as_ref().map(|line| line.limit_bytes))),
         ("declared", by(&|of| of.declared_bytes)),
-        ("verdict", by_verdict),
+        ("verdict", ordered(&document.services, |of| (verdict(of), of.index))),
     ]
+}
+
+/// The services by a key, the smallest first.
+fn ordered<K: Ord>(services: &[ServiceRecord], key: impl Fn(&&ServiceRecord) -> K) -> Vec<&ServiceRecord> {
+    let mut services: Vec<&ServiceRecord> = services.iter().collect();
+    services.order_by_key(key);
+    services
 }
 
 /// Every verdict on a line.
@@ -131,28 +129,13 @@ pub(crate) const ALL: [LineVerdict; 9] = [
     LineVerdict::NotHeld,
 ];
 
-/// A verdict as it is said.
-pub(crate) fn verdict_word(verdict: LineVerdict) -> &'static str {
-    match verdict {
-        LineVerdict::Proved => "proved",
-        LineVerdict::First => "first",
-        LineVerdict::Same => "same",
-        LineVerdict::Lower => "lower",
-        LineVerdict::Higher => "higher",
-        LineVerdict::NotHeld => "not held",
-        LineVerdict::Unknown => "unknown",
-        LineVerdict::Failed => "failed",
-        LineVerdict::Missing => "missing",
-    }
-}
-
 /// A row for each service, in this order.
 fn services(of: &[&ServiceRecord], glyphs: Glyphs) -> Table {
     let row = |of: &&ServiceRecord| {
         let line = of.line.as_ref().map(|line| line.limit_bytes);
-        let wasted = of.wasted_bytes.map_or_else(|| NONE.to_owned(), |wasted| signed(wasted, |bytes| mib(Some(bytes))));
+        let wasted = of.wasted_bytes.map_or_else(dash, |wasted| signed(wasted, mib));
         let cpu = if of.other_cpu { "*" } else { "" };
-        let verdict = format!("{}{cpu}", verdict_word(of.verdict));
+        let verdict = format!("{}{cpu}", word_of(of.verdict));
         vec![end(&of.name, NAME_CHARS), mib(line), mib(of.last_bytes), mib(of.declared_bytes), wasted, verdict]
     };
     let head = ["service", "line", "last", "declared", "wasted", "verdict"];
@@ -165,11 +148,8 @@ fn services(of: &[&ServiceRecord], glyphs: Glyphs) -> Table {
         table.rows.iter_mut().zip(of).for_each(|(row, of)| row.push(trend(of, room, glyphs).into()));
     }
     let other = of.iter().any(|of| of.other_cpu).then_some(" * found on another CPU than the last one.");
-    let note = format!(
-        "wasted: declared without what is to be set, which is the line with its headroom.{}",
-        other.unwrap_or_default()
-    );
-    table.noted(vec![note])
+    let note = "wasted: declared without what is to be set, which is the line with its headroom.";
+    table.noted([format!("{note}{}", other.unwrap_or_default())])
 }
 
 /// The lines of the latest nights and of this one.
@@ -246,16 +226,16 @@ fn nodes(nodes: &[NodeRecord]) -> Table {
     for node in nodes {
         let machine = &node.machine;
         let model = machine.cpu_model.as_deref().unwrap_or(NONE);
-        let words = [beginning(model, MODEL_CHARS), beginning(&machine.kernel, KERNEL_CHARS), machine.cgroup.clone()];
-        let [model, kernel, cgroup] = words;
-        kinds.entry([node.cpus.to_string(), model, kernel, cgroup]).or_default().push(&node.name);
+        let (model, kernel) = (beginning(model, MODEL_CHARS), beginning(&machine.kernel, KERNEL_CHARS));
+        let kind = [node.cpus.to_string(), model, kernel, machine.cgroup.clone()];
+        kinds.entry(kind).or_default().push(&node.name);
     }
-    let row = |([cpus, model, kernel, cgroup], names): (&[String; 4], &Vec<&str>)| {
+    let row = |(kind, names): (&[String; 4], &Vec<&str>)| {
         let name = match names.as_slice() {
             [one] => end(one, NAME_CHARS),
             all => several(all.len() as u64, "node"),
         };
-        [&name, cpus, model, kernel, cgroup].map(String::clone).to_vec()
+        std::iter::once(name).chain(kind.clone()).collect::<Vec<_>>()
     };
     Table::new("nodes", ["nodes", "CPUs", "model", "kernel", "cgroup"], kinds.iter().map(row)).worded(1, 3)
 }
@@ -329,11 +309,8 @@ mod tests {
             assert_eq!(indexes, (0..11).collect::<Vec<_>>(), "{word}");
         }
         let names = |at: usize| orders[at].1.iter().map(|of| &of.name[..1]).collect::<String>();
-        let [wasted, name, line, _, verdict] = [0, 1, 2, 3, 4].map(names);
-        assert_eq!(
-            [wasted.as_str(), &name, &line, &verdict],
-            ["efdcabghijk", "abcdefghijk", "fecadbghijk", "gijkhedcbaf"]
-        );
+        let orders = [0, 1, 2, 4].map(names);
+        assert_eq!(orders, ["efdcabghijk", "abcdefghijk", "fecadbghijk", "gijkhedcbaf"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The page of a history: what changed when, by how much and who holds it, then every point of every metric. All
 //! reports of a history are made of these values.
 
-use super::cells::{NONE, beginning};
+use super::cells::beginning;
 use crate::chart::of_metric;
 use crate::owner::label;
 use crate::page::{Depth, Page, Part, Section, Topic};
@@ -12,6 +12,8 @@ use crate::record::{
 };
 use crate::table::Table;
 use crate::units::several;
+use crate::words::dash;
+use std::collections::BTreeSet;
 
 /// Rows of a table on the screen, and on a page; points at which something changed are always there.
 const ROWS_SCREEN: usize = 12;
@@ -74,7 +76,6 @@ fn heading(document: &HistoryDocument) -> String {
     }
 }
 
-/// The name of a series.
 fn title(series: &SeriesRecord) -> String {
     match series.scenario == series.configuration {
         true => series.scenario.clone(),
@@ -82,7 +83,6 @@ fn title(series: &SeriesRecord) -> String {
     }
 }
 
-/// Describes the points of the history.
 fn facts(document: &HistoryDocument) -> Vec<(String, String)> {
     let what = match document.by {
         HistoryBy::Date => "archive",
@@ -93,18 +93,13 @@ fn facts(document: &HistoryDocument) -> Vec<(String, String)> {
         HistoryOrder::Date => "by the date on which they were weighed",
         HistoryOrder::Commits => "as the list of commits has them",
     };
-    let points = document.series.iter().map(|of| of.points.len()).max().unwrap_or(0) as u64;
-    let archives = document.series.iter().flat_map(|of| &of.points).flat_map(|of| &of.archives);
-    let archives = archives.collect::<std::collections::BTreeSet<_>>().len() as u64;
-    let trials: u32 = document.series.iter().flat_map(|of| &of.points).map(|of| of.trials).sum();
+    let all = || document.series.iter().flat_map(|of| &of.points);
+    let points = several(document.series.iter().map(|of| of.points.len()).max().unwrap_or(0) as u64, what);
+    let archives = all().flat_map(|of| &of.archives).collect::<BTreeSet<_>>();
+    let archives = several(archives.len() as u64, "archive");
+    let trials = several(all().map(|of| of.trials).sum::<u32>().into(), "trial");
     let most = if document.series.len() > 1 { "up to " } else { "" };
-    let points = format!(
-        "{most}{}, {order}; {}, {}",
-        several(points, what),
-        several(archives, "archive"),
-        several(trials.into(), "trial")
-    );
-    vec![("points".to_owned(), points)]
+    vec![("points".to_owned(), format!("{most}{points}, {order}; {archives}, {trials}"))]
 }
 
 /// Describes a series, a sentence for each change and each trend, those of the first metrics first.
@@ -125,22 +120,19 @@ fn sentences(series: &SeriesRecord) -> Vec<String> {
 
 /// Why nothing is told: it may be that nothing could be.
 fn nothing(series: &SeriesRecord) -> String {
-    let points = series.points.len() as u64;
+    let points = several(series.points.len() as u64, "point");
     let known = series.metrics.iter().any(|metric| metric.noise.is_some());
-    match points {
+    let few = "with too few trials to tell noise from change: weigh each with `--trials 3` or more.";
+    match series.points.len() {
         0 | 1 => "One point says nothing of changes: weigh more commits.".to_owned(),
-        _ if !known => format!(
-            "{} with too few trials to tell noise from change: weigh each with `--trials 3` or more.",
-            several(points, "point")
-        ),
-        _ => format!("No change is told over {}.", several(points, "point")),
+        _ if !known => format!("{points} {few}"),
+        _ => format!("No change is told over {points}."),
     }
 }
 
 /// `rss.loaded +7.8 MiB (+6.9 … +8.6) since 3f2a91c (9c01d2e..3f2a91c), metaspace +7.5`.
 fn of_change(series: &SeriesRecord, metric: &MetricHistory, change: &ChangeRecord) -> String {
-    let point = |at: u32| series.points.get(at as usize);
-    let name = |at: u32| point(at).map_or(NONE.to_owned(), |point| code(&point.name));
+    let name = |at: u32| name(series, at);
     let moved = moved(metric, change.difference, (change.low, change.high));
     let since = name(change.point);
     let before = name(change.point_first.saturating_sub(1));
@@ -156,29 +148,34 @@ fn of_change(series: &SeriesRecord, metric: &MetricHistory, change: &ChangeRecor
         true => format!("({before}..{since})"),
         false => format!("(it may be anywhere in {before}..{})", name(change.point_last)),
     };
-    let subject = point(change.point).and_then(|point| point.subject.as_ref());
+    let subject = series.points.get(change.point as usize).and_then(|point| point.subject.as_ref());
     let subject = subject.map(|subject| format!(", “{}”", beginning(subject, NOTE_CHARS))).unwrap_or_default();
     format!("{what} since {since} {range}{owners}{subject}")
 }
 
 /// `rss.loaded rises by +8.7 MiB (+6.1 … +11.2) from a to b, +0.3 a point`.
 fn of_trend(series: &SeriesRecord, metric: &MetricHistory, trend: &TrendRecord) -> String {
-    let name = |at: u32| series.points.get(at as usize).map_or(NONE.to_owned(), |point| code(&point.name));
-    let word = if trend.difference < 0.0 { "falls" } else { "rises" };
+    let word = way(trend);
     let steps = trend.point_last.saturating_sub(trend.point_first).max(1);
     let each = signed(metric.unit, Some(trend.difference / f64::from(steps)));
     let meanwhile = match trend.conditions_changed.as_slice() {
         [] => String::new(),
         changed => format!("; conditions changed meanwhile ({})", conditions(changed)),
     };
-    format!(
-        "`{}` {word} little by little, {} from {} to {}, {each} a point{}{meanwhile}",
-        code(&metric.metric),
-        moved(metric, trend.difference, (trend.low, trend.high)),
-        name(trend.point_first),
-        name(trend.point_last),
-        owners(&trend.owners)
-    )
+    let moved = moved(metric, trend.difference, (trend.low, trend.high));
+    let (metric, owners) = (code(&metric.metric), owners(&trend.owners));
+    let [from, to] = [trend.point_first, trend.point_last].map(|at| name(series, at));
+    format!("`{metric}` {word} little by little, {moved} from {from} to {to}, {each} a point{owners}{meanwhile}")
+}
+
+/// Where a trend leads.
+fn way(trend: &TrendRecord) -> &'static str {
+    if trend.difference < 0.0 { "falls" } else { "rises" }
+}
+
+/// The name of a point in a sentence.
+fn name(series: &SeriesRecord, at: u32) -> String {
+    series.points.get(at as usize).map_or_else(dash, |point| code(&point.name))
 }
 
 /// A name between backticks, which it may not have itself.
@@ -187,8 +184,7 @@ fn code(name: &str) -> String {
 }
 
 fn moved(metric: &MetricHistory, difference: f64, ends: (f64, f64)) -> String {
-    let estimate = Estimate::new(metric.unit, difference, Some(ends)).difference();
-    estimate.to_string()
+    Estimate::new(metric.unit, difference, Some(ends)).difference().to_string()
 }
 
 fn owners(all: &[OwnerMove]) -> String {
@@ -220,27 +216,18 @@ fn table(series: &SeriesRecord, metric: &MetricHistory, rows_max: usize) -> Tabl
         let point = &series.points[at];
         let value = metric.values.get(at).copied().flatten();
         let number = |value: Option<f64>| shown(metric.unit, value);
-        let trials = value.map_or(NONE.to_owned(), |value| value.trials.to_string());
-        let [centre, low, high] =
-            [value.map(|of| of.centre), value.and_then(|of| of.low), value.and_then(|of| of.high)];
-        vec![
-            beginning(&point.name, NAME_CHARS),
-            beginning(day(point), NAME_CHARS),
-            trials,
-            number(centre),
-            number(low),
-            number(high),
-            beginning(&note(at), NOTE_CHARS),
-        ]
+        let trials = value.map_or_else(dash, |value| value.trials.to_string());
+        let numbers = [value.map(|of| of.centre), value.and_then(|of| of.low), value.and_then(|of| of.high)];
+        let [name, day] = [point.name.as_str(), day(point)].map(|text| beginning(text, NAME_CHARS));
+        let lead = [name, day, trials].into_iter();
+        lead.chain(numbers.map(number)).chain([beginning(&note(at), NOTE_CHARS)]).collect()
     });
     let rows: Vec<Vec<String>> = rows.collect();
     let hidden = (points - rows.len()) as u64;
     let hidden = (hidden > 0).then(|| format!("{} without a change are not shown.", several(hidden, "earlier point")));
     let noise = metric.noise.map(|noise| {
-        format!(
-            "Trials of a point or its neighbours differ by {} (standard deviation).",
-            shown(metric.unit, Some(noise))
-        )
+        let noise = shown(metric.unit, Some(noise));
+        format!("Trials of a point or its neighbours differ by {noise} (standard deviation).")
     });
     let head = ["point", "weighed", "trials", "centre", "low", "high", "change"];
     Table::new(metric.metric.clone(), head, rows).worded(2, 1).noted(hidden.into_iter().chain(noise))
@@ -251,15 +238,12 @@ fn day(point: &PointRecord) -> &str {
     point.started.split('T').next().unwrap_or_default()
 }
 
-/// Describes the events at a point.
 fn note(series: &SeriesRecord, metric: &MetricHistory, at: usize) -> String {
     let change = metric.changes.iter().find(|change| change.point as usize == at);
     let word = |verdict: DifferenceVerdict| if verdict == DifferenceVerdict::Better { "better" } else { "worse" };
     let change = change.map(|of| format!("{} {}", signed(metric.unit, Some(of.difference)), word(of.verdict)));
-    let ends = metric.trends.iter().find(|trend| trend.point_first as usize == at).map(|trend| {
-        let way = if trend.difference < 0.0 { "falls" } else { "rises" };
-        format!("{way} from here")
-    });
+    let ends = metric.trends.iter().find(|trend| trend.point_first as usize == at);
+    let ends = ends.map(|trend| format!("{} from here", way(trend)));
     let conditions = series.points.get(at).map(|point| point.conditions_changed.as_slice()).unwrap_or_default();
     let conditions = (!conditions.is_empty()).then(|| self::conditions(conditions));
     [change, ends, conditions].into_iter().flatten().collect::<Vec<_>>().join("; ")

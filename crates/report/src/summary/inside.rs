@@ -1,6 +1,6 @@
 //! The contents of some owners: live objects by class, the code cache by segment, threads one by one and by pool.
 
-use super::cells::{NONE, beginning, end, kib, mib, signed, sum};
+use super::cells::{beginning, end, kib, mib, signed, sum};
 use super::pools;
 use crate::page::Part;
 use crate::record::{
@@ -8,11 +8,10 @@ use crate::record::{
 };
 use crate::table::Table;
 use crate::units::{Bytes, grouped, growth};
+use crate::words::dash;
 use loadline_base::order::Order as _;
 
-/// Classes shown.
 const CLASSES_MAX: usize = 15;
-/// Threads shown.
 const THREADS_MAX: usize = 40;
 /// Characters left for names beside numbers.
 const NAME_MAX: usize = 34;
@@ -52,7 +51,12 @@ pub(super) fn pools(mark: &Mark) -> Part {
 /// Threads one by one: those that are heaviest in any column, the deepest first.
 pub(super) fn threads(threads: &[ThreadRecord]) -> Part {
     let total = |of: fn(&ThreadRecord) -> f64| threads.iter().map(of).sum::<f64>().max(f64::MIN_POSITIVE);
-    let columns = [stack, cpu, allocated].map(|of: fn(&ThreadRecord) -> f64| (of, total(of)));
+    let columns: [fn(&ThreadRecord) -> f64; 3] = [
+        |thread| thread.stack_bytes.unwrap_or(0) as f64,
+        |thread| thread.cpu_s,
+        |thread| thread.allocated_bytes.unwrap_or(0) as f64,
+    ];
+    let columns = columns.map(|of| (of, total(of)));
     let weight = |thread: &ThreadRecord| columns.iter().map(|(of, total)| of(thread) / total).fold(0.0, f64::max);
     let mut shown: Vec<&ThreadRecord> = threads.iter().collect();
     shown.order_by(|one, other| weight(other).total_cmp(&weight(one)));
@@ -60,7 +64,7 @@ pub(super) fn threads(threads: &[ThreadRecord]) -> Part {
     shown.largest_first(|thread| (thread.stack_bytes, thread.allocated_bytes));
     let row = |thread: &&ThreadRecord| {
         let cpu = format!("{:.2}", thread.cpu_s);
-        let stack = thread.stack_bytes.map_or_else(|| NONE.to_owned(), kib);
+        let stack = thread.stack_bytes.map_or_else(dash, kib);
         vec![beginning(&thread.name, POOL_MAX), thread.tid.to_string(), stack, cpu, mib(thread.allocated_bytes)]
     };
     let (stacks, heap) = (sum(left.iter().filter_map(|of| of.stack_bytes)), left.iter().map(|of| of.allocated_bytes));
@@ -68,24 +72,12 @@ pub(super) fn threads(threads: &[ThreadRecord]) -> Part {
         "and {} more with {} KiB of stacks, which allocated {} MiB (--json)",
         grouped(left.len() as u64),
         kib(stacks),
-        mib(Some(sum(heap.flatten())))
+        mib(sum(heap.flatten()))
     );
     let more = (!left.is_empty()).then_some(more);
     let head = ["thread", "tid", "stack KiB", "CPU s", "allocated MiB"];
     let title = "threads: resident stacks, CPU time, allocated in the heap since each began";
     Part::Table(Table::new(title, head, shown.iter().map(row)).noted(more.into_iter().chain([CUT.to_owned()])))
-}
-
-fn stack(thread: &ThreadRecord) -> f64 {
-    thread.stack_bytes.unwrap_or(0) as f64
-}
-
-fn cpu(thread: &ThreadRecord) -> f64 {
-    thread.cpu_s
-}
-
-fn allocated(thread: &ThreadRecord) -> f64 {
-    thread.allocated_bytes.unwrap_or(0) as f64
 }
 
 /// The live objects at the end of a trial.
@@ -158,7 +150,6 @@ fn kinds(found: &ObjectsRecord) -> Option<String> {
     (!told.is_empty()).then(|| format!("Among them {}.", told.join(", ")))
 }
 
-/// Describes a heap dump with its path.
 pub(super) fn dump(found: &HeapDumpRecord) -> Part {
     let text = format!(
         "The heap dump is in {}: {}, written in {:.2} s, in which the JVM stood still.",

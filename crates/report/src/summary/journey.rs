@@ -1,6 +1,6 @@
 //! How the account changes from mark to mark: a table, a picture, what grew, what came back, predictions checked.
 
-use super::cells::{NONE, mib, rounds_to_none, sum, weight_word};
+use super::cells::{account_of, mib, rounds_to_none, sum, weight_word};
 use super::own;
 use crate::comparison::told_bytes;
 use crate::owner::{Group, Owner, is_heap, label, place};
@@ -9,6 +9,7 @@ use crate::record::{AccountRecord, Trial, WouldReturn};
 use crate::scenario::MarkPoint;
 use crate::table::Table;
 use crate::units::{Bytes, Growth};
+use crate::words::dash;
 use loadline_base::order::Order as _;
 use std::borrow::Cow;
 
@@ -36,9 +37,7 @@ pub(super) fn journey(trial: &Trial) -> Vec<Part> {
     if journey.0.is_empty() {
         return Vec::new();
     }
-    let mut table = journey.table();
-    table.notes.extend(journey.what_grew());
-    table.notes.extend(predictions(trial));
+    let table = journey.table().noted(growth_notes(trial));
     vec![Part::Table(table), Part::Bars(journey.bars())]
 }
 
@@ -48,7 +47,7 @@ pub(super) fn between(then: &AccountRecord, now: &AccountRecord) -> (Table, Stri
     let cells = |(label, held): (String, Vec<Option<u64>>)| {
         let change = match held.as_slice() {
             [Some(then), Some(now)] => Growth::between(Bytes(*then), Bytes(*now)).to_string(),
-            _ => NONE.to_owned(),
+            _ => dash(),
         };
         std::iter::once(label).chain(held.into_iter().map(mib)).chain([change]).collect::<Vec<String>>()
     };
@@ -59,11 +58,7 @@ pub(super) fn between(then: &AccountRecord, now: &AccountRecord) -> (Table, Stri
 
 /// Describes the growth from mark to mark, and how predictions came true, in sentences.
 pub(crate) fn growth_notes(trial: &Trial) -> Vec<String> {
-    let journey = Journey::of(trial);
-    if journey.0.is_empty() {
-        return Vec::new();
-    }
-    journey.what_grew().into_iter().chain(predictions(trial)).collect()
+    Journey::of(trial).what_grew().into_iter().chain(predictions(trial)).collect()
 }
 
 /// Whether the journey says what the load added, so that nobody else need.
@@ -82,9 +77,9 @@ impl<'a> Journey<'a> {
             false => MARKS.into_iter().map(|(name, _)| name).collect(),
         };
         let found = |name: &'a str| {
-            let account = account_at(trial, name)?;
-            let several = trial.mark(name).is_some_and(|mark| !mark.processes.is_empty());
-            Some((name, if several { Cow::Owned(divided(account)) } else { Cow::Borrowed(account) }))
+            let mark = trial.mark(name)?;
+            let account = account_of(mark)?;
+            Some((name, if mark.processes.is_empty() { Cow::Borrowed(account) } else { Cow::Owned(divided(account)) }))
         };
         Self(named.into_iter().filter_map(found).collect(), weight_word(trial))
     }
@@ -114,13 +109,14 @@ impl<'a> Journey<'a> {
         let (small, shown): (Vec<&str>, Vec<&str>) = self.names().into_iter().partition(is_small);
         let mut rows: Vec<(String, Vec<Option<u64>>)> =
             shown.iter().map(|name| line(label(name).to_owned(), &|account| told_bytes(account, name))).collect();
-        if !small.is_empty() {
-            let label =
-                if small.len() == 1 { label(small[0]).to_owned() } else { format!("{} smaller owners", small.len()) };
-            let together =
-                |account: &AccountRecord| Some(sum(small.iter().filter_map(|name| told_bytes(account, name))));
-            rows.insert(rows.len() - 1, line(label, &together));
-        }
+        let together = |account: &AccountRecord| Some(sum(small.iter().filter_map(|name| told_bytes(account, name))));
+        let name = match small.as_slice() {
+            [] => None,
+            [one] => Some(label(one).to_owned()),
+            several => Some(format!("{} smaller owners", several.len())),
+        };
+        let before_unexplained = rows.len() - 1;
+        rows.splice(before_unexplained..before_unexplained, name.map(|name| line(name, &together)));
         rows.push(line(self.1.to_owned(), &|account| Some(account.total_bytes)));
         rows
     }
@@ -160,21 +156,17 @@ impl<'a> Journey<'a> {
         for (name, what) in MARKS.into_iter().skip(2) {
             if let Some(after) = at(name) {
                 let (growth, who) = step(before, after);
-                later.push((what, format!("by {growth}{who}")));
+                let changed = if later.is_empty() { " changed it" } else { "" };
+                later.push(format!("{what}{changed} by {growth}{who}"));
                 before = after;
             }
         }
-        for (index, (what, by)) in later.iter().enumerate() {
-            text.push_str(&if index == 0 { format!(" Then {what} changed it {by}") } else { format!(", {what} {by}") });
-        }
         if !later.is_empty() {
-            text.push('.');
+            text.push_str(&format!(" Then {}.", later.join(", ")));
         }
         Some(text)
     }
-}
 
-impl Journey<'_> {
     /// From one account to another, each with its name: the total, who holds more or less, and the rest.
     fn grew(&self, (from, before): (&str, &AccountRecord), (to, after): (&str, &AccountRecord)) -> String {
         let total = Growth::between(Bytes(before.total_bytes), Bytes(after.total_bytes));
@@ -206,11 +198,6 @@ impl Journey<'_> {
         let steps: Vec<String> = self.0.windows(2).filter_map(step).collect();
         (!steps.is_empty()).then(|| format!("From {first} on {} changed by {}.", self.1, steps.join(", ")))
     }
-}
-
-/// The account of this mark, if it says who holds anything.
-fn account_at<'a>(trial: &'a Trial, name: &str) -> Option<&'a AccountRecord> {
-    trial.mark(name)?.account.as_ref().filter(|account| !account.owners.is_empty())
 }
 
 /// The account with PSS in the place of RSS.
@@ -260,12 +247,12 @@ fn changes<'a>(before: &'a AccountRecord, after: &'a AccountRecord) -> Vec<(&'a 
 fn predictions(trial: &Trial) -> Vec<String> {
     let check = |name: &str, what: &str, predicted: fn(&WouldReturn) -> Option<String>| {
         let at = trial.marks.iter().position(|mark| mark.name == name)?;
-        let after = account_at(trial, name)?;
+        let after = account_of(&trial.marks[at])?;
         let before = trial.marks[..at].last()?.account.as_ref()?;
         let change = before.total_bytes.abs_diff(after.total_bytes);
         let came = match after.total_bytes > before.total_bytes && !rounds_to_none(change) {
-            true => format!("RSS grew by {}", mib(Some(change))),
-            false => format!("{} came back", mib(Some(change))),
+            true => format!("RSS grew by {}", mib(change)),
+            false => format!("{} came back", mib(change)),
         };
         Some(format!("{what} {}; {came}.", predicted(&before.would_return)?))
     };
@@ -280,7 +267,7 @@ fn predictions(trial: &Trial) -> Vec<String> {
 fn gc_prediction(would: &WouldReturn) -> Option<String> {
     Some(match (would.gc_bytes, would.gc_grown_bytes) {
         (Some(0), Some(grown)) if !rounds_to_none(grown) => {
-            format!("was predicted to let RSS grow by {}", mib(Some(grown)))
+            format!("was predicted to let RSS grow by {}", mib(grown))
         }
         (Some(bytes), _) => format!("was predicted to return {}", Bytes(bytes)),
         (None, _) if would.gc_reason.is_empty() => return None,

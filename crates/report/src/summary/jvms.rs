@@ -9,6 +9,7 @@ use crate::page::{Page, Part, Section, Topic};
 use crate::record::{AccountDocument, AccountRecord, AccountsDocument, ChargeRecord, DoubtRecord, UnreadRecord};
 use crate::table::Table;
 use crate::units::{Bytes, milliseconds, several};
+use crate::words::dash;
 
 /// Characters left for names beside the numbers of each table.
 const NAME_MAX: usize = 26;
@@ -22,21 +23,16 @@ type Row<'a> = (&'a AccountDocument, &'a AccountRecord);
 /// Summarizes the accounts of all JVMs of a machine.
 pub fn summarize_accounts(document: &AccountsDocument) -> Page {
     let rows: Vec<Row<'_>> = document.accounts.iter().filter_map(|of| Some((of, of.mark.account.as_ref()?))).collect();
-    let machine = vec![("machine".to_owned(), host_text(&document.machine))];
-    let mut sections = vec![Section::new(Topic::Conditions, "conditions", [Part::Facts(machine)])];
-    if !rows.is_empty() {
-        sections.push(Section::titled(Topic::Answer, "all JVMs", [Part::Table(sizes(document, &rows))]));
-        sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(groups(&rows))]));
-    }
-    let unread = unread(document);
-    if rows.is_empty() && document.unread.is_empty() {
-        let none = Part::Text("No process runs the code of a HotSpot JVM.".to_owned());
-        sections.push(Section::new(Topic::Answer, "", [none]));
-    }
-    if !unread.is_empty() {
-        sections.push(Section::new(Topic::Details, "not read", [Part::Facts(unread)]));
-    }
-    sections.push(doubts(&doubts_of_all(&document.accounts)));
+    let none = (rows.is_empty() && document.unread.is_empty()).then_some("No process runs the code of a HotSpot JVM.");
+    let of_rows = |table: Table| Some(Part::Table(table)).filter(|_| !rows.is_empty());
+    let sections = [
+        Section::new(Topic::Answer, "", none.map(|none| Part::Text(none.to_owned()))),
+        Section::titled(Topic::Answer, "all JVMs", of_rows(sizes(document, &rows))),
+        Section::titled(Topic::Memory, "memory", of_rows(groups(&rows))),
+        Section::new(Topic::Details, "not read", Part::Facts(unread(document)).filled()),
+        Section::new(Topic::Conditions, "conditions", [Part::facts([("machine", host_text(&document.machine))])]),
+        doubts(&doubts_of_all(&document.accounts)),
+    ];
     Page::new(format!("{}, weighed by loadline {}", jvms(rows.len()), document.loadline), sections)
 }
 
@@ -56,12 +52,12 @@ fn jvms(number: usize) -> String {
 }
 
 fn name(document: &AccountDocument, most: usize) -> String {
-    document.identity.as_ref().map_or_else(|| "-".to_owned(), |of| end(&of.name, most))
+    document.identity.as_ref().map_or_else(dash, |of| end(&of.name, most))
 }
 
 /// `17.0.15` of `17.0.15+6-Debian`; JDK 8 calls itself `25.412-b08`, which is its update 412.
 fn jdk(document: &AccountDocument) -> String {
-    let Some(version) = document.jvm.version.as_deref() else { return "-".to_owned() };
+    let Some(version) = document.jvm.version.as_deref() else { return dash() };
     let known = match (version.split_once('+'), version.strip_prefix("25.").and_then(|rest| rest.split_once("-b"))) {
         (Some((release, _)), _) => release.to_owned(),
         (None, Some((update, _))) => format!("8u{update}"),

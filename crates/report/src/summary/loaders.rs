@@ -2,7 +2,7 @@
 
 use super::cells::{beginning, end, mib, rounds_to_none, signed};
 use crate::page::Part;
-use crate::record::{LoaderChange, LoaderType, LoadersRecord, Mark, Trial};
+use crate::record::{LoaderChange, LoaderSum, LoaderType, LoadersRecord, Mark, Trial};
 use crate::table::Table;
 use crate::units::{Bytes, Growth, grouped};
 use loadline_base::order::Order as _;
@@ -25,10 +25,9 @@ pub(super) fn by_type(mark: &Mark) -> Part {
     let Some(loaders) = &mark.loaders else {
         return Part::Text("The class loaders are not known: the JVM did not tell them.".to_owned());
     };
-    let row = |name: String, of: &crate::record::LoaderSum| {
-        let bytes = [of.taken_bytes, of.used_bytes].map(|bytes| mib(Some(bytes)));
-        let [taken, used] = bytes;
-        vec![name, grouped(of.loaders), grouped(of.classes), grouped(of.hidden_classes), taken, used]
+    let row = |name: String, of: &LoaderSum| {
+        let counts = [of.loaders, of.classes, of.hidden_classes].map(grouped);
+        [vec![name], counts.to_vec(), [of.taken_bytes, of.used_bytes].map(mib).to_vec()].concat()
     };
     let living = loaders.types.iter().filter(|of| of.now.loaders > 0);
     let mut rows: Vec<Vec<String>> =
@@ -51,14 +50,10 @@ pub(super) fn by_type(mark: &Mark) -> Part {
 
 /// Lists the changes of loaders from mark to mark, if more than [`CLASSES_MIN`] classes came or went.
 pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
-    let spans = trial.marks.windows(2).filter_map(|pair| match pair {
-        [from, to] if moved(from, to) > CLASSES_MIN => Some(to),
-        _ => None,
-    });
-    let rows: Vec<Vec<String>> = spans.flat_map(rows_of).collect();
+    let spans = trial.marks.windows(2).filter(|pair| moved(&pair[0], &pair[1]) > CLASSES_MIN);
+    let rows = spans.flat_map(|pair| rows_of(&pair[1]));
     let head = ["until", "class loader", "new", "gone", "classes", "MiB"];
-    let table = Table { lead: 2, ..Table::new("class loaders, from mark to mark", head, rows) };
-    (!table.rows.is_empty()).then(|| table.noted(in_all(trial)))
+    Table::new("class loaders, from mark to mark", head, rows).worded(2, 0).noted(in_all(trial)).filled()
 }
 
 /// How many classes came or went, whichever source saw more of it.

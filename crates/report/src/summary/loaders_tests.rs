@@ -1,7 +1,7 @@
 //! Class loaders in words: on made-up marks, with names that are markup.
 
 use super::*;
-use crate::record::{ClassCounts, LoaderSum};
+use crate::record::ClassCounts;
 use crate::terminal::render_within;
 
 fn sum(loaders: u64, classes: u64, taken_bytes: u64) -> LoaderSum {

@@ -1,13 +1,14 @@
 //! The page of a load without a trial: what does not hold, the conditions, each phase, the thresholds.
 
-use super::cells::{NONE, beginning};
+use super::cells::beginning;
 use super::doubts::doubts;
 use super::facts::{cpus_text, machine_text};
 use crate::doubt::Doubt;
-use crate::page::{self, Page, Part, Section, Topic};
-use crate::record::{Generator, LoadDocument, PhaseRecord, Quantiles, ThresholdRecord, Verdict};
+use crate::page::{self, Facts, Page, Part, Section, Topic};
+use crate::record::{Generator, LoadDocument, PhaseRecord, Quantiles, RequestRecord, ThresholdRecord, Verdict};
 use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, per_second, several};
+use crate::words::dash;
 
 /// A path that leaves room for the numbers of its row.
 const NAME_MAX: usize = 44;
@@ -46,72 +47,45 @@ fn facts(document: &LoadDocument) -> Vec<(String, String)> {
     let conditions = &document.conditions;
     let mut backends: Vec<&str> = document.phases.iter().filter_map(|phase| phase.backend.as_deref()).collect();
     backends.dedup();
-    let mut facts = Vec::new();
-    let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
-    fact("server", [&[conditions.address.as_str()], &backends[..]].concat().join(", "));
-    for (index, line) in conditions.load.iter().enumerate() {
-        fact(if index == 0 { "load" } else { "" }, line.clone());
-    }
-    fact("machine", machine_text(&conditions.machine));
-    if let Some(load) = conditions.machine.load_average_1m {
-        fact("host load", format!("{load:.2} before (1 min average)"));
-    }
+    let mut facts = Facts::default();
+    facts.add("server", [&[conditions.address.as_str()], &backends[..]].concat().join(", "));
+    facts.list("load", conditions.load.clone());
+    facts.add("machine", machine_text(&conditions.machine));
+    let load = conditions.machine.load_average_1m;
+    facts.add("host load", load.map(|load| format!("{load:.2} before (1 min average)")));
     let threads = several(u64::from(conditions.threads), "thread");
-    let place =
-        conditions.load_cpus.as_deref().map_or("any CPU".to_owned(), |cpus| format!("CPU {}", cpus_text(Some(cpus))));
-    fact("generator", format!("{threads} on {place}"));
-    fact("seed", conditions.seed.to_string());
-    fact("repeat", conditions.command.clone());
-    facts
+    let place = conditions.load_cpus.as_deref().map(|cpus| format!("CPU {}", cpus_text(Some(cpus))));
+    facts.add("generator", format!("{threads} on {}", place.unwrap_or_else(|| "any CPU".to_owned())));
+    facts.add("seed", conditions.seed.to_string());
+    facts.add("repeat", conditions.command.clone());
+    facts.0
 }
 
 fn of_phase(phase: &PhaseRecord) -> Vec<Part> {
-    let mut blocks = vec![Part::Facts(phase_facts(phase))];
-    if let Some(times) = times(phase) {
-        blocks.push(Part::Table(times));
-    }
-    if !phase.by_request.is_empty() {
-        blocks.push(Part::Table(requests(phase)));
-    }
-    blocks
+    let requests = (!phase.by_request.is_empty()).then(|| requests(phase));
+    let tables = times(phase).into_iter().chain(requests).map(Part::Table);
+    std::iter::once(Part::Facts(phase_facts(phase))).chain(tables).collect()
 }
 
 fn phase_facts(phase: &PhaseRecord) -> Vec<(String, String)> {
-    let mut facts = Vec::new();
-    let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
-    fact("requests", counts(phase));
-    fact("rate", rate(phase));
-    if let Some(generator) = &phase.generator {
-        fact("bytes", bytes(phase, generator));
-    }
-    if let Some(n) = phase.connections {
-        fact(
-            "connected",
-            format!("{} asked, {} opened, {} at once", grouped(n.asked), grouped(n.opened), grouped(n.open_max)),
-        );
-    }
-    if let Some(queue) = phase.queue {
-        let text = match queue.requests {
-            0 => "no request waited for a connection".to_owned(),
-            n => format!(
-                "{} requests waited for a connection, at most {} at once",
-                grouped(n),
-                grouped(queue.length_max)
-            ),
-        };
-        fact("queue", text);
-    }
-    if let Some(ages) = phase.unanswered_ms {
-        let [min, p50, max] = [ages.min, ages.p50, ages.max].map(milliseconds);
-        fact("unanswered", format!("aged {min} to {max} ms, half of them over {p50} ms"));
-    }
-    if let Some(generator) = &phase.generator {
-        fact("generator", generator_text(generator));
-    }
-    if let Some(why) = &phase.cut_short {
-        fact("ended", format!("early: {why}"));
-    }
-    facts
+    let mut facts = Facts::default();
+    facts.add("requests", counts(phase));
+    facts.add("rate", rate(phase));
+    facts.add("bytes", phase.generator.as_ref().map(|generator| bytes(phase, generator)));
+    let connected = phase.connections.map(|of| [of.asked, of.opened, of.open_max].map(grouped));
+    let connected = connected.map(|[asked, opened, most]| format!("{asked} asked, {opened} opened, {most} at once"));
+    facts.add("connected", connected);
+    let queue = phase.queue.map(|queue| match [queue.requests, queue.length_max].map(grouped) {
+        _ if queue.requests == 0 => "no request waited for a connection".to_owned(),
+        [waited, most] => format!("{waited} requests waited for a connection, at most {most} at once"),
+    });
+    facts.add("queue", queue);
+    let ages = phase.unanswered_ms.map(|ages| [ages.min, ages.p50, ages.max].map(milliseconds));
+    let ages = ages.map(|[min, p50, max]| format!("aged {min} to {max} ms, half of them over {p50} ms"));
+    facts.add("unanswered", ages);
+    facts.add("generator", phase.generator.as_ref().map(generator_text));
+    facts.add("ended", phase.cut_short.as_ref().map(|why| format!("early: {why}")));
+    facts.0
 }
 
 /// `43,120 ok, 6,880 failed: 6,000 timed out, 880 unanswered`.
@@ -133,18 +107,10 @@ fn counts(phase: &PhaseRecord) -> String {
 }
 
 fn rate(phase: &PhaseRecord) -> String {
-    let achieved = format!("{}/s", per_second(phase.achieved_per_s));
-    match (phase.offered_per_s, phase.share_of_offered()) {
-        (Some(offered), Some(share)) => {
-            format!(
-                "{achieved} of {}/s offered ({:.1} %), in {:.1} s",
-                per_second(offered),
-                share * 100.0,
-                phase.seconds
-            )
-        }
-        _ => format!("{achieved}, in {:.1} s", phase.seconds),
-    }
+    let offered = phase.offered_per_s.zip(phase.share_of_offered());
+    let offered = offered.map(|(rate, share)| format!(" of {}/s offered ({:.1} %)", per_second(rate), share * 100.0));
+    let achieved = per_second(phase.achieved_per_s);
+    format!("{achieved}/s{}, in {:.1} s", offered.unwrap_or_default(), phase.seconds)
 }
 
 fn bytes(phase: &PhaseRecord, generator: &Generator) -> String {
@@ -175,38 +141,29 @@ fn generator_text(generator: &Generator) -> String {
 /// Rows for response and service times; in a closed model there is no intended start to count from.
 fn times(phase: &PhaseRecord) -> Option<Table> {
     let row = |name: &str, times: &Quantiles| {
-        let optional = |ms: Option<f64>| ms.map_or(NONE.to_owned(), milliseconds);
+        let optional = |ms: Option<f64>| ms.map_or_else(dash, milliseconds);
         let mut row = vec![name.to_owned(), milliseconds(times.p50), optional(times.p75)];
         row.extend([times.p90, times.p99, times.p999].map(milliseconds));
         row.extend([optional(times.p9999), milliseconds(times.max), milliseconds(times.mean)]);
         row
     };
-    let response = phase.response_ms.as_ref().map(|times| row("response time", times));
-    let service = phase.service_ms.as_ref().map(|times| row("service time", times));
-    let rows: Vec<_> = response.into_iter().chain(service).collect();
-    if rows.is_empty() {
-        return None;
-    }
+    let kinds = [("response time", &phase.response_ms), ("service time", &phase.service_ms)];
+    let rows = kinds.into_iter().filter_map(|(name, times)| Some(row(name, times.as_ref()?)));
     let note = match phase.is_open() {
         true => "Response time is from the intended start, service time from the actual one.",
         false => "Closed model: from the actual start; a server that stalls is asked less, which flatters it.",
     };
     let title = format!("times in ms, of {} correct answers", grouped(phase.ok));
     let head = ["", "p50", "p75", "p90", "p99", "p99.9", "p99.99", "max", "mean"];
-    Some(Table::new(title, head, rows).noted([note.to_owned()]))
+    Table::new(title, head, rows).noted([note.to_owned()]).filled()
 }
 
 fn requests(phase: &PhaseRecord) -> Table {
-    let row = |request: &crate::record::RequestRecord| {
-        vec![
-            beginning(&request.request, NAME_MAX),
-            request.weight.to_string(),
-            grouped(request.ok),
-            grouped(request.failed),
-        ]
+    let row = |of: &RequestRecord| {
+        vec![beginning(&of.request, NAME_MAX), of.weight.to_string(), grouped(of.ok), grouped(of.failed)]
     };
     let never = phase.never_begun.filter(|never| *never > 0);
-    let never = never.map(|never| vec!["(never begun)".to_owned(), "-".to_owned(), "-".to_owned(), grouped(never)]);
+    let never = never.map(|never| vec!["(never begun)".to_owned(), dash(), dash(), grouped(never)]);
     let rows = phase.by_request.iter().map(row).chain(never);
     Table::new("by request", ["request", "weight", "ok", "failed"], rows)
 }

@@ -1,14 +1,14 @@
 //! Netty's pools in words: every chunk a cell, what thread caches keep, what is handed out, and why chunks linger.
 
-use super::cells::{NONE, mib, sum};
-use crate::page::Part;
+use super::cells::{mib, sum};
+use crate::page::{Facts, Part};
 use crate::record::{
     Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory,
     NettyPools, Trial, each_once,
 };
 use crate::table::Table;
 use crate::units::{Bytes, Growth, grouped, milliseconds, several};
-use crate::words::name_of;
+use crate::words::{dash, name_of};
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
@@ -60,12 +60,11 @@ fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, Str
         (all, read) => format!("{read} of {all} event loops answered"),
     };
     let netty = format!("{version} as {}, {loops}, {}", library.package, several(library.channels, "channel"));
-    let own = match library.direct_used_bytes {
-        Some(used) => format!("{} by Netty's counter", Bytes(used)),
-        None => "not counted by Netty".to_owned(),
-    };
+    let own = library.direct_used_bytes.map(|used| format!("{} by Netty's counter", Bytes(used)));
+    let own = own.unwrap_or_else(|| "not counted by Netty".to_owned());
     let jdk = &pools.jdk_direct;
-    let jdk = format!("{} in {} buffers by the JDK's", size(jdk.reserved_bytes), count(jdk.buffers));
+    let buffers = jdk.buffers.map_or_else(dash, grouped);
+    let jdk = format!("{} in {buffers} buffers by the JDK's", size(jdk.reserved_bytes));
     let most = library.direct_max_bytes.or(pools.jdk_direct.max_bytes);
     vec![("netty".to_owned(), netty), ("direct".to_owned(), format!("{own}, {jdk}; the limit is {}", size(most)))]
 }
@@ -73,11 +72,8 @@ fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, Str
 /// Returns the agent's cost to the JVM, and what it could not read.
 fn own_facts(pools: &NettyPools, release: Option<u32>) -> Vec<(String, String)> {
     let cost = &pools.agent;
-    let mut text = format!(
-        "{} ms, event loops held for {} ms at most",
-        milliseconds(cost.took_ms),
-        milliseconds(cost.loop_ms_max)
-    );
+    let [took, held] = [cost.took_ms, cost.loop_ms_max].map(milliseconds);
+    let mut text = format!("{took} ms, event loops held for {held} ms at most");
     if let Some(bytes) = cost.rss_bytes {
         text.push_str(&format!(", RSS {} MiB", Growth(bytes)));
     }
@@ -87,21 +83,17 @@ fn own_facts(pools: &NettyPools, release: Option<u32>) -> Vec<(String, String)> 
     if cost.attached && release.is_some_and(|release| release >= WARNS_FROM) {
         text.push_str("; this JVM warns of it on its stderr, unless it runs with -XX:+EnableDynamicAgentLoading");
     }
-    let mut facts = vec![("agent".to_owned(), text)];
-    for (index, what) in pools.unread.iter().enumerate() {
-        facts.push((if index == 0 { "not read" } else { "" }.to_owned(), what.clone()));
-    }
-    facts
+    let mut facts = Facts::default();
+    facts.add("agent", text);
+    facts.list("not read", pools.unread.clone());
+    facts.0
 }
 
 fn allocator_blocks(allocator: &NettyAllocator) -> Part {
     let class = allocator.class.rsplit('.').next().unwrap_or_default();
     let found = allocator.found_by.join(", ");
-    let mut text = format!(
-        "direct {}, heap {} in use",
-        size(used(allocator, NettyMemory::Direct)),
-        size(used(allocator, NettyMemory::Heap))
-    );
+    let [direct, heap] = [NettyMemory::Direct, NettyMemory::Heap].map(|memory| size(used(allocator, memory)));
+    let mut text = format!("direct {direct}, heap {heap} in use");
     if let Some(pinned) = allocator.pinned_direct_bytes {
         text.push_str(&format!("; {} of the direct memory are handed out", Bytes(pinned)));
     }
@@ -110,10 +102,8 @@ fn allocator_blocks(allocator: &NettyAllocator) -> Part {
     }
     let mut blocks = vec![Part::Facts(vec![(name_of(allocator.kind), text)])];
     let shown: Vec<&NettyArena> = allocator.arenas.iter().filter(|arena| holds(arena)).collect();
-    if !shown.is_empty() {
-        blocks.push(Part::Table(arenas(allocator, &shown)));
-    }
-    blocks.extend(cached_sizes(allocator).map(Part::Table));
+    let tables = [arenas(allocator, &shown), cached_sizes(allocator)];
+    blocks.extend(tables.into_iter().filter_map(Table::filled).map(Part::Table));
     blocks.extend(why(allocator).map(Part::Text));
     Part::under(format!("{class} ({found})"), blocks)
 }
@@ -124,41 +114,39 @@ fn used(allocator: &NettyAllocator, memory: NettyMemory) -> Option<u64> {
         NettyMemory::Direct => allocator.used_direct_bytes,
         NettyMemory::Heap => allocator.used_heap_bytes,
     };
-    let arenas = allocator.arenas.iter().filter(|arena| arena.memory == memory);
-    metric.or_else(|| (!allocator.arenas.is_empty()).then(|| sum(arenas.map(chunk_bytes))))
+    let chunks = allocator.arenas.iter().filter(|arena| arena.memory == memory).flat_map(|arena| &arena.chunks);
+    metric.or_else(|| (!allocator.arenas.is_empty()).then(|| total(chunks, |chunk| chunk.bytes)))
 }
 
 fn holds(arena: &NettyArena) -> bool {
     !arena.chunks.is_empty() || arena.huge_bytes.unwrap_or(0) > 0 || arena.unreached_bytes.unwrap_or(0) > 0
 }
 
-fn chunk_bytes(arena: &NettyArena) -> u64 {
-    sum(arena.chunks.iter().map(|chunk| chunk.bytes))
+/// The bytes that these chunks have of something.
+fn total<'a>(chunks: impl IntoIterator<Item = &'a NettyChunk>, what: fn(&NettyChunk) -> u64) -> u64 {
+    sum(chunks.into_iter().map(what))
+}
+
+/// The cells of chunks, in lines.
+fn cell_lines(chunks: &[NettyChunk]) -> Vec<String> {
+    chunks.chunks(CELLS).map(|line| line.iter().map(|chunk| SHADES[shade(chunk)]).collect()).collect()
 }
 
 /// A row for each arena and, where it has many chunks, further rows for their cells.
 fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
-    let of = |arena: &NettyArena, what: fn(&NettyChunk) -> u64| sum(arena.chunks.iter().map(what));
     let mut rows = Vec::new();
     for arena in shown {
-        let drawn: Vec<char> = arena.chunks.iter().map(|chunk| SHADES[shade(chunk)]).collect();
-        let mut lines = drawn.chunks(CELLS).map(|line| line.iter().collect::<String>());
-        let pinned = arena
-            .chunks
-            .iter()
-            .map(|chunk| chunk.pinned_bytes)
-            .try_fold(0, |sum: u64, bytes| Some(sum.saturating_add(bytes?)));
+        let chunks = &arena.chunks;
+        let mut lines = cell_lines(chunks).into_iter();
+        let pinned = chunks.iter().try_fold(0, |sum: u64, chunk| Some(sum.saturating_add(chunk.pinned_bytes?)));
+        let cached = (allocator.kind == NettyKind::Pooled).then(|| total(chunks, |chunk| chunk.cached_bytes));
         rows.push(vec![
             format!("{} {}", name_of(arena.memory), arena.index),
-            arena.chunks.len().to_string(),
-            mib(Some(of(arena, |chunk| chunk.bytes))),
-            mib(Some(of(arena, NettyChunk::used_bytes))),
-            if allocator.kind == NettyKind::Pooled {
-                mib(Some(of(arena, |chunk| chunk.cached_bytes)))
-            } else {
-                NONE.to_owned()
-            },
-            if arena.chunks.is_empty() { NONE.to_owned() } else { mib(pinned) },
+            chunks.len().to_string(),
+            mib(total(chunks, |chunk| chunk.bytes)),
+            mib(total(chunks, NettyChunk::used_bytes)),
+            mib(cached),
+            mib(pinned.filter(|_| !chunks.is_empty())),
             mib(arena.huge_bytes),
             lines.next().unwrap_or_default(),
         ]);
@@ -177,30 +165,22 @@ fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
 }
 
 /// Lists the buffers in thread caches by size, the sizes with most bytes first.
-fn cached_sizes(allocator: &NettyAllocator) -> Option<Table> {
+fn cached_sizes(allocator: &NettyAllocator) -> Table {
     let mut sizes: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
-    for cache in &allocator.caches {
-        let entry = sizes.entry(cache.buffer_bytes).or_default();
-        let NettyCache { buffers, bytes, .. } = cache;
+    for NettyCache { buffer_bytes, buffers, bytes, .. } in &allocator.caches {
+        let entry = sizes.entry(*buffer_bytes).or_default();
         *entry = (entry.0 + 1, entry.1.saturating_add(*buffers), entry.2.saturating_add(*bytes));
     }
-    let total = sum(allocator.caches.iter().map(|cache| cache.bytes));
-    let mut rows: Vec<_> = sizes.into_iter().collect();
-    rows.order_by_key(|(size, (_, _, bytes))| (std::cmp::Reverse(*bytes), *size));
-    let more = rows.len().saturating_sub(SIZES_MAX);
-    let rows: Vec<Vec<String>> = rows
-        .into_iter()
-        .take(SIZES_MAX)
-        .map(|(size, (caches, buffers, bytes))| {
-            vec![plain_size(size), caches.to_string(), grouped(buffers), mib(Some(bytes))]
-        })
-        .collect();
-    let mut notes = vec![format!("In all {} of freed buffers are kept by threads.", Bytes(total))];
-    if more > 0 {
-        notes.push(format!("{more} more sizes are in the document (--json)."));
-    }
+    let mut sizes: Vec<_> = sizes.into_iter().collect();
+    sizes.order_by_key(|(size, (_, _, bytes))| (std::cmp::Reverse(*bytes), *size));
+    let row = |(size, (caches, buffers, bytes)): &(u64, (u64, u64, u64))| {
+        vec![plain_size(*size), caches.to_string(), grouped(*buffers), mib(*bytes)]
+    };
+    let all = format!("In all {} of freed buffers are kept by threads.", Bytes(in_caches(allocator)));
+    let more = sizes.len().saturating_sub(SIZES_MAX);
+    let more = (more > 0).then(|| format!("{more} more sizes are in the document (--json)."));
     let head = ["size of a buffer", "caches", "buffers", "MiB"];
-    (!rows.is_empty()).then(|| Table::new("thread caches", head, rows).noted(notes))
+    Table::new("thread caches", head, sizes.iter().take(SIZES_MAX).map(row)).noted([all].into_iter().chain(more))
 }
 
 /// `32 KiB`, `512 B`.
@@ -225,7 +205,7 @@ fn lingering(allocator: &NettyAllocator) -> Option<String> {
     if held.len() <= arenas {
         return None;
     }
-    let of = |what: fn(&NettyChunk) -> u64| sum(held.iter().map(|chunk| what(chunk)));
+    let of = |what: fn(&NettyChunk) -> u64| total(held.iter().copied(), what);
     let (bytes, used, kept) = (of(|chunk| chunk.bytes), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
     let percent = |part: u64, of: u64| format!("{:.0} %", part as f64 / of.max(1) as f64 * 100.0);
     let largest = allocator.caches.iter().map(|cache| cache.buffer_bytes).max().unwrap_or(0);
@@ -262,20 +242,16 @@ fn because_of_caches(evidence: &str) -> String {
 fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
     let chunks: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
     let arenas = allocator.arenas.iter().filter(|arena| !arena.chunks.is_empty()).count();
-    let used = sum(chunks.iter().map(|chunk| chunk.used_bytes()));
+    let used = total(chunks.iter().copied(), NettyChunk::used_bytes);
     let cached = in_caches(allocator);
     let told = chunks.iter().any(|chunk| chunk.kept_bytes > 0);
     if told || used == 0 || (cached as f64) < CAUSE_MIN * used as f64 || chunks.len() <= arenas {
         return None;
     }
-    let size = sum(chunks.iter().map(|chunk| chunk.bytes));
+    let [size, used, cached] = [total(chunks.iter().copied(), |chunk| chunk.bytes), used, cached].map(Bytes);
+    let (chunks, threads) = (several(chunks.len() as u64, "chunk"), threads(allocator));
     Some(because_of_caches(&format!(
-        "of {} with {} in all, {} are in use, and {} are in the caches of {}",
-        several(chunks.len() as u64, "chunk"),
-        Bytes(size),
-        Bytes(used),
-        Bytes(cached),
-        threads(allocator)
+        "of {chunks} with {size} in all, {used} are in use, and {cached} are in the caches of {threads}"
     )))
 }
 
@@ -294,30 +270,27 @@ fn stranded(allocator: &NettyAllocator) -> Option<String> {
     let found: Vec<&NettyChunk> = chunks.filter(forgotten).collect();
     let lists: Vec<String> = found.iter().map(|chunk| name_of(chunk.list)).collect();
     let lists = each_once(lists.iter().map(String::as_str)).join(", ");
+    let (chunks, size) = (several(found.len() as u64, "chunk"), Bytes(total(found.iter().copied(), |of| of.bytes)));
     (!found.is_empty()).then(|| {
         format!(
-            "Empty and yet kept: {} with {} in all, in the list {lists}. Netty should have given them back when they \
-             became empty; 4.1.0.CR3 is known to forget them. To try: a newer Netty.",
-            several(found.len() as u64, "chunk"),
-            Bytes(sum(found.iter().map(|chunk| chunk.bytes))),
+            "Empty and yet kept: {chunks} with {size} in all, in the list {lists}. Netty should have given them back \
+             when they became empty; 4.1.0.CR3 is known to forget them. To try: a newer Netty."
         )
     })
 }
 
 /// Why chunks stay, where the evidence shows it.
 fn why(allocator: &NettyAllocator) -> impl Iterator<Item = String> {
-    let pooled = allocator.kind == NettyKind::Pooled;
-    [lingering, lingering_in_sum, stranded]
-        .into_iter()
-        .filter_map(move |reason| if pooled { reason(allocator) } else { None })
+    let pooled = Some(allocator).filter(|of| of.kind == NettyKind::Pooled);
+    [lingering, lingering_in_sum, stranded].into_iter().filter_map(move |reason| reason(pooled?))
 }
 
 /// The pools at the marks of a trial: a row for each mark, and the explanation of the last mark that has one.
 pub(super) fn of_trial(trial: &Trial) -> Vec<Part> {
-    let marks: Vec<_> = trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect();
+    let marks = with_pools(trial);
     let Some((_, last)) = marks.last() else { return Vec::new() };
     let rows = marks.iter().map(|(mark, pools)| {
-        let [name, rss] = [mark.name.clone(), mib(Some(mark.rss_bytes))];
+        let [name, rss] = [mark.name.clone(), mib(mark.rss_bytes)];
         [vec![name], totals(pools), vec![rss]].concat()
     });
     let took = marks.iter().map(|(_, pools)| pools.agent.took_ms).fold(0.0, f64::max);
@@ -332,13 +305,17 @@ pub(super) fn of_trial(trial: &Trial) -> Vec<Part> {
     blocks
 }
 
+/// The marks at which pools were read.
+fn with_pools(trial: &Trial) -> Vec<(&Mark, &NettyPools)> {
+    trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect()
+}
+
 /// An arena through a trial: class and id of its allocator, its memory, its number.
 type Place<'a> = (&'a str, &'a str, NettyMemory, u64);
 
 /// Every arena that ever has a chunk, at every mark: a sign for each of its chunks, with their sums.
 pub(super) fn chunks(trial: &Trial) -> Option<Table> {
-    let marks: Vec<(&Mark, &NettyPools)> =
-        trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect();
+    let marks = with_pools(trial);
     let mut places: Vec<Place<'_>> = Vec::new();
     for (place, arena) in marks.iter().flat_map(|(_, pools)| placed(pools)) {
         if !arena.chunks.is_empty() && !places.contains(&place) {
@@ -349,15 +326,14 @@ pub(super) fn chunks(trial: &Trial) -> Option<Table> {
         let (class, _, memory, index) = place;
         let name = format!("{} {index} of {}", name_of(memory), class.rsplit('.').next().unwrap_or_default());
         let found = |pools: &NettyPools| placed(pools).find(|(other, _)| other == place).map(|(_, arena)| strip(arena));
-        let strips = marks.iter().map(|(_, pools)| found(pools).unwrap_or_else(|| NONE.to_owned()));
+        let strips = marks.iter().map(|(_, pools)| found(pools).unwrap_or_else(dash));
         std::iter::once(name).chain(strips).collect::<Vec<String>>()
     };
     let left_out = places.len().saturating_sub(ARENAS_MAX);
-    let rows: Vec<Vec<String>> = places.iter().take(ARENAS_MAX).map(row).collect();
     let more = (left_out > 0).then(|| format!("{left_out} more arenas stand in the JSON document."));
     let head = std::iter::once("arena").chain(marks.iter().map(|(mark, _)| mark.name.as_str()));
-    let table = || Table::new("chunks of each arena, MiB", head, rows).worded(1, marks.len());
-    (!places.is_empty()).then(|| table().noted([cells_note()].into_iter().chain(more)))
+    let table = Table::new("chunks of each arena, MiB", head, places.iter().take(ARENAS_MAX).map(row));
+    table.worded(1, marks.len()).noted([cells_note()].into_iter().chain(more)).filled()
 }
 
 fn placed(pools: &NettyPools) -> impl Iterator<Item = (Place<'_>, &NettyArena)> {
@@ -370,16 +346,15 @@ fn placed(pools: &NettyPools) -> impl Iterator<Item = (Place<'_>, &NettyArena)> 
 
 /// `_=@, 3 chunks, 24.0 of 48.0 used, 8.0 by caches`.
 fn strip(arena: &NettyArena) -> String {
-    let of = |what: fn(&NettyChunk) -> u64| sum(arena.chunks.iter().map(what));
-    let (bytes, used, kept) = (chunk_bytes(arena), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
-    let drawn: Vec<char> = arena.chunks.iter().take(CELLS_MAX).map(|chunk| SHADES[shade(chunk)]).collect();
-    let lines: Vec<String> = drawn.chunks(CELLS).map(|line| line.iter().collect()).collect();
-    let more = arena.chunks.len().saturating_sub(CELLS_MAX);
-    let more = if more > 0 { format!("; {more} cells are left out") } else { String::new() };
-    let by_caches = if kept > 0 { format!(", {} by caches", mib(Some(kept))) } else { String::new() };
+    let of = |what: fn(&NettyChunk) -> u64| total(&arena.chunks, what);
+    let (bytes, used, kept) = (of(|chunk| chunk.bytes), of(NettyChunk::used_bytes), of(|chunk| chunk.kept_bytes));
+    let (drawn, more) = arena.chunks.split_at(arena.chunks.len().min(CELLS_MAX));
+    let lines = cell_lines(drawn);
+    let more = if more.is_empty() { String::new() } else { format!("; {} cells are left out", more.len()) };
+    let by_caches = if kept > 0 { format!(", {} by caches", mib(kept)) } else { String::new() };
     let chunks = several(arena.chunks.len() as u64, "chunk");
-    let sums = format!("{chunks}, {} of {} used{by_caches}{more}", mib(Some(used)), mib(Some(bytes)));
-    if lines.is_empty() { NONE.to_owned() } else { format!("{} {sums}", lines.join(" ")) }
+    let sums = format!("{chunks}, {} of {} used{by_caches}{more}", mib(used), mib(bytes));
+    if lines.is_empty() { dash() } else { format!("{} {sums}", lines.join(" ")) }
 }
 
 /// The meaning of the signs.
@@ -402,12 +377,11 @@ fn totals(pools: &NettyPools) -> Vec<String> {
     let allocators: Vec<&NettyAllocator> = pools.libraries.iter().flat_map(|library| &library.allocators).collect();
     let arenas: Vec<&NettyArena> =
         allocators.iter().flat_map(|allocator| &allocator.arenas).filter(|arena| holds(arena)).collect();
-    let of = |what: fn(&NettyChunk) -> u64| sum(arenas.iter().flat_map(|arena| &arena.chunks).map(what));
-    let pinned: Vec<u64> = allocators.iter().filter_map(|allocator| allocator.pinned_direct_bytes).collect();
+    let of = |what: fn(&NettyChunk) -> u64| total(arenas.iter().flat_map(|arena| &arena.chunks), what);
+    let pinned = allocators.iter().filter_map(|of| of.pinned_direct_bytes).reduce(u64::saturating_add);
     let chunks: usize = arenas.iter().map(|arena| arena.chunks.len()).sum();
     // Some versions of Netty do not tell the chunk of a cached buffer.
     let cached = of(|chunk| chunk.cached_bytes).max(sum(allocators.iter().map(|allocator| in_caches(allocator))));
-    let pinned = (!pinned.is_empty()).then(|| sum(pinned.into_iter()));
     let sizes =
         [Some(of(|chunk| chunk.bytes)), Some(of(NettyChunk::used_bytes)), Some(cached), pinned, direct_bytes(pools)];
     [arenas.len(), chunks].map(|count| count.to_string()).into_iter().chain(sizes.map(mib)).collect()
@@ -428,11 +402,7 @@ fn direct_bytes(pools: &NettyPools) -> Option<u64> {
 }
 
 fn size(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string())
-}
-
-fn count(number: Option<u64>) -> String {
-    number.map_or_else(|| NONE.to_owned(), grouped)
+    bytes.map_or_else(dash, |bytes| Bytes(bytes).to_string())
 }
 
 #[cfg(test)]

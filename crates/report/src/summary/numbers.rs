@@ -1,14 +1,15 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
 use super::account::direct_text;
-use super::cells::{NONE, cells, kib, mib, signed, weight, weight_word};
+use super::cells::{cells, kib, mib, signed, weight, weight_word};
 use super::journey::tells_growth;
 use super::{drivers, own};
 use crate::quantity::Quantity;
-use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, Quantiles, Trial, Unit};
+use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, SubjectWork, Trial, Unit};
 use crate::scenario::MarkPoint;
 use crate::table::Table;
 use crate::units::{Bytes, Growth, grouped, milliseconds};
+use crate::words::dash;
 use std::collections::BTreeSet;
 
 /// A row for each mark; columns that no mark fills are left out.
@@ -24,14 +25,14 @@ pub(crate) fn weights(trial: &Trial) -> Table {
     head.extend(charge.then(|| "charge".to_owned()));
     let row = |mark: &Mark| {
         let Heap { used_bytes, committed_bytes, .. } = mark.heap;
-        let mut sizes = [mib(Some(mark.rss_bytes)), mib(mark.pss_bytes)];
+        let mut sizes = [mib(mark.rss_bytes), mib(mark.pss_bytes)];
         if several {
             sizes.reverse();
         }
         let mut row = vec![mark.name.clone(), format!("{:.1}", mark.at_s)];
         row.extend(sizes);
         row.extend([mib(used_bytes), mib(committed_bytes)]);
-        row.push(mark.threads.map_or(NONE.to_owned(), |n| n.to_string()));
+        row.push(mark.threads.map_or_else(dash, |n| n.to_string()));
         row.extend(several.then(|| mark.processes.len().to_string()));
         row.extend(nmt.then(|| mib(mark.nmt.as_ref().map(|nmt| nmt.total_committed_bytes))));
         row.extend(charge.then(|| mib(mark.charge_bytes)));
@@ -101,19 +102,16 @@ pub(crate) fn load(trial: &Trial) -> Table {
     let row = |phase: &PhaseRecord| {
         let mut row = vec![phase.name.clone()];
         if !phase.works() || phase.is_own() && !phase.is_counted() {
-            row.extend(vec![NONE.to_owned(); 8]);
+            row.extend(vec![dash(); 8]);
         } else if let Some(driver) = &phase.driver {
             row.extend(drivers::cells(phase, driver));
         } else {
-            row.extend([
-                grouped(phase.requests),
-                grouped(phase.failed.total()),
-                grouped(phase.achieved_per_s.round() as u64),
-            ]);
-            row.extend(quantiles(phase.usual_ms().as_ref()));
+            let rate = phase.achieved_per_s.round() as u64;
+            row.extend([phase.requests, phase.failed.total(), rate].map(grouped));
+            let times = phase.usual_ms().map(|q| [q.p50, q.p90, q.p99, q.p999, q.max].map(milliseconds));
+            row.extend(times.unwrap_or_else(|| std::array::from_fn(|_| dash())));
         }
-        row.push(phase.subject.gc_count.map_or(NONE.to_owned(), grouped));
-        row.push(phase.subject.gc_ms.map_or(NONE.to_owned(), |ms| format!("{ms:.0}")));
+        row.extend(collections(&phase.subject));
         row
     };
     let mut notes = Vec::new();
@@ -130,11 +128,9 @@ pub(crate) fn load(trial: &Trial) -> Table {
     Table::new("load, times in ms", head, trial.phases.iter().map(row)).noted(notes)
 }
 
-fn quantiles(times: Option<&Quantiles>) -> Vec<String> {
-    match times {
-        Some(q) => [q.p50, q.p90, q.p99, q.p999, q.max].map(milliseconds).to_vec(),
-        None => vec![NONE.to_owned(); 5],
-    }
+/// How many collections there were, and how long they took, in ms.
+fn collections(subject: &SubjectWork) -> [String; 2] {
+    [subject.gc_count.map_or_else(dash, grouped), subject.gc_ms.map_or_else(dash, |ms| format!("{ms:.0}"))]
 }
 
 /// States the Java heap allocated for an answer in each phase, beside the subject's allocation at rest.
@@ -159,16 +155,12 @@ fn costs(trial: &Trial) -> Option<String> {
         let each_us = phase.subject.cpu_s? * 1e6 / phase.requests as f64;
         return Some(format!("CPU per operation in {}: {each_us:.1} us.", phase.name));
     }
-    let per_request = |cpu_s: f64| format!("{:.1}", cpu_s * 1e6 / phase.requests as f64);
-    let subject = phase.subject.cpu_s.map(per_request);
+    let per_request = |cpu_s: f64| cpu_s * 1e6 / phase.requests as f64;
     let driver = phase.driver.as_ref().and_then(|driver| driver.cpu_s).map(per_request);
-    let generator = driver.or_else(|| phase.generator.map(|g| format!("{:.1}", g.cpu_us_per_request)));
-    Some(format!(
-        "CPU per request in {}: subject {} us, load generator {} us.",
-        phase.name,
-        subject.as_deref().unwrap_or(NONE),
-        generator.as_deref().unwrap_or(NONE)
-    ))
+    let generator = driver.or_else(|| phase.generator.map(|generator| generator.cpu_us_per_request));
+    let both = [phase.subject.cpu_s.map(per_request), generator];
+    let [subject, generator] = both.map(|us| us.map_or_else(dash, |us| format!("{us:.1}")));
+    Some(format!("CPU per request in {}: subject {subject} us, load generator {generator} us.", phase.name))
 }
 
 /// NMT by category: committed at each mark from `start` on, and its growth to the mark `loaded`.
@@ -177,17 +169,13 @@ pub(crate) fn by_category(trial: &Trial) -> Option<Table> {
         trial.marks.iter().filter_map(|mark| Some((mark.name.as_str(), mark.nmt.as_ref()?))).collect();
     let shown = marks.iter().find(|(name, _)| *name == MarkPoint::Loaded.word()).or(marks.last())?;
     let first = marks.first()?;
-    let growth = |growth: Option<i64>| growth.map_or(NONE.to_owned(), |bytes| signed(bytes, kib));
+    let growth = |growth: Option<i64>| growth.map_or_else(dash, |bytes| signed(bytes, kib));
     let committed = |nmt: &NmtRecord, name: &str| {
         let found = nmt.categories.iter().find(|category| category.name == name);
-        found.map_or(NONE.to_owned(), |category| kib(category.committed_bytes))
+        found.map_or_else(dash, |category| kib(category.committed_bytes))
     };
-    let total = vec![
-        "Total".to_owned(),
-        kib(first.1.total_committed_bytes),
-        kib(shown.1.total_committed_bytes),
-        growth(shown.1.total_growth_bytes),
-    ];
+    let totals = [first.1, shown.1].map(|nmt| kib(nmt.total_committed_bytes));
+    let total = [vec!["Total".to_owned()], totals.to_vec(), vec![growth(shown.1.total_growth_bytes)]].concat();
     let row = |category: &NmtCategory| {
         let (name, bytes) = (category.name.clone(), kib(category.committed_bytes));
         vec![name, committed(first.1, &category.name), bytes, growth(category.growth_bytes)]
@@ -206,9 +194,8 @@ const ONE_EACH: &str = "One trial each shows no difference for sure: repeat it b
 pub(super) fn side_by_side(trials: &[Trial]) -> Table {
     let weighed = own::columns(trials);
     let mut head = vec!["configuration".to_owned()];
-    head.extend(
-        weighed.iter().map(|name| if *name == MarkPoint::Collected.word() { "coll." } else { name }.to_owned()),
-    );
+    let brief = |name: &str| if name == MarkPoint::Collected.word() { "coll." } else { name }.to_owned();
+    head.extend(weighed.iter().map(|name| brief(name)));
     head.extend(cells(["peak", "req/s", "p50", "p99", "GC", "GC ms"]));
     let working = |trial: &'_ Trial| trial.phases.iter().filter(|phase| phase.works()).count();
     let furthest = trials.iter().max_by_key(|trial| working(trial));
@@ -221,13 +208,11 @@ pub(super) fn side_by_side(trials: &[Trial]) -> Table {
         row.push(mib(trial.rss_bytes_peak));
         let phase = trial.phases.iter().find(|phase| Some(phase.name.as_str()) == last);
         let counted = phase.filter(|phase| phase.is_counted());
-        row.push(counted.map_or(NONE.to_owned(), |phase| grouped(phase.achieved_per_s.round() as u64)));
+        row.push(counted.map_or_else(dash, |phase| grouped(phase.achieved_per_s.round() as u64)));
         let own = phase.and_then(PhaseRecord::usual_ms).map(|q| [Some(q.p50), Some(q.p99)]);
         let [p50, p99] = phase.and_then(drivers::times).map(|times| [times.p50, times.p99]).or(own).unwrap_or_default();
-        row.extend([p50, p99].map(|time| time.map_or(NONE.to_owned(), milliseconds)));
-        let subject = phase.map(|phase| phase.subject).unwrap_or_default();
-        row.push(subject.gc_count.map_or(NONE.to_owned(), grouped));
-        row.push(subject.gc_ms.map_or(NONE.to_owned(), |ms| format!("{ms:.0}")));
+        row.extend([p50, p99].map(|time| time.map_or_else(dash, milliseconds)));
+        row.extend(collections(&phase.map(|phase| phase.subject).unwrap_or_default()));
         row
     };
     let doubts = trials.iter().filter(|trial| !trial.doubts.is_empty()).count();

@@ -73,10 +73,8 @@ mod tests {
     #[test]
     fn columns_are_those_of_the_scenario_or_the_usual_ones() {
         assert_eq!(columns(&[trial(&["start", "loaded"])]), ["start", "loaded", "rested", "collected"]);
-        assert_eq!(
-            columns(&[trial(&["start", "empty", "full", "loaded"]), trial(&["empty", "x"])]),
-            ["empty", "full", "x"]
-        );
+        let two = [trial(&["start", "empty", "full", "loaded"]), trial(&["empty", "x"])];
+        assert_eq!(columns(&two), ["empty", "full", "x"]);
         assert_eq!(columns(&[trial(&["a", "b", "c", "d", "e", "f", "g"])]), ["a", "b", "c", "f", "g"]);
     }
 
@@ -98,11 +96,8 @@ mod tests {
     fn whose_words_figures_are_is_said() {
         let phase = |model, requests| PhaseRecord { name: "p".to_owned(), model, requests, ..PhaseRecord::default() };
         assert_eq!(work(&[phase(Model::Closed, 1), phase(Model::Idle, 0)]), None);
-        assert!(work(&[phase(Model::Subject, 0)]).unwrap().ends_with("it counted no operations."));
-        assert!(
-            work(&[phase(Model::Subject, 0), phase(Model::Subject, 2)])
-                .unwrap()
-                .starts_with("p, p: the subject worked")
-        );
+        let none = phase(Model::Subject, 0);
+        assert!(work(std::slice::from_ref(&none)).unwrap().ends_with("it counted no operations."));
+        assert!(work(&[none, phase(Model::Subject, 2)]).unwrap().starts_with("p, p: the subject worked"));
     }
 }

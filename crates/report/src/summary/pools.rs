@@ -1,13 +1,13 @@
 //! Pools of threads over the marks of a trial: which of them worked and allocated, and how much.
 
-use super::cells::{NONE, beginning, kib, mib};
+use super::cells::{beginning, kib, mib};
 use crate::record::{Mark, ThreadPoolRecord, Trial, pool_names};
 use crate::table::Table;
 use crate::units::grouped;
+use crate::words::dash;
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
-/// Pools shown.
 const POOLS_MAX: usize = 40;
 /// Characters left for names beside numbers.
 const NAME_MAX: usize = 30;
@@ -38,13 +38,11 @@ impl Pair<'_> {
 /// Threads by pool between two marks in a row with much allocated in between, the last such; `None` where no marks tell
 /// it.
 pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
-    let spans = trial.marks.windows(2).filter_map(|span| match span {
-        [from, to] => {
-            let pairs = pairs(from, to);
-            let allocated = pairs.values().filter_map(Pair::allocated).reduce(u64::saturating_add)?;
-            Some((allocated, pairs, from, to))
-        }
-        _ => None,
+    let spans = trial.marks.windows(2).filter_map(|span| {
+        let (from, to) = (&span[0], &span[1]);
+        let pairs = pairs(from, to);
+        let allocated = pairs.values().filter_map(Pair::allocated).reduce(u64::saturating_add)?;
+        Some((allocated, pairs, from, to))
     });
     let spans: Vec<_> = spans.collect();
     let most = spans.iter().map(|(allocated, ..)| *allocated).max()?;
@@ -63,7 +61,7 @@ pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
 
 /// The row of a pool: its threads and their stacks, CPU time, and what they allocated.
 pub(super) fn row(name: &str, pool: &ThreadPoolRecord, cpu_s: f64, allocated: Option<u64>) -> Vec<String> {
-    let cpu = if cpu_s >= 0.0 { format!("{cpu_s:.2}") } else { NONE.to_owned() };
+    let cpu = if cpu_s >= 0.0 { format!("{cpu_s:.2}") } else { dash() };
     vec![beginning(name, NAME_MAX), grouped(pool.threads), kib(pool.stack_bytes), cpu, mib(allocated)]
 }
 
@@ -110,35 +108,23 @@ mod tests {
 
     #[test]
     fn pools_are_matched_whatever_they_were_called_then() {
+        let (main, http) = (("main", 1, 0.5, Some(5)), ("http-8080-*", 2, 1.0, Some(9)));
+        let later = ("http-8080-*", 2, 1.25, Some(7));
         let marks = vec![
             mark("start", &[("main", 1, 0.1, Some(1)), ("exec-1", 1, 0.0, Some(0)), ("init", 1, 0.0, Some(0))]),
-            mark(
-                "warm",
-                &[
-                    ("exec-1", 1, 1.0, Some(100)),
-                    ("http-8080-*", 2, 1.0, Some(9)),
-                    ("main", 1, 0.5, Some(5)),
-                    ("init", 1, 1.0, Some(1000)),
-                ],
-            ),
-            mark(
-                "loaded",
-                &[
-                    ("exec-*", 8, 9.0, Some(900)),
-                    ("http-8080-*", 2, 1.25, Some(7)),
-                    ("main", 1, 0.5, Some(5)),
-                    ("VM Thread", 1, 0.25, None),
-                ],
-            ),
+            mark("warm", &[("exec-1", 1, 1.0, Some(100)), http, main, ("init", 1, 1.0, Some(1000))]),
+            mark("loaded", &[("exec-*", 8, 9.0, Some(900)), later, main, ("VM Thread", 1, 0.25, None)]),
             mark("rested", &[("exec-*", 8, 9.0, Some(901))]),
         ];
         let table = of_trial(&Trial { marks, ..Trial::default() }).unwrap();
         assert_eq!(table.title, "Threads by pool, from warm to loaded");
-        let rows: Vec<String> =
-            table.rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")).collect();
-        let expected =
-            ["exec-*|8|256|8.00|800.0", "main|1|32|0.00|0.0", "http-8080-*|2|64|0.25|-", "VM Thread|1|32|0.25|-"];
-        assert_eq!(rows, expected);
+        let expected = [
+            ["exec-*", "8", "256", "8.00", "800.0"],
+            ["main", "1", "32", "0.00", "0.0"],
+            ["http-8080-*", "2", "64", "0.25", "-"],
+            ["VM Thread", "1", "32", "0.25", "-"],
+        ];
+        assert_eq!(table.rows, expected);
         let unknown = vec![mark("warm", &[("main", 1, 0.5, None)]), mark("loaded", &[("main", 1, 0.5, None)])];
         assert!(of_trial(&Trial { marks: unknown, ..Trial::default() }).is_none());
         assert!(of_trial(&Trial::default()).is_none());

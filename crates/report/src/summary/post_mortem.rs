@@ -1,13 +1,14 @@
 //! The page of a JVM that ended: who ended it, what it held, what grew, and what it would have needed.
 
-use super::cells::{NONE, mib};
+use super::cells::mib;
 use super::watch::{PARTS_NOTE, by_owner, grown, part_name, told, weighed};
 use crate::chart::last_hours;
 use crate::owner::{self, Owner};
-use crate::page::{Page, Part, Section, Topic};
+use crate::page::{Literal, Page, Part, Section, Topic};
 use crate::record::{DeathCause, EndKind, PostMortem, WatchChange, WatchPart};
 use crate::table::Table;
 use crate::units::{Bytes, roughly, several, utc};
+use crate::words::dash;
 
 /// Memory that malloc retained is reported above this part of the limit: its reciprocal.
 const RETAINED_PART: u64 = 20;
@@ -17,15 +18,15 @@ pub fn summarize_post_mortem(of: &PostMortem) -> Page {
     let held = if of.course.parts.is_empty() { by_owner("what it held last, MiB", &of.owners) } else { parts(of) };
     let mut memory = vec![Part::Table(held)];
     memory.extend(of.account.iter().flat_map(|account| weighed(account, 0, "before the end")));
-    memory.extend((!of.by_account.is_empty()).then(|| Part::Table(by_account(of))));
-    let lines = of.accounts.clone();
-    let accounts = Part::Literal { title: "accounts that were taken of it".to_owned(), lines };
+    memory.extend(Part::Table(by_account(of)).filled());
+    let title = "accounts that were taken of it".to_owned();
+    let accounts = Part::Literal(Literal { title, lines: of.accounts.clone() });
     let spoilt = format!("{} of its history were cut or spoilt, and are not counted", several(of.spoilt, "record"));
     let sections = [
         Section::new(Topic::Answer, "", [Part::Text(answer(of)), facts(of)]),
         Section::titled(Topic::Course, "its last hours", last_hours(of).map(Part::figure)),
         Section::titled(Topic::Memory, "memory", memory),
-        Section::titled(Topic::Details, "accounts", (!of.accounts.is_empty()).then_some(accounts)),
+        Section::titled(Topic::Details, "accounts", accounts.filled()),
         Section::new(Topic::Doubts, "", (of.spoilt > 0).then(|| Part::Doubts(vec![(spoilt, String::new())]))),
     ];
     Page::new(format!("{}, as loadline {} saw it end", of.name, of.loadline), sections)
@@ -39,7 +40,7 @@ fn parts(of: &PostMortem) -> Table {
     let row = |part: &WatchPart| {
         let change = |over_s: &u64| {
             let of_part = |change: &&WatchChange| change.over_s == *over_s && change.name == part.name;
-            of.changes.iter().find(of_part).map_or_else(|| NONE.to_owned(), grown)
+            of.changes.iter().find(of_part).map_or_else(dash, grown)
         };
         let [held, bound] = [part.bytes, part.bound_bytes].map(mib);
         let changes = spans.iter().map(change);
@@ -53,7 +54,7 @@ fn parts(of: &PostMortem) -> Table {
 
 fn by_account(of: &PostMortem) -> Table {
     let row = |change: &WatchChange| {
-        let sizes = [change.before_bytes, change.after_bytes].map(|bytes| mib(Some(bytes)));
+        let sizes = [change.before_bytes, change.after_bytes].map(mib);
         [owner::label(&change.name).to_owned()].into_iter().chain(sizes).chain([grown(change)]).collect()
     };
     let over = of.by_account.first().map_or(0, |change| change.over_s);
@@ -61,7 +62,6 @@ fn by_account(of: &PostMortem) -> Table {
     Table::new(title, ["owner", "before", "after", "change"], of.by_account.iter().map(row))
 }
 
-/// The answer in a few sentences.
 fn answer(of: &PostMortem) -> String {
     let limit = Bytes(of.limit_bytes);
     let ended = match (of.end, of.killed_by.as_deref()) {

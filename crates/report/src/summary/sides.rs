@@ -41,11 +41,9 @@ pub(super) fn differing(document: &Document) -> Vec<(String, String)> {
     let Some(pair) = pairs.first() else { return Vec::new() };
     let [before, after] = [pair.baseline, pair.candidate].map(|name| Side::of(document, name));
     let measured = before.archive.zip(after.archive);
-    let measured = measured.filter(|(before, after)| before.conditions.started != after.conditions.started).map(
-        |(before, after)| {
-            ("measured".to_owned(), format!("{} → {}", before.conditions.started, after.conditions.started))
-        },
-    );
+    let measured = measured.map(|(before, after)| [&before.conditions.started, &after.conditions.started]);
+    let measured = measured.filter(|[before, after]| before != after);
+    let measured = measured.map(|[before, after]| ("measured".to_owned(), format!("{before} → {after}")));
     let differing = before.circumstances(document).differing(&after.circumstances(document));
     let told = differing.into_iter().map(|of| (of.label.to_owned(), format!("`{}` → `{}`", of.before, of.after)));
     told.chain(measured).collect()

@@ -7,7 +7,7 @@ use super::numbers::{by_category, load, weights};
 use super::tried::trial_text;
 use super::{explanation, inside, loaders, pools};
 use crate::chart;
-use crate::page::{Depth, Fold, Part, Section, Topic, Verdict};
+use crate::page::{Depth, Fold, Literal, Part, Section, Topic, Verdict};
 use crate::quantity::shown;
 use crate::record::{Evidence, Outcome, Trial, Unit};
 use crate::scenario::MarkPoint;
@@ -70,15 +70,13 @@ pub(super) fn section(trial: &Trial, evidence: Option<&Evidence>, depth: Depth, 
 pub(super) fn lists(trial: &Trial, depth: Depth) -> Vec<Part> {
     let flags = trial.jvm.as_ref().and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
     let last = trial.end.as_ref().map(|end| end.last_lines.as_slice()).unwrap_or_default();
+    let of_flags = format!("all {} flags in force that differ from their defaults", flags.len());
     let lists = [
-        (
-            format!("all {} flags in force that differ from their defaults", flags.len()),
-            &flags[..flags.len().min(FLAGS_MAX)],
-        ),
+        (of_flags, &flags[..flags.len().min(FLAGS_MAX)]),
         ("its last lines".to_owned(), &last[last.len().saturating_sub(LINES_MAX)..]),
     ];
     let list = |(heading, lines): (String, &[String])| {
-        let lines = Part::Literal { title: String::new(), lines: lines.to_vec() };
+        let lines = Part::Literal(Literal { lines: lines.to_vec(), ..Literal::default() });
         Part::Section(Section::new(Topic::Conditions, heading, [lines]).folded(Fold::Closed))
     };
     lists.into_iter().filter(|(_, lines)| depth.whole && !lines.is_empty()).map(list).collect()
@@ -86,20 +84,14 @@ pub(super) fn lists(trial: &Trial, depth: Depth) -> Vec<Part> {
 
 /// How a trial ended that did not complete; else what it weighed, where it is the only one.
 pub(super) fn verdict(trial: &Trial, is_alone: bool) -> Option<Verdict> {
-    let (_, ended) = outcome_words(trial.outcome);
     if trial.is_failed() {
-        let about = format!("trial {} of {}", trial.index + 1, trial.configuration);
+        let (word, ended) = outcome_words(trial.outcome);
         let why = shortened(trial.why.as_deref().unwrap_or("the reason is not known"), WHY_CHARS);
-        let text = format!("{ended}: {why}");
-        return Some(Verdict {
-            standing: Standing::Fail,
-            word: outcome_words(trial.outcome).0.to_owned(),
-            about,
-            text,
-        });
+        let failed = Verdict::new(Standing::Fail, word, format!("{ended}: {why}"));
+        return Some(failed.about(format!("trial {} of {}", trial.index + 1, trial.configuration)));
     }
     let text = weight(trial).filter(|_| is_alone)?;
-    Some(Verdict { standing: Standing::Told, word: "weighed".to_owned(), about: trial.configuration.clone(), text })
+    Some(Verdict::new(Standing::Told, "weighed", text).about(&trial.configuration))
 }
 
 /// A trial of a search is told by what it was for, and is not asked for its weight; one of a tuning is.

@@ -1,6 +1,6 @@
 //! The trials of a search as rows of a table: what each was for, what it reached, whether it held.
 
-use super::cells::{NONE, mib};
+use super::cells::mib;
 use super::drivers;
 use crate::doubt::Doubt;
 use crate::record::{
@@ -9,7 +9,7 @@ use crate::record::{
 use crate::search::cpu_per_request;
 use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, per_second};
-use crate::words::name_of;
+use crate::words::{NONE, dash, name_of};
 
 /// The results of a trial of a search, in all its measured phases together.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -24,7 +24,6 @@ pub(crate) struct Reached {
     pub(crate) peak_bytes: Option<u64>,
 }
 
-/// Returns the results of a trial.
 pub(crate) fn reached(trial: &Trial) -> Reached {
     let measured = || trial.phases.iter().filter(|phase| phase.works() && !phase.is_warmup() && phase.is_counted());
     let (answers, seconds) = measured().fold((0.0, 0.0), |(answers, seconds), phase| {
@@ -61,12 +60,12 @@ pub(crate) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
     failed && says_so
 }
 
-/// A verdict as the answer to whether the target held.
-fn verdict_word(verdict: ProbeVerdict) -> &'static str {
+/// Whether the target held: as an answer, and behind what a trial was for.
+fn held_words(verdict: ProbeVerdict) -> (&'static str, &'static str) {
     match verdict {
-        ProbeVerdict::Holds => "yes",
-        ProbeVerdict::Fails => "no",
-        ProbeVerdict::Discarded => "discarded",
+        ProbeVerdict::Holds => ("yes", ": held"),
+        ProbeVerdict::Fails => ("no", ": failed"),
+        ProbeVerdict::Discarded => ("discarded", ": discarded"),
     }
 }
 
@@ -107,17 +106,16 @@ pub(crate) fn tried_told(trials: &[Trial]) -> Table {
 fn row(trial: &Trial, probe: &ProbeRecord) -> Vec<String> {
     let reached = reached(trial);
     let per_s = |rate: f64| if rate < 100.0 { per_second(rate) } else { grouped(rate.round() as u64) };
-    let rate = reached.rate_per_s.map(per_s);
     vec![
         (trial.index + 1).to_string(),
         name_of(probe.stage),
         probe.rate_per_s.map_or_else(|| mib(probe.heap_bytes), per_s),
         mib(trial.limit_bytes),
-        rate.unwrap_or_else(|| NONE.to_owned()),
-        reached.p99_ms.map_or_else(|| NONE.to_owned(), milliseconds),
-        reached.cpu_us.map_or_else(|| NONE.to_owned(), |us| format!("{us:.0}")),
+        reached.rate_per_s.map_or_else(dash, per_s),
+        reached.p99_ms.map_or_else(dash, milliseconds),
+        reached.cpu_us.map_or_else(dash, |us| format!("{us:.0}")),
         mib(reached.peak_bytes),
-        verdict_word(probe.verdict).to_owned(),
+        held_words(probe.verdict).0.to_owned(),
         probe.cause.map_or(NONE, |cause| cause_words(cause).0).to_owned(),
     ]
 }
@@ -154,30 +152,14 @@ pub(crate) fn trial_text(trial: &Trial) -> Option<String> {
         ProbeStage::Warm => "for the limit of a warm host",
         ProbeStage::Rate => "for the rate",
     };
-    let mut text = stage.to_owned();
-    if let Some(limit) = trial.limit_bytes {
-        text.push_str(&format!(", limit {}", Bytes(limit)));
-    }
-    if let Some(heap) = probe.heap_bytes {
-        text.push_str(&format!(", -Xmx{}", Bytes(heap).java()));
-    }
-    if let Some(rate) = probe.rate_per_s {
-        text.push_str(&format!(", {}/s asked", per_second(rate)));
-    }
-    text.push_str(held_text(probe.verdict));
-    if let Some(cause) = probe.cause {
-        text.push_str(&format!(", {}", cause_words(cause).1));
-    }
-    Some(text)
-}
-
-/// Whether the target held, behind what a trial was for.
-fn held_text(verdict: ProbeVerdict) -> &'static str {
-    match verdict {
-        ProbeVerdict::Holds => ": held",
-        ProbeVerdict::Fails => ": failed",
-        ProbeVerdict::Discarded => ": discarded",
-    }
+    let with = [
+        trial.limit_bytes.map(|limit| format!(", limit {}", Bytes(limit))),
+        probe.heap_bytes.map(|heap| format!(", -Xmx{}", Bytes(heap).java())),
+        probe.rate_per_s.map(|rate| format!(", {}/s asked", per_second(rate))),
+    ];
+    let with: String = with.into_iter().flatten().collect();
+    let cause = probe.cause.map_or(String::new(), |cause| format!(", {}", cause_words(cause).1));
+    Some(format!("{stage}{with}{}{cause}", held_words(probe.verdict).1))
 }
 
 /// A trial of a tuning: what was set, and what of it the process does not have.
@@ -193,5 +175,5 @@ fn tuned_text(tuned: &TuneTrialRecord) -> String {
         true => String::new(),
         false => format!(", without {}", tuned.not_in_force.join(" ")),
     };
-    format!("{stage}{set}{absent}{}", held_text(tuned.verdict))
+    format!("{stage}{set}{absent}{}", held_words(tuned.verdict).1)
 }

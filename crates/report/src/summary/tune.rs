@@ -1,31 +1,28 @@
 //! The page of a tuning: the answer, what it changes, the fate of every remedy, and how the answer was found. It says
 //! what the record says and judges nothing.
 
-use super::cells::{NONE, beginning};
+use super::cells::beginning;
 use super::comparison;
-use super::doubts;
 use super::facts::{self, trial_facts};
 use super::find::{percent, span};
-use super::findings;
 use super::tune_answer::{
     AS_IS, answer, as_is_trial, cost_words, gains_told, limits, objective_words, of_a_request, told,
 };
 use super::tune_request::request;
-use super::{Sources, each_trial, spectra};
+use super::{Sources, each_trial, finished};
 use crate::chart::tunes;
 use crate::owner::label;
-use crate::page::{Depth, Page, Part, Section, Topic, Verdict};
-use crate::quantity::{Estimate, Quantity, change, shown};
+use crate::page::{Depth, Facts, Page, Part, Section, Topic, Verdict};
+use crate::quantity::{Quantity, change, shown};
 use crate::record::{
-    ComparisonRecord, Document, Fate, ImageRecord, OwnerGain, PhaseRate, PriceClass, RemedyRecord, SettingRecord,
-    TuneOutcome, TuneRecord, TuneStage, Unit, each_once,
+    ComparisonRecord, Fate, OwnerGain, PhaseRate, PriceClass, RemedyRecord, SettingRecord, TuneOutcome, TuneRecord,
+    TuneStage, Unit, each_once,
 };
 use crate::scenario::shell_words;
-use crate::snippets::{self, Snippet};
+use crate::snippets;
 use crate::table::{Cell, Table};
 use crate::units::{MIB, per_second, several};
-use crate::words::Standing;
-use crate::words::verdict_word;
+use crate::words::{NONE, Standing, dash, word_of};
 use loadline_base::order::Order as _;
 
 /// Owners on a screen.
@@ -52,7 +49,8 @@ pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
     verdicts.extend(comparison::failing(&document.budgets));
     let mut parts = vec![Part::Facts(answer)];
     parts.extend(gains(tune).map(Part::Table));
-    let snippets = snippets_of(document, tune).into_iter().map(Part::from);
+    let as_is = as_is_trial(&document.trials);
+    let snippets = snippets::of_tuning(tune, as_is).into_iter().map(Part::Literal);
     let request = request(document, tune).map(|text| Part::Text(text.join(" ")));
     let mut how: Vec<Part> = headed(how_heading(tune.outcome), method(tune)).into_iter().collect();
     match depth.whole {
@@ -67,31 +65,23 @@ pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
         }
     }
     let mut conditions = facts::section(document, None);
-    if let Some(trial) = as_is_trial(&document.trials) {
-        let heading = format!("{AS_IS} (trial {})", trial.index + 1);
-        conditions.parts.extend(headed(&heading, trial_facts(trial)));
-    }
+    let of_trial = as_is.map(|trial| (format!("{AS_IS} (trial {})", trial.index + 1), trial_facts(trial)));
+    conditions.parts.extend(of_trial.and_then(|(heading, facts)| headed(&heading, facts)));
     let most = if depth.whole { usize::MAX } else { OWNERS_MAX };
     let mut sections = vec![
-        Section::new(Topic::Answer, "", (!verdicts.is_empty()).then_some(Part::Verdicts(verdicts))).id("verdict"),
+        Section::new(Topic::Answer, "", Part::Verdicts(verdicts).filled()).id("verdict"),
         Section::titled(Topic::Answer, "tuning", parts).id("tune"),
         Section::titled(Topic::Answer, "to set it", snippets),
         Section::new(Topic::Answer, "for a change request", request),
         comparison::budgets(&document.budgets),
         Section::titled(Topic::Memory, "memory", owners(tune, most).map(Part::Table)).id("memory"),
-        findings::section(&document.findings, &document.ruled_out, depth),
         Section::titled(Topic::Details, "how it was found", how).id("how"),
         conditions,
-        doubts::section_of(document),
     ];
     sections.extend(depth.each.then(|| each_trial(of, depth)));
-    sections.extend(spectra(of, depth));
-    let what = if tune.outcome == TuneOutcome::Planned { "a plan to tune it" } else { "tuned" };
-    let of = &document.conditions;
-    Page::new(format!("{}, {what} by loadline {}", of.scenario, of.loadline), sections)
+    finished(of, if tune.outcome == TuneOutcome::Planned { "a plan to tune it" } else { "tuned" }, sections, depth)
 }
 
-/// The answer as a verdict.
 fn verdict(tune: &TuneRecord) -> Verdict {
     let (standing, word) = match tune.outcome {
         TuneOutcome::Proved => (Standing::Pass, "tuned"),
@@ -100,28 +90,17 @@ fn verdict(tune: &TuneRecord) -> Verdict {
         TuneOutcome::Planned => (Standing::Told, "planned"),
         TuneOutcome::GivenUp => (Standing::Undecided, "no answer"),
     };
-    Verdict { standing, word: word.to_owned(), about: String::new(), text: told(tune) }
-}
-
-/// Returns the lines to paste, for each kind of host.
-fn snippets_of(document: &Document, tune: &TuneRecord) -> Vec<Snippet> {
-    let trial = as_is_trial(&document.trials);
-    let command: &[String] = trial.map_or(&[], |trial| &trial.command);
-    let image: Option<&ImageRecord> = trial.and_then(|trial| trial.image.as_ref());
-    snippets::of_tuning(tune, command, image)
+    Verdict::new(standing, word, told(tune))
 }
 
 /// Whether a tuning said what it was asked.
 fn is_answered(outcome: TuneOutcome) -> bool {
-    match outcome {
-        TuneOutcome::Proved | TuneOutcome::Planned => true,
-        TuneOutcome::NothingProved | TuneOutcome::NotHeld | TuneOutcome::GivenUp => false,
-    }
+    matches!(outcome, TuneOutcome::Proved | TuneOutcome::Planned)
 }
 
 /// Facts under a heading; nothing where there are none.
 fn headed(heading: &str, facts: Vec<(String, String)>) -> Option<Part> {
-    (!facts.is_empty()).then(|| Part::under(heading, [Part::Facts(facts)]))
+    Part::under(heading, Part::Facts(facts).filled()).filled()
 }
 
 // ---- What it changes ----
@@ -130,27 +109,13 @@ fn headed(heading: &str, facts: Vec<(String, String)>) -> Option<Part> {
 fn gains(tune: &TuneRecord) -> Option<Table> {
     let all = gains_told(tune);
     let first = all.first()?;
-    let row = |(at, gain): (usize, &&ComparisonRecord)| -> Vec<Cell> {
-        let words = cost_words(gain, &all);
-        let gain = &of_a_request(gain);
-        let judged = Estimate::judged(gain);
-        let what = if at == 0 { objective_words(tune.objective).0.to_owned() } else { words };
-        vec![
-            Cell::Verdict(gain.verdict.into(), verdict_word(gain.verdict).to_owned()),
-            beginning(&what, METRIC_CHARS).into(),
-            Quantity::new(gain.unit, gain.baseline_median).into(),
-            Quantity::new(gain.unit, gain.candidate_median).into(),
-            judged.centre.clone().into(),
-            Cell::Interval(judged),
-        ]
-    };
-    let together = match first.confidence_each > first.confidence {
-        true => format!(" ({} each)", percent(first.confidence_each)),
-        false => String::new(),
+    let row = |(at, gain): (usize, &&ComparisonRecord)| {
+        let what = if at == 0 { objective_words(tune.objective).0.to_owned() } else { cost_words(gain, &all) };
+        comparison::with_medians(&of_a_request(gain), &beginning(&what, METRIC_CHARS)).to_vec()
     };
     let note = format!(
-        "Medians; intervals of the difference within blocks, which hold together with {} confidence{together}.",
-        percent(first.confidence)
+        "Medians; intervals of the difference within blocks, which hold together with {}.",
+        comparison::confidence(first, 1)
     );
     let head = ["verdict", "metric", AS_IS, "tuned", "difference", "interval"];
     let table = Table::new("what it changes, by the confirmation alone", head, all.iter().enumerate().map(row));
@@ -166,7 +131,7 @@ fn owners(tune: &TuneRecord, most: usize) -> Option<Table> {
     let (shown_ones, rest) = sorted.split_at(changed);
     let row = |name: String, before: f64, after: f64| -> Vec<Cell> {
         let change = Quantity::new(Unit::Bytes, after - before).difference().bare();
-        vec![name.into(), mib(Some(before)), mib(Some(after)), change.into()]
+        vec![name.into(), mib(before), mib(after), change.into()]
     };
     let named = |gain: &&OwnerGain| row(beginning(label(&gain.owner), IDS_CHARS), gain.before_bytes, gain.after_bytes);
     let mut rows: Vec<Vec<Cell>> = shown_ones.iter().map(named).collect();
@@ -175,16 +140,16 @@ fn owners(tune: &TuneRecord, most: usize) -> Option<Table> {
         let name = format!("the other {}", several(rest.len() as u64, "owner"));
         rows.push(row(name, sum(|gain| gain.before_bytes), sum(|gain| gain.after_bytes)));
     }
-    (!rows.is_empty()).then(|| Table::new("by owner, MiB", ["owner", AS_IS, "tuned", "change"], rows))
+    Table::new("by owner, MiB", ["owner", AS_IS, "tuned", "change"], rows).filled()
 }
 
 /// MiB without their unit; a dash for what is not known.
-fn mib(bytes: Option<f64>) -> Cell {
-    Cell::known(bytes.map(|bytes| Quantity::new(Unit::Bytes, bytes).bare()))
+fn mib(bytes: impl Into<Option<f64>>) -> Cell {
+    Cell::known(bytes.into().map(|bytes| Quantity::new(Unit::Bytes, bytes).bare()))
 }
 
 /// A dash for what is empty.
-fn dash(text: String) -> Cell {
+fn or_dash(text: String) -> Cell {
     if text.is_empty() { NONE.into() } else { text.into() }
 }
 
@@ -204,12 +169,6 @@ const FATES: [(Fate, &str, &str); 10] = [
     (Fate::NotTried, "not tried", "it was not tried"),
 ];
 
-/// The word for a fate.
-fn fate_word(fate: Fate) -> &'static str {
-    FATES.iter().find(|of| of.0 == fate).map_or(NONE, |of| of.1)
-}
-
-/// Names the possible cost of a remedy.
 pub(super) fn price_words(price: PriceClass) -> &'static str {
     match price {
         PriceClass::Free => "free",
@@ -220,21 +179,17 @@ pub(super) fn price_words(price: PriceClass) -> &'static str {
 
 /// Lists the fate of every remedy: a fact for each fate, remedies with the same reason in one line.
 fn fates(tune: &TuneRecord) -> Vec<(String, String)> {
-    let mut facts: Vec<(String, String)> = Vec::new();
+    let mut facts = Facts::default();
     for (fate, word, _) in FATES {
         let lines = match fate {
             Fate::NotTried => not_tried(tune),
             Fate::Planned => ranked(tune, fate).into_iter().map(planned_text).collect(),
             _ => ranked(tune, fate).into_iter().map(|of| remedy_text(of, fate)).collect::<Vec<_>>(),
         };
-        let word = match (fate, tune.outcome) {
-            (Fate::NotTried, TuneOutcome::Planned) => "left out",
-            _ => word,
-        };
-        let labels = std::iter::once(word).chain(std::iter::repeat(""));
-        facts.extend(labels.zip(lines).map(|(label, line)| (label.to_owned(), line)));
+        let is_left_out = fate == Fate::NotTried && tune.outcome == TuneOutcome::Planned;
+        facts.list(if is_left_out { "left out" } else { word }, lines);
     }
-    facts
+    facts.0
 }
 
 /// The remedies of a fate: what could be saved first, else what was saved, the largest first.
@@ -292,10 +247,8 @@ fn numbers(of: &RemedyRecord) -> String {
 }
 
 fn planned_text(of: &RemedyRecord) -> String {
-    let bound = of.gain_bytes_max.map_or_else(
-        || "no bound is known".to_owned(),
-        |bytes| format!("{} at most", shown(Unit::Bytes, Some(bytes as f64))),
-    );
+    let bound = of.gain_bytes_max.map(|bytes| format!("{} at most", shown(Unit::Bytes, Some(bytes as f64))));
+    let bound = bound.unwrap_or_else(|| "no bound is known".to_owned());
     let what = if of.what.is_empty() { String::new() } else { format!("{}; ", of.what) };
     format!("{}: {what}{bound}, {}", named(of), price_words(of.price))
 }
@@ -305,12 +258,12 @@ fn remedies(tune: &TuneRecord) -> Option<Table> {
     let row = |of: &RemedyRecord| -> Vec<Cell> {
         vec![
             of.id.as_str().into(),
-            fate_word(of.fate).into(),
-            dash(shell_words(&of.options)),
+            FATES.iter().find(|(fate, ..)| *fate == of.fate).map_or(NONE, |(_, word, _)| *word).into(),
+            or_dash(shell_words(&of.options)),
             mib(of.gain_bytes_max.map(|bytes| bytes as f64)),
             mib(of.saved_bytes),
             change(of.cpu_ratio).into(),
-            dash(of.why.clone()),
+            or_dash(of.why.clone()),
             of.what.as_str().into(),
             price_words(of.price).into(),
         ]
@@ -324,8 +277,7 @@ fn remedies(tune: &TuneRecord) -> Option<Table> {
          the search, so not proved by itself."
             .to_owned(),
     ];
-    let table = || Table::new("every remedy, MiB", head, tune.remedies.iter().map(row)).worded(3, 3).noted(notes);
-    (!tune.remedies.is_empty()).then(table)
+    Table::new("every remedy, MiB", head, tune.remedies.iter().map(row)).worded(3, 3).noted(notes).filled()
 }
 
 // ---- Memory against CPU ----
@@ -340,7 +292,7 @@ fn front(tune: &TuneRecord) -> Option<Part> {
         let label = match (of.remedies.is_empty(), of.cpu_ratio) {
             (true, _) => AS_IS.to_owned(),
             (false, Some(ratio)) => change(Some(ratio)),
-            (false, None) => NONE.to_owned(),
+            (false, None) => dash(),
         };
         (label, setting_text(of, as_is, tune))
     };
@@ -378,51 +330,39 @@ fn how_heading(outcome: TuneOutcome) -> &'static str {
 
 /// Lists what was asked, what was not confirmed, the noise, and what was spent.
 fn method(tune: &TuneRecord) -> Vec<(String, String)> {
-    let (_, objective) = objective_words(tune.objective);
-    let mut facts = vec![("objective".to_owned(), objective.to_owned())];
-    let mut fact = |label: &str, text: String| facts.push((label.to_owned(), text));
-    fact("price", format!("at most {} of CPU per request", percent(tune.price)));
-    if !tune.target.is_empty() {
-        fact("target", tune.target.join(", "));
-    }
+    let mut facts = Facts::default();
+    facts.add("objective", objective_words(tune.objective).1.to_owned());
+    facts.add("price", format!("at most {} of CPU per request", percent(tune.price)));
+    facts.add("target", (!tune.target.is_empty()).then(|| tune.target.join(", ")));
     if !tune.rates.is_empty() {
         let rate = |of: &PhaseRate| format!("{} {}/s", of.phase, per_second(of.rate_per_s));
         let rates: Vec<String> = tune.rates.iter().map(rate).collect();
-        fact("load", format!("{}, a constant rate in place of a closed model", rates.join(", ")));
+        facts.add("load", format!("{}, a constant rate in place of a closed model", rates.join(", ")));
     }
-    for (at, of) in tune.confirmations.iter().filter(|of| !of.confirmed).enumerate() {
+    let refuted = tune.confirmations.iter().filter(|of| !of.confirmed).map(|of| {
         let ids: Vec<String> = of.remedies.iter().map(|id| shortened_id(id)).collect();
         let blocks = several(u64::from(of.blocks), "block");
         let why = if of.why.is_empty() { String::new() } else { format!(": {}", beginning(&of.why, WHY_CHARS)) };
-        fact(if at == 0 { "refuted" } else { "" }, format!("{}, after {blocks}{why}", ids.join(", ")));
-    }
-    if let Some(noise) = tune.noise {
+        format!("{}, after {blocks}{why}", ids.join(", "))
+    });
+    facts.list("refuted", refuted);
+    let noise = tune.noise.map(|noise| {
         let cpu = noise.cpu.map_or(String::new(), |cpu| format!(" and {} of CPU per request", percent(cpu)));
         let size = shown(Unit::Bytes, Some(noise.bytes));
-        fact("noise", format!("fresh processes differ by {size}{cpu} (standard deviation of a trial)"));
-    }
-    if tune.outcome != TuneOutcome::Proved
-        && let Some(text) = tune.lines.as_ref().and_then(limits)
-    {
-        fact("limit", text);
-    }
+        format!("fresh processes differ by {size}{cpu} (standard deviation of a trial)")
+    });
+    facts.add("noise", noise);
+    let lines = tune.lines.as_ref().filter(|_| tune.outcome != TuneOutcome::Proved);
+    facts.add("limit", lines.and_then(limits));
     let spent = format!("{}, {}", several(u64::from(tune.trials), "trial"), span(tune.seconds));
     let apart = if tune.lines.is_some() { ", those of the limits apart" } else { "" };
-    fact("spent", format!("{spent}{apart}"));
-    facts
+    facts.add("spent", format!("{spent}{apart}"));
+    facts.0
 }
 
 /// The word for a part of a tuning.
-fn stage_words(stage: TuneStage) -> &'static str {
-    match stage {
-        TuneStage::Reference => "reference",
-        TuneStage::Baseline => AS_IS,
-        TuneStage::Bundle => "bundle",
-        TuneStage::LeaveOut => "leave out",
-        TuneStage::Race => "race",
-        TuneStage::Training => "training",
-        TuneStage::Confirmation => "confirmation",
-    }
+fn stage_words(stage: TuneStage) -> String {
+    if stage == TuneStage::Baseline { AS_IS.to_owned() } else { word_of(stage) }
 }
 
 /// Lists the settings weighed on the way; ids of remedies are cut at `ids_chars` characters.
@@ -442,8 +382,7 @@ fn path(tune: &TuneRecord, ids_chars: usize) -> Option<Table> {
     let head = ["#", "for", "with", "trials", "MiB", "CPU", "held"];
     let what = objective_words(tune.objective).0;
     let title = format!("path of the search, {what} and CPU per request against {AS_IS}");
-    let table = || Table::new(title, head, tune.path.iter().enumerate().map(row)).worded(3, 1);
-    (!tune.path.is_empty()).then(table)
+    Table::new(title, head, tune.path.iter().enumerate().map(row)).worded(3, 1).filled()
 }
 
 /// The table of [`path`] with what is set and what was missed, for a page with room.
@@ -451,7 +390,7 @@ fn path_told(tune: &TuneRecord) -> Option<Table> {
     let mut table = path(tune, usize::MAX)?;
     table.head.extend(["set", "missed"].map(str::to_owned));
     for (row, of) in table.rows.iter_mut().zip(&tune.path) {
-        row.extend([dash(shell_words(&of.options)), dash(of.why.join("; "))]);
+        row.extend([or_dash(shell_words(&of.options)), or_dash(of.why.join("; "))]);
     }
     table.words += 2;
     Some(table)

@@ -1,7 +1,8 @@
 //! The answer of a tuning in words: what to set, what it saves, with its interval, what it costs, what that rests on.
 
-use super::find::{percent, sentence};
+use super::find::{percent, sentence, times};
 use crate::comparison::split;
+use crate::page::Facts;
 use crate::quantity::{Estimate, shown};
 use crate::record::{
     ComparisonRecord, Fate, FindRecord, LeastRecord, LinesRecord, Trial, TuneOutcome, TuneRecord, TuneStage, Unit,
@@ -10,7 +11,6 @@ use crate::scenario::{Objective, WARMUP, shell_words};
 use crate::units::several;
 use loadline_base::order::Order as _;
 
-/// As it is.
 pub(crate) const AS_IS: &str = "as it is";
 
 /// The first trial of the baseline whose JVM is known; else the first as it is.
@@ -28,25 +28,22 @@ pub(crate) fn told(tune: &TuneRecord) -> String {
 
 /// Returns the sentences of [`told`]. Text between backticks is literal.
 pub(crate) fn told_each(tune: &TuneRecord) -> Vec<String> {
-    let text = sentence(&tune.text);
-    let own = |words: &str| words.to_owned();
-    match tune.outcome {
-        TuneOutcome::Proved if tune.answer.is_empty() => vec![text],
-        TuneOutcome::Proved => {
+    let next = match tune.outcome {
+        TuneOutcome::Proved if !tune.answer.is_empty() => {
             let costs = costs(tune).map(|costs| format!("It costs: {costs}."));
             let proof = proof(tune).map(|proof| format!("Proved by {proof}."));
-            std::iter::once(set_told(tune)).chain(costs).chain(proof).collect()
+            return std::iter::once(set_told(tune)).chain(costs).chain(proof).collect();
         }
-        TuneOutcome::NothingProved => vec![text, own("Leave it as it is.")],
-        TuneOutcome::NotHeld => {
-            let next = "No setting that saves memory can help: give the server more CPU or another configuration, or \
-                        ask for less.";
-            vec![text, own(next)]
-        }
-        TuneOutcome::Planned => vec![text, planned(tune)],
-        TuneOutcome::GivenUp => vec![text],
-    }
+        TuneOutcome::NothingProved => Some("Leave it as it is.".to_owned()),
+        TuneOutcome::NotHeld => Some(NO_SETTING.to_owned()),
+        TuneOutcome::Planned => Some(planned(tune)),
+        TuneOutcome::Proved | TuneOutcome::GivenUp => None,
+    };
+    std::iter::once(sentence(&tune.text)).chain(next).collect()
 }
+
+const NO_SETTING: &str = "No setting that saves memory can help: give the server more CPU or another configuration, \
+                          or ask for less.";
 
 /// How many remedies would be tried, and how many not.
 fn planned(tune: &TuneRecord) -> String {
@@ -66,19 +63,18 @@ pub(super) fn set_told(tune: &TuneRecord) -> String {
 /// Lists what to set, what it saves, what it costs and its proof; if the target does not hold, what was missed. Empty
 /// if there is neither.
 pub(crate) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
-    let mut facts: Vec<(&str, String)> = Vec::new();
+    let mut facts = Facts::default();
     if tune.outcome == TuneOutcome::Proved && !tune.answer.is_empty() {
-        facts.push(("set", shell_words(&tune.answer)));
-        facts.extend(saves(tune));
-        facts.extend(costs(tune).map(|text| ("costs", text)));
-        facts.extend(proof(tune).map(|text| ("proof", format!("{text}; none of the search's trials is among them"))));
-        facts.extend(tune.lines.as_ref().and_then(limits).map(|text| ("limit", text)));
+        facts.add("set", shell_words(&tune.answer));
+        saves(tune).into_iter().for_each(|(verb, text)| facts.add(verb, text));
+        facts.add("costs", costs(tune));
+        facts.add("proof", proof(tune).map(|text| format!("{text}; none of the search's trials is among them")));
+        facts.add("limit", tune.lines.as_ref().and_then(limits));
     }
     if tune.outcome == TuneOutcome::NotHeld {
-        let missed = tune.as_is.iter().flat_map(|as_is| &as_is.why);
-        facts.extend(missed.enumerate().map(|(at, why)| (if at == 0 { "missed" } else { "" }, why.clone())));
+        facts.list("missed", tune.as_is.iter().flat_map(|as_is| as_is.why.clone()));
     }
-    facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
+    facts.0
 }
 
 /// `saves`, and `412.3 MiB of 1413.0 MiB RSS (29.2 %), 398.0 to 427.1 MiB at 95 % confidence`; `takes` where the
@@ -190,8 +186,7 @@ pub(super) fn limits(lines: &LinesRecord) -> Option<String> {
     let size = |bytes: u64| shown(Unit::Bytes, Some(bytes as f64));
     let of = |find: &Option<FindRecord>| {
         let line = find.as_ref()?.line.as_ref()?;
-        let times = several(u64::from(line.tried()), "time");
-        Some((line.limit_bytes, format!("{} ({} of {times})", size(line.limit_bytes), line.held)))
+        Some((line.limit_bytes, format!("{} ({})", size(line.limit_bytes), times(line.held, line.tried()))))
     };
     let set = lines.tuned.as_ref().and_then(|find| {
         let limit = find.limit_bytes.filter(|_| find.headroom > 0.0)?;

@@ -2,7 +2,7 @@
 
 use super::super::summarize;
 use super::*;
-use crate::record::{LinesRecord, NoiseRecord, OwnerBytes};
+use crate::record::{Document, LinesRecord, NoiseRecord, OwnerBytes};
 use crate::scenario::{Change, Objective};
 use crate::terminal::render;
 use crate::width::width;
@@ -142,10 +142,8 @@ fn cpu_time_is_told_for_one_request_and_as_a_change() {
     };
     tune.gains.extend([of("cpu_per_1000.spike", &tune), of("cpu_per_1000.warmup", &tune)]);
     let told = costs(&tune).unwrap();
-    assert!(
-        told.starts_with("CPU steady +0.4 % (-0.6 … +1.4); CPU spike 1.25 ms before, 1.25 ms with it; p99"),
-        "{told}"
-    );
+    let begins = "CPU steady +0.4 % (-0.6 … +1.4); CPU spike 1.25 ms before, 1.25 ms with it; p99";
+    assert!(told.starts_with(begins), "{told}");
     assert_eq!(gains(&tune).unwrap().rows.len(), 5);
     tune.gains.truncate(1);
     assert_eq!(costs(&tune), None);
@@ -201,12 +199,9 @@ fn what_is_planned_stands_in_the_order_of_its_bound() {
     let tune = document.tune.unwrap();
     let bounds: Vec<Option<u64>> = ranked(&tune, Fate::Planned).iter().map(|of| of.gain_bytes_max).collect();
     assert!(bounds.windows(2).all(|pair| pair[0] >= pair[1]), "{bounds:?}");
-    assert_eq!(fates(&tune)[0].0, "to try");
-    assert!(
-        fates(&tune)[0].1.ends_with("one arena of malloc for all threads; 286.0 MiB at most, free"),
-        "{:?}",
-        fates(&tune)[0]
-    );
+    let (word, first) = fates(&tune).remove(0);
+    assert_eq!(word, "to try");
+    assert!(first.ends_with("one arena of malloc for all threads; 286.0 MiB at most, free"), "{first}");
 }
 
 #[test]
@@ -265,10 +260,8 @@ fn a_change_request_says_on_what_it_rests() {
 #[test]
 fn doubts_of_the_answer_stand_with_the_others() {
     let mut document = tune_sample::proved();
-    assert!(screen(&document).ends_with(
-        "\ndoubts\n  ! the load was closed, and its first trial set the constant rate of steady:\n    \
-         200/s\n"
-    ));
+    let told = "\ndoubts\n  ! the load was closed, and its first trial set the constant rate of steady:\n    200/s\n";
+    assert!(screen(&document).ends_with(told));
     document.doubts.push(crate::doubt::Doubt::SharedCpus.into());
     let text = screen(&document);
     let (own, other) = text.split_once("\ndoubts\n").unwrap().1.split_once("200/s\n").unwrap();

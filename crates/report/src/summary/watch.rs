@@ -1,6 +1,6 @@
 //! The page of watched JVMs: a line each, one in full, and what happened.
 
-use super::cells::{NONE, end, mib, signed};
+use super::cells::{end, mib, signed};
 use crate::owner;
 use crate::page::{Page, Part, Section, Topic};
 use crate::record::{
@@ -8,7 +8,8 @@ use crate::record::{
 };
 use crate::table::Table;
 use crate::units::{Bytes, grouped, roughly, several};
-use crate::width::{filled, width as wide};
+use crate::width::{filled, first, width as wide};
+use crate::words::{dash, word_of};
 
 /// Columns of what is printed once.
 const WIDTH: usize = 80;
@@ -26,10 +27,10 @@ pub fn summarize_watch(document: &WatchDocument) -> Page {
         several => answer(Part::Table(lines(&several.iter().collect::<Vec<_>>(), WIDTH))),
     };
     sections.push(Section::new(Topic::Doubts, "", hidden(document).map(Part::Text)));
-    Page::new(heading(document), sections)
+    let jvms = several(document.jvms.len() as u64, "JVM");
+    Page::new(format!("{jvms} watched by loadline {}, {}", document.loadline, document.taken), sections)
 }
 
-/// Why there is no line at all.
 pub(crate) fn nobody(document: &WatchDocument) -> &'static str {
     match document.hidden {
         0 => "No such JVM runs here.",
@@ -50,11 +51,6 @@ pub(crate) fn hidden(document: &WatchDocument) -> Option<String> {
     (!said.is_empty()).then(|| said.join(" "))
 }
 
-fn heading(document: &WatchDocument) -> String {
-    let jvms = several(document.jvms.len() as u64, "JVM");
-    format!("{jvms} watched by loadline {}, {}", document.loadline, document.taken)
-}
-
 /// A line each, of no more columns than this where that can be: what says least goes first.
 pub(crate) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
     let row = |jvm: &&WatchedJvm| {
@@ -62,8 +58,10 @@ pub(crate) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
         let limit = jvm.limit.as_ref().map(|limit| limit.bytes);
         let anon = now.unreclaimable_bytes;
         let sizes = [now.heap_floor_bytes.or(now.heap_used_bytes), anon, now.rss_file_bytes, limit].map(mib);
-        let left = jvm.growth.limit_in_s.map_or_else(|| NONE.to_owned(), roughly);
-        let verdict = if width >= 100 { verdict_with_owner(&jvm.growth) } else { verdict_in_short(&jvm.growth) };
+        let left = jvm.growth.limit_in_s.map_or_else(dash, roughly);
+        let owner = jvm.growth.owner.as_ref().filter(|_| width >= 100);
+        let owner = owner.map(|owner| format!(", {owner}")).unwrap_or_default();
+        let verdict = format!("{}{owner}", verdict_in_short(&jvm.growth));
         let name = end(&jvm.name, NAME_CHARS.0);
         let pid = jvm.pid.to_string();
         [name, pid].into_iter().chain(sizes).chain([share(anon, limit), left, verdict]).collect::<Vec<_>>()
@@ -72,8 +70,7 @@ pub(crate) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
     let table = Table::new("MiB", head, jvms.iter().map(row)).worded(1, 1);
     let mut table = narrowed(table, width, &["pid", "files", "held", "heap", "limit"], NAME_CHARS.1);
     let over = columns(&table).saturating_sub(width);
-    let longest = table.rows.iter().map(|row| wide(&row[0].to_string())).max().unwrap_or(0);
-    let room = longest.saturating_sub(over).max(NAME_CHARS.1);
+    let room = longest_name(&table).saturating_sub(over).max(NAME_CHARS.1);
     table.rows.iter_mut().for_each(|row| row[0] = end(&row[0].to_string(), room).into());
     let note = "heap: what the last collection of the old generation left, or what is in use; anon: what no reclaim \
                 takes back; held: that as a share of the limit; left: time to the limit at this pace.";
@@ -84,13 +81,16 @@ pub(crate) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
 /// so many characters.
 fn narrowed(mut table: Table, width: usize, spare: &[&str], least: usize) -> Table {
     for name in spare {
-        let longest = table.rows.iter().map(|row| wide(&row[0].to_string())).max().unwrap_or(0);
-        if columns(&table) <= width + longest.saturating_sub(least) {
+        if columns(&table) <= width + longest_name(&table).saturating_sub(least) {
             break;
         }
         table = without(table, name);
     }
     table
+}
+
+fn longest_name(table: &Table) -> usize {
+    table.rows.iter().map(|row| wide(&row[0].to_string())).max().unwrap_or(0)
 }
 
 /// How wide a table is drawn.
@@ -105,47 +105,34 @@ pub(super) fn columns(table: &Table) -> usize {
 
 fn share(part: Option<u64>, whole: Option<u64>) -> String {
     let percent = |(part, whole): (u64, u64)| part.saturating_mul(100).checked_div(whole);
-    part.zip(whole).and_then(percent).map_or_else(|| NONE.to_owned(), |percent| format!("{percent} %"))
+    part.zip(whole).and_then(percent).map_or_else(dash, |percent| format!("{percent} %"))
+}
+
+/// What a JVM does over time, in a word or two.
+fn growth_word(growth: &GrowthRecord) -> String {
+    let rises = matches!(growth.verdict, GrowthWord::Warming | GrowthWord::CannotTell);
+    if rises && growth.bytes_per_hour.is_some() { "rises".to_owned() } else { word_of(growth.verdict) }
 }
 
 /// The verdict in a word, with its pace in MiB an hour: `grows 9.8/h`.
 fn verdict_in_short(growth: &GrowthRecord) -> String {
-    let pace = growth.bytes_per_hour.map(|slope| format!(" {}/h", mib(Some(slope.max(0.0) as u64))));
-    let word = match (growth.verdict, &pace) {
-        _ if growth.near_limit => "near limit",
-        (GrowthWord::Grows, _) => "grows",
-        (GrowthWord::Steady, _) => return "steady".to_owned(),
-        (_, Some(_)) => "rises",
-        (GrowthWord::Warming, None) => "warming",
-        (GrowthWord::CannotTell, None) => "cannot tell",
-    };
-    format!("{word}{}", pace.unwrap_or_default())
-}
-
-fn verdict_with_owner(growth: &GrowthRecord) -> String {
-    let owner = growth.owner.as_ref().map(|owner| format!(", {owner}")).unwrap_or_default();
-    format!("{}{owner}", verdict_in_short(growth))
+    let pace = growth.bytes_per_hour.filter(|_| growth.near_limit || growth.verdict != GrowthWord::Steady);
+    let pace = pace.map_or(String::new(), |slope| format!(" {}/h", mib(slope.max(0.0) as u64)));
+    let word = if growth.near_limit { "near limit".to_owned() } else { growth_word(growth) };
+    format!("{word}{pace}")
 }
 
 /// The verdict as a phrase: `grows by 9.8 MiB an hour, at its limit in 31 h to 44 h`.
 fn verdict(growth: &GrowthRecord) -> String {
-    let pace = growth.bytes_per_hour.map(|slope| format!("{} an hour", Bytes(slope.max(0.0) as u64)));
     let limit = growth.limit_in_s.map(|soonest| match growth.limit_in_s_latest {
         Some(latest) => format!(", at its limit in {} to {}", roughly(soonest), roughly(latest)),
         None if growth.bytes_per_hour_low.is_some() => format!(", at its limit not before {}", roughly(soonest)),
         None => format!(", at this pace at its limit in {}", roughly(soonest)),
     });
     let near = if growth.near_limit { "near its limit; " } else { "" };
-    let rises = pace.map(|pace| format!("{pace}{}", limit.unwrap_or_default()));
-    let word = match (growth.verdict, rises) {
-        (GrowthWord::Grows, Some(rises)) => format!("grows by {rises}"),
-        (GrowthWord::Grows, None) => "grows".to_owned(),
-        (GrowthWord::Steady, _) => "steady".to_owned(),
-        (_, Some(rises)) => format!("rises by {rises}"),
-        (GrowthWord::Warming, None) => "warming".to_owned(),
-        (GrowthWord::CannotTell, None) => "cannot tell".to_owned(),
-    };
-    format!("{near}{word}")
+    let pace = growth.bytes_per_hour.filter(|_| growth.verdict != GrowthWord::Steady);
+    let pace = pace.map(|slope| format!(" by {} an hour{}", Bytes(slope.max(0.0) as u64), limit.unwrap_or_default()));
+    format!("{near}{}{}", growth_word(growth), pace.unwrap_or_default())
 }
 
 /// The phrase with its window and the owner: what stands alone on a line.
@@ -156,15 +143,19 @@ pub(crate) fn told(growth: &GrowthRecord) -> String {
     format!("{}{owner}{window}{unsure}", verdict(growth))
 }
 
+/// A size with its unit; a dash for one that is not known.
+fn size(bytes: Option<u64>) -> String {
+    bytes.map_or_else(dash, |bytes| Bytes(bytes).to_string())
+}
+
 /// States the memory that a JVM holds, in a sentence.
 pub(crate) fn holds(jvm: &WatchedJvm) -> String {
     let now = &jvm.now;
-    let bytes = |bytes: Option<u64>| bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string());
     let limit = jvm.limit.as_ref().map(|limit| {
         let whose = if limit.cgroup.is_empty() { "the machine's memory".to_owned() } else { limit.cgroup.clone() };
         format!(", {} of {} ({whose})", share(now.unreclaimable_bytes, Some(limit.bytes)), Bytes(limit.bytes))
     });
-    let [anon, files, heap] = [now.unreclaimable_bytes, now.rss_file_bytes, now.heap_used_bytes].map(bytes);
+    let [anon, files, heap] = [now.unreclaimable_bytes, now.rss_file_bytes, now.heap_used_bytes].map(size);
     format!("{anon} anonymous, {files} of files, {heap} in the heap{}", limit.unwrap_or_default())
 }
 
@@ -182,43 +173,38 @@ pub(crate) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> [Section;
         memory.push(Part::facts([("account", account.file.clone())]));
     }
     let unread = jvm.unreadable.iter().chain(&jvm.set_aside);
-    let unread: Vec<_> = unread.map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid))).collect();
+    let unread = unread.map(|why| (why.clone(), format!("loadline doctor {}", jvm.pid)));
     [
         Section::new(Topic::Answer, "", [first]),
         Section::new(Topic::Memory, "", memory),
-        Section::new(Topic::Doubts, "", (!unread.is_empty()).then_some(Part::Doubts(unread))),
+        Section::new(Topic::Doubts, "", Part::Doubts(unread.collect()).filled()),
     ]
 }
 
 /// Lists the bytes that each owner holds, if nothing more is known of it.
 pub(super) fn by_owner(title: &str, owners: &[WatchOwner]) -> Table {
-    let owners = owners.iter().map(|owner| vec![owner.name.clone(), mib(Some(owner.bytes))]);
+    let owners = owners.iter().map(|owner| vec![owner.name.clone(), mib(owner.bytes)]);
     Table::new(title, ["owner", "held"], owners)
 }
 
 /// Whose it is and how it stands; what else its counters tell.
 fn facts(jvm: &WatchedJvm) -> [Part; 2] {
     let now = &jvm.now;
-    let bytes = |bytes: Option<u64>| bytes.map_or_else(|| NONE.to_owned(), |bytes| Bytes(bytes).to_string());
     // A watch that began after the last old collection knows it from the history.
     let kept = jvm.course.iter().flat_map(|course| &course.parts).find(|part| part.name == "heap");
     let floor = match now.heap_floor_bytes.or(kept.and_then(|heap| heap.bytes)) {
         Some(floor) => format!("{} after the last old collection", Bytes(floor)),
         None => "no old collection seen yet".to_owned(),
     };
-    let heap = format!(
-        "{} in use of {} committed, {floor}, at most {}",
-        bytes(now.heap_used_bytes),
-        bytes(now.heap_committed_bytes),
-        bytes(now.heap_max_bytes)
-    );
+    let [used, committed, most] = [now.heap_used_bytes, now.heap_committed_bytes, now.heap_max_bytes].map(size);
+    let heap = format!("{used} in use of {committed} committed, {floor}, at most {most}");
     let of = [jvm.version.as_deref(), jvm.collector.as_deref()].into_iter().flatten();
     let of = of.map(|word| format!(", {word}")).collect::<String>();
     let counted = [(now.threads, "thread"), (now.classes, "class")];
     let counted = counted.into_iter().filter_map(|(number, thing)| Some(several(number?, thing)));
     let who = format!("{}, pid {}{of}, {} old", jvm.name, jvm.pid, roughly(jvm.age_s));
-    let first = [("jvm", who), ("verdict", told(&jvm.growth)), ("memory", holds(jvm))];
-    [Part::facts(first), Part::facts([("heap", heap), ("counts", counted.collect::<Vec<_>>().join(", "))])]
+    let whose = [("jvm", who), ("verdict", told(&jvm.growth)), ("memory", holds(jvm))];
+    [Part::facts(whose), Part::facts([("heap", heap), ("counts", counted.collect::<Vec<_>>().join(", "))])]
 }
 
 /// Each part: what it holds, how that changed, and what it does over time.
@@ -226,7 +212,7 @@ fn parts(jvm: &WatchedJvm, course: &WatchCourse, width: usize, glyphs: &str) -> 
     let row = |part: &WatchPart| {
         let change = |over_s: u64| {
             let change = part.changes.iter().find(|change| change.over_s == over_s);
-            change.map_or_else(|| NONE.to_owned(), grown)
+            change.map_or_else(dash, grown)
         };
         let thing = jvm.things.iter().find(|thing| thing.name == part.name);
         let does = thing.map(|thing| verdict_in_short(&thing.growth)).unwrap_or_default();
@@ -245,14 +231,14 @@ fn parts(jvm: &WatchedJvm, course: &WatchCourse, width: usize, glyphs: &str) -> 
         for (row, part) in table.rows.iter_mut().zip(&course.parts) {
             row[6] = sparks(&part.values, drawn, glyphs).into();
         }
-        table.head[6] = beginning_of(&format!("last {}", roughly(seen as f64 * course.step_s)), drawn);
+        table.head[6] = first(&format!("last {}", roughly(seen as f64 * course.step_s)), drawn).to_owned();
     }
     table.noted(vec![PARTS_NOTE.to_owned()])
 }
 
 /// How much larger a part became, with its sign.
 pub(super) fn grown(change: &WatchChange) -> String {
-    signed(change.after_bytes as i64 - change.before_bytes as i64, |bytes| mib(Some(bytes)))
+    signed(change.after_bytes as i64 - change.before_bytes as i64, mib)
 }
 
 /// The note on what the parts of a JVM are.
@@ -260,10 +246,6 @@ pub(super) const PARTS_NOTE: &str = "memory: what no reclaim takes back; java he
                                      resident; threads: 128 KiB each; rest: mostly malloc's.";
 
 const COURSE: &str = "course";
-
-fn beginning_of(text: &str, most: usize) -> String {
-    text.chars().take(most).collect()
-}
 
 fn without(mut table: Table, name: &str) -> Table {
     if let Some(at) = table.head.iter().position(|head| head == name) {
@@ -304,36 +286,25 @@ pub(crate) fn sparks(values: &[Option<u64>], width: usize, glyphs: &str) -> Stri
 /// halves beside each other if the width allows.
 pub(super) fn weighed(account: &WatchAccount, width: usize, since: &str) -> Vec<Part> {
     let ago = format!("{} {since}", roughly(account.age_s));
-    let total = mib(Some(account.total_bytes));
+    let total = mib(account.total_bytes);
     let title = format!("by owner, when it was weighed, {ago}, MiB of {total} resident");
-    let name = |name: &str| owner::label(name).to_owned();
-    let owners = account.owners.iter().map(|own| (name(&own.name), own.bytes)).collect();
-    let mut blocks = vec![Part::Table(side_by_side(title, "owner", owners, width))];
-    if !account.nmt.is_empty() {
-        let title = format!("committed by its Native Memory Tracking, {ago}, MiB");
-        let categories = account.nmt.iter().map(|own| (own.name.clone(), own.bytes)).collect();
-        blocks.push(Part::Table(side_by_side(title, "category", categories, width)));
-    }
-    blocks
+    let owners = account.owners.iter().map(|own| (owner::label(&own.name).to_owned(), own.bytes)).collect();
+    let owners = Part::Table(side_by_side(title, "owner", owners, width));
+    let title = format!("committed by its Native Memory Tracking, {ago}, MiB");
+    let categories = account.nmt.iter().map(|own| (own.name.clone(), own.bytes)).collect();
+    let categories = side_by_side(title, "category", categories, width).filled().map(Part::Table);
+    std::iter::once(owners).chain(categories).collect()
 }
 
 /// Rows in two halves beside each other where they are many and there is room.
 fn side_by_side(title: String, head: &str, rows: Vec<(String, u64)>, width: usize) -> Table {
-    let cells = |row: Option<&(String, u64)>| match row {
-        Some((name, bytes)) => vec![name.clone(), mib(Some(*bytes))],
-        None => vec![String::new(); 2],
-    };
+    let rows: Vec<[String; 2]> = rows.into_iter().map(|(name, bytes)| [name, mib(bytes)]).collect();
     if rows.len() < 6 || width < 70 {
-        return Table::new(title, [head, "held"], rows.iter().map(|row| cells(Some(row))));
+        return Table::new(title, [head, "held"], rows.into_iter().map(Vec::from));
     }
     let half = rows.len().div_ceil(2);
-    let pair = |at: usize| {
-        let [left, right] = [rows.get(at), rows.get(half + at)].map(cells);
-        let left_text = format!("{} {:>8}", filled(&left[0], 27), left[1]);
-        let right_text =
-            if right[0].is_empty() { String::new() } else { format!("{} {:>8}", filled(&right[0], 27), right[1]) };
-        vec![left_text, right_text]
-    };
+    let cell = |row: &[String; 2]| format!("{} {:>8}", filled(&row[0], 27), row[1]);
+    let pair = |at: usize| [rows.get(at), rows.get(half + at)].map(|row| row.map_or(String::new(), cell)).to_vec();
     let head = format!("{head:<27} {:>8}", "held");
     Table::new(title, [head.clone(), head], (0..half).map(pair)).worded(2, 0)
 }

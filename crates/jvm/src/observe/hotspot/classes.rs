@@ -143,9 +143,33 @@ impl Classes {
         Ok(())
     }
 
+    /// Looks for the classes of these names; of several that share a name, the one that is handed out first.
+    ///
+    /// # Errors
+    /// As of [`Self::walk`].
+    pub(super) fn find<'a>(
+        &'a self,
+        memory: &'a dyn Memory,
+        wanted: &[&'static str],
+    ) -> Result<FoundClasses<'a>, Unavailable> {
+        let mut found = HashMap::new();
+        self.walk(memory, |_, class| {
+            let Some(name) = self.name_of(memory, class) else { return };
+            if let Some(wanted) = wanted.iter().find(|wanted| name.is(memory, wanted)) {
+                found.entry(*wanted).or_insert(class);
+            }
+        })?;
+        Ok(FoundClasses { memory, classes: self, found })
+    }
+
     /// The name of a class as the JVM has it: `java/nio/Bits`, `[J`.
     pub fn name(&self, memory: &dyn Memory, class: u64) -> Option<String> {
         self.name_of(memory, class)?.read(memory)
+    }
+
+    /// The same as a program spells it: `java.nio.Bits`.
+    pub(super) fn spelled(&self, memory: &dyn Memory, class: u64) -> Option<String> {
+        Some(self.name(memory, class)?.replace('/', "."))
     }
 
     /// The same before any of its text is read.
@@ -162,28 +186,30 @@ impl Classes {
     /// Its static fields that refer to objects: where each stands in the mirror, and its name.
     pub(super) fn static_references(&self, memory: &dyn Memory, class: u64) -> Option<Vec<(Field, Name)>> {
         let pool = self.constants(memory, class)?;
-        let declared = self.declared(memory, class)?.into_iter().filter(|[.., access]| access & STATIC != 0);
-        let reference = |[name, descriptor, offset, _]: [u64; 4]| {
-            let descriptor = self.constant(memory, pool, descriptor)?;
-            // Only the first byte tells objects and arrays from numbers.
-            let mut first = [0];
-            (memory.read(descriptor.at, &mut first) && matches!(first, [b'L' | b'[']))
-                .then_some((Field { offset, descriptor: String::new(), is_static: true }, name))
+        let named = |[name, _, offset, _]: [u64; 4]| {
+            let field = Field { offset, descriptor: String::new(), is_static: true };
+            Some((field, self.constant(memory, pool, name)?))
         };
-        let named = |(field, name)| Some((field, self.constant(memory, pool, name)?));
-        Some(declared.filter_map(reference).filter_map(named).collect())
+        Some(self.references(memory, class, true)?.into_iter().filter_map(named).collect())
     }
 
     /// Returns the offsets, in an object, of the fields that a class declares itself and that refer to objects.
     pub(super) fn instance_references(&self, memory: &dyn Memory, class: u64) -> Option<Vec<u64>> {
+        Some(self.references(memory, class, false)?.into_iter().map(|[_, _, offset, _]| offset).collect())
+    }
+
+    /// Of the declared fields those that refer to objects: the static ones, or all others.
+    fn references(&self, memory: &dyn Memory, class: u64, are_static: bool) -> Option<Vec<[u64; 4]>> {
         let pool = self.constants(memory, class)?;
-        let own = self.declared(memory, class)?.into_iter().filter(|[.., access]| access & STATIC == 0);
-        let reference = |[_, descriptor, offset, _]: [u64; 4]| {
-            let descriptor = self.constant(memory, pool, descriptor)?;
+        let is_reference = |[_, descriptor, _, access]: &[u64; 4]| {
+            // Only the first byte tells objects and arrays from numbers.
             let mut first = [0];
-            (memory.read(descriptor.at, &mut first) && matches!(first, [b'L' | b'['])).then_some(offset)
+            let descriptor = || self.constant(memory, pool, *descriptor);
+            (access & STATIC != 0) == are_static
+                && descriptor().is_some_and(|text| memory.read(text.at, &mut first))
+                && matches!(first, [b'L' | b'['])
         };
-        Some(own.filter_map(reference).collect())
+        Some(self.declared(memory, class)?.into_iter().filter(is_reference).collect())
     }
 
     /// Reads each field that a class declares: the indices of its name and descriptor, its offset, its access flags.
@@ -245,6 +271,32 @@ impl Classes {
     pub(super) fn symbol(&self, memory: &dyn Memory, at: u64) -> Option<Name> {
         let length = memory.u16(at.checked_add(self.symbol_length)?)?;
         Some(Name { at: at.checked_add(self.symbol_body)?, length: length.into() })
+    }
+}
+
+/// Classes that were looked for by their names.
+pub(super) struct FoundClasses<'a> {
+    memory: &'a dyn Memory,
+    classes: &'a Classes,
+    found: HashMap<&'static str, u64>,
+}
+
+impl FoundClasses<'_> {
+    /// The class of this name.
+    ///
+    /// # Errors
+    /// If it is not loaded.
+    pub(super) fn class(&self, name: &str) -> Result<u64, Unavailable> {
+        self.found.get(name).copied().ok_or_else(|| Unavailable::new(SOURCE, format!("there is no class `{name}`")))
+    }
+
+    /// The field of this name that a class declares itself.
+    ///
+    /// # Errors
+    /// If it has no such field, or is not loaded.
+    pub(super) fn field(&self, of: &str, name: &str) -> Result<Field, Unavailable> {
+        let field = self.found.get(of).and_then(|class| self.classes.field(self.memory, *class, name));
+        field.ok_or_else(|| Unavailable::new(SOURCE, format!("`{of}` has no field `{name}`")))
     }
 }
 
@@ -340,6 +392,7 @@ fn changed() -> Unavailable {
 
 #[cfg(test)]
 mod tests {
+    use super::super::made_up::MadeUp;
     use super::*;
 
     #[test]
@@ -350,29 +403,15 @@ mod tests {
         assert_eq!(read, [0, 1, 190, 191, (254 * (1 + 64 + 4096 + 262_144 + 16_777_216)) & 0xffff_ffff]);
     }
 
-    /// Memory from address 0 that counts the bytes that are read of it.
-    struct Counting(Vec<u8>, std::cell::Cell<usize>);
-
-    impl Memory for Counting {
-        fn read(&self, at: u64, into: &mut [u8]) -> bool {
-            self.1.set(self.1.get() + into.len());
-            let from = usize::try_from(at).ok().and_then(|at| self.0.get(at..at.checked_add(into.len())?));
-            from.is_some_and(|from| {
-                into.copy_from_slice(from);
-                true
-            })
-        }
-    }
-
     #[test]
     fn of_a_name_that_is_not_wanted_nothing_is_read() {
-        let text = [b"x".repeat(65_000), b"java/nio/Bits".to_vec()].concat();
-        let memory = Counting(text, Default::default());
-        let long = Name { at: 0, length: 65_013 };
-        assert!(!long.is(&memory, "java/nio/Bits") && memory.1.get() == 0);
-        assert!(long.ends_with(&memory, "java/nio/Bits") && memory.1.get() == 13);
+        let mut memory = MadeUp::default();
+        let at = memory.write_text(&("x".repeat(65_000) + "java/nio/Bits"));
+        let long = Name { at, length: 65_013 };
+        assert!(!long.is(&memory, "java/nio/Bits") && memory.asked() == 0);
+        assert!(long.ends_with(&memory, "java/nio/Bits") && memory.asked() == 13);
         assert!(!long.ends_with(&memory, "java/nio/bits"));
-        let own = Name { at: 65_000, length: 13 };
+        let own = Name { at: at + 65_000, length: 13 };
         assert!(own.is(&memory, "java/nio/Bits") && !own.is(&memory, "java/nio/Bit"));
         assert_eq!(own.read(&memory).as_deref(), Some("java/nio/Bits"));
         assert!(!Name { at: u64::MAX, length: 13 }.is(&memory, "java/nio/Bits"), "it lies nowhere");

@@ -3,7 +3,7 @@
 
 use super::super::Unavailable;
 use super::super::addresses::{JvmRange, Purpose};
-use super::super::code_heaps::CodeHeap;
+use super::super::code_heaps::CodeHeapRecord;
 use super::super::memory::Memory;
 use super::fields::{Fields, VirtualSpace, absurd, unread};
 use super::tables::Tables;
@@ -20,7 +20,7 @@ const WHOLE: &str = "CodeCache";
 ///
 /// # Errors
 /// If this JVM does not describe its code heaps, or its values contradict each other.
-pub fn heaps(memory: &dyn Memory, tables: &Tables) -> Result<Vec<(JvmRange, Option<CodeHeap>)>, Unavailable> {
+pub fn heaps(memory: &dyn Memory, tables: &Tables) -> Result<Vec<(JvmRange, Option<CodeHeapRecord>)>, Unavailable> {
     let fields = Fields { memory, tables };
     let list = fields.of_class(&["CodeCache::_heaps"])?;
     let count = fields.half(list, &["GrowableArrayBase::_len", "GenericGrowableArray::_len"])?;
@@ -33,8 +33,9 @@ pub fn heaps(memory: &dyn Memory, tables: &Tables) -> Result<Vec<(JvmRange, Opti
         let space = fields.virtual_space(fields.place(heap, &["CodeHeap::_memory"])?)?;
         let named = name(memory, heap, tables.size("CodeHeap")?.min(HEAP_BYTES_MAX));
         let (at, name) = named.unwrap_or_else(|| (0, WHOLE.to_owned()));
-        let of = CodeHeap { name: name.clone(), reserved: space.reserved(), ..CodeHeap::default() };
-        let full = fullness(fields, heap, at, space).map(|(used, used_max)| CodeHeap { used, used_max, ..of });
+        let of = CodeHeapRecord { name: name.clone(), reserved_bytes: space.reserved(), ..CodeHeapRecord::default() };
+        let full = fullness(fields, heap, at, space);
+        let full = full.map(|(used_bytes, used_bytes_peak)| CodeHeapRecord { used_bytes, used_bytes_peak, ..of });
         let (start, end, committed_end) = (space.start, space.end, Some(space.high));
         Ok((JvmRange { start, end, committed_end, purpose: Purpose::CodeCache, name }, full))
     };

@@ -3,7 +3,7 @@
 //! be that of the next task, but it is never garbage.
 
 use super::super::Unavailable;
-use super::super::memory::Memory;
+use super::super::memory::{Memory, words};
 use super::Tables;
 use super::classes::Classes;
 use super::threads::Threads;
@@ -120,7 +120,7 @@ impl Compilers {
                 piece.fill(0);
             }
         }
-        Some(bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_le_bytes)).collect())
+        Some(words(&bytes).collect())
     }
 
     /// A method as options of the compiler spell it: `com.example.Scores::of`.
@@ -131,7 +131,7 @@ impl Compilers {
         let constants = word(fixed, self.constants)?;
         let name = constants.checked_add(self.pool)?.checked_add(8 * u64::from(index))?;
         let name = self.classes.symbol(memory, memory.u64(name)?)?.read(memory)?;
-        let class = self.classes.name(memory, word(constants, self.pool_holder)?)?;
-        Some(format!("{}::{name}", class.replace('/', ".")))
+        let class = self.classes.spelled(memory, word(constants, self.pool_holder)?)?;
+        Some(format!("{class}::{name}"))
     }
 }

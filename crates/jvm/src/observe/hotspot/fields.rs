@@ -80,10 +80,10 @@ impl VirtualSpace {
 
 /// Memory that could not be read at this moment.
 pub(super) fn unread() -> Unavailable {
-    Unavailable { is_early: true, ..Unavailable::new(SOURCE, "memory could not be read") }
+    Unavailable::early(SOURCE, "memory could not be read")
 }
 
 /// Values that contradict each other, as they may while they are being changed.
 pub(super) fn absurd(what: &str) -> Unavailable {
-    Unavailable { is_early: true, ..Unavailable::new(SOURCE, format!("{what} contradicts itself")) }
+    Unavailable::early(SOURCE, format!("{what} contradicts itself"))
 }

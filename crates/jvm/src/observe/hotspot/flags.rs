@@ -11,22 +11,19 @@ use serde::{Deserialize, Serialize};
 const FLAGS_MAX: u64 = 16_384;
 /// Bytes of all names and values together: five times what there is.
 const TEXT_BYTES_MAX: usize = 256 << 10;
-/// The types of values, in the order in which HotSpot numbers them (`JVM_FLAG_TYPES`).
-const TYPES: [Type; 10] = [
-    Type::Bool,
-    Type::Int,
-    Type::Uint,
-    Type::Signed,
-    Type::Unsigned,
-    Type::Unsigned,
-    Type::Unsigned,
-    Type::Double,
-    Type::Text,
-    Type::Text,
+/// The types of values, in the order in which HotSpot numbers them (`JVM_FLAG_TYPES`); JDK 11 says them by name.
+const TYPES: [(&str, Type); 10] = [
+    ("bool", Type::Bool),
+    ("int", Type::Int),
+    ("uint", Type::Uint),
+    ("intx", Type::Signed),
+    ("uintx", Type::Unsigned),
+    ("uint64_t", Type::Unsigned),
+    ("size_t", Type::Unsigned),
+    ("double", Type::Double),
+    ("ccstr", Type::Text),
+    ("ccstrlist", Type::Text),
 ];
-/// The same by name, which is how JDK 11 says them.
-const NAMES: [&str; 10] =
-    ["bool", "int", "uint", "intx", "uintx", "uint64_t", "size_t", "double", "ccstr", "ccstrlist"];
 /// The bits that say who set a flag, where the JVM does not describe them (`JVMFlag::VALUE_ORIGIN_MASK`, JDK 11).
 const ORIGIN_MASK: u64 = 15;
 /// Flags that all releases have, with the numbers of their types: where one differs, the order is another.
@@ -110,7 +107,7 @@ impl Flags {
             true => memory.u32(at),
             false => {
                 let text = memory.text(memory.u64(at)?)?;
-                NAMES.iter().position(|name| *name == text).map(|number| number as u32)
+                TYPES.iter().position(|(name, _)| *name == text).map(|number| number as u32)
             }
         };
         let read = |flag: u64| {
@@ -123,7 +120,7 @@ impl Flags {
             if KNOWN.iter().any(|(known, number)| *known == name && *number != kind) {
                 return None;
             }
-            let value = value(memory, memory.u64(flag.checked_add(at)?)?, *TYPES.get(kind as usize)?)?;
+            let value = value(memory, memory.u64(flag.checked_add(at)?)?, TYPES.get(kind as usize)?.1)?;
             let origin = FlagOrigin::of(memory.u32(flag.checked_add(origin)?)? & mask);
             Some(Some(Flag { name, value, origin }))
         };

@@ -15,7 +15,7 @@ use super::{SOURCE, regions};
 use crate::kernel::mapping::Mapping;
 use loadline_base::units::Bytes;
 
-pub use super::regions::Humongous;
+pub use super::regions::HumongousRecord;
 
 /// One for each node of a machine's memory (`ZNUMA`).
 const PARTITIONS_MAX: u32 = 1024;
@@ -37,7 +37,7 @@ pub struct HeapRead {
     /// The memory in which Shenandoah describes its regions: first address, first address behind.
     pub regions_at: Option<(u64, u64)>,
     /// Objects of G1 in regions of their own; `None` where the collector is another, or does not describe them.
-    pub humongous: Option<Humongous>,
+    pub humongous: Option<HumongousRecord>,
 }
 
 /// A space with objects from its bottom to its top.
@@ -68,7 +68,7 @@ const MUTABLE: [&[&str]; 3] = [&["MutableSpace::_bottom"], &["MutableSpace::_top
 pub fn read(memory: &dyn Memory, tables: &Tables, flags: &Flags, maps: &[Mapping]) -> Result<HeapRead, Unavailable> {
     let fields = Fields { memory, tables };
     let heap = fields.of_class(&["Universe::_collectedHeap"])?;
-    let read = match collector(flags) {
+    let read = match Collector::selected(|flag| flags.is_on(flag) == Some(true)) {
         Some(Collector::Serial) => serial(fields, heap),
         Some(Collector::Parallel) => parallel(fields),
         Some(Collector::G1) => g1(fields, heap, flags, maps),
@@ -78,19 +78,6 @@ pub fn read(memory: &dyn Memory, tables: &Tables, flags: &Flags, maps: &[Mapping
         None => return Err(Unavailable::new(SOURCE, "its collector is not known")),
     }?;
     plausible(&read).then_some(read).ok_or_else(|| absurd("the heap"))
-}
-
-/// The collector that the flags select.
-fn collector(flags: &Flags) -> Option<Collector> {
-    const SELECTED_BY: [(&str, Collector); 6] = [
-        ("UseSerialGC", Collector::Serial),
-        ("UseParallelGC", Collector::Parallel),
-        ("UseG1GC", Collector::G1),
-        ("UseZGC", Collector::Z),
-        ("UseShenandoahGC", Collector::Shenandoah),
-        ("UseEpsilonGC", Collector::Epsilon),
-    ];
-    SELECTED_BY.into_iter().find(|(flag, _)| flags.is_on(flag) == Some(true)).map(|(_, collector)| collector)
 }
 
 /// Used, committed and most, in this order, within the bounds that there are.
@@ -118,12 +105,24 @@ fn reserved(fields: Fields<'_>, heap: u64) -> Result<(u64, u64), Unavailable> {
     end.filter(|end| start < *end && *end <= ADDRESS_END).map(|end| (start, end)).ok_or_else(|| absurd("the heap"))
 }
 
+impl Generation {
+    /// The generation at this address: its memory, and the spaces in these of its fields, each of this form.
+    fn read(
+        fields: Fields<'_>,
+        at: u64,
+        memory: VirtualSpace,
+        (spaces, form): (&[&str], [&[&str]; 3]),
+    ) -> Result<Self, Unavailable> {
+        let space = |field: &&str| space(fields, fields.pointer(at, &[*field])?, form);
+        Ok(Self { memory, spaces: spaces.iter().map(space).collect::<Result<_, _>>()? })
+    }
+}
+
 fn serial(fields: Fields<'_>, heap: u64) -> Result<HeapRead, Unavailable> {
     let generation = |names: [&str; 2], spaces: &[&str]| {
         let at = fields.pointer(heap, &names)?;
         let memory = fields.virtual_space(fields.place(at, &["Generation::_virtual_space"])?)?;
-        let space = |field: &&str| space(fields, fields.pointer(at, &[*field])?, SPACE);
-        Ok(Generation { memory, spaces: spaces.iter().map(space).collect::<Result<_, _>>()? })
+        Generation::read(fields, at, memory, (spaces, SPACE))
     };
     let young = generation(
         ["GenCollectedHeap::_young_gen", "SerialHeap::_young_gen"],
@@ -146,8 +145,7 @@ fn parallel(fields: Fields<'_>) -> Result<HeapRead, Unavailable> {
             high: word("PSVirtualSpace::_committed_high_addr")?,
             end: word("PSVirtualSpace::_reserved_high_addr")?,
         };
-        let space = |field: &&str| space(fields, fields.pointer(at, &[*field])?, MUTABLE);
-        Ok(Generation { memory: memory.plausible()?, spaces: spaces.iter().map(space).collect::<Result<_, _>>()? })
+        Generation::read(fields, at, memory.plausible()?, (spaces, MUTABLE))
     };
     let young = generation(
         fields.of_class(&["ParallelScavengeHeap::_young_gen"])?,

@@ -5,15 +5,14 @@ use super::super::Unavailable;
 use super::super::class_loaders::{ClassLoader, LoaderClasses};
 use super::super::memory::Memory;
 use super::super::metaspace_nodes::MetaspaceNode;
+use super::HotSpot;
 use super::classes::Field;
 use super::fields::{Fields, absurd, unread};
 use super::metaspace::{Chunks, Taken};
 use super::objects::Objects;
-use super::{HotSpot, SOURCE};
 use std::collections::{BTreeMap, HashSet};
 
 const LOADER: &str = "java/lang/ClassLoader";
-const PARENT: &str = "parent";
 /// Whether the data are of hidden classes alone, beside those of their loader.
 const OF_HIDDEN: [&str; 1] = ["ClassLoaderData::_has_class_mirror_holder"];
 const LOADER_FIELD: [&str; 1] = ["ClassLoaderData::_class_loader"];
@@ -23,14 +22,7 @@ const LOADER_FIELD: [&str; 1] = ["ClassLoaderData::_class_loader"];
 /// # Errors
 /// If the class of all loaders cannot be found among the others, or does not have that field.
 pub fn parent(memory: &dyn Memory, objects: &Objects) -> Result<Field, Unavailable> {
-    let (classes, mut loader) = (objects.classes(), None);
-    classes.walk(memory, |_, class| {
-        if loader.is_none() && classes.name(memory, class).is_some_and(|name| name == LOADER) {
-            loader = Some(class);
-        }
-    })?;
-    let parent = loader.and_then(|class| classes.field(memory, class, PARENT));
-    parent.ok_or_else(|| Unavailable::new(SOURCE, format!("`{LOADER}` has no field `{PARENT}`")))
+    objects.classes().find(memory, &[LOADER])?.field(LOADER, "parent")
 }
 
 /// All loaders that have classes, sizes in bytes; the classes that they hide are counted with them.
@@ -71,7 +63,7 @@ pub fn all(
             metaspace => chunks.of_loader(metaspace)?,
         };
         let of = LoaderClasses { own: linked.class.unwrap_or(0), parent: linked.other.unwrap_or(0) };
-        let name = || objects.classes().name(memory, of.own).unwrap_or_default().replace('/', ".");
+        let name = || objects.classes().spelled(memory, of.own).unwrap_or_default();
         let loader = loaders.entry(linked.object).or_insert_with(|| ClassLoader::found(data, of, &name()));
         loader.data = if hidden { loader.data } else { data };
         loader.classes += count;

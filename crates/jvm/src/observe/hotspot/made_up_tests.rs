@@ -4,6 +4,7 @@
 use super::super::memory::Memory;
 use super::super::metaspace_nodes::MetaspaceNode;
 use super::flags::{Flag, FlagOrigin, Flags};
+use super::made_up::{MadeUp, PAGE};
 use super::tables::Tables;
 use super::{code, heap, metaspace};
 use crate::kernel::mapping::Mapping;
@@ -11,37 +12,6 @@ use crate::observe::heap_info::Collector;
 use loadline_base::units::Bytes;
 use proptest::prelude::*;
 use std::cell::Cell;
-use std::collections::BTreeMap;
-
-/// Words by their addresses; what was not put there cannot be read.
-#[derive(Debug, Clone, Default)]
-struct Words(BTreeMap<u64, u64>);
-
-impl Words {
-    fn put(&mut self, at: u64, words: &[u64]) {
-        self.0.extend((0u64..).zip(words).map(|(n, word)| (at + 8 * n, *word)));
-    }
-
-    fn write_text(&mut self, at: u64, text: &str) {
-        let mut bytes = text.as_bytes().to_vec();
-        // A text is read in stretches of 64 bytes.
-        bytes.resize(64, 0);
-        let words: Vec<u64> = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
-        self.put(at, &words);
-    }
-}
-
-impl Memory for Words {
-    fn read(&self, at: u64, into: &mut [u8]) -> bool {
-        (at..).zip(into.iter_mut()).all(|(at, byte)| match self.0.get(&(at & !7)) {
-            Some(word) => {
-                *byte = word.to_le_bytes()[(at & 7) as usize];
-                true
-            }
-            None => false,
-        })
-    }
-}
 
 /// Answers every reading with one of a few words, chosen by address, or with nothing; counts them.
 struct Anything {
@@ -67,18 +37,18 @@ const BASE: u64 = 0x7f00_0400_0000;
 const NODE_BYTES: u64 = 64 << 20;
 
 /// The variable, context, list and two nodes of metaspace without a class space.
-fn two_nodes() -> Words {
-    let mut made = Words::default();
-    made.put(CONTEXT, &[0, CONTEXT + 0x100]);
-    made.put(CONTEXT + 0x100, &[CONTEXT + 0x400, CONTEXT + 0x200, 0]);
-    made.put(CONTEXT + 0x200, &[0, CONTEXT + 0x400, NODE, 0x1_0000_0002, 0, 2 * NODE_BYTES / 8, 5 * 65536 / 8]);
-    made.write_text(CONTEXT + 0x400, "non-class-space");
+fn two_nodes() -> MadeUp {
+    let mut made = MadeUp::default();
+    made.words(CONTEXT, &[0, CONTEXT + 0x100]);
+    made.words(CONTEXT + 0x100, &[CONTEXT + 0x400, CONTEXT + 0x200, 0]);
+    made.words(CONTEXT + 0x200, &[0, CONTEXT + 0x400, NODE, 0x1_0000_0002, 0, 2 * NODE_BYTES / 8, 5 * 65536 / 8]);
+    made.put(CONTEXT + 0x400, b"non-class-space\0");
     for (n, granules) in [(0, 0b111), (1, 0b11)] {
         let (node, base, bitmap) = (NODE + n * 0x100, BASE + n * 2 * NODE_BYTES, BITMAP + n * 0x1000);
         let next = if n == 0 { NODE + 0x100 } else { 0 };
-        made.put(node, &[next, base, NODE_BYTES, 0, 0, 0, 1, base, NODE_BYTES / 8, 9, bitmap, NODE_BYTES / 65536]);
-        made.put(bitmap, &[0; 16]);
-        made.put(bitmap, &[granules]);
+        made.words(node, &[next, base, NODE_BYTES, 0, 0, 0, 1, base, NODE_BYTES / 8, 9, bitmap, NODE_BYTES / 65536]);
+        made.words(bitmap, &[0; 16]);
+        made.words(bitmap, &[granules]);
     }
     made
 }
@@ -113,21 +83,21 @@ fn nodes_that_contradict_themselves_are_refused() {
     ];
     for (what, at, word) in changes {
         let mut made = two_nodes();
-        made.put(at, &[word]);
+        made.words(at, &[word]);
         assert!(metaspace::nodes(&made, VARIABLES).is_err(), "{what}");
     }
     let mut named = two_nodes();
-    named.write_text(CONTEXT + 0x400, "class-space");
+    named.put(CONTEXT + 0x400, b"class-space\0");
     assert!(metaspace::nodes(&named, VARIABLES).is_err(), "another name");
 }
 
 #[test]
 fn no_word_less_will_do() {
-    let made = two_nodes();
-    let whole = metaspace::nodes(&made, VARIABLES).unwrap();
-    for at in made.0.keys() {
-        let mut less = made.clone();
-        less.0.remove(at);
+    let mut less = two_nodes();
+    let whole = metaspace::nodes(&less, VARIABLES).unwrap();
+    let pages: Vec<u64> = less.pages.keys().copied().collect();
+    for at in pages.into_iter().flat_map(|page| (page..page + PAGE).step_by(8)) {
+        less.hole = at..at + 8;
         let read = metaspace::nodes(&less, VARIABLES);
         assert!(read.is_err() || read.as_ref() == Ok(&whole), "{at:#x}: {read:?}");
     }
@@ -136,26 +106,26 @@ fn no_word_less_will_do() {
 const CHUNKS: u64 = 0x40_0000;
 
 /// A loader with two chunks, of 4 MiB and of 1 KiB, and no class space.
-fn one_loader() -> Words {
+fn one_loader() -> MadeUp {
     let mut made = two_nodes();
-    made.put(CONTEXT + 0x110, &[CHUNKS]);
-    made.put(CHUNKS + 0x100, &[0, 0, CHUNKS + 0x200, 0]);
-    made.put(CHUNKS + 0x200, &[0, CHUNKS, 0, CHUNKS + 0x300, 2]);
-    made.put(CHUNKS + 0x300, &[BASE + (4 << 20), 0, 0, 0x102, 0, 0, CHUNKS + 0x400]);
-    made.put(CHUNKS + 0x400, &[BASE + (8 << 20), 0, 0, 0x10e, 0, CHUNKS + 0x300, 0]);
+    made.words(CONTEXT + 0x110, &[CHUNKS]);
+    made.words(CHUNKS + 0x100, &[0, 0, CHUNKS + 0x200, 0]);
+    made.words(CHUNKS + 0x200, &[0, CHUNKS, 0, CHUNKS + 0x300, 2]);
+    made.words(CHUNKS + 0x300, &[BASE + (4 << 20), 0, 0, 0x102, 0, 0, CHUNKS + 0x400]);
+    made.words(CHUNKS + 0x400, &[BASE + (8 << 20), 0, 0, 0x10e, 0, CHUNKS + 0x300, 0]);
     made
 }
 
 #[test]
 fn chunks_of_a_loader_are_held_against_the_nodes() {
     let nodes = metaspace::nodes(&two_nodes(), VARIABLES).unwrap();
-    let bytes = |made: &Words| {
+    let bytes = |made: &MadeUp| {
         let taken = metaspace::Chunks::of(made, VARIABLES, &nodes).of_loader(CHUNKS + 0x100);
         taken.map(|taken| (taken.bytes, taken.used_bytes))
     };
     let mut made = one_loader();
     assert_eq!(bytes(&made), Ok(((4 << 20) + 1024, 0)));
-    made.put(CHUNKS + 0x408, &[1024 / 8]);
+    made.words(CHUNKS + 0x408, &[1024 / 8]);
     assert_eq!(bytes(&made), Ok(((4 << 20) + 1024, 1024)));
     let changes: [(&str, u64, u64); 9] = [
         ("more used than a chunk has", CHUNKS + 0x408, 1024 / 8 + 1),
@@ -170,7 +140,7 @@ fn chunks_of_a_loader_are_held_against_the_nodes() {
     ];
     for (what, at, word) in changes {
         let mut made = one_loader();
-        made.put(at, &[word]);
+        made.words(at, &[word]);
         assert!(bytes(&made).is_err(), "{what}");
     }
 }
@@ -233,14 +203,14 @@ const REGION: u64 = 1 << 20;
 const HEAP: u64 = 0xf000_0000;
 
 /// G1 with four regions: half full, free, full, and one that never was.
-fn g1() -> Words {
-    let mut made = Words::default();
-    made.put(0x1000, &[0x2000, REGION, 0x5000, 1]);
-    made.put(0x2000, &[HEAP, 4 * REGION / 8, 0x3000, 4]);
-    made.put(0x3000, &[0x4000, 0x4100, 0x4200, 0]);
+fn g1() -> MadeUp {
+    let mut made = MadeUp::default();
+    made.words(0x1000, &[0x2000, REGION, 0x5000, 1]);
+    made.words(0x2000, &[HEAP, 4 * REGION / 8, 0x3000, 4]);
+    made.words(0x3000, &[0x4000, 0x4100, 0x4200, 0]);
     for (n, used) in [(0, REGION / 2), (1, 0), (2, REGION)] {
         let bottom = HEAP + n * REGION;
-        made.put(0x4000 + n * 0x100, &[bottom, bottom + REGION, bottom + used]);
+        made.words(0x4000 + n * 0x100, &[bottom, bottom + REGION, bottom + used]);
     }
     made
 }
@@ -270,18 +240,18 @@ fn shenandoah_is_read_in_each_release() {
     let (rows, size) = (0x7f00_0000, [("ShenandoahHeapRegion", 272)]);
     for counted in counts {
         let tables = Tables::made_up(&[&of_all, counted].concat(), &addresses, &size);
-        let mut made = Words::default();
-        made.put(0x1000, &[0x2000, REGION]);
-        made.put(0x2000, &[REGION, 0x3000, HEAP, 4 * REGION / 8, 3 * REGION, 4, 0x4000]);
-        made.put(0x3000, &[0, REGION]);
-        made.put(0x4000, &[rows, rows + 320]);
-        let read = |made: &Words| heap::read(made, &tables, &flags("UseShenandoahGC"), &[]).unwrap();
+        let mut made = MadeUp::default();
+        made.words(0x1000, &[0x2000, REGION]);
+        made.words(0x2000, &[REGION, 0x3000, HEAP, 4 * REGION / 8, 3 * REGION, 4, 0x4000]);
+        made.words(0x3000, &[0, REGION]);
+        made.words(0x4000, &[rows, rows + 320]);
+        let read = |made: &MadeUp| heap::read(made, &tables, &flags("UseShenandoahGC"), &[]).unwrap();
         let whole = read(&made);
         assert_eq!((whole.info.used.0, whole.info.committed.0), (REGION, 3 * REGION), "{counted:?}");
         assert_eq!((whole.reserved, whole.regions_at), (Some((HEAP, HEAP + 4 * REGION)), Some((rows, rows + 4 * 320))));
         // Rows that are shorter than what they hold, or much longer, are no table.
         for apart in [264, 4096] {
-            made.put(0x4008, &[rows + apart]);
+            made.words(0x4008, &[rows + apart]);
             assert_eq!(read(&made).regions_at, None);
         }
     }
@@ -289,7 +259,7 @@ fn shenandoah_is_read_in_each_release() {
 
 #[test]
 fn regions_of_g1_are_added_up() {
-    let read = |made: &Words, maps: &[Mapping]| heap::read(made, &tables(), &flags("UseG1GC"), maps);
+    let read = |made: &MadeUp, maps: &[Mapping]| heap::read(made, &tables(), &flags("UseG1GC"), maps);
     let whole = read(&g1(), &committed(3)).unwrap();
     assert_eq!((whole.info.collector, whole.info.used.0), (Collector::G1, REGION / 2 * 3));
     assert_eq!((whole.info.committed.0, whole.info.capacity_max.0), (3 * REGION, 4 * REGION));
@@ -305,7 +275,7 @@ fn regions_of_g1_are_added_up() {
     ];
     for (what, at, word) in changes {
         let mut made = g1();
-        made.put(at, &[word]);
+        made.words(at, &[word]);
         assert!(read(&made, &committed(3)).is_err(), "{what}");
     }
     assert!(heap::read(&g1(), &tables(), &flags("UseOtherGC"), &[]).is_err_and(|why| !why.is_early));
@@ -313,20 +283,20 @@ fn regions_of_g1_are_added_up() {
 
 #[test]
 fn code_heaps_name_themselves() {
-    let mut made = Words::default();
-    made.put(0x1010, &[0x5000]);
-    made.put(0x5000, &[2, 0x5100]);
-    made.put(0x5100, &[0x6000, 0x7000]);
-    made.put(0x6000, &[0x10_0000, 0x10_0000, 0x14_0000, 0x20_0000, 0, 0x8000, 5, 6]);
-    made.put(0x7000, &[0x20_0000, 0x20_0000, 0x20_0000, 0x30_0000, 0x1_0000, 0x1_0040, 5, 6]);
-    made.write_text(0x1_0000, "CodeHeap");
-    made.write_text(0x1_0040, "CodeHeap 'non-nmethods'");
+    let mut made = MadeUp::default();
+    made.words(0x1010, &[0x5000]);
+    made.words(0x5000, &[2, 0x5100]);
+    made.words(0x5100, &[0x6000, 0x7000]);
+    made.words(0x6000, &[0x10_0000, 0x10_0000, 0x14_0000, 0x20_0000, 0, 0x8000, 5, 6]);
+    made.words(0x7000, &[0x20_0000, 0x20_0000, 0x20_0000, 0x30_0000, 0x1_0000, 0x1_0040, 5, 6]);
+    made.put(0x1_0000, b"CodeHeap\0");
+    made.put(0x1_0040, b"CodeHeap 'non-nmethods'\0");
     let heaps = code::heaps(&made, &tables()).unwrap();
     let seen: Vec<_> = heaps.iter().map(|(heap, _)| (heap.name.as_str(), heap.start, heap.committed_end)).collect();
     assert_eq!(seen, [("CodeCache", 0x10_0000, Some(0x14_0000)), ("non-nmethods", 0x20_0000, Some(0x20_0000))]);
-    made.put(0x6010, &[0x21_0000]);
+    made.words(0x6010, &[0x21_0000]);
     assert!(code::heaps(&made, &tables()).is_err(), "committed behind its end");
-    made.put(0x5000, &[u64::MAX]);
+    made.words(0x5000, &[u64::MAX]);
     assert!(code::heaps(&made, &tables()).is_err(), "an absurd number");
 }
 

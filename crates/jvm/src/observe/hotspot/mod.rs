@@ -40,6 +40,7 @@ pub mod tables;
 pub mod thread_buffers;
 pub mod thread_names;
 pub mod thread_values;
+mod thread_variables;
 pub mod threads;
 
 use super::Unavailable;
@@ -77,13 +78,12 @@ impl HotSpot {
         let unavailable = |why: &str| Unavailable::new(SOURCE, why);
         let mut parts = maps.iter().filter(|mapping| mapping.file_name() == "libjvm.so" && mapping.offset == 0);
         let library = parts.next().ok_or_else(|| unavailable("no libjvm.so is mapped"))?;
-        let file = open_mapped(process, library).map_err(|e| Unavailable::io(SOURCE, &e))?;
-        let io = |e: std::io::Error| Unavailable::io(SOURCE, &e);
+        let file = open_mapped(process, library).map_err(Unavailable::io(SOURCE))?;
         let place = |offset: u64| library.start.checked_add(offset);
-        let exported = elf::symbols(&file, Names::Exported, tables::EXPORTED).map_err(io)?;
+        let exported = elf::symbols(&file, Names::Exported, tables::EXPORTED).map_err(Unavailable::io(SOURCE))?;
         let [class_space, others] = metaspace::CONTEXTS;
-        let [exited, class_space, others] =
-            elf::symbols(&file, Names::All, [EXITED_ALLOCATED, class_space, others]).map_err(io)?;
+        let all = elf::symbols(&file, Names::All, [EXITED_ALLOCATED, class_space, others]);
+        let [exited, class_space, others] = all.map_err(Unavailable::io(SOURCE))?;
         let memory = Untouched::open(process, maps)?;
         let tables = Tables::read(&memory, exported.map(|offset| offset.and_then(place)))?;
         let metaspace_at = [class_space, others].map(|offset| offset.and_then(place));

@@ -58,6 +58,14 @@ enum References {
     Coloured { shift: u64 },
 }
 
+/// An array: what its elements are, the bytes before them, the binary logarithm of one, and how many.
+struct Array {
+    has_objects: bool,
+    header: u64,
+    shift: u32,
+    length: u32,
+}
+
 /// Bits 12 to 15 of a coloured pointer of ZGC: one of them is set, and says by how much the address is shifted
 /// (`zAddress_x86.hpp`).
 const REMAPPED: u64 = 12;
@@ -205,7 +213,7 @@ impl Objects {
     /// The object that a field of another refers to; `None` where it refers to none, or cannot be read. The caller
     /// proves by [`Self::class_of`] that it is the one it looked for.
     pub(super) fn follow(&self, memory: &dyn Memory, object: u64, field: &Field) -> Option<u64> {
-        self.reference(memory, object.checked_add(field.offset)?).filter(|object| *object != 0)
+        self.follow_at(memory, object.checked_add(field.offset)?)
     }
 
     /// The object that is referred to from here; `None` as for [`Self::follow`].
@@ -220,7 +228,7 @@ impl Objects {
 
     /// The object that a static field refers to; `None` as for [`Self::follow`].
     pub(super) fn static_object(&self, memory: &dyn Memory, class: u64, field: &Field) -> Option<u64> {
-        self.reference(memory, self.static_at(memory, class, field)?).filter(|object| *object != 0)
+        self.follow_at(memory, self.static_at(memory, class, field)?)
     }
 
     /// A number in a field of an object.
@@ -234,12 +242,20 @@ impl Objects {
         Some(memory.u32(class.checked_add(self.layout?)?)?.cast_signed())
     }
 
-    /// How many references an array of objects has room for; `None` for what is no such array (`Klass::layout_helper`:
-    /// its two highest bits tell arrays of objects, `0b10`, from those of numbers, `0b11`).
+    /// An array by the layout that its class describes (`Klass::layout_helper`, JDK 11–27: the two highest bits tell
+    /// arrays of objects, `0b10`, from those of numbers, `0b11`; the third byte has the bytes of the header, the first
+    /// the binary logarithm of an element); `None` if the object is no array.
+    fn array(&self, memory: &dyn Memory, array: u64) -> Option<Array> {
+        let layout = self.layout_of(memory, self.class_of(memory, array)?)?.cast_unsigned();
+        (layout >> 31 == 1).then_some(())?;
+        let length = memory.u32(array.checked_add(self.length_at())?)?;
+        let (header, shift) = (u64::from(layout >> 16 & 0xff), layout & 0x3f);
+        Some(Array { has_objects: layout >> 30 == 0b10, header, shift, length })
+    }
+
+    /// How many references an array of objects has room for; `None` for what is no such array.
     pub(super) fn references_in(&self, memory: &dyn Memory, array: u64) -> Option<u64> {
-        let layout = memory.u32(self.class_of(memory, array)?.checked_add(self.layout?)?)?;
-        (layout >> 30 == 0b10).then_some(())?;
-        memory.u32(array.checked_add(self.length_at())?).map(u64::from)
+        self.array(memory, array).filter(|array| array.has_objects).map(|array| array.length.into())
     }
 
     /// Returns the offset at which an array keeps its length (`arrayOopDesc`, JDK 11–27).
@@ -251,27 +267,20 @@ impl Objects {
         }
     }
 
-    /// Bytes of an array with its header, by the layout that its class describes (`Klass::layout_helper`, JDK 11–27:
-    /// for arrays negative, with the bytes of the header in the third byte and the binary logarithm of an element in
-    /// the first); `None` if the object is no array.
+    /// Bytes of an array with its header; `None` if the object is no array.
     pub(super) fn array_size(&self, memory: &dyn Memory, array: u64) -> Option<u64> {
-        let layout = memory.u32(self.class_of(memory, array)?.checked_add(self.layout?)?)?;
-        (layout.cast_signed() < 0).then_some(())?;
-        let (header, shift) = (u64::from(layout >> 16 & 0xff), layout & 0x3f);
-        let length = u64::from(memory.u32(array.checked_add(self.length_at())?)?);
-        let bytes = length.checked_shl(shift).filter(|_| shift <= 3)?.checked_add(header)?;
+        let Array { header, shift, length, .. } = self.array(memory, array)?;
+        let bytes = u64::from(length).checked_shl(shift).filter(|_| shift <= 3)?.checked_add(header)?;
         bytes.checked_next_multiple_of(8)
     }
 
     /// The bytes of an array of bytes, at most so many; `None` for a longer one and for any other object.
     pub(super) fn bytes_of(&self, memory: &dyn Memory, array: u64, most: usize) -> Option<Vec<u8>> {
-        let layout = self.layout_of(memory, self.class_of(memory, array)?)?.cast_unsigned();
+        let Array { has_objects, header, shift, length } = self.array(memory, array)?;
         // An array of numbers, each of one byte.
-        (layout >> 30 == 0b11 && layout & 0x3f == 0).then_some(())?;
-        let length = memory.u32(array.checked_add(self.length_at())?)? as usize;
-        (length <= most).then_some(())?;
-        let mut bytes = vec![0; length];
-        let first = array.checked_add(u64::from(layout >> 16 & 0xff))?;
+        (!has_objects && shift == 0 && length as usize <= most).then_some(())?;
+        let mut bytes = vec![0; length as usize];
+        let first = array.checked_add(header)?;
         (bytes.is_empty() || memory.read(first, &mut bytes)).then_some(bytes)
     }
 
@@ -339,7 +348,7 @@ fn number_at(memory: &dyn Memory, at: u64, descriptor: &str) -> Option<u64> {
 }
 
 fn moved() -> Unavailable {
-    Unavailable { is_early: true, ..Unavailable::new(SOURCE, "an object was being moved") }
+    Unavailable::early(SOURCE, "an object was being moved")
 }
 
 fn unread() -> Unavailable {

@@ -2,9 +2,11 @@
 //! each that ever held something, which stays where it is.
 
 use super::super::Unavailable;
+use super::super::memory::words;
 use super::fields::{Fields, absurd, unread};
 use super::objects::Objects;
 use crate::kernel::mapping::Mapping;
+use serde::{Deserialize, Serialize};
 
 /// G1 makes about 2,048 of them; 1 MiB each of 1 TiB.
 const REGIONS_MAX: u64 = 1 << 20;
@@ -20,18 +22,20 @@ pub(super) struct Regions {
     /// Bytes between bottom and top of all regions.
     pub(super) used: u64,
     /// Objects in regions of their own; `None` where this JVM does not describe which regions these are.
-    pub(super) humongous: Option<Humongous>,
+    pub(super) humongous: Option<HumongousRecord>,
 }
 
-/// Objects of half a region and more: each has one region, or several that follow each other, for itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Humongous {
+/// Objects of G1 that take regions of their own, since they have half a region and more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct HumongousRecord {
     /// Objects.
     pub objects: u64,
     /// Their bytes.
     pub object_bytes: u64,
-    /// Bytes of their last regions behind them.
+    /// Bytes of their regions behind them, which nothing else can use.
     pub tail_bytes: u64,
+    /// Size of a region.
+    pub region_bytes: u64,
 }
 
 /// How the kinds of regions are told apart (`HeapRegionType::Tag`, JDK 11–27).
@@ -79,8 +83,7 @@ pub(super) fn read(
     let tags = Tags::of(fields).filter(|_| objects.is_some());
     // The address of each humongous object, and the bytes of its regions.
     let (mut used, mut humongous) = (0, Vec::<(u64, u64)>::new());
-    for (n, region) in (0..).zip(pointers.chunks_exact(8)) {
-        let region = region.try_into().map_or(0, u64::from_le_bytes);
+    for (n, region) in (0..).zip(words(&pointers)) {
         if region == 0 {
             continue;
         }
@@ -99,13 +102,13 @@ pub(super) fn read(
             *bytes += size;
         }
     }
-    Ok(Regions { used, humongous: tags.and(objects).map(|objects| sum(fields, objects, &humongous)) })
+    Ok(Regions { used, humongous: tags.and(objects).map(|objects| sum(fields, objects, &humongous, size)) })
 }
 
 /// Adds up objects and tails of humongous regions. G1 fills the tail with a dummy object (`fill_with_dummy_object`, JDK
 /// 11–27), so the object itself says where it ends. One that is being replaced meanwhile is left out.
-fn sum(fields: Fields<'_>, objects: &Objects, humongous: &[(u64, u64)]) -> Humongous {
-    let mut sum = Humongous::default();
+fn sum(fields: Fields<'_>, objects: &Objects, humongous: &[(u64, u64)], region_bytes: u64) -> HumongousRecord {
+    let mut sum = HumongousRecord { region_bytes, ..HumongousRecord::default() };
     for (object, bytes) in humongous {
         let Some(size) = objects.array_size(fields.memory, *object).filter(|size| size <= bytes) else { continue };
         sum.objects += 1;

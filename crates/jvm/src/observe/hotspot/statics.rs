@@ -9,6 +9,7 @@ use super::objects::Objects;
 use super::reach::Reach;
 use super::{SOURCE, Tables};
 use loadline_base::order::Order as _;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// A collection with fewer entries, and with less behind them, is a table that any program has.
@@ -23,9 +24,9 @@ const STEPS_MAX: usize = 5;
 /// Classes between one that is known and the one of an object.
 const SUPERS_MAX: usize = 16;
 
-/// A collection, and the class that has the field.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StaticCollection {
+/// A collection that a static field refers to: it stays until its class is unloaded.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StaticCollectionRecord {
     /// The class that declares the field, `java.io.DeleteOnExitHook`.
     pub class: String,
     /// The field.
@@ -34,7 +35,8 @@ pub struct StaticCollection {
     pub collection: String,
     /// How many entries it has.
     pub entries: u64,
-    /// Bytes of the objects that it leads to, at least.
+    /// Bytes of the objects that it leads to, at least; 0 where they were not counted.
+    #[serde(default)]
     pub bytes: u64,
 }
 
@@ -84,7 +86,7 @@ pub fn collections(
     memory: &dyn Memory,
     tables: &Tables,
     objects: &Objects,
-) -> Result<Vec<StaticCollection>, Unavailable> {
+) -> Result<Vec<StaticCollectionRecord>, Unavailable> {
     let (classes, super_class) = (objects.classes(), tables.offset(&["Klass::_super"])?);
     let (mut all, mut known) = (Vec::new(), HashMap::new());
     classes.walk(memory, |_, class| {
@@ -110,15 +112,9 @@ pub fn collections(
             let collection = || {
                 let object = objects.static_object(memory, class, &field)?;
                 let entries = counting.entries(object).filter(|entries| *entries > 0)?;
-                let spelled = |class: u64| Some(classes.name(memory, class)?.replace('/', "."));
-                let collection = spelled(objects.class_of(memory, object)?)?;
-                let of = StaticCollection {
-                    class: spelled(class)?,
-                    field: name.read(memory)?,
-                    collection,
-                    entries,
-                    bytes: 0,
-                };
+                let collection = classes.spelled(memory, objects.class_of(memory, object)?)?;
+                let (class, field) = (classes.spelled(memory, class)?, name.read(memory)?);
+                let of = StaticCollectionRecord { class, field, collection, entries, bytes: 0 };
                 Some((object, of))
             };
             found.extend(collection());
@@ -129,7 +125,7 @@ pub fn collections(
     for (object, of) in found.iter_mut().take(COUNTED_MAX) {
         of.bytes = reach.bytes(*object);
     }
-    let mut found: Vec<StaticCollection> = found.into_iter().map(|(_, of)| of).collect();
+    let mut found: Vec<StaticCollectionRecord> = found.into_iter().map(|(_, of)| of).collect();
     found.retain(|of| of.entries >= ENTRIES_MIN || of.bytes >= BYTES_MIN);
     found.largest_first(|of| (of.bytes, of.entries));
     found.truncate(KEPT_MAX);

@@ -4,16 +4,16 @@
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
+use super::Tables;
 use super::objects::Objects;
+use super::thread_variables::THREAD;
 use super::threads::Threads;
-use super::{SOURCE, Tables};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Bytes of a name that are read.
 const NAME_MAX: usize = 512;
 /// Threads whose names are read.
 const THREADS_MAX: usize = 20_000;
-const THREAD: &str = "java/lang/Thread";
 const STRING: &str = "java/lang/String";
 
 /// Reads the names of the live threads, by their ids in the JVM's own pid namespace.
@@ -21,35 +21,20 @@ const STRING: &str = "java/lang/String";
 /// # Errors
 /// If this JVM does not describe its threads or their names.
 pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<BTreeMap<u32, String>, Unavailable> {
-    let classes = objects.classes();
-    let mut known = HashMap::new();
-    classes.walk(memory, |_, class| {
-        let Some(name) = classes.name_of(memory, class) else { return };
-        if let Some(wanted) = [THREAD, STRING].into_iter().find(|wanted| name.is(memory, wanted)) {
-            known.entry(wanted).or_insert(class);
-        }
-    })?;
-    let field = |of: &'static str, name: &str| {
-        let field = known.get(of).and_then(|class| classes.field(memory, *class, name));
-        field.ok_or_else(|| Unavailable::new(SOURCE, format!("`{of}` has no field `{name}`")))
-    };
-    let (name, value, coder) = (field(THREAD, "name")?, field(STRING, "value")?, field(STRING, "coder")?);
-    let string = known.get(STRING).copied();
-    let object_at = tables.offset(&["JavaThread::_threadObj"])?;
+    let found = objects.classes().find(memory, &[THREAD, STRING])?;
+    let (name, string) = (found.field(THREAD, "name")?, found.class(STRING)?);
+    let (value, coder) = (found.field(STRING, "value")?, found.field(STRING, "coder")?);
     let list = Threads::of(tables, None)?;
-    let threads = list.addresses(memory);
-    let threads = threads.ok_or_else(|| Unavailable::new(SOURCE, "its list of threads could not be read"))?;
-    let named = |thread: u64| {
+    let named = |(thread, object): (u64, u64)| {
         let tid = list.tid(memory, thread)?;
-        let object = objects.of_handle(memory, memory.u64(thread.checked_add(object_at)?)?)?;
         let text = objects.follow(memory, object, &name)?;
-        (objects.class_of(memory, text) == string).then_some(())?;
+        (objects.class_of(memory, text)? == string).then_some(())?;
         let mut wide = [0];
         memory.read(text.checked_add(coder.offset)?, &mut wide).then_some(())?;
         let bytes = objects.bytes_of(memory, objects.follow(memory, text, &value)?, NAME_MAX)?;
         Some((tid, spelled(&bytes, wide[0] != 0)))
     };
-    Ok(threads.into_iter().take(THREADS_MAX).filter_map(named).collect())
+    Ok(Threads::with_objects(memory, tables, objects, THREADS_MAX)?.filter_map(named).collect())
 }
 
 /// A string as the JVM keeps it: a byte for each character of Latin-1, or two of UTF-16.

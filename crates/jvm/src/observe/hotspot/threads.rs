@@ -8,7 +8,8 @@
 //! it twice or not at all. The error is at most that TLAB, in less than 2 of 10,000 readings.
 
 use super::super::Unavailable;
-use super::super::memory::Memory;
+use super::super::memory::{Memory, words};
+use super::objects::Objects;
 use super::{SOURCE, Tables};
 
 /// As many threads as a process may have on most machines (`threads-max`), and more than any JVM bears.
@@ -150,7 +151,24 @@ impl Threads {
         let length = self.length(memory, head).filter(|length| *length <= THREADS_MAX)?;
         let mut list = Vec::new();
         self.list(memory, head, length, &mut list)?;
-        Some(list.chunks_exact(8).filter_map(|at| at.try_into().ok().map(u64::from_le_bytes)).collect())
+        Some(words(&list).collect())
+    }
+
+    /// The live threads, at most so many, each with its object (`java.lang.Thread`) at the moment when it is asked for.
+    ///
+    /// # Errors
+    /// If this JVM does not describe its threads, or their list cannot be read.
+    pub(super) fn with_objects(
+        memory: &dyn Memory,
+        tables: &Tables,
+        objects: &Objects,
+        most: usize,
+    ) -> Result<impl Iterator<Item = (u64, u64)>, Unavailable> {
+        let object_at = tables.offset(&["JavaThread::_threadObj"])?;
+        let threads = Self::of(tables, None)?.addresses(memory);
+        let threads = threads.ok_or_else(|| Unavailable::new(SOURCE, "its list of threads could not be read"))?;
+        let object = move |thread: u64| objects.of_handle(memory, memory.u64(thread.checked_add(object_at)?)?);
+        Ok(threads.into_iter().take(most).filter_map(move |thread| Some((thread, object(thread)?))))
     }
 
     /// Begins to read.
@@ -255,8 +273,7 @@ impl Reader {
         }
         threads.list(memory, head, length, list)?;
         addresses.clear();
-        for address in list.chunks_exact(8) {
-            let thread = u64::from_le_bytes(address.try_into().ok()?);
+        for thread in words(list) {
             addresses.push(thread.checked_add(threads.first)?);
         }
         living.clear();
@@ -277,8 +294,7 @@ impl Reader {
 }
 
 fn torn() -> Unavailable {
-    let why = "its list of threads changed each time it was read, or could not be read";
-    Unavailable { is_early: true, ..Unavailable::new(SOURCE, why) }
+    Unavailable::early(SOURCE, "its list of threads changed each time it was read, or could not be read")
 }
 
 fn too_many(threads: usize) -> Unavailable {

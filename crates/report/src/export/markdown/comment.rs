@@ -13,7 +13,7 @@ use crate::page::{Depth, Page, Part, Section, Topic};
 use crate::record::{BudgetVerdict, DifferenceVerdict, Document, FindOutcome, TuneOutcome};
 use crate::summary::tune_answer::told_each;
 use crate::summary::{DIFFERING, is_of_baseline_archive, summarize};
-use crate::table::{Cell, Table};
+use crate::table::Cell;
 use crate::units::several;
 use crate::words::{Standing, name_of, pairs};
 use marker::marker;
@@ -95,8 +95,7 @@ fn top(document: &Document, page: &Page) -> String {
         return told_each(tune).iter().map(|text| sentence(text)).collect::<Vec<_>>().join(" ");
     }
     let answers = document.find.is_some();
-    let changes = |standing| matches!(standing, Standing::Fail | Standing::Worse | Standing::Better);
-    let judged = page.verdicts().filter(|of| answers || changes(of.standing));
+    let judged = page.verdicts().filter(|of| answers || is_of_change(of.standing));
     let mut said: Vec<String> = judged.map(|of| ended(sentence(&of.sentence()))).collect();
     if said.is_empty() {
         return self::unchanged(document);
@@ -174,15 +173,14 @@ fn filtered(page: Page) -> Page {
 
 /// A table with the rows that are of a change.
 fn changed(part: Part) -> Option<Part> {
-    let Part::Table(Table { rows, .. }) = &part else { return None };
-    let is_change = |row: &&Vec<Cell>| {
-        matches!(row.first(), Some(Cell::Verdict(Standing::Worse | Standing::Better | Standing::Fail, _)))
-    };
-    let rows: Vec<Vec<Cell>> = rows.iter().filter(is_change).cloned().collect();
-    match part {
-        Part::Table(table) if !rows.is_empty() => Some(Part::Table(Table { rows, ..table })),
-        _ => None,
-    }
+    let Part::Table(mut table) = part else { return None };
+    let is_change = |cell: &Cell| matches!(cell, Cell::Verdict(standing, _) if is_of_change(*standing));
+    table.rows.retain(|row| row.first().is_some_and(is_change));
+    Part::Table(table).filled()
+}
+
+fn is_of_change(standing: Standing) -> bool {
+    matches!(standing, Standing::Fail | Standing::Worse | Standing::Better)
 }
 
 /// All of it as far as it fits, cut at whole lines; what stands at the end is always there.

@@ -51,7 +51,7 @@ fn part(out: &mut String, part: &Part, of: &Section, level: usize) {
             }
         }
         // Lines to copy are the page's, as pictures are.
-        Part::Literal { .. } | Part::Bars(_) | Part::Figure(_) => {}
+        Part::Literal(_) | Part::Bars(_) | Part::Figure(_) => {}
     }
 }
 

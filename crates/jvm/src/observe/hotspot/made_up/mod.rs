@@ -26,7 +26,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-pub(super) const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 /// The address from which things are put one behind the other.
 const FIRST: u64 = 0x7f10_0000_0000;
 /// A change of a word, as an input has it.
@@ -34,14 +34,14 @@ const CHANGE_BYTES: usize = 8;
 
 /// Bytes of a plan, one after the other, and zeros behind them.
 #[derive(Debug, Clone)]
-pub(super) struct Plan<'a>(std::slice::Iter<'a, u8>);
+pub(crate) struct Plan<'a>(std::slice::Iter<'a, u8>);
 
 impl<'a> Plan<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
+    pub(crate) fn of(bytes: &'a [u8]) -> Self {
         Self(bytes.iter())
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0.next().map_or(0, |byte| u64::from(*byte))
     }
 
@@ -50,17 +50,17 @@ impl<'a> Plan<'a> {
         self.next() << 8 | self.next()
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.0.as_slice().is_empty()
     }
 }
 
 /// Pages by their addresses, zero where nothing was written; what is on no page cannot be read.
 #[derive(Debug, Clone)]
-pub(super) struct MadeUp {
-    pub(super) pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
+pub(crate) struct MadeUp {
+    pub(crate) pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
     /// Addresses that cannot be read, whatever was written there.
-    pub(super) hole: Range<u64>,
+    pub(crate) hole: Range<u64>,
     /// The address of the next thing.
     next: u64,
     asked: Cell<u64>,
@@ -114,7 +114,7 @@ impl MadeUp {
         self.pages.entry(start).or_insert_with(|| Box::new([0; PAGE as usize]))
     }
 
-    pub(super) fn put(&mut self, at: u64, bytes: &[u8]) {
+    pub(crate) fn put(&mut self, at: u64, bytes: &[u8]) {
         let (mut at, mut rest) = (at, bytes);
         while !rest.is_empty() {
             let inside = (at % PAGE) as usize;
@@ -124,8 +124,14 @@ impl MadeUp {
         }
     }
 
-    pub(super) fn word(&mut self, at: u64, word: u64) {
+    pub(crate) fn word(&mut self, at: u64, word: u64) {
         self.put(at, &word.to_le_bytes());
+    }
+
+    /// Words of eight bytes, from this address on.
+    #[cfg(test)]
+    pub(crate) fn words(&mut self, at: u64, words: &[u64]) {
+        words.iter().zip((at..).step_by(8)).for_each(|(word, at)| self.word(at, *word));
     }
 
     pub(super) fn half(&mut self, at: u64, half: u32) {
@@ -133,14 +139,14 @@ impl MadeUp {
     }
 
     /// Puts a text somewhere, with its zero byte.
-    fn write_text(&mut self, text: &str) -> u64 {
+    pub(crate) fn write_text(&mut self, text: &str) -> u64 {
         let at = self.place(text.len() as u64 + 1, 1);
         self.put(at, text.as_bytes());
         at
     }
 
     /// Bytes that were asked for so far, whether they could be read or not.
-    pub(super) fn asked(&self) -> u64 {
+    pub(crate) fn asked(&self) -> u64 {
         self.asked.get()
     }
 

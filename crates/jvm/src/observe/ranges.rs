@@ -1,0 +1,46 @@
+//! Ranges of addresses that lie beside each other: which of them overlap, and what is free between them.
+
+/// Leaves out each range that begins before the one that was kept before it ends. The list is in address order.
+pub(super) fn leave_out_overlaps<T>(list: &mut Vec<T>, range: impl Fn(&T) -> (u64, u64)) {
+    let mut reached = 0;
+    list.retain(|one| {
+        let (start, end) = range(one);
+        let apart = start >= reached;
+        reached = if apart { end } else { reached };
+        apart
+    });
+}
+
+/// The parts of `[start, end)` that are in none of these ranges, which are in the order of their starts.
+pub fn gaps(start: u64, end: u64, taken: impl IntoIterator<Item = (u64, u64)>) -> impl Iterator<Item = (u64, u64)> {
+    let mut at = start;
+    let behind_all = (end, end);
+    let gap = move |(from, to): (u64, u64)| {
+        let gap = (at, from.min(end));
+        at = at.max(to);
+        (gap.0 < gap.1).then_some(gap)
+    };
+    taken.into_iter().chain([behind_all]).filter_map(gap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_that_overlap_the_second_is_left_out() {
+        let mut list = vec![(10, 20), (15, 35), (20, 30), (40, 41)];
+        leave_out_overlaps(&mut list, |range| *range);
+        assert_eq!(list, [(10, 20), (20, 30), (40, 41)]);
+    }
+
+    #[test]
+    fn gaps_lie_between_what_is_taken_and_within_the_bounds() {
+        let found = |start, end, taken: &[(u64, u64)]| gaps(start, end, taken.to_vec()).collect::<Vec<_>>();
+        assert_eq!(found(10, 50, &[(0, 12), (20, 30), (25, 27), (30, 40), (60, 70)]), [(12, 20), (40, 50)]);
+        assert_eq!(found(10, 50, &[]), [(10, 50)]);
+        assert_eq!(found(10, 50, &[(5, 60)]), []);
+        assert_eq!(found(50, 10, &[(20, 30)]), []);
+        assert_eq!(found(0, u64::MAX, &[(8, u64::MAX)]), [(0, 8)]);
+    }
+}

@@ -1,0 +1,45 @@
+//! Owners in charts: their order, their keys, and bars that are divided among them.
+
+use super::model::{Axis, Item, Sign};
+use super::palette::owner_style;
+use super::thin::WIDTH;
+use super::values::MIB;
+use crate::owner::{label, place};
+use crate::width::width;
+use loadline_base::order::Order as _;
+
+/// Pixels of a bar on a page, and of a character within it.
+const BAR_PIXELS: f64 = 860.0;
+const CHARACTER: f64 = 6.6;
+
+/// Each of these owners once, in the order of the account.
+pub(crate) fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = names.collect();
+    names.order_by_key(|name| (place(name), *name));
+    names.dedup();
+    names
+}
+
+/// The sign of an owner with its words.
+pub(crate) fn key(name: &str, words: String) -> (Sign, String) {
+    let (class, hatched) = owner_style(name);
+    (Sign::Area(class, hatched), words)
+}
+
+/// A bar divided among owners, from their names and bytes; names stand inside where they are wanted and have room.
+pub(crate) fn bar<'a>(parts: impl Iterator<Item = (&'a str, f64)>, x: &Axis, top: u32, is_named: bool) -> Vec<Item> {
+    let mut sum = 0.0;
+    let mut items = Vec::new();
+    for (name, bytes) in parts {
+        let across = (x.across(sum / MIB), x.across((sum + bytes) / MIB));
+        sum += bytes;
+        if across.0 < across.1 {
+            let room = f64::from(across.1 - across.0) / f64::from(WIDTH) * BAR_PIXELS;
+            let name_of = label(name);
+            let fits = is_named && width(name_of) as f64 * CHARACTER + 8.0 < room;
+            let words = format!("{name_of}: {:.1} MiB", bytes / MIB);
+            items.push(Item::part(across, top, owner_style(name), words).labelled(if fits { name_of } else { "" }));
+        }
+    }
+    items
+}
