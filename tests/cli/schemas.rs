@@ -522,8 +522,10 @@ fn position(doubt: &Doubt) -> usize {
 fn every_kind_of_doubt_is_described() {
     let schema = Schema::published(RESULTS);
     let mut document = document("archives/failed");
-    for (index, doubt) in doubts().into_iter().enumerate() {
+    let all = doubts();
+    for (index, doubt) in all.iter().cloned().enumerate() {
         assert_eq!(position(&doubt), index);
+        assert_eq!(all.iter().filter(|other| doubt.is_like(other)).count(), 1, "{doubt:?} stands for others too");
         document["trials"][0]["doubts"] = json!([DoubtRecord::from(doubt.clone())]);
         assert_eq!(schema.complaints(&document), [] as [&str; 0], "{doubt:?}");
         assert_eq!(schema.undescribed(&document), [] as [&str; 0], "{doubt:?}");

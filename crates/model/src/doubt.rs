@@ -41,6 +41,14 @@ macro_rules! doubts {
                     $(Self::$group(doubt) => doubt.next(),)*
                 }
             }
+
+            /// Whether both doubt the same thing for the same reason, with whatever values.
+            pub fn is_like(&self, other: &Self) -> bool {
+                match (self, other) {
+                    $((Self::$group(one), Self::$group(other)) => one.is_like(other),)*
+                    _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+                }
+            }
         }
 
         $(impl From<$group> for $name {
@@ -65,7 +73,6 @@ pub use place::Place;
 
 use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
-use std::mem::discriminant;
 
 /// The memory that a JVM can run out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -439,18 +446,6 @@ doubts! {
     Merging,
     /// About the node that does an entry of a plan.
     Place,
-}
-
-impl Doubt {
-    /// Whether both doubt the same thing for the same reason, with whatever values.
-    pub fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Comparing(one), Self::Comparing(other)) => discriminant(one) == discriminant(other),
-            (Self::Merging(one), Self::Merging(other)) => discriminant(one) == discriminant(other),
-            (Self::Place(one), Self::Place(other)) => discriminant(one) == discriminant(other),
-            _ => discriminant(self) == discriminant(other),
-        }
-    }
 }
 
 /// More runs than is weighed.

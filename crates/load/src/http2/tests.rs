@@ -202,8 +202,10 @@ fn a_pool_grows_by_connections_when_their_slots_are_taken() {
     open(&mut growing, 500.0, 100, Pool { connections: 1, connections_max: 20 });
     let outcome = drive_lawfully(&growing);
     assert_eq!(outcome.ok, 100);
-    // 500 per second of 40 ms need 20 slots: 5 connections, and not one for each request that waits for a handshake.
-    assert!((3..=12).contains(&server.connections()), "{}", server.connections());
+    // 500 per second of 40 ms need 20 slots: 5 connections, more of them where a busy machine makes answers late, but
+    // not one for each request that waits for a handshake. The server sees at least half of what is under way.
+    let slots_needed = 2 * server.busy_max() + outcome.queue_max;
+    assert!(server.connections() >= 3 && 4 * (server.connections() - 1) <= slots_needed, "{outcome:?}");
     assert_eq!(outcome.connections_asked, server.connections());
 }
 
