@@ -53,8 +53,8 @@ impl Answering {
         Some(Self { threads, vm_thread, vm_thread_faults: Cell::new(0), libraries })
     }
 
-    /// Adds the threads that were started to answer.
-    pub(crate) fn attached(&mut self, process: &Process) {
+    /// Adds the threads that were started to answer, also by a JVM that was too slow to answer in time.
+    fn add_started(&mut self, process: &Process) {
         for thread in thread_stats::all(process).unwrap_or_default() {
             if answers(&thread) && self.threads.iter().all(|known| known.tid != thread.tid) {
                 self.threads.push(ThreadStat { faults: 0, ..thread });
@@ -86,6 +86,7 @@ impl Answering {
 
     /// The most that was added so far, in bytes.
     pub(crate) fn bytes(&mut self, process: &Process, clock: &Clock) -> u64 {
+        self.add_started(process);
         let grown = self.count_libraries(process, clock);
         let more = |thread: &ThreadStat| {
             thread_stats::faults(process, thread.tid).map_or(0, |now| now.saturating_sub(thread.faults))

@@ -156,8 +156,6 @@ impl Watched {
             }
             Err(cause) => doubts.push(Doubt::AttachMissing { why: cause.why }),
         }
-        // A JVM that was too slow to answer has begun its threads for it all the same.
-        self.answering.iter_mut().for_each(|answering| answering.attached(&self.process));
     }
 
     /// Looks for its tables, unless they were found already: of a JVM that has just begun they come a little later.

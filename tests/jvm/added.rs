@@ -4,6 +4,7 @@ use crate::invocation::{Call, releases};
 use crate::standing::{Plan, Standing};
 use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
+use loadline::record::ToldBy;
 use std::time::Duration;
 
 /// The promise, on either release and whatever else the JVM does.
@@ -30,7 +31,13 @@ struct Try {
 }
 
 fn weighed(server: &Standing) -> Try {
-    let added = || server.document("--attach").mark.account.unwrap().observer_bytes.unwrap();
+    let added = || {
+        let document = server.document("--attach");
+        let account = document.mark.account.unwrap();
+        let by = account.told.map(|told| told.by);
+        assert_eq!(by, Some(ToldBy::Attach), "it was not asked: {:?}", document.doubts);
+        account.observer_bytes.unwrap()
+    };
     let before = server.rss_bytes().cast_signed();
     let first = added();
     let grown = server.rss_bytes().cast_signed() - before;
