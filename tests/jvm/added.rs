@@ -1,10 +1,9 @@
 //! The memory that weighing adds to a JVM: told apart from the JVM's own work meanwhile, and bounded.
 
 use crate::invocation::{Call, releases};
-use crate::standing::{Plan, Standing};
+use crate::standing::{Plan, Standing, account_of};
 use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
-use loadline::record::ToldBy;
 use std::time::Duration;
 
 /// The promise, on either release and whatever else the JVM does.
@@ -15,8 +14,6 @@ pub(crate) const ADDED_BYTES_MIN: i64 = 64 << 10;
 const AGAIN_BYTES_MAX: i64 = 64 << 10;
 /// Between what is told and what an idle JVM grew by: faults that made nothing resident, on either side a few pages.
 const APART_BYTES_MAX: i64 = 64 << 10;
-/// Servers that are tried until one comes to answer.
-const ASKED_MAX: usize = 3;
 const COLLECTORS: [&str; 3] = ["-XX:+UseSerialGC", "-XX:+UseG1GC", "-XX:+UseParallelGC"];
 /// An idle JVM whose RSS has not moved for so long is settled.
 const STILL_FOR: Duration = Duration::from_secs(2);
@@ -32,34 +29,26 @@ struct Try {
     again: i64,
 }
 
-/// `None` where the JVM did not come to answer, which is shown with its reason.
-fn weighed(server: &Standing) -> Option<Try> {
+fn weighed(server: &Standing) -> Try {
+    // One look each. `Standing::document` takes an account again where another Loadline held the JVM, and the second
+    // account adds nothing.
     let added = || {
-        let document = server.document("--attach");
-        let account = document.mark.account.unwrap();
-        let was_asked = account.told.is_some_and(|told| told.by == ToldBy::Attach);
-        if !was_asked {
-            println!("it was not asked: {:?}", document.doubts);
-        }
-        account.observer_bytes.filter(|_| was_asked)
+        let ran = server.account_call("--json --attach").run().expect(0);
+        account_of(&ran).mark.account.unwrap().observer_bytes.unwrap()
     };
     let before = server.rss_bytes().cast_signed();
-    let first = added()?;
+    let first = added();
     let grown = server.rss_bytes().cast_signed() - before;
-    Some(Try { added: first, grown, again: added()? })
+    Try { added: first, grown, again: added() }
 }
 
 /// A fresh server for each collector, in the state that `settle` leaves it in; all tries are shown and all are bounded.
 fn tries(release: u32, state: &str, settle: impl Fn(&Standing)) -> Vec<Try> {
     let one = |collector: &&str| {
-        let weigh_fresh = || {
-            let server = Plan::on(release, &format!("-Xmx128m {collector}")).start("DemoServer", "{port}");
-            server.answers();
-            settle(&server);
-            weighed(&server)
-        };
-        // On a busy machine a JVM may not come to answer in time; then nothing was added that could be looked at.
-        (0..ASKED_MAX).find_map(|_| weigh_fresh()).expect("a JVM that answers")
+        let server = Plan::on(release, &format!("-Xmx128m {collector}")).start("DemoServer", "{port}");
+        server.answers();
+        settle(&server);
+        weighed(&server)
     };
     let tries: Vec<Try> = COLLECTORS.iter().map(one).collect();
     println!("JDK {release}, {state}, {COLLECTORS:?}: {tries:?}");
