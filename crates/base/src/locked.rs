@@ -30,7 +30,7 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Where there are no locks, there is none to give back.
+        // A file system without locks has none to release.
         let _ = self.0.unlock();
     }
 }

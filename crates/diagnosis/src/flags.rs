@@ -154,7 +154,7 @@ impl<'a> Flags<'a> {
         self.has(name) != Some(false) && !self.is_typed(name)
     }
 
-    /// Whether this JVM is known to have the flag, and nobody set it.
+    /// Whether this JVM has the flag and nobody set the flag; false where it is unknown.
     pub(super) fn has_free(&self, name: &str) -> bool {
         self.has(name) == Some(true) && !self.is_typed(name)
     }

@@ -106,7 +106,7 @@ fn collected<'a>(facts: &Facts<'a>) -> Option<Collected<'a>> {
     })
 }
 
-/// What these owners hold more in one account than in another, the largest first, and the sum of it.
+/// Returns by how much each of these owners is larger in one account than in another, the largest first, and the sum.
 fn more(one: &AccountRecord, than: &AccountRecord, owners: [Owner; 4]) -> (Vec<OwnerFreed>, u64) {
     let more = owners.map(|owner| OwnerFreed {
         owner: owner.name().to_owned(),

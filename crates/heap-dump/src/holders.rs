@@ -361,7 +361,7 @@ impl<'a> Search<'a> {
         apart
     }
 
-    /// The group with this key, made if there is none.
+    /// Returns the group with this key, and makes it where there is none.
     fn place_of(&mut self, key: Key, title: Title) -> u32 {
         let next = self.groups.len() as u32;
         let group = *self.by_key.entry(key).or_insert(next);

@@ -1,4 +1,4 @@
-//! What a remedy needs before it is worth a look.
+//! The conditions under which a remedy is considered at all.
 
 use super::{Facts, NotOffered};
 

@@ -52,7 +52,7 @@ pub struct Remedy {
     pub source: &'static str,
     /// The known objections to it; empty if there are none.
     pub against: &'static str,
-    /// What must hold before anything else is asked, in this order.
+    /// Conditions that must hold before the remedy is considered, in the order in which they are checked.
     pub(super) needs: &'static [Need],
     /// The function that returns its changes here, or why it is not tried.
     pub(super) offer: fn(&Facts) -> Result<Offer, NotOffered>,

@@ -198,7 +198,7 @@ impl Classes {
         Some(self.references(memory, class, false)?.into_iter().map(|[_, _, offset, _]| offset).collect())
     }
 
-    /// Of the declared fields those that refer to objects: the static ones, or all others.
+    /// Returns the declared fields that refer to objects: either the static fields, or all others.
     fn references(&self, memory: &dyn Memory, class: u64, are_static: bool) -> Option<Vec<[u64; 4]>> {
         let pool = self.constants(memory, class)?;
         let is_reference = |[_, descriptor, _, access]: &[u64; 4]| {
