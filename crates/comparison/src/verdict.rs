@@ -19,8 +19,8 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Judges by the ratio where a share matters and there is a ratio. Otherwise the share is taken of the larger of the
-    /// two medians, whichever of them is the baseline.
+    /// Judges by the ratio where a share matters and there is a ratio. Otherwise the share is taken of the larger of
+    /// the two medians, whichever of them is the baseline.
     pub(super) fn of(difference: Estimate, ratio: Option<Estimate>, least: LeastRecord, medians: [f64; 2]) -> Self {
         match (least, ratio) {
             (LeastRecord::Relative(share), Some(ratio)) => Self { estimate: ratio, least: share.ln_1p() },
