@@ -49,7 +49,7 @@ pub(super) struct Connection {
     pub(super) reader: Reader,
 }
 
-/// When a slow connection may send and read on.
+/// When a slow connection may send and read on; 0 where it waits for its server, so that waiting earns it nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Paces {
     pub(super) send_from_ns: u64,
@@ -155,8 +155,10 @@ impl Portions {
 }
 
 /// When the next portion may go: the rate is held over pauses that came late, but not caught up for more than a second.
+/// `from_ns` is when this portion might have gone, in ns; 0 is now.
 pub(super) fn after_portion(from_ns: u64, now_ns: u64, pause_ns: u64) -> u64 {
-    from_ns.max(now_ns.saturating_sub(1_000_000_000)) + pause_ns
+    let since_ns = if from_ns == 0 { now_ns } else { from_ns.max(now_ns.saturating_sub(1_000_000_000)) };
+    since_ns + pause_ns
 }
 
 #[cfg(test)]
@@ -185,6 +187,7 @@ mod tests {
     fn late_portions_catch_up_for_a_second_at_most() {
         let s = 1_000_000_000;
         assert_eq!(after_portion(5 * s, 5 * s + 3, 10), 5 * s + 10);
-        assert_eq!(after_portion(0, 5 * s, 10), 4 * s + 10);
+        assert_eq!(after_portion(1, 5 * s, 10), 4 * s + 10);
+        assert_eq!(after_portion(0, 5 * s, 10), 5 * s + 10, "nothing was owed");
     }
 }

@@ -55,8 +55,21 @@ impl Engine<'_> {
                 }
             }
         }
+        if self.portions.send.is_some() {
+            self.take_up_pace(index, now_ns);
+        }
         // Over loopback the handshake is over when connect returns, so the first send mostly succeeds as well.
         self.send(index)
+    }
+
+    /// A slow connection pays for the last portion of its last request, and was not late while it had nothing to send.
+    fn take_up_pace(&mut self, index: usize, now_ns: u64) {
+        let from_ns = &mut self.paces[index].send_from_ns;
+        if *from_ns > now_ns {
+            self.timers.set(*from_ns, index, Due::Send);
+        } else {
+            *from_ns = 0;
+        }
     }
 
     /// Sends what is left of the request, as far as the kernel takes it.
@@ -91,7 +104,12 @@ impl Engine<'_> {
                     }
                 }
                 // No room yet, not connected yet, or still shaking hands.
-                Err(Trouble::Os(Errno::AGAIN)) => return self.watch(index),
+                Err(Trouble::Os(Errno::AGAIN)) => {
+                    if self.portions.send.is_some() {
+                        self.paces[index].send_from_ns = 0;
+                    }
+                    return self.watch(index);
+                }
                 // The server may have answered before it closed: a refused upload. The rest of the request is lost.
                 Err(Trouble::Os(Errno::CONNRESET | Errno::PIPE)) if connection.established => {
                     connection.doing = Doing::Receiving;
@@ -110,11 +128,9 @@ impl Engine<'_> {
     fn go_on_sending(&mut self, index: usize, sent: usize) -> bool {
         let connection = &mut self.connections[index];
         let tls = connection.link.as_ref().is_some_and(link::Link::is_tls);
-        if connection.sent == connection.sendable() && (!tls || sent == 0) {
-            if connection.doing == Doing::Sending {
-                connection.doing = Doing::Receiving;
-            }
-            return false;
+        let all = connection.sent == connection.sendable() && (!tls || sent == 0);
+        if all && connection.doing == Doing::Sending {
+            connection.doing = Doing::Receiving;
         }
         if let Some(portion) = self.portions.send
             && sent > 0
@@ -122,9 +138,11 @@ impl Engine<'_> {
             let now_ns = self.clock.now_ns();
             let pace = &mut self.paces[index];
             pace.send_from_ns = after_portion(pace.send_from_ns, now_ns, portion.pause_ns);
-            self.timers.set(pace.send_from_ns, index, Due::Send);
+            if !all {
+                self.timers.set(pace.send_from_ns, index, Due::Send);
+            }
         }
-        true
+        !all
     }
 
     /// The connection stands: a first write went through.
@@ -145,6 +163,9 @@ impl Engine<'_> {
             return Ok(());
         }
         connection.doing = Doing::Sending;
+        if self.portions.send.is_some() {
+            self.take_up_pace(index, now_ns);
+        }
         self.send(index)
     }
 
@@ -181,7 +202,12 @@ impl Engine<'_> {
                     }
                     (length, more || to_the_end)
                 }
-                Ok(Read::Nothing) => return Ok(()),
+                Ok(Read::Nothing) => {
+                    if self.portions.receive.is_some() {
+                        self.paces[index].receive_from_ns = 0;
+                    }
+                    return Ok(());
+                }
                 Ok(Read::End) => return self.stream_ended(index),
                 Err(trouble) => {
                     self.lose(index, trouble);

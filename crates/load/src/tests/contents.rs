@@ -220,6 +220,38 @@ fn a_slow_sender_takes_its_time() {
 }
 
 #[test]
+fn a_slow_connection_gains_nothing_by_waiting() {
+    let slow = |work: &mut Work| {
+        work.request = Request { body: Body::Generated(Bytes(1000)), ..Request::new(Method::Put, "/") };
+        work.pace = Pace { send: Some(Bytes(10_000)), receive: Some(Bytes(10_000)) };
+        let Schedule::Closed { think, .. } = &mut work.schedule else { unreachable!() };
+        *think = Span(Duration::from_millis(300));
+    };
+    let (outcome, _) = changed(3, slow, |exchange| {
+        thread::sleep(Duration::from_millis(300));
+        exchange.say(&format!("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}", "x".repeat(1000)))
+    });
+    assert_eq!(outcome.ok, 3);
+    // 1,000 bytes and a head either way at 10,000 bytes a second, and the server's own time.
+    assert!(outcome.service.min() >= 490_000_000, "{}", outcome.service.min());
+}
+
+#[test]
+fn a_slow_body_that_waits_for_100_continue_goes_out() {
+    let (address, server) = raw_server(1, |stream| {
+        read_until(stream, "\r\n\r\n");
+        stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
+        assert_eq!(read_until(stream, "contents"), "contents");
+        stream.write_all(OK.as_bytes()).unwrap();
+    });
+    let mut plan = upload(address, 1);
+    plan.work.pace.send = Some(Bytes(1000));
+    let outcome = drive_lawfully(&plan);
+    server.join().unwrap();
+    assert_eq!(outcome.ok, 1);
+}
+
+#[test]
 fn a_slow_reader_takes_its_time_and_holds_the_server_up() {
     let slow = |work: &mut Work| work.pace = Pace { send: None, receive: Some(Bytes(1 << 20)) };
     let (outcome, _) = changed(1, slow, |exchange| {
