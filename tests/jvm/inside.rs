@@ -3,7 +3,6 @@
 
 use crate::invocation::{Call, phase, releases};
 use crate::standing::{Figures, Plan, Standing};
-use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use loadline::kernel::mapping::Mapping;
 use loadline::observe::hotspot::HotSpot;
@@ -14,7 +13,6 @@ use loadline::observe::hotspot::threads::{Ended, Reader, Threads};
 use loadline::observe::maps;
 use loadline::observe::memory::ProcessMemory;
 use loadline::observe::procfs::Process;
-use loadline::observe::thread_stats;
 use loadline::observe::untouched::Untouched;
 use loadline::record::AllocatedBy;
 use loadline_test_support::skip;
@@ -74,13 +72,6 @@ fn has(release: u32, options: &str) -> bool {
     out.status.success()
 }
 
-/// Waits for the subject's own threads to end. The JVM counts one of them that is off its list and not yet among the
-/// ended ones by the most that it has ever seen; whoever reads for the first time then sees less.
-fn until_ended(process: &Process) {
-    let lives = || thread_stats::all(process).unwrap().iter().any(|thread| thread.name.starts_with("Thread-"));
-    wait_until("its threads have ended", LONG, || !lives());
-}
-
 /// Between two lines of the subject: what was read from outside, what the JVM counted, what was planted.
 fn step(
     subject: &mut Standing,
@@ -91,9 +82,6 @@ fn step(
 ) -> (u64, u64) {
     subject.go_on();
     let said: Figures = subject.says(word);
-    if word == "ENDED" {
-        until_ended(&inside.process);
-    }
     let read = reader.read(&inside.memory).unwrap();
     assert_eq!(read.ended, Ended::Counted);
     let (planted, total) = (said.of("planted"), said.of("total"));
