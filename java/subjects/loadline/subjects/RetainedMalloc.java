@@ -2,12 +2,15 @@ package loadline.subjects;
 
 import java.io.IOException;
 import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.List;
 import sun.misc.Unsafe;
 
 /**
- * Takes 40 MiB from malloc in blocks of 60 KiB, writes every page, then a last small block, and frees all but that:
- * glibc merges them into free chunks that lie below a chunk in use and so keeps their pages until a trim.
- * All by one thread, and so from one arena.
+ * Takes 40 MiB from malloc in blocks of 60 KiB, writes every page, and frees them, but for one more after each 64:
+ * glibc merges them into free chunks that lie below a chunk in use and so keeps their pages until a trim. All by one
+ * thread, and so from one arena. Those that stay are as large as the others: a small one would take a gap that another
+ * thread of the arena left elsewhere, and hold nothing.
  *
  * <p>Says {@code BEFORE freed=0}, waits for a line, says {@code AFTER freed=41963520} and stays.
  */
@@ -15,7 +18,7 @@ import sun.misc.Unsafe;
 public final class RetainedMalloc {
     private static final int BLOCKS = 683;
     private static final int BLOCK_BYTES = 60 << 10;
-    private static final int PIN_BYTES = 2 << 10;
+    private static final int STAYS_EACH = 64;
 
     private RetainedMalloc() {}
 
@@ -28,17 +31,19 @@ public final class RetainedMalloc {
         unsafe.freeMemory(written(unsafe));
         long[] blocks = new long[BLOCKS];
         Dialogue.sayAndWait("BEFORE freed=0");
+        List<Long> stay = new ArrayList<>();
         for (int i = 0; i < BLOCKS; i++) {
             blocks[i] = written(unsafe);
+            if ((BLOCKS - 1 - i) % STAYS_EACH == 0) {
+                stay.add(written(unsafe));
+            }
         }
-        long pin = unsafe.allocateMemory(PIN_BYTES);
-        unsafe.putByte(pin, (byte) 1);
         long freed = 0;
         for (long block : blocks) {
             unsafe.freeMemory(block);
             freed += BLOCK_BYTES;
         }
-        Dialogue.sayAndStay("AFTER freed=" + freed, pin);
+        Dialogue.sayAndStay("AFTER freed=" + freed, stay);
     }
 
     @SuppressWarnings("removal")
