@@ -1,4 +1,5 @@
-//! The files a result goes to. Their paths are tried before anything is measured, so that a slip costs nothing.
+//! Where a result goes: the terminal, or stdout as JSON, and files. The paths of the files are tried before anything is
+//! measured, so that a slip costs nothing.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Document;

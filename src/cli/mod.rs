@@ -54,7 +54,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 fn call(arguments: &[OsString]) -> Code {
     if let [_, word, rest @ ..] = arguments
-        && word == watch::WEIGH_WORD
+        && word == watch::WEIGH_APART_WORD
     {
         report_panics();
         return watch::weigh_here(rest);

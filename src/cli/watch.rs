@@ -139,7 +139,7 @@ const STRETCHES: usize = 240;
 /// A history and a few accounts.
 const KEEP_LEAST: Bytes = Bytes(4 << 20);
 /// Asks this program to weigh a JVM into a file, in a process of its own.
-pub(super) const WEIGH_WORD: &str = "__weigh";
+pub(super) const WEIGH_APART_WORD: &str = "__weigh";
 /// The memory for weighing, so that the watch has room beside it in the 64 MiB of the unit and the DaemonSet. An
 /// account of 65,000 mappings of files takes 190 to 270 MiB, and is refused.
 const WEIGH_BYTES_MAX: u64 = 44 << 20;
@@ -412,7 +412,7 @@ fn weighing(verb: &Verb) -> WhenWeighed {
 fn weigh_apart(pid: u32, why: WhyWeighed, into: &Path, clock: Clock) -> Result<(), String> {
     let Some(into) = into.to_str() else { return Err(format!("{} is no text", into.display())) };
     let how = if why == WhyWeighed::FirstSight { ASKED } else { HELD };
-    let done = itself::run(&[WEIGH_WORD, &pid.to_string(), how, into], clock, WEIGHED_WITHIN);
+    let done = itself::run(&[WEIGH_APART_WORD, &pid.to_string(), how, into], clock, WEIGHED_WITHIN);
     done.map_err(|why| format!("{why}; `loadline account {pid}` has no bound of memory or time"))
 }
 

@@ -89,7 +89,8 @@ pub fn evidence(document: &Document, folders: &[PathBuf]) -> Vec<Evidence> {
     folders.iter().enumerate().flat_map(of).collect()
 }
 
-/// The document of these trials, without what they say together.
+/// Returns the document of these trials with their diagnosis. What they say together is added by
+/// `Judgement::document`: metrics, comparisons, budgets.
 fn document(conditions: &Conditions, trials: &[Trial]) -> Document {
     let diagnosis = diagnosis::of_trials(trials);
     Document {

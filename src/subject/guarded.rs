@@ -31,7 +31,8 @@ const STRAYS_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks at a guardian that is about to exit.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
-/// Starts guardians: which program to run as one, and whose time counts.
+/// Starts guardians: which program to run as one, and whose time counts. Its `start`, for a subject, is in `running`,
+/// `start_driver` in `driver`, and `build` in `build_step`.
 #[derive(Debug, Clone)]
 pub struct Spawner {
     program: PathBuf,

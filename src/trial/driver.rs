@@ -1,7 +1,7 @@
 //! A phase that another program drives: it is started on the CPUs of the load and read at its end, while the subject is
 //! weighed as under the own engine.
 
-use super::driving::LOOK_EVERY;
+use super::engine_thread::LOOK_EVERY;
 use super::phase::Ran;
 use super::trialling::Trialling;
 use super::world::RunningDriver;

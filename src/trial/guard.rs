@@ -1,7 +1,7 @@
 //! The guard of a trial: bounds for each phase, beyond which the target can no longer hold. Pure: the
 //! conductor tells of each second of the load, and asks.
 
-use super::driving::Interval;
+use super::engine_thread::Interval;
 use crate::clock::seconds_since;
 use crate::error::Error;
 use crate::record::{Missed, Unit};

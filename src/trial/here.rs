@@ -1,6 +1,6 @@
 //! The world as it is here: processes under guardians, `/proc`, threads that report.
 
-use super::driving::Driving;
+use super::engine_thread::Driving;
 use super::usage::Spent;
 use super::world::{Message, Reports, RunningDriver, World};
 use crate::clock::Clock;

@@ -2,8 +2,8 @@
 
 use super::description::describe;
 use super::doubts::{self, Beside};
-use super::driving::{self, Driving, LOOK_EVERY, LoadProgress, STOPPED_WITHIN};
 use super::ending;
+use super::engine_thread::{self, Driving, LOOK_EVERY, LoadProgress, STOPPED_WITHIN};
 use super::reach::Reached;
 use super::usage::{Spent, Usage};
 use super::work_record::{judge, record_second, record_work};
@@ -229,7 +229,7 @@ impl LoadRun<'_> {
                 Ok(LoadProgress::Done(outcome)) => return Ok(*outcome),
                 Ok(LoadProgress::Interval(interval)) => {
                     let second = record_second(&phase.name, open, &interval, self.origin_ns);
-                    (self.emit)(LoadEvent::Second { second: &second, times: driving::times(&interval, clock) });
+                    (self.emit)(LoadEvent::Second { second: &second, times: engine_thread::times(&interval, clock) });
                     self.loaded.timeline.push(second);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::bug("the load engine panicked")),

@@ -1,8 +1,8 @@
 //! A world that is made up, for tests: a script says what happens when, and time passes without waiting.
 
 use super::conductor::{PreparedTrial, carry_out, conclude};
-use super::driving::{Interval, LoadProgress};
 use super::ending::Conducted;
+use super::engine_thread::{Interval, LoadProgress};
 use super::event::{Event, Sink};
 use super::usage::Spent;
 use super::world::{Message, Reports, RunningDriver, Stage, World};

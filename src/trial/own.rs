@@ -2,7 +2,7 @@
 //! what it counts between two of them is the work of a phase of the trial.
 
 use super::description::describe;
-use super::driving::LOOK_EVERY;
+use super::engine_thread::LOOK_EVERY;
 use super::event::Event;
 use super::markers::{counters, waits};
 use super::phase::Snapshot;

@@ -2,7 +2,7 @@
 
 use super::description::describe;
 use super::doubts::{self, Beside};
-use super::driving::{LOOK_EVERY, STOPPED_WITHIN};
+use super::engine_thread::{LOOK_EVERY, STOPPED_WITHIN};
 use super::event::Event;
 use super::trialling::Trialling;
 use super::usage::{Spent, Usage};

@@ -1,8 +1,9 @@
-//! A trial under way: who takes part in it, and what its marks and phases share.
+//! A trial under way: who takes part in it, and what its marks and phases share. The order is `go_through` of
+//! `conductor`; the methods of marks are in `mark` and `inside`, those of phases in `phase`, `own` and `driver`.
 
 use super::cgroup_record;
-use super::driving::{self, LoadProgress};
 use super::ending;
+use super::engine_thread::{self, LoadProgress};
 use super::event::{Event, Sink};
 use super::files;
 use super::guard::Guarding;
@@ -138,7 +139,7 @@ impl<'a> Trialling<'a> {
             Message::Sample(sample) => self.pass_on(phase, &sample),
             Message::Load(LoadProgress::Interval(interval)) => {
                 self.guard.add(&interval);
-                let times = driving::times(&interval, self.stage.clock);
+                let times = engine_thread::times(&interval, self.stage.clock);
                 self.notes.sink.receive(&Event::Interval { phase: phase.unwrap_or("load"), times });
             }
             Message::Load(LoadProgress::Done(outcome)) => return Some(*outcome),

@@ -1,6 +1,6 @@
 //! From what the load engine saw to what is recorded of it: figures of a phase, of about a second, and verdicts.
 
-use super::driving::Interval;
+use super::engine_thread::Interval;
 use crate::clock::seconds_since;
 use crate::load::{End, Outcome};
 use crate::record::{

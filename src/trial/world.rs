@@ -1,7 +1,7 @@
 //! The traits between a trial and the world: the machine, the reports on a subject, a driver.
 //! `here` has the world as it is; tests make one up, in which time passes without waiting.
 
-use super::driving::LoadProgress;
+use super::engine_thread::LoadProgress;
 use super::usage::Spent;
 use crate::clock::Clock;
 use crate::doubt::Doubt;

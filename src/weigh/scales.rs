@@ -1,5 +1,5 @@
-//! The scales of a subject under way: all that a trial asks of its processes. The list of its processes implements
-//! them; tests of a trial use made-up scales.
+//! The scales of a subject under way: all that a trial asks of its processes. `processes::Processes` implements them,
+//! and weighs each process by `weighing::MarkSettings::weigh`; tests of a trial use made-up scales.
 
 use super::sampler::Inside;
 use super::used::Used;

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# How fast a heap dump is read, and in how much memory: Loadline's reader beside hprof-slurp and Eclipse MAT, those of
+# them that are here, on the same file in the page cache. Nothing else may run beside it.
+#
+#   bench/explain.sh [--mib N] [--rounds N] [DUMP]    a dump of some 1 GiB is made unless one is named
+#
+# It needs a JDK and GNU time. hprof-slurp is `cargo install hprof-slurp`; MAT names the `ParseHeapDump.sh` of Eclipse
+# MAT, which writes its indexes beside a link to the dump, here in a folder of its own for each round. hprof-slurp finds
+# no dominators. Prints Markdown on stdout, progress on stderr.
+set -euo pipefail
+export LC_ALL=C
+typed="bench/explain.sh $*"
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+mib=512 rounds=3 dump=''
+while (($#)); do
+    case $1 in
+        --mib | --rounds)
+            (($# > 1)) || { echo "error: $1 needs a value" >&2 && exit 2; }
+            [[ $1 == --mib ]] && mib=$2 || rounds=$2
+            shift
+            ;;
+        -*) echo "error: no option $1" >&2 && exit 2 ;;
+        *) dump=$(realpath "$1") ;;
+    esac
+    shift
+done
+[[ -x /usr/bin/time ]] || { echo 'error: no /usr/bin/time (Debian: time)' >&2 && exit 4; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+(cd "$root" && cargo build --quiet --profile dist -p loadline-heap-dump --example holders)
+holders=${CARGO_TARGET_DIR:-$root/target}/dist/examples/holders
+if [[ -z $dump ]]; then
+    dump=$work/heap.hprof
+    echo "making a dump" >&2
+    java -Xmx6g -XX:+UseParallelGC "$root/bench/HeapOfAll.java" "$dump" "$mib"
+fi
+cat "$dump" >/dev/null
+
+# measured NAME COMMAND…
+measured() {
+    local name=$1 round
+    shift
+    for ((round = 0; round < rounds; round++)); do
+        mkdir "$work/round"
+        ln -s "$dump" "$work/round/heap.hprof"
+        /usr/bin/time -a -o "$work/$name" -f '%e %U %S %M' "$@" >"$work/said" 2>&1 || tail -n 3 "$work/said" >&2
+        rm -r "$work/round"
+    done
+    sort -n "$work/$name" | awk -v name="$name" '{ wall[NR] = $1; cpu[NR] = $2 + $3; if ($4 > kib) kib = $4 } END {
+        printf "| %s | %.1f | %.1f | %.1f | %.0f |\n", name, wall[int((NR + 1) / 2)], wall[1], cpu[int((NR + 1) / 2)],
+            kib / 1024 }'
+}
+
+printf 'Machine: %s cores, Linux %s, %s. Command: `%s`.\n' "$(nproc)" "$(uname -r)" "$(date -u +%F)" "$typed"
+printf 'Dump: %s bytes.\n\n' "$(stat -c %s "$dump")"
+echo '| reader | wall s, median | wall s, best | CPU s | peak RSS, MiB |'
+echo '|---|---|---|---|---|'
+measured Loadline "$holders" "$dump"
+! command -v hprof-slurp >/dev/null || measured hprof-slurp hprof-slurp -i "$dump"
+[[ -z ${MAT:-} ]] || measured 'Eclipse MAT' "$MAT" "$work/round/heap.hprof"
