@@ -69,10 +69,12 @@ for case in "${cases[@]}"; do
         continue
     fi
     weigh "$case" "$runs/$name-cured.json" "${cure[0]}" "${cure[@]:1}"
-    said=$(jq '.findings[0] | (.gain_bytes_max // .costs_bytes) / 1048576' "$runs/$name.json")
+    said=$(jq '.findings[0] | (.finding.holder.malloc_keeps_bytes // 0) as $kept | .gain_bytes_max // empty
+        | (. - $kept) / 1048576' "$runs/$name.json")
     awk -v name="$name" -v finding="$finding" -v cure="${cure[*]}" -v before="$(loaded "$runs/$name.json")" \
         -v after="$(loaded "$runs/$name-cured.json")" -v said="$said" 'BEGIN {
             freed = before - after; off = said > freed ? said - freed : freed - said
-            printf "| %s | %s | `%s` | %.1f | %.1f | %.1f | %.1f | %s |\n", name, finding, cure, before, after, freed,
-                said, (off <= 5 || off <= 0.15 * freed) ? "yes" : "no" }'
+            printf "| %s | %s | `%s` | %.1f | %.1f | %.1f | %s | %s |\n", name, finding, cure, before, after, freed,
+                said == "" ? "nothing" : sprintf("%.1f", said),
+                said == "" ? "" : (off <= 5 || off <= 0.15 * freed) ? "yes" : "no" }'
 done

@@ -90,8 +90,13 @@ fn growing() -> Vec<Finding> {
 /// Each cause of its own, with each holder of direct memory.
 fn causes() -> Vec<Finding> {
     let sum = LoaderSum { loaders: 4800, classes: 4800, hidden_classes: 0, taken_bytes: MIB, used_bytes: MIB };
-    let caches =
-        DirectHolder::ThreadCaches { bytes: MIB, threads: 2, largest_bytes: MIB, pool: Some("web-*".to_owned()) };
+    let caches = DirectHolder::ThreadCaches {
+        bytes: MIB,
+        threads: 2,
+        largest_bytes: MIB,
+        pool: Some("web-*".to_owned()),
+        malloc_keeps_bytes: 1,
+    };
     let direct =
         |holder| Finding::DirectMemoryLives { direct_bytes: MIB, buffers: 2, left_by_gc_bytes: Some(MIB), holder };
     let tail = ChildProgram { name: "tail".to_owned(), processes: 4, bytes: MIB };

@@ -62,7 +62,9 @@ fn who_holds_direct_memory_is_named() {
     for release in newest() {
         let (found, trial) = weighed(release, "-Xmx96m -XX:+UseSerialGC", "channels");
         let (Finding::DirectMemoryLives { holder, .. }, cure) = first(&found) else { panic!("{found:?}") };
-        let DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool } = holder else { panic!("{holder:?}") };
+        let DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool, .. } = holder else {
+            panic!("{holder:?}")
+        };
         // The threads of the HTTP server keep small ones, too.
         let readers = truth("Plants", "channel_threads");
         assert!((readers..readers + 4).contains(threads) && *largest_bytes == 2 * MIB, "{holder:?}");

@@ -27,7 +27,8 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     // Pages of a tail that nobody ever wrote to are not resident.
-    let gain = account.heap_bytes().saturating_sub(used.saturating_sub(tail_bytes)).min(tail_bytes);
+    let needed = used.saturating_sub(tail_bytes);
+    let costs_bytes = account.heap_bytes().saturating_sub(needed).min(tail_bytes);
     let each = object_bytes / objects.max(1);
     let fits = fitting(each, region_bytes, mark.heap.max_bytes).filter(|_| facts.flags.is_free("G1HeapRegionSize"));
     let sized = |region| changes::jvm([format!("-XX:G1HeapRegionSize={}", Bytes(region).java())]);
@@ -41,12 +42,19 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
     );
     let smaller = format!("make them a little smaller (they have {} on average, with 16 bytes of header)", Bytes(each));
     let next = match first(&remedies) {
-        Some(first) => format!("try `{first}`, or {smaller}"),
-        None => format!("{smaller}, or take another collector"),
+        Some(first) => format!("try `{first}`, or {smaller}{}", then(used, needed)),
+        None => format!("{smaller}, or take another collector{}", then(used, needed)),
     };
     let finding = Finding::HumongousTails { objects, object_bytes, tail_bytes, region_bytes };
     let found = found(finding, text, next);
-    Some(FindingRecord { costs_bytes: tail_bytes, gain_bytes_max: Some(gain), remedies, ..found })
+    Some(FindingRecord { costs_bytes, remedies, ..found })
+}
+
+/// The sentence on what that frees: G1 takes for other objects what the tails leave. Measured: in the same heap of
+/// 512 MiB, RSS was 362.5 MiB, and 396.1 with regions of 4 MiB.
+fn then(used: u64, needed: u64) -> String {
+    let (needed, used) = (Bytes(needed), Bytes(used));
+    format!(". The heap then needs {needed} of the {used} that are used; memory falls by as much as you lower `-Xmx`")
 }
 
 /// The smallest larger region in which such objects waste next to nothing: twice as large as one, or filled by it.

@@ -13,7 +13,7 @@ const TRIMMED_SHARE: f64 = 0.9;
 /// Less of RSS beside the arenas of the compilers is nobody's trouble.
 const OWN_SHARE_MIN: f64 = 0.04;
 /// Each of these switches glibc's own threshold off (mallopt(3)), so that a second one is another remedy's business.
-const THRESHOLDS: [&str; 4] =
+pub(super) const THRESHOLDS: [&str; 4] =
     ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_"];
 
 /// Malloc retains what was freed. Source: bigbluebutton #25309 (one arena: p95 of RSS −7.5 % in a controlled 36 h),

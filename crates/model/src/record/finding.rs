@@ -496,6 +496,9 @@ pub enum DirectHolder {
         largest_bytes: u64,
         /// The pool that most of these threads belong to, as far as the kernel keeps its name.
         pool: Option<String>,
+        /// What malloc is expected to keep of them once the JDK frees them after each use.
+        #[serde(default)]
+        malloc_keeps_bytes: u64,
     },
     /// Netty's allocators.
     Netty {
