@@ -15,7 +15,7 @@ use loadline::result;
 use loadline::series::search::Search;
 use loadline::series::{self, Archived};
 use loadline::units::unix_s;
-use made_up::{LIMIT_MAX, MadeUp, Silence, conditions};
+use made_up::{LIMIT_MAX, MadeUpTrials, Silence, conditions};
 use std::path::PathBuf;
 
 fn main() {
@@ -29,7 +29,8 @@ fn main() {
         let (archive, scenario) = (folder.join("search"), &entry.scenario);
         let mut store = Archived::create(&archive, &conditions(scenario), scenario, Silence).unwrap();
         let search = Search::new(scenario, LIMIT_MAX).unwrap();
-        let mut made_up = MadeUp { seed: u64::from(entry.index), ..MadeUp::of(fleets::server(entry.index)) };
+        let mut made_up =
+            MadeUpTrials { seed: u64::from(entry.index), ..MadeUpTrials::of(fleets::server(entry.index)) };
         series::run(&search, &mut made_up, &mut store, &mut Vec::new()).unwrap();
         store.close(false).0.unwrap();
         let trials = result::read(&archive).unwrap().trials;

@@ -180,6 +180,10 @@ const UNSAFE: &[&str] = &[
 const REPLAY: &str = "scenarios/class-churn/metaspace-replay/src/";
 
 const COLUMNS_MAX: usize = 120;
+/// The definitions that one type name may have. With more, only the imports say which thing is meant.
+const DEFINITIONS_MAX: usize = 4;
+/// Means one thing everywhere: the arguments of the subcommand that its file is about.
+const IN_EACH_SUBCOMMAND: &str = "Verb";
 /// The lines that fit on a screen.
 const FUNCTION_LINES_MAX: usize = 70;
 /// Functions known to be longer: file, name, lines. May only shrink, and gets no new entries.
@@ -225,6 +229,7 @@ fn check(files: &[Source], long_functions: &[(&str, &str, usize)]) -> Vec<String
     complaints.extend(idle_permissions(files));
     complaints.extend(WITHOUT_CIRCLES.iter().flat_map(|folder| circles(files, folder)));
     complaints.extend(function_lengths(files, long_functions));
+    complaints.extend(crowded_names(files));
     complaints
 }
 
@@ -749,6 +754,28 @@ fn function_lengths(files: &[Source], listed: &[(&str, &str, usize)]) -> Vec<Str
     found
 }
 
+/// Type names with too many definitions. An indented `type` is taken for the associated type of a trait.
+fn crowded_names(files: &[Source]) -> Vec<String> {
+    let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let of_workspace = |file: &&Source| ["src/", "crates/", "tests/"].iter().any(|at| file.path.starts_with(at));
+    for file in files.iter().filter(of_workspace) {
+        for keyword in ["struct ", "enum ", "trait ", "union ", "type "] {
+            for at in words(&file.code, keyword) {
+                let is_indented = file.code[..at].rsplit('\n').next().unwrap_or_default().starts_with(' ');
+                let Some(name) = name_at(&file.code[at + keyword.len()..]) else { continue };
+                if keyword != "type " || !is_indented {
+                    places.entry(name).or_default().push(format!("{}:{}", file.path, line_of(&file.code, at)));
+                }
+            }
+        }
+    }
+    let crowded = places.into_iter().filter(|(name, at)| at.len() > DEFINITIONS_MAX && *name != IN_EACH_SUBCOMMAND);
+    let complaint = |(name, at): (&str, Vec<String>)| {
+        format!("`{name}` has {} definitions; at most {DEFINITIONS_MAX}: {}", at.len(), at.join(", "))
+    };
+    crowded.map(complaint).collect()
+}
+
 // ---- The checker is checked: it must be able to fail. ----
 
 /// Asserts the complaints of the checker about these files, in order.
@@ -987,6 +1014,18 @@ fn long_functions_are_a_list_that_only_shrinks() {
     assert_eq!(
         said(70, &[("src/units.rs", "long", 80)]),
         ["tests/tidy.rs: `long` of src/units.rs need not be in LONG_FUNCTIONS any more"]
+    );
+}
+
+#[test]
+fn a_type_name_with_many_definitions_is_found() {
+    let one = "//! A.\nstruct Part;\nimpl A for B {\n    type Part = u8;\n}\n// struct Part;\n";
+    let mut files = ["src/a.rs", "src/b.rs", "crates/c/d.rs", "tests/e.rs"].map(|path| (path, one)).to_vec();
+    expect(&files, &[]);
+    files.push(("tests/f.rs", "//! F.\npub(crate) type Part = u8;\n"));
+    expect(
+        &files,
+        &["`Part` has 5 definitions; at most 4: src/a.rs:2, src/b.rs:2, crates/c/d.rs:2, tests/e.rs:2, tests/f.rs:2"],
     );
 }
 

@@ -55,9 +55,9 @@ fn parse(text: &str) -> Result<Archive> {
     let mut closed = None;
     for (number, line) in lines.enumerate() {
         match take(&mut archive, number + 2, line) {
-            Taken::Closed(last) => closed = Some(last),
-            Taken::Trial => closed = None,
-            Taken::Other => {}
+            LineKind::Closed(last) => closed = Some(last),
+            LineKind::Trial => closed = None,
+            LineKind::Other => {}
         }
     }
     if closed.as_ref().is_some_and(|closed| closed.interrupted) {
@@ -74,20 +74,20 @@ fn parse(text: &str) -> Result<Archive> {
 }
 
 /// The kind of a line of the index.
-enum Taken {
+enum LineKind {
     Trial,
     Closed(Closed),
     Other,
 }
 
 /// Takes one line in.
-fn take(archive: &mut Archive, number: usize, line: &str) -> Taken {
+fn take(archive: &mut Archive, number: usize, line: &str) -> LineKind {
     match read_line(line) {
         Ok(IndexRecord::Trial(trial)) => {
             archive.trials.push(*trial);
-            return Taken::Trial;
+            return LineKind::Trial;
         }
-        Ok(IndexRecord::Closed(closed)) => return Taken::Closed(closed),
+        Ok(IndexRecord::Closed(closed)) => return LineKind::Closed(closed),
         Ok(IndexRecord::Header(_)) => {
             archive.missing.push(format!("line {number} is a second header and was left out"))
         }
@@ -96,7 +96,7 @@ fn take(archive: &mut Archive, number: usize, line: &str) -> Taken {
         }
         Err(cause) => archive.missing.push(format!("line {number} is damaged and was left out: {cause}")),
     }
-    Taken::Other
+    LineKind::Other
 }
 
 /// A line as it is read: what it is, then what it holds.

@@ -75,9 +75,9 @@ pub fn run_files(places: &[PathBuf]) -> Result<Vec<RunFile>> {
 }
 
 /// Runs by what they are on the disk.
-type Found = BTreeMap<PathBuf, RunFile>;
+type RunFiles = BTreeMap<PathBuf, RunFile>;
 
-fn take(found: &mut Found, path: PathBuf, kind: RunKind) -> Result<()> {
+fn take(found: &mut RunFiles, path: PathBuf, kind: RunKind) -> Result<()> {
     let real = path.canonicalize().unwrap_or_else(|_| path.clone());
     found.entry(real).or_insert(RunFile { path, kind });
     match found.len() > RUNS_MAX {
@@ -89,7 +89,7 @@ fn take(found: &mut Found, path: PathBuf, kind: RunKind) -> Result<()> {
 
 /// Finds the runs in a folder. Links below it are not followed: they may lead in circles. Folders in an archive belong
 /// to it.
-fn look(found: &mut Found, folder: &Path, depth: usize) -> Result<()> {
+fn look(found: &mut RunFiles, folder: &Path, depth: usize) -> Result<()> {
     if folder.join(INDEX).is_file() {
         return take(found, folder.to_owned(), RunKind::Archive);
     }

@@ -4,12 +4,12 @@ use super::exit::Code;
 use super::explain::with_profiler;
 use super::exports::Shown;
 use super::judging::{Judging, code, judgement};
-use super::one_server::Typed;
-use super::session::{Call, RunOptions, Session, Source, is_untyped};
+use super::one_server::ServerArguments;
+use super::session::{Call, RevisionOptions, RunOptions, Session, is_untyped};
 use crate::error::{Error, Result};
 use crate::report::Progress;
-use crate::result::{self, Merged, Part};
-use crate::scenario::{CompareSettings, Explain, MarkPoint, Marking, Running, Scenario, axes, vary};
+use crate::result::{self, ArchivePart, Merged};
+use crate::scenario::{BlockOptions, CompareSettings, Explain, MarkPoint, Marking, Scenario, axes, vary};
 use crate::series::{BLOCKS, Extent};
 use clap::Parser;
 use std::io::{BufRead, IsTerminal};
@@ -40,7 +40,7 @@ pub(super) struct Verb {
     #[command(flatten)]
     comparing: CompareSettings,
     #[command(flatten)]
-    running: Running,
+    running: BlockOptions,
     #[command(flatten)]
     options: RunOptions,
     #[command(flatten)]
@@ -84,7 +84,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
         ([] | [_], _) => {
             let mut session = Session::of(&verb.options, call)?;
             let (scenario, command) = (verb.what.first().map(PathBuf::as_path), verb.command.as_slice());
-            let asked = Typed { scenario, only: &[], options: &verb.options, command }.asked(&mut session)?;
+            let asked = ServerArguments { scenario, only: &[], options: &verb.options, command }.asked(&mut session)?;
             side_by_side(&verb, asked.ok_or_else(what)?.scenario, &session)
         }
         _ => Err(what()),
@@ -99,7 +99,7 @@ fn side_by_side(verb: &Verb, mut scenario: Scenario, session: &Session) -> Resul
     if scenario.trials == 1 && verb.marking.trials.is_none() {
         scenario.trials = BLOCKS;
     }
-    let Running { until_sure, repeats } = verb.running;
+    let BlockOptions { until_sure, repeats } = verb.running;
     scenario.compare.apply(CompareSettings { until_sure, repeats, ..CompareSettings::default() });
     scenario.validate()?;
     if scenario.configurations.len() < 2 {
@@ -143,7 +143,7 @@ fn refuse_options(verb: &Verb) -> Result<()> {
         && is_untyped(&verb.marking)
         && is_untyped(&verb.running)
         && verb.options.output.out.is_none()
-        && verb.options.output.source == Source::default();
+        && verb.options.output.source == RevisionOptions::default();
     if same && verb.vary.is_empty() && verb.only.is_empty() && !verb.explain {
         return Ok(());
     }
@@ -156,7 +156,7 @@ fn archives(verb: &Verb, first: &Path, second: &Path, typed: String) -> Result<C
     let output = &verb.options.output;
     output.exports.check(output.json)?;
     refuse_options(verb)?;
-    let part = |path: &Path| Ok(Part { path: path.to_owned(), archive: result::read(path)? });
+    let part = |path: &Path| Ok(ArchivePart { path: path.to_owned(), archive: result::read(path)? });
     let merged = Merged::of(vec![part(first)?, part(second)?], typed)?;
     let judgement = judgement(&merged.scenario, Some(&verb.comparing), &verb.judging)?;
     judgement.check_metrics(&merged.scenario, &MarkPoint::ALL)?;

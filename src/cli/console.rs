@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The state to give the terminal back in, while it is drawn on.
-static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
+static TAKEN: Mutex<Option<SavedTerminal>> = Mutex::new(None);
 
 /// A terminal that was taken; without modes where keys come from elsewhere.
-struct Taken {
+struct SavedTerminal {
     usual: Option<Termios>,
 }
 
@@ -130,7 +130,7 @@ impl Console {
                 self.keys = false;
             }
         }
-        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Taken { usual });
+        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(SavedTerminal { usual });
         Screen::enter();
         self.drawing = true;
     }

@@ -3,10 +3,10 @@
 use super::account::document;
 use super::exit::Code;
 use super::judging::{Judging, judgement};
-use super::one_server::Typed;
+use super::one_server::ServerArguments;
 use super::session::{Call, Interrupt, RunOptions, Session, is_untyped};
 use crate::error::{Error, Result};
-use crate::explain::{self, Asked};
+use crate::explain::{self, ExplainRequest};
 use crate::report::export::Format;
 use crate::report::{self, Progress, print, render, summarize_account};
 use crate::scenario::{Asking, Explain, Marking};
@@ -30,7 +30,7 @@ pub(super) struct Verb {
     #[command(flatten)]
     explain: Explain,
     #[command(flatten)]
-    running: Running,
+    running: RecordingOptions,
     #[command(flatten)]
     options: RunOptions,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(super) struct Verb {
 /// Options for a JVM that runs already.
 #[derive(Debug, Parser)]
 #[command(next_help_heading = "Explaining")]
-pub(super) struct Running {
+pub(super) struct RecordingOptions {
     /// How long a JVM that runs is recorded; it allocates meanwhile what is to be explained [default: 60s]
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
@@ -76,7 +76,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     }
     let mut session = Session::of(&verb.options, call)?;
     let (scenario, command) = (verb.what.as_deref(), verb.command.as_slice());
-    let asked = Typed { scenario, only: &verb.only, options: &verb.options, command }.asked(&mut session)?;
+    let asked = ServerArguments { scenario, only: &verb.only, options: &verb.options, command }.asked(&mut session)?;
     let what = || Error::request("explain what?").hint("name a scenario, a jar or a pid, or give a command after `--`");
     let mut scenario = asked.ok_or_else(what)?.scenario;
     scenario.mark(&verb.marking)?;
@@ -118,7 +118,7 @@ fn running(pid: u32, verb: &Verb, explain: &Explain, Call { typed, clock }: Call
     let weighed = AccountOptions { stop: true, netty: false, asking: Asking::default() }.weigh(pid, &clock)?;
     let mut document = document(weighed, typed.to_string(), taken, machine);
     let span = verb.running.span.map_or(RECORDED, |span| span.0);
-    let asked = Asked { pid, profiler: explain.profiler.as_deref(), span, heap: verb.running.heap };
+    let asked = ExplainRequest { pid, profiler: explain.profiler.as_deref(), span, heap: verb.running.heap };
     let stop = || interrupt.seen();
     document.explanation = Some(explain::running(&asked, &document.jvm, clock, &stop, &mut |words| talk.step(words))?);
     let written = output.exports.write_texts(|_| report::account_page(&document), &mut talk);

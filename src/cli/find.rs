@@ -2,7 +2,7 @@
 
 use super::exit::Code;
 use super::live::Live;
-use super::one_server::{Asked, Reopened, Typed, refusing};
+use super::one_server::{Reopened, ServerArguments, ServerScenario, refusing};
 use super::session::{Call, RunOptions, Session, is_interrupted};
 use crate::archive;
 use crate::error::{Error, Result};
@@ -61,8 +61,8 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
         return resume(&session, archive);
     }
     let Verb { scenario, only, options, command, .. } = &verb;
-    let asked = Typed { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
-    let Some(Asked { mut scenario, is_of_file }) = asked else {
+    let asked = ServerArguments { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
+    let Some(ServerScenario { mut scenario, is_of_file }) = asked else {
         return Err(Error::request("find the load line of what?")
             .hint("give a scenario, or `--rate`, `--target` and a jar, or a command after `--`"));
     };

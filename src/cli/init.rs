@@ -7,7 +7,7 @@ use super::exit::Code;
 use super::of_jar::first_answer;
 use super::run::SUFFIX;
 use super::session::{Call, Output, Session};
-use crate::detect::{self, Draft, Place};
+use crate::detect::{self, DetectedServer, Draft};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::{self, Progress};
 use crate::scenario::{Scenario, parse, shell_word};
@@ -59,7 +59,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let output = Output { quiet, ..Output::default() };
     let session = Session::new(output, call)?;
     let mut progress = Progress::new(quiet);
-    let Place { folder, mut draft, jar } = look(&verb, &session, &mut progress)?;
+    let DetectedServer { folder, mut draft, jar } = look(&verb, &session, &mut progress)?;
     let file = verb.out.unwrap_or_else(|| folder.join(format!("{}{SUFFIX}", draft.name)));
     if file.exists() && !verb.force {
         return Err(Error::request(format!("{} is there already", file.display()))
@@ -84,10 +84,10 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
 }
 
 /// Finds the subject that is to be weighed.
-fn look(verb: &Verb, session: &Session, progress: &mut Progress) -> Result<Place> {
+fn look(verb: &Verb, session: &Session, progress: &mut Progress) -> Result<DetectedServer> {
     let Some(name) = &verb.image else {
         let tools = FoundTool::installed(session.clock);
-        return Place::look(&verb.place, tools.first().map_or(TOOL_USUAL, |tool| tool.tool.word()));
+        return DetectedServer::look(&verb.place, tools.first().map_or(TOOL_USUAL, |tool| tool.tool.word()));
     };
     let port = match image::find(name, session.clock) {
         Ok(found) => found.port,
@@ -96,7 +96,7 @@ fn look(verb: &Verb, session: &Session, progress: &mut Progress) -> Result<Place
             None
         }
     };
-    Ok(Place::of_image(name, port))
+    Ok(DetectedServer::of_image(name, port))
 }
 
 /// Starts it once, and puts into the draft what was learned. A server that does not start leaves the guesses.

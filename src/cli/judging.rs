@@ -4,7 +4,7 @@ use super::exit::Code;
 use crate::error::Result;
 use crate::record::Document;
 use crate::report::Progress;
-use crate::result::{Asked, Bisected, Judgement};
+use crate::result::{Bisected, Judgement, JudgementSettings};
 use crate::scenario::{Budget, CompareSettings, Scenario};
 use clap::{Parser, ValueEnum};
 
@@ -50,7 +50,7 @@ pub(super) fn judgement(
     comparing: Option<&CompareSettings>,
     judging: &Judging,
 ) -> Result<Judgement> {
-    let asked = Asked {
+    let asked = JudgementSettings {
         comparing: comparing.cloned().unwrap_or_default(),
         budgets: judging.budget.clone(),
         baseline: judging.baseline.clone(),

@@ -102,13 +102,13 @@ const ROWS_MAX_MOST: u64 = 10_000_000;
 
 pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     let interrupt = Interrupt::listen()?;
-    let asked = Asked::of(&verb)?;
+    let asked = CheckedLoad::of(&verb)?;
     let mut progress = Progress::new(verb.files.quiet);
     // Before the server is touched: a path that cannot be written costs nothing.
     let mut files = Files { files: files(&verb)?, trouble: false, keeps_rows: verb.files.rows.is_some() };
     let reached = asked.reach(&interrupt)?;
     let conditions = asked.conditions(&verb, &reached, typed.to_string(), clock);
-    let mut live = Live::default();
+    let mut live = TerminalProgress::default();
     let loading = asked.loading(&verb, &reached, clock, &interrupt);
     let loaded = loading.run(&mut |event| {
         live.show(&event, &mut progress);
@@ -156,14 +156,14 @@ fn breaks_strict(doubt: &Doubt) -> bool {
 }
 
 /// The options of a load, checked.
-struct Asked {
+struct CheckedLoad {
     alone: LoadAlone,
     /// The endpoint to connect to instead.
     connect_to: Option<(String, u16)>,
     cpus: Option<Vec<u32>>,
 }
 
-impl Asked {
+impl CheckedLoad {
     fn of(verb: &Verb) -> Result<Self> {
         let text = verb.alone.plan.as_deref().map(|path| Ok((path, plan_text(path)?))).transpose()?;
         let file = text.as_ref().map(|(path, text)| PhasesFile { path, text });
@@ -287,13 +287,13 @@ impl Files {
 
 /// Events as progress on the terminal.
 #[derive(Default)]
-struct Live {
+struct TerminalProgress {
     /// The planned length of the running phase, where time ends it, and when it began, since the first phase.
     planned: Option<Span>,
     began_s: Option<f64>,
 }
 
-impl Live {
+impl TerminalProgress {
     fn show(&mut self, event: &LoadEvent<'_>, progress: &mut Progress) {
         match event {
             LoadEvent::PhaseStarted { phase, description } => {

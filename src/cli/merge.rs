@@ -6,11 +6,11 @@ use super::exports::{Exports, Shown, View, is_stdout, write};
 use super::session::Call;
 use crate::archive;
 use crate::error::{Error, Result};
-use crate::fleet::{self, Found, Plan, Standing};
+use crate::fleet::{self, Plan, ResultCopies, Standing};
 use crate::record::{Document, FleetDocument, LineVerdict, PlanEntry, Task};
 use crate::report::export::{self, Format};
 use crate::report::{self, Depth, Progress};
-use crate::result::{self, AllBlocks, Asked, Judgement, NodeBlocks};
+use crate::result::{self, AllBlocks, Judgement, JudgementSettings, NodeBlocks};
 use clap::Parser;
 use std::path::{Component, Path, PathBuf};
 
@@ -139,7 +139,7 @@ fn compared(plan: &Plan, standing: &mut Standing, typed: &str) -> Result<Option<
         }
     }
     let Some(all) = AllBlocks::of(nodes, planned, typed) else { return Ok(None) };
-    let judgement = Judgement::of(&begins.scenario, Asked::default())?;
+    let judgement = Judgement::of(&begins.scenario, JudgementSettings::default())?;
     let document = judgement.of_blocks(&all);
     let passes = judgement.passes(&document)?;
     Ok(Some(Compared { all, document, passes }))
@@ -147,7 +147,7 @@ fn compared(plan: &Plan, standing: &mut Standing, typed: &str) -> Result<Option<
 
 /// The archives of a result, of the first of its folders that has all of them. A name that leads out of its folder is
 /// not believed.
-fn archives(found: &Found) -> Result<Vec<(PathBuf, archive::Archive)>, String> {
+fn archives(found: &ResultCopies) -> Result<Vec<(PathBuf, archive::Archive)>, String> {
     let one = |folder: &Path, name: &String| {
         let is_below = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         let path = folder.join(name);

@@ -16,7 +16,7 @@ use clap::builder::UnknownArgumentValueParser;
 use std::path::Path;
 
 /// The arguments that name a server.
-pub(super) struct Typed<'a> {
+pub(super) struct ServerArguments<'a> {
     pub(super) scenario: Option<&'a Path>,
     pub(super) only: &'a [String],
     pub(super) options: &'a RunOptions,
@@ -24,32 +24,34 @@ pub(super) struct Typed<'a> {
 }
 
 /// The scenario of a server, and where it comes from.
-pub(super) struct Asked {
+pub(super) struct ServerScenario {
     pub(super) scenario: Scenario,
     /// Whether a file says it, and not a command line.
     pub(super) is_of_file: bool,
 }
 
-impl Typed<'_> {
+impl ServerArguments<'_> {
     /// Reads the scenario; `None` where neither a file nor a command is given, or both are.
     ///
     /// # Errors
     /// `Request` where it cannot be read, or an option does not fit.
-    pub(super) fn asked(&self, session: &mut Session) -> Result<Option<Asked>> {
+    pub(super) fn asked(&self, session: &mut Session) -> Result<Option<ServerScenario>> {
         let asked = &self.options.asked;
         let is_image = self.scenario.is_none() && asked.subject.image.is_some();
         if let Some(path) = self.scenario.filter(|path| is_named_jar(path)) {
             let typed = TypedJar { path, arguments: self.command, options: asked };
-            return of_jar(typed, session).map(|scenario| Some(Asked { scenario, is_of_file: false }));
+            return of_jar(typed, session).map(|scenario| Some(ServerScenario { scenario, is_of_file: false }));
         }
         Ok(match (self.scenario, !self.command.is_empty() || is_image) {
             (Some(file), false) => {
                 let mut scenario = run::load(file, &session.releases())?;
                 scenario.select(self.only)?;
                 scenario.change(asked)?;
-                Some(Asked { scenario, is_of_file: true })
+                Some(ServerScenario { scenario, is_of_file: true })
             }
-            (None, true) => Some(Asked { scenario: Scenario::of_command(self.command, asked)?, is_of_file: false }),
+            (None, true) => {
+                Some(ServerScenario { scenario: Scenario::of_command(self.command, asked)?, is_of_file: false })
+            }
             _ => None,
         })
     }

@@ -8,7 +8,7 @@ use super::session::{Call, ISO_8601, Output, Session, utc};
 use crate::archive::PLAN_BYTES_MAX;
 use crate::bounded;
 use crate::error::{Error, Result, plain};
-use crate::fleet::{self, Estimate, KnownServices, Layout, Night, Plan, Searched, Spread, blocks};
+use crate::fleet::{self, Estimate, JobSettings, KnownServices, Night, Plan, Searched, Spread, blocks};
 use crate::record::PlanEntry;
 use crate::report;
 use crate::result::Judgement;
@@ -93,12 +93,14 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     }
     let place = Target::of(verb.out.as_deref())?;
     let (plan, file) = match asked(&verb, &session)? {
-        Asked::Plan(plan, file) => {
+        PlanInput::Plan(plan, file) => {
             refuse_options(&verb)?;
             (plan, Some(file))
         }
-        Asked::Fleet(fleet) => (of_fleet(fleet, &verb, &session, &place, &mut live)?, place.file.clone()),
-        Asked::Comparison(scenario) => (of_blocks(*scenario, &verb, &session, &place, &mut live)?, place.file.clone()),
+        PlanInput::Fleet(fleet) => (of_fleet(fleet, &verb, &session, &place, &mut live)?, place.file.clone()),
+        PlanInput::Comparison(scenario) => {
+            (of_blocks(*scenario, &verb, &session, &place, &mut live)?, place.file.clone())
+        }
     };
     match &place.file {
         Some(file) => {
@@ -115,7 +117,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
 }
 
 /// The input of a plan.
-enum Asked {
+enum PlanInput {
     /// It is planned already; the file, absolute.
     Plan(Plan, PathBuf),
     Fleet(Fleet),
@@ -166,13 +168,13 @@ fn is_scenario(file: &Path) -> Result<bool> {
     Ok(is_scenario_name(file) || read(file)?.lines().any(|line| line.starts_with("subject:")))
 }
 
-fn asked(verb: &Verb, session: &Session) -> Result<Asked> {
+fn asked(verb: &Verb, session: &Session) -> Result<PlanInput> {
     let at = |file: &Path| format!("file: {}", file.display());
     let releases = session.releases();
     if let [file] = verb.what.as_slice() {
         if is_plan(&verb.what) {
             let plan = Plan::parse(&read(file)?).map_err(|error| error.at(at(file)))?;
-            return Ok(Asked::Plan(plan, absolute(file)?));
+            return Ok(PlanInput::Plan(plan, absolute(file)?));
         }
         if !is_scenario(file)? {
             let base = file.parent().unwrap_or(Path::new(""));
@@ -182,7 +184,7 @@ fn asked(verb: &Verb, session: &Session) -> Result<Asked> {
         }
         let scenario = run::load(file, &releases)?;
         if scenario.configurations.len() > 1 || verb.blocks.is_some() {
-            return Ok(Asked::Comparison(Box::new(scenario)));
+            return Ok(PlanInput::Comparison(Box::new(scenario)));
         }
     }
     let service = |file: &PathBuf| match is_scenario(file)? {
@@ -198,13 +200,13 @@ fn asked(verb: &Verb, session: &Session) -> Result<Asked> {
     of_services(verb, Fleet { name, services, search_every: SEARCH_EVERY })
 }
 
-fn of_services(verb: &Verb, fleet: Fleet) -> Result<Asked> {
+fn of_services(verb: &Verb, fleet: Fleet) -> Result<PlanInput> {
     if verb.blocks.is_some() {
         return Err(Error::request("`--blocks` would have no effect: these are services, and nothing is compared")
             .hint("give one scenario with several configurations"));
     }
     fleet.validate()?;
-    Ok(Asked::Fleet(fleet))
+    Ok(PlanInput::Fleet(fleet))
 }
 
 /// Refuses options that do not apply: a plan that was made can only be asked for a script.
@@ -330,11 +332,11 @@ fn of_engine(verb: &Verb, plan: &Plan, file: &Path) -> Result<String> {
     Ok(match verb.slurm {
         true => {
             let (plan_file, results) = (text(file)?, text(&file.with_file_name(results))?);
-            fleet::slurm(plan, &Layout { plan: &plan_file, results: &results, nodes: verb.nodes })
+            fleet::slurm(plan, &JobSettings { plan: &plan_file, results: &results, nodes: verb.nodes })
         }
         false => {
             let (plan_file, results) = (text(Path::new(file.file_name().unwrap_or_default()))?, text(&results)?);
-            fleet::kubernetes(plan, &Layout { plan: &plan_file, results: &results, nodes: verb.nodes })
+            fleet::kubernetes(plan, &JobSettings { plan: &plan_file, results: &results, nodes: verb.nodes })
         }
     })
 }

@@ -49,7 +49,7 @@ pub(super) struct Output {
     #[arg(long, short)]
     pub(super) quiet: bool,
     #[command(flatten)]
-    pub(super) source: Source,
+    pub(super) source: RevisionOptions,
     #[command(flatten)]
     pub(super) view: View,
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub(super) struct Output {
 /// Which state of the subject's source is weighed, for `loadline history`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Parser)]
 #[command(next_help_heading = "Output")]
-pub(super) struct Source {
+pub(super) struct RevisionOptions {
     /// The commit that is weighed [default: HEAD of the working folder, else what CI says]
     #[arg(long, value_name = "HASH", value_parser = NonEmptyStringValueParser::new())]
     pub(super) commit: Option<String>,
@@ -71,11 +71,11 @@ pub(super) struct Source {
 /// Whether none of these options was typed.
 pub(super) fn is_untyped<O: Args + PartialEq>(options: &O) -> bool {
     #[derive(Parser)]
-    struct Typed<O: Args> {
+    struct OptionsOnly<O: Args> {
         #[command(flatten)]
         options: O,
     }
-    Typed::<O>::try_parse_from(["loadline"]).is_ok_and(|nothing| nothing.options == *options)
+    OptionsOnly::<O>::try_parse_from(["loadline"]).is_ok_and(|nothing| nothing.options == *options)
 }
 
 /// Whether the user asked to stop. The second Ctrl-C ends Loadline at once; the guardian then ends the subject.
@@ -348,7 +348,7 @@ impl Session {
 
     /// Returns the conditions of every trial of a run that begins now.
     pub(super) fn conditions(&self, scenario: &Scenario) -> Conditions {
-        let Source { commit, build } = &self.output.source;
+        let RevisionOptions { commit, build } = &self.output.source;
         Conditions {
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
             scenario: scenario.name.clone(),

@@ -3,7 +3,7 @@
 use super::exit::Code;
 use super::find;
 use super::live::Live;
-use super::one_server::{Asked, Reopened, Typed, refusing};
+use super::one_server::{Reopened, ServerArguments, ServerScenario, refusing};
 use super::session::{Call, RunOptions, Session};
 use crate::error::{Error, Result};
 use crate::record::{Conditions, Trial, TuneOutcome};
@@ -73,8 +73,8 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
         return resume(&session, archive, verb.dry_run);
     }
     let Verb { scenario, only, options, command, .. } = &verb;
-    let asked = Typed { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
-    let Some(Asked { mut scenario, .. }) = asked else {
+    let asked = ServerArguments { scenario: scenario.as_deref(), only, options, command }.asked(&mut session)?;
+    let Some(ServerScenario { mut scenario, .. }) = asked else {
         return Err(Error::request("tune what?")
             .hint("give a scenario, a jar, or `--url` and a command after `--`; `--list` shows what would be tried"));
     };

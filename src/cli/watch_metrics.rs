@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::record::{WatchDocument, WatchEnds, WatchEvent, WatchedJvm};
 use crate::report::Progress;
 use crate::report::export::{Exposition, otlp, scrape};
-use crate::watch::{Answer, Asked, Collector, Ends, Listening, Pushing, Server, ServerTls, top};
+use crate::watch::{Collector, Ends, HttpRequest, HttpResponse, HttpServer, ListenAddress, Pushing, ServerTls, top};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ const FIRST_TURN_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Receivers {
     /// Serve metrics to Prometheus at `127.0.0.1:PORT`, `unix:PATH`, or `systemd`, the socket that it hands over
     #[arg(long, value_name = "WHERE", conflicts_with = "once")]
-    listen: Option<Listening>,
+    listen: Option<ListenAddress>,
     /// Certificate and key of `--listen`, and who may ask, by a web-config file as Prometheus' exporters have it
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub(super) web_config: Option<PathBuf>,
@@ -133,12 +133,12 @@ struct Latest {
 }
 
 /// The same, shared with whoever asks.
-struct Shared {
+struct SharedLatest {
     latest: Mutex<Latest>,
     first: Condvar,
 }
 
-impl Shared {
+impl SharedLatest {
     fn lock(&self) -> MutexGuard<'_, Latest> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,42 +151,46 @@ impl Shared {
     }
 
     /// Whether turns end, for who starts it again where they do not.
-    fn health(&self, now: Duration) -> Answer {
+    fn health(&self, now: Duration) -> HttpResponse {
         let latest = self.lock();
         let within = STUCK_AFTER.max(3 * Duration::from_millis(latest.document.every_ms));
         let since = now.saturating_sub(latest.turned);
         let is_well = since < within;
         let (status, word) = if is_well { ("200 OK", "ok") } else { ("503 Service Unavailable", "stuck") };
         let body = format!("{word}: the last turn ended {} s ago, of {}\n", since.as_secs(), latest.document.turns);
-        Answer { status, content_type: "text/plain; charset=utf-8", body }
+        HttpResponse { status, content_type: "text/plain; charset=utf-8", body }
     }
 }
 
 /// A server, and what it answers from.
 struct Served {
-    server: Server,
-    latest: Arc<Shared>,
+    server: HttpServer,
+    latest: Arc<SharedLatest>,
     ends: Ends,
 }
 
 impl Served {
     fn start(
-        place: &Listening,
+        place: &ListenAddress,
         tls: Option<Arc<ServerTls>>,
         document: Arc<WatchDocument>,
         clock: Clock,
     ) -> Result<Self> {
         let latest = Mutex::new(Latest { document, ends: Vec::new(), turned: clock.now() });
-        let latest = Arc::new(Shared { latest, first: Condvar::new() });
+        let latest = Arc::new(SharedLatest { latest, first: Condvar::new() });
         let served = Arc::clone(&latest);
-        let server = Server::start(place, tls, clock, move |asked: &Asked| {
+        let server = HttpServer::start(place, tls, clock, move |asked: &HttpRequest| {
             if asked.path == "/healthz" {
                 return Some(served.health(clock.now()));
             }
             let text = Exposition::of(&asked.accept);
             (asked.path == "/metrics").then(|| {
                 let (document, ends) = served.seen();
-                Answer { status: "200 OK", content_type: text.content_type(), body: scrape(&document, &ends, text) }
+                HttpResponse {
+                    status: "200 OK",
+                    content_type: text.content_type(),
+                    body: scrape(&document, &ends, text),
+                }
             })
         })?;
         Ok(Self { server, latest, ends: Ends::default() })
@@ -222,10 +226,10 @@ impl Push {
 mod tests {
     use super::*;
 
-    fn shared(turns: u64) -> Shared {
+    fn shared(turns: u64) -> SharedLatest {
         let document = Arc::new(WatchDocument { every_ms: 10_000, turns, ..WatchDocument::default() });
         let latest = Latest { document, ends: Vec::new(), turned: Duration::from_secs(100) };
-        Shared { latest: Mutex::new(latest), first: Condvar::new() }
+        SharedLatest { latest: Mutex::new(latest), first: Condvar::new() }
     }
 
     #[test]

@@ -8,13 +8,13 @@ use super::session::{Call, Interrupt, Output, Session, is_interrupted};
 use crate::archive::PLAN_BYTES_MAX;
 use crate::bounded;
 use crate::error::{Error, ErrorKind, Result, plain};
-use crate::fleet::{PlaceSeen, Plan, Seen, Started, Typed};
+use crate::fleet::{EntrySelection, PlaceSeen, Plan, ServiceVersions, Started};
 use crate::record::{Conditions, EntryOutcome, EntryResult, Machine};
 use crate::report::{Progress, print};
 use crate::scenario::Scenario;
 use crate::series::{self, Archived, Local, PreparedSeries, machine_now};
 use crate::subject::{image, jdk, limit};
-use crate::work::{self, Asked, Blocks, By, Done, Runner, Searched, Stopped};
+use crate::work::{self, Blocks, By, Done, Runner, Searched, Stopped, WorkerInput};
 use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let file = std::path::absolute(&verb.plan).map_err(|cause| Error::io("find", &verb.plan, &cause))?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    let started = Started::of(Typed { index: verb.index, node: verb.node.as_deref() }, &variable, &host)?;
+    let started = Started::of(EntrySelection { index: verb.index, node: verb.node.as_deref() }, &variable, &host)?;
     let minutes = plan.entry(started.index)?.minutes;
     let minutes = verb.minutes.map_or(minutes, |typed| typed.min(minutes));
     let span = Duration::try_from_secs_f64(minutes * 60.0).map_err(|_| {
@@ -89,9 +89,9 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let deadline = Deadline::begin(clock, span, &signals, &stop);
     let output = Output { json: verb.json, quiet: verb.quiet, ..Output::default() };
     let session = Session::stopped_by(stop, output, call).of_plan().rebuilding(verb.rebuild);
-    let node = Node { session, signals, deadline };
+    let node = ThisNode { session, signals, deadline };
     let folder = file.parent().unwrap_or(Path::new("/"));
-    let asked = Asked { plan: &plan, folder, out: &verb.out, started: &started };
+    let asked = WorkerInput { plan: &plan, folder, out: &verb.out, started: &started };
     let done = work::work(&asked, &node, clock).map_err(|error| match error.kind {
         ErrorKind::Interrupted => error.hint("begin the same entry again, with the same `--out`: it goes on"),
         _ => error,
@@ -139,19 +139,19 @@ fn sentence(result: &EntryResult) -> String {
 }
 
 /// This node.
-struct Node {
+struct ThisNode {
     session: Session,
     signals: Interrupt,
     deadline: Deadline,
 }
 
-impl Node {
+impl ThisNode {
     fn live(&self) -> Live {
         self.session.live()
     }
 }
 
-impl Runner for Node {
+impl Runner for ThisNode {
     fn place_before(&self) -> PlaceSeen {
         work::place_before(self.session.clock)
     }
@@ -172,14 +172,14 @@ impl Runner for Node {
         self.session.prepare(scenario, &mut self.live())
     }
 
-    fn seen(&self, scenario: &Scenario) -> Result<Seen> {
+    fn seen(&self, scenario: &Scenario) -> Result<ServiceVersions> {
         if let Some(image) = &scenario.subject.image {
             let found = image::find(&image.name, self.session.clock)?;
-            return Ok(Seen { image_digest: Some(found.id), jdk: None });
+            return Ok(ServiceVersions { image_digest: Some(found.id), jdk: None });
         }
         let wanted = scenario.configurations.first().and_then(|configuration| configuration.jdk.as_ref());
         let jdk = jdk::run_by(&scenario.subject, wanted, self.session.jdks(), self.session.clock)?;
-        Ok(Seen { image_digest: None, jdk: jdk.map(|jdk| jdk.version) })
+        Ok(ServiceVersions { image_digest: None, jdk: jdk.map(|jdk| jdk.version) })
     }
 
     fn search(&self, scenario: &Scenario, archive: &Path) -> Searched {

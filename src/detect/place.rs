@@ -19,7 +19,7 @@ const PORT_USUAL: u16 = 8080;
 
 /// The server that was found, with its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct DetectedServer {
     /// The folder that paths start from.
     pub folder: PathBuf,
     /// The scenario, as far as it is known without starting anything.
@@ -42,7 +42,7 @@ struct Project {
     parts: Vec<String>,
 }
 
-impl Place {
+impl DetectedServer {
     /// Looks at a folder, a jar, or a file of a build; `container_tool` is the name of the program that builds images.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub enum Listed {
 }
 
 /// A source, or why it cannot be read.
-type Source<T> = std::result::Result<T, Unavailable>;
+type SourceResult<T> = std::result::Result<T, Unavailable>;
 
 /// Looks at the JVM `pid` from outside.
 ///
@@ -79,9 +79,9 @@ fn facts(process: &Process, maps: &[Mapping], own: &JvmIdentity, flags: Option<&
 
 /// Lists the JVM's own tables and counters, and whether each can be read.
 fn own_sources(
-    hotspot: &Source<HotSpot>,
-    counters: &Source<JvmIdentity>,
-    flags: &Source<Flags>,
+    hotspot: &SourceResult<HotSpot>,
+    counters: &SourceResult<JvmIdentity>,
+    flags: &SourceResult<Flags>,
 ) -> Vec<(String, String)> {
     let no = |why: &Unavailable| format!("no: {}", why.why);
     let (tables, allocated) = match hotspot {

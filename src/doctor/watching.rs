@@ -5,7 +5,7 @@ use super::fact;
 use crate::clock::Clock;
 use crate::kernel::process::Status;
 use crate::observe::hsperfdata::HsPerf;
-use crate::observe::jvms::{self, Found, Jvms};
+use crate::observe::jvms::{self, Jvms, ProcessSummary};
 use crate::observe::kernel_log::KernelLog;
 use crate::observe::machine::Access;
 use crate::observe::procfs::Process;
@@ -47,8 +47,10 @@ fn number(path: &str) -> Option<u8> {
 
 /// Which can be read, whole or without their counters.
 fn readable(found: &Jvms, clock: Clock) -> String {
-    let whole = |jvm: &&Found| Process::open(jvm.pid).is_ok_and(|process| HsPerf::open(&process, &clock).is_ok());
-    let (whole, part): (Vec<&Found>, Vec<&Found>) = found.known.iter().take(TRIED_MAX).partition(whole);
+    let whole =
+        |jvm: &&ProcessSummary| Process::open(jvm.pid).is_ok_and(|process| HsPerf::open(&process, &clock).is_ok());
+    let (whole, part): (Vec<&ProcessSummary>, Vec<&ProcessSummary>) =
+        found.known.iter().take(TRIED_MAX).partition(whole);
     let mut said = vec![match found.known.len() {
         0 => "none can be read now".to_owned(),
         all => format!("{all} can be read: {}", named(&whole)),
@@ -64,7 +66,7 @@ fn readable(found: &Jvms, clock: Clock) -> String {
     said.join("; ")
 }
 
-fn named(jvms: &[&Found]) -> String {
+fn named(jvms: &[&ProcessSummary]) -> String {
     let names = jvms.iter().take(NAMED_MAX).map(|jvm| format!("pid {} ({})", jvm.pid, jvm.comm));
     let more = jvms.len().saturating_sub(NAMED_MAX);
     let more = (more > 0).then(|| format!("{more} more"));
@@ -76,7 +78,7 @@ fn named(jvms: &[&Found]) -> String {
 
 /// Names the processes that may not be inspected; `None` where all may.
 fn hidden(found: &Jvms, sees_all: bool) -> Option<String> {
-    let java: Vec<&Found> = found.perhaps.iter().collect();
+    let java: Vec<&ProcessSummary> = found.perhaps.iter().collect();
     let todo = match sees_all {
         true => "the kernel protects them, or a security module does",
         false => {
@@ -178,7 +180,7 @@ mod tests {
         assert!(yama(&access(Some(1), false)).contains("sysctl kernel.yama.ptrace_scope=0"));
         assert!(yama(&access(Some(1), true)).contains("overrules") && yama(&access(Some(3), true)).contains("boot"));
         assert!(kills(false, Some(1)).contains("CAP_SYSLOG") && kills(false, None).contains("/dev/kmsg"));
-        let jvm = |pid| Found { pid, comm: "java".to_owned(), arguments: Vec::new() };
+        let jvm = |pid| ProcessSummary { pid, comm: "java".to_owned(), arguments: Vec::new() };
         let found = Jvms { perhaps: (1..9).map(jvm).collect(), hidden: 3, ..Jvms::default() };
         let told = hidden(&found, false).unwrap();
         assert!(

@@ -5,7 +5,7 @@ mod heap;
 mod native;
 mod running;
 
-pub use running::{Asked, running};
+pub use running::{ExplainRequest, running};
 
 use crate::error::{Error, Result};
 use crate::record::{ExplanationRecord, Jvm};

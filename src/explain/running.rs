@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const CLEANED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A request to a JVM that runs.
-pub struct Asked<'a> {
+pub struct ExplainRequest<'a> {
     /// Its process id.
     pub pid: u32,
     /// As in [`super::Profiler::find`].
@@ -39,7 +39,7 @@ pub struct Asked<'a> {
 /// # Errors
 /// If there is no such process, or neither of the two can be had.
 pub fn running(
-    asked: &Asked<'_>,
+    asked: &ExplainRequest<'_>,
     jvm: &Jvm,
     clock: Clock,
     stop: &dyn Fn() -> bool,

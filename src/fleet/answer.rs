@@ -1,6 +1,6 @@
 //! How a line that was known is tried again, and what the answer to an entry says of it.
 
-use super::Seen;
+use super::ServiceVersions;
 use super::service::past;
 use crate::record::{EntryOutcome, FindOutcome, FindRecord, ProbeStage, ProbeVerdict, Task, Trial, limit_to_set};
 use crate::scenario::{Change, Last, Scenario};
@@ -94,7 +94,7 @@ pub fn proved(proof: &FindRecord, last: &Last, headroom: f64, below: Option<(&Fi
 
 /// Under which conditions a line was found.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Known {
+pub struct LineConditions {
     /// Now: UTC, ISO 8601.
     pub at: String,
     /// SHA-256 of what was asked.
@@ -102,13 +102,13 @@ pub struct Known {
     /// SHA-256 of the files that its trials read.
     pub inputs: Option<String>,
     /// The properties of the service that only the node sees.
-    pub seen: Seen,
+    pub seen: ServiceVersions,
     /// The model of the node's CPU, where it is known.
     pub cpu_model: Option<String>,
 }
 
 /// A line as the next plan wants it, with the one before among those of the past; `None` where none holds.
-pub fn last_of(find: &FindRecord, task: &Task, before: Option<&Last>, known: &Known) -> Option<Last> {
+pub fn last_of(find: &FindRecord, task: &Task, before: Option<&Last>, known: &LineConditions) -> Option<Last> {
     let line = find.line.as_ref()?;
     let searched_at = match task {
         Task::Prove => before.and_then(|before| before.searched_at.clone()),
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_next_plan_knows_the_line_and_those_before_it() {
-        let known = Known { at: "now".to_owned(), question: "q".to_owned(), ..Known::default() };
+        let known = LineConditions { at: "now".to_owned(), question: "q".to_owned(), ..LineConditions::default() };
         let found = find(90 * MIB, FindOutcome::AtLowerBound);
         let proved = last_of(&found, &Task::Prove, Some(&last()), &known).unwrap();
         assert_eq!((proved.proved_at.as_deref(), proved.searched_at), (Some("now"), last().searched_at));

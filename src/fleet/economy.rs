@@ -27,7 +27,7 @@ pub fn why_search(
 
 /// The properties of a service that only the node sees.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Seen {
+pub struct ServiceVersions {
     /// The digest of the image.
     pub image_digest: Option<String>,
     /// The version of the JDK that runs the service.
@@ -35,7 +35,7 @@ pub struct Seen {
 }
 
 /// Why a line that was to be proved has to be searched, by what the node sees.
-pub fn why_here(last: &Last, seen: &Seen) -> Option<Why> {
+pub fn why_here(last: &Last, seen: &ServiceVersions) -> Option<Why> {
     match () {
         () if differs(last.image_digest.as_deref(), seen.image_digest.as_deref()) => Some(Why::ImageChanged),
         () if differs(last.jdk.as_deref(), seen.jdk.as_deref()) => Some(Why::JdkChanged),
@@ -83,9 +83,12 @@ mod tests {
 
     #[test]
     fn a_node_sees_what_a_plan_cannot() {
-        let seen = |image: &str, jdk: &str| Seen { image_digest: Some(image.to_owned()), jdk: Some(jdk.to_owned()) };
+        let seen = |image: &str, jdk: &str| ServiceVersions {
+            image_digest: Some(image.to_owned()),
+            jdk: Some(jdk.to_owned()),
+        };
         assert_eq!(why_here(&last(), &seen("d", "17")), None);
-        assert_eq!(why_here(&last(), &Seen::default()), None);
+        assert_eq!(why_here(&last(), &ServiceVersions::default()), None);
         assert_eq!(why_here(&last(), &seen("e", "17")), Some(Why::ImageChanged));
         assert_eq!(why_here(&last(), &seen("d", "21")), Some(Why::JdkChanged));
     }

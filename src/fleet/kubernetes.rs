@@ -1,6 +1,6 @@
 //! The manifest that works a plan on Kubernetes: one index of a Job is one entry, alone on its node.
 
-use super::layout::{Layout, comment, minutes_max, slug};
+use super::layout::{JobSettings, comment, minutes_max, slug};
 use super::plan::Plan;
 use crate::units::Bytes;
 
@@ -18,7 +18,7 @@ const MEMORY_GIB: u64 = 8;
 const MOUNT: &str = "/fleet";
 
 /// The manifest, for `kubectl apply`. The paths of `place` are those on the volume, below where it is mounted.
-pub fn kubernetes(plan: &Plan, place: &Layout<'_>) -> String {
+pub fn kubernetes(plan: &Plan, place: &JobSettings<'_>) -> String {
     let entries = plan.entries.len();
     let nodes = place.nodes.unwrap_or(NODES).min(entries as u32).max(1);
     let deadline_s = u64::from(minutes_max(plan) + BESIDE_MINUTES) * 60;
@@ -200,14 +200,14 @@ mod tests {
 
     #[test]
     fn the_manifest_of_a_small_plan() {
-        let place = Layout { plan: "plan.jsonl", results: "results-0123456789ab", nodes: Some(10) };
+        let place = JobSettings { plan: "plan.jsonl", results: "results-0123456789ab", nodes: Some(10) };
         insta::assert_snapshot!(kubernetes(&plan("shop", 300), &place));
     }
 
     #[test]
     fn names_and_paths_stay_what_they_are() {
         let plan = plan("a\": {b}\n- c: $(X) 'é", 3);
-        let place = Layout { plan: "a b/\"it's\": $(HOME) {RESULTS}\n.jsonl", results: "r {PLAN}", nodes: None };
+        let place = JobSettings { plan: "a b/\"it's\": $(HOME) {RESULTS}\n.jsonl", results: "r {PLAN}", nodes: None };
         let job = job(&kubernetes(&plan, &place));
         let name = job["metadata"]["name"].as_str().unwrap();
         assert_eq!(name, "loadline-a-b-c-x-0123456789ab");
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_whole_job_ends_sometime() {
-        let job = job(&kubernetes(&plan("x", 10_000), &Layout { plan: "p", results: "r", nodes: Some(100) }));
+        let job = job(&kubernetes(&plan("x", 10_000), &JobSettings { plan: "p", results: "r", nodes: Some(100) }));
         let spec = &job["spec"];
         let of = |key: &str| spec[key].as_u64().unwrap();
         assert_eq!((of("completions"), of("maxFailedIndexes"), of("parallelism")), (10_000, 10_000, 100));

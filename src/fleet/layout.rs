@@ -6,9 +6,9 @@ use crate::units::steers;
 /// The most characters of a name: a label of Kubernetes has 63, and more is put before and behind it.
 const SLUG_MAX: usize = 30;
 
-/// The place where a plan is worked.
+/// The settings of the jobs that work a plan.
 #[derive(Debug, Clone, Copy)]
-pub struct Layout<'a> {
+pub struct JobSettings<'a> {
     /// Path of the plan.
     pub plan: &'a str,
     /// Path of the folder of results.

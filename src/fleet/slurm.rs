@@ -1,6 +1,6 @@
 //! The script that works a plan on Slurm: one index of an array is one entry, alone on its node.
 
-use super::layout::{Layout, comment, minutes_max, slug};
+use super::layout::{JobSettings, comment, minutes_max, slug};
 use super::plan::Plan;
 use crate::scenario::shell_word;
 
@@ -10,7 +10,7 @@ const ARRAY_MAX: u32 = 1001;
 const BESIDE_MINUTES: u32 = 10;
 
 /// The script, for `sbatch`.
-pub fn slurm(plan: &Plan, place: &Layout<'_>) -> String {
+pub fn slurm(plan: &Plan, place: &JobSettings<'_>) -> String {
     let entries = plan.entries.len() as u32;
     let most = place.nodes.map_or_else(String::new, |nodes| format!("%{nodes}"));
     let range = |count: u32| format!("0-{}{most}", count.saturating_sub(1));
@@ -116,14 +116,17 @@ mod tests {
 
     #[test]
     fn the_script_of_a_small_plan() {
-        let place =
-            Layout { plan: "/shared/fleet/plan.jsonl", results: "/shared/fleet/results-0123456789ab", nodes: Some(10) };
+        let place = JobSettings {
+            plan: "/shared/fleet/plan.jsonl",
+            results: "/shared/fleet/results-0123456789ab",
+            nodes: Some(10),
+        };
         insta::assert_snapshot!(slurm(&plan("shop", 300), &place));
     }
 
     #[test]
     fn what_no_array_can_hold_is_several() {
-        let place = Layout { plan: "p", results: "r", nodes: None };
+        let place = JobSettings { plan: "p", results: "r", nodes: None };
         let script = slurm(&plan("shop", 2500), &place);
         for line in [
             "#SBATCH --array=0-1000\n",
@@ -142,14 +145,14 @@ mod tests {
     #[test]
     fn names_stay_names() {
         let hostile = "a'b\"c $(touch x)\n#SBATCH --uid=0\n`id` \\ ü";
-        let place = Layout { plan: "/a b/it's $(id).jsonl", results: "/r\n\"x\"", nodes: Some(2) };
+        let place = JobSettings { plan: "/a b/it's $(id).jsonl", results: "/r\n\"x\"", nodes: Some(2) };
         let script = slurm(&plan(hostile, 2), &place);
         let of = |beginning: &str| script.lines().filter(|line| line.starts_with(beginning)).count();
         assert_eq!((of("#SBATCH --uid"), of("#SBATCH --job-name=loadline-a-b-c-touch-x-sbatch")), (0, 1), "{script}");
         assert!(script.contains(r"plan='/a b/it'\''s $(id).jsonl'"), "{script}");
         assert!(script.contains("results='/r\n\"x\"'\n"), "{script}");
         // Placeholders in names are no placeholders.
-        let script = slurm(&plan("{PARTS}{ARRAY}", 2), &Layout { plan: "{HASH}", results: "r", nodes: None });
+        let script = slurm(&plan("{PARTS}{ARRAY}", 2), &JobSettings { plan: "{HASH}", results: "r", nodes: None });
         assert!(script.contains("plan='{HASH}'"), "{script}");
     }
 }

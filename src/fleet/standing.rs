@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// A result with the folders that it lies in: one, and those that it was copied to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct ResultCopies {
     /// At least one, ascending.
     pub folders: Vec<PathBuf>,
     /// The result itself.
@@ -26,7 +26,7 @@ pub struct Standing {
     /// Whether each entry is a block.
     blocks: Vec<bool>,
     /// The one that counts first.
-    found: BTreeMap<u32, Vec<Found>>,
+    found: BTreeMap<u32, Vec<ResultCopies>>,
     left_out: BTreeMap<PathBuf, String>,
 }
 
@@ -86,13 +86,13 @@ impl Standing {
             }
             None => {
                 let at = same.partition_point(|found| order(&found.result, &result) == Ordering::Less);
-                same.insert(at, Found { folders: vec![folder], result });
+                same.insert(at, ResultCopies { folders: vec![folder], result });
             }
         }
     }
 
     /// The result of an entry that counts: of several the answered one that began first, else the first that began.
-    pub fn counts(&self, index: u32) -> Option<&Found> {
+    pub fn counts(&self, index: u32) -> Option<&ResultCopies> {
         self.found.get(&index)?.first()
     }
 

@@ -15,7 +15,7 @@ const NODES: [&str; 2] = ["NODE_NAME", "SLURMD_NODENAME"];
 
 /// The values that were typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Typed<'a> {
+pub struct EntrySelection<'a> {
     /// The entry.
     pub index: Option<u32>,
     /// The name of the node.
@@ -38,7 +38,7 @@ impl Started {
     ///
     /// # Errors
     /// `Request` where nobody says which entry, or a variable is no number.
-    pub fn of(typed: Typed<'_>, variable: &dyn Fn(&str) -> Option<String>, host: &str) -> Result<Self> {
+    pub fn of(typed: EntrySelection<'_>, variable: &dyn Fn(&str) -> Option<String>, host: &str) -> Result<Self> {
         let said = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let number = |name: &str| said(name).map(|value| parse(name, &value)).transpose();
         let node = typed.node.map(str::to_owned).or_else(|| NODES.iter().find_map(|name| said(name)));
@@ -77,7 +77,7 @@ fn parse(name: &str, value: &str) -> Result<u32> {
 mod tests {
     use super::*;
 
-    fn started(typed: Typed<'_>, variables: &[(&str, &str)]) -> Result<Started> {
+    fn started(typed: EntrySelection<'_>, variables: &[(&str, &str)]) -> Result<Started> {
         let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -85,26 +85,26 @@ mod tests {
         Started::of(typed, &variable, "host")
     }
 
-    fn check(typed: Typed<'_>, variables: &[(&str, &str)], expect: (u32, &str, u32)) {
+    fn check(typed: EntrySelection<'_>, variables: &[(&str, &str)], expect: (u32, &str, u32)) {
         let of = started(typed, variables).unwrap();
         assert_eq!((of.index, of.node.as_str(), of.restarts), expect, "{variables:?}");
     }
 
     #[test]
     fn what_was_typed_comes_before_what_an_engine_says() {
-        let typed = Typed { index: Some(7), node: Some("mine") };
+        let typed = EntrySelection { index: Some(7), node: Some("mine") };
         let engines = [(OF_KUBERNETES, "1"), (OF_SLURM, "2"), ("NODE_NAME", "n1"), ("SLURMD_NODENAME", "n2")];
         check(typed, &engines, (7, "mine", 0));
-        check(Typed::default(), &engines, (1, "n1", 0));
-        check(Typed::default(), &engines[1..2], (2, "host", 0));
-        check(Typed::default(), &[(OF_SLURM, "2\n"), (FIRST, "1000"), (RESTARTS, "1")], (1002, "host", 1));
-        check(Typed::default(), &[(OF_KUBERNETES, "2"), (FIRST, "1000"), ("NODE_NAME", "")], (2, "host", 0));
+        check(EntrySelection::default(), &engines, (1, "n1", 0));
+        check(EntrySelection::default(), &engines[1..2], (2, "host", 0));
+        check(EntrySelection::default(), &[(OF_SLURM, "2\n"), (FIRST, "1000"), (RESTARTS, "1")], (1002, "host", 1));
+        check(EntrySelection::default(), &[(OF_KUBERNETES, "2"), (FIRST, "1000"), ("NODE_NAME", "")], (2, "host", 0));
     }
 
     #[test]
     fn what_is_missing_or_no_number_is_named() {
         let refused = |variables: &[(&str, &str)], expect: &str| {
-            let error = started(Typed::default(), variables).unwrap_err();
+            let error = started(EntrySelection::default(), variables).unwrap_err();
             assert!(error.what.contains(expect) && error.kind == crate::error::ErrorKind::Request, "{}", error.what);
         };
         refused(&[], "neither JOB_COMPLETION_INDEX nor SLURM_ARRAY_TASK_ID is set");

@@ -1,6 +1,6 @@
 //! From trials to a result: what they say together, judged as the scenario and the options ask.
 
-use super::{Merged, Part};
+use super::{ArchivePart, Merged};
 use crate::archive::Archive;
 use crate::comparison;
 use crate::doubt::{self, Doubt};
@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The settings that are asked for beyond those of a scenario.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct JudgementSettings {
     /// How it is compared, on top of what the scenario says.
     pub comparing: CompareSettings,
     /// Budgets beside those of the scenario.
@@ -42,7 +42,7 @@ pub enum Bisected {
 /// An archive that budgets are judged against.
 #[derive(Debug, Clone)]
 struct Baseline {
-    part: Part,
+    part: ArchivePart,
     metrics: Vec<MetricRecord>,
 }
 
@@ -66,7 +66,7 @@ impl Judgement {
     ///
     /// # Errors
     /// `Request` where the baseline is neither a configuration nor an archive, or a budget needs one and there is none.
-    pub fn of(scenario: &Scenario, asked: Asked) -> Result<Self> {
+    pub fn of(scenario: &Scenario, asked: JudgementSettings) -> Result<Self> {
         let mut compare = scenario.compare.clone();
         compare.apply(asked.comparing);
         let mut judgement = Self {
@@ -121,7 +121,7 @@ impl Judgement {
                 .hint(hint)
         })?;
         let metrics = comparison::metrics(&archive.trials);
-        self.baseline = Some(Baseline { part: Part { path: baseline.into(), archive }, metrics });
+        self.baseline = Some(Baseline { part: ArchivePart { path: baseline.into(), archive }, metrics });
         Ok(())
     }
 
@@ -228,7 +228,7 @@ impl Judgement {
         let before = self.baseline.as_ref()?.part.clone();
         let (conditions, trials) = (result.conditions.clone(), result.trials.clone());
         let archive = Archive { conditions, scenario: scenario.clone(), trials, missing: Vec::new() };
-        let own = Part { path: folder.to_owned(), archive };
+        let own = ArchivePart { path: folder.to_owned(), archive };
         let against = |merged: Merged| {
             let alone = Self { budgets: Vec::new(), ..self.clone() };
             // The names of the archives stand before those of the configurations.

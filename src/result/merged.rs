@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// One of the archives, with the folder it lies in.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct ArchivePart {
     /// Its folder.
     pub path: PathBuf,
     /// The archive in it.
@@ -41,7 +41,7 @@ impl Merged {
     /// # Errors
     /// `Request` where there are fewer than two, or where no configuration of the first can be compared with one of
     /// another.
-    pub fn of(parts: Vec<Part>, command: String) -> Result<Self> {
+    pub fn of(parts: Vec<ArchivePart>, command: String) -> Result<Self> {
         let [first, others @ ..] = parts.as_slice() else { return Err(too_few()) };
         if others.is_empty() {
             return Err(too_few());
@@ -73,8 +73,8 @@ impl Merged {
     }
 
     /// Adds the trials and configurations of an archive, under its name.
-    fn add(&mut self, part: Part, name: String) {
-        let Part { archive, .. } = part;
+    fn add(&mut self, part: ArchivePart, name: String) {
+        let ArchivePart { archive, .. } = part;
         let index_from = next(&self.trials, |trial| trial.index);
         let block_from = next(&self.trials, |trial| trial.block);
         for mut configuration in archive.scenario.configurations {
@@ -97,7 +97,7 @@ fn too_few() -> Error {
 }
 
 /// Configurations of the same name; where each archive has one only, those.
-fn alike(first: &Part, other: &Part) -> Result<Vec<(String, String)>> {
+fn alike(first: &ArchivePart, other: &ArchivePart) -> Result<Vec<(String, String)>> {
     let [before, after] = [first, other].map(|part| configurations(&part.archive.trials));
     if let ([one], [same]) = (before.as_slice(), after.as_slice()) {
         return Ok(vec![(one.clone(), same.clone())]);
@@ -113,7 +113,7 @@ fn alike(first: &Part, other: &Part) -> Result<Vec<(String, String)>> {
 }
 
 /// The names of the folders; where two are the same, `before` and `after`, or numbers.
-fn names(parts: &[Part]) -> Vec<String> {
+fn names(parts: &[ArchivePart]) -> Vec<String> {
     let name = |path: &Path| {
         let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         whole.file_name().map(|name| name.to_string_lossy().into_owned())

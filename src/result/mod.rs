@@ -14,8 +14,8 @@ pub use accounts::{changes, ranked};
 pub use blocks::{AllBlocks, NodeBlocks};
 pub use commits::Commits;
 pub use history::{History, HistoryAsked};
-pub use judgement::{Asked, Bisected, Judgement};
-pub use merged::{Merged, Part};
+pub use judgement::{Bisected, Judgement, JudgementSettings};
+pub use merged::{ArchivePart, Merged};
 
 use crate::archive::{self, Archive};
 use crate::comparison;

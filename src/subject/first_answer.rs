@@ -2,7 +2,7 @@
 //! are asked there until one is answered with 200.
 
 use super::probe::{self, HttpQuestion};
-use super::running::{Running, RunningSubject};
+use super::running::{GuardedSubject, RunningSubject};
 use super::{ready, sockets};
 use crate::error::{Error, Result};
 use std::time::Duration;
@@ -58,14 +58,14 @@ impl FirstAnswer {
 }
 
 /// The answer to one question: a status, or what came instead, in words.
-struct Answer {
+struct PortAnswer {
     port: u16,
     path: String,
     status: std::result::Result<u16, String>,
     is_page: bool,
 }
 
-impl Answer {
+impl PortAnswer {
     /// A page has something to say; that it is well a server may say without a word (204, as Helidon 4 does).
     fn is_good(&self) -> bool {
         self.status.as_ref().is_ok_and(|status| *status == GOOD || (!self.is_page && GOOD_OF_HEALTH.contains(status)))
@@ -74,9 +74,9 @@ impl Answer {
 
 /// The answers of all ports to one round of questions.
 #[derive(Default)]
-struct PortAnswers(Vec<Answer>);
+struct PortAnswers(Vec<PortAnswer>);
 
-impl Running {
+impl GuardedSubject {
     /// Waits until a usual path is answered with 200, at most for `within` from the start.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl Running {
     }
 }
 
-impl Running {
+impl GuardedSubject {
     fn found(&self, found: FirstAnswer, usual: &Usual) -> FirstAnswer {
         let took = self.clock().now().saturating_sub(self.started_at());
         FirstAnswer { took, told_port: usual.told_port && found.port == self.launch().port, ..found }
@@ -122,14 +122,14 @@ impl Running {
 }
 
 /// Asks all paths of all ports once, up to the first page.
-fn ask_ports(running: &Running, usual: &Usual, last: bool, over: &dyn Fn() -> bool) -> PortAnswers {
+fn ask_ports(running: &GuardedSubject, usual: &Usual, last: bool, over: &dyn Fn() -> bool) -> PortAnswers {
     let launch = running.launch();
     let mut ports = sockets::ports(&running.processes());
     if ports.contains(&launch.port) {
         ports = vec![launch.port];
     } else if usual.told_port && !last && !ports.is_empty() {
         // The port that it was told may be opened last; that it is no HTTP yet is not known of the others.
-        let waiting = |port: &u16| Answer { port: *port, path: String::new(), status: Ok(NOT_YET), is_page: false };
+        let waiting = |port: &u16| PortAnswer { port: *port, path: String::new(), status: Ok(NOT_YET), is_page: false };
         return PortAnswers(ports.first().map(waiting).into_iter().collect());
     }
     let mut answers = PortAnswers::default();
@@ -144,7 +144,7 @@ fn ask_ports(running: &Running, usual: &Usual, last: bool, over: &dyn Fn() -> bo
             let question = HttpQuestion { host: &launch.subject.host, path, status: None };
             let status = probe::status_of(*address, question, running.clock(), over);
             let (is_silent, is_good) = (status.is_err(), is_page && status == Ok(GOOD));
-            answers.0.push(Answer { port, path: path.clone(), status, is_page });
+            answers.0.push(PortAnswer { port, path: path.clone(), status, is_page });
             match () {
                 // A port that speaks something else speaks it on every path.
                 () if is_silent => break,
@@ -167,7 +167,7 @@ impl PortAnswers {
         self.first(|_| true)
     }
 
-    fn first(&self, fits: impl Fn(&Answer) -> bool) -> Option<FirstAnswer> {
+    fn first(&self, fits: impl Fn(&PortAnswer) -> bool) -> Option<FirstAnswer> {
         let found = self.0.iter().filter(|answer| answer.is_good()).find(|answer| fits(answer))?;
         let of_port = || self.0.iter().filter(|answer| answer.port == found.port);
         let health = of_port().find(|answer| answer.is_good() && !answer.is_page).map(|answer| answer.path.clone());
@@ -209,7 +209,7 @@ impl PortAnswers {
     }
 }
 
-fn by_status<'a>(answers: impl Iterator<Item = &'a Answer>) -> String {
+fn by_status<'a>(answers: impl Iterator<Item = &'a PortAnswer>) -> String {
     let mut by_status: Vec<(String, Vec<&str>)> = Vec::new();
     for answer in answers {
         let status = answer.status.as_ref().map_or_else(Clone::clone, u16::to_string);
@@ -222,7 +222,7 @@ fn by_status<'a>(answers: impl Iterator<Item = &'a Answer>) -> String {
     shown.collect::<Vec<_>>().join("; ")
 }
 
-fn no_answer(running: &Running, within: Duration, answers: &PortAnswers) -> Error {
+fn no_answer(running: &GuardedSubject, within: Duration, answers: &PortAnswers) -> Error {
     let launch = running.launch();
     let ports = sockets::ports(&running.processes());
     let error = match (answers.answers(), ports.first()) {
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     fn answered(answers: &[(u16, &str, Option<u16>)]) -> PortAnswers {
-        let answer = |&(port, path, status): &(u16, &str, Option<u16>)| Answer {
+        let answer = |&(port, path, status): &(u16, &str, Option<u16>)| PortAnswer {
             port,
             path: path.to_owned(),
             status: status.ok_or_else(|| "not HTTP: `x`".to_owned()),

@@ -63,7 +63,7 @@ impl Spawner {
         let (output, write) = std::io::pipe().map_err(failed)?;
         let child = self.spawn(order, theirs, OwnedFd::from(write), stdin).map_err(failed)?;
         let guardian_pid = child.id();
-        let known = Arc::new(Known::default());
+        let known = Arc::new(CommandStatus::default());
         let hearing = control.try_clone().map_err(failed)?;
         let watcher = Watcher { child, known: Arc::clone(&known), removal: order.removal.clone(), clock: self.clock };
         let thread = std::thread::Builder::new().name("guardian".to_owned());
@@ -107,13 +107,13 @@ pub(super) struct Guarded {
     pub guardian_pid: u32,
     pub command_pid: u32,
     control: UnixStream,
-    known: Arc<Known>,
+    known: Arc<CommandStatus>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// The state of the command, as far as it is known.
 #[derive(Debug, Default)]
-struct Known {
+struct CommandStatus {
     state: Mutex<CommandState>,
     changed: Condvar,
 }
@@ -133,7 +133,7 @@ struct CommandState {
     lost: bool,
 }
 
-impl Known {
+impl CommandStatus {
     fn lock(&self) -> MutexGuard<'_, CommandState> {
         // The state is plain values: a thread that panicked left nothing half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -204,7 +204,7 @@ impl Drop for Guarded {
 /// The thread that hears the guardian and outlives it.
 struct Watcher {
     child: Child,
-    known: Arc<Known>,
+    known: Arc<CommandStatus>,
     /// The removal of the subject's container, in the place of the guardian.
     removal: Option<Removal>,
     clock: Clock,

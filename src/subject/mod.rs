@@ -71,6 +71,6 @@ pub use output::Output;
 pub use private_jdk::PrivateJdk;
 pub use protocol::Exit;
 pub use ready::ReadyInfo;
-pub use running::{Ended, Running, RunningSubject};
+pub use running::{GuardedSubject, RunningSubject, SubjectEnd};
 pub use sockets::{check_port_free, free_port, free_ports};
 pub use work_folder::WorkFolder;

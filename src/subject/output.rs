@@ -61,12 +61,12 @@ pub struct Output {
 
 #[derive(Debug, Default)]
 struct SharedOutput {
-    state: Mutex<State>,
+    state: Mutex<OutputState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutputState {
     /// The last lines as bytes, since most are never looked at.
     tail: VecDeque<Vec<u8>>,
     bytes: u64,
@@ -95,14 +95,14 @@ impl Output {
         clock: Clock,
     ) -> Result<(Self, JoinHandle<()>)> {
         let output = Self { shared: Arc::new(SharedOutput::default()) };
-        let reader = Reader { shared: Arc::clone(&output.shared), watch, log, clock };
+        let reader = OutputReader { shared: Arc::clone(&output.shared), watch, log, clock };
         let thread = std::thread::Builder::new().name("output".to_owned());
         let thread = thread.spawn(move || reader.run(from));
         let failed = |cause: std::io::Error| Error::machine(format!("cannot start a thread: {cause}"));
         Ok((output, thread.map_err(failed)?))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutputState> {
         // The reader leaves no change half done that matters here.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -201,14 +201,14 @@ pub(super) fn read_to_end(mut from: impl Read, mut take: impl FnMut(&[u8])) {
     }
 }
 
-struct Reader {
+struct OutputReader {
     shared: Arc<SharedOutput>,
     watch: Watch,
     log: Option<LogFile>,
     clock: Clock,
 }
 
-impl Reader {
+impl OutputReader {
     fn run(mut self, from: impl Read) {
         let mut lines = Lines::default();
         read_to_end(from, |bytes| self.take(bytes, &mut lines));
@@ -234,7 +234,7 @@ impl Reader {
     }
 }
 
-impl State {
+impl OutputState {
     fn take_line(&mut self, line: &[u8], watch: &Watch, at: Duration) {
         let awaited = !watch.phases.is_empty() || (watch.ready.is_some() && self.ready_at.is_none());
         if awaited || line.len() >= SEARCHED_BYTES_MIN {

@@ -6,7 +6,7 @@ use super::output::SAID_LINES;
 use super::probe::{self, HttpQuestion, ProbeAnswer};
 use super::processes::Process;
 use super::protocol::Exit;
-use super::running::{Running, RunningSubject};
+use super::running::{GuardedSubject, RunningSubject};
 use super::{jvm, native, slurm_step, sockets};
 use crate::error::{Error, Result};
 use crate::scenario::{Answers, Kind, Ready};
@@ -62,7 +62,11 @@ struct Probe {
 }
 
 /// Waits for the readiness that the launch names.
-pub(super) fn wait(running: &mut Running, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo> {
+pub(super) fn wait(
+    running: &mut GuardedSubject,
+    within: Duration,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<ReadyInfo> {
     let mut probes = probes(running)?;
     match poll(running, within, interrupted, &mut probes) {
         Waited::Ready => found_ready(running, &probes),
@@ -74,7 +78,7 @@ pub(super) fn wait(running: &mut Running, within: Duration, interrupted: &dyn Fn
 }
 
 /// An error where waiting for it is over before its time.
-pub(super) fn check_alive(running: &mut Running, interrupted: &dyn Fn() -> bool) -> Result<()> {
+pub(super) fn check_alive(running: &mut GuardedSubject, interrupted: &dyn Fn() -> bool) -> Result<()> {
     match (interrupted(), running.lost(), running.ended()) {
         (true, ..) => Err(Error::interrupted()),
         (_, true, _) => Err(lost()),
@@ -87,7 +91,7 @@ fn lost() -> Error {
     Error::machine("the guardian of the subject was killed, and the subject with it")
 }
 
-fn ended(running: &mut Running, exit: Exit) -> Error {
+fn ended(running: &mut GuardedSubject, exit: Exit) -> Error {
     let took = running.clock().now().saturating_sub(running.started_at());
     // The processes that the command left are ended, so that its last words are complete.
     running.close();
@@ -95,7 +99,7 @@ fn ended(running: &mut Running, exit: Exit) -> Error {
 }
 
 /// The ports to be asked; none where the output tells of readiness.
-fn probes(running: &Running) -> Result<Vec<Probe>> {
+fn probes(running: &GuardedSubject) -> Result<Vec<Probe>> {
     let launch = running.launch();
     match launch.subject.ready {
         Ready::Http(_) | Ready::Tcp => {}
@@ -106,7 +110,7 @@ fn probes(running: &Running) -> Result<Vec<Probe>> {
     launch.subject.ports.from(launch.port).map(probe).collect()
 }
 
-fn poll(running: &Running, within: Duration, interrupted: &dyn Fn() -> bool, probes: &mut [Probe]) -> Waited {
+fn poll(running: &GuardedSubject, within: Duration, interrupted: &dyn Fn() -> bool, probes: &mut [Probe]) -> Waited {
     let until = running.started_at() + within;
     let mut pause = PROBE_PAUSE_FIRST;
     loop {
@@ -133,7 +137,7 @@ fn poll(running: &Running, within: Duration, interrupted: &dyn Fn() -> bool, pro
 }
 
 /// Probes each port that has not answered yet, once; whether the subject is ready now.
-fn probe_once(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) -> bool {
+fn probe_once(running: &GuardedSubject, probes: &mut [Probe], over: &dyn Fn() -> bool) -> bool {
     let launch = running.launch();
     match &launch.subject.ready {
         Ready::Log(_) | Ready::Phase(_) => return told_at(running).is_some(),
@@ -169,7 +173,7 @@ fn probe_once(running: &Running, probes: &mut [Probe], over: &dyn Fn() -> bool) 
 }
 
 /// When its output told of readiness, where it is to tell.
-fn told_at(running: &Running) -> Option<Duration> {
+fn told_at(running: &GuardedSubject) -> Option<Duration> {
     match &running.launch().subject.ready {
         Ready::Log(_) => running.output().ready_at(),
         Ready::Phase(name) => running.output().phase_at(name),
@@ -177,7 +181,7 @@ fn told_at(running: &Running) -> Option<Duration> {
     }
 }
 
-fn found_ready(running: &Running, probes: &[Probe]) -> Result<ReadyInfo> {
+fn found_ready(running: &GuardedSubject, probes: &[Probe]) -> Result<ReadyInfo> {
     let launch = running.launch();
     let took = told_at(running).unwrap_or_else(|| running.clock().now()).saturating_sub(running.started_at());
     let processes = running.processes();
@@ -194,7 +198,7 @@ fn found_ready(running: &Running, probes: &[Probe]) -> Result<ReadyInfo> {
 }
 
 /// The processes to be weighed, the one that serves first.
-fn find(running: &Running, processes: &[Process], port: u16) -> Result<Vec<u32>> {
+fn find(running: &GuardedSubject, processes: &[Process], port: u16) -> Result<Vec<u32>> {
     let launch = running.launch();
     let found = match launch.subject.kind {
         Kind::Jvm => jvm::find(processes, port),
@@ -210,7 +214,7 @@ fn find(running: &Running, processes: &[Process], port: u16) -> Result<Vec<u32>>
     })
 }
 
-fn ended_early(running: &Running, exit: Exit, took: Duration) -> Error {
+fn ended_early(running: &GuardedSubject, exit: Exit, took: Duration) -> Error {
     let what = format!("the subject ended after {:.1} s with {exit}, before it was ready", took.as_secs_f64());
     // A tool that failed says nothing of the image, and nothing of a limit.
     let of_tool = running.container_never_ran() && is_of_tool(exit, &running.output().tail_texts(SAID_LINES));
@@ -251,7 +255,7 @@ fn why_image(container: &Container, exit: Exit) -> Option<String> {
     Some(why)
 }
 
-fn not_ready(running: &Running, within: Duration, probes: &[Probe]) -> Error {
+fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Error {
     let launch = running.launch();
     let awaited = match (&launch.subject.ready, probes) {
         (Ready::Http(path), [only]) => format!("did not answer on http://{}:{}{path}", launch.subject.host, only.port),
@@ -289,7 +293,7 @@ fn of_several(probes: &[Probe]) -> String {
 }
 
 /// The running program, whether it is a JVM, and the ports that it listens on instead.
-fn describe(running: &Running, probes: &[Probe], error: Error) -> Error {
+fn describe(running: &GuardedSubject, probes: &[Probe], error: Error) -> Error {
     let launch = running.launch();
     let processes = running.processes();
     let found = find(running, &processes, launch.port);

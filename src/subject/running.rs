@@ -77,12 +77,12 @@ pub trait RunningSubject {
     fn ended(&self) -> Option<Exit>;
 
     /// Asks it to end, kills what is left after `within`, and makes sure that nothing of it remains.
-    fn end(self: Box<Self>, within: Duration) -> Ended;
+    fn end(self: Box<Self>, within: Duration) -> SubjectEnd;
 }
 
 /// A subject under a guardian of this machine. Dropping it kills it.
 #[derive(Debug)]
-pub struct Running {
+pub struct GuardedSubject {
     // Fields are dropped in this order: the guardian ends everything before the cgroup goes.
     guarded: Guarded,
     cgroup: Option<MemoryCgroup>,
@@ -103,7 +103,7 @@ pub struct Running {
 
 /// How a subject ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct SubjectEnd {
     /// The exit of the command; `None` when it could not be learned.
     pub exit: Option<Exit>,
     /// Why.
@@ -123,7 +123,7 @@ impl Spawner {
     ///
     /// # Errors
     /// When a limit cannot be set here, or the command cannot be executed.
-    pub fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<Running> {
+    pub fn start(&self, launch: &Launch, log: Option<&Path>) -> Result<GuardedSubject> {
         let clock = self.clock;
         let watch = Watch::new(&launch.subject.ready, &launch.phases)?;
         let (cgroup, keeper) = match (&launch.container, launch.limit) {
@@ -138,7 +138,7 @@ impl Spawner {
         let order = launch.order(cgroup.as_ref().map(|limited| limited.cgroup.folder.as_path()), keeper.as_ref());
         let (guarded, pipe) = self.guard(&order, read)?;
         let (output, reader) = Output::read(pipe, watch, log, clock)?;
-        let mut running = Running {
+        let mut running = GuardedSubject {
             guarded,
             cgroup,
             contained,
@@ -156,7 +156,7 @@ impl Spawner {
     }
 }
 
-impl RunningSubject for Running {
+impl RunningSubject for GuardedSubject {
     fn wait_ready(&mut self, within: Duration, interrupted: &dyn Fn() -> bool) -> Result<ReadyInfo> {
         ready::wait(self, within, interrupted)
     }
@@ -226,12 +226,12 @@ impl RunningSubject for Running {
         (exit != Exit::Code(0) || self.processes().is_empty()).then_some(exit)
     }
 
-    fn end(self: Box<Self>, within: Duration) -> Ended {
+    fn end(self: Box<Self>, within: Duration) -> SubjectEnd {
         Self::end(*self, within)
     }
 }
 
-impl Running {
+impl GuardedSubject {
     /// The process of the command itself, which need not be the JVM.
     pub fn command_pid(&self) -> u32 {
         self.guarded.command_pid
@@ -272,7 +272,7 @@ impl Running {
     }
 
     /// Asks it to end, kills what is left after `within`, and makes sure that nothing of it remains.
-    pub fn end(mut self, within: Duration) -> Ended {
+    pub fn end(mut self, within: Duration) -> SubjectEnd {
         let asked_at = self.clock.now();
         let lost = self.lost();
         let ended_before = self.ended().is_some();
@@ -294,7 +294,7 @@ impl Running {
             _ => EndCause::KilledAfterTerm,
         };
         let (exit, tail) = (self.guarded.exit(), self.output.tail_texts(TAIL_LINES));
-        Ended { exit, cause, oom_kills, tail, took: self.clock.now() - asked_at, left }
+        SubjectEnd { exit, cause, oom_kills, tail, took: self.clock.now() - asked_at, left }
     }
 
     /// Has everything killed and its last words read. Returns how many processes could not be killed.

@@ -11,7 +11,7 @@ use super::world::Stage;
 use super::{cgroup_record, doubts, ending};
 use crate::doubt::{Doubt, MemoryPool};
 use crate::error::{Error, Result};
-use crate::observe::agent::Standing;
+use crate::observe::agent::SubjectAgent;
 use crate::record::{FailedIn, ImageRecord, Trial};
 use crate::scenario::{Kind, Look, MarkPoint, Netty, Nmt, Phase, PhaseKind, TrialPlan};
 use crate::subject::{Container, CpuPlan, FirstAnswer, Launch, LaunchPlace, OptionsPassed, Usual, WorkFolder};
@@ -73,7 +73,7 @@ fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Si
 pub(super) struct PreparedTrial<'a> {
     pub(super) launch: Launch,
     /// The agent that the subject is started with, if it is.
-    pub(super) agent: Option<Standing>,
+    pub(super) agent: Option<SubjectAgent>,
     /// The folder of the subject, if it has one.
     pub(super) work: Option<WorkFolder>,
     /// Whether load from outside runs on the subject's CPUs.
@@ -147,8 +147,8 @@ fn image_record(container: &Container, plan: &TrialPlan) -> ImageRecord {
 }
 
 /// The agent that the subject is started with, in a folder that lives as long as the trial.
-fn agent_in(folder: &WorkFolder) -> Result<Standing> {
-    let prepared = Standing::prepare(folder.path(), "agent");
+fn agent_in(folder: &WorkFolder) -> Result<SubjectAgent> {
+    let prepared = SubjectAgent::prepare(folder.path(), "agent");
     prepared.map_err(|cause| Error::machine(cause.to_string()).hint("leave `netty: true` out of the scenario"))
 }
 
@@ -157,11 +157,11 @@ pub(super) fn prepare(
     plan: &TrialPlan,
     tools: &Tools<'_>,
     cpus: &CpuPlan,
-    agent: Option<&Standing>,
+    agent: Option<&SubjectAgent>,
 ) -> Result<(Launch, Option<WorkFolder>)> {
     let (subject, mut configuration) = (&plan.subject, plan.configuration.clone());
     let work = launch::needs_work(subject, &configuration).then(WorkFolder::create).transpose()?;
-    configuration.jvm.extend(agent.map(Standing::option));
+    configuration.jvm.extend(agent.map(SubjectAgent::option));
     let chosen = jdk::choose_for(subject, configuration.jdk.as_ref(), tools.jdks, tools.clock)?;
     let port = match subject.port {
         Some(port) => port,

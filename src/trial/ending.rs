@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::error::{Error, ErrorKind};
 use crate::record::{End, EndCause, Outcome, PhaseRecord, Trial};
 use crate::scenario::Kind;
-use crate::subject::{Ended, Exit, RunningSubject};
+use crate::subject::{Exit, RunningSubject, SubjectEnd};
 use std::time::Duration;
 
 /// Lines of the subject's output kept in the record.
@@ -31,7 +31,7 @@ pub(super) fn classify(trial: &mut Trial, error: Option<&Error>) {
 }
 
 /// The end of the subject as it is recorded.
-pub(super) fn record(mut ended: Ended) -> End {
+pub(super) fn record(mut ended: SubjectEnd) -> End {
     let why = match ended.cause {
         EndCause::AsAsked => "it ended when asked to",
         EndCause::KilledAfterTerm => "it did not end when asked to and was killed",

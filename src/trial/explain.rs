@@ -106,9 +106,9 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Seen(Vec<String>);
+    struct EventNames(Vec<String>);
 
-    impl Sink for Seen {
+    impl Sink for EventNames {
         fn receive(&mut self, event: &Event<'_>) {
             self.0.push(format!("{event:?}").split(['(', ' ']).next().unwrap_or_default().to_owned());
         }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_trial_hears_what_a_user_should_and_nothing_of_its_own() {
-        let (mut seen, clock) = (Seen::default(), Clock::made_up());
+        let (mut seen, clock) = (EventNames::default(), Clock::made_up());
         let mut told = Told { next: &mut seen, clock, load_ended: None };
         let (work, rest) = (PhaseRecord { model: Model::Closed, ..PhaseRecord::default() }, PhaseRecord::default());
         told.receive(&Event::Warning("a warning"));
@@ -155,7 +155,7 @@ mod tests {
             trial: Trial::new(&plan.configuration.name, 0, 0),
             error: Some(crate::error::Error::subject("it ended before it was ready")),
         };
-        let found = explain(&plan(), &asked, Clock::made_up(), again, &mut Seen::default());
+        let found = explain(&plan(), &asked, Clock::made_up(), again, &mut EventNames::default());
         assert_eq!((found.profiler, found.sites.len(), found.heap), (None, 0, None));
         let missing = found.missing.join("\n");
         for what in ["No native memory by code: ", "did not go through its load: it ended", "No objects by what keeps"]

@@ -8,7 +8,7 @@ use crate::doubt::Doubt;
 use crate::error::Result;
 use crate::kernel::ports::Ports;
 use crate::load::{Control, Plan};
-use crate::observe::agent::Standing;
+use crate::observe::agent::SubjectAgent;
 use crate::observe::attach::Attach;
 use crate::observe::procfs;
 use crate::subject::{DriverEnd, DriverLaunch, DriverRunning, Launch, RunningSubject, Spawner};
@@ -27,7 +27,12 @@ impl World for Here<'_> {
         Ok(Box::new(self.0.start(launch, log)?))
     }
 
-    fn scales(&self, sources: &Sources, agent: Option<Standing>, doubts: &mut Vec<Doubt>) -> Result<Box<dyn Scales>> {
+    fn scales(
+        &self,
+        sources: &Sources,
+        agent: Option<SubjectAgent>,
+        doubts: &mut Vec<Doubt>,
+    ) -> Result<Box<dyn Scales>> {
         Ok(Box::new(Processes::open(sources, agent, doubts)?))
     }
 

@@ -12,14 +12,16 @@ use crate::error::{Error, Result};
 use crate::kernel::cgroup::{Cgroup, CgroupVersion};
 use crate::kernel::ports::Ports;
 use crate::load::{Control, End, Failures, Outcome, Plan};
-use crate::observe::agent::Standing;
+use crate::observe::agent::SubjectAgent;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::{ClassHistogram, ClassRow};
 use crate::observe::hsperfdata::GcTotal;
 use crate::record::{EndCause, Heap, HeapDumpRecord, Jvm, Machine, Mark, NettyPools, Observer, Sample, Trial};
 use crate::scenario::TrialPlan;
 use crate::subject::processes::Process;
-use crate::subject::{Complaint, CpuPlan, DriverEnd, DriverLaunch, Ended, Exit, Launch, LaunchPlace, OptionsPassed};
+use crate::subject::{
+    Complaint, CpuPlan, DriverEnd, DriverLaunch, Exit, Launch, LaunchPlace, OptionsPassed, SubjectEnd,
+};
 use crate::subject::{Output, ReadyInfo, RunningSubject};
 use crate::units::{Bytes, MIB};
 use crate::weigh::{
@@ -167,7 +169,7 @@ impl Script {
 }
 
 /// The state of a made-up world, shared by all that is made up in it.
-struct State {
+struct WorldState {
     script: Script,
     clock: Clock,
     interrupt: AtomicBool,
@@ -186,7 +188,7 @@ struct State {
     calls: RefCell<Vec<String>>,
 }
 
-impl State {
+impl WorldState {
     fn call(&self, what: impl Into<String>) {
         self.look();
         self.calls.borrow_mut().push(what.into());
@@ -241,15 +243,15 @@ impl State {
 }
 
 /// The made-up world.
-struct MadeUp(Rc<State>);
+struct MadeUpWorld(Rc<WorldState>);
 /// Its subject, its scales, and its driver.
-struct Subject(Rc<State>);
-struct Weigher(Rc<State>);
-struct Driver(Rc<State>, Duration);
+struct Subject(Rc<WorldState>);
+struct Weigher(Rc<WorldState>);
+struct Driver(Rc<WorldState>, Duration);
 
 /// Its timeline and its load.
 struct Reporter {
-    state: Rc<State>,
+    state: Rc<WorldState>,
     /// `None` once it was ended.
     sample_due: Option<Duration>,
     samples: u64,
@@ -268,13 +270,13 @@ struct Load {
     service: Histogram<u64>,
 }
 
-impl World for MadeUp {
+impl World for MadeUpWorld {
     fn start(&self, _: &Launch, _: Option<&Path>) -> Result<Box<dyn RunningSubject>> {
         self.0.call("start");
         Ok(Box::new(Subject(Rc::clone(&self.0))))
     }
 
-    fn scales(&self, _: &Sources, _: Option<Standing>, _: &mut Vec<Doubt>) -> Result<Box<dyn Scales>> {
+    fn scales(&self, _: &Sources, _: Option<SubjectAgent>, _: &mut Vec<Doubt>) -> Result<Box<dyn Scales>> {
         match self.0.lives() {
             true => Ok(Box::new(Weigher(Rc::clone(&self.0)))),
             false => Err(Error::subject("it went away before it was weighed")),
@@ -365,8 +367,8 @@ impl RunningSubject for Subject {
         self.0.dead.get()
     }
 
-    /// As [`crate::subject::Running::end`] does.
-    fn end(self: Box<Self>, within: Duration) -> Ended {
+    /// As [`crate::subject::GuardedSubject::end`] does.
+    fn end(self: Box<Self>, within: Duration) -> SubjectEnd {
         self.0.call("end");
         let (state, asked_at) = (&self.0, self.0.clock.now());
         let before = state.dead.get();
@@ -383,7 +385,7 @@ impl RunningSubject for Subject {
             _ => EndCause::KilledAfterTerm,
         };
         let exit = before.or(Some(if obeyed.is_some() { Exit::Code(143) } else { Exit::Signal(9) }));
-        Ended {
+        SubjectEnd {
             exit,
             cause,
             oom_kills: state.oom_kills.get(),
@@ -702,7 +704,7 @@ pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> MadeTrial {
     let (argv, passed) = (plan.subject.command.clone(), OptionsPassed::AtPlaceholder);
     let launch = Launch::of(&plan.subject, &plan.configuration, &place, argv, passed);
     let launch = Launch { limit: script.limit, reads: plan.load.has_own_work(), ..launch };
-    let state = Rc::new(State {
+    let state = Rc::new(WorldState {
         clock,
         interrupt: AtomicBool::new(false),
         output: Output::made_up(),
@@ -719,7 +721,7 @@ pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> MadeTrial {
         script,
     });
     let machine = Machine { cores: 2, memory_bytes: 1 << 33, cgroup: "v2".to_owned(), ..Machine::default() };
-    let (world, mut notes) = (MadeUp(Rc::clone(&state)), Notes::default());
+    let (world, mut notes) = (MadeUpWorld(Rc::clone(&state)), Notes::default());
     let stage = Stage { world: &world, clock, interrupt: &state.interrupt, machine: &machine, cpus: &[0] };
     let again = launch.clone();
     let afresh = || Ok((again.clone(), None));

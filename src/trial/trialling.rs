@@ -13,7 +13,7 @@ use crate::clock::{Clock, seconds_since};
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::load::Outcome;
-use crate::observe::agent::Standing;
+use crate::observe::agent::SubjectAgent;
 use crate::observe::class_histogram::ClassHistogram;
 use crate::observe::procfs::Process;
 use crate::record::{Observer, PhaseRecord, Sample, Trial};
@@ -68,7 +68,7 @@ impl<'a> Trialling<'a> {
         stage: Stage<'a>,
         notes: Notes<'a>,
         subject: &'a mut dyn RunningSubject,
-        (ready, agent): (&ReadyInfo, Option<Standing>),
+        (ready, agent): (&ReadyInfo, Option<SubjectAgent>),
     ) -> Result<Self> {
         let sources = sources(plan, stage, subject, ready.pid);
         let scales = stage.world.scales(&sources, agent, notes.doubts)?;

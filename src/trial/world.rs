@@ -8,7 +8,7 @@ use crate::doubt::Doubt;
 use crate::error::Result;
 use crate::kernel::ports::Ports;
 use crate::load::{Control, Plan};
-use crate::observe::agent::Standing;
+use crate::observe::agent::SubjectAgent;
 use crate::observe::attach::Attach;
 use crate::record::{Machine, Sample};
 use crate::subject::{DriverEnd, DriverLaunch, Launch, RunningSubject};
@@ -50,7 +50,12 @@ pub(super) trait World {
     ///
     /// # Errors
     /// `Subject` where the process has gone.
-    fn scales(&self, sources: &Sources, agent: Option<Standing>, doubts: &mut Vec<Doubt>) -> Result<Box<dyn Scales>>;
+    fn scales(
+        &self,
+        sources: &Sources,
+        agent: Option<SubjectAgent>,
+        doubts: &mut Vec<Doubt>,
+    ) -> Result<Box<dyn Scales>>;
 
     /// Begins its timeline.
     fn reports(&self, sources: Sources, inside: Inside) -> Box<dyn Reports>;

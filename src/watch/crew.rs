@@ -15,11 +15,11 @@ pub(super) const STUCK_MAX: usize = 8;
 const WORKERS_MAX: usize = ACTIVE + STUCK_MAX;
 const STACK_BYTES: usize = 512 << 10;
 
-type Job<T> = Box<dyn FnOnce() -> T + Send>;
+type BoxedJob<T> = Box<dyn FnOnce() -> T + Send>;
 
 /// Workers; `K` names a piece of work, `T` is what comes of it.
 pub(super) struct Crew<K, T> {
-    shared: Arc<Shared<K, T>>,
+    shared: Arc<SharedCrew<K, T>>,
 }
 
 /// The state of the work by the end of a wait.
@@ -33,22 +33,22 @@ pub(super) struct Gathered<K, T> {
     pub unbegun: Vec<K>,
 }
 
-struct Shared<K, T> {
-    state: Mutex<State<K, T>>,
+struct SharedCrew<K, T> {
+    state: Mutex<CrewState<K, T>>,
     work: Condvar,
     done: Condvar,
     clock: Clock,
 }
 
-struct State<K, T> {
-    queue: VecDeque<(K, Job<T>)>,
-    running: Vec<Running<K>>,
+struct CrewState<K, T> {
+    queue: VecDeque<(K, BoxedJob<T>)>,
+    running: Vec<RunningJob<K>>,
     done: Vec<(K, Option<T>)>,
     workers: usize,
     over: bool,
 }
 
-struct Running<K> {
+struct RunningJob<K> {
     key: K,
     since: Duration,
     late: bool,
@@ -56,8 +56,9 @@ struct Running<K> {
 
 impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
     pub(super) fn new(clock: Clock) -> Self {
-        let state = State { queue: VecDeque::new(), running: Vec::new(), done: Vec::new(), workers: 0, over: false };
-        let shared = Shared { state: Mutex::new(state), work: Condvar::new(), done: Condvar::new(), clock };
+        let state =
+            CrewState { queue: VecDeque::new(), running: Vec::new(), done: Vec::new(), workers: 0, over: false };
+        let shared = SharedCrew { state: Mutex::new(state), work: Condvar::new(), done: Condvar::new(), clock };
         Self { shared: Arc::new(shared) }
     }
 
@@ -104,7 +105,7 @@ impl<K: Copy + PartialEq + Send + 'static, T: Send + 'static> Crew<K, T> {
     }
 
     /// Sees that there are workers for what waits.
-    fn staff(&self, state: &mut State<K, T>) {
+    fn staff(&self, state: &mut CrewState<K, T>) {
         while state.workers < state.wanted() {
             let shared = Arc::clone(&self.shared);
             let worker = std::thread::Builder::new().name("looking".to_owned()).stack_size(STACK_BYTES);
@@ -126,13 +127,13 @@ impl<K, T> Drop for Crew<K, T> {
     }
 }
 
-impl<K, T> Shared<K, T> {
-    fn lock(&self) -> MutexGuard<'_, State<K, T>> {
+impl<K, T> SharedCrew<K, T> {
+    fn lock(&self) -> MutexGuard<'_, CrewState<K, T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Copy + PartialEq, T> Shared<K, T> {
+impl<K: Copy + PartialEq, T> SharedCrew<K, T> {
     fn work(&self) {
         let mut state = self.lock();
         loop {
@@ -144,7 +145,7 @@ impl<K: Copy + PartialEq, T> Shared<K, T> {
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            state.running.push(Running { key, since: self.clock.now(), late: false });
+            state.running.push(RunningJob { key, since: self.clock.now(), late: false });
             drop(state);
             // A panic reports itself.
             let done = catch_unwind(AssertUnwindSafe(job)).ok();
@@ -156,7 +157,7 @@ impl<K: Copy + PartialEq, T> Shared<K, T> {
     }
 }
 
-impl<K, T> State<K, T> {
+impl<K, T> CrewState<K, T> {
     fn late(&self) -> usize {
         self.running.iter().filter(|one| one.late).count()
     }

@@ -7,15 +7,15 @@ use super::crew::{Crew, Gathered, STUCK_MAX};
 use super::kept::{Kept, KilledBy};
 use super::kills::Kills;
 use super::lane::Lane;
-use super::name::{Name, Place, pods};
+use super::name::{JvmEnvironment, Name, pods};
 use super::sample::Sample;
-use super::world::{Found, Id, Look, Looked, Opened, There, Weighed, World};
+use super::world::{DiscoveredJvm, Id, Look, Looked, Opened, There, WeighingOutcome, World};
 use crate::clock::Clock;
 use crate::kernel::machine::boot_id;
 use crate::kernel::oom::OutOf;
 use crate::kernel::process::{Stat, ticks_per_s};
 use crate::observe::cgroup::MemoryCgroup;
-use crate::observe::jvms::{Candidate, Finder, Mapped};
+use crate::observe::jvms::{Finder, Mapped, ProcessCandidate};
 use crate::observe::kernel_log::KernelLog;
 use crate::observe::machine::Machine;
 use crate::observe::procfs::Process;
@@ -90,16 +90,16 @@ pub struct Here {
     finder: Finder,
     crew: Crew<Task, Done>,
     /// The thread that weighs, or why there is none.
-    weigher: Result<Lane<(Id, WhyWeighed, PathBuf), Weighed>, String>,
+    weigher: Result<Lane<(Id, WhyWeighed, PathBuf), WeighingOutcome>, String>,
     patience: Patience,
     jvms_max: usize,
-    open: BTreeMap<Id, Known>,
+    open: BTreeMap<Id, OpenJvm>,
     /// Those that are being opened or were late when they were.
     opening: BTreeMap<Id, Late>,
     /// Whether there was no time to look at all processes that were due.
     is_behind: bool,
     /// Processes that were late when their mappings were read.
-    unmapped: BTreeMap<Candidate, Late>,
+    unmapped: BTreeMap<ProcessCandidate, Late>,
     /// JVMs that are not meant, with what the kernel says of their cgroups: until that changes they are not looked at.
     strangers: BTreeMap<Id, Vec<u8>>,
     opened: Vec<(Id, Opened)>,
@@ -119,7 +119,7 @@ struct About {
 /// A piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Task {
-    Map(Candidate),
+    Map(ProcessCandidate),
     Open(Id),
     Look(Id),
 }
@@ -127,13 +127,13 @@ enum Task {
 /// The result of a piece of work.
 enum Done {
     Mapped(Mapped),
-    Opened(Option<Box<(ProcHandles, Found)>>),
+    Opened(Option<Box<(ProcHandles, DiscoveredJvm)>>),
     Stranger(Vec<u8>),
     Looked { looked: Looked, took: Duration },
 }
 
 /// A JVM that is open. Whoever looks at it holds the lock, and keeps it for good where it is stuck.
-struct Known {
+struct OpenJvm {
     handles: Arc<Mutex<ProcHandles>>,
     /// The time that the last look took; the JVMs that take the least are looked at first.
     cost: Duration,
@@ -199,7 +199,7 @@ impl Here {
         let weigher = Lane::start(Builder::new().name("weighing".to_owned()), WEIGHINGS_MAX, move |due| {
             let (id, why, into): (Id, WhyWeighed, PathBuf) = due;
             let done = weigh(id.pid, why, &into);
-            Some(Weighed { id, why, into, done })
+            Some(WeighingOutcome { id, why, into, done })
         });
         let jvms_max = (files.saturating_sub(FILES_SPARE) / FILES_OF_JVM).clamp(1, JVMS_MAX as u64) as usize;
         Self {
@@ -313,7 +313,7 @@ impl Here {
                 let (handles, found) = *opened;
                 self.opening.remove(&id);
                 let known =
-                    Known { handles: Arc::new(Mutex::new(handles)), cost: Duration::ZERO, late: Late::default() };
+                    OpenJvm { handles: Arc::new(Mutex::new(handles)), cost: Duration::ZERO, late: Late::default() };
                 self.open.insert(id, known);
                 self.opened.push((id, Opened::Found(Box::new(found))));
             }
@@ -340,7 +340,7 @@ impl About {
         match &self.which {
             Which::All | Which::Pids(_) => true,
             Which::Cgroup(path) => Path::new(cgroup).starts_with(PathBuf::from("/").join(path.trim_start_matches('/'))),
-            Which::Unit(unit) => Place::of(cgroup).is_unit(unit, rustix::process::geteuid().as_raw()),
+            Which::Unit(unit) => JvmEnvironment::of(cgroup).is_unit(unit, rustix::process::geteuid().as_raw()),
         }
     }
 
@@ -371,10 +371,14 @@ impl About {
         Done::Opened(Some(Box::new((handles, found))))
     }
 
-    fn found(&self, id: Id, outside: &Outside) -> Found {
+    fn found(&self, id: Id, outside: &Outside) -> DiscoveredJvm {
         let cgroup = outside.cgroup().map(|cgroup| cgroup.name());
-        let place = Place::of(cgroup.as_deref().unwrap_or("/"));
-        let pods = if matches!(place, Place::Kubernetes { .. }) { pods(Path::new(POD_LINKS)) } else { BTreeMap::new() };
+        let place = JvmEnvironment::of(cgroup.as_deref().unwrap_or("/"));
+        let pods = if matches!(place, JvmEnvironment::Kubernetes { .. }) {
+            pods(Path::new(POD_LINKS))
+        } else {
+            BTreeMap::new()
+        };
         let name = Name::of(&place, &outside.name, &pods);
         let age_s = outside.age(&self.clock).as_secs_f64();
         let kept = Kept {
@@ -393,7 +397,7 @@ impl About {
         };
         let label = |(name, value): (&str, String)| WatchLabel { name: name.to_owned(), value };
         let unreadable = outside.missing.iter().map(ToString::to_string).collect();
-        Found { kept, labels: name.labels.into_iter().map(label).collect(), unreadable }
+        DiscoveredJvm { kept, labels: name.labels.into_iter().map(label).collect(), unreadable }
     }
 
     fn look(&self, handles: &mut ProcHandles) -> Looked {
@@ -532,7 +536,7 @@ impl World for Here {
         })
     }
 
-    fn weighed(&mut self) -> Vec<Weighed> {
+    fn weighed(&mut self) -> Vec<WeighingOutcome> {
         self.weigher.iter().flat_map(Lane::done).collect()
     }
 
@@ -668,7 +672,7 @@ mod tests {
     }
 
     /// Opens one; `None` where that cannot be.
-    fn opened(here: &mut Here, id: Id) -> Option<Found> {
+    fn opened(here: &mut Here, id: Id) -> Option<DiscoveredJvm> {
         let opened = here.open(&BTreeSet::from([id]));
         opened.into_iter().find_map(|(_, opened)| if let Opened::Found(found) = opened { Some(*found) } else { None })
     }

@@ -45,7 +45,7 @@ impl Sweeps {
 
 /// The kind of a file; the files of one life go in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum FileKind {
     Account,
     /// It was in the place of a history.
     Aside,
@@ -54,8 +54,8 @@ enum Kind {
 
 /// A file that Loadline wrote.
 #[derive(Debug)]
-struct Written {
-    kind: Kind,
+struct WrittenFile {
+    kind: FileKind,
     when: SystemTime,
     bytes: u64,
     path: PathBuf,
@@ -63,7 +63,7 @@ struct Written {
 
 /// Whether a JVM runs; those that are known least to run go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum State {
+enum Liveness {
     Ended,
     /// There is no history to tell, and a process of its pid runs.
     Unknown,
@@ -93,45 +93,45 @@ pub fn keep_within(folder: &Path, most: Bytes, watched: &BTreeSet<PathBuf>) -> V
 }
 
 /// The files of each life, by the stem of their names.
-fn lives(folder: &Path) -> BTreeMap<String, Vec<Written>> {
-    let mut lives: BTreeMap<String, Vec<Written>> = BTreeMap::new();
+fn lives(folder: &Path) -> BTreeMap<String, Vec<WrittenFile>> {
+    let mut lives: BTreeMap<String, Vec<WrittenFile>> = BTreeMap::new();
     for (name, entry) in files(folder) {
         let Some((stem, kind)) = stem(&name) else { continue };
         // A link that was moved aside is a file here: what is removed is the link.
         let Some(about) = entry.metadata().ok().filter(|about| !about.is_dir()) else { continue };
         let when = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        let file = Written { kind, when, bytes: about.blocks() * BLOCK_BYTES, path: entry.path() };
+        let file = WrittenFile { kind, when, bytes: about.blocks() * BLOCK_BYTES, path: entry.path() };
         lives.entry(stem.to_owned()).or_default().push(file);
     }
     lives
 }
 
 /// The life whose file has this name.
-fn stem(name: &str) -> Option<(&str, Kind)> {
+fn stem(name: &str) -> Option<(&str, FileKind)> {
     if let Some(stem) = name.strip_suffix(".history") {
-        return Some((stem, Kind::History));
+        return Some((stem, FileKind::History));
     }
     if let Some((stem, _)) = name.split_once(".history").filter(|(_, rest)| rest.starts_with(ASIDE)) {
-        return Some((stem, Kind::Aside));
+        return Some((stem, FileKind::Aside));
     }
     // `.part` is left of an account that was being written by a watch that was killed.
     let of = name.strip_suffix(".account.json").or_else(|| name.strip_suffix(".account.part"))?;
     let (stem, _age, _why) = in_three(of)?;
-    Some((stem, Kind::Account))
+    Some((stem, FileKind::Account))
 }
 
 /// Returns the files that may be removed, in the order in which they go.
-fn in_order(folder: &Path, lives: BTreeMap<String, Vec<Written>>, watched: &BTreeSet<PathBuf>) -> Vec<Written> {
+fn in_order(folder: &Path, lives: BTreeMap<String, Vec<WrittenFile>>, watched: &BTreeSet<PathBuf>) -> Vec<WrittenFile> {
     let boot = boot_id();
     let (mut ended, mut running) = (Vec::new(), Vec::new());
     for (stem, mut files) in lives {
         files.order_by_key(|file| (file.kind, file.when));
         match state(&folder.join(format!("{stem}.history")), &stem, watched, boot.as_deref()) {
-            State::Runs => {
-                files.retain(|file| file.kind != Kind::History);
+            Liveness::Runs => {
+                files.retain(|file| file.kind != FileKind::History);
                 // The last account may be the one before the kill, and who finds none of a JVM that was asked asks it.
-                let last = files.iter().rposition(|file| file.kind == Kind::Account);
-                let spared = |(at, file): (usize, Written)| (Some(at) == last || is_asked(&file.path), file);
+                let last = files.iter().rposition(|file| file.kind == FileKind::Account);
+                let spared = |(at, file): (usize, WrittenFile)| (Some(at) == last || is_asked(&file.path), file);
                 running.extend(files.into_iter().enumerate().map(spared));
             }
             state => {
@@ -145,9 +145,9 @@ fn in_order(folder: &Path, lives: BTreeMap<String, Vec<Written>>, watched: &BTre
     ended.into_iter().flat_map(|(.., files)| files).chain(running.into_iter().map(|(_, file)| file)).collect()
 }
 
-fn state(history: &Path, stem: &str, watched: &BTreeSet<PathBuf>, boot: Option<&str>) -> State {
+fn state(history: &Path, stem: &str, watched: &BTreeSet<PathBuf>, boot: Option<&str>) -> Liveness {
     if watched.contains(history) {
-        return State::Runs;
+        return Liveness::Runs;
     }
     let process = |pid: u32| Stat::of(pid).filter(Stat::lives);
     match whose(history) {
@@ -160,11 +160,11 @@ fn state(history: &Path, stem: &str, watched: &BTreeSet<PathBuf>, boot: Option<&
             });
             let runs = now.is_some_and(|now| kept.is_of(&now));
             // A watch elsewhere that shares the folder may see processes that are not seen here.
-            if runs || is_written(history) { State::Runs } else { State::Ended }
+            if runs || is_written(history) { Liveness::Runs } else { Liveness::Ended }
         }
         Err(_) => {
             let pid = stem.rsplit_once('.').and_then(|(_, pid)| pid.parse().ok());
-            if pid.and_then(process).is_some() { State::Unknown } else { State::Ended }
+            if pid.and_then(process).is_some() { Liveness::Unknown } else { Liveness::Ended }
         }
     }
 }

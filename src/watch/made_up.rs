@@ -1,7 +1,7 @@
 //! Made-up machines: JVMs come, grow and go, over days that pass in an instant. The tests of watching have them, and
 //! `benches/watch.rs`, which brings the same names from outside.
 
-use super::world::{Found, Id, Look, Looked, Opened, There, Weighed, World};
+use super::world::{DiscoveredJvm, Id, Look, Looked, Opened, There, WeighingOutcome, World};
 use super::{Bounds, Column, Histories, How, Kept, KilledBy, Past, Sample, Tier, Watching, WhenWeighed};
 use loadline_base::numbers::SplitMix64;
 use loadline_jvm::kernel::process::Status;
@@ -13,11 +13,11 @@ use std::path::Path;
 pub(super) const MIB: u64 = 1 << 20;
 
 /// One that holds what it holds, for ever.
-pub(super) const STEADY: Jvm = Jvm { name: "steady", from: 0, until: u64::MAX, leak: None, pid: None };
+pub(super) const STEADY: JvmScript = JvmScript { name: "steady", from: 0, until: u64::MAX, leak: None, pid: None };
 
 /// The behaviour of a made-up JVM.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Jvm {
+pub(super) struct JvmScript {
     pub(super) name: &'static str,
     /// Turns of its life.
     pub(super) from: u64,
@@ -29,21 +29,21 @@ pub(super) struct Jvm {
 }
 
 /// A machine of them; its time passes with its turns, ten seconds each.
-pub(super) struct MadeUp {
-    pub(super) jvms: Vec<Jvm>,
+pub(super) struct MadeUpMachine {
+    pub(super) jvms: Vec<JvmScript>,
     pub(super) turn: u64,
     pub(super) random: SplitMix64,
     pub(super) limit: u64,
     pub(super) weighed: Vec<(u32, u64)>,
-    pub(super) weighed_now: Vec<Weighed>,
+    pub(super) weighed_now: Vec<WeighingOutcome>,
     /// Turns at which the machine cannot be looked at.
     pub(super) fails: Range<u64>,
     /// The time of the wall clock at the first turn, in seconds.
     pub(super) wall_s: u64,
 }
 
-impl MadeUp {
-    pub(super) fn of(jvms: &[Jvm]) -> Self {
+impl MadeUpMachine {
+    pub(super) fn of(jvms: &[JvmScript]) -> Self {
         let (jvms, random) = (jvms.to_vec(), SplitMix64::new(3));
         Self {
             jvms,
@@ -58,18 +58,18 @@ impl MadeUp {
     }
 
     /// Those that run, by what names them for good.
-    fn running(&self) -> impl Iterator<Item = (Id, Jvm)> {
-        let id = |(at, jvm): (usize, &Jvm)| Id { pid: jvm.pid.unwrap_or(at as u32), start_ticks: jvm.from };
+    fn running(&self) -> impl Iterator<Item = (Id, JvmScript)> {
+        let id = |(at, jvm): (usize, &JvmScript)| Id { pid: jvm.pid.unwrap_or(at as u32), start_ticks: jvm.from };
         let all = self.jvms.iter().enumerate().map(move |(at, jvm)| (id((at, jvm)), *jvm));
         all.filter(|(_, jvm)| (jvm.from..jvm.until).contains(&self.turn))
     }
 
-    fn jvm(&self, id: Id) -> Option<Jvm> {
+    fn jvm(&self, id: Id) -> Option<JvmScript> {
         self.running().find(|(running, _)| *running == id).map(|(_, jvm)| jvm)
     }
 }
 
-impl World for MadeUp {
+impl World for MadeUpMachine {
     fn there(&mut self) -> std::io::Result<There> {
         if self.fails.contains(&self.turn) {
             return Err(std::io::Error::other("Too many open files"));
@@ -94,11 +94,11 @@ impl World for MadeUp {
 
     fn weigh(&mut self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String> {
         self.weighed.push((id.pid, self.turn));
-        self.weighed_now.push(Weighed { id, why, into: into.to_owned(), done: Ok(()) });
+        self.weighed_now.push(WeighingOutcome { id, why, into: into.to_owned(), done: Ok(()) });
         Ok(())
     }
 
-    fn weighed(&mut self) -> Vec<Weighed> {
+    fn weighed(&mut self) -> Vec<WeighingOutcome> {
         std::mem::take(&mut self.weighed_now)
     }
 
@@ -111,13 +111,13 @@ impl World for MadeUp {
     }
 }
 
-impl MadeUp {
-    fn found(&self, id: Id) -> Option<Found> {
+impl MadeUpMachine {
+    fn found(&self, id: Id) -> Option<DiscoveredJvm> {
         let jvm = self.jvm(id)?;
         let started_unix_s = self.wall_s + 10 * jvm.from;
         let (name, started_ticks) = (jvm.name.to_owned(), id.start_ticks);
         let kept = Kept { name, pid: id.pid, started_ticks, started_unix_s, ..Kept::default() };
-        Some(Found { kept, ..Found::default() })
+        Some(DiscoveredJvm { kept, ..DiscoveredJvm::default() })
     }
 
     fn look_at(&mut self, id: Id) -> Option<Look> {
@@ -155,7 +155,7 @@ pub(super) fn how(folder: &Path, weighing: WhenWeighed) -> How {
 }
 
 /// Watches on for these turns, and returns what happened.
-pub(super) fn turned(watching: &mut Watching<MadeUp>, turns: Range<u64>) -> Vec<WatchEvent> {
+pub(super) fn turned(watching: &mut Watching<MadeUpMachine>, turns: Range<u64>) -> Vec<WatchEvent> {
     let turn = |turn| {
         watching.world.turn = turn;
         watching.turn()
@@ -167,18 +167,18 @@ pub(super) fn turned(watching: &mut Watching<MadeUp>, turns: Range<u64>) -> Vec<
 /// taken, and what was held when a tenth was done and at the end, in KiB.
 pub(super) fn soak(turns: u64) -> (u64, [u64; 2]) {
     // One in five lives for a fifth of the time, and another takes its name and its pid.
-    let short = |number: u32, life: u64| Jvm {
+    let short = |number: u32, life: u64| JvmScript {
         name: "short",
         from: life * turns / 4 + u64::from(number),
         until: life * turns / 4 + turns / 5,
         leak: Some((Column::Direct, 1.0)),
         pid: Some(1000 + number),
     };
-    let steady = (0..40).map(|number| Jvm { pid: Some(number), ..STEADY });
-    let lives: Vec<Jvm> =
+    let steady = (0..40).map(|number| JvmScript { pid: Some(number), ..STEADY });
+    let lives: Vec<JvmScript> =
         steady.chain((0..10).flat_map(|number| (0..4).map(move |life| short(number, life)))).collect();
     let folder = tempfile::tempdir().unwrap();
-    let mut watching = Watching::new(MadeUp::of(&lives), how(folder.path(), WhenWeighed::the_kill()));
+    let mut watching = Watching::new(MadeUpMachine::of(&lives), how(folder.path(), WhenWeighed::the_kill()));
     let (mut held, mut seen) = ([0; 2], 0);
     for turn in 0..turns {
         let events = turned(&mut watching, turn..turn + 1);

@@ -60,7 +60,7 @@ pub use kept::{Kept, KilledBy};
 pub use post_mortem::{add_accounts, post_mortem};
 pub use push::Pushing;
 pub use sample::Sample;
-pub use serve::{Answer, Asked, Place as Listening, Server};
+pub use serve::{HttpRequest, HttpResponse, HttpServer, ListenAddress};
 pub use verdicts::Thing;
 pub use watching::{Histories, How, Watching};
 pub use web_config::{ServerTls, web_config};

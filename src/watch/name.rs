@@ -26,7 +26,7 @@ const LINKS_MAX: usize = 10_000;
 
 /// The environment that runs a JVM, by its cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum JvmEnvironment {
     /// A container of a pod, by its id where the cgroup has it.
     Kubernetes { container: Option<String> },
     /// A container, by its id; of this user, where the user's manager runs it.
@@ -46,7 +46,7 @@ pub(super) struct Name {
     pub(super) labels: Vec<(&'static str, String)>,
 }
 
-impl Place {
+impl JvmEnvironment {
     /// By the path of the cgroup below its mount.
     pub(super) fn of(cgroup: &str) -> Self {
         let mut parts = cgroup.split('/').filter(|part| !part.is_empty());
@@ -110,28 +110,28 @@ fn pod(link: &str) -> Option<(String, [String; 3])> {
 
 impl Name {
     /// Names a JVM in this place whose main class or archive is `main`.
-    pub(super) fn of(place: &Place, main: &str, pods: &BTreeMap<String, [String; 3]>) -> Self {
+    pub(super) fn of(place: &JvmEnvironment, main: &str, pods: &BTreeMap<String, [String; 3]>) -> Self {
         let of_user = |user: &Option<u32>, text: String| match user {
             Some(user) => format!("user-{user}/{text}"),
             None => text,
         };
         let (text, mut labels) = match place {
-            Place::Kubernetes { container: Some(id) } => match pods.get(id) {
+            JvmEnvironment::Kubernetes { container: Some(id) } => match pods.get(id) {
                 Some([namespace, pod, container]) => (
                     format!("{namespace}/{pod}/{container}"),
                     vec![("namespace", namespace.clone()), ("pod", pod.clone()), ("container", container.clone())],
                 ),
                 None => (format!("container {}", &id[..12]), vec![("container_id", id.clone())]),
             },
-            Place::Container { id, user } => {
+            JvmEnvironment::Container { id, user } => {
                 let text = of_user(user, format!("container {}", &id[..12]));
                 (text, vec![("container_id", of_user(user, id.clone()))])
             }
-            Place::Unit { name, user } => {
+            JvmEnvironment::Unit { name, user } => {
                 let text = of_user(user, name.clone());
                 (text.clone(), vec![("unit", text)])
             }
-            Place::Kubernetes { container: None } | Place::Elsewhere => (main.to_owned(), Vec::new()),
+            JvmEnvironment::Kubernetes { container: None } | JvmEnvironment::Elsewhere => (main.to_owned(), Vec::new()),
         };
         labels.push(("main", main.to_owned()));
         Self { text: plain(text), labels }
@@ -163,26 +163,26 @@ mod tests {
     #[test]
     fn a_cgroup_says_who_runs_it() {
         let id = long('8');
-        let kube = Place::Kubernetes { container: Some(id.clone()) };
-        let container = Place::Container { id: id.clone(), user: None };
-        let unit = |name: &str| Place::Unit { name: name.to_owned(), user: None };
-        let of_user = Place::Unit { name: "shop.service".to_owned(), user: Some(1000) };
+        let kube = JvmEnvironment::Kubernetes { container: Some(id.clone()) };
+        let container = JvmEnvironment::Container { id: id.clone(), user: None };
+        let unit = |name: &str| JvmEnvironment::Unit { name: name.to_owned(), user: None };
+        let of_user = JvmEnvironment::Unit { name: "shop.service".to_owned(), user: Some(1000) };
         let scope = format!(
             "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice/cri-containerd-{id}.scope"
         );
         for (cgroup, place) in [
             (scope, kube.clone()),
             (format!("/kubepods/burstable/pod1-2/{id}"), kube),
-            ("/kubepods/besteffort/pod1-2".to_owned(), Place::Kubernetes { container: None }),
+            ("/kubepods/besteffort/pod1-2".to_owned(), JvmEnvironment::Kubernetes { container: None }),
             (format!("/docker/{id}"), container.clone()),
             (format!("/system.slice/docker-{id}.scope"), container.clone()),
             (format!("/machine.slice/libpod-{id}.scope/container"), container),
             ("/system.slice/shop.service".to_owned(), unit("shop.service")),
             ("/user.slice/user@1000.service/app.slice/shop.service".to_owned(), of_user),
-            ("/user.slice/user@1000.service".to_owned(), Place::Elsewhere),
-            ("/".to_owned(), Place::Elsewhere),
+            ("/user.slice/user@1000.service".to_owned(), JvmEnvironment::Elsewhere),
+            ("/".to_owned(), JvmEnvironment::Elsewhere),
         ] {
-            assert_eq!(Place::of(&cgroup), place, "{cgroup}");
+            assert_eq!(JvmEnvironment::of(&cgroup), place, "{cgroup}");
         }
     }
 
@@ -190,43 +190,43 @@ mod tests {
     fn who_may_make_cgroups_is_not_taken_for_another() {
         let (own, other) = (long('a'), long('b'));
         let pod = "/kubepods.slice/kubepods-pod1_2.slice";
-        let container = |user| Place::Container { id: own.clone(), user };
+        let container = |user| JvmEnvironment::Container { id: own.clone(), user };
         for (cgroup, place) in [
             (
                 format!("{pod}/cri-containerd-{own}.scope/kubepods.slice/cri-containerd-{other}.scope"),
-                Place::Kubernetes { container: Some(own.clone()) },
+                JvmEnvironment::Kubernetes { container: Some(own.clone()) },
             ),
             (format!("/docker/{own}/kubepods/pod1-2/{other}"), container(None)),
             (format!("/docker/{own}/system.slice/shop.service"), container(None)),
             (
                 format!("/system.slice/ci.service/kubepods/{other}"),
-                Place::Unit { name: "ci.service".to_owned(), user: None },
+                JvmEnvironment::Unit { name: "ci.service".to_owned(), user: None },
             ),
-            ("/system.slice/machine-x.scope/payload/system.slice/shop.service".to_owned(), Place::Elsewhere),
-            ("/lxc.payload.x/system.slice/shop.service".to_owned(), Place::Elsewhere),
-            ("/user.slice/user-7.slice/session-3.scope/shop.service".to_owned(), Place::Elsewhere),
+            ("/system.slice/machine-x.scope/payload/system.slice/shop.service".to_owned(), JvmEnvironment::Elsewhere),
+            ("/lxc.payload.x/system.slice/shop.service".to_owned(), JvmEnvironment::Elsewhere),
+            ("/user.slice/user-7.slice/session-3.scope/shop.service".to_owned(), JvmEnvironment::Elsewhere),
             (
                 format!("/user.slice/user-7.slice/user@7.service/kubepods.slice/cri-containerd-{own}.scope"),
                 container(Some(7)),
             ),
             (
                 "/user.slice/user-7.slice/user@7.service/app.slice/user@8.service/shop.service".to_owned(),
-                Place::Unit { name: "user@8.service".to_owned(), user: Some(7) },
+                JvmEnvironment::Unit { name: "user@8.service".to_owned(), user: Some(7) },
             ),
         ] {
-            assert_eq!(Place::of(&cgroup), place, "{cgroup}");
+            assert_eq!(JvmEnvironment::of(&cgroup), place, "{cgroup}");
         }
         let pods = BTreeMap::from([(own.clone(), ["prod", "shop", "app"].map(str::to_owned))]);
         let name = |place| Name::of(&place, "app.jar", &pods);
         assert_eq!(name(container(Some(7))).text, "user-7/container aaaaaaaaaaaa");
-        let of_user = name(Place::of("/user.slice/user-7.slice/user@7.service/shop.service"));
+        let of_user = name(JvmEnvironment::of("/user.slice/user-7.slice/user@7.service/shop.service"));
         assert_eq!(of_user.text, "user-7/shop.service");
         assert!(of_user.labels.contains(&("unit", "user-7/shop.service".to_owned())), "{of_user:?}");
     }
 
     #[test]
     fn a_unit_is_the_systems_or_of_the_user_who_asks() {
-        let unit = |cgroup: &str, who| Place::of(cgroup).is_unit("shop.service", who);
+        let unit = |cgroup: &str, who| JvmEnvironment::of(cgroup).is_unit("shop.service", who);
         let of_user = "/user.slice/user-7.slice/user@7.service/app.slice/shop.service";
         assert!(unit("/system.slice/shop.service", 0) && unit("/system.slice/shop.service", 7));
         assert!(unit(of_user, 7) && !unit(of_user, 0) && !unit(of_user, 8));
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_plain_name_has_no_number() {
-        let name = |main: &str| Name::of(&Place::Elsewhere, main, &BTreeMap::new()).text;
+        let name = |main: &str| Name::of(&JvmEnvironment::Elsewhere, main, &BTreeMap::new()).text;
         for (main, text) in [
             ("shop", "shop"),
             ("shop#2", "shop.2"),
@@ -259,7 +259,7 @@ mod tests {
             assert_eq!(pod(&broken), None, "{broken}");
         }
         let pods = BTreeMap::from_iter(known);
-        let place = Place::Kubernetes { container: Some(id) };
+        let place = JvmEnvironment::Kubernetes { container: Some(id) };
         assert_eq!(Name::of(&place, "app.jar", &pods).text, "prod/shop-6f4d-x2v/app");
         assert_eq!(Name::of(&place, "app.jar", &BTreeMap::new()).text, "container cccccccccccc");
     }
@@ -267,7 +267,9 @@ mod tests {
     #[test]
     fn a_name_that_a_container_chose_steers_nothing() {
         let hostile = format!("\u{1b}]0;owned\u{7}\"}}\n{}.service", "x".repeat(300));
-        let Place::Unit { name, .. } = Place::of(&format!("/system.slice/{hostile}")) else { panic!("no unit") };
+        let JvmEnvironment::Unit { name, .. } = JvmEnvironment::of(&format!("/system.slice/{hostile}")) else {
+            panic!("no unit")
+        };
         assert!(!name.contains(char::is_control) && name.chars().count() <= PART_CHARS_MAX, "{name}");
         let (_, parts) = pod(&format!("shop\u{1b}[2J_prod\r_app\0-{}.log", long('c'))).unwrap();
         assert!(parts.iter().all(|part| !part.contains(char::is_control)), "{parts:?}");

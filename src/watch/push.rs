@@ -28,7 +28,7 @@ pub struct Pushing {
     bodies: Option<SyncSender<String>>,
     says: Receiver<String>,
     thread: Option<JoinHandle<()>>,
-    shared: Arc<Shared>,
+    shared: Arc<PushState>,
     clock: Clock,
     every: Duration,
     due: Duration,
@@ -36,7 +36,7 @@ pub struct Pushing {
 
 /// The state that both threads share.
 #[derive(Debug, Default)]
-struct Shared {
+struct PushState {
     ends: AtomicBool,
     /// Exports that no collector took, since that was told last.
     lost: AtomicU64,
@@ -44,7 +44,7 @@ struct Shared {
     open: AtomicU64,
 }
 
-impl Shared {
+impl PushState {
     fn lose(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
     }
@@ -59,7 +59,7 @@ impl Pushing {
         let tls = collector.trusted()?;
         let (to, bodies) = sync_channel::<String>(1);
         let (tells, says) = channel();
-        let (every, shared) = (collector.every, Arc::new(Shared::default()));
+        let (every, shared) = (collector.every, Arc::new(PushState::default()));
         let mut sending =
             Sending { collector, tls, clock, bodies, tells, shared: Arc::clone(&shared), fails: false, partly: None };
         let thread = std::thread::spawn(move || sending.go_on());
@@ -109,7 +109,7 @@ struct Sending {
     clock: Clock,
     bodies: Receiver<String>,
     tells: Sender<String>,
-    shared: Arc<Shared>,
+    shared: Arc<PushState>,
     /// Whether sending fails; a failure is reported once until it works again.
     fails: bool,
     /// The collector's message about points that it did not take, as reported last.

@@ -43,7 +43,7 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The place that a server listens at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ListenAddress {
     /// An address and a port.
     Tcp(SocketAddr),
     /// A socket of this path.
@@ -52,7 +52,7 @@ pub enum Place {
     Activation,
 }
 
-impl std::str::FromStr for Place {
+impl std::str::FromStr for ListenAddress {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
@@ -70,7 +70,7 @@ impl std::str::FromStr for Place {
 
 /// The parts of a request that are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct HttpRequest {
     /// The path without its query.
     pub path: String,
     /// The header `Accept`, empty without one.
@@ -79,7 +79,7 @@ pub struct Asked {
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpResponse {
     /// `200 OK`.
     pub status: &'static str,
     /// Its media type.
@@ -88,36 +88,36 @@ pub struct Answer {
     pub body: String,
 }
 
-impl Answer {
+impl HttpResponse {
     fn plain(status: &'static str) -> Self {
         Self { status, content_type: "text/plain; charset=utf-8", body: format!("{status}\n") }
     }
 }
 
 /// A running server; ends when dropped.
-pub struct Server {
+pub struct HttpServer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// The place that it listens at, as shown.
     pub at: String,
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Server at {}", self.at)
     }
 }
 
-impl Server {
+impl HttpServer {
     /// Listens there, over TLS where `tls` is given, until it is dropped.
     ///
     /// # Errors
     /// `Machine` where it cannot listen there.
     pub fn start(
-        place: &Place,
+        place: &ListenAddress,
         tls: Option<Arc<ServerConfig>>,
         clock: Clock,
-        answer: impl Fn(&Asked) -> Option<Answer> + Send + 'static,
+        answer: impl Fn(&HttpRequest) -> Option<HttpResponse> + Send + 'static,
     ) -> Result<Self> {
         let listener = Listener::open(place).map_err(|cause| {
             Error::machine(format!("cannot listen at {place}: {cause}")).hint("choose another place with `--listen`")
@@ -134,7 +134,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -144,7 +144,7 @@ impl Drop for Server {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
@@ -161,21 +161,21 @@ struct Listener {
 }
 
 impl Listener {
-    fn open(place: &Place) -> io::Result<Self> {
+    fn open(place: &ListenAddress) -> io::Result<Self> {
         let (socket, made) = match place {
-            Place::Tcp(address) => (TcpListener::bind(address)?.into(), None),
-            Place::Unix(path) => {
+            ListenAddress::Tcp(address) => (TcpListener::bind(address)?.into(), None),
+            ListenAddress::Unix(path) => {
                 remove_dead(path);
                 (UnixListener::bind(path)?.into(), Some(path.clone()))
             }
-            Place::Activation => (handed_over()?, None),
+            ListenAddress::Activation => (handed_over()?, None),
         };
         let listener = Self { socket, made };
         ioctl_fionbio(&listener.socket, true)?;
         Ok(listener)
     }
 
-    fn shown(&self, place: &Place) -> String {
+    fn shown(&self, place: &ListenAddress) -> String {
         let at = getsockname(&self.socket).ok();
         let address = at.clone().and_then(|at| SocketAddr::try_from(at).ok());
         let unix = at.and_then(|at| SocketAddrUnix::try_from(at).ok());
@@ -282,14 +282,14 @@ struct Connection {
 
 /// Whether a connection is wanted any longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ConnectionState {
     Goes,
     Over,
 }
 
 impl Serving {
     /// A turn; where that panics, those who are connected are given up, and the others find a server all the same.
-    fn turn_whatever_happens(&mut self, answer: &dyn Fn(&Asked) -> Option<Answer>) {
+    fn turn_whatever_happens(&mut self, answer: &dyn Fn(&HttpRequest) -> Option<HttpResponse>) {
         // Nothing is left half done but connections, which go.
         if catch_unwind(AssertUnwindSafe(|| self.turn(answer))).is_err() {
             self.connections.clear();
@@ -298,7 +298,7 @@ impl Serving {
     }
 
     /// Waits for something to do, and does it.
-    fn turn(&mut self, answer: &dyn Fn(&Asked) -> Option<Answer>) {
+    fn turn(&mut self, answer: &dyn Fn(&HttpRequest) -> Option<HttpResponse>) {
         let (ready, accepts) = {
             let mut fds = vec![PollFd::new(&self.listener.socket, PollFlags::IN)];
             for one in &self.connections {
@@ -313,8 +313,8 @@ impl Serving {
         let now = self.clock.now();
         let mut ready = ready.into_iter();
         self.connections.retain_mut(|one| {
-            let state = if ready.next() == Some(true) { one.go_on(now, answer) } else { State::Goes };
-            state == State::Goes && now < one.ends
+            let state = if ready.next() == Some(true) { one.go_on(now, answer) } else { ConnectionState::Goes };
+            state == ConnectionState::Goes && now < one.ends
         });
         if accepts && self.accept(now).is_err() {
             // Without descriptors, say: who waits is still there the next time, and nobody spins for it.
@@ -362,22 +362,22 @@ impl Connection {
         if writes { PollFlags::OUT } else { PollFlags::IN }
     }
 
-    fn go_on(&mut self, now: Duration, answer: &dyn Fn(&Asked) -> Option<Answer>) -> State {
+    fn go_on(&mut self, now: Duration, answer: &dyn Fn(&HttpRequest) -> Option<HttpResponse>) -> ConnectionState {
         if self.answer.is_empty() {
             match self.read() {
                 Ok(true) => {}
-                Ok(false) => return self.flush().unwrap_or(State::Over),
-                Err(_) => return State::Over,
+                Ok(false) => return self.flush().unwrap_or(ConnectionState::Over),
+                Err(_) => return ConnectionState::Over,
             }
             match answered(&self.request, answer) {
                 Some(bytes) => self.answer = bytes,
-                None if self.ended => return State::Over,
-                None => return State::Goes,
+                None if self.ended => return ConnectionState::Over,
+                None => return ConnectionState::Goes,
             }
             self.since = now;
         }
         let before = self.sent;
-        let state = self.write().unwrap_or(State::Over);
+        let state = self.write().unwrap_or(ConnectionState::Over);
         if self.sent > before {
             self.since = now;
         }
@@ -422,7 +422,7 @@ impl Connection {
     }
 
     /// Sends what it can of the answer.
-    fn write(&mut self) -> io::Result<State> {
+    fn write(&mut self) -> io::Result<ConnectionState> {
         while self.sent < self.answer.len() {
             let rest = &self.answer[self.sent..];
             let written = match &mut self.tls {
@@ -432,8 +432,8 @@ impl Connection {
             match written {
                 // TLS holds as much as it may.
                 Ok(0) if self.tls.is_some() => {
-                    if self.flush()? == State::Goes && self.is_stuck() {
-                        return Ok(State::Goes);
+                    if self.flush()? == ConnectionState::Goes && self.is_stuck() {
+                        return Ok(ConnectionState::Goes);
                     }
                 }
                 Ok(0) => break,
@@ -456,43 +456,44 @@ impl Connection {
     }
 
     /// Sends what TLS has to send.
-    fn flush(&mut self) -> io::Result<State> {
+    fn flush(&mut self) -> io::Result<ConnectionState> {
         if let Some(tls) = &mut self.tls {
             while tls.wants_write() {
                 match tls.write_tls(&mut self.stream) {
                     Ok(_) => {}
-                    Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(State::Goes),
+                    Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(ConnectionState::Goes),
                     Err(cause) => return Err(cause),
                 }
             }
         }
         let done = !self.answer.is_empty() && self.sent == self.answer.len();
-        Ok(if done { State::Over } else { State::Goes })
+        Ok(if done { ConnectionState::Over } else { ConnectionState::Goes })
     }
 }
 
 /// The bytes of the answer; `None` while the request is not whole.
-fn answered(request: &[u8], answer: &dyn Fn(&Asked) -> Option<Answer>) -> Option<Vec<u8>> {
+fn answered(request: &[u8], answer: &dyn Fn(&HttpRequest) -> Option<HttpResponse>) -> Option<Vec<u8>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
     let (answer, head) = match parsed.parse(request).map(|status| status.is_complete()) {
         Ok(false) if request.len() <= REQUEST_BYTES_MAX => return None,
-        Ok(false) => (Answer::plain("431 Request Header Fields Too Large"), false),
-        Err(_) => (Answer::plain("400 Bad Request"), false),
+        Ok(false) => (HttpResponse::plain("431 Request Header Fields Too Large"), false),
+        Err(_) => (HttpResponse::plain("400 Bad Request"), false),
         Ok(true) => {
             let method = parsed.method.unwrap_or_default();
             let accept = parsed.headers.iter().find(|header| header.name.eq_ignore_ascii_case("accept"));
             let accept = accept.map(|header| String::from_utf8_lossy(header.value).into_owned()).unwrap_or_default();
             let path = parsed.path.unwrap_or_default();
             let path = path.split('?').next().unwrap_or_default().to_owned();
-            let found = || answer(&Asked { path, accept }).unwrap_or_else(|| Answer::plain("404 Not Found"));
+            let found =
+                || answer(&HttpRequest { path, accept }).unwrap_or_else(|| HttpResponse::plain("404 Not Found"));
             match method {
                 "GET" | "HEAD" => (found(), method == "HEAD"),
-                _ => (Answer::plain("405 Method Not Allowed"), false),
+                _ => (HttpResponse::plain("405 Method Not Allowed"), false),
             }
         }
     };
-    let Answer { status, content_type, body } = answer;
+    let HttpResponse { status, content_type, body } = answer;
     let mut bytes = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
@@ -510,18 +511,18 @@ mod tests {
     use std::net::TcpStream;
     use std::os::unix::net::UnixStream;
 
-    fn start_with(answer: impl Fn(&Asked) -> Option<Answer> + Send + 'static) -> Server {
-        Server::start(&"127.0.0.1:0".parse().unwrap(), None, Clock::start(), answer).unwrap()
+    fn start_with(answer: impl Fn(&HttpRequest) -> Option<HttpResponse> + Send + 'static) -> HttpServer {
+        HttpServer::start(&"127.0.0.1:0".parse().unwrap(), None, Clock::start(), answer).unwrap()
     }
 
-    fn start() -> Server {
-        start_with(|asked: &Asked| {
+    fn start() -> HttpServer {
+        start_with(|asked: &HttpRequest| {
             let body = format!("{} for {}\n", asked.path, asked.accept).repeat(20_000);
-            (asked.path == "/metrics").then_some(Answer { body, ..Answer::plain("200 OK") })
+            (asked.path == "/metrics").then_some(HttpResponse { body, ..HttpResponse::plain("200 OK") })
         })
     }
 
-    fn ask(server: &Server, request: &[u8]) -> String {
+    fn ask(server: &HttpServer, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(&server.at).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         stream.write_all(request).unwrap();
@@ -577,7 +578,7 @@ mod tests {
     }
 
     /// A connection from an address of the loopback.
-    fn connected(server: &Server, from: [u8; 4]) -> TcpStream {
+    fn connected(server: &HttpServer, from: [u8; 4]) -> TcpStream {
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
         rustix::net::bind(&socket, &SocketAddr::from((from, 0))).unwrap();
         connect(&socket, &server.at.parse::<SocketAddr>().unwrap()).unwrap();
@@ -610,9 +611,9 @@ mod tests {
 
     #[test]
     fn a_panic_costs_those_who_are_connected_and_not_the_server() {
-        let server = start_with(|asked: &Asked| {
+        let server = start_with(|asked: &HttpRequest| {
             assert!(asked.path != "/panic", "as asked");
-            Some(Answer::plain("200 OK"))
+            Some(HttpResponse::plain("200 OK"))
         });
         for _ in 0..2 {
             assert_eq!(ask(&server, b"GET /panic HTTP/1.1\r\n\r\n"), "");
@@ -629,17 +630,17 @@ mod tests {
         rustix::net::listen(&socket, 0).unwrap();
         let full = UnixStream::connect(&path).unwrap();
         assert_eq!(connect_at_once(&path), Err(Errno::AGAIN), "its backlog is full");
-        let place = Place::Unix(path.clone());
-        assert!(Server::start(&place, None, Clock::start(), |_| None).is_err(), "somebody listens there");
+        let place = ListenAddress::Unix(path.clone());
+        assert!(HttpServer::start(&place, None, Clock::start(), |_| None).is_err(), "somebody listens there");
         assert!(path.exists());
         drop(full);
     }
 
     #[test]
     fn scrapers_that_read_nothing_keep_nobody_out() {
-        let large = || Answer { body: "x".repeat(4 << 20), ..Answer::plain("200 OK") };
-        let server = start_with(move |asked: &Asked| {
-            Some(if asked.path == "/metrics" { Answer::plain("200 OK") } else { large() })
+        let large = || HttpResponse { body: "x".repeat(4 << 20), ..HttpResponse::plain("200 OK") };
+        let server = start_with(move |asked: &HttpRequest| {
+            Some(if asked.path == "/metrics" { HttpResponse::plain("200 OK") } else { large() })
         });
         let greedy: Vec<TcpStream> = (0..100)
             .map(|_| {
@@ -680,26 +681,26 @@ mod tests {
     fn a_unix_socket_is_listened_at_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("loadline.sock");
-        let place: Place = format!("unix:{}", path.display()).parse().unwrap();
+        let place: ListenAddress = format!("unix:{}", path.display()).parse().unwrap();
         // One that was left behind by a process that was killed.
         drop(UnixListener::bind(&path).unwrap());
-        let server = Server::start(&place, None, Clock::start(), |_| Some(Answer::plain("200 OK"))).unwrap();
+        let server = HttpServer::start(&place, None, Clock::start(), |_| Some(HttpResponse::plain("200 OK"))).unwrap();
         let mut stream = UnixStream::connect(&path).unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         assert!(text.ends_with("200 OK\n"));
-        assert!(Server::start(&place, None, Clock::start(), |_| None).is_err(), "somebody listens there");
+        assert!(HttpServer::start(&place, None, Clock::start(), |_| None).is_err(), "somebody listens there");
         drop(server);
         assert!(!path.exists());
     }
 
     #[test]
     fn places_are_typed() {
-        assert!("0.0.0.0:9773".parse::<Place>().is_ok(), "where it is asked for");
-        assert_eq!("systemd".parse(), Ok(Place::Activation));
+        assert!("0.0.0.0:9773".parse::<ListenAddress>().is_ok(), "where it is asked for");
+        assert_eq!("systemd".parse(), Ok(ListenAddress::Activation));
         for wrong in ["9773", ":9773", "localhost:9773", "unix:", ""] {
-            assert!(wrong.parse::<Place>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ListenAddress>().is_err(), "{wrong}");
         }
     }
 }

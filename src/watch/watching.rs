@@ -12,7 +12,7 @@ use super::name::without_number;
 use super::shown::{by_counters, shown};
 use super::verdicts::{PACE_CELLS, Precedents, Verdicts, is_near, judge, near_limit};
 use super::when_weighed::{self, Attaching, WhenWeighed};
-use super::world::{Found, Id, Look, Looked, Opened, There, Weighed, World};
+use super::world::{DiscoveredJvm, Id, Look, Looked, Opened, There, WeighingOutcome, World};
 use crate::growth::{Ladder, STEP};
 use crate::record::{GrowthWord, Happened, WatchCourse, WatchEvent, WatchedJvm, WhyWeighed};
 use loadline_base::order::Order as _;
@@ -92,7 +92,7 @@ struct One {
     bounds: Bounds,
     /// The precedents from its life before.
     precedents: Precedents,
-    weighed: when_weighed::Weighed,
+    weighed: when_weighed::WeighingHistory,
     /// How old it was when the weighing that is under way began.
     weighing: Option<u64>,
     /// Messages about it that were reported once and are not reported again.
@@ -262,7 +262,7 @@ impl<W: World> Watching<W> {
     }
 
     /// One that came, with its name and the path of its history; `own` is that, where there is one.
-    fn named(&mut self, own: Option<(PathBuf, Kept)>, mut found: Found) -> (PathBuf, Found) {
+    fn named(&mut self, own: Option<(PathBuf, Kept)>, mut found: DiscoveredJvm) -> (PathBuf, DiscoveredJvm) {
         let had = own.as_ref().map(|(_, kept)| &kept.name).filter(|name| is_numbered(name, &found.kept.name));
         let had = had.filter(|name| !self.names.contains(*name)).cloned();
         let name = had.unwrap_or_else(|| self.own_name(&found.kept.name));
@@ -338,7 +338,7 @@ impl<W: World> Watching<W> {
         // If this weighing kills the watch, whoever watches on does not begin it again at once.
         attempted(&into);
         if let Err(cause) = self.world.weigh(id, why, &into) {
-            one.weighed(Weighed { id, why, into, done: Err(cause) }, events);
+            one.weighed(WeighingOutcome { id, why, into, done: Err(cause) }, events);
         }
     }
 
@@ -394,14 +394,14 @@ fn is_numbered(name: &str, plain: &str) -> bool {
 impl One {
     /// `before` is what its life before says, and its accounts so far.
     fn new(
-        found: Found,
+        found: DiscoveredJvm,
         path: PathBuf,
         before: (Precedents, Vec<AccountFile>),
         how: &How,
         events: &mut Vec<WatchEvent>,
     ) -> Self {
         let (precedents, accounts) = before;
-        let Found { kept, labels, unreadable } = found;
+        let DiscoveredJvm { kept, labels, unreadable } = found;
         let shown = WatchedJvm {
             name: kept.name.clone(),
             labels,
@@ -421,7 +421,7 @@ impl One {
             bounds: kept.bounds,
             precedents,
             kept,
-            weighed: when_weighed::Weighed::of(&accounts),
+            weighed: when_weighed::WeighingHistory::of(&accounts),
             weighing: None,
             told: BTreeSet::new(),
             judged: None,
@@ -530,8 +530,8 @@ impl One {
     }
 
     /// Tells an account that was taken, or why there is none.
-    fn weighed(&mut self, weighed: Weighed, events: &mut Vec<WatchEvent>) {
-        let Weighed { why, into, done, .. } = weighed;
+    fn weighed(&mut self, weighed: WeighingOutcome, events: &mut Vec<WatchEvent>) {
+        let WeighingOutcome { why, into, done, .. } = weighed;
         if let Some(age_ms) = self.weighing.take().filter(|_| why != WhyWeighed::FirstSight) {
             self.weighed.tried(why, age_ms, done.is_ok());
         }

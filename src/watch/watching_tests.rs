@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use super::history::{Past, Tier};
-use super::made_up::{Jvm, MIB, MadeUp, STEADY, how, soak, turned};
+use super::made_up::{JvmScript, MIB, MadeUpMachine, STEADY, how, soak, turned};
 use super::watching::Watching;
 use super::when_weighed::WhenWeighed;
 use crate::record::{GrowthWord, Happened, WatchEvent, WhyWeighed};
@@ -10,14 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Returns what happened within so many turns.
-fn watched(world: MadeUp, weighing: WhenWeighed, turns: u64) -> (Vec<WatchEvent>, Watching<MadeUp>, tempfile::TempDir) {
+fn watched(
+    world: MadeUpMachine,
+    weighing: WhenWeighed,
+    turns: u64,
+) -> (Vec<WatchEvent>, Watching<MadeUpMachine>, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut watching = Watching::new(world, how(folder.path(), weighing));
     (turned(&mut watching, 0..turns), watching, folder)
 }
 
 /// One whose direct memory grows by 200 MiB an hour.
-const FAST: Jvm = Jvm { name: "fast", leak: Some((Column::Direct, 200.0)), ..STEADY };
+const FAST: JvmScript = JvmScript { name: "fast", leak: Some((Column::Direct, 200.0)), ..STEADY };
 
 /// The words of what failed.
 fn failed(told: &[WatchEvent]) -> Vec<&str> {
@@ -49,10 +53,10 @@ fn is_alarm(event: &WatchEvent) -> bool {
 
 #[test]
 fn a_leak_is_named_with_its_owner_and_one_that_is_steady_is_not() {
-    let leaking = |name, column| Jvm { name, leak: Some((column, 10.0)), ..STEADY };
+    let leaking = |name, column| JvmScript { name, leak: Some((column, 10.0)), ..STEADY };
     let jvms = [STEADY, leaking("heap", Column::HeapFloor), leaking("direct", Column::Direct)];
     // Two days: 480 of the 600 MiB that are left are gone, and of the heap 480 of 412.
-    let (_, mut watching, _folder) = watched(MadeUp::of(&jvms), WhenWeighed::default(), 0);
+    let (_, mut watching, _folder) = watched(MadeUpMachine::of(&jvms), WhenWeighed::default(), 0);
     let mut told = Vec::new();
     for hour in 0..48 {
         told.extend(turned(&mut watching, 360 * hour..360 * (hour + 1)).into_iter().map(|event| (hour, event)));
@@ -78,9 +82,9 @@ fn a_leak_is_named_with_its_owner_and_one_that_is_steady_is_not() {
 
 #[test]
 fn a_heap_that_is_used_bit_by_bit_is_no_leak_where_all_of_it_fits() {
-    let fills = Jvm { name: "fills", leak: Some((Column::HeapUsed, 5.0)), ..STEADY };
+    let fills = JvmScript { name: "fills", leak: Some((Column::HeapUsed, 5.0)), ..STEADY };
     for (limit, words) in [(1024, [GrowthWord::Warming; 2]), (800, [GrowthWord::Warming, GrowthWord::Grows])] {
-        let world = MadeUp { limit: limit * MIB, ..MadeUp::of(&[fills]) };
+        let world = MadeUpMachine { limit: limit * MIB, ..MadeUpMachine::of(&[fills]) };
         let (told, watching, _folder) = watched(world, WhenWeighed::default(), 66 * 360);
         let growth = &watching.jvms()[0].growth;
         assert!(words.contains(&growth.verdict), "{growth:?}");
@@ -92,9 +96,9 @@ fn a_heap_that_is_used_bit_by_bit_is_no_leak_where_all_of_it_fits() {
 
 #[test]
 fn jvms_come_and_go_and_keep_their_names() {
-    let life = |from, until| Jvm { name: "shop", from, until, ..STEADY };
+    let life = |from, until| JvmScript { name: "shop", from, until, ..STEADY };
     let (told, watching, folder) =
-        watched(MadeUp::of(&[life(0, 30), life(12, 60), life(33, u64::MAX)]), WhenWeighed::default(), 90);
+        watched(MadeUpMachine::of(&[life(0, 30), life(12, 60), life(33, u64::MAX)]), WhenWeighed::default(), 90);
     let names: Vec<String> = told
         .iter()
         .filter_map(|WatchEvent { name, what }| match what {
@@ -110,7 +114,7 @@ fn jvms_come_and_go_and_keep_their_names() {
 
 #[test]
 fn it_is_weighed_before_it_is_killed_and_not_too_often() {
-    let (told, watching, _folder) = watched(MadeUp::of(&[STEADY, FAST]), WhenWeighed::the_kill(), 3 * 360);
+    let (told, watching, _folder) = watched(MadeUpMachine::of(&[STEADY, FAST]), WhenWeighed::the_kill(), 3 * 360);
     let weighed: Vec<WhyWeighed> = told
         .iter()
         .filter_map(|event| match event {
@@ -128,7 +132,8 @@ fn it_is_weighed_before_it_is_killed_and_not_too_often() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_told_once_and_watching_goes_on() {
-    let mut watching = Watching::new(MadeUp::of(&[STEADY]), how(Path::new("/proc/nowhere"), WhenWeighed::default()));
+    let mut watching =
+        Watching::new(MadeUpMachine::of(&[STEADY]), how(Path::new("/proc/nowhere"), WhenWeighed::default()));
     let told = turned(&mut watching, 0..50);
     assert_eq!(failed(&told).len(), 1, "{told:?}");
     assert!(watching.jvms()[0].now.rss_anon_bytes.is_some());
@@ -147,9 +152,9 @@ fn came(events: &[WatchEvent]) -> Vec<String> {
 fn a_clock_that_is_set_parts_no_history_and_no_name() {
     let folder = tempfile::tempdir().unwrap();
     // The pid of the second is lower, so that it is found first by who begins to watch now.
-    let shop = |pid, from| Jvm { name: "shop", from, pid: Some(pid), ..STEADY };
+    let shop = |pid, from| JvmScript { name: "shop", from, pid: Some(pid), ..STEADY };
     for (at, wall_s) in [1_000_000, 1_010_800, 989_200, 1_000_001].into_iter().enumerate() {
-        let world = MadeUp { wall_s, ..MadeUp::of(&[shop(9, 0), shop(4, 12)]) };
+        let world = MadeUpMachine { wall_s, ..MadeUpMachine::of(&[shop(9, 0), shop(4, 12)]) };
         let begins = 30 * at as u64;
         let told = turned(&mut Watching::new(world, how(folder.path(), WhenWeighed::default())), begins..begins + 30);
         let mut names = came(&told);
@@ -166,7 +171,7 @@ fn digits_without_a_hash_are_no_number_of_a_name() {
     let folder = tempfile::tempdir().unwrap();
     // The same process is called otherwise the second time: its unit was renamed, say.
     for (name, own) in [("shop2", "shop2"), ("shop", "shop"), ("shop2", "shop2")] {
-        let world = MadeUp::of(&[Jvm { name, ..STEADY }]);
+        let world = MadeUpMachine::of(&[JvmScript { name, ..STEADY }]);
         let mut watching = Watching::new(world, how(folder.path(), WhenWeighed::default()));
         assert_eq!(came(&watching.turn()), [format!("{own} 0")]);
     }
@@ -177,7 +182,7 @@ fn a_history_of_a_later_version_is_told_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("steady.1000000.0.history");
     std::fs::write(&file, b"loadline.history/2\n\0 and what it knows").unwrap();
-    let mut watching = Watching::new(MadeUp::of(&[STEADY]), how(folder.path(), WhenWeighed::default()));
+    let mut watching = Watching::new(MadeUpMachine::of(&[STEADY]), how(folder.path(), WhenWeighed::default()));
     let told = watching.turn();
     assert!(failed(&told)[0].contains("steady.1000000.0.history.aside-1"), "{told:?}");
     assert_eq!(samples(&file), 1);
@@ -187,10 +192,10 @@ fn a_history_of_a_later_version_is_told_and_kept() {
 
 #[test]
 fn a_pid_that_is_used_again_is_another_jvm() {
-    let life = |name, from, until| Jvm { name, from, until, pid: Some(7), ..STEADY };
+    let life = |name, from, until| JvmScript { name, from, until, pid: Some(7), ..STEADY };
     // The second begins within the same turn as the first ends: nothing but its start tells it apart.
     let (told, watching, folder) =
-        watched(MadeUp::of(&[life("shop", 0, 31), life("bank", 31, u64::MAX)]), WhenWeighed::default(), 60);
+        watched(MadeUpMachine::of(&[life("shop", 0, 31), life("bank", 31, u64::MAX)]), WhenWeighed::default(), 60);
     assert_eq!(came(&told), ["shop 7", "bank 7"]);
     assert!(told.iter().any(|event| event.name == "shop" && event.what == Happened::Ended(7)), "{told:?}");
     assert_eq!(watching.jvms().iter().map(|jvm| jvm.name.as_str()).collect::<Vec<_>>(), ["bank"]);
@@ -204,11 +209,11 @@ fn a_pid_that_is_used_again_is_another_jvm() {
 /// A made-up machine that was suspended: no JVM became older, and whoever looks again sees by how much the machine did.
 #[test]
 fn a_gap_of_hours_is_a_gap_and_no_growth() {
-    let jvm = Jvm { name: "direct", leak: Some((Column::Direct, 10.0)), ..STEADY };
+    let jvm = JvmScript { name: "direct", leak: Some((Column::Direct, 10.0)), ..STEADY };
     let folder = tempfile::tempdir().unwrap();
     let mut told = Vec::new();
     for turns in [0..8 * 360, 20 * 360..21 * 360] {
-        let mut watching = Watching::new(MadeUp::of(&[STEADY, jvm]), how(folder.path(), WhenWeighed::default()));
+        let mut watching = Watching::new(MadeUpMachine::of(&[STEADY, jvm]), how(folder.path(), WhenWeighed::default()));
         told.extend(turned(&mut watching, turns));
         let steady = watching.jvms().into_iter().find(|jvm| jvm.name == "steady").unwrap();
         assert!(steady.growth.bytes_per_hour.is_none() && steady.samples_lost == 0, "{steady:?}");
@@ -224,7 +229,7 @@ fn a_gap_of_hours_is_a_gap_and_no_growth() {
 fn a_history_that_cannot_be_begun_is_begun_later_and_what_was_lost_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let below = folder.path().join("histories");
-    let mut watching = Watching::new(MadeUp::of(&[STEADY]), how(&below, WhenWeighed::default()));
+    let mut watching = Watching::new(MadeUpMachine::of(&[STEADY]), how(&below, WhenWeighed::default()));
     let mut told = turned(&mut watching, 0..40);
     std::fs::create_dir(&below).unwrap();
     told.extend(turned(&mut watching, 40..100));
@@ -238,7 +243,7 @@ fn a_history_that_cannot_be_begun_is_begun_later_and_what_was_lost_is_told() {
 
 #[test]
 fn a_limit_that_is_near_is_told_once() {
-    let told = |jvm| watched(MadeUp::of(&[jvm]), WhenWeighed::default(), 3 * 360).0;
+    let told = |jvm| watched(MadeUpMachine::of(&[jvm]), WhenWeighed::default(), 3 * 360).0;
     assert_eq!((near(&told(FAST)), near(&told(STEADY))), (1, 0));
 }
 
@@ -249,7 +254,7 @@ fn no_sample_of_fifty_jvms_is_lost() {
 
 #[test]
 fn a_failed_look_at_the_machine_changes_nothing_and_is_told_once() {
-    let world = MadeUp { fails: 30..60, ..MadeUp::of(&[STEADY, Jvm { name: "other", ..STEADY }]) };
+    let world = MadeUpMachine { fails: 30..60, ..MadeUpMachine::of(&[STEADY, JvmScript { name: "other", ..STEADY }]) };
     let (events, watching, folder) = watched(world, WhenWeighed::default(), 90);
     assert_eq!(came(&events), ["steady 0", "other 1"], "{events:?}");
     assert!(!events.iter().any(|event| matches!(event.what, Happened::Ended(_) | Happened::Killed(_))), "{events:?}");
@@ -264,8 +269,8 @@ fn a_failed_look_at_the_machine_changes_nothing_and_is_told_once() {
 
 #[test]
 fn two_thousand_of_one_name_have_names_of_their_own_within_seconds() {
-    let jvms: Vec<Jvm> = (0..2000).map(|_| Jvm { name: "crowd", ..STEADY }).collect();
-    let (_, watching, _folder) = watched(MadeUp::of(&jvms), WhenWeighed::default(), 1);
+    let jvms: Vec<JvmScript> = (0..2000).map(|_| JvmScript { name: "crowd", ..STEADY }).collect();
+    let (_, watching, _folder) = watched(MadeUpMachine::of(&jvms), WhenWeighed::default(), 1);
     let names: BTreeSet<&str> = watching.jvms().iter().map(|jvm| jvm.name.as_str()).collect();
     assert_eq!((names.len(), names.contains("crowd"), names.contains("crowd#2000")), (2000, true, true));
 }
@@ -274,7 +279,7 @@ fn two_thousand_of_one_name_have_names_of_their_own_within_seconds() {
 fn a_weighing_that_was_cut_off_is_not_begun_again_at_once() {
     // A machine on which nothing is ever weighed to its end, as where that kills who weighs.
     let folder = tempfile::tempdir().unwrap();
-    let mut watching = Watching::new(MadeUp::of(&[FAST]), how(folder.path(), WhenWeighed::the_kill()));
+    let mut watching = Watching::new(MadeUpMachine::of(&[FAST]), how(folder.path(), WhenWeighed::the_kill()));
     let mut turn = 0;
     while watching.world.weighed.is_empty() {
         turned(&mut watching, turn..turn + 1);

@@ -50,19 +50,19 @@ pub enum Attaching {
 
 /// The weighings of a JVM so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Weighed {
+pub(super) struct WeighingHistory {
     /// The highest share at which there is an account, since it was last well below that.
     reached: u64,
     grew: bool,
     /// The accounts of the last day.
-    taken: Vec<Taken>,
+    taken: Vec<AccountMoment>,
     last_timed_ms: Option<u64>,
     failed: Option<Failed>,
 }
 
 /// An account that was taken.
 #[derive(Debug, Clone, Copy)]
-struct Taken {
+struct AccountMoment {
     /// How old the JVM was.
     at_ms: u64,
     why: WhyWeighed,
@@ -71,11 +71,11 @@ struct Taken {
 /// A weighing that failed, after others that failed too.
 #[derive(Debug, Clone, Copy)]
 struct Failed {
-    last: Taken,
+    last: AccountMoment,
     times: u32,
 }
 
-impl Weighed {
+impl WeighingHistory {
     /// Takes up the accounts that were taken earlier, by another watch perhaps.
     pub(super) fn of(accounts: &[AccountFile]) -> Self {
         let mut weighed = Self::default();
@@ -119,7 +119,7 @@ impl Weighed {
 
     /// Notes how a weighing at this age ended: only an account that was taken is one.
     pub(super) fn tried(&mut self, why: WhyWeighed, age_ms: u64, was_taken: bool) {
-        let last = Taken { at_ms: age_ms, why };
+        let last = AccountMoment { at_ms: age_ms, why };
         if !was_taken {
             let times = self.failed.map_or(0, |failed| failed.times).saturating_add(1);
             self.failed = Some(Failed { last, times });
@@ -186,7 +186,7 @@ mod tests {
 
     /// Those of these looks, in minutes and percent, at which an account is taken, and at which step.
     fn taken(weighing: &WhenWeighed, looks: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
-        let mut weighed = Weighed::default();
+        let mut weighed = WeighingHistory::default();
         let mut taken = Vec::new();
         for (minutes, percent) in looks {
             let Some(why) = weighed.due(weighing, &look(minutes, percent), &GrowthRecord::default()) else { continue };
@@ -236,7 +236,7 @@ mod tests {
     fn a_weighing_that_failed_is_tried_again_ever_more_rarely_and_costs_no_account() {
         let weighing = WhenWeighed::the_kill();
         let growth = GrowthRecord::default();
-        let mut weighed = Weighed::default();
+        let mut weighed = WeighingHistory::default();
         let mut tried = Vec::new();
         for minutes in 0..24 * 60 {
             if let Some(why) = weighed.due(&weighing, &look(minutes, 70), &growth) {
@@ -259,7 +259,7 @@ mod tests {
         let account = |age_s: u64, why: &str| AccountFile { age_s, why: why.to_owned(), path: PathBuf::new() };
         let accounts: Vec<AccountFile> =
             (0..5).map(|at| account(at * 600, "75-percent")).chain([account(3000, "asked")]).collect();
-        let mut weighed = Weighed::of(&accounts);
+        let mut weighed = WeighingHistory::of(&accounts);
         let weighing = WhenWeighed::the_kill();
         let mut due = |minutes, percent| weighed.due(&weighing, &look(minutes, percent), &GrowthRecord::default());
         assert_eq!(due(60, 76), None, "there is an account of that step");

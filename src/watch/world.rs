@@ -19,7 +19,7 @@ pub struct Id {
 
 /// A JVM that was found.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Found {
+pub struct DiscoveredJvm {
     /// Its description, as its history keeps it.
     pub kept: Kept,
     /// Parts of its name.
@@ -58,7 +58,7 @@ pub struct There {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Opened {
     /// It is open.
-    Found(Box<Found>),
+    Found(Box<DiscoveredJvm>),
     /// It has gone again, or is not meant.
     Not,
     /// It was not its turn, or it is being opened.
@@ -80,7 +80,7 @@ pub enum Looked {
 
 /// A JVM that was weighed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Weighed {
+pub struct WeighingOutcome {
     /// Which.
     pub id: Id,
     /// Why.
@@ -112,7 +112,7 @@ pub trait World {
     /// If it cannot be weighed.
     fn weigh(&mut self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String>;
     /// Returns the weighings that ended since the last call.
-    fn weighed(&mut self) -> Vec<Weighed>;
+    fn weighed(&mut self) -> Vec<WeighingOutcome>;
     /// Processes that are set aside, because they do not answer in time.
     fn set_aside(&self) -> u64;
     /// Whether nothing can be looked at, because every worker is kept by a process that does not answer.

@@ -18,13 +18,13 @@ const KEPT_MAX: usize = 10;
 pub(super) struct Compilations {
     compilers: Compilers,
     memory: ProcessMemory,
-    running: Vec<Running>,
+    running: Vec<RunningCompilation>,
     ended: Vec<CompilationRecord>,
     /// RSS at the last sample, before whatever began since.
     rss_before: u64,
 }
 
-struct Running {
+struct RunningCompilation {
     task: Task,
     name: Option<String>,
     began_s: f64,
@@ -53,8 +53,9 @@ impl Compilations {
     /// Takes in what is compiled at a sample.
     pub(super) fn sample(&mut self, at_s: f64, rss: u64) {
         let tasks = self.compilers.tasks(&self.memory);
-        let (going_on, over) =
-            std::mem::take(&mut self.running).into_iter().partition(|running: &Running| tasks.contains(&running.task));
+        let (going_on, over) = std::mem::take(&mut self.running)
+            .into_iter()
+            .partition(|running: &RunningCompilation| tasks.contains(&running.task));
         self.running = going_on;
         over.into_iter().for_each(|running| self.end(running));
         for running in &mut self.running {
@@ -67,13 +68,20 @@ impl Compilations {
             if !self.running.iter().any(|running| running.task == task) {
                 let rss_before = self.rss_before.min(rss);
                 let name = self.compilers.name(&self.memory, task.method);
-                self.running.push(Running { task, name, began_s: at_s, last_s: at_s, rss_before, rss_most: rss });
+                self.running.push(RunningCompilation {
+                    task,
+                    name,
+                    began_s: at_s,
+                    last_s: at_s,
+                    rss_before,
+                    rss_most: rss,
+                });
             }
         }
         self.rss_before = rss;
     }
 
-    fn end(&mut self, running: Running) {
+    fn end(&mut self, running: RunningCompilation) {
         let rss_growth_bytes = running.rss_most.saturating_sub(running.rss_before);
         let Some(method) = running.name.filter(|_| rss_growth_bytes >= GROWTH_LEAST) else { return };
         self.ended.push(CompilationRecord {

@@ -11,11 +11,11 @@ const TYPES_MAX: usize = 100;
 
 /// The loaders as the last mark found them.
 #[derive(Debug, Default)]
-pub(super) struct KnownLoaders(Option<HashMap<u64, Known>>);
+pub(super) struct KnownLoaders(Option<HashMap<u64, KnownLoader>>);
 
 /// A loader at that mark.
 #[derive(Debug)]
-struct Known {
+struct KnownLoader {
     name: String,
     sum: LoaderSum,
 }
@@ -40,7 +40,7 @@ impl KnownLoaders {
                 None => change.added = change.added.plus(sum),
             }
         }
-        let gone: Vec<Known> = before.into_iter().flat_map(HashMap::into_values).collect();
+        let gone: Vec<KnownLoader> = before.into_iter().flat_map(HashMap::into_values).collect();
         for known in &gone {
             let (_, change) = types.entry(&known.name).or_default();
             change.ended = change.ended.plus(known.sum);
@@ -51,7 +51,8 @@ impl KnownLoaders {
             change: compares.then_some(change),
         });
         let record = folded(listed.collect());
-        let known = |loader: &ClassLoader| (loader.data, Known { name: loader.name.clone(), sum: sum_of(loader) });
+        let known =
+            |loader: &ClassLoader| (loader.data, KnownLoader { name: loader.name.clone(), sum: sum_of(loader) });
         self.0 = Some(loaders.iter().map(known).collect());
         record
     }

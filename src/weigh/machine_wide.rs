@@ -4,7 +4,7 @@ use super::identity;
 use super::once::{AccountOptions, AccountedJvm};
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
-use crate::observe::jvms::{self, Found};
+use crate::observe::jvms::{self, ProcessSummary};
 use crate::record::{UnreadCause, UnreadRecord};
 use loadline_base::order::Order as _;
 
@@ -12,14 +12,14 @@ use loadline_base::order::Order as _;
 #[derive(Debug, Clone, Default)]
 pub struct Candidates {
     /// In the order of their pids.
-    pub jvms: Vec<Candidate>,
+    pub jvms: Vec<JvmCandidate>,
     /// Further processes that may not be looked into.
     pub hidden: u64,
 }
 
 /// One of them.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub struct JvmCandidate {
     /// Process id, as seen from here.
     pub pid: u32,
     /// Its program, as far as its command line tells.
@@ -35,15 +35,16 @@ impl Candidates {
         let found = jvms::find().map_err(|cause| {
             Error::machine(format!("/proc cannot be listed: {cause}")).hint("mount /proc, or raise `ulimit -n`")
         })?;
-        let mut all: Vec<Found> = found.known.into_iter().chain(found.perhaps).collect();
+        let mut all: Vec<ProcessSummary> = found.known.into_iter().chain(found.perhaps).collect();
         all.order_by_key(|jvm| jvm.pid);
         let own = std::process::id();
-        let named = |jvm: Found| Candidate { pid: jvm.pid, name: identity::name(&jvm.arguments, None, &jvm.comm) };
+        let named =
+            |jvm: ProcessSummary| JvmCandidate { pid: jvm.pid, name: identity::name(&jvm.arguments, None, &jvm.comm) };
         Ok(Self { jvms: all.into_iter().filter(|jvm| jvm.pid != own).map(named).collect(), hidden: found.hidden })
     }
 }
 
-impl Candidate {
+impl JvmCandidate {
     /// Weighs it, or says why it cannot be.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ mod weighing;
 
 pub(crate) use direct::{DirectMemory, Gate};
 pub(crate) use identity::harmless;
-pub use machine_wide::{Candidate, Candidates};
+pub use machine_wide::{Candidates, JvmCandidate};
 pub(crate) use objects::record as live_objects;
 pub use once::{AccountOptions, AccountedJvm, Collecting, check_jvm};
 pub(crate) use once::{price_of_dump, price_of_objects};

@@ -3,14 +3,14 @@
 
 use super::sampler::{Inside, Sources};
 use super::scales::{Living, Scales};
-use super::sum::{self, Part};
+use super::sum::{self, WeighedProcess};
 use super::used::{Spending, Used};
 use super::watched::{Identity, Watched};
 use super::weighing::{MarkReading, MarkSettings, Moment, add_news};
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::Result;
-use crate::observe::agent::Standing;
+use crate::observe::agent::SubjectAgent;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::ClassHistogram;
 use crate::observe::heap_info::HeapInfo;
@@ -56,7 +56,7 @@ impl Processes {
     ///
     /// # Errors
     /// `Subject` where the process has gone.
-    pub(crate) fn open(sources: &Sources, agent: Option<Standing>, doubts: &mut Vec<Doubt>) -> Result<Self> {
+    pub(crate) fn open(sources: &Sources, agent: Option<SubjectAgent>, doubts: &mut Vec<Doubt>) -> Result<Self> {
         let Sources { pid, kind, own_cgroup, clock, asking, .. } = *sources;
         let mut watched = Watched::open(pid, own_cgroup, kind, clock, doubts)?;
         watched.agent = agent;
@@ -227,7 +227,7 @@ impl Member {
     }
 
     /// Weighs a process beside the one that serves; `None` where it ends meanwhile.
-    fn weigh(&mut self, weigh: MarkSettings, mark: &str, doubts: &mut Vec<Doubt>) -> Option<Part> {
+    fn weigh(&mut self, weigh: MarkSettings, mark: &str, doubts: &mut Vec<Doubt>) -> Option<WeighedProcess> {
         let moment = if self.collected { weigh.moment } else { Moment::Running };
         let mut found = Vec::new();
         let taken = MarkSettings { moment, ..weigh }.weigh(&mut self.watched, mark, &mut self.observer, &mut found);
@@ -240,8 +240,8 @@ impl Member {
         Some(self.part(taken))
     }
 
-    fn part(&self, taken: MarkReading) -> Part {
-        Part { pid: self.pid(), name: self.name.clone(), is_jvm: self.watched.kind == Kind::Jvm, taken }
+    fn part(&self, taken: MarkReading) -> WeighedProcess {
+        WeighedProcess { pid: self.pid(), name: self.name.clone(), is_jvm: self.watched.kind == Kind::Jvm, taken }
     }
 
     /// Sends a diagnostic command to a JVM beside the one that serves; why it is not followed, if it is not.

@@ -23,12 +23,12 @@ use std::time::Duration;
 
 /// A running sampler; ends when dropped.
 pub(crate) struct Sampler {
-    shared: Arc<Shared>,
+    shared: Arc<SamplerState>,
     thread: Option<JoinHandle<Cost>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SamplerState {
     stop: AtomicBool,
     /// The load of the running phase, whose counts go into the samples.
     load: Mutex<Option<Arc<Control>>>,
@@ -80,7 +80,7 @@ impl Sampler {
         to: Sender<M>,
         wrap: impl Fn(Sample) -> M + Send + 'static,
     ) -> Self {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SamplerState::default());
         let in_thread = Arc::clone(&shared);
         let thread =
             std::thread::spawn(move || run(&sources, inside, &in_thread, |sample| to.send(wrap(sample)).is_ok()));
@@ -116,7 +116,7 @@ impl Drop for Sampler {
     }
 }
 
-fn run(sources: &Sources, inside: Inside, shared: &Shared, send: impl FnMut(Sample) -> bool) -> Cost {
+fn run(sources: &Sources, inside: Inside, shared: &SamplerState, send: impl FnMut(Sample) -> bool) -> Cost {
     let clock = sources.clock;
     let Ok(process) = Process::open(sources.pid) else { return Cost::default() };
     let mut counters = if sources.kind == Kind::Jvm { HsPerf::open(&process, &clock).ok() } else { None };
@@ -250,7 +250,7 @@ mod tests {
             asking: Asking::default(),
             clock: Clock::made_up(),
         };
-        let (shared, mut rss_bytes) = (Shared::default(), 0);
+        let (shared, mut rss_bytes) = (SamplerState::default(), 0);
         let cost = run(&sources(std::process::id()), Inside::default(), &shared, |sample| {
             rss_bytes = sample.rss_bytes;
             false

@@ -16,7 +16,7 @@ const REMAINDERS_MAX: usize = 20;
 
 /// One process of a subject, weighed.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct WeighedProcess {
     pub(crate) pid: u32,
     pub(crate) name: String,
     pub(crate) is_jvm: bool,
@@ -25,8 +25,8 @@ pub(crate) struct Part {
 
 /// The weighing of all together; the first is the one that serves. RSS is the sum too, and counts a page they share
 /// once for each; PSS does not.
-pub(crate) fn sum(mut parts: Vec<Part>) -> MarkReading {
-    let processes = parts.iter().map(Part::record).collect();
+pub(crate) fn sum(mut parts: Vec<WeighedProcess>) -> MarkReading {
+    let processes = parts.iter().map(WeighedProcess::record).collect();
     let failed = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.taken.failed)).collect();
     let accounts: Option<Vec<(u32, AccountRecord)>> =
         parts.iter_mut().map(|part| Some((part.pid, part.taken.mark.account.take()?))).collect();
@@ -81,7 +81,7 @@ pub(crate) fn doubt(mark: &Mark) -> Option<Doubt> {
     (processes > 1 && pss_bytes < rss_bytes).then_some(Doubt::SharedCountedOften { processes, rss_bytes, pss_bytes })
 }
 
-impl Part {
+impl WeighedProcess {
     fn record(&self) -> ProcessRecord {
         let Mark { rss_bytes, pss_bytes, .. } = self.taken.mark;
         ProcessRecord { pid: self.pid, name: self.name.clone(), rss_bytes, pss_bytes }

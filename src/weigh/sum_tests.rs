@@ -39,7 +39,7 @@ fn account(owners: Vec<OwnerRecord>, gc_bytes: Option<u64>) -> AccountRecord {
     }
 }
 
-fn part(pid: u32, account: Option<AccountRecord>) -> Part {
+fn part(pid: u32, account: Option<AccountRecord>) -> WeighedProcess {
     let rss_bytes = account.as_ref().map_or(50, |account| account.total_bytes);
     let mark = Mark {
         name: "loaded".to_owned(),
@@ -53,22 +53,22 @@ fn part(pid: u32, account: Option<AccountRecord>) -> Part {
         ..Mark::default()
     };
     let taken = MarkReading { mark, failed: vec![format!("of {pid}")], ..MarkReading::default() };
-    Part { pid, name: format!("p{pid}"), is_jvm: true, taken }
+    WeighedProcess { pid, name: format!("p{pid}"), is_jvm: true, taken }
 }
 
-fn jvm(pid: u32) -> Part {
+fn jvm(pid: u32) -> WeighedProcess {
     let files = owner("mapped_files", 40, &[("a.jar", 30), ("b.jar", 10)]);
     part(pid, Some(account(vec![owner("java_heap.used", 60, &[]), files], Some(5))))
 }
 
-fn native(pid: u32) -> Part {
+fn native(pid: u32) -> WeighedProcess {
     let files = owner("mapped_files", 9, &[("a.jar", 1), ("c.so", 8)]);
     let mut account = account(vec![owner("malloc.live", 20, &[]), files], None);
     account.would_return.gc_reason = Reason::NoJvm.name().to_owned();
     account.would_return.gc_why = NO_JVM.to_owned();
     let part = part(pid, Some(account));
     let mark = Mark { heap: Heap::default(), ..part.taken.mark };
-    Part { is_jvm: false, taken: MarkReading { mark, ..part.taken }, ..part }
+    WeighedProcess { is_jvm: false, taken: MarkReading { mark, ..part.taken }, ..part }
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn shared_pages_are_doubted_only_where_there_are_several_processes() {
 fn direct_memory_of_all_jvms_is_summed_and_known_only_where_it_is_of_each() {
     let with = |pid, direct| {
         let part = jvm(pid);
-        Part { taken: MarkReading { mark: Mark { direct, ..part.taken.mark }, ..part.taken }, ..part }
+        WeighedProcess { taken: MarkReading { mark: Mark { direct, ..part.taken.mark }, ..part.taken }, ..part }
     };
     let direct = |reserved_bytes, netty_bytes| DirectRecord {
         reserved_bytes,

@@ -10,7 +10,7 @@ use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
 use crate::observe::Unavailable;
 use crate::observe::addresses::JvmRange;
-use crate::observe::agent::{self, Standing};
+use crate::observe::agent::{self, SubjectAgent};
 use crate::observe::attach::Attach;
 use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::class_histogram::{self, ClassHistogram, ClassRow};
@@ -82,7 +82,7 @@ pub(crate) struct Watched {
     /// The cost of answering; `None` before it is asked.
     answering: Option<Answering>,
     /// The agent that the JVM was started with, if it was.
-    pub(crate) agent: Option<Standing>,
+    pub(crate) agent: Option<SubjectAgent>,
     /// The class loaders of the last weighing.
     pub(super) loaders: KnownLoaders,
     /// Whether NMT has a baseline to compare with.

@@ -204,13 +204,13 @@ fn lock_of_dead(aside: &Path, claim: &Claim, boot: &str) -> Option<Locked> {
 }
 
 /// A folder that is ours now, to go on with.
-struct Taken {
+struct ClaimedFolder {
     /// Keeps others of this machine away until it has our claim.
     _lock: Option<Locked>,
 }
 
 /// Takes over a folder of the same entry, or removes one that is dead and of no use.
-fn take(old: &Path, claim: &Claim, others: Leftovers) -> Option<Taken> {
+fn take(old: &Path, claim: &Claim, others: Leftovers) -> Option<ClaimedFolder> {
     let of = Claim::read(old)?;
     let here = of.boot == claim.boot;
     let lock = lock_of_dead(old, &of, &claim.boot);
@@ -224,7 +224,7 @@ fn take(old: &Path, claim: &Claim, others: Leftovers) -> Option<Taken> {
     if is_ours && !is_of_use && of.plan == claim.plan {
         let _ = fs::remove_dir_all(old);
     }
-    (is_ours && is_of_use).then_some(Taken { _lock: lock })
+    (is_ours && is_of_use).then_some(ClaimedFolder { _lock: lock })
 }
 
 /// Removes the folders of workers of this machine that were killed longer ago than their entries take: nobody will

@@ -5,7 +5,8 @@ use super::home::{Home, Put};
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fleet::{
-    Known, PlaceSeen, Plan, Proof, Seen, Started, last_of, place_doubts, proof_below, proof_of, proved, why_here,
+    LineConditions, PlaceSeen, Plan, Proof, ServiceVersions, Started, last_of, place_doubts, proof_below, proof_of,
+    proved, why_here,
 };
 use crate::kernel::machine::boot_id;
 use crate::kernel::process::page_size;
@@ -26,7 +27,7 @@ const BLOCKS: &str = "blocks";
 
 /// The input of a worker.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct WorkerInput<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// The folder in which it lies, as an absolute path: what it names starts from there.
@@ -64,7 +65,7 @@ pub trait Runner {
     ///
     /// # Errors
     /// `Request` or `Machine` where its JDK or its image is not found.
-    fn seen(&self, scenario: &Scenario) -> Result<Seen>;
+    fn seen(&self, scenario: &Scenario) -> Result<ServiceVersions>;
 
     /// Searches in an archive, and resumes it if it exists.
     fn search(&self, scenario: &Scenario, archive: &Path) -> Searched;
@@ -133,7 +134,7 @@ pub enum By {
 /// # Errors
 /// `Request` where the plan, its files or the folder of results are not what they should be, and nothing is recorded;
 /// `Subject` and `Machine` after they were recorded; `Interrupted`, after which it can be begun again.
-pub fn work(asked: &Asked<'_>, runner: &dyn Runner, clock: Clock) -> Result<Done> {
+pub fn work(asked: &WorkerInput<'_>, runner: &dyn Runner, clock: Clock) -> Result<Done> {
     let entry = asked.plan.entry(asked.started.index)?;
     let home = Home::new(asked.out, &asked.plan.header.hash, entry.index);
     if let Some(result) = home.standing()?
@@ -155,7 +156,7 @@ pub fn work(asked: &Asked<'_>, runner: &dyn Runner, clock: Clock) -> Result<Done
 
 /// An entry under way.
 struct Doing<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a WorkerInput<'a>,
     entry: &'a PlanEntry,
     runner: &'a dyn Runner,
     clock: Clock,
@@ -165,14 +166,14 @@ struct Doing<'a> {
     /// Once the place was found fit.
     aside: Option<Aside>,
     prepared: PreparedSeries,
-    seen: Seen,
+    seen: ServiceVersions,
     task: Task,
     find: Option<FindRecord>,
     archives: Vec<String>,
 }
 
 impl<'a> Doing<'a> {
-    fn new(asked: &'a Asked<'a>, entry: &'a PlanEntry, runner: &'a dyn Runner, clock: Clock) -> Result<Self> {
+    fn new(asked: &'a WorkerInput<'a>, entry: &'a PlanEntry, runner: &'a dyn Runner, clock: Clock) -> Result<Self> {
         let mut scenario = entry.scenario.clone().put_into(asked.folder);
         match &entry.task {
             Task::Block { count, .. } => (scenario.trials, scenario.compare.until_sure) = (*count, None),
@@ -201,7 +202,7 @@ impl<'a> Doing<'a> {
             node,
             aside: None,
             prepared: PreparedSeries { scenario, left_out: Vec::new() },
-            seen: Seen::default(),
+            seen: ServiceVersions::default(),
             task: entry.task.clone(),
             find: None,
             archives: Vec::new(),
@@ -373,7 +374,7 @@ impl<'a> Doing<'a> {
 
     fn result(&self, outcome: EntryOutcome, error: Option<&Error>) -> EntryResult {
         let now = self.clock.now_ns();
-        let known = Known {
+        let known = LineConditions {
             at: utc(self.clock.unix_s()),
             question: self.entry.question.clone(),
             inputs: self.prepared.scenario.configurations.first().and_then(|of| of.inputs.clone()),

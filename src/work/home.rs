@@ -37,7 +37,7 @@ pub(super) enum Put {
 }
 
 /// The content of a file of results.
-enum Found {
+enum ResultFile {
     Nothing,
     /// Cut short or damaged: whoever wrote it was stopped by what stops everything.
     Damaged,
@@ -54,12 +54,12 @@ impl Home {
     /// # Errors
     /// `Request` where it is of another plan or another version; `Machine` where it cannot be read.
     pub(super) fn standing(&self) -> Result<Option<EntryResult>> {
-        if let Found::Result(standing) = self.read(&self.folder.join(ENTRY_RESULT))? {
+        if let ResultFile::Result(standing) = self.read(&self.folder.join(ENTRY_RESULT))? {
             return Ok(Some(*standing));
         }
         // A worker that was killed just before its last step.
         for path in self.tries() {
-            if let Found::Result(whole) = self.read(&path)?
+            if let ResultFile::Result(whole) = self.read(&path)?
                 && fs::hard_link(&path, self.folder.join(ENTRY_RESULT)).is_ok()
             {
                 return Ok(Some(*whole));
@@ -76,15 +76,15 @@ impl Home {
         tries
     }
 
-    fn read(&self, path: &Path) -> Result<Found> {
+    fn read(&self, path: &Path) -> Result<ResultFile> {
         let text = match bounded::bytes(path, ENTRY_BYTES_MAX) {
             Ok(text) => text,
             Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                return Ok(Found::Nothing);
+                return Ok(ResultFile::Nothing);
             }
             Err(cause) => return Err(Error::io("read", path, &cause)),
         };
-        let Ok(value) = serde_json::from_slice::<serde_json::Value>(&text) else { return Ok(Found::Damaged) };
+        let Ok(value) = serde_json::from_slice::<serde_json::Value>(&text) else { return Ok(ResultFile::Damaged) };
         let refuse = |what: String| {
             let error = Error::request(what).at(path.display().to_string());
             Err(error.hint("choose another folder with `--out DIR`: one folder has the results of one plan"))
@@ -101,9 +101,9 @@ impl Home {
             (Some(other), ..) if other != FLEET_ENTRY_SCHEMA => {
                 return refuse(format!("there is `{other}`, and a result of this Loadline is `{FLEET_ENTRY_SCHEMA}`"));
             }
-            _ => return Ok(Found::Damaged),
+            _ => return Ok(ResultFile::Damaged),
         }
-        Ok(serde_json::from_slice(&text).map_or(Found::Damaged, |result| Found::Result(Box::new(result))))
+        Ok(serde_json::from_slice(&text).map_or(ResultFile::Damaged, |result| ResultFile::Result(Box::new(result))))
     }
 
     /// Returns the path of an archive of this worker's try, seen from the folder of the entry.
@@ -176,9 +176,9 @@ impl Home {
             Err(_) => {}
         }
         match self.read(&to)? {
-            Found::Result(standing) if *standing == *result => Ok(Put::Ours),
-            Found::Result(standing) if !outweighs(result.outcome, standing.outcome) => Ok(Put::Theirs(standing)),
-            Found::Result(_) | Found::Damaged | Found::Nothing => fs::rename(&from, &to)
+            ResultFile::Result(standing) if *standing == *result => Ok(Put::Ours),
+            ResultFile::Result(standing) if !outweighs(result.outcome, standing.outcome) => Ok(Put::Theirs(standing)),
+            ResultFile::Result(_) | ResultFile::Damaged | ResultFile::Nothing => fs::rename(&from, &to)
                 .map(|()| Put::Ours)
                 .map_err(|cause| Error::machine(format!("cannot write {}: {}", to.display(), plain(&cause)))),
         }

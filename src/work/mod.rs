@@ -6,5 +6,5 @@ mod entry;
 mod home;
 mod seeing;
 
-pub use entry::{Asked, Blocks, By, Done, Runner, Searched, Stopped, work};
+pub use entry::{Blocks, By, Done, Runner, Searched, Stopped, WorkerInput, work};
 pub use seeing::{place_after, place_before};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The data of the API, and the requests to it.
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct ApiState {
     /// Writing is refused with 403, as to the token of a fork.
     pub(crate) is_read_only: bool,
     /// The user of the token; a workflow's may not ask.
@@ -26,7 +26,7 @@ pub(crate) struct State {
     pub(crate) asked: Vec<(String, String)>,
 }
 
-impl State {
+impl ApiState {
     /// Requests that change something.
     pub(crate) fn written(&self) -> Vec<&str> {
         let asked = self.asked.iter().map(|(request, _)| request.as_str());
@@ -37,14 +37,14 @@ impl State {
 /// It answers until the test ends.
 pub(crate) struct Api {
     address: SocketAddr,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ApiState>>,
 }
 
 impl Api {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Mutex::new(ApiState::default()));
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -59,15 +59,15 @@ impl Api {
         format!("http://{}", self.address)
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, ApiState> {
         self.state.lock().unwrap()
     }
 }
 
 /// An answer: code, where else to look, body.
-type Answer = (u16, Option<String>, Vec<u8>);
+type Reply = (u16, Option<String>, Vec<u8>);
 
-fn serve(stream: TcpStream, address: SocketAddr, state: &Mutex<State>) {
+fn serve(stream: TcpStream, address: SocketAddr, state: &Mutex<ApiState>) {
     let mut reader = BufReader::new(stream);
     let mut lines = Vec::new();
     loop {
@@ -105,7 +105,7 @@ fn serve(stream: TcpStream, address: SocketAddr, state: &Mutex<State>) {
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&text));
 }
 
-fn answer(state: &mut State, method: &str, path: &str, body: &Value, address: SocketAddr) -> Answer {
+fn answer(state: &mut ApiState, method: &str, path: &str, body: &Value, address: SocketAddr) -> Reply {
     let said = |code: u16, value: Value| (code, None, value.to_string().into_bytes());
     let no = |code: u16, why: &str| said(code, json!({"message": why}));
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -158,7 +158,7 @@ fn answer(state: &mut State, method: &str, path: &str, body: &Value, address: So
     }
 }
 
-fn packed(state: &State, number: u64) -> Answer {
+fn packed(state: &ApiState, number: u64) -> Reply {
     match state.packed.get(&number) {
         Some(bytes) => (200, None, bytes.clone()),
         None => (404, None, b"gone".to_vec()),

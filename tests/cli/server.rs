@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The requests so far.
 #[derive(Default)]
-struct Seen {
+struct RequestLog {
     requests: AtomicU64,
     connections: AtomicU64,
     closed: AtomicBool,
@@ -23,14 +23,14 @@ struct Seen {
 /// at all, everything else with 404.
 pub(crate) struct Server {
     address: SocketAddr,
-    seen: Arc<Seen>,
+    seen: Arc<RequestLog>,
 }
 
 impl Server {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(RequestLog::default());
         let shared = Arc::clone(&seen);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -52,7 +52,7 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let reader = stream.try_clone().unwrap();
-                thread::spawn(move || serve(reader, stream, &Seen::default()));
+                thread::spawn(move || serve(reader, stream, &RequestLog::default()));
             }
         });
     }
@@ -84,7 +84,7 @@ impl Drop for Server {
     }
 }
 
-fn serve(reader: impl Read, mut writer: impl Write, seen: &Seen) -> Option<()> {
+fn serve(reader: impl Read, mut writer: impl Write, seen: &RequestLog) -> Option<()> {
     let mut reader = BufReader::new(reader);
     loop {
         let head = head(&mut reader)?;

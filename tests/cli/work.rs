@@ -26,11 +26,11 @@ read -r line
 ";
 
 /// A folder with a plan: two blocks of a subject that is no JVM.
-struct Place {
+struct PlanFolder {
     folder: TempDir,
 }
 
-impl Place {
+impl PlanFolder {
     fn new() -> Self {
         Self::of(|_| {})
     }
@@ -128,7 +128,7 @@ fn the_help_says_what_engines_may_try_again() {
 
 #[test]
 fn what_is_missing_or_wrong_is_refused_before_anything_runs() {
-    let place = Place::new();
+    let place = PlanFolder::new();
     refused(&place.call(&[]), &["which entry of the plan?", "JOB_COMPLETION_INDEX", "`--index N`"]);
     refused(&place.call(&["--index", "3"]), &["the plan has no entry 3", "its indexes are 0 to 2"]);
     refused(&place.call(&["--index", "-1"]), &["'-1'"]);
@@ -148,7 +148,7 @@ fn what_is_missing_or_wrong_is_refused_before_anything_runs() {
 
 #[test]
 fn a_plan_that_was_edited_or_cut_is_refused() {
-    let place = Place::new();
+    let place = PlanFolder::new();
     let text = read(place.path("plan.jsonl"));
     let other = |text: &str, says: &[&str]| {
         std::fs::write(place.path("plan.jsonl"), text).unwrap();
@@ -164,14 +164,14 @@ fn a_plan_that_was_edited_or_cut_is_refused() {
 
 #[test]
 fn other_files_than_those_of_the_plan_are_refused() {
-    let place = Place::of(|scenario| scenario.configurations[0].inputs = Some("0".repeat(64))).go();
+    let place = PlanFolder::of(|scenario| scenario.configurations[0].inputs = Some("0".repeat(64))).go();
     refused(&place.call(&["--index", "0"]), &["not those of the plan", "configuration: only", "make the plan again"]);
     assert!(!place.path("out/index-000000").exists());
 }
 
 #[test]
 fn an_entry_is_done_once_and_recorded_as_described() {
-    let place = Place::new().go();
+    let place = PlanFolder::new().go();
     let variables = [("SLURM_ARRAY_TASK_ID", "0"), ("LOADLINE_FIRST", "1"), ("SLURMD_NODENAME", "n7")];
     let called = place.call_with(&[], &[&variables[..], &[("SLURM_RESTART_COUNT", "2")]].concat());
     assert_eq!((called.code, called.stdout.as_str()), (0, "entry 1, shop, on n7: answered\n"), "{called}");
@@ -194,7 +194,7 @@ fn an_entry_is_done_once_and_recorded_as_described() {
 
 #[test]
 fn of_two_workers_at_once_one_result_stands() {
-    let place = Place::new();
+    let place = PlanFolder::new();
     let mut workers = [place.start(&["--index", "0"]), place.start(&["--index", "0"])];
     place.until_begun(2);
     let place = place.go();
@@ -213,7 +213,7 @@ fn signal(worker: &Child, signal: Signal) {
 #[test]
 fn what_an_engine_ended_is_begun_again_and_nothing_is_recorded() {
     for (how, code) in [(Signal::TERM, Some(130)), (Signal::KILL, None)] {
-        let place = Place::new();
+        let place = PlanFolder::new();
         let mut worker = place.start(&["--index", "0"]);
         place.until_begun(1);
         signal(&worker, how);
@@ -229,7 +229,7 @@ fn what_an_engine_ended_is_begun_again_and_nothing_is_recorded() {
 
 #[test]
 fn when_time_is_up_what_there_is_is_recorded() {
-    let place = Place::new();
+    let place = PlanFolder::new();
     let called = place.call(&["--index", "0", "--minutes", "0.06"]);
     assert_eq!(called.code, 0, "{called}");
     assert!(called.stdout.contains(": its time was up"), "{called}");
@@ -240,7 +240,7 @@ fn when_time_is_up_what_there_is_is_recorded() {
 
 #[test]
 fn a_subject_that_cannot_start_is_recorded_and_is_final() {
-    let place = Place::of(|scenario| scenario.subject.command = vec!["sh".to_owned(), "absent.sh".to_owned()]);
+    let place = PlanFolder::of(|scenario| scenario.subject.command = vec!["sh".to_owned(), "absent.sh".to_owned()]);
     for _ in 0..2 {
         let called = place.call(&["--index", "0"]);
         assert_eq!(called.code, 3, "{called}");
@@ -253,7 +253,7 @@ fn a_subject_that_cannot_start_is_recorded_and_is_final() {
 
 #[test]
 fn a_full_disk_is_said_and_leaves_nothing_half() {
-    let place = Place::new().go();
+    let place = PlanFolder::new().go();
     let Some(disk) = SmallDisk::mount(place.folder.path(), "64k") else { return };
     let out = disk.folder.join("out");
     std::fs::create_dir(&out).unwrap();

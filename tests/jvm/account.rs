@@ -1,7 +1,7 @@
 //! `loadline account`: what a subject is known to hold must stand with its owner, and the sum must close.
 
 use crate::invocation::{Call, all_releases, mark, newest, release, releases};
-use crate::standing::{Figures, Plan, Standing, account_of};
+use crate::standing::{Figures, LaunchPlan, Standing, account_of};
 use crate::truth::truth;
 use loadline::doubt::Doubt;
 use loadline::record::{ACCOUNT_SCHEMA, AccountDocument, AccountRecord, DetailRecord, DoubtRecord, RegionRecord};
@@ -141,7 +141,7 @@ fn a_small_server_is_explained_under_every_collector() {
         for gc in ["Serial", "G1", "Parallel", "Z"] {
             for nmt in ["", TRACKED] {
                 let subject =
-                    Plan::on(release, &format!("-Xmx128m -XX:+Use{gc}GC {nmt}")).start("DemoServer", "{port}");
+                    LaunchPlan::on(release, &format!("-Xmx128m -XX:+Use{gc}GC {nmt}")).start("DemoServer", "{port}");
                 subject.answers();
                 let account = closed(&subject, "", 1);
                 let share = 100.0 * account.unexplained_bytes as f64 / account.total_bytes as f64;
@@ -162,7 +162,7 @@ fn a_small_server_is_explained_under_every_collector() {
 fn jdk_11_is_nearly_explained() {
     for release in release(11) {
         for nmt in ["", TRACKED] {
-            let mut subject = Plan::on(release, &format!("-Xmx64m {nmt}")).start("DirectBuffers", "");
+            let mut subject = LaunchPlan::on(release, &format!("-Xmx64m {nmt}")).start("DirectBuffers", "");
             let _ = subject.says("BEFORE");
             let _ = closed(&subject, "", 30);
         }
@@ -173,14 +173,14 @@ fn jdk_11_is_nearly_explained() {
 fn direct_buffers_are_malloc() {
     let direct = truth("DirectBuffers", "direct_bytes");
     for release in all_releases() {
-        let mut subject = Plan::on(release, &format!("{CALM} {TRACKED}")).start("DirectBuffers", "");
+        let mut subject = LaunchPlan::on(release, &format!("{CALM} {TRACKED}")).start("DirectBuffers", "");
         let _ = subject.says("BEFORE");
         let (before, after, _) = before_and_after(&mut subject, Some((direct, 2)));
         // Its place depends on the largest mapping that was ever freed: glibc's threshold follows it.
         assert_near("direct buffers by tag", tagged(&after, "Other") - tagged(&before, "Other"), direct, 20);
         drop(subject);
 
-        let fixed = Plan::on(release, CALM).env("MALLOC_MMAP_THRESHOLD_", "131072");
+        let fixed = LaunchPlan::on(release, CALM).env("MALLOC_MMAP_THRESHOLD_", "131072");
         let mut subject = fixed.start("DirectBuffers", "");
         let _ = subject.says("BEFORE");
         let (before, after, _) = before_and_after(&mut subject, Some((direct, 2)));
@@ -219,7 +219,7 @@ fn deep_stacks(subject: &Standing) -> Option<u64> {
 fn stacks_belong_to_their_threads() {
     let (threads, least) = (truth("DeepStacks", "threads"), truth("DeepStacks", "touched_bytes_min"));
     for release in all_releases() {
-        let mut subject = Plan::on(release, CALM).start("DeepStacks", "");
+        let mut subject = LaunchPlan::on(release, CALM).start("DeepStacks", "");
         let _ = subject.says("BEFORE");
         let (before, after, _) = before_and_after(&mut subject, Some((threads * least, 10)));
         let grown = held(&after, "thread_stacks") - held(&before, "thread_stacks");
@@ -245,7 +245,7 @@ fn deflaters_are_malloc_that_nmt_does_not_know() {
     let (least, most) = (asked, asked * 104 / 100);
     for release in all_releases() {
         for nmt in ["", TRACKED] {
-            let mut subject = Plan::on(release, &format!("{CALM} {nmt}")).start("LiveDeflaters", "");
+            let mut subject = LaunchPlan::on(release, &format!("{CALM} {nmt}")).start("LiveDeflaters", "");
             let _ = subject.says("BEFORE");
             let (before, after, _) = before_and_after(&mut subject, Some((asked, 4)));
             // Without tags nobody can tell whose a chunk is.
@@ -269,7 +269,7 @@ fn deflaters_are_malloc_that_nmt_does_not_know() {
 #[test]
 fn classes_are_metaspace_and_class_space() {
     for release in all_releases() {
-        let mut subject = Plan::on(release, CALM).start("ManyClasses", "");
+        let mut subject = LaunchPlan::on(release, CALM).start("ManyClasses", "");
         let first = subject.says("BEFORE");
         let (before, after, last) = before_and_after(&mut subject, None);
         let grown = |owner: &str| held(&after, owner) - held(&before, owner);
@@ -284,7 +284,7 @@ fn classes_are_metaspace_and_class_space() {
 #[test]
 fn a_mapped_file_is_named() {
     for release in all_releases() {
-        let mut subject = Plan::on(release, CALM).start("MappedFile", "{folder}");
+        let mut subject = LaunchPlan::on(release, CALM).start("MappedFile", "{folder}");
         let _ = subject.says("READY");
         let account = closed(&subject, "", 5);
         let files: Vec<&DetailRecord> =
@@ -298,7 +298,7 @@ fn a_mapped_file_is_named() {
 fn compiled_methods_are_code_cache() {
     let least = truth("CodeFiller", "code_bytes_min");
     for release in releases() {
-        let mut subject = Plan::on(release, CALM).start("CodeFiller", "");
+        let mut subject = LaunchPlan::on(release, CALM).start("CodeFiller", "");
         let first = subject.says("BEFORE");
         let (before, after, last) = before_and_after(&mut subject, Some((least, 12)));
         let grown = held(&after, "code_cache") - held(&before, "code_cache");
@@ -315,7 +315,7 @@ fn freed_malloc_that_glibc_keeps_is_retained() {
     let freed = truth("RetainedMalloc", "freed_bytes");
     for release in all_releases() {
         for nmt in ["", TRACKED] {
-            let mut subject = Plan::on(release, &format!("{CALM} {nmt}")).start("RetainedMalloc", "");
+            let mut subject = LaunchPlan::on(release, &format!("{CALM} {nmt}")).start("RetainedMalloc", "");
             let _ = subject.says("BEFORE");
             let (before, after, _) = before_and_after(&mut subject, Some((freed, 2)));
             let grown = held(&after, "malloc.retained") - held(&before, "malloc.retained");
@@ -338,7 +338,7 @@ fn a_heap_is_split_into_used_and_free() {
         // Buffers that threads allocate in are in use whole: by themselves they would be of MiBs here.
         let options = "-Xms320m -Xmx320m -Xmn240m -XX:+UseSerialGC -XX:TLABSize=64k -XX:-ResizeTLAB";
         for (touch, free) in [("", 0), ("-XX:+AlwaysPreTouch", (320 - 2) * MIB - both)] {
-            let mut subject = Plan::on(release, &format!("{options} {touch}")).start("LiveAndGarbage", "");
+            let mut subject = LaunchPlan::on(release, &format!("{options} {touch}")).start("LiveAndGarbage", "");
             let _ = subject.says("READY");
             let account = closed(&subject, "", 5);
             let used = held(&account, "java_heap.used");
@@ -416,7 +416,7 @@ fn rows(text: &str) -> Vec<(String, f64)> {
 #[test]
 fn the_text_shows_the_rows_of_the_document() {
     for release in newest() {
-        let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
+        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
         subject.answers();
         // The first account brings its own costs, as in `before_and_after`.
         let _ = subject.account();

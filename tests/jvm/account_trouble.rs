@@ -2,7 +2,7 @@
 
 use crate::account::{assert_closes, assert_whole};
 use crate::invocation::{Call, Ran, newest, releases};
-use crate::standing::{Plan, Standing, account_of};
+use crate::standing::{LaunchPlan, Standing, account_of};
 use crate::waiting::{LONG, wait_until};
 use loadline::doubt::Doubt;
 use loadline::record::AccountRecord;
@@ -17,7 +17,7 @@ const SMALL: &str = "-Xmx64m -XX:+UseSerialGC";
 const NEVER_GIVEN: u32 = 999_999_999;
 
 fn server(release: u32, options: &str) -> Standing {
-    let subject = Plan::on(release, options).start("DemoServer", "{port}");
+    let subject = LaunchPlan::on(release, options).start("DemoServer", "{port}");
     subject.answers();
     subject
 }
@@ -138,7 +138,7 @@ fn a_jvm_in_its_own_pid_namespace_is_explained() {
         return;
     }
     for release in releases() {
-        let subject = Plan::on(release, SMALL).below(&apart).start("DemoServer", "{port}").in_child();
+        let subject = LaunchPlan::on(release, SMALL).below(&apart).start("DemoServer", "{port}").in_child();
         subject.answers();
         let document = subject.document("");
         assert_eq!(document.jvm.pid, subject.pid());
@@ -156,7 +156,7 @@ fn a_jvm_in_its_own_pid_namespace_is_explained() {
 fn a_shell_that_becomes_a_jvm_is_explained() {
     for release in newest() {
         let script = ["sh", "-c", "read line; exec \"$@\"", "sh"];
-        let mut subject = Plan::on(release, SMALL).below(&script).start("DemoServer", "{port}");
+        let mut subject = LaunchPlan::on(release, SMALL).below(&script).start("DemoServer", "{port}");
         let pid = subject.pid();
         refused(&account(pid), &format!("the process with pid {pid} (sh) is no HotSpot JVM"));
         subject.go_on();
@@ -165,7 +165,7 @@ fn a_shell_that_becomes_a_jvm_is_explained() {
         assert_eq!(document.jvm.pid, pid);
         assert_closes(&document.mark.account.unwrap(), 5);
         // Between the one and the other there is a moment when it is neither: asked again and again, none may hang.
-        let mut subject = Plan::on(release, SMALL).below(&script).start("DemoServer", "{port}");
+        let mut subject = LaunchPlan::on(release, SMALL).below(&script).start("DemoServer", "{port}");
         subject.go_on();
         for _ in 0..5 {
             let ran = subject.account_call("--json").run();
@@ -203,7 +203,7 @@ fn a_jvm_without_attach_is_weighed_and_left_in_peace() {
 #[test]
 fn a_subject_that_changes_meanwhile_is_weighed() {
     for release in releases() {
-        let mut subject = Plan::on(release, "-Xmx128m").start("NeverStill", "");
+        let mut subject = LaunchPlan::on(release, "-Xmx128m").start("NeverStill", "");
         let _ = subject.says("READY");
         for stop in ["", "--no-stop"] {
             let accounts = [(); 3].map(|()| subject.document(stop).mark.account.unwrap());

@@ -4,7 +4,7 @@
 use crate::account::{held, held_by_all, parts};
 use crate::invocation::every_release;
 use crate::nmt_detail;
-use crate::standing::{Plan, Standing};
+use crate::standing::{LaunchPlan, Standing};
 use loadline::observe::nmt::NativeMemory;
 use loadline::observe::pagemap::PageMap;
 use loadline::observe::procfs::Process;
@@ -34,7 +34,7 @@ fn rows_are_as_the_jvm_maps_them() {
     ];
     for release in every_release() {
         for options in ["-Xmx256m -XX:+UseG1GC", "-Xmx256m -XX:+UseSerialGC", "-Xmx256m -XX:+UseParallelGC"] {
-            let subject = Plan::on(release, &format!("{options} {DETAIL}")).start("DemoServer", "{port}");
+            let subject = LaunchPlan::on(release, &format!("{options} {DETAIL}")).start("DemoServer", "{port}");
             subject.answers();
             let account = subject.account();
             let Some(text) = subject.jcmd("VM.native_memory detail") else { continue };
@@ -80,7 +80,7 @@ pub(crate) fn assert_tags(subject: &Standing) {
 #[test]
 fn tags_are_as_the_jvm_counts_them() {
     for release in every_release() {
-        let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:NativeMemoryTracking=summary -Xint")
+        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:NativeMemoryTracking=summary -Xint")
             .start("DemoServer", "{port}");
         subject.answers();
         println!("JDK {release}");
@@ -91,7 +91,7 @@ fn tags_are_as_the_jvm_counts_them() {
 #[test]
 fn the_walk_finds_what_glibc_has_taken() {
     for release in every_release().into_iter().filter(|release| *release >= 21) {
-        let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
+        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
         subject.answers();
         // The listener that answers has an arena of its own from the first question on.
         let asked = || subject.document("--attach").mark.account.unwrap();

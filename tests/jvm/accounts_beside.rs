@@ -5,7 +5,7 @@
 use crate::account::assert_closes;
 use crate::account_trouble::root_can;
 use crate::invocation::{newest, releases};
-use crate::standing::{Plan, Standing};
+use crate::standing::{LaunchPlan, Standing};
 use crate::truth::truth;
 use loadline::doubt::{Comparing, Doubt};
 use loadline::record::{AccountsDocument, ChangesDocument, UnreadCause};
@@ -31,7 +31,7 @@ struct Machine {
 impl Machine {
     fn start(release: u32) -> Self {
         let below = APART.into_iter().chain(["sh", "-c", "\"$@\" & wait", "sh"]).collect::<Vec<_>>();
-        let first = Plan::on(release, SMALL).below(&below).start("DemoServer", "{port}").in_child();
+        let first = LaunchPlan::on(release, SMALL).below(&below).start("DemoServer", "{port}").in_child();
         first.answers();
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -49,7 +49,7 @@ impl Machine {
     fn contained(&self, release: u32) -> Standing {
         let words = self.enter();
         let words: Vec<&str> = words.iter().map(String::as_str).chain(APART).collect();
-        Plan::on(release, SMALL).below(&words).start("DemoServer", "{port}").in_child()
+        LaunchPlan::on(release, SMALL).below(&words).start("DemoServer", "{port}").in_child()
     }
 
     fn loadline(&self, before: &[&str], options: &[&str]) -> Output {
@@ -136,7 +136,7 @@ fn against(subject: &Standing, then: &str, options: &str) -> ChangesDocument {
 
 /// A subject before and after it did its work, of which it declares the truth.
 fn worked(release: u32, subject: &str, arguments: &str) -> (Standing, ChangesDocument) {
-    let mut subject = Plan::on(release, SMALL).start(subject, arguments);
+    let mut subject = LaunchPlan::on(release, SMALL).start(subject, arguments);
     let _ = subject.says("BEFORE");
     // The very first account brings its own costs.
     let _ = subject.account();
@@ -170,11 +170,11 @@ fn what_threads_took_since_is_told_of_their_pool() {
 #[test]
 fn another_process_is_compared_with_a_doubt_file_by_file() {
     for release in newest() {
-        let first = Plan::on(release, SMALL).start("DemoServer", "{port}");
+        let first = LaunchPlan::on(release, SMALL).start("DemoServer", "{port}");
         first.answers();
         let then = report::document(&first.document(""));
         drop(first);
-        let mut second = Plan::on(release, SMALL).start("MappedFile", "{folder}");
+        let mut second = LaunchPlan::on(release, SMALL).start("MappedFile", "{folder}");
         let _ = second.says("READY");
         let document = against(&second, &then, "--no-stop");
         let [doubt] = document.doubts.as_slice() else { panic!("{:?}", document.doubts) };

@@ -1,7 +1,7 @@
 //! The memory that weighing adds to a JVM: told apart from the JVM's own work meanwhile, and bounded.
 
 use crate::invocation::{Call, releases};
-use crate::standing::{Plan, Standing, account_of};
+use crate::standing::{LaunchPlan, Standing, account_of};
 use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn weighed(server: &Standing) -> Try {
 /// A fresh server for each collector, in the state that `settle` leaves it in; all tries are shown and all are bounded.
 fn tries(release: u32, state: &str, settle: impl Fn(&Standing)) -> Vec<Try> {
     let one = |collector: &&str| {
-        let server = Plan::on(release, &format!("-Xmx128m {collector}")).start("DemoServer", "{port}");
+        let server = LaunchPlan::on(release, &format!("-Xmx128m {collector}")).start("DemoServer", "{port}");
         server.answers();
         settle(&server);
         weighed(&server)

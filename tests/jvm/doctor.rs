@@ -3,7 +3,7 @@
 
 use crate::account::{assert_closes, held};
 use crate::invocation::{Call, Ran, doubts, every_release, jdk, newest, phase, releases};
-use crate::standing::{Plan, Standing};
+use crate::standing::{LaunchPlan, Standing};
 use loadline::doubt::{Allocation, Doubt};
 use loadline::record::{AllocatedBy, FlagOrigin, ToldBy};
 use loadline_test_support::skip;
@@ -20,7 +20,7 @@ fn doctor(pid: u32, options: &str) -> Ran {
     Call::verb(&format!("doctor {pid} {options}")).beside().run()
 }
 
-fn ready(plan: Plan) -> Standing {
+fn ready(plan: LaunchPlan) -> Standing {
     let mut subject = plan.start("Allocates", "{folder}/mapped");
     subject.says("STARTED");
     subject.go_on();
@@ -41,7 +41,8 @@ fn fact(ran: &Ran, label: &str) -> String {
 #[test]
 fn a_jvm_is_examined_and_not_asked() {
     for release in every_release() {
-        let plan = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").env("JAVA_TOOL_OPTIONS", "-XX:MaxMetaspaceSize=64m");
+        let plan =
+            LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").env("JAVA_TOOL_OPTIONS", "-XX:MaxMetaspaceSize=64m");
         let subject = ready(plan);
         let ran = doctor(subject.pid(), "").expect(0);
         let what = format!("JDK {release}:\n{}", ran.stdout);
@@ -79,7 +80,7 @@ fn a_jvm_is_examined_and_not_asked() {
 #[test]
 fn who_cannot_be_attached_to_is_told() {
     for release in releases() {
-        let plan = || Plan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:+DisableAttachMechanism -XX:-UsePerfData");
+        let plan = || LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:+DisableAttachMechanism -XX:-UsePerfData");
         let subject = ready(plan());
         let ran = doctor(subject.pid(), "").expect(0);
         assert_eq!(fact(&ran, "attach"), "attach no: the JVM runs with `-XX:+DisableAttachMechanism`");
@@ -178,7 +179,7 @@ fn a_library_without_its_symbols_makes_an_account_ask() {
     for release in releases() {
         let Some((_folder, home)) = stripped(release) else { continue };
         let java = home.join("bin/java").display().to_string();
-        let subject = ready(Plan::on(release, "-Xmx64m -XX:+UseSerialGC").java(&java));
+        let subject = ready(LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").java(&java));
         let ran = doctor(subject.pid(), "").expect(0);
         let what = format!("JDK {release}:\n{}", ran.stdout);
         assert!(fact(&ran, "library").contains(&home.display().to_string()), "{what}");

@@ -1,7 +1,7 @@
 //! Memory that is planted at a known line is explained by that line.
 
 use crate::invocation::{Call, newest};
-use crate::standing::{Plan, account_of};
+use crate::standing::{LaunchPlan, account_of};
 use crate::truth::truth;
 use loadline::record::{ExplanationRecord, FrameCode, SiteRecord, Trial};
 use loadline_profile::library::Library;
@@ -80,7 +80,7 @@ fn a_jvm_that_runs_is_explained_and_drawn() {
         return loadline_test_support::skip("LOADLINE_PROFILER", &why.what);
     }
     for release in newest() {
-        let mut subject = Plan::on(release, "-XX:+UseSerialGC -Xmx128m").start("DirectBuffers", "");
+        let mut subject = LaunchPlan::on(release, "-XX:+UseSerialGC -Xmx128m").start("DirectBuffers", "");
         subject.says("BEFORE");
         let call = Call::verb(&format!("explain {} --for 2s --json --html why.html", subject.pid())).beside();
         let page = call.folder().join("why.html");

@@ -3,7 +3,7 @@
 
 use crate::deaths::{assert_no_cgroup, limits_work};
 use crate::invocation::{Call, Ran, newest, small};
-use crate::standing::Plan;
+use crate::standing::LaunchPlan;
 use loadline::record::{FailureCause, FindOutcome, FindRecord, Outcome, ProbeStage, ProbeVerdict, Trial, Unknowns};
 use loadline_test_support::long_tests_run;
 use std::path::Path;
@@ -168,7 +168,7 @@ fn a_copy_of_the_jdk_goes_with_its_search_however_that_ends() {
     }
     for release in small() {
         // Holds pages of the JDK, so that a search cannot have them dropped.
-        let holder = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
+        let holder = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
         for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
             let search = || find(release, "live=4").with("--heap 16m").beside();
             let mut started = search().start();

@@ -1,7 +1,7 @@
 //! The findings on JVMs with a known appetite, and the absence of findings on one that is quiet.
 
 use crate::invocation::{every_release, jdk, newest};
-use crate::standing::{Plan, Standing};
+use crate::standing::{LaunchPlan, Standing};
 use crate::waiting::{LONG, wait_for};
 use loadline::diagnosis::COPIED_DEFAULTS;
 use loadline::record::{AccountDocument, FindingRecord};
@@ -25,7 +25,7 @@ fn shows(document: &AccountDocument, wanted: &str) -> (FindingRecord, String) {
 
 /// A subject that says this word, then another once it is told to go on.
 fn after(release: u32, options: &str, subject: &str) -> Standing {
-    let mut standing = Plan::on(release, options).start(subject, "");
+    let mut standing = LaunchPlan::on(release, options).start(subject, "");
     standing.says("BEFORE");
     standing.go_on();
     standing.says("AFTER");
@@ -55,7 +55,7 @@ fn known_appetites_stand_out() {
 #[test]
 fn threads_that_only_park_stand_out() {
     let Some(release) = newest().pop() else { return };
-    let threads = Plan::on(release, "-XX:+UseSerialGC -Xmx32m").start("Threads64", "{port}");
+    let threads = LaunchPlan::on(release, "-XX:+UseSerialGC -Xmx32m").start("Threads64", "{port}");
     threads.answers();
     // A JVM younger than a second has no share of CPU time that says anything.
     let idle = || {
@@ -76,7 +76,7 @@ fn threads_that_only_park_stand_out() {
 #[test]
 fn memory_in_an_arena_shared_with_a_compiler_stands_out() {
     let Some(release) = newest().pop() else { return };
-    let plan = Plan::on(release, "-XX:+UseSerialGC -Xmx32m").env("MALLOC_ARENA_MAX", "2");
+    let plan = LaunchPlan::on(release, "-XX:+UseSerialGC -Xmx32m").env("MALLOC_ARENA_MAX", "2");
     let mut retained = plan.start("RetainedMalloc", "");
     retained.says("BEFORE");
     retained.go_on();

@@ -32,11 +32,11 @@ fn scenario(folder: &Path, name: &str, live_mib: u32, duration: &str) {
 }
 
 /// A folder that every node sees, with a plan in it.
-struct Shared {
+struct SharedFolder {
     folder: TempDir,
 }
 
-impl Shared {
+impl SharedFolder {
     fn with(fleet: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("fleet.yaml"), fleet).unwrap();
@@ -92,7 +92,7 @@ impl Shared {
     }
 }
 
-fn until_idle(cluster: &Cluster, shared: &Shared) {
+fn until_idle(cluster: &Cluster, shared: &SharedFolder) {
     wait_for("the array is done", NIGHT, || {
         cluster.is_idle().map_err(|queued| format!("{queued}{}{}", shared.logs(), cluster.log()))
     });
@@ -104,7 +104,7 @@ fn three_nodes_give_the_table_of_a_fleet() {
         return;
     }
     let Some(cluster) = Cluster::start() else { return };
-    let shared = Shared::with(
+    let shared = SharedFolder::with(
         "name: shop\nservices:\n  small: {scenario: small.loadline.yaml, limit: 256m}\n\
          \x20 large: {scenario: large.loadline.yaml, limit: 16m}\n  third: {scenario: third.loadline.yaml}\n\
          \x20 late: {scenario: late.loadline.yaml, within: 4s}\n",
@@ -151,7 +151,7 @@ fn an_entry_that_begins_twice_has_one_answer() {
         return;
     }
     let Some(mut cluster) = Cluster::start() else { return };
-    let shared = Shared::with(
+    let shared = SharedFolder::with(
         "name: twice\nservices:\n  requeued: {scenario: requeued.loadline.yaml}\n  lost: {scenario: lost.loadline.yaml}\n",
     );
     for name in ["requeued", "lost"] {
@@ -183,7 +183,7 @@ fn blocks_of_two_nodes_are_one_comparison() {
     if !long_tests_run() {
         return;
     }
-    let shared = Shared::with("");
+    let shared = SharedFolder::with("");
     scenario(shared.folder.path(), "both", 2, "500ms");
     let file = shared.path("both.loadline.yaml");
     let text = fs::read_to_string(&file).unwrap().replace("  default: {", "  other: {heap: 24m}\n  default: {");
@@ -207,7 +207,7 @@ fn blocks_of_two_nodes_are_one_comparison() {
 }
 
 /// Three blocks of two configurations, made by two nodes.
-fn is_whole(shared: &Shared, results: &str) {
+fn is_whole(shared: &SharedFolder, results: &str) {
     let (table, ran) = shared.merge(&[results], 0);
     let told = || format!("{}{}", ran.stderr, shared.logs());
     let comparison = table.comparison.unwrap();

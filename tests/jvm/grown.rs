@@ -1,7 +1,7 @@
 //! Live objects by class, heap dumps, the code cache by segment, threads by pool: on subjects that say what they hold.
 
 use crate::invocation::{Call, newest, releases};
-use crate::standing::Plan;
+use crate::standing::LaunchPlan;
 use crate::truth::truth;
 use loadline::record::{ObjectClass, ObjectsRecord};
 use std::fs::File;
@@ -17,7 +17,7 @@ fn of<'a>(found: &'a ObjectsRecord, name: &str) -> &'a ObjectClass {
 fn what_lives_is_counted_to_the_object_and_told_before_it_is_asked() {
     let held = truth("Holds64MiB", "heap_bytes");
     for release in releases() {
-        let subject = Plan::on(release, "-Xmx128m -XX:+UseSerialGC").start("Holds64MiB", "{port}");
+        let subject = LaunchPlan::on(release, "-Xmx128m -XX:+UseSerialGC").start("Holds64MiB", "{port}");
         subject.answers();
         let ran = subject.account_call("--json --classes").run().expect(0).says(&["live objects: a full collection"]);
         let found = crate::standing::account_of(&ran).objects.unwrap();
@@ -48,7 +48,7 @@ fn what_grew_is_told_against_a_fresh_jvm() {
 #[test]
 fn a_heap_dump_is_written_once() {
     for release in newest() {
-        let subject = Plan::on(release, "-Xmx64m").start("Threads64", "{port}");
+        let subject = LaunchPlan::on(release, "-Xmx64m").start("Threads64", "{port}");
         subject.answers();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a b.hprof");
@@ -69,7 +69,7 @@ fn a_heap_dump_is_written_once() {
 fn threads_that_differ_in_numbers_are_one_pool() {
     let extra = truth("Threads64", "threads_extra");
     for release in releases() {
-        let subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC").start("Threads64", "{port}");
+        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").start("Threads64", "{port}");
         subject.answers();
         let mark = subject.document("").mark;
         let pool = mark.pools.iter().find(|pool| pool.name == "parked-*").unwrap();
@@ -84,7 +84,8 @@ fn threads_that_differ_in_numbers_are_one_pool() {
 #[test]
 fn segments_of_the_code_cache_are_what_its_pools_say() {
     for release in releases() {
-        let mut subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1").start("CodeFiller", "");
+        let mut subject =
+            LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1").start("CodeFiller", "");
         subject.says("BEFORE");
         subject.go_on();
         let used = subject.says("AFTER").of("code_used");

@@ -2,14 +2,14 @@
 //! was planted.
 
 use crate::invocation::{Call, phase, releases};
-use crate::standing::{Figures, Plan, Standing};
+use crate::standing::{Figures, LaunchPlan, Standing};
 use loadline::clock::Clock;
 use loadline::kernel::mapping::Mapping;
 use loadline::observe::hotspot::HotSpot;
 use loadline::observe::hotspot::direct::{DirectCounters, DirectRecord};
 use loadline::observe::hotspot::flags::Flags;
 use loadline::observe::hotspot::objects::Objects;
-use loadline::observe::hotspot::threads::{Ended, Reader, Threads};
+use loadline::observe::hotspot::threads::{EndedThreads, ThreadReader, Threads};
 use loadline::observe::maps;
 use loadline::observe::memory::ProcessMemory;
 use loadline::observe::procfs::Process;
@@ -32,14 +32,14 @@ const ARRAY_BYTES: u64 = 10_016;
 const LINE_BYTES_MAX: u64 = 4096;
 
 /// A JVM with its tables.
-struct Inside {
+struct OpenedJvm {
     process: Process,
     maps: Vec<Mapping>,
     hotspot: HotSpot,
     memory: ProcessMemory,
 }
 
-impl Inside {
+impl OpenedJvm {
     fn of(standing: &Standing) -> Self {
         let process = Process::open(standing.pid()).unwrap();
         let maps = maps::read(&process, &Clock::start()).unwrap().value;
@@ -76,14 +76,14 @@ fn has(release: u32, options: &str) -> bool {
 fn step(
     subject: &mut Standing,
     word: &str,
-    reader: &mut Reader,
-    (inside, options): (&Inside, &str),
+    reader: &mut ThreadReader,
+    (inside, options): (&OpenedJvm, &str),
     before: (u64, u64),
 ) -> (u64, u64) {
     subject.go_on();
     let said: Figures = subject.says(word);
     let read = reader.read(&inside.memory).unwrap();
-    assert_eq!(read.ended, Ended::Counted);
+    assert_eq!(read.ended, EndedThreads::Counted);
     let (planted, total) = (said.of("planted"), said.of("total"));
     let (outside, own) = (read.bytes - before.0, total - before.1);
     assert!(outside.abs_diff(own) <= LINE_BYTES_MAX, "{word}: {outside} outside, {own} by the JVM's own count");
@@ -107,11 +107,11 @@ fn what_was_allocated_is_read_to_the_byte() {
         for options in COLLECTORS.iter().chain(forms).filter(|options| has(release, options)) {
             // Newer releases warn of what will go.
             let options = &format!("-Xmx320m -Xlog:disable -XX:-PrintWarnings {options}");
-            let mut subject = Plan::on(release, options).start("Allocates", "{folder}/mapped");
+            let mut subject = LaunchPlan::on(release, options).start("Allocates", "{folder}/mapped");
             subject.says("STARTED");
             subject.go_on();
             let total = subject.says("READY").of("total");
-            let inside = Inside::of(&subject);
+            let inside = OpenedJvm::of(&subject);
             let mut reader = Threads::of(&inside.hotspot.tables, inside.hotspot.exited_allocated_at).unwrap().reader();
             let mut before = (reader.read(&inside.memory).unwrap().bytes, total);
             for word in ["MAIN", "THREADS", "ENDED", "HUGE", "VIRTUAL"] {
@@ -137,7 +137,7 @@ fn what_was_allocated_is_read_to_the_byte() {
 #[test]
 fn what_each_thread_allocated_stands_beside_its_stack() {
     for release in releases() {
-        let mut subject = Plan::on(release, "-Xmx320m -XX:+UseSerialGC").start("Allocates", "{folder}/mapped");
+        let mut subject = LaunchPlan::on(release, "-Xmx320m -XX:+UseSerialGC").start("Allocates", "{folder}/mapped");
         for word in ["STARTED", "READY", "MAIN"] {
             subject.says(word);
             subject.go_on();
@@ -167,12 +167,13 @@ fn what_each_thread_allocated_stands_beside_its_stack() {
 #[test]
 fn reading_adds_no_page() {
     for release in releases() {
-        let mut subject = Plan::on(release, "-Xmx64m -XX:+UseSerialGC -Xint").start("Allocates", "{folder}/mapped");
+        let mut subject =
+            LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -Xint").start("Allocates", "{folder}/mapped");
         subject.says("STARTED");
         subject.go_on();
         subject.says("READY");
         let before = subject.rss_bytes();
-        let inside = Inside::of(&subject);
+        let inside = OpenedJvm::of(&subject);
         let direct = inside.direct();
         let read = Threads::of(&inside.hotspot.tables, inside.hotspot.exited_allocated_at)
             .unwrap()
@@ -193,11 +194,11 @@ fn reading_adds_no_page() {
 fn flags_are_those_that_the_jvm_tells() {
     for release in releases() {
         let options = "-Xmx64m -XX:+UseSerialGC -XX:MaxRAMPercentage=12.5 -Xss300k";
-        let mut subject = Plan::on(release, options).start("Allocates", "{folder}/mapped");
+        let mut subject = LaunchPlan::on(release, options).start("Allocates", "{folder}/mapped");
         subject.says("STARTED");
         subject.go_on();
         subject.says("READY");
-        let inside = Inside::of(&subject);
+        let inside = OpenedJvm::of(&subject);
         let flags = Flags::read(&inside.untouched(), &inside.hotspot.tables).unwrap();
         assert!(flags.list.len() > 500, "{}", flags.list.len());
         let Some(told) = subject.jcmd("VM.flags -all") else { continue };

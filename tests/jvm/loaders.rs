@@ -1,7 +1,7 @@
 //! Class loaders from mark to mark: a server that leaks one for each request must be found out, to the loader.
 
 use crate::invocation::{Call, every_release, mark, newest};
-use crate::standing::Plan;
+use crate::standing::LaunchPlan;
 use loadline::record::{Finding, FindingRecord, LoaderType, Mark};
 
 const LEAKY: &str = "loadline.subjects.ClassFiles";
@@ -56,7 +56,7 @@ fn a_server_that_makes_none_is_not_accused() {
 #[test]
 fn an_account_has_the_classes_of_a_loader() {
     for release in every_release() {
-        let mut subject = Plan::on(release, "-Xmx96m -XX:+UseSerialGC").start("ManyClasses", "");
+        let mut subject = LaunchPlan::on(release, "-Xmx96m -XX:+UseSerialGC").start("ManyClasses", "");
         subject.says("BEFORE");
         subject.go_on();
         subject.says("AFTER");

@@ -4,7 +4,7 @@
 
 use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{jdk, newest};
-use crate::standing::Plan;
+use crate::standing::LaunchPlan;
 use crate::truth::truth;
 use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
@@ -14,32 +14,32 @@ const COLLECTORS: [&str; 5] = ["G1", "Z", "Shenandoah", "Parallel", "Serial"];
 const MIB: f64 = (1 << 20) as f64;
 
 /// A JVM on a C library.
-struct Cell {
+struct MatrixCell {
     release: u32,
     c_library: String,
     java: PathBuf,
 }
 
-fn fetched() -> Vec<Cell> {
+fn fetched() -> Vec<MatrixCell> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("matrix");
     let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     let cell = |home: PathBuf| {
         let (release, _) = home.file_name()?.to_str()?.split_once('-')?;
         let c_library = std::fs::read_to_string(home.join("c-library")).ok()?;
-        Some(Cell {
+        Some(MatrixCell {
             release: release.parse().ok()?,
             c_library: c_library.trim().to_owned(),
             java: home.join("bin/java"),
         })
     };
-    let mut cells: Vec<Cell> = entries.filter_map(cell).collect();
+    let mut cells: Vec<MatrixCell> = entries.filter_map(cell).collect();
     cells.sort_by(|a, b| (a.release, &a.c_library).cmp(&(b.release, &b.c_library)));
     cells
 }
 
-fn of_this_machine() -> impl Iterator<Item = Cell> {
+fn of_this_machine() -> impl Iterator<Item = MatrixCell> {
     let found = [11, 17, 21, 25].into_iter().filter_map(|release| Some((release, jdk(release)?)));
-    found.map(|(release, jdk)| Cell { release, c_library: "of this machine".to_owned(), java: jdk.java })
+    found.map(|(release, jdk)| MatrixCell { release, c_library: "of this machine".to_owned(), java: jdk.java })
 }
 
 #[test]
@@ -59,12 +59,12 @@ fn accounts_close_on_other_machines() {
 }
 
 /// A server with a known appetite: what it holds is found to the byte, and next to nothing has no owner.
-fn weigh(cell: &Cell, collector: &str) {
+fn weigh(cell: &MatrixCell, collector: &str) {
     let java = cell.java.display().to_string();
     let options = format!("-Xmx128m -XX:+UnlockExperimentalVMOptions -XX:+Use{collector}GC");
     // The release is that of the tools; what runs is this cell's.
     let tools = newest().pop().unwrap();
-    let mut subject = Plan::on(tools, &options).java(&java).start("DirectBuffers", "");
+    let mut subject = LaunchPlan::on(tools, &options).java(&java).start("DirectBuffers", "");
     let _ = subject.says("BEFORE");
     let before = subject.account();
     subject.go_on();

@@ -7,7 +7,7 @@ use crate::account_truth::assert_tags;
 use crate::deaths::limits_work;
 use crate::images::Image;
 use crate::invocation::{Call, Ran, mark, newest};
-use crate::standing::Plan;
+use crate::standing::LaunchPlan;
 use loadline::doubt::Doubt;
 use loadline::record::{AccountRecord, DoubtRecord, FindOutcome, Trial, Unknowns};
 use loadline_test_support::{long_tests_run, record, skip};
@@ -188,7 +188,7 @@ fn a_jvm_on_musl_is_split_as_on_glibc() {
     for (release, gc) in newest().into_iter().flat_map(|release| [(release, "Serial"), (release, "G1")]) {
         let options = format!("-Xmx64m -XX:+Use{gc}GC -Xint -XX:NativeMemoryTracking=summary");
         let trim = "-XX:+IgnoreUnrecognizedVMOptions -XX:TrimNativeHeapInterval=5000";
-        let subject = Plan::on(release, &format!("{options} {trim}")).java(&java).start("DemoServer", "{port}");
+        let subject = LaunchPlan::on(release, &format!("{options} {trim}")).java(&java).start("DemoServer", "{port}");
         subject.answers();
         assert_tags(&subject);
         let document = subject.document("");

@@ -3,7 +3,7 @@
 
 use crate::account::{assert_closes, held};
 use crate::invocation::{newest, releases};
-use crate::standing::{Plan, Standing};
+use crate::standing::{LaunchPlan, Standing};
 use loadline::record::AccountRecord;
 use loadline_test_support::{long_tests_run, skip};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(crate) fn build(folder: &Path, name: &str, words: &[&str]) -> Option<PathBuf
 fn loaded(release: u32, options: &str, libraries: &[&Path]) -> Standing {
     let words: Vec<String> = libraries.iter().map(|library| library.display().to_string()).collect();
     // An allocator wants more thread-local memory than the C library keeps for libraries that come late.
-    let plan = Plan::on(release, &format!("-Xmx128m -Xms128m {options}"));
+    let plan = LaunchPlan::on(release, &format!("-Xmx128m -Xms128m {options}"));
     let plan = plan.env("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384");
     // Memory that tcmalloc takes by `brk`, as it does first, lies in `[heap]`, which is the C library's.
     let plan = plan.env("TCMALLOC_SKIP_SBRK", "1");

@@ -2,7 +2,7 @@
 //! trials. The jars come from `tests/jvm/netty/fetch`; without them the tests are skipped.
 
 use crate::invocation::{Call, newest, releases};
-use crate::standing::{Plan, Standing};
+use crate::standing::{LaunchPlan, Standing};
 use loadline::record::{NettyAllocator, NettyChunk, NettyKind, NettyMemory, NettyPools, Outcome};
 use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn jars(version: &str) -> Option<String> {
 fn start(version: &str, release: u32, kind: &str) -> Option<Standing> {
     let jars = jars(version)?;
     let source = folder().join("NettyCaches.java");
-    let plan = Plan::on(release, &format!("{OPTIONS} {CHUNKS_OF_16_MIB}"));
+    let plan = LaunchPlan::on(release, &format!("{OPTIONS} {CHUNKS_OF_16_MIB}"));
     let mut standing = plan.start_source(&jars, &source, &format!("{{port}} {kind} {LOOPS}"));
     standing.says("ready");
     Some(standing)
@@ -134,7 +134,7 @@ fn a_shaded_netty_is_found() {
         let file = shaded.path().join("NettyCaches.java");
         std::fs::write(&file, source.replace("io.netty", "io.grpc.netty.shaded.io.netty")).unwrap();
         let shaded_options = CHUNKS_OF_16_MIB.replace("io.netty", "io.grpc.netty.shaded.io.netty");
-        let plan = Plan::on(release, &format!("{OPTIONS} {shaded_options}"));
+        let plan = LaunchPlan::on(release, &format!("{OPTIONS} {shaded_options}"));
         let mut standing = plan.start_source(&jars, &file, &format!("{{port}} pooled {LOOPS}"));
         standing.says("ready");
         let pools = pools(&standing);
@@ -146,7 +146,7 @@ fn a_shaded_netty_is_found() {
 #[test]
 fn a_jvm_without_netty_has_none() {
     for release in releases() {
-        let standing = Plan::on(release, "-Xmx32m").start("DemoServer", "{port}");
+        let standing = LaunchPlan::on(release, "-Xmx32m").start("DemoServer", "{port}");
         standing.answers();
         let pools = pools(&standing);
         assert!(pools.libraries.is_empty() && pools.unread.is_empty(), "{pools:?}");

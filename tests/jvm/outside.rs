@@ -30,7 +30,7 @@ const LONG_LOAD: &str = "
   - rest: {idle: 100ms}";
 
 /// The settings in which the trials of these tests differ.
-struct Asked<'a> {
+struct TrialSettings<'a> {
     release: u32,
     /// After `java`, at the end of the command.
     subject: &'a str,
@@ -41,7 +41,7 @@ struct Asked<'a> {
     guard: Option<PhaseGuard>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> TrialSettings<'a> {
     fn of(release: u32, subject: &'a str) -> Self {
         let (configuration, look, guard) = ("heap: 16m", Look::Outside, None);
         Self { release, subject, configuration, load: LOAD, look, guard }
@@ -135,7 +135,7 @@ fn broken(trial: &Trial) -> FailureCause {
 fn nobody_speaks_to_a_jvm_that_is_looked_at_from_outside() {
     for release in releases() {
         let configuration = "heap: 16m, nmt: summary, netty: true";
-        let asked = Asked { configuration, ..Asked::of(release, "DemoServer {port}") };
+        let asked = TrialSettings { configuration, ..TrialSettings::of(release, "DemoServer {port}") };
         let Conducted { trial, error } = asked.conduct();
         assert!(error.is_none(), "{error:?}");
         assert_eq!((trial.outcome, trial.marks.len(), trial.phases.len()), (Outcome::Completed, 0, 3));
@@ -158,7 +158,7 @@ fn nobody_speaks_to_a_jvm_that_is_looked_at_from_outside() {
 #[test]
 fn the_files_that_a_subject_holds_are_listed() {
     for release in newest() {
-        let trial = Asked::of(release, "DemoServer {port}").conduct().trial;
+        let trial = TrialSettings::of(release, "DemoServer {port}").conduct().trial;
         let files = &trial.files;
         assert!(files.windows(2).all(|pair| pair[0] < pair[1]) && files.len() < 4096, "{files:?}");
         assert!(files.iter().all(|file| Path::new(file).is_absolute() && Path::new(file).is_file()), "{files:?}");
@@ -172,7 +172,8 @@ fn the_files_that_a_subject_holds_are_listed() {
 #[test]
 fn a_full_look_weighs_at_marks_as_ever() {
     for release in newest() {
-        let trial = Asked { look: Look::Full, ..Asked::of(release, "DemoServer {port}") }.conduct().trial;
+        let trial =
+            TrialSettings { look: Look::Full, ..TrialSettings::of(release, "DemoServer {port}") }.conduct().trial;
         let marks: Vec<_> = trial.marks.iter().map(|mark| mark.name.as_str()).collect();
         assert_eq!(marks, ["start", "warm", "loaded", "rested", "collected"]);
         assert!(trial.observer.attach_ms.is_some() && trial.jvm.is_some_and(|jvm| jvm.flags.is_some()));
@@ -183,7 +184,8 @@ fn a_full_look_weighs_at_marks_as_ever() {
 fn own_work_is_followed_and_not_weighed() {
     const WORK: &str = "\n  - churn: {phases: [empty, full, gone], within: 30s, collect: 2, settle: 200ms}";
     for release in newest() {
-        let asked = Asked { configuration: "heap: 96m", load: WORK, ..Asked::of(release, "OwnPhases late") };
+        let asked =
+            TrialSettings { configuration: "heap: 96m", load: WORK, ..TrialSettings::of(release, "OwnPhases late") };
         let scenario = asked.scenario_ready("{phase: empty}");
         let Conducted { trial, error } = asked.conduct_scenario(&scenario);
         assert!(error.is_none(), "{error:?}");
@@ -193,7 +195,7 @@ fn own_work_is_followed_and_not_weighed() {
         assert!(!awaited, "{:?}", trial.doubts);
 
         let guard = PhaseGuard { name: "full".to_owned(), seconds_max: Some(0.3), ..PhaseGuard::default() };
-        let asked = Asked { guard: Some(guard), ..asked };
+        let asked = TrialSettings { guard: Some(guard), ..asked };
         let Conducted { trial, error } = asked.conduct_scenario(&scenario);
         let error = error.unwrap();
         assert!(error.what.starts_with("the trial was ended early: rate.full: "), "{error}");
@@ -213,7 +215,11 @@ fn a_hopeless_trial_is_ended_early() {
     ];
     for release in newest() {
         for (guard, metric, expect) in cases.clone() {
-            let asked = Asked { load: LONG_LOAD, guard: Some(guard), ..Asked::of(release, "Answers20Ms {port}") };
+            let asked = TrialSettings {
+                load: LONG_LOAD,
+                guard: Some(guard),
+                ..TrialSettings::of(release, "Answers20Ms {port}")
+            };
             let Conducted { trial, error } = asked.conduct();
             let error = error.unwrap();
             assert_eq!(error.kind, ErrorKind::Subject);
@@ -241,7 +247,7 @@ fn a_guard_with_room_ends_nothing() {
         rate_min_per_s: Some(1.0),
     };
     for release in newest() {
-        let asked = Asked { guard: Some(guard.clone()), ..Asked::of(release, "Answers20Ms {port}") };
+        let asked = TrialSettings { guard: Some(guard.clone()), ..TrialSettings::of(release, "Answers20Ms {port}") };
         let Conducted { trial, error } = asked.conduct();
         assert!(error.is_none(), "{error:?}");
         assert_eq!((trial.outcome, trial.phases.len(), steady(&trial).ok), (Outcome::Completed, 3, 200));
@@ -254,7 +260,8 @@ fn a_driver_that_lasts_too_long_is_ended() {
     let guard = PhaseGuard { name: "client".to_owned(), seconds_max: Some(0.5), ..PhaseGuard::default() };
     for release in newest() {
         let load = "\n  - client: {driver: 'sleep 60'}";
-        let asked = Asked { load, guard: Some(guard.clone()), ..Asked::of(release, "DemoServer {port}") };
+        let asked =
+            TrialSettings { load, guard: Some(guard.clone()), ..TrialSettings::of(release, "DemoServer {port}") };
         let Conducted { trial, error } = asked.conduct();
         assert!(error.unwrap().what.starts_with("the trial was ended early: rate.client: "));
         assert!(trial.phases[0].cut_short.as_ref().is_some_and(|why| why.starts_with("hopeless: ")));
@@ -269,7 +276,7 @@ fn the_cgroup_of_a_limited_trial_is_kept() {
     }
     for (release, look) in newest().into_iter().flat_map(|release| [(release, Look::Full), (release, Look::Outside)]) {
         let configuration = "heap: 16m, limit: 160m";
-        let asked = Asked { configuration, look, ..Asked::of(release, "DemoServer {port}") };
+        let asked = TrialSettings { configuration, look, ..TrialSettings::of(release, "DemoServer {port}") };
         let trial = asked.conduct().trial;
         let seen = cgroup(&trial);
         println!("JDK {release}: {seen:?}");
@@ -292,7 +299,7 @@ fn every_process_of_a_cgroup_counts() {
     }
     for release in newest() {
         // The shell stays, and keeps another program beside the JVM.
-        let asked = Asked { configuration: "limit: 160m", ..Asked::of(release, "") };
+        let asked = TrialSettings { configuration: "limit: 160m", ..TrialSettings::of(release, "") };
         let jar = test_subjects();
         let script = format!(
             "sleep 100 & java -XX:+UseSerialGC -Xmx16m -cp {jar} loadline.subjects.DemoServer {{port}}; exit $?"
@@ -315,7 +322,7 @@ fn a_kill_for_memory_is_recognised_through_a_shell_too() {
     for release in newest() {
         let configuration = "limit: 80m";
         let load = &LONG_LOAD.replace("requests: 20}", "requests: 100}");
-        let asked = Asked { configuration, load, ..Asked::of(release, "") };
+        let asked = TrialSettings { configuration, load, ..TrialSettings::of(release, "") };
         let jar = test_subjects();
         let java = format!("java -XX:+UseSerialGC -Xmx400m -cp {jar} loadline.subjects.OutOfMemory {{port}} 150");
         let ways = [(format!("exec {java}"), None, Some(9)), (format!("{java}; exit $?"), Some(137), None)];
@@ -342,7 +349,8 @@ fn a_limit_below_what_a_jvm_needs_to_start_leaves_its_record() {
         return;
     }
     for release in newest() {
-        let asked = Asked { configuration: "heap: 16m, limit: 16m", ..Asked::of(release, "DemoServer {port}") };
+        let asked =
+            TrialSettings { configuration: "heap: 16m, limit: 16m", ..TrialSettings::of(release, "DemoServer {port}") };
         let trial = asked.conduct().trial;
         assert_eq!((trial.outcome, trial.ready_s), (Outcome::Killed, None));
         let seen = cgroup(&trial);
@@ -358,7 +366,7 @@ fn the_own_error_of_a_jvm_is_told_from_a_kill() {
         let without_limit = configuration.replace("limit: 200m, ", "");
         let configuration = if limits_work() { configuration } else { without_limit.as_str() };
         let load = &LONG_LOAD.replace("requests: 20}", "requests: 100}");
-        let asked = Asked { configuration, load, ..Asked::of(release, "OutOfMemory {port} 150") };
+        let asked = TrialSettings { configuration, load, ..TrialSettings::of(release, "OutOfMemory {port} 150") };
         let Conducted { trial, error } = asked.conduct();
         assert!(error.unwrap().what.contains("java.lang.OutOfMemoryError"));
         let end = trial.end.as_ref().unwrap();

@@ -5,7 +5,7 @@ use crate::invocation::{Call, Started, newest};
 use crate::waiting::{LONG, wait_for, wait_until};
 use crate::watch::Leaking;
 use loadline::clock::Clock;
-use loadline::watch::{Answer, Asked, Server, web_config};
+use loadline::watch::{HttpRequest, HttpResponse, HttpServer, web_config};
 use loadline_test_support::skip;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -209,9 +209,9 @@ fn a_certificate_is_renewed_and_an_answer_may_be_large() {
     let body = "0123456789abcde\n".repeat(1 << 18);
     let answer = {
         let body = body.clone();
-        move |_: &Asked| Some(Answer { status: "200 OK", content_type: "text/plain", body: body.clone() })
+        move |_: &HttpRequest| Some(HttpResponse { status: "200 OK", content_type: "text/plain", body: body.clone() })
     };
-    let server = Server::start(&"127.0.0.1:0".parse().unwrap(), tls, Clock::start(), answer).unwrap();
+    let server = HttpServer::start(&"127.0.0.1:0".parse().unwrap(), tls, Clock::start(), answer).unwrap();
     let ask = |authority: &str| {
         let words = format!("--cacert {authority}.pem --cert client.pem --key client.key https://{}/", server.at);
         certificates.curl(&words)
@@ -259,7 +259,7 @@ fn systemd_hands_its_socket_over() {
         command.args(options).arg("-l").arg(&socket).args(&watch).args(["--listen", "systemd", "--history"]);
         command.arg(folder.path().join("histories")).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     };
-    let activated = Ended(start(&[]));
+    let activated = KilledOnDrop(start(&[]));
     wait_until("systemd listens", LONG, || socket.exists());
     // Loadline is started by this request: its first answer has a sample.
     let said = scrape(&socket);
@@ -268,7 +268,7 @@ fn systemd_hands_its_socket_over() {
     assert!(socket.exists(), "it is systemd's, and stays");
     std::fs::remove_file(&socket).unwrap();
     // A connection instead of a socket that listens: `Accept=yes`.
-    let mut accepting = Ended(start(&["--accept"]));
+    let mut accepting = KilledOnDrop(start(&["--accept"]));
     wait_until("systemd listens", LONG, || socket.exists());
     let _ = scrape(&socket);
     let stderr = accepting.0.stderr.take().unwrap();
@@ -285,9 +285,9 @@ fn scrape(socket: &Path) -> String {
 }
 
 /// A process that is ended when this is dropped.
-struct Ended(Child);
+struct KilledOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

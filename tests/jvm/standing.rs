@@ -25,7 +25,7 @@ const FOREIGN: [&str; 5] =
 
 /// One to be started.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct LaunchPlan {
     release: u32,
     options: String,
     env: Vec<(String, String)>,
@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     java: Option<String>,
 }
 
-impl Plan {
+impl LaunchPlan {
     /// On this release, with these JVM options.
     pub(crate) fn on(release: u32, options: &str) -> Self {
         Self { release, options: options.to_owned(), env: Vec::new(), before: Vec::new(), java: None }

@@ -3,7 +3,7 @@
 
 use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{every_release, newest};
-use crate::standing::{Plan, Standing};
+use crate::standing::{LaunchPlan, Standing};
 use loadline::observe::procfs::Process;
 use loadline::observe::thread_stats;
 use loadline::record::{AccountDocument, AccountRecord, ToldBy};
@@ -60,7 +60,7 @@ fn an_account_from_tables_is_the_one_that_was_asked_for() {
     }
     each(|release, collector, options| {
         // A compiler at work takes MiB of malloc and gives them back between two accounts.
-        let server = Plan::on(release, &format!("-Xmx96m -Xint {options}")).start("DemoServer", "{port}");
+        let server = LaunchPlan::on(release, &format!("-Xmx96m -Xint {options}")).start("DemoServer", "{port}");
         server.answers();
         // The memory that a first question adds is there before both.
         let _ = server.document("--attach");
@@ -103,7 +103,7 @@ fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
             return;
         }
         let options = format!("-Xmx96m -XX:+DisableAttachMechanism {options}");
-        let server = Plan::on(release, &options).start("DemoServer", "{port}");
+        let server = LaunchPlan::on(release, &options).start("DemoServer", "{port}");
         server.answers();
         let document = server.document("");
         let what = format!("JDK {release}, {collector}");
@@ -122,7 +122,7 @@ fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
 #[test]
 fn classes_of_loaders_that_may_be_garbage_make_a_prediction_unknown_either_way() {
     for release in every_release().into_iter().filter(|release| *release >= OLDEST) {
-        let mut subject = Plan::on(release, "-Xmx128m -XX:+UseSerialGC").start("ManyClasses", "");
+        let mut subject = LaunchPlan::on(release, "-Xmx128m -XX:+UseSerialGC").start("ManyClasses", "");
         subject.says("BEFORE");
         subject.go_on();
         subject.says("AFTER");

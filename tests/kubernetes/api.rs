@@ -27,14 +27,14 @@ pub(crate) struct Api {
 
 /// An answer of the server.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiResponse {
     pub(crate) code: u16,
     pub(crate) body: Value,
     /// Warnings on what it takes and dislikes.
     pub(crate) warnings: Vec<String>,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Returns the body of an answer, which must have this code.
     #[track_caller]
     pub(crate) fn expect(self, code: u16) -> Value {
@@ -54,7 +54,7 @@ impl Api {
     }
 
     /// Asks, and reads an object. An answer that is no JSON is a text.
-    fn call(&self, method: &str, path: &str, (kind, body): (&str, &str)) -> std::io::Result<Answer> {
+    fn call(&self, method: &str, path: &str, (kind, body): (&str, &str)) -> std::io::Result<ApiResponse> {
         let mut head =
             format!("{method} {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n", self.token);
         let _ = write!(head, "Accept: {JSON}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -72,31 +72,31 @@ impl Api {
         let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
         let code = code.ok_or_else(|| std::io::Error::other(format!("no answer: {head}")))?;
         let warnings = head.lines().filter_map(|line| line.strip_prefix("Warning: ")).map(str::to_owned).collect();
-        Ok(Answer { code, body: serde_json::from_str(body).unwrap_or_else(|_| body.into()), warnings })
+        Ok(ApiResponse { code, body: serde_json::from_str(body).unwrap_or_else(|_| body.into()), warnings })
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> ApiResponse {
         self.try_get(path).unwrap()
     }
 
-    pub(crate) fn try_get(&self, path: &str) -> std::io::Result<Answer> {
+    pub(crate) fn try_get(&self, path: &str) -> std::io::Result<ApiResponse> {
         self.call("GET", path, (JSON, ""))
     }
 
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> ApiResponse {
         self.call("POST", path, (JSON, &body.to_string())).unwrap()
     }
 
     /// A document as it is written, comments and all.
-    pub(crate) fn post_yaml(&self, path: &str, text: &str) -> Answer {
+    pub(crate) fn post_yaml(&self, path: &str, text: &str) -> ApiResponse {
         self.call("POST", path, ("application/yaml", text)).unwrap()
     }
 
-    pub(crate) fn patch(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn patch(&self, path: &str, body: &Value) -> ApiResponse {
         self.call("PATCH", path, (MERGE, &body.to_string())).unwrap()
     }
 
-    pub(crate) fn delete(&self, path: &str, options: &Value) -> Answer {
+    pub(crate) fn delete(&self, path: &str, options: &Value) -> ApiResponse {
         self.call("DELETE", path, (JSON, &options.to_string())).unwrap()
     }
 }

@@ -1,6 +1,6 @@
 //! Whether an API server takes what Loadline offers it, to the last field.
 
-use crate::api::{Answer, Api};
+use crate::api::{Api, ApiResponse};
 use crate::container::text;
 use crate::fleet;
 use crate::job::{NAMESPACE, manifest, objects};
@@ -68,7 +68,7 @@ fn is_taken(api: &Api, object: &str) {
     }
 }
 
-fn tried(api: &Api, object: &str) -> Answer {
+fn tried(api: &Api, object: &str) -> ApiResponse {
     api.post_yaml(&format!("{}?dryRun=All&{STRICT}", path(object)), object)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::build::{Project, maven};
 use crate::ide;
-use crate::stand_in::{StandIn, Verdict};
+use crate::stand_in::{BudgetOutcome, StandIn};
 
 /// A program that ends as the scenario is named, each by a stand-in of its own.
 const CHOOSES: &str = "#!/bin/sh\nexec \"$(dirname \"$0\")/$2.d/loadline\" \"$@\"\n";
@@ -13,7 +13,7 @@ fn a_budget_is_a_test_with_junit_5_and_6() {
     for junit in ["5.13.4", "6.0.1"] {
         let project = maven.project("junit", "junit");
         let of = |scenario: &str| project.folder.join(format!("{scenario}.loadline.yaml.d"));
-        let all = [Verdict::Kept, Verdict::Broken, Verdict::Undecided];
+        let all = [BudgetOutcome::Kept, BudgetOutcome::Broken, BudgetOutcome::Undecided];
         let app = StandIn::new(&of("app"), 1, "", &all);
         StandIn::new(&of("dies"), 3, "error: the subject died", &[]);
         StandIn::new(&of("empty"), 0, "", &[]);
@@ -37,7 +37,7 @@ fn a_budget_is_a_test_with_junit_5_and_6() {
 fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
     let Some(maven) = maven() else { return };
     let project = maven.project("junit", "junit with an empty part");
-    let here = StandIn::new(&project.folder, 0, "", &[Verdict::Kept]);
+    let here = StandIn::new(&project.folder, 0, "", &[BudgetOutcome::Kept]);
     let project = project.with("PATH", &format!(":{}:", std::env::var("PATH").unwrap()));
     project.build(&["test", "-Djunit.version=5.13.4"]);
     assert_eq!(here.called(), Vec::<String>::new());

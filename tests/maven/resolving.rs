@@ -1,7 +1,7 @@
 //! The sources of the binary and of the JDK: the PATH, a repository behind a mirror, offline, nowhere; a toolchain.
 
 use crate::build::{VERSION, maven};
-use crate::stand_in::{StandIn, Verdict};
+use crate::stand_in::{BudgetOutcome, StandIn};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -11,7 +11,7 @@ const VERIFY: &str = "dev.loadline:loadline-maven-plugin:verify";
 #[test]
 fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() {
     let Some(maven) = maven() else { return };
-    let stand_in = StandIn::new(&maven.empty("on the path").folder, 0, "", &[Verdict::Kept]);
+    let stand_in = StandIn::new(&maven.empty("on the path").folder, 0, "", &[BudgetOutcome::Kept]);
     let project = maven.project("app", "resolving").with("PATH", &stand_in.path());
     project.file("a.jar", "no jar");
     let goals = [WEIGH, VERIFY, "-Dloadline.artifact=a.jar"];
@@ -42,7 +42,7 @@ fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() 
 fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
     let Some(maven) = maven() else { return };
     let project = maven.project("app", "empty part");
-    let stand_in = StandIn::new(&project.folder, 0, "", &[Verdict::Kept]);
+    let stand_in = StandIn::new(&project.folder, 0, "", &[BudgetOutcome::Kept]);
     let path = std::env::var("PATH").unwrap();
     let project = project.with("PATH", &format!(":{path}::"));
     project.file("a.jar", "no jar");
@@ -53,7 +53,7 @@ fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
 #[test]
 fn a_program_that_never_tells_its_version_holds_no_build_up() {
     let Some(maven) = maven() else { return };
-    let stand_in = StandIn::new(&maven.empty("no version").folder, 0, "", &[Verdict::Kept]);
+    let stand_in = StandIn::new(&maven.empty("no version").folder, 0, "", &[BudgetOutcome::Kept]);
     // Its child has the output, too, and outlives it.
     let script = "#!/bin/sh\nsleep 600 & echo $! >\"$0.pid\"\nwait\n";
     let write = r#"printf '%s' "$1" >"$0" && chmod +x "$0""#;
@@ -96,7 +96,7 @@ fn the_binary_comes_from_where_plugins_do() {
 #[test]
 fn a_program_that_was_named_is_used_as_it_is() {
     let Some(maven) = maven() else { return };
-    let stand_in = StandIn::new(&maven.empty("named").folder, 0, "", &[Verdict::Kept]);
+    let stand_in = StandIn::new(&maven.empty("named").folder, 0, "", &[BudgetOutcome::Kept]);
     stand_in.version("7.0.0");
     let project = maven.project("app", "named by option");
     project.file("a.jar", "no jar");
@@ -109,7 +109,7 @@ fn a_program_that_was_named_is_used_as_it_is() {
 #[test]
 fn a_scenario_is_found_where_scenarios_lie() {
     let Some(maven) = maven() else { return };
-    let stand_in = StandIn::new(&maven.empty("found").folder, 0, "", &[Verdict::Kept]);
+    let stand_in = StandIn::new(&maven.empty("found").folder, 0, "", &[BudgetOutcome::Kept]);
     let project = maven.project("app", "scenarios");
     project.file("a.jar", "no jar").file("other.loadline.yaml", "{}").file("app-quick.loadline.yaml", "{}");
     let goals = [WEIGH, VERIFY, "-Dloadline.artifact=a.jar", &stand_in.option()];
@@ -143,7 +143,7 @@ fn a_scenario_is_found_where_scenarios_lie() {
 #[test]
 fn the_jdk_is_that_of_the_toolchain() {
     let Some(maven) = maven() else { return };
-    let stand_in = StandIn::new(&maven.empty("toolchains stand-in").folder, 0, "", &[Verdict::Kept]);
+    let stand_in = StandIn::new(&maven.empty("toolchains stand-in").folder, 0, "", &[BudgetOutcome::Kept]);
     let project = maven.project("app", "toolchains");
     let home = project.folder.join("a jdk");
     let toolchain = format!(
@@ -169,7 +169,7 @@ fn the_jdk_is_that_of_the_toolchain() {
 #[test]
 fn of_many_modules_the_server_is_weighed() {
     let Some(maven) = maven() else { return };
-    let stand_in = StandIn::new(&maven.empty("modules stand-in").folder, 0, "", &[Verdict::Kept]);
+    let stand_in = StandIn::new(&maven.empty("modules stand-in").folder, 0, "", &[BudgetOutcome::Kept]);
     let project = maven.empty("modules");
     let of_app = |name: &str| {
         let app = maven.project("app", &format!("modules/{name}"));

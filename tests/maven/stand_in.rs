@@ -32,7 +32,7 @@ pub(crate) struct StandIn {
 
 /// How a budget goes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Verdict {
+pub(crate) enum BudgetOutcome {
     Kept,
     Broken,
     Undecided,
@@ -40,7 +40,7 @@ pub(crate) enum Verdict {
 
 impl StandIn {
     /// One that ends with this code, after these words.
-    pub(crate) fn new(folder: &Path, exit: i32, words: &str, budgets: &[Verdict]) -> Self {
+    pub(crate) fn new(folder: &Path, exit: i32, words: &str, budgets: &[BudgetOutcome]) -> Self {
         fs::create_dir_all(folder).unwrap();
         let stand_in = Self { folder: folder.to_owned() };
         stand_in.version(VERSION);
@@ -88,15 +88,15 @@ impl StandIn {
 }
 
 /// As `loadline --junit` writes it; `replay` holds that form in its snapshots.
-fn report(budgets: &[Verdict]) -> String {
+fn report(budgets: &[BudgetOutcome]) -> String {
     let cases = budgets.iter().enumerate().map(|(at, verdict)| {
         let inside = match verdict {
-            Verdict::Kept => "<system-out>trials=5</system-out>".to_owned(),
-            Verdict::Broken => {
+            BudgetOutcome::Kept => "<system-out>trials=5</system-out>".to_owned(),
+            BudgetOutcome::Broken => {
                 let why = "from 70.2 MiB to 81.4 MiB in 5 trials: all of it misses 60.0 MiB";
                 format!("<failure message=\"{why}\" type=\"budget failed\">{why}</failure>")
             }
-            Verdict::Undecided => {
+            BudgetOutcome::Undecided => {
                 "<skipped message=\"from 59.2 MiB to 80.2 MiB in 5 trials: 60.0 MiB lies within\"/>".to_owned()
             }
         };

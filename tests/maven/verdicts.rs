@@ -1,24 +1,30 @@
 //! The verdicts of the two goals on every end that Loadline can have. One build of many modules, each with a stand-in.
 
 use crate::build::{Built, Maven, Project, VERSION, maven};
-use crate::stand_in::{StandIn, Verdict};
+use crate::stand_in::{BudgetOutcome, StandIn};
 use loadline_test_support::long_tests_run;
 
 /// A module: its name, the exit code, what is said on stderr, the budgets, the plugin's configuration.
-type Module = (&'static str, i32, &'static str, &'static [Verdict], &'static str);
+type Module = (&'static str, i32, &'static str, &'static [BudgetOutcome], &'static str);
 
 const MODULES: &[Module] = &[
-    ("kept", 0, "", &[Verdict::Kept, Verdict::Kept], ""),
-    ("undecided", 0, "", &[Verdict::Kept, Verdict::Undecided], ""),
-    ("broken", 1, "", &[Verdict::Kept, Verdict::Broken, Verdict::Undecided], "<baseline>before</baseline>"),
-    ("strict", 1, "", &[Verdict::Undecided], "<undecided>fail</undecided>"),
+    ("kept", 0, "", &[BudgetOutcome::Kept, BudgetOutcome::Kept], ""),
+    ("undecided", 0, "", &[BudgetOutcome::Kept, BudgetOutcome::Undecided], ""),
+    (
+        "broken",
+        1,
+        "",
+        &[BudgetOutcome::Kept, BudgetOutcome::Broken, BudgetOutcome::Undecided],
+        "<baseline>before</baseline>",
+    ),
+    ("strict", 1, "", &[BudgetOutcome::Undecided], "<undecided>fail</undecided>"),
     ("request", 2, "error: `rss.loadde` is no metric\n\nhint: did you mean `rss.loaded`?", &[], ""),
     ("subject", 3, "trial 1 of 5\nerror: the subject died: exit code 1\n  its last lines:\n    | Bang", &[], ""),
     ("machine", 4, "error: no cgroup can be made", &[], ""),
     ("bug", 70, "error: a bug in Loadline", &[], ""),
     ("aimless", 0, "", &[], ""),
     ("skipped", 4, "error: never said", &[], "<skip>true</skip>"),
-    ("absent", 0, "", &[Verdict::Kept], "<executable>nowhere/loadline</executable>"),
+    ("absent", 0, "", &[BudgetOutcome::Kept], "<executable>nowhere/loadline</executable>"),
 ];
 
 /// A reactor of packaging `pom`, so that nothing is built but what is weighed.
@@ -135,7 +141,7 @@ fn every_option_that_skips_tests_skips() {
         return;
     }
     let Some(maven) = maven() else { return };
-    let stand_in = StandIn::new(&maven.empty("skips stand-in").folder, 1, "", &[Verdict::Broken]);
+    let stand_in = StandIn::new(&maven.empty("skips stand-in").folder, 1, "", &[BudgetOutcome::Broken]);
     let project = maven.project("app", "skips");
     let (weigh, verify) = ["weigh", "verify"].map(|goal| format!("dev.loadline:loadline-maven-plugin:{goal}")).into();
     project.build(&["package", "-Dloadline.skip"]).passes();

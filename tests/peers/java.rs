@@ -23,7 +23,7 @@ struct Counts {
     connections: u64,
 }
 
-struct Server {
+struct JavaPeer {
     peer: Peer,
     /// Requests after which it closes a connection.
     requests_max: u64,
@@ -49,7 +49,7 @@ fn jars(name: &str) -> Option<PathBuf> {
     None
 }
 
-impl Server {
+impl JavaPeer {
     /// `java SOURCE PORT`.
     fn start(source: &str, jars: Option<&Path>, requests_max: u64) -> Option<Self> {
         let java = jdk()?.java.display().to_string();
@@ -99,7 +99,7 @@ impl Server {
 }
 
 /// All that is asked of each of them.
-fn converse(server: &Server) {
+fn converse(server: &JavaPeer) {
     let get = |path: &str, connections, requests| gets(server.peer.target(), path, connections, requests);
     let mut fixed = get("/fixed", 5, 1003);
     fixed.work.request.checks.body = Some("hello world\n".to_owned());
@@ -130,7 +130,7 @@ fn converse(server: &Server) {
     upload(server);
 }
 
-fn upload(server: &Server) {
+fn upload(server: &JavaPeer) {
     for (bytes, waits) in [(0, false), (10, false), (10, true), (3 << 20, false), (3 << 20, true)] {
         let request = Request {
             body: Body::Generated(Bytes(bytes)),
@@ -147,7 +147,7 @@ fn upload(server: &Server) {
 
 #[test]
 fn the_jdk_s_own_server() {
-    let Some(server) = Server::start("JdkPeer.java", None, u64::MAX) else { return };
+    let Some(server) = JavaPeer::start("JdkPeer.java", None, u64::MAX) else { return };
     converse(&server);
 }
 
@@ -155,14 +155,14 @@ fn the_jdk_s_own_server() {
 fn tomcat() {
     let Some(jars) = jars("tomcat-embed-core") else { return };
     // As it comes, Tomcat closes a connection after 100 requests, and says so.
-    let Some(server) = Server::start("TomcatPeer.java", Some(&jars), 100) else { return };
+    let Some(server) = JavaPeer::start("TomcatPeer.java", Some(&jars), 100) else { return };
     converse(&server);
 }
 
 #[test]
 fn netty() {
     let Some(jars) = jars("netty-codec-http") else { return };
-    let Some(server) = Server::start("NettyPeer.java", Some(&jars), u64::MAX) else { return };
+    let Some(server) = JavaPeer::start("NettyPeer.java", Some(&jars), u64::MAX) else { return };
     converse(&server);
     let outcome = server.drive_on(&gets(server.peer.target(), "/endless", 3, 60), 1);
     assert_eq!((outcome.ok, outcome.connections_opened), (60, 60), "a body until the close: {outcome:?}");

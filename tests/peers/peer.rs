@@ -4,7 +4,7 @@ use crate::waiting::{LONG, wait_until};
 use loadline::clock::Clock;
 use loadline::load::{Address, Target};
 use loadline::scenario::{Configuration, Cpus, Subject};
-use loadline::subject::{CpuPlan, Launch, LaunchPlace, Running, RunningSubject, Spawner, free_port};
+use loadline::subject::{CpuPlan, GuardedSubject, Launch, LaunchPlace, RunningSubject, Spawner, free_port};
 use loadline::units::Span;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const STARTS_MAX: u32 = 3;
 
 /// A running server. Dropping it kills it and all it started.
 pub(crate) struct Peer {
-    _running: Running,
+    _running: GuardedSubject,
     pub(crate) port: u16,
     pub(crate) folder: TempDir,
 }
@@ -51,7 +51,7 @@ impl Peer {
     }
 }
 
-fn try_start(command: &[String], port: u16) -> Result<Running, String> {
+fn try_start(command: &[String], port: u16) -> Result<GuardedSubject, String> {
     let clock = Clock::start();
     let subject = Subject {
         command: command.to_vec(),

@@ -1,7 +1,7 @@
 //! Whole courses of series on made-up servers, as snapshots: every trial with what it was given, what it was guarded
 //! by and how it was judged, and what was concluded from all. Whatever changes in the rules of a search shows here.
 
-use crate::made_up::{LIMIT_MAX, MadeUp, Mishap, Server};
+use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server};
 use crate::whole::{blocks, scenario, series, two};
 use loadline::record::{FindRecord, Trial};
 use loadline::scenario::{PhaseGuard, Scenario, TrialPlan};
@@ -60,7 +60,7 @@ fn told(plan: &TrialPlan, trial: &Trial) -> String {
 }
 
 /// A course in words, with what is concluded from it where it is a search.
-fn course(made_up: &MadeUp, trials: &[Trial], ended: &str, record: Option<&FindRecord>) -> String {
+fn course(made_up: &MadeUpTrials, trials: &[Trial], ended: &str, record: Option<&FindRecord>) -> String {
     let mut text: String = made_up.plans.iter().zip(trials).map(|(plan, trial)| told(plan, trial)).collect();
     writeln!(text, "ended: {ended}").unwrap();
     if let Some(record) = record {
@@ -70,7 +70,7 @@ fn course(made_up: &MadeUp, trials: &[Trial], ended: &str, record: Option<&FindR
     text
 }
 
-fn searched(scenario: &Scenario, limit_max: u64, mut made_up: MadeUp) -> String {
+fn searched(scenario: &Scenario, limit_max: u64, mut made_up: MadeUpTrials) -> String {
     let (trials, _, ended) = series(&Search::new(scenario, limit_max).unwrap(), &mut made_up);
     let ended = ended.map_or_else(|error| format!("{error}"), |survived| format!("{} errors survived", survived.len()));
     course(&made_up, &trials, &ended, found(scenario, &trials).as_ref())
@@ -80,7 +80,8 @@ const HEAP: &str = "configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', '
 
 #[test]
 fn heap_limit_and_warm_line() {
-    let text = searched(&scenario(&format!("{HEAP}find: {{warm: true}}")), LIMIT_MAX, MadeUp::of(Server::default()));
+    let text =
+        searched(&scenario(&format!("{HEAP}find: {{warm: true}}")), LIMIT_MAX, MadeUpTrials::of(Server::default()));
     insta::assert_snapshot!(text);
 }
 
@@ -90,7 +91,7 @@ fn direct_memory_beside_the_heap() {
     insta::assert_snapshot!(searched(
         &scenario(&format!("{HEAP}find: {{warm: false}}")),
         LIMIT_MAX,
-        MadeUp::of(server)
+        MadeUpTrials::of(server)
     ));
 }
 
@@ -98,26 +99,26 @@ fn direct_memory_beside_the_heap() {
 fn a_heap_that_buys_cpu() {
     let server = Server { churn: 0.4, noise: 0.002, ..Server::default() };
     let scenario = scenario(&format!("{HEAP}find: {{warm: false, step: 5%, headroom: 20%, proofs: 3}}"));
-    insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUp::of(server)));
+    insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUpTrials::of(server)));
 }
 
 #[test]
 fn the_heap_left_to_the_jvm() {
     let server = Server { greed: 40 * MIB, ..Server::default() };
     let more = "configurations: {only: {jvm: ['-XX:MaxRAMPercentage=75']}}\ntarget: ['p90<50ms']\nfind: {warm: false}";
-    insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUp::of(server)));
+    insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUpTrials::of(server)));
 }
 
 #[test]
 fn a_given_heap_of_a_noisy_server() {
     let server = Server { noise: 0.01, greed: 64 * MIB, ..Server::default() };
     let more = "configurations: {only: {heap: 64m}}\ntarget: ['service.max<1s', 'failed<0.1%']\nfind: {warm: true}";
-    insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUp::of(server)));
+    insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUpTrials::of(server)));
 }
 
 #[test]
 fn mishaps_on_the_way() {
-    let made_up = MadeUp::of(Server::default())
+    let made_up = MadeUpTrials::of(Server::default())
         .with(1, Mishap::NoisyMachine)
         .with(3, Mishap::Late)
         .with(6, Mishap::SharedPages(40 * MIB))
@@ -133,7 +134,7 @@ fn one_limit_proved_and_one_refuted() {
     let truth = server.limit_min(64 * MIB);
     let prove = |limit: u64| {
         let more = format!("configurations: {{only: {{heap: 64m}}}}\ntarget: ['p99<50ms']\nfind: {{prove: {limit}}}");
-        searched(&scenario(&more), LIMIT_MAX, MadeUp::of(server.clone()))
+        searched(&scenario(&more), LIMIT_MAX, MadeUpTrials::of(server.clone()))
     };
     insta::assert_snapshot!(format!("{}\n{}", prove(truth + MIB), prove(truth - MIB)));
 }
@@ -142,25 +143,25 @@ fn one_limit_proved_and_one_refuted() {
 fn the_highest_rate_of_a_limit() {
     let more = "configurations: {only: {gc: serial, limit: 400m}}\ntarget: ['rate>=98%']\nfind: {max_rate: true}";
     let server = Server { rate_max: 3000.0, ..Server::default() };
-    insta::assert_snapshot!(searched(&scenario(more), 400 * MIB, MadeUp::of(server)));
+    insta::assert_snapshot!(searched(&scenario(more), 400 * MIB, MadeUpTrials::of(server)));
 }
 
 #[test]
 fn no_rate_is_carried() {
     let more = "configurations: {only: {gc: serial, limit: 400m}}\ntarget: ['rate>=98%']\nfind: {max_rate: true}";
     let server = Server { rate_max: 0.001, ..Server::default() };
-    insta::assert_snapshot!(searched(&scenario(more), 400 * MIB, MadeUp::of(server)));
+    insta::assert_snapshot!(searched(&scenario(more), 400 * MIB, MadeUpTrials::of(server)));
 }
 
 #[test]
 fn a_target_that_does_not_hold_with_any_memory() {
     let more = "configurations: {only: {gc: serial}}\ntarget: ['p99<5ms', 'rate>=98%']\nfind: {warm: false}";
-    insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUp::of(Server::default())));
+    insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUpTrials::of(Server::default())));
 }
 
 #[test]
 fn a_target_that_held_once_and_at_no_heap() {
-    let mut made_up = MadeUp::of(Server::default());
+    let mut made_up = MadeUpTrials::of(Server::default());
     made_up.mishaps.extend((1..100).map(|index| (index, Mishap::Late)));
     insta::assert_snapshot!(searched(&scenario(&format!("{HEAP}find: {{warm: false}}")), 200 * MIB, made_up.clone()));
     insta::assert_snapshot!(searched(&scenario(&format!("{HEAP}find: {{warm: false}}")), 300 * MIB, made_up));
@@ -169,13 +170,13 @@ fn a_target_that_held_once_and_at_no_heap() {
 #[test]
 fn too_few_trials() {
     let scenario = scenario(&format!("{HEAP}find: {{trials_max: 4, limit_min: 90m}}"));
-    insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUp::of(Server::default())));
+    insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUpTrials::of(Server::default())));
 }
 
 #[test]
 fn the_smallest_limit_that_may_be_tried() {
     let scenario = scenario(&format!("{HEAP}find: {{limit_min: 150m, warm: false}}"));
-    insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUp::of(Server::default())));
+    insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUpTrials::of(Server::default())));
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn blocks_with_what_was_disturbed() {
     let mut scenario = two("trials: 3\nseed: 7");
     (scenario.compare.repeats, scenario.compare.until_sure) = (2, Some(8));
     scenario.compare.metrics = vec!["rss.loaded".to_owned(), "cpu_per_1000.steady".to_owned()];
-    let mut made_up = MadeUp::of(Server { noise: 0.02, ..Server::default() })
+    let mut made_up = MadeUpTrials::of(Server { noise: 0.02, ..Server::default() })
         .with(2, Mishap::NoisyMachine)
         .with(9, Mishap::NoisyMachine);
     let (trials, _, ended) = blocks(&scenario, &mut made_up);

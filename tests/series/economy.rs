@@ -1,7 +1,7 @@
 //! The cost and the quality of searches over hundreds of made-up servers of each kind: number of trials, distance from
 //! the smallest limit, share below one that fails.
 
-use crate::made_up::{MadeUp, Mishap, Server, heap_by_limit};
+use crate::made_up::{MadeUpTrials, Mishap, Server, heap_by_limit};
 use crate::whole::{scenario, series};
 use loadline::numbers::SplitMix64;
 use loadline::record::{FindOutcome, ProbeStage, Trial};
@@ -46,7 +46,7 @@ impl Draw {
 }
 
 /// A kind of server with how it is searched.
-struct Kind {
+struct ServerKind {
     name: &'static str,
     find: &'static str,
     server: fn(&mut Draw) -> Server,
@@ -54,14 +54,14 @@ struct Kind {
     mishaps: u64,
 }
 
-const KINDS: [Kind; 7] = [
-    Kind { name: "plain", find: "", server: Draw::server, mishaps: 0 },
-    Kind { name: "heap to start", find: "", server: slow_to_start, mishaps: 0 },
-    Kind { name: "direct memory", find: "", server: of_direct, mishaps: 0 },
-    Kind { name: "left to the JVM", find: "as_is: true", server: by_limit, mishaps: 0 },
-    Kind { name: "wide edge", find: "", server: wide, mishaps: 0 },
-    Kind { name: "silent", find: "", server: silent, mishaps: 0 },
-    Kind { name: "mishaps", find: "", server: Draw::server, mishaps: 3 },
+const KINDS: [ServerKind; 7] = [
+    ServerKind { name: "plain", find: "", server: Draw::server, mishaps: 0 },
+    ServerKind { name: "heap to start", find: "", server: slow_to_start, mishaps: 0 },
+    ServerKind { name: "direct memory", find: "", server: of_direct, mishaps: 0 },
+    ServerKind { name: "left to the JVM", find: "as_is: true", server: by_limit, mishaps: 0 },
+    ServerKind { name: "wide edge", find: "", server: wide, mishaps: 0 },
+    ServerKind { name: "silent", find: "", server: silent, mishaps: 0 },
+    ServerKind { name: "mishaps", find: "", server: Draw::server, mishaps: 3 },
 ];
 
 fn slow_to_start(draw: &mut Draw) -> Server {
@@ -189,14 +189,14 @@ impl Sum {
     }
 }
 
-fn searches(kind: &Kind) -> Sum {
+fn searches(kind: &ServerKind) -> Sum {
     let text = "configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']";
     let scenario = scenario(&format!("{text}\nfind: {{warm: false, {}}}", kind.find));
     let mut sum = Sum::default();
     for seed in 0..SEEDS {
         let mut draw = Draw(SplitMix64::new(seed));
         let server = (kind.server)(&mut draw);
-        let mut made_up = MadeUp { seed, ..MadeUp::of(server.clone()) };
+        let mut made_up = MadeUpTrials { seed, ..MadeUpTrials::of(server.clone()) };
         for index in 1..80 {
             match draw.0.below(100) {
                 late if late < kind.mishaps => drop(made_up.mishaps.insert(index, Mishap::Late)),

@@ -1,10 +1,10 @@
 //! Whole entries on made-up servers: what is done, what is recorded, what stands when several come, and what becomes of
 //! what was cut off.
 
-use crate::made_up::{LIMIT_MAX, MadeUp, Mishap, Server, Silence, conditions, scenario};
+use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server, Silence, conditions, scenario};
 use loadline::clock::Clock;
 use loadline::error::{Error, ErrorKind, Result};
-use loadline::fleet::{PlaceSeen, Plan, Seen, Started};
+use loadline::fleet::{PlaceSeen, Plan, ServiceVersions, Started};
 use loadline::record::{
     EntryOutcome, EntryResult, FindOutcome, FindRecord, Machine, PlanEntry, ProbeStage, Task, Trial, Why,
 };
@@ -13,7 +13,7 @@ use loadline::scenario::{Last, PastLine, Scenario};
 use loadline::series::search::{self, Search};
 use loadline::series::{self, Archived, PreparedSeries};
 use loadline::units::MIB;
-use loadline::work::{self, Asked, Blocks, By, Done, Runner, Searched, Stopped};
+use loadline::work::{self, Blocks, By, Done, Runner, Searched, Stopped, WorkerInput};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -33,7 +33,7 @@ struct Node {
     stopped: Option<Stopped>,
     cannot_limit: Option<Error>,
     cannot_prepare: Option<Error>,
-    seen: Seen,
+    seen: ServiceVersions,
     throttled: u64,
     /// The action that happens while the trials are made.
     meanwhile: RefCell<Option<Box<dyn FnOnce()>>>,
@@ -48,10 +48,10 @@ impl Node {
         self
     }
 
-    fn made_up(&self, archive: &Path) -> MadeUp {
+    fn made_up(&self, archive: &Path) -> MadeUpTrials {
         let name = archive.file_name().unwrap().to_str().unwrap().to_owned();
         let mishaps = self.mishaps.iter().filter(|(of, ..)| *of == name);
-        let made_up = MadeUp::of(self.server.clone());
+        let made_up = MadeUpTrials::of(self.server.clone());
         mishaps.fold(made_up, |made_up, (_, trial, mishap)| made_up.with(*trial, mishap.clone()))
     }
 
@@ -92,7 +92,7 @@ impl Runner for Node {
         Ok(PreparedSeries { scenario, left_out: Vec::new() })
     }
 
-    fn seen(&self, _: &Scenario) -> Result<Seen> {
+    fn seen(&self, _: &Scenario) -> Result<ServiceVersions> {
         Ok(self.seen.clone())
     }
 
@@ -153,7 +153,7 @@ fn prove_plan(last: Last) -> Plan {
 
 fn work_on(plan: &Plan, index: u32, out: &Path, node: &Node) -> Result<Done> {
     let started = Started { index, node: "n1".to_owned(), restarts: 0 };
-    let asked = Asked { plan, folder: Path::new("/x"), out, started: &started };
+    let asked = WorkerInput { plan, folder: Path::new("/x"), out, started: &started };
     work::work(&asked, node, Clock::start())
 }
 
@@ -244,7 +244,7 @@ fn a_line_that_holds_is_proved_and_the_step_below_it_fails() {
 fn a_line_that_fails_or_is_too_high_is_searched_anew_in_the_same_entry() {
     let known = line();
     let limits = |limit| Last { limit_bytes: limit, ..known.clone() };
-    let check = |last: Last, seen: Seen, why: Why, expect: &[&str]| {
+    let check = |last: Last, seen: ServiceVersions, why: Why, expect: &[&str]| {
         let node = Node { seen, ..Node::default() };
         let (_out, result) = done(&prove_plan(last.clone()), &node);
         assert_eq!((&result.task, archives(&result)), (&Task::Search { why }, expect.to_vec()), "{last:?}");
@@ -252,15 +252,15 @@ fn a_line_that_fails_or_is_too_high_is_searched_anew_in_the_same_entry() {
         assert_eq!((line.limit_bytes, line.heap_bytes), (known.limit_bytes, known.heap_bytes));
         assert_eq!(line.past.last().map(|past| past.limit_bytes), Some(last.limit_bytes));
     };
-    check(limits(known.limit_bytes * 2), Seen::default(), Why::StepBelowHeld, &["proof", "below", "search"]);
-    check(limits(known.limit_bytes / 2), Seen::default(), Why::LineFailed, &["proof", "search"]);
+    check(limits(known.limit_bytes * 2), ServiceVersions::default(), Why::StepBelowHeld, &["proof", "below", "search"]);
+    check(limits(known.limit_bytes / 2), ServiceVersions::default(), Why::LineFailed, &["proof", "search"]);
     // With so little heap it dies even where the limit is no concern.
     let starved = Last { heap_bytes: Some(4 * MIB), ..known.clone() };
-    check(starved, Seen::default(), Why::LineFailed, &["proof", "search"]);
-    let newer = Seen { jdk: Some("21.0.4".to_owned()), ..Seen::default() };
+    check(starved, ServiceVersions::default(), Why::LineFailed, &["proof", "search"]);
+    let newer = ServiceVersions { jdk: Some("21.0.4".to_owned()), ..ServiceVersions::default() };
     let on_17 = Last { jdk: Some("17.0.15".to_owned()), ..known.clone() };
     check(on_17, newer, Why::JdkChanged, &["search"]);
-    let other = Seen { image_digest: Some("sha256:2".to_owned()), ..Seen::default() };
+    let other = ServiceVersions { image_digest: Some("sha256:2".to_owned()), ..ServiceVersions::default() };
     let image = Last { image_digest: Some("sha256:1".to_owned()), ..known.clone() };
     check(image, other, Why::ImageChanged, &["search"]);
 }
@@ -290,7 +290,7 @@ fn blocks_are_those_of_the_plan_and_each_part_has_orders_of_its_own() {
     let all = series::Blocks::new(&whole, &whole.compare);
     let mut trials = Vec::new();
     let mut store = Archived::create(&out.path().join("whole"), &conditions(&whole), &whole, Silence).unwrap();
-    series::run(&all, &mut MadeUp::of(Server::default()), &mut store, &mut trials).unwrap();
+    series::run(&all, &mut MadeUpTrials::of(Server::default()), &mut store, &mut trials).unwrap();
     let expect: Vec<_> = trials.chunks(2).take(12).map(|block| block[0].configuration.clone()).collect();
     assert_eq!(orders, expect);
 }

@@ -1,14 +1,14 @@
 //! Whole fleets on made-up servers and made-up nodes, which fail, vanish, and do entries twice: from the plan over
 //! searches that the engine itself makes to the document, in whatever order results arrive.
 
-use crate::made_up::{LIMIT_MAX, MadeUp, Mishap, Server, Silence, conditions, scenario};
+use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server, Silence, conditions, scenario};
 use loadline::fleet::{self, Plan, Standing, question};
 use loadline::numbers::SplitMix64;
 use loadline::record::{
     EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FleetDocument, LineVerdict, Machine, NodeRecord, PlanEntry, Task,
     Trial, Why,
 };
-use loadline::result::{AllBlocks, Asked, Judgement, NodeBlocks};
+use loadline::result::{AllBlocks, Judgement, JudgementSettings, NodeBlocks};
 use loadline::scenario::{Last, PastLine, Scenario};
 use loadline::series::search::{self, Search};
 use loadline::series::{self, Blocks};
@@ -110,7 +110,8 @@ pub(crate) fn result(
 fn searched(scenario: &Scenario, index: u32, seed: u64) -> Vec<Trial> {
     let mut trials = Vec::new();
     let search = Search::new(scenario, LIMIT_MAX).unwrap();
-    series::run(&search, &mut MadeUp { seed, ..MadeUp::of(server(index)) }, &mut Silence, &mut trials).unwrap();
+    series::run(&search, &mut MadeUpTrials { seed, ..MadeUpTrials::of(server(index)) }, &mut Silence, &mut trials)
+        .unwrap();
     trials
 }
 
@@ -317,7 +318,7 @@ fn compared(repeats: u32) -> (Scenario, Vec<Trial>) {
                 budgets: ['rss.loaded<=200MiB']";
     let mut scenario = scenario("made-up", more);
     scenario.compare.repeats = repeats;
-    let mut made_up = MadeUp::of(Server { noise: 0.002, ..Server::default() }).with(4, Mishap::NoisyMachine);
+    let mut made_up = MadeUpTrials::of(Server { noise: 0.002, ..Server::default() }).with(4, Mishap::NoisyMachine);
     let mut trials = Vec::new();
     series::run(&Blocks::new(&scenario, &scenario.compare), &mut made_up, &mut Silence, &mut trials).unwrap();
     trials.iter_mut().for_each(|trial| trial.folder = Some(format!("trial-{:03}", trial.index)));
@@ -341,7 +342,7 @@ fn part(scenario: &Scenario, trials: &[Trial], first: u32, count: u32) -> NodeBl
 #[test]
 fn blocks_of_many_nodes_come_to_what_those_of_one_process_come_to() {
     let (scenario, trials) = compared(0);
-    let judgement = Judgement::of(&scenario, Asked::default()).unwrap();
+    let judgement = Judgement::of(&scenario, JudgementSettings::default()).unwrap();
     let one = judgement.document(&conditions(&scenario), &trials);
     assert!(!one.comparisons.is_empty() && !one.budgets.is_empty() && one.blocks.len() == 7);
     let parts = || [(0, 2), (2, 3), (5, 1), (6, 1)].map(|(first, count)| part(&scenario, &trials, first, count));
@@ -375,7 +376,7 @@ fn what_a_node_repeats_counts_for_what_it_repeats() {
     let all = AllBlocks::of(nodes, 7, "").unwrap();
     let numbers: Vec<_> = all.trials.iter().map(|trial| (trial.block, trial.repeats)).collect();
     assert_eq!(numbers[4..10], [(2, None), (2, None), (7, Some(2)), (7, Some(2)), (3, None), (3, None)]);
-    let judgement = Judgement::of(&scenario, Asked::default()).unwrap();
+    let judgement = Judgement::of(&scenario, JudgementSettings::default()).unwrap();
     let (many, one) = (judgement.of_blocks(&all), judgement.document(&conditions(&scenario), &trials));
     assert_eq!(
         many.blocks.iter().map(|of| of.used).collect::<Vec<_>>(),
@@ -392,7 +393,7 @@ fn files_that_differ_between_nodes_are_said() {
     for (node, hash) in nodes.iter_mut().zip(["a", "b"]) {
         node.archives[0].1.trials.iter_mut().for_each(|trial| trial.inputs = Some(hash.repeat(64)));
     }
-    let judgement = Judgement::of(&scenario, Asked::default()).unwrap();
+    let judgement = Judgement::of(&scenario, JudgementSettings::default()).unwrap();
     let document = judgement.of_blocks(&AllBlocks::of(nodes, 7, "").unwrap());
     let said = document.doubts.iter().any(|doubt| {
         doubt.text.contains("files of small (SHA-256): aaaaaaaaaaaa | bbbbbbbbbbbb; files of large (SHA-256)")

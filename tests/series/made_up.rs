@@ -137,7 +137,7 @@ pub(crate) fn heap_by_limit(limit: u64) -> u64 {
 
 /// Makes trials of a server that is a function.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct MadeUp {
+pub(crate) struct MadeUpTrials {
     /// The server of each configuration; of the others, the one named "".
     pub(crate) servers: BTreeMap<String, Server>,
     /// The mishaps of single trials, by index.
@@ -147,7 +147,7 @@ pub(crate) struct MadeUp {
     pub(crate) plans: Vec<TrialPlan>,
 }
 
-impl MadeUp {
+impl MadeUpTrials {
     pub(crate) fn of(server: Server) -> Self {
         Self { servers: [(String::new(), server)].into(), ..Self::default() }
     }
@@ -168,7 +168,7 @@ impl MadeUp {
     }
 }
 
-impl Executor for MadeUp {
+impl Executor for MadeUpTrials {
     fn conduct(&mut self, plan: &TrialPlan, _sink: &mut dyn Sink) -> Made {
         self.plans.push(plan.clone());
         let server = self.server(&plan.configuration.name);

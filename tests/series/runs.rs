@@ -1,10 +1,10 @@
 //! Whole runs on made-up servers: from the first trial over the archive to the document and the words on the screen.
 
-use crate::made_up::{LIMIT_MAX, MadeUp, Mishap, Server, Silence, conditions, scenario};
+use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server, Silence, conditions, scenario};
 use loadline::error::{ErrorKind, Result};
 use loadline::record::{BudgetVerdict, Document, FindOutcome, Trial};
 use loadline::report::{self, Depth};
-use loadline::result::{self, Asked, Judgement, Merged, Part};
+use loadline::result::{self, ArchivePart, Judgement, JudgementSettings, Merged};
 use loadline::scenario::Scenario;
 use loadline::series::search::Search;
 use loadline::series::{self, Archived, Blocks, Strategy};
@@ -21,7 +21,7 @@ fn archived(
     name: &str,
     scenario: &Scenario,
     strategy: &dyn Strategy,
-    made_up: &mut MadeUp,
+    made_up: &mut MadeUpTrials,
 ) -> Result<()> {
     let folder = place.path().join(name);
     let mut store = Archived::create(&folder, &conditions(scenario), scenario, Silence).unwrap();
@@ -48,7 +48,7 @@ fn a_search_says_the_same_from_its_archive() {
     let place = tempfile::tempdir().unwrap();
     let scenario = searched();
     let search = Search::new(&scenario, LIMIT_MAX).unwrap();
-    archived(&place, "a", &scenario, &search, &mut MadeUp::of(Server::default())).unwrap();
+    archived(&place, "a", &scenario, &search, &mut MadeUpTrials::of(Server::default())).unwrap();
     let read = result::read(&place.path().join("a")).unwrap();
     assert!(result::is_search(&read.trials) && read.scenario == scenario);
     let document = result::of_search(&read.conditions, &read.scenario, &read.trials);
@@ -66,7 +66,7 @@ fn a_search_goes_on_in_its_archive_after_any_cut() {
     let place = tempfile::tempdir().unwrap();
     let scenario = searched();
     let search = Search::new(&scenario, LIMIT_MAX).unwrap();
-    archived(&place, "whole", &scenario, &search, &mut MadeUp::of(Server::default())).unwrap();
+    archived(&place, "whole", &scenario, &search, &mut MadeUpTrials::of(Server::default())).unwrap();
     let whole = result::read(&place.path().join("whole")).unwrap();
     let line = |trials: &[Trial]| {
         let found = result::of_search(&whole.conditions, &scenario, trials).find.unwrap();
@@ -77,14 +77,14 @@ fn a_search_goes_on_in_its_archive_after_any_cut() {
     let expect = line(&whole.trials);
     for cut in 0..whole.trials.len() as u32 {
         let name = format!("cut-{cut}");
-        let mut made_up = MadeUp::of(Server::default()).with(cut, Mishap::Interrupted);
+        let mut made_up = MadeUpTrials::of(Server::default()).with(cut, Mishap::Interrupted);
         assert!(archived(&place, &name, &scenario, &search, &mut made_up).is_err());
         let folder = place.path().join(&name);
         let mut trials = result::read(&folder).unwrap().trials;
         let mut store = Archived::reopen(&folder, trials.len() as u32, Silence).unwrap();
         let limit_max = Search::limit_max_of(&trials).unwrap_or(LIMIT_MAX);
         let again = Search::new(&scenario, limit_max).unwrap();
-        series::run(&again, &mut MadeUp::of(Server::default()), &mut store, &mut trials).unwrap();
+        series::run(&again, &mut MadeUpTrials::of(Server::default()), &mut store, &mut trials).unwrap();
         store.close(false).0.unwrap();
         let read = result::read(&folder).unwrap();
         assert_eq!(read.trials, trials, "cut: {cut}");
@@ -97,9 +97,10 @@ fn a_budget_is_judged_from_the_first_trial_to_the_exit() {
     let place = tempfile::tempdir().unwrap();
     let more = "configurations: {small: {heap: 64m}, large: {heap: 128m}}\ntrials: 5\nbudgets: ['rss.loaded<=200MiB']";
     let scenario = scenario("made-up", more);
-    let judgement = Judgement::of(&scenario, Asked::default()).unwrap();
+    let judgement = Judgement::of(&scenario, JudgementSettings::default()).unwrap();
     let blocks = Blocks::new(&scenario, judgement.compare());
-    archived(&place, "a", &scenario, &blocks, &mut MadeUp::of(Server { noise: 0.002, ..Server::default() })).unwrap();
+    archived(&place, "a", &scenario, &blocks, &mut MadeUpTrials::of(Server { noise: 0.002, ..Server::default() }))
+        .unwrap();
     let read = result::read(&place.path().join("a")).unwrap();
     let document = judgement.document(&read.conditions, &read.trials);
     let verdicts: Vec<_> = document.budgets.iter().map(|of| (of.configuration.as_str(), of.verdict)).collect();
@@ -115,19 +116,19 @@ fn a_budget_is_judged_from_the_first_trial_to_the_exit() {
 fn archives_are_merged_with_the_conditions_of_each() {
     let place = tempfile::tempdir().unwrap();
     let mut scenario = scenario("made-up", "configurations: {only: {heap: 64m}}\ntrials: 5");
-    let parts: Vec<Part> = [("a", 60), ("b", 60), ("c", 90)]
+    let parts: Vec<ArchivePart> = [("a", 60), ("b", 60), ("c", 90)]
         .into_iter()
         .map(|(name, native)| {
             scenario.configurations[0].inputs = Some(format!("{native}{}", "0".repeat(62)));
             let of = Server { native: native * MIB, noise: 0.002, ..Server::default() };
-            let mut made_up = MadeUp { seed: native, ..MadeUp::of(of) };
+            let mut made_up = MadeUpTrials { seed: native, ..MadeUpTrials::of(of) };
             archived(&place, name, &scenario, &Blocks::new(&scenario, &scenario.compare), &mut made_up).unwrap();
             let path = place.path().join(name);
-            Part { archive: result::read(&path).unwrap(), path }
+            ArchivePart { archive: result::read(&path).unwrap(), path }
         })
         .collect();
     let merged = Merged::of(parts, "loadline compare a b c".to_owned()).unwrap();
-    let document = Judgement::of(&merged.scenario, Asked::default()).unwrap().of_archives(&merged);
+    let document = Judgement::of(&merged.scenario, JudgementSettings::default()).unwrap().of_archives(&merged);
     let archives: Vec<_> = document.archives.iter().map(|of| (of.name.as_str(), of.index_from)).collect();
     assert_eq!(archives, [("a", 0), ("b", 5), ("c", 10)]);
     assert!(document.archives.iter().all(|of| of.conditions.scenario == "made-up"));

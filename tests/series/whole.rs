@@ -1,6 +1,6 @@
 //! Whole series on made-up servers: from the first trial to the last, with everything that may befall one.
 
-use crate::made_up::{LIMIT_MAX, MadeUp, Mishap, Server};
+use crate::made_up::{LIMIT_MAX, MadeUpTrials, Mishap, Server};
 use loadline::error::{Error, ErrorKind, Result};
 use loadline::record::{FailureCause, FindOutcome, FindRecord, Outcome, ProbeStage, ProbeVerdict, Trial};
 use loadline::scenario::{Look, Pages, Scenario, TrialPlan, parse};
@@ -53,7 +53,7 @@ pub(crate) fn series(strategy: &dyn Strategy, executor: &mut dyn Executor) -> (V
     (trials, notes, ended)
 }
 
-fn search(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, FindRecord) {
+fn search(scenario: &Scenario, made_up: &mut MadeUpTrials) -> (Vec<Trial>, FindRecord) {
     let (trials, _, ended) = series(&Search::new(scenario, LIMIT_MAX).unwrap(), made_up);
     assert!(ended.unwrap().is_empty());
     let record = found(scenario, &trials).unwrap();
@@ -61,7 +61,7 @@ fn search(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, FindRecord)
 }
 
 /// Hands every plan on as text, to a folder where its relative paths start again.
-struct Elsewhere(MadeUp);
+struct Elsewhere(MadeUpTrials);
 
 impl Executor for Elsewhere {
     fn conduct(&mut self, plan: &TrialPlan, sink: &mut dyn Sink) -> Made {
@@ -75,7 +75,7 @@ impl Executor for Elsewhere {
 #[test]
 fn a_series_of_plans_that_were_handed_on_as_text_is_the_same_series() {
     let noisy = Server { noise: 0.002, ..Server::default() };
-    let made_up = || MadeUp { seed: 3, ..MadeUp::of(noisy.clone()).with(2, Mishap::NoisyMachine) };
+    let made_up = || MadeUpTrials { seed: 3, ..MadeUpTrials::of(noisy.clone()).with(2, Mishap::NoisyMachine) };
     let mut compared =
         scenario("configurations: {a: {heap: 64m}, b: {heap: 80m, gc: g1}}\ntrials: 5\ncompare: {repeats: 2}");
     compared.configurations[0].inputs = Some("0a".to_owned());
@@ -106,7 +106,7 @@ fn verdicts(trials: &[Trial]) -> Vec<ProbeVerdict> {
 #[test]
 fn a_search_finds_what_the_server_needs() {
     let (of, scenario) = (Server::default(), searched("warm: true"));
-    let mut made_up = MadeUp::of(of.clone());
+    let mut made_up = MadeUpTrials::of(of.clone());
     let (trials, record) = search(&scenario, &mut made_up);
     let line = record.line.unwrap();
     let heap = line.heap_bytes.unwrap();
@@ -125,7 +125,7 @@ fn a_search_finds_what_the_server_needs() {
 #[test]
 fn only_the_first_trial_is_asked_and_the_others_are_guarded() {
     let scenario = searched("warm: false");
-    let mut made_up = MadeUp::of(Server::default());
+    let mut made_up = MadeUpTrials::of(Server::default());
     search(&scenario, &mut made_up);
     let (first, others) = made_up.plans.split_first().unwrap();
     assert_eq!((first.look, first.list_files, first.guard.phases.len()), (Look::Full, true, 0));
@@ -148,7 +148,7 @@ fn stages(trials: &[Trial]) -> Vec<ProbeStage> {
 #[test]
 fn a_heap_that_does_not_start_is_followed_by_starts_without_load() {
     let server = Server { start: 60 * MIB, ..Server::default() };
-    let mut made_up = MadeUp::of(server.clone());
+    let mut made_up = MadeUpTrials::of(server.clone());
     let (trials, record) = search(&searched(""), &mut made_up);
     assert_eq!(stages(&trials)[..3], [ProbeStage::Reference, ProbeStage::Heap, ProbeStage::HeapStart]);
     for (plan, trial) in made_up.plans.iter().zip(&trials).skip(2) {
@@ -170,7 +170,7 @@ fn a_heap_that_does_not_start_is_followed_by_starts_without_load() {
 fn direct_memory_has_a_ceiling_of_its_own_unless_one_is_given() {
     let (direct, direct_greed, native) = (48 * MIB, 400 * MIB, 110 * MIB);
     let server = Server { direct, direct_greed, native, ..Server::default() };
-    let (trials, record) = search(&searched(""), &mut MadeUp::of(server.clone()));
+    let (trials, record) = search(&searched(""), &mut MadeUpTrials::of(server.clone()));
     let line = record.line.unwrap();
     // A quarter and 4 MiB more than a collection leaves.
     let heap = line.heap_bytes.unwrap();
@@ -179,7 +179,7 @@ fn direct_memory_has_a_ceiling_of_its_own_unless_one_is_given() {
     assert!(line.limit_bytes >= truth && line.limit_bytes as f64 <= truth as f64 * 1.0201, "{line:?} {truth}");
     assert!(trials.len() <= 14, "{}", trials.len());
     let given = "configurations: {only: {gc: serial, jvm: ['-XX:MaxDirectMemorySize=90m']}}\ntarget: ['p99<50ms']";
-    let (trials, record) = search(&scenario(given), &mut MadeUp::of(server));
+    let (trials, record) = search(&scenario(given), &mut MadeUpTrials::of(server));
     assert!(trials.iter().all(|trial| trial.probe.as_ref().unwrap().direct_bytes.is_none()));
     assert_eq!(record.line.unwrap().direct_bytes, None);
 }
@@ -188,9 +188,9 @@ fn direct_memory_has_a_ceiling_of_its_own_unless_one_is_given() {
 #[test]
 fn a_noisy_machine_costs_trials_and_moves_nothing() {
     let scenario = searched("warm: false");
-    let (quiet, expect) = search(&scenario, &mut MadeUp::of(Server::default()));
+    let (quiet, expect) = search(&scenario, &mut MadeUpTrials::of(Server::default()));
     for at in 0..quiet.len() as u32 {
-        let mut made_up = MadeUp::of(Server::default()).with(at, Mishap::NoisyMachine);
+        let mut made_up = MadeUpTrials::of(Server::default()).with(at, Mishap::NoisyMachine);
         let (trials, record) = search(&scenario, &mut made_up);
         let limits = |record: &FindRecord| record.line.as_ref().map(|line| (line.limit_bytes, line.heap_bytes));
         assert_eq!(limits(&record), limits(&expect), "disturbed: {at}");
@@ -202,7 +202,7 @@ fn a_noisy_machine_costs_trials_and_moves_nothing() {
 
 #[test]
 fn a_machine_that_stays_noisy_ends_in_failures_and_not_in_a_loop() {
-    let mut made_up = MadeUp::of(Server::default());
+    let mut made_up = MadeUpTrials::of(Server::default());
     made_up.mishaps.extend((0..100).map(|index| (index, Mishap::NoisyMachine)));
     let (trials, record) = search(&searched("warm: false"), &mut made_up);
     assert_eq!(verdicts(&trials), [vec![ProbeVerdict::Discarded; 3], vec![ProbeVerdict::Fails]].concat());
@@ -214,9 +214,9 @@ fn a_machine_that_stays_noisy_ends_in_failures_and_not_in_a_loop() {
 #[test]
 fn one_slip_is_no_edge() {
     let scenario = searched("warm: false");
-    let (quiet, expect) = search(&scenario, &mut MadeUp::of(Server::default()));
+    let (quiet, expect) = search(&scenario, &mut MadeUpTrials::of(Server::default()));
     let last = quiet.len() as u32 - 1;
-    let (trials, record) = search(&scenario, &mut MadeUp::of(Server::default()).with(last, Mishap::Late));
+    let (trials, record) = search(&scenario, &mut MadeUpTrials::of(Server::default()).with(last, Mishap::Late));
     assert!(trials.len() > quiet.len());
     let (line, without) = (record.line.unwrap(), expect.line.unwrap());
     assert!(line.limit_bytes >= without.limit_bytes, "{line:?} {without:?}");
@@ -225,7 +225,7 @@ fn one_slip_is_no_edge() {
 
 #[test]
 fn a_target_that_cannot_be_measured_ends_the_search() {
-    let mut made_up = MadeUp::of(Server::default());
+    let mut made_up = MadeUpTrials::of(Server::default());
     made_up.mishaps.extend((0..100).map(|index| (index, Mishap::Unmeasured)));
     let (trials, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut made_up);
     let error = ended.unwrap_err();
@@ -236,8 +236,8 @@ fn a_target_that_cannot_be_measured_ends_the_search() {
 #[test]
 fn what_was_not_measured_once_is_measured_again() {
     let scenario = searched("warm: false");
-    let (quiet, expect) = search(&scenario, &mut MadeUp::of(Server::default()));
-    let (trials, record) = search(&scenario, &mut MadeUp::of(Server::default()).with(4, Mishap::Unmeasured));
+    let (quiet, expect) = search(&scenario, &mut MadeUpTrials::of(Server::default()));
+    let (trials, record) = search(&scenario, &mut MadeUpTrials::of(Server::default()).with(4, Mishap::Unmeasured));
     assert_eq!((trials.len(), verdicts(&trials)[4]), (quiet.len() + 1, ProbeVerdict::Discarded));
     assert_eq!(record.line.unwrap().limit_bytes, expect.line.unwrap().limit_bytes);
 }
@@ -245,8 +245,9 @@ fn what_was_not_measured_once_is_measured_again() {
 #[test]
 fn pages_that_others_paid_for_make_a_trial_that_held_count_for_nothing() {
     let scenario = searched("warm: false");
-    let (quiet, _) = search(&scenario, &mut MadeUp::of(Server::default()));
-    let (trials, _) = search(&scenario, &mut MadeUp::of(Server::default()).with(0, Mishap::SharedPages(40 * MIB)));
+    let (quiet, _) = search(&scenario, &mut MadeUpTrials::of(Server::default()));
+    let (trials, _) =
+        search(&scenario, &mut MadeUpTrials::of(Server::default()).with(0, Mishap::SharedPages(40 * MIB)));
     assert_eq!((trials.len(), verdicts(&trials)[0]), (quiet.len() + 1, ProbeVerdict::Discarded));
     assert_eq!(trials[0].probe.as_ref().unwrap().why, ["40.0 MiB of its file pages were charged to others"]);
 }
@@ -254,7 +255,7 @@ fn pages_that_others_paid_for_make_a_trial_that_held_count_for_nothing() {
 #[test]
 fn a_trial_that_was_given_up_is_an_answer_with_its_number() {
     let scenario = searched("warm: false");
-    let (trials, _) = search(&scenario, &mut MadeUp::of(Server::default()).with(5, Mishap::Hopeless));
+    let (trials, _) = search(&scenario, &mut MadeUpTrials::of(Server::default()).with(5, Mishap::Hopeless));
     let probe = trials[5].probe.as_ref().unwrap();
     assert_eq!((probe.verdict, probe.cause), (ProbeVerdict::Fails, Some(FailureCause::Times)));
     assert_eq!((probe.missed.len(), probe.missed[0].value), (1, 22.0));
@@ -264,11 +265,12 @@ fn a_trial_that_was_given_up_is_an_answer_with_its_number() {
 #[test]
 fn a_first_trial_that_dies_is_the_error_and_names_memory_where_that_was_short() {
     let scenario = searched("warm: false, limit_max: 64m");
-    let (trials, _, ended) = series(&Search::new(&scenario, 64 * MIB).unwrap(), &mut MadeUp::of(Server::default()));
+    let (trials, _, ended) =
+        series(&Search::new(&scenario, 64 * MIB).unwrap(), &mut MadeUpTrials::of(Server::default()));
     let error = ended.unwrap_err();
     assert_eq!((trials.len(), trials[0].outcome, error.kind), (1, Outcome::Killed, ErrorKind::Subject));
     assert!(error.hint.as_ref().unwrap().contains("64.0 MiB is too little: raise `--limit-max`"), "{error}");
-    let mut made_up = MadeUp::of(Server::default()).with(0, Mishap::Dies);
+    let mut made_up = MadeUpTrials::of(Server::default()).with(0, Mishap::Dies);
     let (_, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut made_up);
     assert_eq!(ended.unwrap_err().hint, None);
 }
@@ -279,14 +281,15 @@ fn a_search_goes_on_after_any_cut() {
     let scenario = searched("warm: true");
     // At least one trial of each kind.
     let of = Server { noise: 0.004, start: 40 * MIB, direct: 44 * MIB, direct_greed: 90 * MIB, ..Server::default() };
-    let (whole, expect) = search(&scenario, &mut MadeUp::of(of.clone()));
+    let (whole, expect) = search(&scenario, &mut MadeUpTrials::of(of.clone()));
     for cut in 0..whole.len() as u32 {
         let strategy = Search::new(&scenario, LIMIT_MAX).unwrap();
-        let (mut trials, _, ended) = series(&strategy, &mut MadeUp::of(of.clone()).with(cut, Mishap::Interrupted));
+        let (mut trials, _, ended) =
+            series(&strategy, &mut MadeUpTrials::of(of.clone()).with(cut, Mishap::Interrupted));
         assert_eq!((ended.unwrap_err().kind, trials.len()), (ErrorKind::Interrupted, cut as usize + 1));
         assert_eq!(trials.last().unwrap().probe.as_ref().unwrap().verdict, ProbeVerdict::Discarded);
         let again = Search::new(&scenario, Search::limit_max_of(&trials).unwrap_or(LIMIT_MAX)).unwrap();
-        run(&again, &mut MadeUp::of(of.clone()), &mut Notes::default(), &mut trials).unwrap();
+        run(&again, &mut MadeUpTrials::of(of.clone()), &mut Notes::default(), &mut trials).unwrap();
         let record = found(&scenario, &trials).unwrap();
         assert_eq!(record.outcome, expect.outcome, "cut: {cut}");
         let (line, same) = (record.line.unwrap(), expect.line.clone().unwrap());
@@ -300,7 +303,7 @@ fn a_rate_is_searched_with_the_limit_as_it_is() {
     let more = "configurations: {only: {gc: serial, limit: 400m}}\ntarget: ['rate>=98%']\nfind: {max_rate: true}";
     let scenario = scenario(more);
     let of = Server { rate_max: 3000.0, ..Server::default() };
-    let (trials, _, ended) = series(&Search::new(&scenario, 400 * MIB).unwrap(), &mut MadeUp::of(of));
+    let (trials, _, ended) = series(&Search::new(&scenario, 400 * MIB).unwrap(), &mut MadeUpTrials::of(of));
     ended.unwrap();
     let rate = found(&scenario, &trials).unwrap().rate.unwrap();
     // 98 % of what is offered must be reached.
@@ -315,7 +318,7 @@ fn one_limit_is_proved_or_refuted() {
     let truth = of.limit_min(64 * MIB);
     let outcome = |limit: u64| {
         let more = format!("configurations: {{only: {{heap: 64m}}}}\ntarget: ['p99<50ms']\nfind: {{prove: {limit}}}");
-        let (trials, record) = search(&scenario(&more), &mut MadeUp::of(of.clone()));
+        let (trials, record) = search(&scenario(&more), &mut MadeUpTrials::of(of.clone()));
         (trials.len(), record.outcome)
     };
     assert_eq!(outcome(truth + MIB), (6, FindOutcome::AtLowerBound));
@@ -324,7 +327,7 @@ fn one_limit_is_proved_or_refuted() {
 
 /// A subject that runs with another flag than it was asked to.
 struct ChangesFlag {
-    made_up: MadeUp,
+    made_up: MadeUpTrials,
     asked: &'static str,
     in_force: &'static str,
 }
@@ -340,7 +343,8 @@ impl Executor for ChangesFlag {
 
 #[test]
 fn a_heap_that_the_command_sets_cannot_be_searched() {
-    let mut executor = ChangesFlag { made_up: MadeUp::of(Server::default()), asked: "-Xmx26m", in_force: "-Xmx1g" };
+    let mut executor =
+        ChangesFlag { made_up: MadeUpTrials::of(Server::default()), asked: "-Xmx26m", in_force: "-Xmx1g" };
     let (trials, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut executor);
     let error = ended.unwrap_err();
     assert_eq!((trials.len(), error.kind), (2, ErrorKind::Request), "{error}");
@@ -351,7 +355,7 @@ fn a_heap_that_the_command_sets_cannot_be_searched() {
 #[test]
 fn a_search_minds_its_heap_alone() {
     let (asked, in_force) = ("-XX:MaxGCPauseMillis=5", "200");
-    let mut executor = ChangesFlag { made_up: MadeUp::of(Server::default()), asked, in_force };
+    let mut executor = ChangesFlag { made_up: MadeUpTrials::of(Server::default()), asked, in_force };
     let (_, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut executor);
     ended.unwrap();
 }
@@ -362,14 +366,14 @@ pub(crate) fn two(more: &str) -> Scenario {
     scenario(&format!("configurations: {{a: {{heap: 64m}}, b: {{heap: 96m}}}}\n{more}"))
 }
 
-pub(crate) fn blocks(scenario: &Scenario, made_up: &mut MadeUp) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
+pub(crate) fn blocks(scenario: &Scenario, made_up: &mut MadeUpTrials) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
     series(&Blocks::new(scenario, &scenario.compare), made_up)
 }
 
 #[test]
 fn every_block_runs_each_configuration_once_in_an_order_of_its_own() {
     let scenario = two("trials: 20\nseed: 3");
-    let (trials, notes, ended) = blocks(&scenario, &mut MadeUp::of(Server::default()));
+    let (trials, notes, ended) = blocks(&scenario, &mut MadeUpTrials::of(Server::default()));
     assert!(ended.unwrap().is_empty());
     assert_eq!(trials.len(), 40);
     let mut firsts = Vec::new();
@@ -380,14 +384,14 @@ fn every_block_runs_each_configuration_once_in_an_order_of_its_own() {
     }
     assert!(firsts.contains(&"a") && firsts.contains(&"b"));
     assert_eq!(notes.started[2].split_once(" (").unwrap().1, "3 of 40)");
-    let again = blocks(&scenario, &mut MadeUp::of(Server::default())).0;
+    let again = blocks(&scenario, &mut MadeUpTrials::of(Server::default())).0;
     assert_eq!(trials, again, "the same seed, the same trials");
 }
 
 #[test]
 fn one_trial_of_each_runs_in_the_order_of_the_scenario() {
     for seed in 0..16 {
-        let (trials, ..) = blocks(&two(&format!("trials: 1\nseed: {seed}")), &mut MadeUp::of(Server::default()));
+        let (trials, ..) = blocks(&two(&format!("trials: 1\nseed: {seed}")), &mut MadeUpTrials::of(Server::default()));
         assert_eq!(trials.iter().map(|trial| trial.configuration.as_str()).collect::<Vec<_>>(), ["a", "b"], "{seed}");
     }
 }
@@ -397,7 +401,7 @@ fn one_trial_of_each_runs_in_the_order_of_the_scenario() {
 fn a_trial_is_judged_with_its_figures() {
     let figure = "figures: [{elasticity: {of: rss, base: start, spike: loaded, valley: collected, ideal: 0.8}}]";
     let figures = |more: &str| {
-        let (trials, ..) = blocks(&two(more), &mut MadeUp::of(Server::default()));
+        let (trials, ..) = blocks(&two(more), &mut MadeUpTrials::of(Server::default()));
         trials.iter().map(|trial| trial.figures.len()).collect::<Vec<_>>()
     };
     assert_eq!((figures(&format!("trials: 1\n{figure}")), figures("trials: 1")), (vec![1, 1], vec![0, 0]));
@@ -406,12 +410,12 @@ fn a_trial_is_judged_with_its_figures() {
 #[test]
 fn a_subject_that_fails_keeps_no_other_from_running_and_a_machine_that_fails_does() {
     let scenario = two("trials: 3");
-    let (trials, _, ended) = blocks(&scenario, &mut MadeUp::of(Server::default()).with(1, Mishap::Dies));
+    let (trials, _, ended) = blocks(&scenario, &mut MadeUpTrials::of(Server::default()).with(1, Mishap::Dies));
     let survived = ended.unwrap();
     assert_eq!((trials.len(), survived.len()), (6, 1));
     assert_eq!(trials[1].outcome, Outcome::SubjectFailed);
     for (mishap, kind) in [(Mishap::MachineFails, ErrorKind::Machine), (Mishap::Interrupted, ErrorKind::Interrupted)] {
-        let (trials, _, ended) = blocks(&scenario, &mut MadeUp::of(Server::default()).with(2, mishap));
+        let (trials, _, ended) = blocks(&scenario, &mut MadeUpTrials::of(Server::default()).with(2, mishap));
         assert_eq!((ended.unwrap_err().kind, trials.len(), trials[2].outcome), (kind, 3, Outcome::Aborted));
     }
 }
@@ -420,7 +424,7 @@ fn a_subject_that_fails_keeps_no_other_from_running_and_a_machine_that_fails_doe
 fn a_disturbed_block_is_repeated_once_all_others_ran() {
     let mut scenario = two("trials: 3");
     scenario.compare.repeats = 2;
-    let (trials, notes, _) = blocks(&scenario, &mut MadeUp::of(Server::default()).with(2, Mishap::NoisyMachine));
+    let (trials, notes, _) = blocks(&scenario, &mut MadeUpTrials::of(Server::default()).with(2, Mishap::NoisyMachine));
     assert_eq!(trials.len(), 8);
     assert!(trials[6..].iter().all(|trial| (trial.block, trial.repeats) == (3, Some(1))), "{:?}", trials[7].repeats);
     for title in &notes.started[6..] {
@@ -435,7 +439,7 @@ fn blocks_run_until_it_is_decided_and_no_longer() {
     scenario.compare.until_sure = Some(14);
     scenario.compare.metrics = vec!["rss.loaded".to_owned()];
     let ended = |noise: f64| {
-        let mut made_up = MadeUp::of(Server { noise, ..Server::default() });
+        let mut made_up = MadeUpTrials::of(Server { noise, ..Server::default() });
         made_up.seed = 5;
         (blocks(&scenario, &mut made_up).0.len() / 2) as u32
     };
@@ -464,7 +468,7 @@ fn a_strategy_is_a_few_lines() {
     }
     let scenario = searched("warm: false");
     let smallest = Smallest(&scenario, [8, 16, 24, 32, 64].map(|mib| mib * MIB).to_vec());
-    let (trials, _, ended) = series(&smallest, &mut MadeUp::of(Server::default()));
+    let (trials, _, ended) = series(&smallest, &mut MadeUpTrials::of(Server::default()));
     assert!(ended.is_ok());
     let outcomes: Vec<Outcome> = trials.iter().map(|trial| trial.outcome).collect();
     assert_eq!(outcomes, [vec![Outcome::SubjectFailed; 3], vec![Outcome::Completed]].concat(), "25 MiB are needed");

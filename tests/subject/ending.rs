@@ -222,6 +222,6 @@ fn a_build_runs_to_its_end() {
     assert_eq!(error.kind, ErrorKind::Interrupted);
 }
 
-fn told_line(running: &loadline::subject::Running, line: &str) {
+fn told_line(running: &loadline::subject::GuardedSubject, line: &str) {
     wait_until(line, LONG, || running.output().tail_texts(9).iter().any(|said| said == line));
 }

@@ -7,7 +7,7 @@ use loadline::observe::cgroup::MemoryCgroup;
 use loadline::observe::procfs;
 use loadline::subject::jdk::{Places, discover, read_home};
 use loadline::subject::work_folder::{Swept, sweep_in};
-use loadline::subject::{Eviction, FoundJdk, PrivateJdk, Running, file_pages, limit};
+use loadline::subject::{Eviction, FoundJdk, GuardedSubject, PrivateJdk, file_pages, limit};
 use loadline::units::Bytes;
 use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn place() -> Option<tempfile::TempDir> {
     }
 }
 
-fn charge(running: &Running) -> Charge {
+fn charge(running: &GuardedSubject) -> Charge {
     let cgroup = MemoryCgroup::open(running.cgroup().unwrap().0.clone()).unwrap();
     cgroup.read(&running.clock()).unwrap().value.charge
 }
@@ -108,7 +108,7 @@ fn jdks() -> Vec<FoundJdk> {
 }
 
 /// A JVM that runs until it is ended.
-fn start_jvm(jdk: &FoundJdk, source: &Path) -> Running {
+fn start_jvm(jdk: &FoundJdk, source: &Path) -> GuardedSubject {
     let script = format!("exec {} -XX:+UseSerialGC -Xmx64m {}", jdk.java.display(), source.display());
     let running = spawner().start(&limited(&script, Bytes::mib(512)), None).unwrap();
     told(&running, 1);
@@ -116,7 +116,7 @@ fn start_jvm(jdk: &FoundJdk, source: &Path) -> Running {
 }
 
 /// File pages that it has in memory, and those of them that its cgroup is charged for.
-fn pages_of(running: &Running) -> (Bytes, Bytes) {
+fn pages_of(running: &GuardedSubject) -> (Bytes, Bytes) {
     let pid = told(running, 1)[0].pid;
     let status = procfs::Process::open(pid).unwrap().status(&running.clock()).unwrap().value;
     (status.rss_file, charge(running).file_mapped)

@@ -10,7 +10,7 @@ use loadline_test_support::skip;
 use std::path::Path;
 use std::time::Duration;
 
-/// A server in one source file: `java Server.java PORT` compiles and runs it.
+/// A server in one source file: `java JavaServer.java PORT` compiles and runs it.
 const SERVER: &str = r#"
 import com.sun.net.httpserver.HttpServer;
 import java.net.InetSocketAddress;
@@ -36,16 +36,16 @@ fn some_jdk() -> Option<FoundJdk> {
     found
 }
 
-struct Server {
+struct JavaServer {
     folder: tempfile::TempDir,
     java: String,
 }
 
-fn server() -> Option<Server> {
+fn server() -> Option<JavaServer> {
     let jdk = some_jdk()?;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("Server.java"), SERVER).unwrap();
-    Some(Server { folder, java: jdk.java.display().to_string() })
+    Some(JavaServer { folder, java: jdk.java.display().to_string() })
 }
 
 fn configuration() -> Configuration {
@@ -57,7 +57,7 @@ fn configuration() -> Configuration {
     }
 }
 
-impl Server {
+impl JavaServer {
     fn launch(&self, command: &[&str], ready: Ready) -> Launch {
         let command: Vec<String> = command.iter().map(|word| word.replace("JAVA", &self.java)).collect();
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
@@ -139,7 +139,7 @@ fn another_port_is_named() {
 }
 
 /// How long it has run, so that a bound can be set from now on.
-fn ran_until_it_served(running: &loadline::subject::Running) -> Duration {
+fn ran_until_it_served(running: &loadline::subject::GuardedSubject) -> Duration {
     running.output().phase_at("serving").map_or(LONG, |at| at.saturating_sub(running.started_at()))
 }
 

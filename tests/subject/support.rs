@@ -5,7 +5,7 @@ use loadline::clock::Clock;
 use loadline::scenario::{Configuration, Cpus, Ready, Subject};
 pub(crate) use loadline::subject::RunningSubject;
 use loadline::subject::processes::Process;
-use loadline::subject::{CpuPlan, Launch, LaunchPlace, Running, Spawner};
+use loadline::subject::{CpuPlan, GuardedSubject, Launch, LaunchPlace, Spawner};
 use loadline::units::{Bytes, Span};
 use std::path::Path;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(crate) fn launch(command: &[&str]) -> Launch {
 }
 
 /// Starts `sh -c SCRIPT`.
-pub(crate) fn start(script: &str) -> Running {
+pub(crate) fn start(script: &str) -> GuardedSubject {
     spawner().start(&launch(&["sh", "-c", script]), None).unwrap()
 }
 
@@ -46,12 +46,12 @@ pub(crate) fn limited(script: &str, limit: Bytes) -> Launch {
     launch_of(&subject(&["sh", "-c", script], Ready::Tcp), &configuration)
 }
 
-pub(crate) fn wait_ended(running: &Running) {
+pub(crate) fn wait_ended(running: &GuardedSubject) {
     wait_until("the subject ends", LONG, || running.ended().is_some());
 }
 
 /// A script line that tells the pid of `$1` on the output; see [`told`].
-pub(crate) fn told(running: &Running, count: usize) -> Vec<Process> {
+pub(crate) fn told(running: &GuardedSubject, count: usize) -> Vec<Process> {
     let pids = || -> Vec<u32> {
         let lines = running.output().tail_texts(usize::MAX);
         lines.iter().filter_map(|line| line.strip_prefix("pid ")?.parse().ok()).collect()

@@ -32,11 +32,11 @@ pub fn owner_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<OwnerChan
 }
 
 /// A part of an account: its kind, its owner, its name or that of its pool.
-type Part = (String, String, String);
+type PartKey = (String, String, String);
 
 /// The amounts that an account lists for a part.
 #[derive(Debug, Clone, Copy, Default)]
-struct Amount {
+struct PartAmount {
     count: u64,
     rss_bytes: u64,
     allocated_bytes: Option<u64>,
@@ -54,24 +54,24 @@ pub fn loader_changes(then: &LoadersRecord, now: &LoadersRecord) -> Vec<PartChan
         let amount = |of: &LoaderType| {
             let Sum { loaders: count, taken_bytes, .. } = of.now;
             let owner = Owner::Metaspace.name().to_owned();
-            let amount = Amount { count, rss_bytes: 0, allocated_bytes: Some(taken_bytes) };
+            let amount = PartAmount { count, rss_bytes: 0, allocated_bytes: Some(taken_bytes) };
             ((LOADER.to_owned(), owner, of.name.clone()), amount)
         };
-        record.types.iter().map(amount).collect::<BTreeMap<Part, Amount>>()
+        record.types.iter().map(amount).collect::<BTreeMap<PartKey, PartAmount>>()
     };
     changed(&amounts(then), &amounts(now))
 }
 
-fn changed(then: &BTreeMap<Part, Amount>, now: &BTreeMap<Part, Amount>) -> Vec<PartChangeRecord> {
-    let mut keys: Vec<&Part> = then.keys().chain(now.keys()).collect();
+fn changed(then: &BTreeMap<PartKey, PartAmount>, now: &BTreeMap<PartKey, PartAmount>) -> Vec<PartChangeRecord> {
+    let mut keys: Vec<&PartKey> = then.keys().chain(now.keys()).collect();
     keys.sort_unstable();
     keys.dedup();
-    let none = Amount::default();
-    let change = |part: &Part| {
+    let none = PartAmount::default();
+    let change = |part: &PartKey| {
         let [before, after] = [then, now].map(|of| of.get(part).unwrap_or(&none));
         // If one account knows how much was asked for, a part that the other lacks asked for nothing.
         let known = before.allocated_bytes.or(after.allocated_bytes).is_some();
-        let allocated_bytes = |of: &Amount| known.then_some(of.allocated_bytes.unwrap_or(0));
+        let allocated_bytes = |of: &PartAmount| known.then_some(of.allocated_bytes.unwrap_or(0));
         let (kind, owner, name) = part.clone();
         PartChangeRecord {
             kind,
@@ -103,8 +103,8 @@ fn differs(part: &PartChangeRecord) -> bool {
 }
 
 /// The parts of an account; what goes by one name is one.
-fn parts(account: &AccountRecord, pools: &BTreeMap<&str, String>) -> BTreeMap<Part, Amount> {
-    let mut found: BTreeMap<Part, Amount> = BTreeMap::new();
+fn parts(account: &AccountRecord, pools: &BTreeMap<&str, String>) -> BTreeMap<PartKey, PartAmount> {
+    let mut found: BTreeMap<PartKey, PartAmount> = BTreeMap::new();
     for (owner, detail) in account.owners.iter().flat_map(|owner| owner.detail.iter().map(move |part| (owner, part))) {
         let name = if detail.kind == THREAD { pools.get(detail.name.as_str()) } else { None };
         let key = (detail.kind.clone(), owner.name.clone(), name.unwrap_or(&detail.name).clone());

@@ -14,7 +14,7 @@ use crate::record::{Better, DifferenceVerdict, LeastRecord, Unit};
 use crate::scenario::Compare;
 use loadline_stats::centre::Walsh;
 use loadline_stats::interval::{Estimate, Resamples, Sample};
-use loadline_stats::segments::{Course, Stretch, Weighed};
+use loadline_stats::segments::{Course, Stretch, WeightedPoint};
 
 /// The share of histories that may break if nothing changed and noise were normal, for all metrics together.
 const FALSE_SHARE: f64 = 0.05;
@@ -92,12 +92,12 @@ pub fn moves(of: &Followed<'_>, family: usize, asked: &Compare, seed: u64) -> Mo
     let places: Vec<usize> = (0..of.values.len()).filter(|place| !of.values[*place].is_empty()).collect();
     let values: Vec<&[f64]> = places.iter().map(|place| of.values[*place].as_slice()).collect();
     let centres: Vec<f64> = values.iter().map(|values| centre(values)).collect();
-    let Some(noise) = Noise::of(&values, &centres) else { return Moves::default() };
-    let weighed = |(values, centre): (&&[f64], &f64)| Weighed {
+    let Some(noise) = TrialNoise::of(&values, &centres) else { return Moves::default() };
+    let weighed = |(values, centre): (&&[f64], &f64)| WeightedPoint {
         value: *centre,
         weight: values.len() as f64 / noise.deviation.powi(2),
     };
-    let points: Vec<Weighed> = values.iter().zip(&centres).map(weighed).collect();
+    let points: Vec<WeightedPoint> = values.iter().zip(&centres).map(weighed).collect();
     let price = noise.price(values.len(), family);
     let course = Course::of(&points);
     let least = least(of.metric, of.unit, asked);
@@ -150,14 +150,14 @@ fn centre(values: &[f64]) -> f64 {
 
 /// How much trials vary.
 #[derive(Debug, Clone, Copy)]
-struct Noise {
+struct TrialNoise {
     /// The standard deviation of one trial, including the noise that the trials of its point share.
     deviation: f64,
     /// On how many free differences it rests.
     freedom: f64,
 }
 
-impl Noise {
+impl TrialNoise {
     /// The larger of what trials of a point differ by, and of what neighbours do beyond that: days and machines differ,
     /// too. The second is a median, so that it takes no notice of breaks.
     fn of(values: &[&[f64]], centres: &[f64]) -> Option<Self> {
@@ -223,7 +223,7 @@ struct Judging<'a> {
     of: &'a Followed<'a>,
     values: Vec<&'a [f64]>,
     course: Course,
-    points: Vec<Weighed>,
+    points: Vec<WeightedPoint>,
     price: f64,
     least: LeastRecord,
     confidence: f64,
@@ -321,7 +321,7 @@ impl Judging<'_> {
     /// The first and the last place where the break between two stretches may be as well.
     fn elsewhere(&self, before: &Stretch, behind: &Stretch) -> (usize, usize) {
         let misfit = |stretch: &Stretch, at: usize| {
-            let Weighed { value, weight } = self.points[at];
+            let WeightedPoint { value, weight } = self.points[at];
             weight * (value - stretch.at(at as f64)).powi(2)
         };
         // The extra cost of having the points in between on the other side.

@@ -26,7 +26,7 @@ const LEVEL_MIB: f64 = 180.0;
 
 /// How a made-up history varies, in MiB.
 #[derive(Debug, Clone, Copy)]
-struct Kind {
+struct HistoryModel {
     commits: usize,
     trials: usize,
     /// Standard deviation from trial to trial.
@@ -38,10 +38,10 @@ struct Kind {
 }
 
 const FAR_MIB: f64 = 10.0;
-const USUAL: Kind = Kind { commits: 30, trials: 3, noise: 2.0, shared: 0.0, far: 0.0 };
+const USUAL: HistoryModel = HistoryModel { commits: 30, trials: 3, noise: 2.0, shared: 0.0, far: 0.0 };
 
 /// A history whose commits lie this much above the level.
-fn history(kind: Kind, seed: u64, above_mib: &dyn Fn(usize) -> f64) -> Vec<Vec<f64>> {
+fn history(kind: HistoryModel, seed: u64, above_mib: &dyn Fn(usize) -> f64) -> Vec<Vec<f64>> {
     let mut random = Random::new(seed, 7);
     let mut commit = |at: usize| {
         let shared = kind.shared * normal(&mut random);
@@ -60,7 +60,7 @@ fn told(values: &[Vec<f64>], family: usize) -> Moves {
 }
 
 /// The share of histories of four metrics in which anything is told, although nothing happened.
-fn false_share(kind: Kind) -> f64 {
+fn false_share(kind: HistoryModel) -> f64 {
     let any = |history_: u64| {
         let metric = |of: u64| told(&history(kind, history_ * 16 + of, &|_| 0.0), FAMILY);
         (0..FAMILY as u64).map(metric).any(|moves| !moves.shifts.is_empty() || !moves.trends.is_empty())
@@ -74,15 +74,15 @@ fn false_share(kind: Kind) -> f64 {
 fn a_history_in_which_nothing_happened_says_so() {
     let kinds = [
         USUAL,
-        Kind { noise: 1.0, ..USUAL },
-        Kind { trials: 5, ..USUAL },
-        Kind { trials: 1, ..USUAL },
-        Kind { commits: 5, ..USUAL },
-        Kind { commits: 12, ..USUAL },
-        Kind { commits: 100, ..USUAL },
-        Kind { shared: 1.0, noise: 1.0, ..USUAL },
-        Kind { shared: 2.0, noise: 0.5, ..USUAL },
-        Kind { far: 0.05, ..USUAL },
+        HistoryModel { noise: 1.0, ..USUAL },
+        HistoryModel { trials: 5, ..USUAL },
+        HistoryModel { trials: 1, ..USUAL },
+        HistoryModel { commits: 5, ..USUAL },
+        HistoryModel { commits: 12, ..USUAL },
+        HistoryModel { commits: 100, ..USUAL },
+        HistoryModel { shared: 1.0, noise: 1.0, ..USUAL },
+        HistoryModel { shared: 2.0, noise: 0.5, ..USUAL },
+        HistoryModel { far: 0.05, ..USUAL },
     ];
     for kind in kinds {
         let most = if SLOW { 0.07 } else { 0.05 };
@@ -92,7 +92,7 @@ fn a_history_in_which_nothing_happened_says_so() {
 }
 
 /// Shares of histories in which one change and nothing else is told, in the right place and next to it.
-fn found(kind: Kind, by_mib: f64, at: usize) -> (f64, f64) {
+fn found(kind: HistoryModel, by_mib: f64, at: usize) -> (f64, f64) {
     let (mut right, mut near) = (0, 0);
     let histories = moved();
     for seed in 0..histories {
@@ -114,7 +114,7 @@ fn found(kind: Kind, by_mib: f64, at: usize) -> (f64, f64) {
 
 #[test]
 fn a_change_is_found_and_in_its_place() {
-    let check = |kind: Kind, by_mib: f64, at: usize, least: f64| {
+    let check = |kind: HistoryModel, by_mib: f64, at: usize, least: f64| {
         let (_, near) = found(kind, by_mib, at);
         // Among few histories one more may be missed.
         let least = if SLOW { least - 0.15 } else { least };
@@ -127,10 +127,10 @@ fn a_change_is_found_and_in_its_place() {
     check(USUAL, 8.0, 29, 0.35);
     check(USUAL, -8.0, 15, 0.98);
     check(USUAL, 4.0, 15, 0.60);
-    check(Kind { trials: 5, ..USUAL }, 8.0, 29, 0.85);
+    check(HistoryModel { trials: 5, ..USUAL }, 8.0, 29, 0.85);
     // In a short history noise is known from few trials, and a break costs more.
-    check(Kind { commits: 8, ..USUAL }, 8.0, 4, 0.70);
-    check(Kind { shared: 1.0, noise: 1.0, ..USUAL }, 8.0, 15, 0.95);
+    check(HistoryModel { commits: 8, ..USUAL }, 8.0, 4, 0.70);
+    check(HistoryModel { shared: 1.0, noise: 1.0, ..USUAL }, 8.0, 15, 0.95);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn slow_growth_is_told_as_growth() {
 
 #[test]
 fn a_step_beside_slow_growth_has_its_own_size() {
-    let kind = Kind { noise: 0.5, trials: 5, ..USUAL };
+    let kind = HistoryModel { noise: 0.5, trials: 5, ..USUAL };
     let above = |commit: usize| 0.3 * commit as f64 + if commit >= 18 { 8.0 } else { 0.0 };
     let moves = told(&history(kind, 5, &above), FAMILY);
     let [shift] = moves.shifts.as_slice() else { panic!("{moves:?}") };
@@ -189,7 +189,7 @@ fn little_says_nothing_and_does_no_harm() {
 
 #[test]
 fn points_without_a_value_are_passed_over() {
-    let mut values = history(Kind { noise: 0.3, ..USUAL }, 3, &|commit| if commit >= 20 { 8.0 } else { 0.0 });
+    let mut values = history(HistoryModel { noise: 0.3, ..USUAL }, 3, &|commit| if commit >= 20 { 8.0 } else { 0.0 });
     for at in [0, 1, 19, 29] {
         values[at].clear();
     }
@@ -202,7 +202,7 @@ fn points_without_a_value_are_passed_over() {
 
 #[test]
 fn thousands_of_points_are_judged() {
-    let kind = Kind { commits: if SLOW { 400 } else { 2_000 }, noise: 1.0, ..USUAL };
+    let kind = HistoryModel { commits: if SLOW { 400 } else { 2_000 }, noise: 1.0, ..USUAL };
     let at = kind.commits / 3;
     let moves = told(&history(kind, 4, &|commit| if commit >= at { 4.0 } else { 0.0 }), FAMILY);
     assert!(moves.shifts.len() == 1 && moves.shifts[0].at.abs_diff(at) <= 1, "{moves:?}");

@@ -14,14 +14,14 @@ use loadline_stats::interval::{Resamples, Sample};
 const RESAMPLES: usize = 500;
 
 /// Reads a metric in a trial that has it.
-type Read = Box<dyn Fn(&Trial) -> Option<f64>>;
+type TrialReader = Box<dyn Fn(&Trial) -> Option<f64>>;
 
 /// One metric, not yet read.
 struct MetricReader {
     metric: String,
     unit: Unit,
     better: Better,
-    read: Read,
+    read: TrialReader,
 }
 
 /// Every metric of every configuration, in the order in which configurations first ran, which was drawn at random;
@@ -130,7 +130,7 @@ fn wanted(trials: &[&Trial]) -> Vec<MetricReader> {
     let mut wanted = Vec::new();
     let mut accounts = Some(owners(trials, &marks));
     for family in FAMILIES {
-        let mut want = |place: &str, read: Read| {
+        let mut want = |place: &str, read: TrialReader| {
             wanted.push(MetricReader { metric: family.at(place), unit: family.unit, better: family.better, read });
         };
         match family.place {

@@ -53,7 +53,7 @@ pub fn flags_kept() -> impl Iterator<Item = &'static str> {
 }
 
 /// How much is known of the flags.
-enum Known<'a> {
+enum FlagSource<'a> {
     /// All that the JVM has.
     All(&'a FlagsRecord),
     /// Those of [`flags_kept`], and what was set.
@@ -64,7 +64,7 @@ enum Known<'a> {
 
 /// The flags of one JVM.
 pub(super) struct Flags<'a> {
-    known: Known<'a>,
+    known: FlagSource<'a>,
     /// Words that may be its options, in the order in which the JVM reads them.
     words: Vec<&'a str>,
 }
@@ -74,7 +74,7 @@ impl<'a> Flags<'a> {
         let jvm = trial.jvm.as_ref();
         let spelled = || jvm.and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
         let kept = jvm.and_then(|jvm| jvm.flags_kept.as_ref());
-        let known = kept.map_or_else(|| Known::Spelled(spelled()), Known::Kept);
+        let known = kept.map_or_else(|| FlagSource::Spelled(spelled()), FlagSource::Kept);
         let options = jvm.into_iter().flat_map(|jvm| &jvm.options);
         // Options that reach the JVM by its command line stand there too.
         let asked = options.filter(|option| !trial.command.contains(option)).map(String::as_str);
@@ -84,25 +84,25 @@ impl<'a> Flags<'a> {
 
     pub(super) fn of_account(document: &'a AccountDocument) -> Self {
         let spelled = || document.jvm.flags.as_deref().unwrap_or_default();
-        let known = document.flags.as_ref().map_or_else(|| Known::Spelled(spelled()), Known::All);
+        let known = document.flags.as_ref().map_or_else(|| FlagSource::Spelled(spelled()), FlagSource::All);
         Self { known, words: options_of(&document.subject_command).collect() }
     }
 
     fn record(&self) -> Option<&'a FlagsRecord> {
         match self.known {
-            Known::All(record) | Known::Kept(record) => Some(record),
-            Known::Spelled(_) => None,
+            FlagSource::All(record) | FlagSource::Kept(record) => Some(record),
+            FlagSource::Spelled(_) => None,
         }
     }
 
     /// The value in force; `None` where it is not known.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         match self.known {
-            Known::All(record) | Known::Kept(record) => {
+            FlagSource::All(record) | FlagSource::Kept(record) => {
                 let set = record.set.iter().find(|flag| flag.name == name).map(|flag| flag.value.as_str());
                 set.or_else(|| record.defaults.get(name).map(String::as_str))
             }
-            Known::Spelled(list) => {
+            FlagSource::Spelled(list) => {
                 let mut parsed = list.iter().rev().filter_map(|option| parse(option));
                 parsed.find(|(known, _)| *known == name).map(|(_, value)| value)
             }
@@ -125,9 +125,9 @@ impl<'a> Flags<'a> {
     /// Whether this JVM has the flag; `None` where its flags' names are not known.
     pub(super) fn has(&self, name: &str) -> Option<bool> {
         match self.known {
-            Known::All(_) => Some(self.get(name).is_some()),
-            Known::Kept(_) if flags_kept().any(|kept| kept == name) => Some(self.get(name).is_some()),
-            Known::Kept(_) | Known::Spelled(_) => self.get(name).is_some().then_some(true),
+            FlagSource::All(_) => Some(self.get(name).is_some()),
+            FlagSource::Kept(_) if flags_kept().any(|kept| kept == name) => Some(self.get(name).is_some()),
+            FlagSource::Kept(_) | FlagSource::Spelled(_) => self.get(name).is_some().then_some(true),
         }
     }
 
@@ -139,7 +139,7 @@ impl<'a> Flags<'a> {
 
     /// Whether all names of the JVM's flags are known, and this is none.
     pub(super) fn lacks(&self, name: &str) -> bool {
-        matches!(self.known, Known::All(_)) && self.has(name) == Some(false)
+        matches!(self.known, FlagSource::All(_)) && self.has(name) == Some(false)
     }
 
     /// Whether somebody else than the JVM set the flag.

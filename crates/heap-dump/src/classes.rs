@@ -30,7 +30,7 @@ const OF_REFLECTION: [&str; 3] = [
 
 /// Classes that lie between a thread and what it holds, and others that a dump does not explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Part {
+pub(crate) enum ClassRole {
     #[default]
     None,
     ThreadLocalMap,
@@ -59,7 +59,7 @@ pub(crate) struct Class {
     /// The nearest superclass that has fields.
     next: Option<u32>,
     pub(crate) meaning: Meaning,
-    pub(crate) part: Part,
+    pub(crate) part: ClassRole,
     /// Shallow bytes of an instance.
     pub(crate) instance_bytes: u64,
     /// Shallow bytes of the class itself.
@@ -169,11 +169,11 @@ impl Classes {
         }
         let ClassDump { id, loader, kept, statics, fields, parent } = dump;
         let part = match name.as_str() {
-            "java.lang.ThreadLocal$ThreadLocalMap" => Part::ThreadLocalMap,
-            "java.lang.ThreadLocal$ThreadLocalMap$Entry[]" => Part::ThreadLocalTable,
-            "java.lang.ThreadLocal$ThreadLocalMap$Entry" => Part::ThreadLocalEntry,
-            name if OF_REFLECTION.contains(&name) => Part::Reflection,
-            _ => Part::None,
+            "java.lang.ThreadLocal$ThreadLocalMap" => ClassRole::ThreadLocalMap,
+            "java.lang.ThreadLocal$ThreadLocalMap$Entry[]" => ClassRole::ThreadLocalTable,
+            "java.lang.ThreadLocal$ThreadLocalMap$Entry" => ClassRole::ThreadLocalEntry,
+            name if OF_REFLECTION.contains(&name) => ClassRole::Reflection,
+            _ => ClassRole::None,
         };
         let class = Class { id, name, parent_id: parent, loader, kept, statics, fields, ..Class::default() };
         self.all.push(Class { references, own_bytes, part, ..class });
@@ -234,21 +234,21 @@ impl Classes {
     /// All classes, each after its superclass. A circle of superclasses is cut where it is met first.
     fn parents_first(&mut self) -> Vec<u32> {
         #[derive(Clone, Copy, PartialEq)]
-        enum Seen {
+        enum VisitState {
             No,
             Begun,
             Done,
         }
-        let mut seen = vec![Seen::No; self.all.len()];
+        let mut seen = vec![VisitState::No; self.all.len()];
         let mut order = Vec::with_capacity(self.all.len());
         let mut chain = Vec::new();
         for start in 0..self.all.len() as u32 {
             let mut at = start;
-            while seen[at as usize] == Seen::No {
-                seen[at as usize] = Seen::Begun;
+            while seen[at as usize] == VisitState::No {
+                seen[at as usize] = VisitState::Begun;
                 chain.push(at);
                 match self.by_id.get(&self.all[at as usize].parent_id).copied() {
-                    Some(parent) if seen[parent as usize] != Seen::Begun => {
+                    Some(parent) if seen[parent as usize] != VisitState::Begun => {
                         self.all[at as usize].parent = Some(parent);
                         at = parent;
                     }
@@ -256,7 +256,7 @@ impl Classes {
                 }
             }
             while let Some(index) = chain.pop() {
-                seen[index as usize] = Seen::Done;
+                seen[index as usize] = VisitState::Done;
                 order.push(index);
             }
         }

@@ -63,7 +63,7 @@ impl References {
     }
 
     /// Walks from `root`, depth first.
-    pub(crate) fn walk(&self, root: u32) -> Walk {
+    pub(crate) fn walk(&self, root: u32) -> DepthFirstWalk {
         let mut numbers = vec![NONE; self.nodes()];
         let (mut nodes, mut parents) = (vec![root], vec![0u32]);
         numbers[root as usize] = 0;
@@ -87,7 +87,7 @@ impl References {
                 }
             }
         }
-        Walk { nodes, numbers, parents }
+        DepthFirstWalk { nodes, numbers, parents }
     }
 
     /// For each node the one before it on a shortest way from a seed; [`NONE`] where there is no way.
@@ -147,7 +147,7 @@ impl References {
 }
 
 /// A depth-first walk.
-pub(crate) struct Walk {
+pub(crate) struct DepthFirstWalk {
     /// The node of each number, and the number of each node, [`NONE`] for what cannot be reached.
     pub(crate) nodes: Vec<u32>,
     pub(crate) numbers: Vec<u32>,

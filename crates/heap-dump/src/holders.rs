@@ -4,7 +4,7 @@
 //! From there the walk goes down while one child has nearly everything.
 
 use crate::cast::{Cast, Extra};
-use crate::classes::{Meaning, Part};
+use crate::classes::{ClassRole, Meaning};
 use crate::dominators::NONE;
 use crate::summary::{Amount, ClassAmount};
 use loadline_base::order::Order as _;
@@ -244,9 +244,9 @@ impl<'a> Search<'a> {
         if class == NONE { "?" } else { plain_class(&self.tree.cast.classes.get(class).name) }
     }
 
-    fn meaning(&self, number: u32) -> (Meaning, Part) {
+    fn meaning(&self, number: u32) -> (Meaning, ClassRole) {
         match self.tree.classes[number as usize] {
-            NONE => (Meaning::None, Part::None),
+            NONE => (Meaning::None, ClassRole::None),
             class => {
                 let class = self.tree.cast.classes.get(class);
                 (class.meaning, class.part)
@@ -269,8 +269,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn is_of_thread_locals(&self, number: u32, part: Part) -> bool {
-        matches!(part, Part::ThreadLocalMap | Part::ThreadLocalTable) && self.thread_of(number).is_some()
+    fn is_of_thread_locals(&self, number: u32, part: ClassRole) -> bool {
+        matches!(part, ClassRole::ThreadLocalMap | ClassRole::ThreadLocalTable) && self.thread_of(number).is_some()
     }
 
     /// The thread that dominates a node from near by.
@@ -483,7 +483,7 @@ impl<'a> Search<'a> {
         if let Some(thread) = self.thread_of(parent) {
             let threads = self.threads(thread);
             return match self.meaning(number).1 {
-                Part::ThreadLocalEntry => {
+                ClassRole::ThreadLocalEntry => {
                     let key = self.thread_local(number);
                     (Key::ThreadLocal { threads, key }, Title::ThreadLocal { threads, key })
                 }

@@ -27,16 +27,16 @@ mod summary;
 use budget::Budget;
 use cast::Cast;
 use dominators::NONE;
-use graph::Walk;
+use graph::DepthFirstWalk;
 use inventory::Inventory;
 pub use layout::{Header, Layout, References};
 use loadline_base::error::{Error, Result, plain};
 use loadline_base::units::grouped;
 use passes::{Labels, Links, ThreadNames, Weights};
-use records::{Ended, Head, Visitor};
+use records::{Head, PassEnd, Visitor};
 use std::collections::HashMap;
 use std::fs::File;
-pub use summary::{Amount, ClassAmount, Holder, HolderKind, Step, Summary};
+pub use summary::{Amount, ClassAmount, Holder, HolderKind, PathStep, Summary};
 
 /// The facts that a dump does not state, and the limits of reading.
 #[derive(Debug, Clone, Copy)]
@@ -76,9 +76,9 @@ pub fn read(file: &File, settings: &Settings) -> Result<Summary> {
     let dump = Dump { file, length, head, settings };
     let (found, ended) = dump.inventory()?;
     let incomplete = match ended {
-        Ended::Whole => None,
-        Ended::Cut { at, of } => Some(format!("cut after {} of {} bytes", grouped(at), grouped(of))),
-        Ended::Damaged { at, why } => {
+        PassEnd::Whole => None,
+        PassEnd::Cut { at, of } => Some(format!("cut after {} of {} bytes", grouped(at), grouped(of))),
+        PassEnd::Damaged { at, why } => {
             Some(format!("damaged after {} of {} bytes: {why}", grouped(at), grouped(length)))
         }
     };
@@ -102,7 +102,7 @@ struct Dump<'a> {
 }
 
 /// The graph when the search for dominators is done.
-struct Found {
+struct DominatorTree {
     /// The node of each number of the walk.
     nodes: Vec<u32>,
     dominators: Vec<u32>,
@@ -114,12 +114,12 @@ struct Found {
 }
 
 impl Dump<'_> {
-    fn scan(&self, visitor: &mut impl Visitor) -> Result<Ended> {
+    fn scan(&self, visitor: &mut impl Visitor) -> Result<PassEnd> {
         records::scan(self.file, self.length, self.head, visitor)
     }
 
     /// The first pass, with objects at multiples of 8 bytes as in every heap, or of 1 where that does not fit.
-    fn inventory(&self) -> Result<(Inventory, Ended)> {
+    fn inventory(&self) -> Result<(Inventory, PassEnd)> {
         let budget = Budget(self.settings.memory_bytes_max);
         for shift in [3, 0] {
             let mut found = Inventory::new(shift, budget);
@@ -188,7 +188,7 @@ impl Dump<'_> {
     }
 
     /// The second pass, and all that works on references alone.
-    fn dominators(&self, cast: &mut Cast, budget: Budget) -> Result<Found> {
+    fn dominators(&self, cast: &mut Cast, budget: Budget) -> Result<DominatorTree> {
         let nodes = cast.nodes() as u64;
         let most = budget.references_max(cast.bytes, nodes).min(graph::REFERENCES_MAX - nodes.min(graph::NODES_MAX));
         let mut links = Links::new(cast, most, self.head.id_bytes);
@@ -197,7 +197,7 @@ impl Dump<'_> {
         let mut seeds = cast.link(&mut references, reflection);
         let memory_bytes = Budget::peak(cast.bytes, nodes, references.count());
         let walk = references.walk(cast.everything());
-        let Walk { nodes, numbers, parents } = walk;
+        let DepthFirstWalk { nodes, numbers, parents } = walk;
         // A static explains more than the way to its class over loaders and threads.
         seeds[0] = cast
             .class_nodes
@@ -213,13 +213,13 @@ impl Dump<'_> {
         let walked = references.turned_round(&numbers, parents);
         drop(numbers);
         let dominators = dominators::dominators(walked);
-        Ok(Found { nodes, dominators, before, thread_names, keys, memory_bytes })
+        Ok(DominatorTree { nodes, dominators, before, thread_names, keys, memory_bytes })
     }
 
     fn holders(
         &self,
         cast: &Cast,
-        found: &Found,
+        found: &DominatorTree,
         classes: &[u32],
         units: &[u32],
         keys: &HashMap<u32, u32>,

@@ -1,7 +1,7 @@
 //! The later passes over the file: references, weights, names of threads, names of fields.
 
 use crate::cast::Cast;
-use crate::classes::{Coder, Meaning, Part, UNKNOWN, class_of_primitives};
+use crate::classes::{ClassRole, Coder, Meaning, UNKNOWN, class_of_primitives};
 use crate::dominators::NONE;
 use crate::graph::References;
 use crate::layout::Layout;
@@ -124,10 +124,10 @@ impl Visitor for Links<'_> {
             let loaded = cast.loaded.get(&id).into_iter().flatten();
             loaded.for_each(|class| self.references.push(*class));
         }
-        if one.part == Part::Reflection {
+        if one.part == ClassRole::Reflection {
             self.reflection.push(node);
         }
-        if one.part == Part::ThreadLocalEntry && self.keys.len() < KEYS_MAX {
+        if one.part == ClassRole::ThreadLocalEntry && self.keys.len() < KEYS_MAX {
             let key = cast.classes.referent(class, values, &cast.names);
             self.keys.extend(key.and_then(|key| cast.ids.index(key)).map(|key| (node, key)));
         }

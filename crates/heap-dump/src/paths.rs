@@ -3,7 +3,7 @@
 use crate::cast::{Cast, Extra};
 use crate::dominators::NONE;
 use crate::holders::{Draft, Title, Words};
-use crate::summary::{Holder, HolderKind, Step};
+use crate::summary::{Holder, HolderKind, PathStep};
 use std::collections::HashMap;
 
 /// Steps that are named; in a long chain of objects those nearest to the root.
@@ -43,8 +43,8 @@ pub(crate) fn wanted<'a>(ways: impl Iterator<Item = &'a Vec<u32>>) -> HashMap<u3
 }
 
 /// The named steps of a way.
-fn steps(cast: &Cast, way: &[u32], labels: &HashMap<(u32, u32), (u32, u64)>) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+fn steps(cast: &Cast, way: &[u32], labels: &HashMap<(u32, u32), (u32, u64)>) -> Vec<PathStep> {
+    let mut steps: Vec<PathStep> = Vec::new();
     for (place, pair) in way.windows(2).enumerate() {
         let is_below_class = place > 0 && cast.class_nodes.contains(&pair[0]);
         let step = match (cast.extra(pair[1]), labels.get(&(pair[0], pair[1]))) {
@@ -52,10 +52,10 @@ fn steps(cast: &Cast, way: &[u32], labels: &HashMap<(u32, u32), (u32, u64)>) -> 
             (Some(Extra::Static { class, nth }), _) if is_below_class => {
                 let class = cast.classes.get(class);
                 let field = class.statics.get(nth as usize).map_or(0, |field| field.name);
-                Step { class: class.name.clone(), field: cast.names.get(field) }
+                PathStep { class: class.name.clone(), field: cast.names.get(field) }
             }
             (_, Some((class, field))) => {
-                Step { class: cast.classes.get(*class).name.clone(), field: cast.names.get(*field) }
+                PathStep { class: cast.classes.get(*class).name.clone(), field: cast.names.get(*field) }
             }
             _ => continue,
         };

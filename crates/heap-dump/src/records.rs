@@ -148,7 +148,7 @@ pub(crate) trait Visitor {
 
 /// How a pass over the file ended.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum PassEnd {
     Whole,
     /// The file ends at `at`, and what it had begun needs `of` bytes at least.
     Cut {
@@ -164,7 +164,7 @@ pub(crate) enum Ended {
 
 /// The reason why a pass stops.
 enum Stop {
-    Ended(Ended),
+    Ended(PassEnd),
     Failed(Error),
 }
 
@@ -174,7 +174,7 @@ impl From<Error> for Stop {
     }
 }
 
-type Step<T = ()> = std::result::Result<T, Stop>;
+type RecordResult<T = ()> = std::result::Result<T, Stop>;
 
 /// The head of a dump.
 #[derive(Debug, Clone, Copy)]
@@ -224,84 +224,84 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
 }
 
 /// Shows all records to `visitor` until the dump ends or cannot be read any further.
-pub(crate) fn scan(file: &File, length: u64, head: Head, visitor: &mut impl Visitor) -> Result<Ended> {
+pub(crate) fn scan(file: &File, length: u64, head: Head, visitor: &mut impl Visitor) -> Result<PassEnd> {
     let mut source = Source::new(file, length);
     source.skip(head.at);
-    let mut reader = Reader { source, id_bytes: head.id_bytes, limit: length };
+    let mut reader = RecordReader { source, id_bytes: head.id_bytes, limit: length };
     match reader.records(head.has_end, visitor) {
-        Ok(()) => Ok(Ended::Whole),
+        Ok(()) => Ok(PassEnd::Whole),
         Err(Stop::Ended(ended)) => Ok(ended),
         Err(Stop::Failed(error)) => Err(error),
     }
 }
 
-struct Reader<'a> {
+struct RecordReader<'a> {
     source: Source<'a>,
     id_bytes: u32,
     /// The offset at which the current record ends, as the record states.
     limit: u64,
 }
 
-impl Reader<'_> {
+impl RecordReader<'_> {
     /// Checks that the record has `count` bytes more, and the file as well.
     #[inline]
-    fn expect(&self, count: u64) -> Step {
+    fn expect(&self, count: u64) -> RecordResult {
         let end = self.source.position().saturating_add(count);
         if end > self.limit {
             return Err(self.damaged(format!("something of {count} bytes in a record that ends before")));
         }
         if end > self.source.length() {
-            return Err(Stop::Ended(Ended::Cut { at: self.source.length(), of: self.limit }));
+            return Err(Stop::Ended(PassEnd::Cut { at: self.source.length(), of: self.limit }));
         }
         Ok(())
     }
 
     #[cold]
     fn damaged(&self, why: String) -> Stop {
-        Stop::Ended(Ended::Damaged { at: self.source.position(), why })
+        Stop::Ended(PassEnd::Damaged { at: self.source.position(), why })
     }
 
     #[inline]
-    fn bytes(&mut self, count: usize) -> Step<&[u8]> {
+    fn bytes(&mut self, count: usize) -> RecordResult<&[u8]> {
         self.expect(count as u64)?;
         self.source
             .take(count)
             .map_err(|cause| Stop::Failed(Error::machine(format!("cannot read the heap dump: {}", plain(&cause)))))
     }
 
-    fn skip(&mut self, count: u64) -> Step {
+    fn skip(&mut self, count: u64) -> RecordResult {
         self.expect(count)?;
         self.source.skip(count);
         Ok(())
     }
 
     #[inline]
-    fn u1(&mut self) -> Step<u8> {
+    fn u1(&mut self) -> RecordResult<u8> {
         Ok(self.bytes(1)?[0])
     }
 
     #[inline]
-    fn u2(&mut self) -> Step<u16> {
+    fn u2(&mut self) -> RecordResult<u16> {
         Ok(number(self.bytes(2)?) as u16)
     }
 
     #[inline]
-    fn u4(&mut self) -> Step<u32> {
+    fn u4(&mut self) -> RecordResult<u32> {
         Ok(number(self.bytes(4)?) as u32)
     }
 
     #[inline]
-    fn id(&mut self) -> Step<u64> {
+    fn id(&mut self) -> RecordResult<u64> {
         let count = self.id_bytes as usize;
         Ok(number(self.bytes(count)?))
     }
 
-    fn records(&mut self, has_end: bool, visitor: &mut impl Visitor) -> Step {
+    fn records(&mut self, has_end: bool, visitor: &mut impl Visitor) -> RecordResult {
         loop {
             let at = self.source.position();
             if at == self.source.length() {
                 // Only version 1.0.2 says where a dump ends.
-                let cut = Ended::Cut { at, of: at.saturating_add(9) };
+                let cut = PassEnd::Cut { at, of: at.saturating_add(9) };
                 return if has_end { Err(Stop::Ended(cut)) } else { Ok(()) };
             }
             self.limit = at.saturating_add(9);
@@ -323,7 +323,7 @@ impl Reader<'_> {
                 0x2C => return Ok(()),
                 0x03 | 0x06 | 0x07 | 0x0A | 0x0B | 0x0D | 0x0E => {}
                 other => {
-                    return Err(Stop::Ended(Ended::Damaged {
+                    return Err(Stop::Ended(PassEnd::Damaged {
                         at,
                         why: format!("a record with the unknown tag {other:#04x}"),
                     }));
@@ -334,14 +334,14 @@ impl Reader<'_> {
         }
     }
 
-    fn name(&mut self, length: u32, visitor: &mut impl Visitor) -> Step {
+    fn name(&mut self, length: u32, visitor: &mut impl Visitor) -> RecordResult {
         let id = self.id()?;
         let count = length.saturating_sub(self.id_bytes).min(NAME_BYTES_MAX);
         let text = self.bytes(count as usize)?;
         Ok(visitor.name(id, text)?)
     }
 
-    fn load_class(&mut self, visitor: &mut impl Visitor) -> Step {
+    fn load_class(&mut self, visitor: &mut impl Visitor) -> RecordResult {
         let serial = self.u4()?;
         let class = self.id()?;
         self.skip(4)?;
@@ -349,7 +349,7 @@ impl Reader<'_> {
         Ok(visitor.load_class(serial, class, name)?)
     }
 
-    fn frame(&mut self, visitor: &mut impl Visitor) -> Step {
+    fn frame(&mut self, visitor: &mut impl Visitor) -> RecordResult {
         let id = self.id()?;
         let method = self.id()?;
         self.skip(2 * u64::from(self.id_bytes))?;
@@ -358,7 +358,7 @@ impl Reader<'_> {
         Ok(visitor.frame(Frame { id, method, class_serial, line })?)
     }
 
-    fn trace(&mut self, visitor: &mut impl Visitor) -> Step {
+    fn trace(&mut self, visitor: &mut impl Visitor) -> RecordResult {
         let serial = self.u4()?;
         self.skip(4)?;
         let count = self.u4()?;
@@ -372,7 +372,7 @@ impl Reader<'_> {
 
     /// One piece of a heap dump: a root, a class, an object.
     #[inline]
-    fn piece(&mut self, visitor: &mut impl Visitor) -> Step {
+    fn piece(&mut self, visitor: &mut impl Visitor) -> RecordResult {
         match self.u1()? {
             0x21 => self.instance(visitor),
             0x22 => {
@@ -402,7 +402,7 @@ impl Reader<'_> {
         }
     }
 
-    fn root(&mut self, tag: u8, visitor: &mut impl Visitor) -> Step {
+    fn root(&mut self, tag: u8, visitor: &mut impl Visitor) -> RecordResult {
         let (kind, numbers) = match tag {
             0xFF => (RootKind::Unknown, 0),
             0x01 => (RootKind::JniGlobal, 0),
@@ -423,7 +423,7 @@ impl Reader<'_> {
     }
 
     #[inline]
-    fn instance(&mut self, visitor: &mut impl Visitor) -> Step {
+    fn instance(&mut self, visitor: &mut impl Visitor) -> RecordResult {
         let id_bytes = self.id_bytes as usize;
         let head = self.bytes(2 * id_bytes + 8)?;
         let id = number(&head[..id_bytes]);
@@ -438,7 +438,7 @@ impl Reader<'_> {
         Ok(visitor.instance(id, class, fields)?)
     }
 
-    fn array(&mut self, array: Array, visitor: &mut impl Visitor) -> Step {
+    fn array(&mut self, array: Array, visitor: &mut impl Visitor) -> RecordResult {
         let mut left = u64::from(array.count) * u64::from(array.elements.bytes(self.id_bytes));
         self.expect(left)?;
         if visitor.array(array)? {
@@ -453,7 +453,7 @@ impl Reader<'_> {
         self.skip(left)
     }
 
-    fn class(&mut self) -> Step<ClassDump> {
+    fn class(&mut self) -> RecordResult<ClassDump> {
         let id = self.id()?;
         self.skip(4)?;
         let (parent, loader) = (self.id()?, self.id()?);
@@ -480,7 +480,7 @@ impl Reader<'_> {
         Ok(ClassDump { id, parent, loader, kept, statics, fields })
     }
 
-    fn field_type(&mut self) -> Step<Type> {
+    fn field_type(&mut self) -> RecordResult<Type> {
         let tag = self.u1()?;
         Type::of(tag).ok_or_else(|| self.damaged(format!("a field of the unknown type {tag}")))
     }

@@ -87,7 +87,7 @@ pub struct Holder {
     pub members: u64,
     /// From the name down to where the objects fan out, a shortest way. Elements of arrays are left out, and of a chain
     /// of steps within `java.util` all but the first one. For several alike it is the way of the largest.
-    pub path: Vec<Step>,
+    pub path: Vec<PathStep>,
     /// The class of the object at the end of [`Holder::path`].
     pub end: String,
     /// Objects that would be garbage without this holder, less those that other holders of the list explain.
@@ -98,14 +98,14 @@ pub struct Holder {
 
 /// A step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct PathStep {
     /// The class that declares the field.
     pub class: String,
     /// The field.
     pub field: String,
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for PathStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.class, self.field)
     }

@@ -2,7 +2,7 @@
 
 use super::link::Link;
 use super::message::Extent;
-use super::response::Reader;
+use super::response::ResponseReader;
 use super::turn::no_epoll;
 use crate::work::Pace;
 use loadline_base::error::Result;
@@ -46,7 +46,7 @@ pub(super) struct Connection {
     pub(super) first_byte_ns: u64,
     /// Since when it is free; 0 before its first request.
     pub(super) free_ns: u64,
-    pub(super) reader: Reader,
+    pub(super) reader: ResponseReader,
 }
 
 /// When a slow connection may send and read on; 0 where it waits for its server, so that waiting earns it nothing.

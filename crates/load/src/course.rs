@@ -5,7 +5,7 @@ use super::link::{self, Link, Trouble};
 use super::outcome::{End, Interval, Outcome};
 use super::rows::Rows;
 use super::schedule::{Arrivals, Share, nanoseconds};
-use super::tally::{Ended, Failure, Now, Tally};
+use super::tally::{Failure, FinishedRequest, Now, Tally};
 use super::{Control, Plan};
 use crate::work::{Protocol, Schedule};
 use loadline_base::clock::Clock;
@@ -190,7 +190,7 @@ impl<'a> PhaseCourse<'a> {
 
     /// Counts a complete answer: as one that came too late, as what was wrong with it, or as correct.
     #[inline]
-    pub(super) fn answered(&mut self, ended: Ended, wrong: Option<Failure>) {
+    pub(super) fn answered(&mut self, ended: FinishedRequest, wrong: Option<Failure>) {
         match wrong {
             _ if ended.ended_ns - ended.started_ns > self.timeout_ns => self.tally.failed(Failure::Timeout, ended),
             None => self.tally.answered(ended),
@@ -238,7 +238,7 @@ impl<'a> PhaseCourse<'a> {
     /// Records the requests that came due and never began, with their age.
     pub(super) fn give_up_queue(&mut self, now_ns: u64) {
         while let super::schedule::Arrival::Due { intended_ns } = self.arrivals.next(now_ns) {
-            let never = Ended {
+            let never = FinishedRequest {
                 intended_ns,
                 started_ns: now_ns,
                 connected_ns: 0,

@@ -5,7 +5,7 @@ use super::connection::{Connection, Doing, LAST_INPUT, after_portion};
 use super::engine::Engine;
 use super::link::{self, Read, Trouble};
 use super::response::{Ending, Progress, ResponseFacts};
-use super::tally::{Ended, Failure, Place};
+use super::tally::{Failure, FinishedRequest, RequestOrigin};
 use super::timers::Due;
 use loadline_base::error::Result;
 use rustix::event::epoll::{self, EventFlags};
@@ -288,7 +288,11 @@ impl Engine<'_> {
     fn answered(&mut self, index: usize, answer: ResponseFacts, closing: bool) -> Result<()> {
         let now_ns = self.clock.now_ns();
         let connection = &mut self.connections[index];
-        let ended = Ended { status: answer.status, body_bytes: answer.body_bytes, ..ended(connection, index, now_ns) };
+        let ended = FinishedRequest {
+            status: answer.status,
+            body_bytes: answer.body_bytes,
+            ..ended(connection, index, now_ns)
+        };
         let failure = self.messages.get(connection.request).wanted.judge(&answer);
         // An answer before the end of the request leaves a server that still reads, or no longer does.
         let cut = connection.sent < connection.extent.whole;
@@ -320,7 +324,7 @@ impl Engine<'_> {
     pub(super) fn fail(&mut self, index: usize, failure: Failure, now_ns: u64) {
         let connection = &mut self.connections[index];
         let under_way = connection.doing != Doing::Nothing;
-        let ended = Ended { status: connection.reader.status(), ..ended(connection, index, now_ns) };
+        let ended = FinishedRequest { status: connection.reader.status(), ..ended(connection, index, now_ns) };
         connection.doing = Doing::Nothing;
         self.close(index);
         if !under_way {
@@ -342,14 +346,14 @@ impl Engine<'_> {
 
 /// The request on a connection as it ends now, without an answer.
 #[inline]
-fn ended(connection: &Connection, index: usize, now_ns: u64) -> Ended {
-    Ended {
+fn ended(connection: &Connection, index: usize, now_ns: u64) -> FinishedRequest {
+    FinishedRequest {
         intended_ns: connection.intended_ns,
         started_ns: connection.started_ns,
         connected_ns: connection.connected_ns,
         first_byte_ns: connection.first_byte_ns,
         ended_ns: now_ns,
-        place: Some(Place { request: connection.request, connection: index as u32 }),
+        place: Some(RequestOrigin { request: connection.request, connection: index as u32 }),
         status: 0,
         body_bytes: 0,
     }

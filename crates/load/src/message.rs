@@ -95,11 +95,11 @@ enum Front {
 #[derive(Debug)]
 pub(super) struct Long {
     pub(super) bytes: u64,
-    source: Source,
+    source: BodySource,
 }
 
 #[derive(Debug)]
-enum Source {
+enum BodySource {
     Block(Vec<u8>),
     File { path: PathBuf, file: File },
 }
@@ -254,12 +254,12 @@ impl Long {
     pub(super) fn piece<'a>(&'a self, offset: u64, block: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         let left = self.bytes.saturating_sub(offset);
         match &self.source {
-            Source::Block(bytes) => {
+            BodySource::Block(bytes) => {
                 let from = (offset % bytes.len() as u64) as usize;
                 let piece = &bytes[from..];
                 Ok(&piece[..piece.len().min(usize::try_from(left).unwrap_or(usize::MAX))])
             }
-            Source::File { path, file } => {
+            BodySource::File { path, file } => {
                 block.resize(BLOCK_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX)), 0);
                 if block.is_empty() {
                     return Ok(&[]);
@@ -276,7 +276,7 @@ impl Long {
 
 /// The body that is kept, its template if it has placeholders, and the body that is not kept.
 pub(super) fn body_of(request: &Request, seed: u64) -> Result<(Vec<u8>, Option<Template>, Option<Long>)> {
-    let block = |bytes: u64, block: Vec<u8>| Long { bytes, source: Source::Block(block) };
+    let block = |bytes: u64, block: Vec<u8>| Long { bytes, source: BodySource::Block(block) };
     Ok(match &request.body {
         Body::None => (Vec::new(), None, None),
         Body::Generated(size) if size.0 > BODY_KEPT_MAX => {
@@ -304,7 +304,7 @@ fn file_body(path: &Path) -> Result<(Vec<u8>, Option<Template>, Option<Long>)> {
     let file = File::open(path).map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;
     if meta.is_file() && meta.len() > BODY_KEPT_MAX {
-        let source = Source::File { path: path.to_owned(), file };
+        let source = BodySource::File { path: path.to_owned(), file };
         return Ok((Vec::new(), None, Some(Long { bytes: meta.len(), source })));
     }
     Ok((bounded::bytes_of(file, BODY_KEPT_MAX).map_err(failed)?, None, None))

@@ -166,7 +166,7 @@ fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum ParserState {
     #[default]
     Head,
     Length(u64),
@@ -176,8 +176,8 @@ enum State {
 
 /// The answer under way on one connection.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
-    state: State,
+pub(super) struct ResponseReader {
+    state: ParserState,
     answer: ResponseFacts,
     /// The beginning of a head that came in pieces.
     carry: Option<Box<[u8]>>,
@@ -187,7 +187,7 @@ pub(super) struct Reader {
     search: Option<Box<Search>>,
 }
 
-impl Reader {
+impl ResponseReader {
     /// Takes the next piece, which must not be empty.
     #[inline]
     pub(super) fn feed(&mut self, heads: &mut Heads, wanted: &Wanted, piece: &[u8]) -> Progress {
@@ -201,9 +201,9 @@ impl Reader {
     pub(super) fn end(&mut self, wanted: &Wanted) -> Ending {
         let state = mem::take(&mut self.state);
         match state {
-            State::Head if self.carry.take().is_none() => Ending::Nothing,
-            State::UntilClose => Ending::Done(self.finished(wanted)),
-            State::Head | State::Length(_) | State::Chunked(_) => Ending::Cut,
+            ParserState::Head if self.carry.take().is_none() => Ending::Nothing,
+            ParserState::UntilClose => Ending::Done(self.finished(wanted)),
+            ParserState::Head | ParserState::Length(_) | ParserState::Chunked(_) => Ending::Cut,
         }
     }
 
@@ -214,11 +214,11 @@ impl Reader {
 
     /// The status of the answer under way; 0 while its head is incomplete.
     pub(super) fn status(&self) -> u16 {
-        if self.state == State::Head { 0 } else { self.answer.status }
+        if self.state == ParserState::Head { 0 } else { self.answer.status }
     }
 
     fn read(&mut self, heads: &mut Heads, wanted: &Wanted, mut bytes: &[u8]) -> Progress {
-        while self.state == State::Head {
+        while self.state == ParserState::Head {
             match heads.parse(bytes) {
                 Parsed::Complete(head, length) => {
                     self.begin_body(head, wanted, &bytes[..length]);
@@ -246,9 +246,9 @@ impl Reader {
         let keep_alive = head.keep_alive && framing != Framing::UntilClose;
         self.answer = ResponseFacts { status: head.status, keep_alive, body_bytes: 0, fits };
         self.state = match framing {
-            Framing::Length(length) => State::Length(length),
-            Framing::Chunked => State::Chunked(Chunks::default()),
-            Framing::UntilClose => State::UntilClose,
+            Framing::Length(length) => ParserState::Length(length),
+            Framing::Chunked => ParserState::Chunked(Chunks::default()),
+            Framing::UntilClose => ParserState::UntilClose,
         };
         if wanted.body.is_some() {
             self.search.get_or_insert_default().begin();
@@ -264,12 +264,12 @@ impl Reader {
             }
         };
         let left = match &mut self.state {
-            State::Head => return Progress::More,
-            State::UntilClose => {
+            ParserState::Head => return Progress::More,
+            ParserState::UntilClose => {
                 take(bytes);
                 return Progress::More;
             }
-            State::Length(missing) => {
+            ParserState::Length(missing) => {
                 let taken = (bytes.len() as u64).min(*missing);
                 take(&bytes[..taken as usize]);
                 *missing -= taken;
@@ -278,13 +278,13 @@ impl Reader {
                 }
                 bytes.len() - taken as usize
             }
-            State::Chunked(chunks) => match chunks.skip(bytes, &mut take) {
+            ParserState::Chunked(chunks) => match chunks.skip(bytes, &mut take) {
                 Skipped::More => return Progress::More,
                 Skipped::Done(left) => left,
                 Skipped::Broken => return Progress::Broken,
             },
         };
-        self.state = State::Head;
+        self.state = ParserState::Head;
         Progress::Done { answer: self.finished(wanted), left }
     }
 
@@ -299,15 +299,15 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::{self, Verdict, read};
+    use crate::reference::{self, StreamVerdict, read};
     use proptest::prelude::*;
 
-    fn whole(stream: &[u8]) -> Verdict {
+    fn whole(stream: &[u8]) -> StreamVerdict {
         read(&mut Heads::default(), false, std::iter::once(stream))
     }
 
     fn check(stream: &str, status: u16, keep_alive: bool, rest: usize, body_bytes: u64) {
-        let expected = Verdict::Answer { status, keep_alive, body_bytes, rest };
+        let expected = StreamVerdict::Answer { status, keep_alive, body_bytes, rest };
         assert_eq!(whole(stream.as_bytes()), expected, "{stream}");
         assert_eq!(read(&mut Heads::default(), false, stream.as_bytes().chunks(1)), expected, "bytewise {stream}");
     }
@@ -356,17 +356,17 @@ mod tests {
             format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)),
             format!("HTTP/1.1 200 OK\r\n{}\r\n", "a:b\r\n".repeat(HEADERS_MAX + 1)),
         ] {
-            assert_eq!(whole(stream.as_bytes()), Verdict::Broken, "{stream:.60}");
+            assert_eq!(whole(stream.as_bytes()), StreamVerdict::Broken, "{stream:.60}");
         }
         let many = format!("HTTP/1.1 200 OK\r\n{}Content-Length: 0\r\n\r\n", "a:b\r\n".repeat(HEADERS + 1));
-        assert!(matches!(whole(many.as_bytes()), Verdict::Answer { .. }));
+        assert!(matches!(whole(many.as_bytes()), StreamVerdict::Answer { .. }));
     }
 
     #[test]
     fn the_end_of_the_stream_means_nothing_cut_or_done() {
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
         let mut heads = Heads::default();
-        let (mut reader, wanted) = (Reader::default(), Wanted::default());
+        let (mut reader, wanted) = (ResponseReader::default(), Wanted::default());
         assert_eq!(reader.end(&wanted), Ending::Nothing);
         for cut in [1, head.len() - 1, head.len()] {
             assert_eq!(reader.feed(&mut heads, &wanted, &head[..cut]), Progress::More);

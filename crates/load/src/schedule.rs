@@ -68,14 +68,14 @@ enum Model {
 /// A place in the sequence of planned starts.
 #[derive(Debug, Clone)]
 struct Cursor {
-    source: Source,
+    source: ArrivalSource,
     share: Share,
     /// Nanoseconds since the start of the phase; `None` after the last.
     next: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+enum ArrivalSource {
     /// The start of a request lies where the integral of the rate reaches `reached`: 0, 1, 2, … or, at random, the
     /// sum of exponential gaps. So every rate can be spaced either way.
     Rate {
@@ -107,7 +107,7 @@ impl Arrivals {
                 Ok(Self { model: Model::Closed, begun: 0, requests_max, end_ns, last_due_ns: 0 })
             }
             Schedule::Open { arrivals, .. } => {
-                let (source, requests, length_ns) = Source::of(arrivals, seed)?;
+                let (source, requests, length_ns) = ArrivalSource::of(arrivals, seed)?;
                 let cursor = Cursor::first(source, share);
                 let model = Model::Open { start_ns: 0, taken: cursor.clone(), due: cursor, due_count: 0 };
                 Ok(Self { model, begun: 0, requests_max: share.of(requests), end_ns: length_ns, last_due_ns: 0 })
@@ -213,7 +213,7 @@ impl Arrivals {
 }
 
 impl Cursor {
-    fn first(source: Source, share: Share) -> Self {
+    fn first(source: ArrivalSource, share: Share) -> Self {
         let mut cursor = Self { source, share, next: None };
         cursor.next = cursor.source.draw();
         for _ in 0..share.index {
@@ -230,7 +230,7 @@ impl Cursor {
     }
 }
 
-impl Source {
+impl ArrivalSource {
     /// The source, how many starts it has at most, and its planned length in nanoseconds.
     fn of(arrivals: &work::Arrivals, seed: u64) -> Result<(Self, u64, u64)> {
         match arrivals {

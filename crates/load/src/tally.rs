@@ -98,7 +98,7 @@ pub(super) struct OpenTimes {
 
 /// The entry of the plan and the connection of a request that was sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct RequestOrigin {
     /// Its number in the plan.
     pub(super) request: u32,
     /// The number of its connection.
@@ -107,14 +107,14 @@ pub(super) struct Place {
 
 /// One request that ended. All moments in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ended {
+pub(super) struct FinishedRequest {
     pub(super) intended_ns: u64,
     pub(super) started_ns: u64,
     pub(super) connected_ns: u64,
     pub(super) first_byte_ns: u64,
     pub(super) ended_ns: u64,
     /// Which request of the plan, on which connection; `None` where it never began.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<RequestOrigin>,
     pub(super) status: u16,
     pub(super) body_bytes: u64,
 }
@@ -187,7 +187,7 @@ impl Tally {
 
     /// A correct answer within the timeout.
     #[inline]
-    pub(super) fn answered(&mut self, ended: Ended) {
+    pub(super) fn answered(&mut self, ended: FinishedRequest) {
         record(&mut self.interval, ended.ended_ns - ended.started_ns);
         if let Some(open) = &mut self.open {
             record(&mut open.interval, ended.ended_ns.saturating_sub(ended.intended_ns));
@@ -206,7 +206,7 @@ impl Tally {
 
     /// Returns the counters of a request of the plan. A request that never began was not drawn yet, so it has none.
     #[inline]
-    fn of_request(&mut self, ended: &Ended) -> Option<&mut (u64, u64)> {
+    fn of_request(&mut self, ended: &FinishedRequest) -> Option<&mut (u64, u64)> {
         self.by_request.get_mut(ended.place?.request as usize)
     }
 
@@ -216,7 +216,7 @@ impl Tally {
         Failure::Tls
     }
 
-    pub(super) fn failed(&mut self, failure: Failure, ended: Ended) {
+    pub(super) fn failed(&mut self, failure: Failure, ended: FinishedRequest) {
         *self.failures.of(failure) += 1;
         match failure {
             Failure::Status(status) => *self.wrong_statuses.entry(status).or_default() += 1,
@@ -291,8 +291,8 @@ impl Tally {
     }
 }
 
-fn row(ended: &Ended, failure: Option<&'static str>) -> Row {
-    let Ended { intended_ns, started_ns, connected_ns, first_byte_ns, ended_ns, .. } = *ended;
+fn row(ended: &FinishedRequest, failure: Option<&'static str>) -> Row {
+    let FinishedRequest { intended_ns, started_ns, connected_ns, first_byte_ns, ended_ns, .. } = *ended;
     Row {
         intended_ns,
         started_ns,
@@ -329,14 +329,14 @@ mod tests {
         tally
     }
 
-    fn ended(started_ns: u64, ended_ns: u64) -> Ended {
-        Ended {
+    fn ended(started_ns: u64, ended_ns: u64) -> FinishedRequest {
+        FinishedRequest {
             intended_ns: started_ns,
             started_ns,
             connected_ns: 0,
             first_byte_ns: 0,
             ended_ns,
-            place: Some(Place { request: 0, connection: 0 }),
+            place: Some(RequestOrigin { request: 0, connection: 0 }),
             status: 200,
             body_bytes: 0,
         }
@@ -404,7 +404,7 @@ mod tests {
     fn response_time_runs_from_the_intended_start_and_lag_is_not_waiting() {
         let mut tally = tally(0, u64::MAX).with_open_model().unwrap();
         tally.begun(100, 450, 500);
-        tally.answered(Ended { intended_ns: 100, ..ended(500, 600) });
+        tally.answered(FinishedRequest { intended_ns: 100, ..ended(500, 600) });
         let mut response = 0;
         tally.end_interval(at(600), &[], &mut |interval| response = interval.response.unwrap().max()).unwrap();
         let open = tally.open.unwrap();

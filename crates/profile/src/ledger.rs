@@ -87,7 +87,7 @@ impl Counter {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Live {
+struct LiveAllocation {
     bytes: u64,
     at_ns: u64,
     stack: u32,
@@ -98,7 +98,7 @@ struct Live {
 
 /// All stacks of one kind together.
 #[derive(Debug, Clone, Copy, Default)]
-struct Kind {
+struct KindTotals {
     bytes: u64,
     bytes_peak: u64,
     /// How often the bytes were more than ever.
@@ -116,12 +116,12 @@ struct Share {
 /// Counters of stacks and of the groups and kinds that stacks belong to.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    live: HashMap<u64, Live>,
+    live: HashMap<u64, LiveAllocation>,
     stacks: Vec<Counter>,
     groups: Vec<Counter>,
     /// The group of each stack.
     group_of: Vec<u32>,
-    kinds: Vec<Kind>,
+    kinds: Vec<KindTotals>,
     /// For each stack.
     shares: Vec<Share>,
     total: Counter,
@@ -154,7 +154,7 @@ impl Ledger {
     pub(crate) fn stack(&mut self, stack: u32, group: u32, kind: u32) {
         self.stacks.resize(self.stacks.len().max(stack as usize + 1), Counter::default());
         self.groups.resize(self.groups.len().max(group as usize + 1), Counter::default());
-        self.kinds.resize(self.kinds.len().max(kind as usize + 1), Kind::default());
+        self.kinds.resize(self.kinds.len().max(kind as usize + 1), KindTotals::default());
         self.group_of.resize(self.stacks.len(), 0);
         self.shares.resize(self.stacks.len(), Share::default());
         self.group_of[stack as usize] = group;
@@ -184,7 +184,7 @@ impl Ledger {
             self.unfollowed += 1;
             return;
         }
-        let live = Live { bytes, at_ns: event.at_ns, stack: event.stack, thread: event.thread, owed };
+        let live = LiveAllocation { bytes, at_ns: event.at_ns, stack: event.stack, thread: event.thread, owed };
         self.live.insert(event.address, live);
         // An allocation after the moment that was asked for, such as one of a heap dump, makes no peak.
         let may_peak = !self.is_kept;
@@ -219,7 +219,7 @@ impl Ledger {
         }
     }
 
-    fn take(&mut self, live: Live) {
+    fn take(&mut self, live: LiveAllocation) {
         if let Some(kind) = self.share(live.stack) {
             kind.bytes = kind.bytes.saturating_sub(live.bytes);
         }
@@ -229,7 +229,7 @@ impl Ledger {
     }
 
     /// Before a stack changes: notes what it held at the last peak of its kind. The kind.
-    fn share(&mut self, stack: u32) -> Option<&mut Kind> {
+    fn share(&mut self, stack: u32) -> Option<&mut KindTotals> {
         let share = self.shares.get_mut(stack as usize)?;
         let kind = self.kinds.get_mut(share.kind as usize)?;
         if share.noted < kind.peaks {

@@ -13,7 +13,7 @@
 //! follow each other: a chunk ends with all buffers written. Memory holds the events and tables of one chunk, the live
 //! allocations, and each stack once. Each of these has a bound, and a note says when it is reached.
 
-use crate::jfr::{Chunk, Event, Fault, Found, Input, Plan, RawFrame, Text, Type, Types, Value};
+use crate::jfr::{Chunk, Event, Fault, Input, InputResult, Plan, RawFrame, Text, Type, Types, Value};
 use crate::ledger::{self, Ledger, Uses};
 use crate::owner::{Owner, is_one_each};
 use crate::sites::{Place, below, locate};
@@ -197,7 +197,7 @@ impl Recording {
     /// As [`Recording::read`].
     pub fn read_at(file: impl Read + Seek, then: Option<Duration>) -> Result<Self> {
         let mut input = Input::new(file);
-        let mut reader = Reader::default();
+        let mut reader = RecordingReader::default();
         if let Some(then) = then {
             reader.ledger.keep(u64::try_from(then.as_nanos()).unwrap_or(u64::MAX));
         }
@@ -233,7 +233,7 @@ impl Recording {
 
 /// The types of events that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EventKind {
     Malloc,
     Free,
     Live,
@@ -243,7 +243,7 @@ enum Kind {
     Setting,
 }
 
-impl Kind {
+impl EventKind {
     fn of(name: &str) -> Option<Self> {
         Some(match name {
             "profiler.Malloc" => Self::Malloc,
@@ -268,14 +268,14 @@ impl Kind {
 
 /// How the events of a chunk are read, by the ids of their types.
 #[derive(Debug, Default)]
-struct Plans(HashMap<u64, Option<(Kind, Plan)>>);
+struct Plans(HashMap<u64, Option<(EventKind, Plan)>>);
 
 impl Plans {
-    fn of(&mut self, types: &Types, id: u64) -> Found<Option<&(Kind, Plan)>> {
+    fn of(&mut self, types: &Types, id: u64) -> InputResult<Option<&(EventKind, Plan)>> {
         let plan = match self.0.entry(id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let of = types.get(id).and_then(|of: &Type| Some((Kind::of(&of.name)?, of)));
+                let of = types.get(id).and_then(|of: &Type| Some((EventKind::of(&of.name)?, of)));
                 new.insert(match of {
                     Some((kind, of)) => Some((kind, Plan::new(types, of, &kind.fields())?)),
                     None => None,
@@ -309,7 +309,7 @@ struct Samples {
 }
 
 #[derive(Debug, Default)]
-struct Reader {
+struct RecordingReader {
     stacks: Stacks,
     ledger: Ledger,
     /// Sites by owner and place; the place of each in the ledger's groups.
@@ -342,14 +342,14 @@ fn nanoseconds(chunk: &Chunk, ticks: u64) -> u64 {
     chunk.start_ns.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX))
 }
 
-impl Reader {
+impl RecordingReader {
     fn note(&mut self, note: Note) {
         if !self.notes.contains(&note) && self.notes.len() < 32 {
             self.notes.push(note);
         }
     }
 
-    fn chunks<R: Read + Seek>(&mut self, input: &mut Input<R>) -> Found<()> {
+    fn chunks<R: Read + Seek>(&mut self, input: &mut Input<R>) -> InputResult<()> {
         let len = input.len()?;
         if len == 0 {
             self.note(Note::Empty);
@@ -384,7 +384,7 @@ impl Reader {
         Ok(())
     }
 
-    fn chunk<R: Read + Seek>(&mut self, input: &mut Input<R>, chunk: &mut Chunk) -> Found<()> {
+    fn chunk<R: Read + Seek>(&mut self, input: &mut Input<R>, chunk: &mut Chunk) -> InputResult<()> {
         let (mut plans, mut keys) = (Plans::default(), Keys::default());
         let before = self.mallocs;
         let damaged = chunk.events(input, |chunk, event, input| {
@@ -428,10 +428,10 @@ impl Reader {
         chunk: &Chunk,
         event: Event,
         input: &mut Input<R>,
-    ) -> Found<()> {
+    ) -> InputResult<()> {
         let Some((kind, plan)) = plans.of(&chunk.types, event.of)? else { return Ok(()) };
         let values: [Value; 5] = plan.read(&chunk.types, input)?;
-        if *kind == Kind::Setting {
+        if *kind == EventKind::Setting {
             self.setting(chunk, &values);
             return Ok(());
         }
@@ -439,12 +439,12 @@ impl Reader {
         let at_ns = nanoseconds(chunk, start);
         let thread = self.thread(keys, chunk, thread);
         match kind {
-            Kind::Free => {
+            EventKind::Free => {
                 self.frees += 1;
                 self.events.push(ledger::Event { at_ns, address: what, bytes: None, stack: 0, thread });
             }
             _ if i64::try_from(size).is_err() => return Err(Fault::Damage("a size below zero")),
-            Kind::Malloc => {
+            EventKind::Malloc => {
                 let stack = self.stack(keys, chunk, stack, thread);
                 self.mallocs += 1;
                 self.allocated_by(stack, thread);
@@ -454,8 +454,8 @@ impl Reader {
             _ => {
                 let stack = self.stack(keys, chunk, stack, thread);
                 let class = chunk.tables.class(what);
-                let every = if *kind == Kind::Weighted { None } else { self.heap_every };
-                let rows = if *kind == Kind::Live { &mut self.live } else { &mut self.allocated };
+                let every = if *kind == EventKind::Weighted { None } else { self.heap_every };
+                let rows = if *kind == EventKind::Live { &mut self.live } else { &mut self.allocated };
                 let (len, room) = (rows.len(), NAMES_BYTES_MAX.saturating_sub(self.names_bytes));
                 match rows.entry((class, stack)) {
                     Entry::Occupied(mut known) => known.get_mut().add(size, every),
@@ -597,7 +597,7 @@ impl Reader {
 }
 
 /// Whether a file that is shorter than a header begins as one.
-fn is_cut_magic<R: Read + Seek>(input: &mut Input<R>, len: u64) -> Found<bool> {
+fn is_cut_magic<R: Read + Seek>(input: &mut Input<R>, len: u64) -> InputResult<bool> {
     if len >= 68 {
         return Ok(false);
     }

@@ -179,7 +179,7 @@ fn any_byte_may_be_wrong() {
 
 #[test]
 fn hostile_types_and_counts_end_at_once() {
-    let types = |change: &dyn Fn(&mut Vec<made_up::Type>)| {
+    let types = |change: &dyn Fn(&mut Vec<made_up::TypeSpec>)| {
         let mut types = made_up::types();
         change(&mut types);
         made_up::metadata(&types)
@@ -193,7 +193,7 @@ fn hostile_types_and_counts_end_at_once() {
     // A type that contains itself, and one that contains eight of one that contains eight … of nothing.
     let itself = types(&|types| types.push((400, "x.Self", vec![field("x", 400, false)])));
     let malloc_with = |of: u64| {
-        types(&move |types: &mut Vec<made_up::Type>| {
+        types(&move |types: &mut Vec<made_up::TypeSpec>| {
             types.push((400, "x.Self", vec![field("x", 400, false)]));
             types.push((500, "x.Nothing", vec![]));
             types.extend((501..=508).map(|id| (id, "x.Eight", vec![field("x", id - 1, false); 8])));

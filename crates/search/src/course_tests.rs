@@ -12,7 +12,7 @@ const RATE_MAX: f64 = 4321.0;
 
 /// A server that holds what is said of it.
 #[derive(Debug, Clone, Copy)]
-struct Server {
+struct ServerModel {
     live: u64,
     /// All but heap and files.
     native: u64,
@@ -26,7 +26,7 @@ struct Server {
     direct: u64,
 }
 
-impl Server {
+impl ServerModel {
     /// The smallest heap: whole MiB, since it is asked in such.
     fn heap_min(&self) -> u64 {
         (self.live * 5 / 4).div_ceil(MIB) * MIB
@@ -96,7 +96,7 @@ const COURSE: SearchSpec = SearchSpec {
     ram_share: 0.25,
 };
 
-fn search(spec: &SearchSpec, server: &Server) -> Vec<Trial> {
+fn search(spec: &SearchSpec, server: &ServerModel) -> Vec<Trial> {
     let mut trials = Vec::new();
     while let Some(attempt) = next(spec, &trials) {
         assert!(trials.len() < 60, "it never ends");
@@ -105,8 +105,8 @@ fn search(spec: &SearchSpec, server: &Server) -> Vec<Trial> {
     trials
 }
 
-fn server() -> Server {
-    Server { live: 20 * MIB, native: 60 * MIB, file: 50 * MIB, hot: 0.55, greed: 200 * MIB, direct: 0 }
+fn server() -> ServerModel {
+    ServerModel { live: 20 * MIB, native: 60 * MIB, file: 50 * MIB, hot: 0.55, greed: 200 * MIB, direct: 0 }
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn heap_and_limit_are_found_with_few_trials() {
 
 #[test]
 fn a_heap_that_is_given_is_not_searched() {
-    let of = Server { greed: 64 * MIB, ..server() };
+    let of = ServerModel { greed: 64 * MIB, ..server() };
     let spec = SearchSpec { unknowns: Unknowns::Limit, ..COURSE };
     let trials = search(&spec, &of);
     assert!(trials.iter().all(|trial| trial.probe.as_ref().unwrap().heap_bytes.is_none()));
@@ -137,7 +137,7 @@ fn a_heap_that_is_given_is_not_searched() {
 
 #[test]
 fn a_small_heap_takes_no_direct_memory_away() {
-    let of = Server { live: 2 * MIB, direct: 50 * MIB, ..server() };
+    let of = ServerModel { live: 2 * MIB, direct: 50 * MIB, ..server() };
     let trials = search(&COURSE, &of);
     let line = conclude(&COURSE, &Find::default(), &trials).line.unwrap();
     assert_eq!((line.heap_bytes, line.direct_bytes), (Some(of.heap_min()), Some(of.native)));
@@ -155,7 +155,7 @@ fn a_warm_host_needs_less() {
 
 #[test]
 fn a_server_that_does_not_even_hold_without_a_limit_is_asked_once() {
-    let of = Server { native: 4096 * MIB, ..server() };
+    let of = ServerModel { native: 4096 * MIB, ..server() };
     let trials = search(&COURSE, &of);
     assert_eq!(trials.len(), 1);
     let record = conclude(&COURSE, &Find::default(), &trials);
@@ -172,7 +172,7 @@ fn the_lower_bound_is_said_to_be_one() {
 
 #[test]
 fn one_limit_is_proved_or_refuted() {
-    let of = Server { greed: 64 * MIB, ..server() };
+    let of = ServerModel { greed: 64 * MIB, ..server() };
     let truth = of.limit_min(of.greed);
     let outcome = |limit| {
         let spec = SearchSpec { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE };
@@ -185,7 +185,7 @@ fn one_limit_is_proved_or_refuted() {
 
 #[test]
 fn the_highest_rate_of_a_limit_is_found() {
-    let of = Server { greed: 64 * MIB, ..server() };
+    let of = ServerModel { greed: 64 * MIB, ..server() };
     let spec = SearchSpec { unknowns: Unknowns::Rate, rate_per_s: Some(200.0), limit_max: 256 * MIB, ..COURSE };
     let trials = search(&spec, &of);
     let rate = conclude(&spec, &Find::default(), &trials).rate.unwrap();
@@ -210,7 +210,7 @@ proptest! {
     #[test]
     fn any_server_has_its_line(live in 1u64..400, native in 20u64..600, file in 5u64..120, hot in 0.1f64..1.0,
                                garbage in 1u64..8) {
-        let of = Server {
+        let of = ServerModel {
             live: live * MIB,
             native: native * MIB,
             file: file * MIB,

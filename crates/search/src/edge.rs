@@ -87,7 +87,7 @@ pub enum Stage {
 
 /// The answers of one value.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct ValueTally {
     held: u32,
     failed: u32,
     /// It held so often since it last failed.
@@ -100,7 +100,7 @@ struct Seen {
     room: Option<i32>,
 }
 
-impl Seen {
+impl ValueTally {
     /// Whether its one failure was a mishap: it held twice after it.
     fn is_mishap(&self) -> bool {
         self.is_doubtful() && self.row > 1
@@ -134,8 +134,8 @@ pub(super) fn next(grid: &Grid, patience: &Patience, answers: &[Answer]) -> Edge
     }
 }
 
-fn seen(grid: &Grid, answers: &[Answer]) -> BTreeMap<i32, Seen> {
-    let mut seen = BTreeMap::<i32, Seen>::new();
+fn seen(grid: &Grid, answers: &[Answer]) -> BTreeMap<i32, ValueTally> {
+    let mut seen = BTreeMap::<i32, ValueTally>::new();
     for answer in answers {
         let of = seen.entry(grid.number(answer.value)).or_default();
         of.failed_first |= of.held == 0 && !answer.held;
@@ -150,9 +150,9 @@ fn seen(grid: &Grid, answers: &[Answer]) -> BTreeMap<i32, Seen> {
 }
 
 /// The largest value that is refuted.
-fn floor(seen: &BTreeMap<i32, Seen>) -> Option<i32> {
+fn floor(seen: &BTreeMap<i32, ValueTally>) -> Option<i32> {
     let lowest_held = seen.iter().find(|(_, of)| of.held > 0).map(|(number, _)| *number);
-    let refuted = |number: i32, of: &Seen| {
+    let refuted = |number: i32, of: &ValueTally| {
         let near = lowest_held.is_none_or(|lowest| number <= lowest + ZONE);
         of.failed > 1 || of.short || of.failed == 1 && near && !of.is_mishap()
     };
@@ -162,14 +162,14 @@ fn floor(seen: &BTreeMap<i32, Seen>) -> Option<i32> {
 fn question(
     grid: &Grid,
     patience: &Patience,
-    seen: &BTreeMap<i32, Seen>,
+    seen: &BTreeMap<i32, ValueTally>,
     floor: Option<i32>,
     held: Option<i32>,
 ) -> EdgeStep {
     let probe =
         |number: i32, stage| EdgeStep::Probe { value: grid.value(number.clamp(grid.low(), grid.high())), stage };
     let doubtful =
-        |(number, of): &(&i32, &Seen)| of.is_open() || of.failed == 1 && of.held == 0 && Some(**number) > floor;
+        |(number, of): &(&i32, &ValueTally)| of.is_open() || of.failed == 1 && of.held == 0 && Some(**number) > floor;
     if let Some((number, _)) = seen.iter().find(doubtful) {
         return probe(*number, Stage::Recheck);
     }
@@ -221,7 +221,7 @@ fn question(
 
 /// The answers of a value that was found. The answer that chose it out of several is no proof of it. Each smaller
 /// value that held once was the smallest that held for a while, and failed as a candidate.
-fn proof(grid: &Grid, seen: &BTreeMap<i32, Seen>, found: i32) -> ProofRecord {
+fn proof(grid: &Grid, seen: &BTreeMap<i32, ValueTally>, found: i32) -> ProofRecord {
     let of = &seen[&found];
     ProofRecord {
         tried: of.held + of.failed,

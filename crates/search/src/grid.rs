@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Grid {
     start: f64,
-    kind: Kind,
+    kind: GridSpacing,
     /// Values are multiples of it.
     grain: u64,
     low: i32,
@@ -13,7 +13,7 @@ pub(super) struct Grid {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum GridSpacing {
     /// Powers of a ratio of `value`, which is that of `number`; below the number `knee`, where a power would be less
     /// than a grain away from the next, values are a grain apart.
     Ratio {
@@ -25,7 +25,7 @@ enum Kind {
     Amount(f64),
 }
 
-impl Kind {
+impl GridSpacing {
     fn by_ratio(start: f64, ratio: f64, grain: f64) -> Self {
         if ratio.is_nan() || ratio <= 1.0 {
             return Self::Ratio { ratio: 1.0, knee: i32::MIN, number: 0, value: start };
@@ -67,7 +67,7 @@ impl Grid {
         let start = start.clamp(low, high) as f64;
         // A bound that is a value of the grid is to be one after rounding, too.
         let grain = grain.max(1);
-        let kind = Kind::by_ratio(start, ratio, grain as f64);
+        let kind = GridSpacing::by_ratio(start, ratio, grain as f64);
         let steps = |to: u64| if ratio > 1.0 { kind.steps(to as f64, grain as f64) } else { 0.0 };
         Self { start, kind, grain, ..Self::within(steps(low), steps(high)) }
     }
@@ -79,7 +79,7 @@ impl Grid {
         let steps = |to: u64| (to as f64 - start as f64) / amount as f64;
         Self {
             start: start as f64,
-            kind: Kind::Amount(amount as f64),
+            kind: GridSpacing::Amount(amount as f64),
             grain: 1,
             ..Self::within(steps(low), steps(high))
         }
@@ -88,7 +88,7 @@ impl Grid {
     fn within(low: f64, high: f64) -> Self {
         const NEARLY: f64 = 1e-6;
         let (low, high) = ((low - NEARLY).ceil() as i32, (high + NEARLY).floor() as i32);
-        Self { start: 0.0, kind: Kind::Amount(0.0), grain: 1, low: low.min(0), high: high.max(0) }
+        Self { start: 0.0, kind: GridSpacing::Amount(0.0), grain: 1, low: low.min(0), high: high.max(0) }
     }
 
     /// The number of the smallest value.
@@ -104,8 +104,8 @@ impl Grid {
     /// The value of a number, in bytes: whole grains, never less than one.
     pub(super) fn value(&self, number: i32) -> u64 {
         let exact = match self.kind {
-            Kind::Ratio { .. } => self.kind.power(number, self.grain as f64),
-            Kind::Amount(amount) => self.start + amount * f64::from(number),
+            GridSpacing::Ratio { .. } => self.kind.power(number, self.grain as f64),
+            GridSpacing::Amount(amount) => self.start + amount * f64::from(number),
         };
         let grains = (exact / self.grain as f64).round().max(1.0);
         (grains as u64).saturating_mul(self.grain)

@@ -9,7 +9,7 @@ const RISING_MIN: usize = 6;
 
 /// A point: its value, and one over the square of its standard error.
 #[derive(Debug, Clone, Copy)]
-pub struct Weighed {
+pub struct WeightedPoint {
     /// The value.
     pub value: f64,
     /// One over the square of its standard error.
@@ -57,7 +57,7 @@ pub struct Course {
 
 impl Course {
     /// The sums of these points, which are in order.
-    pub fn of(points: &[Weighed]) -> Self {
+    pub fn of(points: &[WeightedPoint]) -> Self {
         let weights: f64 = points.iter().map(|point| point.weight).sum();
         let middle =
             points.iter().map(|point| point.value * point.weight).sum::<f64>() / weights.max(f64::MIN_POSITIVE);
@@ -139,7 +139,8 @@ mod tests {
     use super::*;
 
     fn found(values: &[f64], price: f64) -> Vec<(usize, usize, f64)> {
-        let points: Vec<Weighed> = values.iter().map(|value| Weighed { value: *value, weight: 1.0 }).collect();
+        let points: Vec<WeightedPoint> =
+            values.iter().map(|value| WeightedPoint { value: *value, weight: 1.0 }).collect();
         let stretches = Course::of(&points).stretches(price);
         stretches.iter().map(|of| (of.from, of.to, of.slope)).collect()
     }
@@ -163,7 +164,8 @@ mod tests {
     fn no_way_to_break_is_better() {
         // Every way to break eight points into levels, gone through.
         let values = [0.0, 0.4, 3.1, 2.9, 3.3, -1.0, -1.2, 5.0];
-        let points: Vec<Weighed> = values.iter().map(|value| Weighed { value: *value, weight: 1.0 }).collect();
+        let points: Vec<WeightedPoint> =
+            values.iter().map(|value| WeightedPoint { value: *value, weight: 1.0 }).collect();
         let (course, price) = (Course::of(&points), 1.5);
         let cost = |stretches: &[(usize, usize)]| -> f64 {
             let each: f64 = stretches.iter().map(|(from, to)| course.cost(*from, *to, price).0).sum();
@@ -181,8 +183,8 @@ mod tests {
 
     #[test]
     fn a_stretch_says_what_lies_on_it() {
-        let points: Vec<Weighed> =
-            (0..9).map(|at| Weighed { value: 100.0 + 2.0 * f64::from(at), weight: 3.0 }).collect();
+        let points: Vec<WeightedPoint> =
+            (0..9).map(|at| WeightedPoint { value: 100.0 + 2.0 * f64::from(at), weight: 3.0 }).collect();
         let line = Course::of(&points).fitted(2, 9, true);
         assert!((line.at(2.0) - 104.0).abs() < 1e-9 && (line.at(11.5) - 123.0).abs() < 1e-9, "{line:?}");
         let level = Course::of(&points).fitted(0, 9, false);

@@ -31,7 +31,7 @@ enum Cpu {
 
 /// A JVM whose heap grows to its ceiling, whose malloc keeps what several arenas freed.
 #[derive(Debug, Clone)]
-struct Server {
+struct SimulatedServer {
     live: u64,
     /// The size that the heap grows to where nothing bounds it.
     greed: u64,
@@ -50,7 +50,7 @@ struct Server {
     plans: Vec<TrialPlan>,
 }
 
-impl Default for Server {
+impl Default for SimulatedServer {
     fn default() -> Self {
         Self {
             live: 20 * MIB,
@@ -68,7 +68,7 @@ impl Default for Server {
     }
 }
 
-impl Server {
+impl SimulatedServer {
     fn has(&self, plan: &TrialPlan, option: &str) -> bool {
         plan.configuration.jvm.iter().any(|word| word.starts_with(option))
     }
@@ -180,7 +180,7 @@ impl Server {
     }
 }
 
-impl Executor for Server {
+impl Executor for SimulatedServer {
     fn conduct(&mut self, plan: &TrialPlan, _sink: &mut dyn Sink) -> Made {
         self.plans.push(plan.clone());
         let trial = self.trial(plan);
@@ -209,7 +209,7 @@ const OPEN: &str =
     "configurations: {a: {}}\nload: [steady: {constant: {rate: 200, duration: 10s}, get: /}, rest: {idle: 5s}]";
 const CLOSED: &str = "configurations: {a: {}}\nload: [steady: {closed: {duration: 10s}, get: /}, rest: {idle: 5s}]";
 
-fn tuned(server: &mut Server, scenario: &Scenario) -> (TuneRecord, Vec<Trial>) {
+fn tuned(server: &mut SimulatedServer, scenario: &Scenario) -> (TuneRecord, Vec<Trial>) {
     let mut trials = Vec::new();
     run(&Tuner::new(scenario).unwrap(), server, &mut Nobody, &mut trials).unwrap();
     (found(scenario, &trials).unwrap(), trials)
@@ -222,7 +222,7 @@ fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
 #[test]
 fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
-    let (record, trials) = tuned(&mut Server::default(), &scenario);
+    let (record, trials) = tuned(&mut SimulatedServer::default(), &scenario);
     assert_eq!(record.outcome, TuneOutcome::Proved, "{record:?}");
     // A trim alone does what both do, and the tightest heap costs next to nothing.
     assert_eq!(record.answer, ["-Xmx32m", "-XX:TrimNativeHeapInterval=2000"], "{:?}", record.remedies);
@@ -243,7 +243,7 @@ fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
 #[test]
 fn a_tuning_goes_on_where_it_was_cut_off() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
-    let mut server = Server { noise: 0.01, ..Server::default() };
+    let mut server = SimulatedServer { noise: 0.01, ..SimulatedServer::default() };
     let (_, trials) = tuned(&mut server, &scenario);
     let tuner = Tuner::new(&scenario).unwrap();
     for (count, plan) in server.plans.iter().enumerate() {
@@ -265,7 +265,7 @@ fn what_the_user_tries_is_kept_or_told() {
         ..TuneSettings::default()
     };
     let scenario = asked(OPEN, typed).unwrap();
-    let (record, _) = tuned(&mut Server::default(), &scenario);
+    let (record, _) = tuned(&mut SimulatedServer::default(), &scenario);
     let fates = ["try.1", "try.2", "try.3", "try.4"].map(|id| remedy(&record, id).fate);
     assert_eq!(fates, [Fate::Kept, Fate::Harmful, Fate::Refused, Fate::NoEffect], "{:?}", record.remedies);
     assert_eq!(record.answer, ["-Dhelps=1"]);
@@ -280,7 +280,7 @@ fn what_does_not_reach_the_process_is_not_called_without_effect() {
         ..TuneSettings::default()
     };
     let scenario = asked(OPEN, typed).unwrap();
-    let (record, _) = tuned(&mut Server { loses_variables: true, ..Server::default() }, &scenario);
+    let (record, _) = tuned(&mut SimulatedServer { loses_variables: true, ..SimulatedServer::default() }, &scenario);
     assert_eq!(remedy(&record, "malloc.arenas").fate, Fate::NotInForce, "{:?}", record.remedies);
     assert_eq!(record.outcome, TuneOutcome::NothingProved);
 }
@@ -288,14 +288,14 @@ fn what_does_not_reach_the_process_is_not_called_without_effect() {
 #[test]
 fn a_closed_model_gets_a_constant_rate_of_its_own() {
     let scenario = asked(CLOSED, TuneSettings::default()).unwrap();
-    let mut server = Server::default();
+    let mut server = SimulatedServer::default();
     let (record, trials) = tuned(&mut server, &scenario);
     assert_eq!((record.rates.len(), record.rates[0].rate_per_s), (1, 3000.0));
     assert_eq!(trials[0].tuned.as_ref().unwrap().stage, TuneStage::Reference);
     assert!(server.plans[1..].iter().all(|plan| plan.load.rate_per_s() == Some(3000.0)));
     assert_eq!(record.outcome, TuneOutcome::Proved);
     let closed = asked(CLOSED, TuneSettings { closed: true, ..TuneSettings::default() }).unwrap();
-    let (record, trials) = tuned(&mut Server::default(), &closed);
+    let (record, trials) = tuned(&mut SimulatedServer::default(), &closed);
     assert!(record.rates.is_empty() && trials[0].tuned.as_ref().unwrap().stage == TuneStage::Baseline);
 }
 
@@ -303,7 +303,7 @@ fn a_closed_model_gets_a_constant_rate_of_its_own() {
 fn a_target_that_does_not_hold_as_it_is_ends_it() {
     let typed = TuneSettings { target: vec!["p99<1ms".parse().unwrap()], ..TuneSettings::default() };
     let scenario = asked(OPEN, typed).unwrap();
-    let (record, trials) = tuned(&mut Server::default(), &scenario);
+    let (record, trials) = tuned(&mut SimulatedServer::default(), &scenario);
     assert_eq!((record.outcome, trials.len()), (TuneOutcome::NotHeld, 2), "one may be a mishap");
     assert!(record.text.contains("p99.steady was 8"), "{}", record.text);
 }
@@ -312,7 +312,7 @@ fn a_target_that_does_not_hold_as_it_is_ends_it() {
 fn a_dry_run_ends_before_anything_is_tried() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut trials = Vec::new();
-    run(&Tuner::new(&scenario).unwrap().dry(), &mut Server::default(), &mut Nobody, &mut trials).unwrap();
+    run(&Tuner::new(&scenario).unwrap().dry(), &mut SimulatedServer::default(), &mut Nobody, &mut trials).unwrap();
     let record = found(&scenario, &trials).unwrap();
     assert_eq!((record.outcome, trials.len()), (TuneOutcome::Planned, BASELINE));
     assert_eq!(remedy(&record, "malloc.arenas+trim").fate, Fate::Planned);
@@ -321,12 +321,13 @@ fn a_dry_run_ends_before_anything_is_tried() {
 #[test]
 fn minutes_cut_candidates_and_never_the_confirmation() {
     let scenario = asked(OPEN, TuneSettings { minutes: Some(10.0), ..TuneSettings::default() }).unwrap();
-    let (record, trials) = tuned(&mut Server::default(), &scenario);
+    let (record, trials) = tuned(&mut SimulatedServer::default(), &scenario);
     assert!(trials.len() <= 20 && record.outcome == TuneOutcome::Proved, "{}: {:?}", trials.len(), record.outcome);
     assert!(record.remedies.iter().any(|of| of.why.contains("no time left")), "{:?}", record.remedies);
     let scenario = asked(OPEN, TuneSettings { minutes: Some(4.0), ..TuneSettings::default() }).unwrap();
     let mut trials = Vec::new();
-    let error = run(&Tuner::new(&scenario).unwrap(), &mut Server::default(), &mut Nobody, &mut trials).unwrap_err();
+    let error =
+        run(&Tuner::new(&scenario).unwrap(), &mut SimulatedServer::default(), &mut Nobody, &mut trials).unwrap_err();
     assert!(
         error.what.contains("4 minutes are too few") && error.hint.unwrap().contains("--minutes 8"),
         "{}",
@@ -338,7 +339,7 @@ fn minutes_cut_candidates_and_never_the_confirmation() {
 fn what_was_interrupted_says_so_far() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut trials = Vec::new();
-    let mut server = Server { stops_after: 7, ..Server::default() };
+    let mut server = SimulatedServer { stops_after: 7, ..SimulatedServer::default() };
     run(&Tuner::new(&scenario).unwrap(), &mut server, &mut Nobody, &mut trials).unwrap_err();
     assert_eq!(found(&scenario, &trials).unwrap().outcome, TuneOutcome::GivenUp);
     server.stops_after = usize::MAX;
@@ -350,7 +351,8 @@ fn what_was_interrupted_says_so_far() {
 fn a_tuning_that_ends_while_its_bundle_is_tried_is_no_plan() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     // The baseline, and one trial of the bundle.
-    let (mut trials, mut server) = (Vec::new(), Server { stops_after: BASELINE + 1, ..Server::default() });
+    let (mut trials, mut server) =
+        (Vec::new(), SimulatedServer { stops_after: BASELINE + 1, ..SimulatedServer::default() });
     run(&Tuner::new(&scenario).unwrap(), &mut server, &mut Nobody, &mut trials).unwrap_err();
     assert_eq!(trials.len(), BASELINE + 1);
     let record = found(&scenario, &trials).unwrap();
@@ -366,7 +368,8 @@ fn a_tuning_that_ends_while_its_bundle_is_tried_is_no_plan() {
 #[test]
 fn a_cpu_time_that_was_not_measured_proves_no_price() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
-    let (record, trials) = tuned(&mut Server { cpu: Cpu::Unmeasured, ..Server::default() }, &scenario);
+    let (record, trials) =
+        tuned(&mut SimulatedServer { cpu: Cpu::Unmeasured, ..SimulatedServer::default() }, &scenario);
     assert_eq!(record.outcome, TuneOutcome::NothingProved, "{}", record.text);
     assert_eq!(record.confirmations.len(), 1, "another set would be as unproved");
     assert!(record.confirmations[0].why.contains("its price is unproved"), "{:?}", record.confirmations);
@@ -381,7 +384,8 @@ fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut proved = 0;
     for seed in 1..=8 {
-        let (record, _) = tuned(&mut Server { cpu: Cpu::Noisy(0.1), seed, ..Server::default() }, &scenario);
+        let (record, _) =
+            tuned(&mut SimulatedServer { cpu: Cpu::Noisy(0.1), seed, ..SimulatedServer::default() }, &scenario);
         let cpu = record.gains.iter().find(|of| of.metric.starts_with("cpu_per_1000."));
         if let Some(high) = cpu.and_then(|of| of.ratio_high) {
             proved += 1;
@@ -398,7 +402,7 @@ fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
 #[test]
 fn a_trial_without_an_account_makes_no_owner_lighter() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
-    let (_, trials) = tuned(&mut Server::default(), &scenario);
+    let (_, trials) = tuned(&mut SimulatedServer::default(), &scenario);
     let objective = scenario.tune.objective;
     let whole: Vec<Observed> = trials[..BASELINE].iter().filter_map(|trial| Observed::of(trial, objective)).collect();
     let mut trials = trials[..BASELINE].to_vec();
@@ -423,7 +427,7 @@ fn a_trial_without_an_account_makes_no_owner_lighter() {
 #[test]
 fn a_remedy_whose_memory_was_not_measured_wins_nothing() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
-    let (record, _) = tuned(&mut Server { unweighed: "-XX:Trim", ..Server::default() }, &scenario);
+    let (record, _) = tuned(&mut SimulatedServer { unweighed: "-XX:Trim", ..SimulatedServer::default() }, &scenario);
     assert!(!record.answer.iter().any(|word| word.contains("Trim")), "{:?}", record.answer);
     assert!(!record.path.iter().any(|of| of.bytes == Some(0.0)), "{:?}", record.path);
 }

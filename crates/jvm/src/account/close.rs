@@ -1,7 +1,7 @@
 //! From evidence to account: who claims what, and what is entered for each mapping.
 
 use super::claims::{Claim, Claims};
-use super::evidence::{Said, Seen};
+use super::evidence::{ProcessReadings, Said};
 use super::ledger::{Account, Ledger, LedgerEntry};
 use super::malloc::{heap_parts, mmapped_parts};
 use super::musl;
@@ -37,7 +37,7 @@ fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, 
 }
 
 /// Returns the named claims, and ranges that only their sizes give away among what is neither named nor malloc's.
-fn all_claims(said: &Said, seen: &Seen) -> Claims {
+fn all_claims(said: &Said, seen: &ProcessReadings) -> Claims {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
     let mut list = named(said, &maps, &seen.stacks, &seen.malloc_ranges());
     let mut taken: Vec<Claim> = list.iter().cloned().chain(malloc_claims(seen)).collect();
@@ -51,7 +51,7 @@ fn all_claims(said: &Said, seen: &Seen) -> Claims {
 }
 
 /// The stretches of a process that neither the JVM, nor a file, nor malloc claims.
-pub(super) fn unclaimed_segments(said: &Said, seen: &Seen) -> (Claims, AccountPlan) {
+pub(super) fn unclaimed_segments(said: &Said, seen: &ProcessReadings) -> (Claims, AccountPlan) {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
     let mut list = named(said, &maps, &seen.stacks, &seen.malloc_ranges());
     list.extend(malloc_claims(seen));
@@ -61,7 +61,7 @@ pub(super) fn unclaimed_segments(said: &Said, seen: &Seen) -> (Claims, AccountPl
 }
 
 /// Returns the ranges that were found to be malloc's, as claims.
-fn malloc_claims(seen: &Seen) -> Vec<Claim> {
+fn malloc_claims(seen: &ProcessReadings) -> Vec<Claim> {
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
     let all = seen.main_heaps().chain(chunks).chain(seen.malloc_ranges());
     all.map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", "")).collect()
@@ -97,7 +97,7 @@ fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack, malloc: &[(u6
     (fits && start <= pointer).then(|| Claim::new(start, end, Owner::ThreadStacks, "thread", name))
 }
 
-fn sizes(said: &Said, seen: &Seen) -> Sizes {
+fn sizes(said: &Said, seen: &ProcessReadings) -> Sizes {
     let ranges = said.info.iter().flat_map(|info| &info.ranges).filter(|range| range.purpose == Purpose::CodeCache);
     let is = |collector| said.heap.is_some_and(|heap| heap.collector == collector);
     Sizes {
@@ -122,7 +122,7 @@ fn regions(said: &Said, collector: Collector) -> Option<u64> {
 }
 
 /// Enters the evidence for every mapping and closes the account.
-pub fn close(said: &Said, seen: &Seen) -> Account {
+pub fn close(said: &Said, seen: &ProcessReadings) -> Account {
     let names = tag_names(said, seen);
     let mut ledger = Ledger::new(&seen.smaps);
     let plan = AccountPlan::new(&seen.smaps, &all_claims(said, seen));
@@ -163,12 +163,12 @@ pub fn close(said: &Said, seen: &Seen) -> Account {
 }
 
 /// Whether the mapping belongs to a heap that was walked to its end.
-fn walked(seen: &Seen, index: usize) -> bool {
+fn walked(seen: &ProcessReadings, index: usize) -> bool {
     seen.walk.iter().flat_map(|walk| &walk.heaps).any(|heap| seen.candidates[heap.index].1.contains(&index))
 }
 
 /// Whether the mapping is a heap of glibc whose walk failed, or may be one where memory could not be read.
-fn unwalked_heap(seen: &Seen, planned: &Planned) -> bool {
+fn unwalked_heap(seen: &ProcessReadings, planned: &Planned) -> bool {
     match &seen.walk {
         Some(walk) => walk.errors.iter().any(|error| seen.candidates[error.index].1.contains(&planned.index)),
         None => seen.allocator == Some(Allocator::Glibc),
@@ -176,18 +176,18 @@ fn unwalked_heap(seen: &Seen, planned: &Planned) -> bool {
 }
 
 /// Whether malloc is known to be an allocator other than glibc's that was not walked.
-fn is_foreign(seen: &Seen) -> bool {
+fn is_foreign(seen: &ProcessReadings) -> bool {
     seen.musl_walk().is_none() && !matches!(seen.allocator, None | Some(Allocator::Glibc | Allocator::Unknown))
 }
 
 /// A range of malloc that cannot be split, under the name of its allocator.
-fn unsplit(seen: &Seen, start: u64, end: u64) -> Claim {
+fn unsplit(seen: &ProcessReadings, start: u64, end: u64) -> Claim {
     let name = seen.allocator.map_or("unknown allocator", Allocator::name);
     Claim::new(start, end, Owner::MallocUnsplit, "allocator", name)
 }
 
 /// The parts of a mapping that has several owners, or none that is known.
-fn by_pages(seen: &Seen, planned: &Planned, names: Option<&TagNames>) -> Vec<LedgerEntry> {
+fn by_pages(seen: &ProcessReadings, planned: &Planned, names: Option<&TagNames>) -> Vec<LedgerEntry> {
     let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
     let chunks = seen.chunks.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
     let mut parts = Vec::new();
@@ -201,7 +201,7 @@ fn by_pages(seen: &Seen, planned: &Planned, names: Option<&TagNames>) -> Vec<Led
 }
 
 fn unclaimed(
-    seen: &Seen,
+    seen: &ProcessReadings,
     planned: &Planned,
     segment: &Segment,
     runs: &[Run],
@@ -251,7 +251,7 @@ pub fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
 }
 
 /// Names of NMT's tags, where chunks in use carry them.
-fn tag_names(said: &Said, seen: &Seen) -> Option<TagNames> {
+fn tag_names(said: &Said, seen: &ProcessReadings) -> Option<TagNames> {
     let summary = said.nmt.as_ref()?;
     let mut sums: BTreeMap<u8, u64> = BTreeMap::new();
     let mut add = |number: u8, asked: u64| {

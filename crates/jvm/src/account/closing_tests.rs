@@ -11,7 +11,7 @@ use super::super::predict::{gc, trim};
 use super::*;
 use crate::observe::addresses::{JvmAddresses, JvmRange};
 use crate::observe::elf::Image;
-use crate::observe::glibc::{Candidate, Chunks, HeapWalk, Walk, WalkError};
+use crate::observe::glibc::{Chunks, HeapCandidate, HeapWalk, Walk, WalkError};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::mallocng::{self, BrokenGroup, GroupWalk};
 use crate::observe::metaspace_nodes::MetaspaceNode;
@@ -230,10 +230,10 @@ fn groups() -> impl Strategy<Value = mallocng::Walk> {
 }
 
 impl Sight {
-    fn of(self, smaps: Smaps) -> Seen {
+    fn of(self, smaps: Smaps) -> ProcessReadings {
         let count = smaps.mappings.len();
         let Self { allocator, stacks, musl, native, .. } = self;
-        let mut seen = Seen { smaps, allocator, stacks, musl, native, ..Seen::default() };
+        let mut seen = ProcessReadings { smaps, allocator, stacks, musl, native, ..ProcessReadings::default() };
         if count == 0 {
             return seen;
         }
@@ -241,7 +241,7 @@ impl Sight {
         seen.chunks = self.chunks.into_iter().map(|(index, chunks)| (index.index(count), chunks)).collect();
         let mut walk = self.arenas.is_some().then(Walk::default);
         for (n, (range, indices, found, fate)) in self.arenas.into_iter().flatten().enumerate() {
-            let candidate = Candidate { start: range.0, end: range.1, main: fate == 3, runs: Vec::new() };
+            let candidate = HeapCandidate { start: range.0, end: range.1, main: fate == 3, runs: Vec::new() };
             seen.candidates.push((candidate, indices.into_iter().map(|index| index.index(count)).collect()));
             let Some(walk) = &mut walk else { continue };
             let (live, free, tagged, trimmable) = found;

@@ -6,7 +6,7 @@ use crate::observe::addresses::JvmAddresses;
 use crate::observe::class_loaders::ClassLoader;
 use crate::observe::code_heaps::CodeHeapRecord;
 use crate::observe::elf::Image;
-use crate::observe::glibc::{Candidate, MmappedChunk, Walk};
+use crate::observe::glibc::{HeapCandidate, MmappedChunk, Walk};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hotspot::heap::HumongousRecord;
 use crate::observe::mallocng;
@@ -90,7 +90,7 @@ pub enum Explicit {
 
 /// Readings of the process itself, taken in as short a time as possible.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct ProcessReadings {
     /// The kernel's weights.
     pub smaps: Smaps,
     /// The allocator that provides `malloc`.
@@ -98,7 +98,7 @@ pub struct Seen {
     /// Present or swapped pages, by the index of their mapping; only for the mappings whose pages were read.
     pub pages: BTreeMap<usize, Vec<Run>>,
     /// Candidates for heaps of malloc, each with the indices of its mappings.
-    pub candidates: Vec<(Candidate, Vec<usize>)>,
+    pub candidates: Vec<(HeapCandidate, Vec<usize>)>,
     /// The walk through them; `None` where memory could not be read.
     pub walk: Option<Walk>,
     /// The walk through musl's malloc, or why it was refused; `None` where malloc is not musl's.
@@ -111,7 +111,7 @@ pub struct Seen {
     pub native: NativeMappings,
 }
 
-impl Seen {
+impl ProcessReadings {
     /// Ranges that a walk found to be malloc's and that may lie in one mapping with memory of others, disjoint and in
     /// address order: musl's groups, glibc's heaps but for the main one.
     pub fn malloc_ranges(&self) -> Vec<(u64, u64)> {

@@ -2,7 +2,7 @@
 //! parts exactly, whatever was read.
 
 use super::claims::Claim;
-use crate::observe::smaps::{Smaps, Weighed};
+use crate::observe::smaps::{Smaps, WeighedMapping};
 use crate::owner::Owner;
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
@@ -168,14 +168,14 @@ fn add(sum: &mut u64, more: u64) {
 }
 
 /// All of a mapping, without an owner.
-fn nobodys(weighed: &Weighed) -> LedgerEntry {
+fn nobodys(weighed: &WeighedMapping) -> LedgerEntry {
     let claim = Claim::new(weighed.mapping.start, weighed.mapping.end, Owner::Unexplained, "", "");
     LedgerEntry::of(&claim, (weighed.weight.rss.0.max(1), weighed.weight.swap.0))
 }
 
 fn enter_mapping(
     index: usize,
-    weighed: &Weighed,
+    weighed: &WeighedMapping,
     parts: &[LedgerEntry],
     books: &mut BTreeMap<Owner, Book>,
     account: &mut Account,

@@ -24,7 +24,7 @@ pub use crate::owner::Owner;
 pub use claims::{Claim, Claims};
 pub use close::{backed, claims, close};
 pub use direct::split_direct;
-pub use evidence::{Explicit, Said, Seen, Shrinks, Sizing};
+pub use evidence::{Explicit, ProcessReadings, Said, Shrinks, Sizing};
 pub use gone::gone;
 pub use heap::{split_heap, used_resident};
 pub use ledger::{Account, Detail, Holding, Ledger, LedgerEntry, Region, Remainder};

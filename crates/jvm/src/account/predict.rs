@@ -1,7 +1,7 @@
 //! Predicts how much memory a full collection and a trim would give back.
 
 use super::close::backed;
-use super::evidence::{Explicit, Said, Seen, Shrinks};
+use super::evidence::{Explicit, ProcessReadings, Said, Shrinks};
 use super::heap::{committed, share_of};
 use crate::observe::heap_info::{Collector, HeapInfo};
 use crate::observe::maps::Allocator;
@@ -135,7 +135,7 @@ impl Prediction {
 
 /// Predicts what `malloc_trim(0)` gives back: whole pages of free chunks in every arena, and of the main arena's top
 /// (glibc `mtrim`, `systrim`). musl has no trim (`os::can_trim_native_heap` of HotSpot, JDK 17–25, is false there).
-pub fn trim(seen: &Seen) -> Prediction {
+pub fn trim(seen: &ProcessReadings) -> Prediction {
     let unknown = |why: &str| Prediction::unknown(Reason::NotAsked, why);
     if seen.allocator == Some(Allocator::Musl) {
         return Prediction::known(0, Reason::Keeps, NO_TRIM);

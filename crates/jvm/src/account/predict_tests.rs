@@ -4,7 +4,7 @@ use super::super::evidence::Sizing;
 use super::*;
 use crate::kernel::mapping::Mapping;
 use crate::observe::addresses::JvmAddresses;
-use crate::observe::smaps::Weighed;
+use crate::observe::smaps::WeighedMapping;
 use loadline_base::units::Bytes;
 
 const START: u64 = 1 << 30;
@@ -38,7 +38,8 @@ fn committed_at(list: &[(u64, u64)]) -> Smaps {
         perms: "rw-p".into(),
         ..Mapping::default()
     };
-    let mappings = list.iter().map(|part| Weighed { mapping: mapping(part), ..Weighed::default() }).collect();
+    let mappings =
+        list.iter().map(|part| WeighedMapping { mapping: mapping(part), ..WeighedMapping::default() }).collect();
     let mut smaps = Smaps::default();
     smaps.mappings = mappings;
     smaps
@@ -161,8 +162,8 @@ fn what_is_no_full_collection_says_so() {
 #[test]
 fn musl_returns_nothing_whatever_was_walked() {
     for musl in [None, Some(Err("made up")), Some(Ok(Default::default()))] {
-        let predicted = trim(&Seen { allocator: Some(Allocator::Musl), musl, ..Seen::default() });
+        let predicted = trim(&ProcessReadings { allocator: Some(Allocator::Musl), musl, ..ProcessReadings::default() });
         assert_eq!((predicted.bytes, predicted.why.as_str()), (Some(0), NO_TRIM));
     }
-    assert_eq!(trim(&Seen { allocator: Some(Allocator::Glibc), ..Seen::default() }).bytes, None);
+    assert_eq!(trim(&ProcessReadings { allocator: Some(Allocator::Glibc), ..ProcessReadings::default() }).bytes, None);
 }

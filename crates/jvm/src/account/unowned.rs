@@ -1,7 +1,7 @@
 //! The stretches of a process that may be a library's: what is left where nothing is guessed.
 
 use super::close::unclaimed_segments;
-use super::evidence::{Said, Seen};
+use super::evidence::{ProcessReadings, Said};
 use super::tables::ended_stacks;
 use crate::kernel::mapping::Mapping;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub struct Unowned {
 }
 
 /// The stretches of resident mappings that nobody claims who is known without guessing, in address order.
-pub fn unowned(said: &Said, seen: &Seen) -> Vec<Unowned> {
+pub fn unowned(said: &Said, seen: &ProcessReadings) -> Vec<Unowned> {
     let (claims, plan) = unclaimed_segments(said, seen);
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
     let stacks: BTreeSet<u64> =
@@ -68,7 +68,7 @@ mod tests {
                      70000-80000 rw-p 0 00:00 0\nRss: 8 kB\n90000-a0000 rw-p 0 00:00 0\nRss: 0 kB\n";
         let image = Image { start: 0x20000, end: 0x40000, path: "/tmp/libx.so".into() };
         let stacks = vec![ThreadStack { tid: 1, pointer: Some(0x7fff0) }];
-        let seen = Seen { smaps: Smaps::parse(smaps), stacks, ..Seen::default() };
+        let seen = ProcessReadings { smaps: Smaps::parse(smaps), stacks, ..ProcessReadings::default() };
         let found = unowned(&Said { images: vec![image], ..Said::default() }, &seen);
         let found: Vec<_> = found.iter().map(|of| (of.start, of.end, of.name.as_deref())).collect();
         assert_eq!(found, [(0x10000, 0x20000, None), (0x50000, 0x60000, Some("pool"))]);

@@ -1,7 +1,7 @@
 //! The bytes that a JVM's threads have allocated in its heap so far: by its counters, read from outside, or else by its
 //! answer when asked.
 
-use crate::observe::hotspot::threads::{Allocated, Ended, Reader, Threads};
+use crate::observe::hotspot::threads::{Allocated, EndedThreads, ThreadReader, Threads};
 use crate::observe::memory::ProcessMemory;
 use crate::observe::procfs::Process;
 use crate::observe::{Unavailable, thread_print};
@@ -42,7 +42,7 @@ impl AllocatedSoFar {
 pub struct Allocation {
     memory: ProcessMemory,
     threads: Threads,
-    reader: Reader,
+    reader: ThreadReader,
 }
 
 impl Allocation {
@@ -77,8 +77,8 @@ impl Allocation {
     pub fn so_far(&mut self) -> Option<AllocatedSoFar> {
         let Allocated { bytes, ended, .. } = self.reader.read(&self.memory).ok()?;
         let by = match ended {
-            Ended::Counted => AllocatedBy::AllThreads,
-            Ended::Unknown => AllocatedBy::LivingThreads,
+            EndedThreads::Counted => AllocatedBy::AllThreads,
+            EndedThreads::Unknown => AllocatedBy::LivingThreads,
         };
         Some(AllocatedSoFar { bytes, by })
     }

@@ -13,10 +13,10 @@ mod turns;
 pub use allocation::{AllocatedBy, AllocatedSoFar, Allocation, told as allocated_as_told};
 pub use tables::{JvmTables, Look, TablesRead};
 
-use crate::account::{self, Account, AccountPlan, Owner, Prediction, Question, Said, Seen};
+use crate::account::{self, Account, AccountPlan, Owner, Prediction, ProcessReadings, Question, Said};
 use crate::kernel::process::page_size;
 use crate::observe::addresses::JvmAddresses;
-use crate::observe::glibc::{self, Candidate, HEAP_MAX, Layout};
+use crate::observe::glibc::{self, HEAP_MAX, HeapCandidate, Layout};
 use crate::observe::heap_info::HeapInfo;
 use crate::observe::hold::Held;
 use crate::observe::hsperfdata::Counters;
@@ -55,7 +55,7 @@ pub struct Accounted {
     /// The owners, which add up to the RSS.
     pub account: Account,
     /// The readings that it was made of.
-    pub seen: Seen,
+    pub seen: ProcessReadings,
     /// The effect that a full collection would have.
     pub gc: Prediction,
     /// The effect that trimming malloc would have.
@@ -161,7 +161,7 @@ fn close_at_rest(process: &Process, said: &Said, stop: bool, clock: &Clock) -> R
     }
 }
 
-type Sight = (Seen, Option<Duration>, Vec<Unavailable>);
+type Sight = (ProcessReadings, Option<Duration>, Vec<Unavailable>);
 
 /// Reads the process. Only the heaps of malloc must not move while they are read; they are walked with all threads
 /// held, some at a time, so that no pause is long.
@@ -182,7 +182,7 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
         reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))
     })?;
     let musl = heaps.musl.take().map(MuslMalloc::finish);
-    let mut seen = Seen { smaps, allocator: Some(allocator), stacks, musl, ..Seen::default() };
+    let mut seen = ProcessReadings { smaps, allocator: Some(allocator), stacks, musl, ..ProcessReadings::default() };
     musl_malloc::enter_mmapped(&mut seen);
     let memory = heaps.finish(&mut seen);
     let malloc = seen.malloc_ranges();
@@ -204,7 +204,7 @@ const RUN_TIMES: u32 = 2;
 struct Heaps {
     /// `None` where memory or pages cannot be read, or malloc is not glibc's.
     sources: Option<(ProcessMemory, PageMap)>,
-    candidates: Vec<Candidate>,
+    candidates: Vec<HeapCandidate>,
     /// The mappings each candidate consists of.
     mappings: Vec<Vec<usize>>,
     turns: Turns,
@@ -324,7 +324,7 @@ impl Heaps {
     }
 
     /// Puts what was found into what was seen; the memory, if it can be read.
-    fn finish(self, seen: &mut Seen) -> Option<ProcessMemory> {
+    fn finish(self, seen: &mut ProcessReadings) -> Option<ProcessMemory> {
         if let Some((memory, _)) = &self.sources {
             seen.walk = Some(glibc::conclude(memory, &self.candidates, self.layout, self.turns.finish()));
         }
@@ -334,7 +334,7 @@ impl Heaps {
 }
 
 /// Enters glibc's chunks with mappings of their own, in what has no other owner.
-fn enter_mmapped(memory: &ProcessMemory, plan: &AccountPlan, heaps: &[(u64, u64)], seen: &mut Seen) {
+fn enter_mmapped(memory: &ProcessMemory, plan: &AccountPlan, heaps: &[(u64, u64)], seen: &mut ProcessReadings) {
     for planned in plan.mappings.iter().filter(|planned| planned.question != Question::None) {
         let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
         let mut found = Vec::new();
@@ -350,7 +350,7 @@ fn enter_mmapped(memory: &ProcessMemory, plan: &AccountPlan, heaps: &[(u64, u64)
 }
 
 /// Reads the pages of a candidate as they are now, up to `end`. If the pages cannot be read, the candidate has none.
-fn refresh(map: &mut PageMap, candidate: &mut Candidate, end: u64) {
+fn refresh(map: &mut PageMap, candidate: &mut HeapCandidate, end: u64) {
     candidate.runs = map.list(candidate.start, end).unwrap_or_default();
 }
 
@@ -389,8 +389,8 @@ fn pages_in_question(
 /// Stretches that may be heaps of malloc, and the mappings they consist of; neighbouring parts of `[heap]` are one.
 /// Others may grow up to [`HEAP_MAX`] while they are looked at, and the kernel may show one as part of a mapping that
 /// began before it: a stack in front of it, or a heap that is full.
-fn candidates(smaps: &Smaps, plan: &AccountPlan) -> (Vec<Candidate>, Vec<Vec<usize>>) {
-    let mut candidates: Vec<Candidate> = Vec::new();
+fn candidates(smaps: &Smaps, plan: &AccountPlan) -> (Vec<HeapCandidate>, Vec<Vec<usize>>) {
+    let mut candidates: Vec<HeapCandidate> = Vec::new();
     let mut mappings: Vec<Vec<usize>> = Vec::new();
     for planned in &plan.mappings {
         let mapping = &smaps.mappings[planned.index].mapping;
@@ -401,14 +401,24 @@ fn candidates(smaps: &Smaps, plan: &AccountPlan) -> (Vec<Candidate>, Vec<Vec<usi
                     indices.push(planned.index);
                 }
                 _ => {
-                    candidates.push(Candidate { start: mapping.start, end: mapping.end, main: true, runs: Vec::new() });
+                    candidates.push(HeapCandidate {
+                        start: mapping.start,
+                        end: mapping.end,
+                        main: true,
+                        runs: Vec::new(),
+                    });
                     mappings.push(vec![planned.index]);
                 }
             }
             continue;
         }
         for start in planned.heap_starts(mapping) {
-            candidates.push(Candidate { start, end: start.saturating_add(HEAP_MAX), main: false, runs: Vec::new() });
+            candidates.push(HeapCandidate {
+                start,
+                end: start.saturating_add(HEAP_MAX),
+                main: false,
+                runs: Vec::new(),
+            });
             mappings.push(vec![planned.index]);
         }
     }

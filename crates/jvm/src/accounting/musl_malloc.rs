@@ -1,9 +1,9 @@
 //! Reads musl's malloc while its threads are held, group by group; `accounting` says when, as for glibc's heaps.
 
 use super::turns::RUN_ON;
-use crate::account::Seen;
+use crate::account::ProcessReadings;
 use crate::observe::Unavailable;
-use crate::observe::mallocng::{self, Context, Place, Walk, Walker};
+use crate::observe::mallocng::{self, Context, Walk, Walker, WritableRange};
 use crate::observe::maps::Allocator;
 use crate::observe::memory::ProcessMemory;
 use crate::observe::pagemap::{PageMap, PagesOf};
@@ -77,7 +77,7 @@ fn context(
     process: &Process,
     memory: &ProcessMemory,
     map: &mut PageMap,
-    places: &[Place],
+    places: &[WritableRange],
 ) -> Result<Option<Context>, Unavailable> {
     let secret = mallocng::secret(process, memory, &mut pages_of(map))?;
     Ok(secret.and_then(|secret| mallocng::find(memory, &mut pages_of(map), places, secret)))
@@ -94,7 +94,7 @@ pub(super) fn pages_of(map: &mut PageMap) -> Box<PagesOf<'_>> {
 }
 
 /// Enters the chunks with mappings of their own where those of glibc stand.
-pub(super) fn enter_mmapped(seen: &mut Seen) {
+pub(super) fn enter_mmapped(seen: &mut ProcessReadings) {
     for chunk in seen.musl.iter().flatten().flat_map(|walk| &walk.mmapped) {
         let mappings = &seen.smaps.mappings;
         let index = mappings.partition_point(|weighed| weighed.mapping.end <= chunk.start);

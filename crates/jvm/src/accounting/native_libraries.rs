@@ -3,7 +3,7 @@
 //! evidence. Nothing is read where no such library is loaded.
 
 use super::musl_malloc::{pages_of, sources};
-use crate::account::{self, NativeEvidence, NativeMappings, NativeRange, Said, Seen, Unowned};
+use crate::account::{self, NativeEvidence, NativeMappings, NativeRange, ProcessReadings, Said, Unowned};
 use crate::kernel::mapping::Mapping;
 use crate::observe::elf::{self, Image};
 use crate::observe::jemalloc::{self, Split};
@@ -27,7 +27,7 @@ const PAGE: u64 = 4096;
 type Whose = Option<(usize, NativeEvidence)>;
 
 /// Finds the memory that libraries other than the JVM's mapped, among the memory that has no owner yet.
-pub(super) fn look(process: &Process, said: &Said, seen: &Seen) -> NativeMappings {
+pub(super) fn look(process: &Process, said: &Said, seen: &ProcessReadings) -> NativeMappings {
     let jvm = said.images.iter().find(|image| image.path.ends_with("/libjvm.so"));
     let jvm_path = jvm.map(|image| image.path.as_str());
     let libraries: Vec<&Image> =
@@ -39,7 +39,8 @@ pub(super) fn look(process: &Process, said: &Said, seen: &Seen) -> NativeMapping
         && let Ok((memory, map)) = sources(process)
     {
         let stretches = Stretches::new(unowned.iter().map(|of| (of.start, of.end)).collect());
-        let mut look = Look { memory, map, seen, unowned: &unowned, stretches, heaps: heaps(seen), exact: Vec::new() };
+        let mut look =
+            LibrarySearch { memory, map, seen, unowned: &unowned, stretches, heaps: heaps(seen), exact: Vec::new() };
         whose = look.whose(&libraries, jvm, &mut found);
     }
     let mut allocators: BTreeMap<usize, Option<&'static str>> = BTreeMap::new();
@@ -70,15 +71,15 @@ fn replaces_malloc(image: &Image) -> bool {
 }
 
 /// The heaps of malloc.
-fn heaps(seen: &Seen) -> Stretches {
+fn heaps(seen: &ProcessReadings) -> Stretches {
     Stretches::new(seen.main_heaps().chain(seen.malloc_ranges()).collect())
 }
 
 /// A look under way.
-struct Look<'a> {
+struct LibrarySearch<'a> {
     memory: ProcessMemory,
     map: PageMap,
-    seen: &'a Seen,
+    seen: &'a ProcessReadings,
     unowned: &'a [Unowned],
     stretches: Stretches,
     heaps: Stretches,
@@ -86,7 +87,7 @@ struct Look<'a> {
     exact: Vec<(u64, u64)>,
 }
 
-impl Look<'_> {
+impl LibrarySearch<'_> {
     /// Whose each stretch is; puts what is exactly known, and what HotSpot names, into `found`.
     fn whose(&mut self, libraries: &[&Image], jvm: Option<&Image>, found: &mut NativeMappings) -> Vec<Whose> {
         let mut whose: Vec<Whose> = vec![None; self.unowned.len()];

@@ -60,7 +60,7 @@ impl JvmAddresses {
     /// Parses the replies, one behind the other, of a machine with pages of this size. Absurd and overlapping values
     /// are left out; only a text in which nothing at all is recognised is an error.
     pub fn parse(text: &str, page: u64) -> Result<Self, Unavailable> {
-        let mut found = Found::default();
+        let mut found = AddressParser::default();
         for line in text.lines().map(str::trim) {
             let _ = found.take_heap(line) || found.take_code(line) || found.take_region_size(line);
         }
@@ -74,13 +74,13 @@ impl JvmAddresses {
     /// Makes the same of data read elsewhere: code heaps in `ranges`, and the heap. Absurd and overlapping values are
     /// left out. `collection_set_map` is where Shenandoah's begins, `page` the size of the machine's pages.
     pub fn of(read: Self, collection_set_map: Option<u64>, page: u64) -> Self {
-        Found { addresses: read, code_heap: None, collection_set_map }.finish(page)
+        AddressParser { addresses: read, code_heap: None, collection_set_map }.finish(page)
     }
 }
 
 /// The addresses found so far. Lines live as long as the text, `'t`.
 #[derive(Default)]
-struct Found<'t> {
+struct AddressParser<'t> {
     addresses: JvmAddresses,
     /// The code heap whose bounds come next.
     code_heap: Option<&'t str>,
@@ -88,7 +88,7 @@ struct Found<'t> {
     collection_set_map: Option<u64>,
 }
 
-impl<'t> Found<'t> {
+impl<'t> AddressParser<'t> {
     /// A line about the heap and where objects lie in it. As its siblings, says whether it knows the line.
     fn take_heap(&mut self, line: &str) -> bool {
         if let Some((before, range)) = line.split_once("% used [") {

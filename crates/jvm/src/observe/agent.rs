@@ -142,12 +142,12 @@ impl Drop for AgentFolder {
 
 /// The agent that a subject is started with, and the FIFO by which it is asked.
 #[derive(Debug)]
-pub struct Standing {
+pub struct SubjectAgent {
     folder: AgentFolder,
     path: PathBuf,
 }
 
-impl Standing {
+impl SubjectAgent {
     /// Puts jar and FIFO into a new folder of this name below `above`.
     ///
     /// # Errors
@@ -225,21 +225,21 @@ mod tests {
     #[test]
     fn a_folder_left_behind_is_taken_over_and_one_of_others_is_not() {
         let above = tempfile::tempdir().unwrap();
-        let first = Standing::prepare(above.path(), ".x").unwrap();
+        let first = SubjectAgent::prepare(above.path(), ".x").unwrap();
         assert!(first.option().starts_with("-javaagent:") && first.option().contains("agent.jar=ask="));
         std::mem::forget(first);
-        let second = Standing::prepare(above.path(), ".x").unwrap();
+        let second = SubjectAgent::prepare(above.path(), ".x").unwrap();
         drop(second);
         assert_eq!(std::fs::read_dir(above.path()).unwrap().count(), 0);
         std::fs::create_dir(above.path().join(".x")).unwrap();
-        let cause = Standing::prepare(above.path(), ".x").unwrap_err();
+        let cause = SubjectAgent::prepare(above.path(), ".x").unwrap_err();
         assert!(cause.why.contains("is in the way"), "{cause}");
     }
 
     #[test]
     fn without_a_reader_nobody_is_waited_for() {
         let above = tempfile::tempdir().unwrap();
-        let standing = Standing::prepare(above.path(), ".x").unwrap();
+        let standing = SubjectAgent::prepare(above.path(), ".x").unwrap();
         let clock = Clock::start();
         let this = Process::open(std::process::id()).unwrap();
         let cause = standing.ask(&this, &clock).unwrap_err();
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn what_is_no_file_is_not_read() {
         let above = tempfile::tempdir().unwrap();
-        let standing = Standing::prepare(above.path(), ".x").unwrap();
+        let standing = SubjectAgent::prepare(above.path(), ".x").unwrap();
         let report = standing.path.join(REPORT_NAME);
         std::os::unix::fs::symlink("/proc/self/status", &report).unwrap();
         assert!(standing.folder.read(REPORT_NAME).is_err());

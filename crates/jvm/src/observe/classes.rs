@@ -68,7 +68,7 @@ pub fn in_folder(path: &Path) -> u64 {
 pub fn in_image(path: &Path) -> Result<u64, Unavailable> {
     let unknown = || Unavailable::new(SOURCE, format!("{} is not of a known form", path.display()));
     let head = read_start(path, HEADER_BYTES)?;
-    let header = Header::parse(&head).ok_or_else(unknown)?;
+    let header = ImageHeader::parse(&head).ok_or_else(unknown)?;
     let image = read_start(path, header.end().filter(|end| *end <= IMAGE_BYTES_MAX).ok_or_else(unknown)?)?;
     header.classes(&image).ok_or_else(unknown)
 }
@@ -122,13 +122,13 @@ fn is_class(name: &[u8]) -> bool {
 const HEADER_BYTES: u64 = 28;
 
 /// The numbers that say how long the parts of an image are.
-struct Header {
+struct ImageHeader {
     length: u64,
     attributes: u64,
     strings: u64,
 }
 
-impl Header {
+impl ImageHeader {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let number = |at: usize| word(bytes, 4 * at);
         (number(0)? == IMAGE_MAGIC).then_some(())?;
@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn counted(bytes: &[u8]) -> Option<u64> {
-        Header::parse(bytes)?.classes(bytes)
+        ImageHeader::parse(bytes)?.classes(bytes)
     }
 
     #[test]

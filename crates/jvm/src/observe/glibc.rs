@@ -53,7 +53,7 @@ impl AddAssign for Chunks {
 
 /// A stretch of mapped memory that may be a heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct HeapCandidate {
     /// First address.
     pub start: u64,
     /// First address behind what is mapped for reading and writing.
@@ -135,7 +135,7 @@ pub enum Walked {
 
 /// Walks one candidate. `layout` is what [`Layout::find`] said; the runs of this candidate and of its arena's own heap
 /// ([`arena_base`]) must be of this moment.
-pub fn walk_one(memory: &dyn Memory, candidates: &[Candidate], layout: Option<Layout>, index: usize) -> Walked {
+pub fn walk_one(memory: &dyn Memory, candidates: &[HeapCandidate], layout: Option<Layout>, index: usize) -> Walked {
     let candidate = &candidates[index];
     let heap = if candidate.main {
         let size = candidate.end.saturating_sub(candidate.start);
@@ -154,17 +154,22 @@ pub fn walk_one(memory: &dyn Memory, candidates: &[Candidate], layout: Option<La
 }
 
 /// The first address of the heap that holds the state of this candidate's arena, if it is a heap.
-pub fn arena_base(memory: &dyn Memory, candidate: &Candidate) -> Option<u64> {
+pub fn arena_base(memory: &dyn Memory, candidate: &HeapCandidate) -> Option<u64> {
     header_words(memory, candidate).map(|[arena, ..]| arena & !(HEAP_MAX - 1))
 }
 
 /// How much of this candidate is accessible by its own account (`heap_info.mprotect_size`), if it is a heap.
-pub fn accessible(memory: &dyn Memory, candidate: &Candidate) -> Option<u64> {
+pub fn accessible(memory: &dyn Memory, candidate: &HeapCandidate) -> Option<u64> {
     header_words(memory, candidate).map(|[_, _, size, accessible]| accessible.max(size).min(HEAP_MAX))
 }
 
 /// Puts together what was found of each candidate, in their order, and checks that the layout is a known one.
-pub fn conclude(memory: &dyn Memory, candidates: &[Candidate], layout: Option<Layout>, walked: Vec<Walked>) -> Walk {
+pub fn conclude(
+    memory: &dyn Memory,
+    candidates: &[HeapCandidate],
+    layout: Option<Layout>,
+    walked: Vec<Walked>,
+) -> Walk {
     let mut found = Walk::default();
     for (index, one) in walked.into_iter().enumerate() {
         match one {
@@ -194,7 +199,7 @@ pub fn arenas_of_threads(threads: &[Vec<u64>], arenas: &BTreeSet<u64>) -> Vec<u6
 /// The candidate as a heap, if its header points to an arena; an error where it does and makes no sense otherwise.
 fn heap_of(
     memory: &dyn Memory,
-    candidates: &[Candidate],
+    candidates: &[HeapCandidate],
     layout: Option<Layout>,
     index: usize,
 ) -> Result<Option<Heap>, Stop> {
@@ -215,7 +220,7 @@ fn heap_of(
 }
 
 /// `system_mem` of each arena must be the sum of its heaps' sizes; where it is for none, the layout is another one.
-fn check_sums(memory: &dyn Memory, found: &mut Walk, candidates: &[Candidate], layout: Option<Layout>) {
+fn check_sums(memory: &dyn Memory, found: &mut Walk, candidates: &[HeapCandidate], layout: Option<Layout>) {
     let mut arenas: Vec<u64> = found.heaps.iter().map(|heap| heap.arena).filter(|arena| *arena != 0).collect();
     arenas.sort_unstable();
     arenas.dedup();
@@ -254,7 +259,7 @@ struct Walker<'a> {
 type Stop = (u64, &'static str);
 
 impl<'a> Walker<'a> {
-    fn new(memory: &'a dyn Memory, candidate: &'a Candidate, heap: Heap) -> Self {
+    fn new(memory: &'a dyn Memory, candidate: &'a HeapCandidate, heap: Heap) -> Self {
         let found = HeapWalk {
             index: heap.index,
             arena: heap.arena,

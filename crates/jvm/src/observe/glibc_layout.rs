@@ -5,7 +5,7 @@
 //! of an arena follows its own `heap_info`. The `top` of an arena is the chunk that ends with the newest heap, and the
 //! state ends with `system_mem` and `max_system_mem` (glibc 2.27–2.43, malloc/arena.c and malloc/malloc.c).
 
-use super::glibc::Candidate;
+use super::glibc::HeapCandidate;
 use super::memory::{Memory, words};
 
 /// `HEAP_MAX_SIZE`: heaps other than the main one are aligned to this and no larger.
@@ -38,7 +38,7 @@ impl Layout {
     }
 
     /// Finds the layout that the arenas among the candidates share; `None` if there are none, or none that makes sense.
-    pub fn find(memory: &dyn Memory, candidates: &[Candidate]) -> Option<Self> {
+    pub fn find(memory: &dyn Memory, candidates: &[HeapCandidate]) -> Option<Self> {
         let own = candidates.iter().filter(|candidate| own_header(memory, candidate).is_some());
         let mut found: Vec<Self> = Vec::new();
         for layout in own.take(ARENAS_MAX).filter_map(|arena| of_arena(memory, candidates, arena)) {
@@ -52,7 +52,7 @@ impl Layout {
 }
 
 /// `ar_ptr`, `prev`, `size`, `mprotect_size` of a heap whose first page is present.
-pub(super) fn header_words(memory: &dyn Memory, candidate: &Candidate) -> Option<[u64; 4]> {
+pub(super) fn header_words(memory: &dyn Memory, candidate: &HeapCandidate) -> Option<[u64; 4]> {
     let first = candidate.runs.first().filter(|run| run.start == candidate.start && !run.swapped)?;
     let mut bytes = [0; 32];
     (first.size() >= 32 && memory.read(candidate.start, &mut bytes)).then_some(())?;
@@ -61,22 +61,22 @@ pub(super) fn header_words(memory: &dyn Memory, candidate: &Candidate) -> Option
 }
 
 /// The length of `heap_info` of a heap that holds its own arena: the state stands right behind it.
-pub(super) fn own_header(memory: &dyn Memory, candidate: &Candidate) -> Option<u64> {
+pub(super) fn own_header(memory: &dyn Memory, candidate: &HeapCandidate) -> Option<u64> {
     let [arena, before, size, _] = header_words(memory, candidate).filter(|_| !candidate.main)?;
     let header = arena.checked_sub(candidate.start)?;
     let plausible = (32..=HEADER_MAX).contains(&header) && header.is_multiple_of(16);
     (plausible && before == 0 && size > header && size <= HEAP_MAX).then_some(header)
 }
 
-fn of_arena(memory: &dyn Memory, candidates: &[Candidate], own: &Candidate) -> Option<Layout> {
+fn of_arena(memory: &dyn Memory, candidates: &[HeapCandidate], own: &HeapCandidate) -> Option<Layout> {
     let header = own_header(memory, own)?;
     let arena = own.start + header;
-    let size_of_own = |candidate: &Candidate| {
+    let size_of_own = |candidate: &HeapCandidate| {
         let words = header_words(memory, candidate).filter(|words| words[0] == arena && !candidate.main)?;
         Some(words[2])
     };
     let sized = candidates.iter().map(|candidate| (candidate, size_of_own(candidate)));
-    let heaps: Vec<(&Candidate, u64)> = sized.filter_map(|(heap, size)| Some((heap, size?))).collect();
+    let heaps: Vec<(&HeapCandidate, u64)> = sized.filter_map(|(heap, size)| Some((heap, size?))).collect();
     let words = state_words(memory, own, arena)?;
     let is_top = |at: &u64| {
         let heap = heaps.iter().find(|(heap, size)| heap.start < *at && at.wrapping_sub(heap.start) < *size);
@@ -93,7 +93,7 @@ fn of_arena(memory: &dyn Memory, candidates: &[Candidate], own: &Candidate) -> O
 }
 
 /// The words of an arena's state, as far as they lie on the first pages of its heap.
-fn state_words(memory: &dyn Memory, own: &Candidate, arena: u64) -> Option<Vec<u64>> {
+fn state_words(memory: &dyn Memory, own: &HeapCandidate, arena: u64) -> Option<Vec<u64>> {
     let run = own.runs.first().filter(|run| !run.swapped && run.start <= arena)?;
     let len = usize::try_from(run.end.checked_sub(arena)?).ok()?.min(STATE_MAX) / 8 * 8;
     let mut bytes = vec![0; len];
@@ -102,7 +102,7 @@ fn state_words(memory: &dyn Memory, own: &Candidate, arena: u64) -> Option<Vec<u
 }
 
 /// A word of a candidate that is on a present page.
-pub(super) fn present_word(memory: &dyn Memory, candidate: &Candidate, at: u64) -> Option<u64> {
+pub(super) fn present_word(memory: &dyn Memory, candidate: &HeapCandidate, at: u64) -> Option<u64> {
     let holds = |run: &&super::pagemap::Run| !run.swapped && run.start <= at && run.end.saturating_sub(at) >= 8;
     candidate.runs.iter().find(holds)?;
     memory.u64(at)

@@ -235,7 +235,7 @@ fn a_mapped_chunk_takes_whole_pages_of_any_size() {
 }
 
 /// Walks all heaps among the candidates.
-fn walk(memory: &dyn Memory, candidates: &[Candidate]) -> Walk {
+fn walk(memory: &dyn Memory, candidates: &[HeapCandidate]) -> Walk {
     let layout = Layout::find(memory, candidates);
     let walked = (0..candidates.len()).map(|index| walk_one(memory, candidates, layout, index));
     conclude(memory, candidates, layout, walked.collect())
@@ -273,8 +273,8 @@ impl MadeHeap {
         runs
     }
 
-    fn candidates(&self) -> Vec<Candidate> {
-        let candidate = |part: &Piece| Candidate {
+    fn candidates(&self) -> Vec<HeapCandidate> {
+        let candidate = |part: &Piece| HeapCandidate {
             start: part.start,
             end: part.mapped_end(),
             main: part.start < BASE,
@@ -742,9 +742,9 @@ proptest! {
     ) {
         let candidate = |(start, end, main, runs): (u64, u64, bool, Vec<Run>)| {
             let (start, end) = (start.min(end), start.max(end).max(1));
-            Candidate { start: start.min(end - 1), end, main, runs }
+            HeapCandidate { start: start.min(end - 1), end, main, runs }
         };
-        let candidates: Vec<Candidate> = candidates.into_iter().map(candidate).collect();
+        let candidates: Vec<HeapCandidate> = candidates.into_iter().map(candidate).collect();
         bounded(move || {
             let repeated = Repeated(words, Cell::new(40));
             walk(&repeated, &candidates);

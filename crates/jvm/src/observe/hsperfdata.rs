@@ -10,7 +10,7 @@
 //! - Not in it: code cache, direct buffers, addresses.
 
 use super::hsperfdata_find;
-use super::hsperfdata_format::{Layout, Malformed, Slot};
+use super::hsperfdata_format::{CounterLayout, Malformed, Slot};
 use super::memory::PAGE_MIN;
 use super::procfs::{Process, read_from_start};
 use super::{Read, Reading, Unavailable};
@@ -39,7 +39,7 @@ pub struct HsPerf {
     /// How much of the file is read.
     len: usize,
     /// Without the names: a sample goes by `slots`.
-    layout: Layout,
+    layout: CounterLayout,
     slots: SampleSlots,
 }
 
@@ -121,7 +121,7 @@ pub struct JvmIdentity {
 #[derive(Debug, Clone)]
 pub struct Counters {
     bytes: Vec<u8>,
-    layout: Layout,
+    layout: CounterLayout,
 }
 
 impl HsPerf {
@@ -132,7 +132,7 @@ impl HsPerf {
         let len = file.metadata().map_or(FILE_MAX, |about| about.len() as usize).min(FILE_MAX);
         let mut buffer = vec![0; len];
         let bytes = read_from_start(&file, &mut buffer).map_err(Unavailable::io(SOURCE))?;
-        let layout = Layout::parse(bytes).map_err(malformed)?;
+        let layout = CounterLayout::parse(bytes).map_err(malformed)?;
         let slots = SampleSlots::of(&layout, bytes);
         let mut counters = Self { file, buffer, len, layout: layout.nameless(), slots };
         counters.give_back();
@@ -171,7 +171,7 @@ impl HsPerf {
         self.buffer.resize(self.len, 0);
         let bytes = read_from_start(&self.file, &mut self.buffer).map_err(Unavailable::io(SOURCE))?;
         if self.layout.count_in(bytes) != Some(self.layout.count) {
-            let layout = Layout::parse(bytes).map_err(malformed)?;
+            let layout = CounterLayout::parse(bytes).map_err(malformed)?;
             self.slots = SampleSlots::of(&layout, bytes);
             self.layout = layout.nameless();
         }
@@ -189,7 +189,7 @@ fn malformed(why: Malformed) -> Unavailable {
 impl Counters {
     /// Counters from the bytes of a file.
     pub fn parse(bytes: &[u8]) -> Result<Self, Unavailable> {
-        Ok(Self { layout: Layout::parse(bytes).map_err(malformed)?, bytes: bytes.to_vec() })
+        Ok(Self { layout: CounterLayout::parse(bytes).map_err(malformed)?, bytes: bytes.to_vec() })
     }
 
     /// A number by the name of its counter.
@@ -259,7 +259,7 @@ impl Counters {
 }
 
 /// Nanoseconds per tick of the JVM's clock.
-fn tick_ns(layout: &Layout, bytes: &[u8]) -> f64 {
+fn tick_ns(layout: &CounterLayout, bytes: &[u8]) -> f64 {
     let frequency = layout.slot("sun.os.hrt.frequency").and_then(|slot| layout.number(bytes, slot));
     1e9 / frequency.filter(|per_s| *per_s > 0).unwrap_or(1_000_000_000) as f64
 }
@@ -272,7 +272,7 @@ fn tick_ns(layout: &Layout, bytes: &[u8]) -> f64 {
 /// 0 ZGC minor collection pauses       1 ZGC major collection pauses
 /// 0 Copy                              1 MSC                                                              JDK 11
 /// ```
-fn old_count(layout: &Layout, bytes: &[u8]) -> Vec<(Slot, u64)> {
+fn old_count(layout: &CounterLayout, bytes: &[u8]) -> Vec<(Slot, u64)> {
     let part = |n: usize, key: &str| layout.slot(&format!("sun.gc.collector.{n}.{key}"));
     let old = |n: usize| {
         let (slot, name) = (part(n, "invocations")?, part(n, "name")?);
@@ -302,7 +302,7 @@ struct SampleSlots {
 }
 
 impl SampleSlots {
-    fn of(layout: &Layout, bytes: &[u8]) -> Self {
+    fn of(layout: &CounterLayout, bytes: &[u8]) -> Self {
         let slot = |name: &str| layout.slot(name);
         let parts =
             |first: &str, last: &str| (0..PARTS_MAX).filter_map(|n| slot(&format!("{first}.{n}.{last}"))).collect();
@@ -322,7 +322,7 @@ impl SampleSlots {
         }
     }
 
-    fn sample(&self, layout: &Layout, bytes: &[u8]) -> JvmSample {
+    fn sample(&self, layout: &CounterLayout, bytes: &[u8]) -> JvmSample {
         let number = |slot: &Slot| layout.number(bytes, *slot).unwrap_or(0).max(0) as u64;
         let one = |slot: &Option<Slot>| slot.as_ref().map_or(0, number);
         let sum = |slots: &[Slot]| slots.iter().map(number).fold(0, u64::saturating_add);

@@ -47,13 +47,13 @@ fn mapped_inode(process: &Process, clock: &Clock) -> Result<Option<u64>, Unavail
 }
 
 /// A file with the right name, its inode and its owner.
-type Candidate = (File, u64, u32);
+type CandidateFile = (File, u64, u32);
 
 /// Picks the file that the process has mapped. If its mappings cannot be read, only a file of its own user counts:
 /// anybody may make a file of that name.
-fn right(candidates: impl IntoIterator<Item = Candidate>, mapped: Option<u64>, euid: u32) -> Option<File> {
+fn right(candidates: impl IntoIterator<Item = CandidateFile>, mapped: Option<u64>, euid: u32) -> Option<File> {
     let is_own = |owner: u32| owner == euid;
-    let fits = |(_, inode, owner): &Candidate| mapped.map_or(is_own(*owner), |mapped| mapped == *inode);
+    let fits = |(_, inode, owner): &CandidateFile| mapped.map_or(is_own(*owner), |mapped| mapped == *inode);
     // One after the other: each is a descriptor.
     let mut other = None;
     for (file, _, owner) in candidates.into_iter().filter(fits) {
@@ -66,7 +66,7 @@ fn right(candidates: impl IntoIterator<Item = Candidate>, mapped: Option<u64>, e
 }
 
 /// Every file of this name in a folder of a user, opened when it is asked for.
-fn candidates(tmp: &Inside, name: &str) -> io::Result<impl Iterator<Item = Candidate>> {
+fn candidates(tmp: &Inside, name: &str) -> io::Result<impl Iterator<Item = CandidateFile>> {
     // Only these are counted: sockets of JVMs that were killed stay in `/tmp` by the hundred.
     let folders = tmp.names()?.filter(|name| name.starts_with("hsperfdata_")).take(FOLDERS_MAX);
     let candidate = move |folder: String| {

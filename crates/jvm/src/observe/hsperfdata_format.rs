@@ -22,7 +22,7 @@ pub(super) struct Slot {
 
 /// Names and places of all counters. Entries are only ever added, so it stays true while the count does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct CounterLayout {
     little_endian: bool,
     /// Number of entries it was made from.
     pub(super) count: i32,
@@ -38,7 +38,7 @@ pub(super) enum Malformed {
     NotYet,
 }
 
-impl Layout {
+impl CounterLayout {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let head = bytes.first_chunk::<8>().ok_or(Malformed::NotYet)?;
         if head[..4] != MAGIC || head[4] > 1 || head[5] != 2 {
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn both_byte_orders() {
         let bytes = big_endian(0x0102_0304);
-        let layout = Layout::parse(&bytes).unwrap();
+        let layout = CounterLayout::parse(&bytes).unwrap();
         assert_eq!(layout.number(&bytes, layout.slot("n").unwrap()), Some(0x0102_0304));
     }
 
@@ -145,9 +145,9 @@ mod tests {
     fn not_yet_and_never() {
         let mut bytes = big_endian(7);
         bytes[7] = 0;
-        assert_eq!(Layout::parse(&bytes), Err(Malformed::NotYet));
-        assert_eq!(Layout::parse(&[0; 64]), Err(Malformed::NotYet));
-        assert_eq!(Layout::parse(b"#!/bin/sh and so on"), Err(Malformed::NotHsPerf));
+        assert_eq!(CounterLayout::parse(&bytes), Err(Malformed::NotYet));
+        assert_eq!(CounterLayout::parse(&[0; 64]), Err(Malformed::NotYet));
+        assert_eq!(CounterLayout::parse(b"#!/bin/sh and so on"), Err(Malformed::NotHsPerf));
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
             for value in [i32::MIN, -1, 0, 1, 19, 20, 32, 39, 41, 0x7fff_ffe0, i32::MAX] {
                 let mut bytes = sound.clone();
                 bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
-                let Ok(layout) = Layout::parse(&bytes) else { continue };
+                let Ok(layout) = CounterLayout::parse(&bytes) else { continue };
                 for (_, slot) in &layout.slots {
                     let _ = (layout.number(&bytes, *slot), layout.text(&bytes, *slot));
                 }
@@ -170,9 +170,9 @@ mod tests {
         while bytes.len() < 1 << 20 {
             bytes.extend(&sound[32..]);
         }
-        assert_eq!(Layout::parse(&bytes).unwrap().slots.len(), ENTRIES_MAX as usize);
+        assert_eq!(CounterLayout::parse(&bytes).unwrap().slots.len(), ENTRIES_MAX as usize);
         for end in 0..sound.len() {
-            if let Ok(layout) = Layout::parse(&sound[..end]) {
+            if let Ok(layout) = CounterLayout::parse(&sound[..end]) {
                 assert!(layout.slot("n").and_then(|slot| layout.number(&sound[..end], slot)).is_none(), "{end}");
             }
         }
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn counters_that_are_as_large_as_can_be_overflow_nothing() {
         let mut bytes = include_bytes!("../../../../tests/samples/25/hsperfdata-g1.bin").to_vec();
-        let layout = Layout::parse(&bytes).unwrap();
+        let layout = CounterLayout::parse(&bytes).unwrap();
         for value in [i64::MAX, i64::MIN, -1] {
             for (_, slot) in layout.slots.iter().filter(|(_, slot)| slot.text_len == 0) {
                 bytes[slot.offset..slot.offset + 8].copy_from_slice(&value.to_le_bytes());

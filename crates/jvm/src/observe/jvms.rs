@@ -29,16 +29,16 @@ const ARGUMENTS_BYTES_MAX: u64 = 256 << 10;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Jvms {
     /// Processes that have mapped the code of HotSpot, by pid.
-    pub known: Vec<Found>,
+    pub known: Vec<ProcessSummary>,
     /// Processes whose mappings may not be read and whose program is called `java`, by pid.
-    pub perhaps: Vec<Found>,
+    pub perhaps: Vec<ProcessSummary>,
     /// How many further processes may not be looked into.
     pub hidden: u64,
 }
 
 /// A process with what everybody may see of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct ProcessSummary {
     /// Process id, as seen from here.
     pub pid: u32,
     /// The kernel's name of it, at most 15 bytes.
@@ -62,7 +62,7 @@ pub enum Mapped {
 
 /// A process to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Candidate {
+pub struct ProcessCandidate {
     /// Process id, as seen from here.
     pub pid: u32,
     inode: u64,
@@ -99,11 +99,11 @@ impl Finder {
     ///
     /// # Errors
     /// Fails if the processes cannot be listed: then nothing is known of any, and nothing is forgotten.
-    pub fn begin(&mut self) -> io::Result<Vec<Candidate>> {
+    pub fn begin(&mut self) -> io::Result<Vec<ProcessCandidate>> {
         self.begin_below(Path::new(PROC))
     }
 
-    fn begin_below(&mut self, proc: &Path) -> io::Result<Vec<Candidate>> {
+    fn begin_below(&mut self, proc: &Path) -> io::Result<Vec<ProcessCandidate>> {
         let mut now = HashMap::new();
         for entry in fs::read_dir(proc)?.take(PROCESSES_MAX) {
             let entry = entry?;
@@ -119,14 +119,14 @@ impl Finder {
             Some((_, looks)) => *looks < LOOKS_YOUNG || pid.wrapping_add(self.turn).is_multiple_of(TURNS_OLD),
             None => !self.known.contains_key(&pid),
         };
-        let due = now.into_iter().filter(|(pid, _)| is_due(*pid)).map(|(pid, inode)| Candidate { pid, inode });
-        let mut due: Vec<Candidate> = due.collect();
+        let due = now.into_iter().filter(|(pid, _)| is_due(*pid)).map(|(pid, inode)| ProcessCandidate { pid, inode });
+        let mut due: Vec<ProcessCandidate> = due.collect();
         due.sort_unstable();
         Ok(due)
     }
 
     /// Takes what a look at one of them said.
-    pub fn saw(&mut self, Candidate { pid, inode }: Candidate, mapped: Mapped) {
+    pub fn saw(&mut self, ProcessCandidate { pid, inode }: ProcessCandidate, mapped: Mapped) {
         match mapped {
             Mapped::Unread => return,
             Mapped::Hotspot => _ = self.known.insert(pid, inode),
@@ -161,7 +161,7 @@ impl Finder {
     }
 }
 
-impl Candidate {
+impl ProcessCandidate {
     /// Looks at it. A file system of the process that does not answer may keep whoever asks.
     pub fn look(self) -> Mapped {
         mapped(&Path::new(PROC).join(self.pid.to_string()))
@@ -241,7 +241,7 @@ fn is_hotspot(mapping: &Mapping) -> bool {
     mapping.perms.as_bytes().get(2) == Some(&b'x') && mapping.file_name() == LIBRARY
 }
 
-fn found(folder: &Path, pid: u32) -> Found {
+fn found(folder: &Path, pid: u32) -> ProcessSummary {
     let read = |name: &str| {
         let mut bytes = Vec::new();
         let read =
@@ -250,11 +250,11 @@ fn found(folder: &Path, pid: u32) -> Found {
         if read.is_ok() { bytes } else { Vec::new() }
     };
     let stat = Stat::parse(&String::from_utf8_lossy(&read("stat")), ticks_per_s());
-    Found { pid, comm: stat.map(|stat| stat.comm).unwrap_or_default(), arguments: strings(&read("cmdline")) }
+    ProcessSummary { pid, comm: stat.map(|stat| stat.comm).unwrap_or_default(), arguments: strings(&read("cmdline")) }
 }
 
 /// Whether the program, or its first thread, goes by the name of the launcher.
-fn is_called_java(process: &Found) -> bool {
+fn is_called_java(process: &ProcessSummary) -> bool {
     let program = process.arguments.first().and_then(|word| word.rsplit('/').next());
     process.comm == "java" || program == Some("java")
 }
@@ -348,14 +348,14 @@ mod tests {
         // A look that fails forgets nothing, and neither does one that could not read the mappings of one process.
         assert!(finder.find_below(&proc.0.path().join("nowhere")).is_err());
         assert_eq!(finder.pids().pids, [711]);
-        finder.saw(Candidate { pid: 711, inode: 1 }, unread(&Errno::MFILE.into()));
+        finder.saw(ProcessCandidate { pid: 711, inode: 1 }, unread(&Errno::MFILE.into()));
         assert_eq!(finder.pids().pids, [711]);
         assert_eq!(unread(&Errno::SRCH.into()), Mapped::Other);
     }
 
     #[test]
     fn what_may_not_be_read_goes_by_its_name() {
-        let found = |comm: &str, arguments: &[&str]| Found {
+        let found = |comm: &str, arguments: &[&str]| ProcessSummary {
             pid: 1,
             comm: comm.to_owned(),
             arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),

@@ -9,7 +9,7 @@
 use super::Unavailable;
 use super::glibc::{Chunks, MmappedChunk};
 use super::mallocng_group::{self as group, Meta};
-pub use super::mallocng_group::{Asked, GroupWalk};
+pub use super::mallocng_group::{GroupWalk, RequestedAmount};
 use super::memory::{Memory, number};
 use super::pagemap::{PagesOf, Run};
 use super::pointers::words;
@@ -45,7 +45,7 @@ const BROKEN_SHARE: usize = 20;
 
 /// A piece of writable memory that may hold the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct WritableRange {
     /// First address.
     pub start: u64,
     /// First address behind.
@@ -88,7 +88,7 @@ pub struct Walk {
     /// Groups that could not be walked.
     pub broken: Vec<BrokenGroup>,
     /// The amounts that were asked for in chunks in use.
-    pub asked: Asked,
+    pub asked: RequestedAmount,
 }
 
 impl Walk {
@@ -145,7 +145,7 @@ fn random_at(auxv: &[u8]) -> Option<u64> {
 }
 
 /// Writable memory of files and the zeroed data behind it: there the context lies. Files that `first` names come first.
-pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<Place> {
+pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<WritableRange> {
     let (mut likely, mut others) = (Vec::new(), Vec::new());
     let mut file: Option<(&Mapping, u64)> = None;
     for mapping in maps {
@@ -155,7 +155,7 @@ pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<Place> 
             _ => file = None,
         }
         if let Some((of, _)) = file.filter(|_| &*mapping.perms == "rw-p") {
-            let place = Place { start: mapping.start, end: mapping.end };
+            let place = WritableRange { start: mapping.start, end: mapping.end };
             if first(of) { likely.push(place) } else { others.push(place) }
         }
     }
@@ -164,7 +164,7 @@ pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<Place> 
 }
 
 /// Finds the context by the secret in these places: `None` where no place has it.
-pub fn find(memory: &dyn Memory, pages_of: &mut PagesOf, places: &[Place], secret: u64) -> Option<Context> {
+pub fn find(memory: &dyn Memory, pages_of: &mut PagesOf, places: &[WritableRange], secret: u64) -> Option<Context> {
     // A secret of zeros would be found everywhere.
     let mut left = if secret == 0 { 0 } else { SEARCHED_MAX };
     places.iter().find_map(|place| {

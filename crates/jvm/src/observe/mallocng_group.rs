@@ -39,14 +39,14 @@ const NOT_NAMED: &str = "a group that does not name its meta";
 
 /// The amounts that the program asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Asked {
+pub struct RequestedAmount {
     /// Chunks in use whose headers tell what was asked for, those with a mapping of their own included.
     pub count: u64,
     /// Bytes that were asked for in them, without rounding.
     pub bytes: u64,
 }
 
-impl AddAssign for Asked {
+impl AddAssign for RequestedAmount {
     fn add_assign(&mut self, other: Self) {
         self.count = self.count.saturating_add(other.count);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -166,7 +166,7 @@ pub struct GroupWalk {
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     pub(super) group: GroupWalk,
-    pub(super) asked: Asked,
+    pub(super) asked: RequestedAmount,
     /// Slots in use whose headers make no sense: caught inside malloc or free, or not what they seem.
     pub(super) torn: u64,
     /// The tag, if it has one, of a chunk with a mapping of its own.
@@ -224,7 +224,7 @@ impl GroupWalker<'_> {
         let end = meta.check()?;
         let tag = match self.slot(meta, 0, meta.group + UNIT, end - IB) {
             Slot::Chunk(at, asked) => {
-                self.found.asked += Asked { count: 1, bytes: asked.unwrap_or_default() };
+                self.found.asked += RequestedAmount { count: 1, bytes: asked.unwrap_or_default() };
                 asked.and_then(|asked| self.tag(at, asked))
             }
             _ => None,
@@ -255,7 +255,7 @@ impl GroupWalker<'_> {
             match self.slot(meta, index, start, next - IB) {
                 Slot::Group(at) => self.nested(meta, start, at, next)?,
                 Slot::Chunk(at, asked) => {
-                    self.found.asked += Asked { count: 1, bytes: asked.unwrap_or_default() };
+                    self.found.asked += RequestedAmount { count: 1, bytes: asked.unwrap_or_default() };
                     let tag = asked.and_then(|asked| self.tag(at, asked));
                     self.live(start, next, tag);
                 }

@@ -1,10 +1,10 @@
 //! A process on musl made up byte by byte, as `enframe`, `set_size`, `alloc_group` and `alloc_meta` of musl 1.2.3 write
 //! it, from a plan that is any bytes; for tests and fuzzing only. The expected walk is recorded with them.
 //!
-//! The first law is that of [`MadeUp::read`]: a page that is not present is never asked for.
+//! The first law is that of [`MadeUpHeap::read`]: a page that is not present is never asked for.
 
-use super::hotspot::made_up::{self, PAGE, Plan};
-use super::mallocng::{Context, Place, Walk, Walker, find};
+use super::hotspot::made_up::{self, PAGE, PlanBytes};
+use super::mallocng::{Context, Walk, Walker, WritableRange, find};
 use super::memory::Memory;
 use super::pagemap::Run;
 use std::collections::BTreeSet;
@@ -39,8 +39,8 @@ pub(super) struct Truth {
 
 /// Memory of which pages may be swapped out: what was never written is not present.
 #[derive(Debug, Clone, Default)]
-pub(super) struct MadeUp {
-    pub(super) memory: made_up::MadeUp,
+pub(super) struct MadeUpHeap {
+    pub(super) memory: made_up::MadeUpMemory,
     swapped: BTreeSet<u64>,
     pub(super) truth: Truth,
     /// The address of each group that is not nested, and that of its meta.
@@ -49,7 +49,7 @@ pub(super) struct MadeUp {
     end: u64,
 }
 
-impl Memory for MadeUp {
+impl Memory for MadeUpHeap {
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
         for page in (at & !(PAGE - 1)..at + into.len() as u64).step_by(PAGE as usize) {
             let is_present = self.memory.pages.contains_key(&page) && !self.swapped.contains(&page);
@@ -59,11 +59,11 @@ impl Memory for MadeUp {
     }
 }
 
-impl MadeUp {
+impl MadeUpHeap {
     /// By this plan; `constant` says whether the build has a constant size of pages.
     pub(super) fn of(plan: &[u8], constant: bool) -> Self {
         let mut made = Self { end: GROUPS, ..Self::default() };
-        let mut rest = Plan::of(plan);
+        let mut rest = PlanBytes::of(plan);
         while !rest.is_over() {
             made.top(&mut rest);
         }
@@ -143,7 +143,7 @@ impl MadeUp {
     }
 
     /// A group with a mapping of its own, or a chunk with one.
-    fn top(&mut self, plan: &mut Plan) {
+    fn top(&mut self, plan: &mut PlanBytes) {
         let (kind, group, meta) = (plan.next(), self.end, self.new_meta());
         self.tops.push((group, meta));
         if kind % 8 == 0 {
@@ -162,11 +162,11 @@ impl MadeUp {
     }
 
     /// How many slots a group of this class has that fits into so many bytes.
-    fn count_of(&self, class: usize, room: u64, plan: &mut Plan) -> u64 {
+    fn count_of(&self, class: usize, room: u64, plan: &mut PlanBytes) -> u64 {
         (1 + plan.next() % 32).min(room.saturating_sub(16) / (CLASSES[class] * 16)).max(1)
     }
 
-    fn slots(&mut self, group: u64, meta: u64, class: usize, size: [u64; 2], plan: &mut Plan, depth: u32) {
+    fn slots(&mut self, group: u64, meta: u64, class: usize, size: [u64; 2], plan: &mut PlanBytes, depth: u32) {
         let [count, pages] = size;
         let stride = if count == 1 && pages > 0 { pages * PAGE - 16 } else { CLASSES[class] * 16 };
         self.truth.groups += 1;
@@ -189,7 +189,7 @@ impl MadeUp {
     }
 
     /// A group of a smaller class in a slot.
-    fn nested(&mut self, group: u64, index: u64, slot: (u64, u64), class: usize, plan: &mut Plan, depth: u32) {
+    fn nested(&mut self, group: u64, index: u64, slot: (u64, u64), class: usize, plan: &mut PlanBytes, depth: u32) {
         let (start, stride) = slot;
         let fits = CLASSES[..class].iter().take_while(|units| 16 + *units * 16 + 4 <= stride).count();
         let Some(last) = fits.checked_sub(1) else { return self.chunk(group, index, slot, plan) };
@@ -220,7 +220,7 @@ impl MadeUp {
     }
 
     /// A chunk somewhere in a slot, with NMT's header or without.
-    fn chunk(&mut self, group: u64, index: u64, slot: (u64, u64), plan: &mut Plan) {
+    fn chunk(&mut self, group: u64, index: u64, slot: (u64, u64), plan: &mut PlanBytes) {
         let (start, stride) = slot;
         let end = start + stride - 4;
         let (kind, size) = (plan.next(), plan.next());
@@ -244,7 +244,7 @@ impl MadeUp {
 
     /// Finds the context in the data of the C library.
     pub(super) fn find(&self) -> Option<Context> {
-        let places = [Place { start: DATA, end: DATA + 16 * PAGE }];
+        let places = [WritableRange { start: DATA, end: DATA + 16 * PAGE }];
         find(self, &mut |start, end| self.runs(start, end), &places, SECRET)
     }
 
@@ -259,7 +259,7 @@ impl MadeUp {
 }
 
 /// Checks the laws of every walk: its findings are in order, disjoint and no more than there is.
-pub(super) fn laws(made: &MadeUp, walk: &Walk) {
+pub(super) fn laws(made: &MadeUpHeap, walk: &Walk) {
     let mut ranges: Vec<(u64, u64)> = walk.groups.iter().chain(&walk.donated).map(|one| (one.start, one.end)).collect();
     ranges.extend(walk.mmapped.iter().map(|chunk| (chunk.start, chunk.end)));
     ranges.sort_unstable();
@@ -282,7 +282,7 @@ pub(super) fn laws(made: &MadeUp, walk: &Walk) {
 /// areas, context and groups; panics where a walk breaks a law.
 pub(super) fn check(input: &[u8]) {
     let (plan, changes) = input.split_at(input.len() / 2);
-    let mut made = MadeUp::of(plan, plan.first().is_none_or(|byte| byte % 2 == 0));
+    let mut made = MadeUpHeap::of(plan, plan.first().is_none_or(|byte| byte % 2 == 0));
     let pages: Vec<u64> = made.memory.pages.keys().copied().collect();
     for change in changes.chunks_exact(8) {
         let page = pages[usize::from(change[0]) % pages.len()];
@@ -291,7 +291,7 @@ pub(super) fn check(input: &[u8]) {
         let word = match change[2] % 8 {
             0..4 => u64::from(u32::from_le_bytes([change[3], change[4], change[5], change[6]])),
             4 => pages[usize::from(change[3]) % pages.len()] + u64::from(change[4]) * 16,
-            5 => MadeUp::area(u64::from(change[3] % 3)) + u64::from(change[4]) * 8,
+            5 => MadeUpHeap::area(u64::from(change[3] % 3)) + u64::from(change[4]) * 8,
             6 => u64::MAX << (change[3] % 64),
             _ => u64::from_le_bytes([change[3], change[4], change[5], change[6], change[7], change[3], 0, 0]),
         };

@@ -1,7 +1,7 @@
 //! Processes on musl that are made up, walked whole and damaged.
 
 use super::super::hotspot::made_up::PAGE;
-use super::super::mallocng_made_up::{DATA, MadeUp, SECRET, check, laws};
+use super::super::mallocng_made_up::{DATA, MadeUpHeap, SECRET, check, laws};
 use super::*;
 use proptest::prelude::*;
 use std::path::Path;
@@ -11,10 +11,10 @@ const GROUP_AT: u64 = 16;
 const BITS_AT: u64 = 32;
 
 /// Changes a group and its meta.
-type Damage = fn(&mut MadeUp, u64, u64);
+type Damage = fn(&mut MadeUpHeap, u64, u64);
 
-fn some() -> MadeUp {
-    MadeUp::of(&(0..400u32).map(|n| (n * 7 + n / 9) as u8).collect::<Vec<_>>(), true)
+fn some() -> MadeUpHeap {
+    MadeUpHeap::of(&(0..400u32).map(|n| (n * 7 + n / 9) as u8).collect::<Vec<_>>(), true)
 }
 
 proptest! {
@@ -22,7 +22,7 @@ proptest! {
 
     #[test]
     fn what_was_planted_is_found(plan in prop::collection::vec(any::<u8>(), 1..600), constant in any::<bool>()) {
-        let made = MadeUp::of(&plan, constant);
+        let made = MadeUpHeap::of(&plan, constant);
         let walk = made.walk().unwrap();
         laws(&made, &walk);
         prop_assert_eq!((walk.broken.len(), walk.donated.len()), (0, 0));
@@ -44,7 +44,7 @@ proptest! {
 }
 
 /// The same memory on a machine with larger pages, each of which is present where a part of it is.
-struct Large<'a>(&'a MadeUp, u64);
+struct Large<'a>(&'a MadeUpHeap, u64);
 
 impl Memory for Large<'_> {
     fn page(&self) -> u64 {
@@ -80,7 +80,7 @@ fn on_larger_pages_the_same_is_found() {
         let made = some();
         let large = Large(&made, page);
         let mut pages_of = |start, end| large.runs(start, end);
-        let places = [Place { start: DATA, end: DATA + page }];
+        let places = [WritableRange { start: DATA, end: DATA + page }];
         let context = find(&large, &mut pages_of, &places, SECRET).unwrap();
         let mut walker = Walker::begin(&large, &mut pages_of, context).unwrap();
         while walker.step(&large, &mut pages_of) {}
@@ -150,36 +150,39 @@ fn a_group_whose_meta_was_given_to_another_is_gone() {
 
 #[test]
 fn areas_end_and_carry_the_secret() {
-    let refused = |damage: fn(&mut MadeUp)| {
-        let mut made = MadeUp::of(&[1; 20_000], true);
+    let refused = |damage: fn(&mut MadeUpHeap)| {
+        let mut made = MadeUpHeap::of(&[1; 20_000], true);
         damage(&mut made);
         made.walk().unwrap_err()
     };
-    let (first, second) = (MadeUp::area(0), MadeUp::area(1));
-    assert!(MadeUp::of(&[1; 20_000], true).memory.pages.contains_key(&MadeUp::area(2)), "three areas");
-    assert_eq!(refused(|made| made.word(MadeUp::area(1) + 8, MadeUp::area(0))), "areas of metas without an end");
-    assert_eq!(refused(|made| made.word(MadeUp::area(1), SECRET ^ 1)), "an area of metas without the secret");
-    assert_eq!(refused(|made| made.word(MadeUp::area(1) + 16, 100)), "an area of metas without the secret");
-    assert_eq!(refused(|made| made.word(MadeUp::area(0) + 8, 8)), "an area of metas at an impossible address");
-    assert_eq!(refused(|made| made.word(MadeUp::area(0) + 8, 1 << 60)), "an area of metas that is not in memory");
-    assert_eq!(refused(|made| made.swap(MadeUp::area(1))), "an area of metas that is not in memory");
+    let (first, second) = (MadeUpHeap::area(0), MadeUpHeap::area(1));
+    assert!(MadeUpHeap::of(&[1; 20_000], true).memory.pages.contains_key(&MadeUpHeap::area(2)), "three areas");
+    assert_eq!(
+        refused(|made| made.word(MadeUpHeap::area(1) + 8, MadeUpHeap::area(0))),
+        "areas of metas without an end"
+    );
+    assert_eq!(refused(|made| made.word(MadeUpHeap::area(1), SECRET ^ 1)), "an area of metas without the secret");
+    assert_eq!(refused(|made| made.word(MadeUpHeap::area(1) + 16, 100)), "an area of metas without the secret");
+    assert_eq!(refused(|made| made.word(MadeUpHeap::area(0) + 8, 8)), "an area of metas at an impossible address");
+    assert_eq!(refused(|made| made.word(MadeUpHeap::area(0) + 8, 1 << 60)), "an area of metas that is not in memory");
+    assert_eq!(refused(|made| made.swap(MadeUpHeap::area(1))), "an area of metas that is not in memory");
     assert!(first < second);
 }
 
 #[test]
 fn the_context_is_more_than_the_secret() {
     let context = some().find().unwrap();
-    assert!(context.at > DATA + 64 && context.head == MadeUp::area(0));
+    assert!(context.at > DATA + 64 && context.head == MadeUpHeap::area(0));
     let mut damaged = some();
     damaged.word(context.at + 8, 0);
     assert_eq!(damaged.find(), None, "not begun");
     damaged = some();
-    damaged.word(MadeUp::area(0), 0);
+    damaged.word(MadeUpHeap::area(0), 0);
     assert_eq!(damaged.find(), None, "areas without the secret");
     damaged = some();
     damaged.swap(DATA);
     assert_eq!(damaged.find(), None, "swapped out");
-    let places = [Place { start: DATA, end: DATA + PAGE * 2 }];
+    let places = [WritableRange { start: DATA, end: DATA + PAGE * 2 }];
     assert_eq!(find(&some(), &mut |start, end| some().runs(start, end), &places, 0), None, "a secret of zeros");
 }
 

@@ -115,11 +115,11 @@ fn object_size(memory: &dyn Memory, runs: &[Run], start: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hotspot::made_up::MadeUp;
+    use super::super::hotspot::made_up::MadeUpMemory;
     use super::*;
 
-    fn made_up(words: &[(u64, u64)]) -> MadeUp {
-        let mut memory = MadeUp::default();
+    fn made_up(words: &[(u64, u64)]) -> MadeUpMemory {
+        let mut memory = MadeUpMemory::default();
         words.iter().for_each(|(at, word)| memory.word(*at, *word));
         memory
     }

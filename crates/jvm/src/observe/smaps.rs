@@ -87,7 +87,7 @@ impl AddAssign for Weight {
 
 /// A mapping with its weight.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Weighed {
+pub struct WeighedMapping {
     /// Addresses, permissions and file.
     pub mapping: Mapping,
     /// The kernel's sums over its pages.
@@ -98,7 +98,7 @@ pub struct Weighed {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Smaps {
     /// One per mapping.
-    pub mappings: Vec<Weighed>,
+    pub mappings: Vec<WeighedMapping>,
     /// The least `KernelPageSize` of all mappings: those of huge pages have a larger one. 0 where none was told.
     page: u64,
 }
@@ -127,7 +127,7 @@ impl Smaps {
         let mapping =
             if line.as_bytes().first().is_some_and(u8::is_ascii_uppercase) { None } else { Line::parse(line) };
         if let Some(mapping) = mapping {
-            self.mappings.push(Weighed { mapping: mapping.kept(texts), weight: Weight::default() });
+            self.mappings.push(WeighedMapping { mapping: mapping.kept(texts), weight: Weight::default() });
         } else if let Some(page) = line.strip_prefix("KernelPageSize:").and_then(size) {
             self.page = if self.page == 0 { page.0 } else { self.page.min(page.0) };
         } else if let Some(last) = self.mappings.last_mut() {

@@ -70,7 +70,7 @@ struct Stretch {
 }
 
 /// The place of a block's bytes.
-enum Place {
+enum Backing {
     Memory,
     Swap,
     /// In its file; zero where it has none.
@@ -132,7 +132,7 @@ impl<'p> Untouched<'p> {
 
     /// Returns the place of the page at this address. A page that was present a moment ago counts as present; any other
     /// is looked up now, since the process may have written there since.
-    fn place(&self, at: u64, stretches: &mut [Stretch; STRETCHES]) -> Option<Place> {
+    fn place(&self, at: u64, stretches: &mut [Stretch; STRETCHES]) -> Option<Backing> {
         let page = at / self.page;
         let (number, bit) = (page / STRETCH as u64, page % STRETCH as u64);
         let stretch = &mut stretches[number as usize % STRETCHES];
@@ -140,18 +140,18 @@ impl<'p> Untouched<'p> {
             *stretch = Stretch::read(&self.pagemap, number)?;
         }
         Some(match (stretch.present >> bit & 1, stretch.swapped >> bit & 1) {
-            (1, _) => Place::Memory,
-            (_, 1) => Place::Swap,
-            _ => Place::File,
+            (1, _) => Backing::Memory,
+            (_, 1) => Backing::Swap,
+            _ => Backing::File,
         })
     }
 
     /// The block at this address, from wherever it is.
     fn block(&self, at: u64, stretches: &mut [Stretch; STRETCHES], into: &mut [u8]) -> bool {
         match self.place(at, stretches) {
-            Some(Place::Memory) => self.memory.read(at, into),
-            Some(Place::File) => self.block_of_file(at, into),
-            Some(Place::Swap) | None => false,
+            Some(Backing::Memory) => self.memory.read(at, into),
+            Some(Backing::File) => self.block_of_file(at, into),
+            Some(Backing::Swap) | None => false,
         }
     }
 

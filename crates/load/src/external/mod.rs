@@ -147,10 +147,10 @@ impl Reported {
     }
 }
 
-type Reader = fn(&str) -> Option<Reported>;
+type ReportParser = fn(&str) -> Option<Reported>;
 
 /// Program names and who reads what they print. Hyperfoil prints as wrk does, but for details: it comes before wrk.
-const READERS: [(&[&str], Reader); 6] = [
+const READERS: [(&[&str], ReportParser); 6] = [
     (&["hyperfoil", "cli.sh", "wrk.sh", "wrk2.sh"], hyperfoil::read),
     (&["wrk", "wrk2"], wrk::read),
     (&["ab"], ab::read),

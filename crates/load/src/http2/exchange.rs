@@ -6,7 +6,7 @@ use super::connection::{Connection, Room};
 use super::requests::Next;
 use super::stream::{Doing, Slot, StreamStep, Upload};
 use crate::exchange::BACK_OFF_NS;
-use crate::tally::{Ended, Failure, Place};
+use crate::tally::{Failure, FinishedRequest, RequestOrigin};
 use crate::timers::Due;
 use bytes::Bytes;
 use h2::Reason;
@@ -245,14 +245,14 @@ impl Engine<'_> {
 }
 
 /// The request in a slot as it ends now.
-fn ended(slot: &Slot, place: u32, now_ns: u64) -> Ended {
-    Ended {
+fn ended(slot: &Slot, place: u32, now_ns: u64) -> FinishedRequest {
+    FinishedRequest {
         intended_ns: slot.intended_ns,
         started_ns: slot.started_ns,
         connected_ns: slot.connected_ns,
         first_byte_ns: slot.first_byte_ns,
         ended_ns: now_ns,
-        place: Some(Place { request: slot.request, connection: place }),
+        place: Some(RequestOrigin { request: slot.request, connection: place }),
         status: slot.answer.status,
         body_bytes: slot.answer.body_bytes,
     }

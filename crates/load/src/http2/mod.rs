@@ -52,7 +52,7 @@ pub(super) struct Engine<'a> {
     epoll: OwnedFd,
     /// Slots of a place.
     streams: u32,
-    places: Vec<Place>,
+    places: Vec<ConnectionSlot>,
     places_max: usize,
     /// The slots of a place lie together.
     slots: Vec<Slot>,
@@ -79,7 +79,7 @@ pub(super) struct Engine<'a> {
 /// The place of one connection of the plan. After a GOAWAY the next takes it while the last streams of the one before
 /// come to their end.
 #[derive(Debug)]
-struct Place {
+struct ConnectionSlot {
     /// The connection on which requests begin; `None` where the next request opens one.
     connection: Option<u32>,
     /// Slots that are neither busy nor on offer.
@@ -135,7 +135,7 @@ impl<'a> Engine<'a> {
         let first = self.slots.len() as u32;
         self.slots.extend((0..self.streams).map(|number| Slot::new(bells.waker(number as usize))));
         let idle = (first..first + self.streams).rev().collect();
-        self.places.push(Place { connection: None, idle, offered: 0, rest_until_ns: 0, bells });
+        self.places.push(ConnectionSlot { connection: None, idle, offered: 0, rest_until_ns: 0, bells });
         self.offer(place, 0);
     }
 

@@ -39,7 +39,7 @@ pub(super) struct Exchange {
     /// Counts all requests, from 0.
     pub(super) nth: u64,
     orders: Sender<ScriptedOrder>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerCounts>,
 }
 
 impl Exchange {
@@ -91,7 +91,7 @@ pub(super) async fn pause(ms: u64) {
 }
 
 #[derive(Default)]
-struct Shared {
+struct ServerCounts {
     over: AtomicBool,
     requests: AtomicU64,
     connections: AtomicU64,
@@ -102,7 +102,7 @@ struct Shared {
 /// Listens until dropped.
 pub(super) struct ScriptedH2Server {
     pub(super) address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerCounts>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -123,7 +123,7 @@ impl ScriptedH2Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ServerCounts::default());
         let thread = thread::spawn({
             let (shared, settings) = (Arc::clone(&shared), settings.clone());
             move || run(&listener, &settings, &shared, script)
@@ -156,19 +156,19 @@ impl Drop for ScriptedH2Server {
     }
 }
 
-type Task = Pin<Box<dyn Future<Output = ()>>>;
+type ServerTask = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Tasks that others began in this round.
-type Begun = Rc<RefCell<Vec<Task>>>;
+type Begun = Rc<RefCell<Vec<ServerTask>>>;
 
 /// Accepts connections and polls all tasks until the test is over.
-fn run<S, F>(listener: &TcpListener, settings: &Builder, shared: &Arc<Shared>, script: S)
+fn run<S, F>(listener: &TcpListener, settings: &Builder, shared: &Arc<ServerCounts>, script: S)
 where
     S: Fn(Exchange) -> F + 'static,
     F: Future<Output = ()> + 'static,
 {
     let (script, begun) = (Rc::new(script), Begun::default());
-    let mut tasks: Vec<Task> = Vec::new();
+    let mut tasks: Vec<ServerTask> = Vec::new();
     let mut context = Context::from_waker(Waker::noop());
     while !shared.over.load(SeqCst) {
         while let Ok((stream, _)) = listener.accept() {
@@ -184,7 +184,7 @@ where
     }
 }
 
-async fn serve<S, F>(stream: Socket, settings: Builder, shared: Arc<Shared>, script: Rc<S>, begun: Begun)
+async fn serve<S, F>(stream: Socket, settings: Builder, shared: Arc<ServerCounts>, script: Rc<S>, begun: Begun)
 where
     S: Fn(Exchange) -> F + 'static,
     F: Future<Output = ()> + 'static,

@@ -4,7 +4,7 @@
 //! If RFC 9112 leaves a choice, both readers choose alike. A bare LF ends a line of a head, empty lines before a head
 //! are skipped, and a head that contradicts itself is no answer. Lists of equal lengths (`5, 5`) are no answer either.
 
-use super::response::{Ending, HEAD_BYTES_MAX, Heads, Progress, Reader};
+use super::response::{Ending, HEAD_BYTES_MAX, Heads, Progress, ResponseReader};
 use super::wanted::Wanted;
 use crate::work::{Method, Request, Until, Work};
 use loadline_base::numbers::SplitMix64;
@@ -18,7 +18,7 @@ const BLANKS: [char; 2] = [' ', '\t'];
 
 /// The verdict on a stream that was read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum StreamVerdict {
     /// A complete answer, and how many bytes follow it.
     Answer { status: u16, keep_alive: bool, body_bytes: u64, rest: usize },
     /// The head stands, but the body ends too early.
@@ -30,10 +30,10 @@ pub(super) enum Verdict {
 }
 
 /// The first answer of a stream. `bodiless`: to a HEAD.
-pub(super) fn judge(stream: &[u8], bodiless: bool) -> Verdict {
-    let Some((lines, body)) = head_of(stream) else { return Verdict::Headless };
-    let Some(head) = Head::of(&lines).filter(|_| stream.len() - body.len() <= HEAD_BYTES_MAX) else {
-        return Verdict::Broken;
+pub(super) fn judge(stream: &[u8], bodiless: bool) -> StreamVerdict {
+    let Some((lines, body)) = head_of(stream) else { return StreamVerdict::Headless };
+    let Some(head) = ReferenceHead::of(&lines).filter(|_| stream.len() - body.len() <= HEAD_BYTES_MAX) else {
+        return StreamVerdict::Broken;
     };
     if head.status < 200 {
         return judge(body, bodiless);
@@ -41,7 +41,7 @@ pub(super) fn judge(stream: &[u8], bodiless: bool) -> Verdict {
     let (body_bytes, rest) = match head.body {
         _ if bodiless => (0, body.len()),
         Length::None => (0, body.len()),
-        Length::Bytes(length) if body.len() < length as usize => return Verdict::Cut,
+        Length::Bytes(length) if body.len() < length as usize => return StreamVerdict::Cut,
         Length::Bytes(length) => (length, body.len() - length as usize),
         Length::UntilClose => (body.len() as u64, 0),
         Length::Chunks => match chunks(body) {
@@ -51,7 +51,7 @@ pub(super) fn judge(stream: &[u8], bodiless: bool) -> Verdict {
     };
     // Only a body that is there can last until the close.
     let keep_alive = head.keep_alive && (bodiless || head.body != Length::UntilClose);
-    Verdict::Answer { status: head.status, keep_alive, body_bytes, rest }
+    StreamVerdict::Answer { status: head.status, keep_alive, body_bytes, rest }
 }
 
 /// The lines of the head, without their ends, and what follows it; `None` where no empty line ends it.
@@ -79,13 +79,13 @@ enum Length {
 }
 
 /// The facts that a head states.
-struct Head {
+struct ReferenceHead {
     status: u16,
     keep_alive: bool,
     body: Length,
 }
 
-impl Head {
+impl ReferenceHead {
     /// `None` where it is malformed or contradicts itself.
     fn of(lines: &[&[u8]]) -> Option<Self> {
         let (first, fields) = lines.split_first()?;
@@ -161,32 +161,32 @@ fn length(text: &str) -> Option<u64> {
 }
 
 /// Bytes of a chunked body and what follows it.
-fn chunks(body: &[u8]) -> Result<(u64, usize), Verdict> {
+fn chunks(body: &[u8]) -> Result<(u64, usize), StreamVerdict> {
     let (mut rest, mut total, mut spent) = (body, 0, 0);
     loop {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
         if digits > 15 {
-            return Err(Verdict::Broken);
+            return Err(StreamVerdict::Broken);
         }
         let size = u64::from_str_radix(&latin(&rest[..digits]), 16).unwrap_or(0);
         rest = match (&rest[digits..], digits) {
-            ([], _) => return Err(Verdict::Cut),
-            (_, 0) => return Err(Verdict::Broken),
+            ([], _) => return Err(StreamVerdict::Cut),
+            (_, 0) => return Err(StreamVerdict::Broken),
             (rest @ [b'\r', ..], _) => rest,
             ([b';' | b' ' | b'\t', rest @ ..], _) => {
                 let end = rest.iter().position(|byte| *byte == b'\r');
                 spent += end.unwrap_or(rest.len());
                 bounded(spent)?;
-                &rest[end.ok_or(Verdict::Cut)?..]
+                &rest[end.ok_or(StreamVerdict::Cut)?..]
             }
-            _ => return Err(Verdict::Broken),
+            _ => return Err(StreamVerdict::Broken),
         };
         rest = line_end(rest)?;
         if size == 0 {
             return trailers(rest, spent).map(|left| (total, left));
         }
         if (rest.len() as u64) < size {
-            return Err(Verdict::Cut);
+            return Err(StreamVerdict::Cut);
         }
         total += size;
         rest = line_end(&rest[size as usize..])?;
@@ -194,41 +194,41 @@ fn chunks(body: &[u8]) -> Result<(u64, usize), Verdict> {
 }
 
 /// Returns the number of bytes after the trailers, which end with an empty line.
-fn trailers(mut rest: &[u8], mut spent: usize) -> Result<usize, Verdict> {
+fn trailers(mut rest: &[u8], mut spent: usize) -> Result<usize, StreamVerdict> {
     while rest.first().is_some_and(|byte| *byte != b'\r') {
         // A line has at least one byte, whichever it is.
         let end = rest.iter().skip(1).position(|byte| *byte == b'\n').map(|end| end + 1);
         spent += end.unwrap_or(rest.len());
         bounded(spent)?;
-        rest = &rest[end.ok_or(Verdict::Cut)? + 1..];
+        rest = &rest[end.ok_or(StreamVerdict::Cut)? + 1..];
     }
     line_end(rest).map(<[u8]>::len)
 }
 
 /// Extensions and trailers are bounded together.
-fn bounded(spent: usize) -> Result<(), Verdict> {
-    if spent > HEAD_BYTES_MAX { Err(Verdict::Broken) } else { Ok(()) }
+fn bounded(spent: usize) -> Result<(), StreamVerdict> {
+    if spent > HEAD_BYTES_MAX { Err(StreamVerdict::Broken) } else { Ok(()) }
 }
 
 /// Returns the bytes after a CRLF.
-fn line_end(bytes: &[u8]) -> Result<&[u8], Verdict> {
+fn line_end(bytes: &[u8]) -> Result<&[u8], StreamVerdict> {
     match bytes {
         [b'\r', b'\n', rest @ ..] => Ok(rest),
-        [] | [b'\r'] => Err(Verdict::Cut),
-        _ => Err(Verdict::Broken),
+        [] | [b'\r'] => Err(StreamVerdict::Cut),
+        _ => Err(StreamVerdict::Broken),
     }
 }
 
 /// Reads a stream in pieces with the first reader.
-pub(super) fn read<'a>(heads: &mut Heads, bodiless: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Verdict {
+pub(super) fn read<'a>(heads: &mut Heads, bodiless: bool, pieces: impl Iterator<Item = &'a [u8]>) -> StreamVerdict {
     let request = Request::new(if bodiless { Method::Head } else { Method::Get }, "/");
     let wanted = Wanted::of(&Work::closed(request.clone(), 1, Until::Requests(1)), &request);
-    let mut reader = Reader::default();
+    let mut reader = ResponseReader::default();
     let mut pieces = pieces.filter(|piece| !piece.is_empty());
     let answer = |answer: super::response::ResponseFacts, rest| {
         assert!(answer.fits, "nothing was to be checked");
         let super::response::ResponseFacts { status, keep_alive, body_bytes, .. } = answer;
-        Verdict::Answer { status, keep_alive, body_bytes, rest }
+        StreamVerdict::Answer { status, keep_alive, body_bytes, rest }
     };
     while let Some(piece) = pieces.next() {
         match reader.feed(heads, &wanted, piece) {
@@ -236,22 +236,22 @@ pub(super) fn read<'a>(heads: &mut Heads, bodiless: bool, pieces: impl Iterator<
             Progress::Done { answer: said, left } => {
                 return answer(said, left + pieces.map(<[u8]>::len).sum::<usize>());
             }
-            Progress::Broken => return Verdict::Broken,
+            Progress::Broken => return StreamVerdict::Broken,
         }
     }
     let headless = reader.status() == 0;
     match reader.end(&wanted) {
         Ending::Done(said) => answer(said, 0),
-        Ending::Nothing => Verdict::Headless,
-        Ending::Cut if headless => Verdict::Headless,
-        Ending::Cut => Verdict::Cut,
+        Ending::Nothing => StreamVerdict::Headless,
+        Ending::Cut if headless => StreamVerdict::Headless,
+        Ending::Cut => StreamVerdict::Cut,
     }
 }
 
 /// Whether both readers may say this of one stream.
-fn agree(first: Verdict, reference: Verdict) -> bool {
+fn agree(first: StreamVerdict, reference: StreamVerdict) -> bool {
     // The first may see early that a head is broken.
-    first == reference || (reference == Verdict::Headless && first == Verdict::Broken)
+    first == reference || (reference == StreamVerdict::Headless && first == StreamVerdict::Broken)
 }
 
 /// Panics where the two readers differ, or the first one differs from itself in pieces.
@@ -284,7 +284,8 @@ mod tests {
 
     #[test]
     fn the_reference_knows_every_framing() {
-        let answer = |status, keep_alive, body_bytes, rest| Verdict::Answer { status, keep_alive, body_bytes, rest };
+        let answer =
+            |status, keep_alive, body_bytes, rest| StreamVerdict::Answer { status, keep_alive, body_bytes, rest };
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         for (stream, expected) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi!", answer(200, true, 2, 1)),
@@ -292,12 +293,12 @@ mod tests {
             ("HTTP/1.1 204 No\r\nConnection: a, close\r\n\r\nx", answer(204, false, 0, 1)),
             ("HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 200\r\n\r\nbody", answer(200, false, 4, 0)),
             (&format!("{chunked}3;x\r\nabc\r\n0\r\nT: r\r\n\r\nx"), answer(200, true, 3, 1)),
-            (&format!("{chunked}3\r\nabcd"), Verdict::Broken),
-            (&format!("{chunked}3\r\nab"), Verdict::Cut),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nh", Verdict::Cut),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2", Verdict::Headless),
-            ("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", Verdict::Broken),
-            ("HTTP/2 200\r\n\r\n", Verdict::Broken),
+            (&format!("{chunked}3\r\nabcd"), StreamVerdict::Broken),
+            (&format!("{chunked}3\r\nab"), StreamVerdict::Cut),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nh", StreamVerdict::Cut),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2", StreamVerdict::Headless),
+            ("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", StreamVerdict::Broken),
+            ("HTTP/2 200\r\n\r\n", StreamVerdict::Broken),
         ] {
             assert_eq!(judge(stream.as_bytes(), false), expected, "{stream}");
         }

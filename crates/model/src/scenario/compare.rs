@@ -95,7 +95,7 @@ pub struct CompareSettings {
     #[serde(deserialize_with = "parsed")]
     pub confidence: Option<Confidence>,
     /// How many blocks may be repeated because the machine disturbed them.
-    // As an option it belongs to those verbs alone that run blocks: see `Running`.
+    // As an option it belongs to those verbs alone that run blocks: see `BlockOptions`.
     #[arg(skip)]
     #[schemars(extend("maximum" = 1000, "default" = 0))]
     pub repeats: Option<u32>,
@@ -111,7 +111,7 @@ const LEAST: &str =
 /// How many blocks are run.
 #[derive(Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Comparing")]
-pub struct Running {
+pub struct BlockOptions {
     /// Run blocks until every judged metric is decided, at most N [without a number: 30]
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "30")]
     pub until_sure: Option<u32>,

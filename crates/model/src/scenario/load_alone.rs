@@ -91,13 +91,13 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Typed {
+    struct LoadCommand {
         #[command(flatten)]
         load: LoadOptions,
     }
 
     fn alone(url: &str, text: Option<&str>, words: &str) -> Result<LoadAlone> {
-        let typed = Typed::try_parse_from(format!("loadline {words}").split_whitespace()).unwrap();
+        let typed = LoadCommand::try_parse_from(format!("loadline {words}").split_whitespace()).unwrap();
         LoadAlone::of(url, text.map(|text| PhasesFile { path: Path::new("/x/a.yaml"), text }), &typed.load)
     }
 

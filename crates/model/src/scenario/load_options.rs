@@ -165,14 +165,14 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Typed {
+    struct LoadCommand {
         #[command(flatten)]
         load: LoadOptions,
     }
 
     fn load(words: &str) -> Result<Vec<Phase>> {
         let words = format!("loadline {words}");
-        let typed = Typed::try_parse_from(words.split_whitespace()).unwrap();
+        let typed = LoadCommand::try_parse_from(words.split_whitespace()).unwrap();
         let work = usual_work(Request::new(Method::Get, "/"));
         let mut load = vec![Phase::new("steady", PhaseKind::Work(work))];
         change_phases(&mut load, &typed.load)?;

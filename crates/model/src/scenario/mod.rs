@@ -37,7 +37,7 @@ mod yaml;
 
 pub use budget::{Budget, Limit};
 pub use change::Change;
-pub use compare::{Amount, Compare, CompareSettings, Confidence, Running, Share};
+pub use compare::{Amount, BlockOptions, Compare, CompareSettings, Confidence, Share};
 pub use composition::{Answers, Kind, Ports, Processes};
 pub use configuration::{Configuration, ConfigurationSettings, Cpus, Gc, Jdk, Netty, Nmt, Objects};
 pub use derived::{Derivation, Derived};

@@ -179,7 +179,7 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Typed {
+    struct ScenarioCommand {
         #[command(flatten)]
         options: ScenarioOptions,
         #[command(flatten)]
@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn weigh(words: &str) -> Result<Scenario> {
-        let typed = Typed::try_parse_from(words.split(' ')).unwrap();
+        let typed = ScenarioCommand::try_parse_from(words.split(' ')).unwrap();
         let mut scenario = Scenario::of_command(&typed.command, &typed.options)?;
         scenario.mark(&typed.marking)?;
         scenario.validate().map(|()| scenario)

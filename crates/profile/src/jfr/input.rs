@@ -27,7 +27,7 @@ pub(crate) enum Fault {
 }
 
 /// The result of reading.
-pub(crate) type Found<T> = Result<T, Fault>;
+pub(crate) type InputResult<T> = Result<T, Fault>;
 
 impl From<io::Error> for Fault {
     fn from(cause: io::Error) -> Self {
@@ -106,12 +106,12 @@ impl<R: Read + Seek> Input<R> {
     }
 
     /// Accounts for one value: without it, arrays of types without fields would take forever and no bytes.
-    pub(crate) fn step(&mut self) -> Found<()> {
+    pub(crate) fn step(&mut self) -> InputResult<()> {
         self.values = self.values.checked_sub(1).ok_or(Fault::Damage("more values than bytes"))?;
         Ok(())
     }
 
-    fn fill(&mut self) -> Found<()> {
+    fn fill(&mut self) -> InputResult<()> {
         self.start = self.position();
         self.at = 0;
         self.buffer.resize(BUFFER_BYTES, 0);
@@ -128,7 +128,7 @@ impl<R: Read + Seek> Input<R> {
         }
     }
 
-    pub(crate) fn byte(&mut self) -> Found<u8> {
+    pub(crate) fn byte(&mut self) -> InputResult<u8> {
         if self.left() == 0 {
             return Err(Fault::Damage("a value goes beyond its event"));
         }
@@ -141,7 +141,7 @@ impl<R: Read + Seek> Input<R> {
     }
 
     /// An integer of 1 to 9 bytes.
-    pub(crate) fn integer(&mut self) -> Found<u64> {
+    pub(crate) fn integer(&mut self) -> InputResult<u64> {
         let mut value = 0;
         for shift in (0..56).step_by(7) {
             let byte = self.byte()?;
@@ -154,7 +154,7 @@ impl<R: Read + Seek> Input<R> {
     }
 
     /// How many elements follow. Each takes a byte at least, so that a larger number than that of bytes is damage.
-    pub(crate) fn count(&mut self) -> Found<u64> {
+    pub(crate) fn count(&mut self) -> InputResult<u64> {
         let count = self.integer()?;
         if count > self.left() {
             return Err(Fault::Damage("more elements than bytes"));
@@ -163,11 +163,11 @@ impl<R: Read + Seek> Input<R> {
     }
 
     /// A number of the chunk's header: so many bytes, the highest first.
-    pub(crate) fn fixed(&mut self, bytes: usize) -> Found<u64> {
+    pub(crate) fn fixed(&mut self, bytes: usize) -> InputResult<u64> {
         (0..bytes).try_fold(0, |value, _| Ok(value << 8 | u64::from(self.byte()?)))
     }
 
-    pub(crate) fn skip(&mut self, bytes: u64) -> Found<()> {
+    pub(crate) fn skip(&mut self, bytes: u64) -> InputResult<()> {
         if bytes > self.left() {
             return Err(Fault::Damage("a value goes beyond its event"));
         }
@@ -177,7 +177,7 @@ impl<R: Read + Seek> Input<R> {
         Ok(())
     }
 
-    pub(crate) fn text(&mut self) -> Found<Text> {
+    pub(crate) fn text(&mut self) -> InputResult<Text> {
         match self.byte()? {
             0 => Ok(Text::Null),
             1 => Ok(Text::Inline(String::new())),
@@ -188,7 +188,7 @@ impl<R: Read + Seek> Input<R> {
                 if count > TEXT_BYTES_MAX {
                     return Err(Fault::Damage("a string as long as none is"));
                 }
-                let units: Vec<u16> = (0..count).map(|_| Ok(self.integer()? as u16)).collect::<Found<_>>()?;
+                let units: Vec<u16> = (0..count).map(|_| Ok(self.integer()? as u16)).collect::<InputResult<_>>()?;
                 Ok(Text::Inline(String::from_utf16_lossy(&units)))
             }
             5 => Ok(Text::Inline(self.raw()?.iter().map(|byte| char::from(*byte)).collect())),
@@ -196,7 +196,7 @@ impl<R: Read + Seek> Input<R> {
         }
     }
 
-    fn raw(&mut self) -> Found<Vec<u8>> {
+    fn raw(&mut self) -> InputResult<Vec<u8>> {
         let count = self.count()?;
         if count > TEXT_BYTES_MAX {
             return Err(Fault::Damage("a string as long as none is"));

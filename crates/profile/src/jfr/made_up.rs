@@ -50,9 +50,9 @@ pub(crate) fn event(of: u64, content: &Bytes) -> Bytes {
 }
 
 /// A field: name, id of its type, whether it is a key of a pool, whether it is an array.
-pub(crate) type Field = (&'static str, u64, bool, bool);
+pub(crate) type FieldSpec = (&'static str, u64, bool, bool);
 /// A type: id, name, fields.
-pub(crate) type Type = (u64, &'static str, Vec<Field>);
+pub(crate) type TypeSpec = (u64, &'static str, Vec<FieldSpec>);
 
 pub(crate) const INT: u64 = 7;
 pub(crate) const LONG: u64 = 8;
@@ -75,7 +75,7 @@ pub(crate) const WEIGHTED: u64 = 122;
 pub(crate) const OTHER: u64 = 300;
 
 /// The types of async-profiler, each event with fields that it has not today: a `Point` of two doubles, an array.
-pub(crate) fn types() -> Vec<Type> {
+pub(crate) fn types() -> Vec<TypeSpec> {
     let key = |name, of| (name, of, true, false);
     let own = |name, of| (name, of, false, false);
     let list = |name, of| (name, of, false, true);
@@ -133,7 +133,7 @@ pub(crate) fn types() -> Vec<Type> {
 }
 
 /// The metadata event of these types.
-pub(crate) fn metadata(types: &[Type]) -> Bytes {
+pub(crate) fn metadata(types: &[TypeSpec]) -> Bytes {
     let mut strings: Vec<String> = Vec::new();
     let mut place = |text: &str| match strings.iter().position(|known| known == text) {
         Some(place) => place as u64,

@@ -8,7 +8,7 @@
 //!                     └ field name="size" class="11" [constantPool="true"] [dimension="1"]
 //! ```
 
-use super::input::{Fault, Found, Input, Text};
+use super::input::{Fault, Input, InputResult, Text};
 use std::collections::HashMap;
 use std::io::{Read, Seek};
 use std::rc::Rc;
@@ -58,7 +58,7 @@ pub(crate) struct Types(HashMap<u64, Type>);
 
 impl Types {
     /// Reads the metadata event; the input is behind its size and type.
-    pub(crate) fn read<R: Read + Seek>(input: &mut Input<R>) -> Found<Self> {
+    pub(crate) fn read<R: Read + Seek>(input: &mut Input<R>) -> InputResult<Self> {
         let (_start, _duration, _id) = (input.integer()?, input.integer()?, input.integer()?);
         let count = input.count()?;
         let mut strings = Vec::new();
@@ -78,7 +78,7 @@ impl Types {
     }
 
     /// How a value of a type is written; a type that is not described cannot even be skipped.
-    pub(crate) fn form(&self, id: u64) -> Found<Form> {
+    pub(crate) fn form(&self, id: u64) -> InputResult<Form> {
         self.get(id).map(|of| of.form).ok_or(Fault::Damage("a value of a type that is not described"))
     }
 }
@@ -101,14 +101,14 @@ struct Elements {
 }
 
 impl Elements {
-    fn string<R: Read + Seek>(&self, input: &mut Input<R>) -> Found<Rc<str>> {
+    fn string<R: Read + Seek>(&self, input: &mut Input<R>) -> InputResult<Rc<str>> {
         let at = input.integer()?;
         let text = usize::try_from(at).ok().and_then(|at| self.strings.get(at));
         text.cloned().ok_or(Fault::Damage("a description without its text"))
     }
 
     /// Reads an element and all below; `class` is the id of the type that it is described in.
-    fn element<R: Read + Seek>(&mut self, input: &mut Input<R>, depth: usize, class: Option<u64>) -> Found<()> {
+    fn element<R: Read + Seek>(&mut self, input: &mut Input<R>, depth: usize, class: Option<u64>) -> InputResult<()> {
         self.elements += 1;
         if depth > DEPTH_MAX || self.elements > ELEMENTS_MAX {
             return Err(Fault::Damage("descriptions as deep or as many as no writer has"));

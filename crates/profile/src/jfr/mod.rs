@@ -15,7 +15,7 @@ mod metadata;
 mod plan;
 mod tables;
 
-pub(crate) use input::{Fault, Found, Input, Text};
+pub(crate) use input::{Fault, Input, InputResult, Text};
 pub(crate) use metadata::{Type, Types};
 pub(crate) use plan::{Plan, Value};
 pub(crate) use tables::{RawFrame, Tables};
@@ -75,7 +75,7 @@ impl Chunk {
     ///
     /// # Errors
     /// If no chunk begins there, or the file cannot be read.
-    pub(crate) fn open<R: Read + Seek>(input: &mut Input<R>, start: u64, len: u64) -> Found<Self> {
+    pub(crate) fn open<R: Read + Seek>(input: &mut Input<R>, start: u64, len: u64) -> InputResult<Self> {
         input.enter(start, len.saturating_sub(start).min(HEADER_BYTES))?;
         if input.fixed(4)? != MAGIC {
             return Err(Fault::Damage("no chunk of a recording begins here"));
@@ -110,7 +110,7 @@ impl Chunk {
     }
 
     /// Looks at the head of each event: tables may lie anywhere, and what the header says of them may be wrong.
-    fn read_tables<R: Read + Seek>(&mut self, input: &mut Input<R>) -> Found<()> {
+    fn read_tables<R: Read + Seek>(&mut self, input: &mut Input<R>) -> InputResult<()> {
         let (mut metadata, mut checkpoints) = (None, Vec::new());
         let mut at = self.start + HEADER_BYTES;
         loop {
@@ -146,7 +146,7 @@ impl Chunk {
     }
 
     /// Keeps what is wrong with the bytes; an error of the file itself ends the reading.
-    fn note(&mut self, at: u64, fault: Fault) -> Found<()> {
+    fn note(&mut self, at: u64, fault: Fault) -> InputResult<()> {
         match fault {
             Fault::Io(_) => Err(fault),
             Fault::Damage(why) => {
@@ -157,7 +157,7 @@ impl Chunk {
     }
 
     /// The event that begins at a position; `None` at the end of the chunk.
-    fn event<R: Read + Seek>(&self, input: &mut Input<R>, at: u64) -> Found<Option<Event>> {
+    fn event<R: Read + Seek>(&self, input: &mut Input<R>, at: u64) -> InputResult<Option<Event>> {
         if at >= self.end {
             return Ok(None);
         }
@@ -171,7 +171,7 @@ impl Chunk {
     }
 
     /// Places the input behind size and type of an event.
-    fn go_to<R: Read + Seek>(&self, input: &mut Input<R>, event: Event) -> Found<()> {
+    fn go_to<R: Read + Seek>(&self, input: &mut Input<R>, event: Event) -> InputResult<()> {
         input.enter(event.start, event.size)?;
         let _ = (input.integer()?, input.integer()?);
         Ok(())
@@ -185,8 +185,8 @@ impl Chunk {
     pub(crate) fn events<R: Read + Seek>(
         &mut self,
         input: &mut Input<R>,
-        mut each: impl FnMut(&Self, Event, &mut Input<R>) -> Found<()>,
-    ) -> Found<u64> {
+        mut each: impl FnMut(&Self, Event, &mut Input<R>) -> InputResult<()>,
+    ) -> InputResult<u64> {
         let (mut at, mut damaged) = (self.start + HEADER_BYTES, 0);
         while at < self.events_end {
             let Ok(Some(event)) = self.event(input, at) else { break };

@@ -1,6 +1,6 @@
 //! How the wanted fields of a type are taken from its bytes, whatever fields lie between them.
 
-use super::input::{Fault, Found, Input, Text};
+use super::input::{Fault, Input, InputResult, Text};
 use super::metadata::{Field, Form, Type, Types};
 use std::io::{Read, Seek};
 
@@ -30,7 +30,7 @@ impl Value {
 
 /// One field in the order of the bytes.
 #[derive(Debug, Clone)]
-struct Step {
+struct FieldStep {
     form: Form,
     of: u64,
     array: bool,
@@ -40,18 +40,18 @@ struct Step {
 /// The steps through a value of a type.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Plan {
-    steps: Vec<Step>,
+    steps: Vec<FieldStep>,
 }
 
 impl Plan {
     /// For fields of these names; the values come in the order of the names.
-    pub(crate) fn new(types: &Types, of: &Type, wanted: &[&str]) -> Found<Self> {
+    pub(crate) fn new(types: &Types, of: &Type, wanted: &[&str]) -> InputResult<Self> {
         let step = |field: &Field| {
             let form = if field.pooled { Form::Integer } else { types.form(field.of)? };
             let slot = wanted.iter().position(|name| *name == field.name);
-            Ok(Step { form, of: field.of, array: field.array, slot })
+            Ok(FieldStep { form, of: field.of, array: field.array, slot })
         };
-        Ok(Self { steps: of.fields.iter().map(step).collect::<Found<_>>()? })
+        Ok(Self { steps: of.fields.iter().map(step).collect::<InputResult<_>>()? })
     }
 
     /// Reads a value.
@@ -59,7 +59,7 @@ impl Plan {
         &self,
         types: &Types,
         input: &mut Input<R>,
-    ) -> Found<[Value; N]> {
+    ) -> InputResult<[Value; N]> {
         self.read_with(types, input, |_, _, _| Ok(false))
     }
 
@@ -69,8 +69,8 @@ impl Plan {
         &self,
         types: &Types,
         input: &mut Input<R>,
-        mut own: impl FnMut(usize, u64, &mut Input<R>) -> Found<bool>,
-    ) -> Found<[Value; N]> {
+        mut own: impl FnMut(usize, u64, &mut Input<R>) -> InputResult<bool>,
+    ) -> InputResult<[Value; N]> {
         let mut values = [const { Value::Missing }; N];
         for step in &self.steps {
             match step.slot.filter(|slot| *slot < N) {
@@ -93,7 +93,13 @@ impl Plan {
     }
 }
 
-fn pass_array<R: Read + Seek>(types: &Types, input: &mut Input<R>, form: Form, of: u64, depth: usize) -> Found<()> {
+fn pass_array<R: Read + Seek>(
+    types: &Types,
+    input: &mut Input<R>,
+    form: Form,
+    of: u64,
+    depth: usize,
+) -> InputResult<()> {
     let count = input.count()?;
     (0..count).try_for_each(|_| pass(types, input, form, of, depth))
 }
@@ -105,7 +111,7 @@ pub(crate) fn pass<R: Read + Seek>(
     form: Form,
     of: u64,
     depth: usize,
-) -> Found<()> {
+) -> InputResult<()> {
     input.step()?;
     match form {
         Form::Byte => input.skip(1),

@@ -7,7 +7,7 @@
 //! start duration delta mask  POOLS × ( type COUNT × ( key value ) )
 //! ```
 
-use super::input::{Fault, Found, Input, Text};
+use super::input::{Fault, Input, InputResult, Text};
 use super::metadata::{Type, Types};
 use super::plan::{Plan, Value, pass};
 use crate::stack::{Frame, FrameKind, java_name};
@@ -93,7 +93,7 @@ const FRAME_FIELDS: [&str; 3] = ["method", "lineNumber", "type"];
 
 impl Tables {
     /// Reads a checkpoint event; the input is behind its size and type.
-    pub(crate) fn read<R: Read + Seek>(&mut self, types: &Types, input: &mut Input<R>) -> Found<()> {
+    pub(crate) fn read<R: Read + Seek>(&mut self, types: &Types, input: &mut Input<R>) -> InputResult<()> {
         let (_start, _duration, _delta, _mask) = (input.integer()?, input.integer()?, input.integer()?, input.byte()?);
         let pools = input.count()?;
         for _ in 0..pools {
@@ -120,7 +120,7 @@ impl Tables {
         pool: Pool,
         of: &Type,
         count: u64,
-    ) -> Found<()> {
+    ) -> InputResult<()> {
         let plan = Plan::new(types, of, pool.fields())?;
         let texts = |field: &str| is_string(types, of, field);
         for _ in 0..count {
@@ -171,7 +171,7 @@ impl Tables {
         Ok(())
     }
 
-    fn name(&mut self, value: Value, of_strings: bool) -> Found<Name> {
+    fn name(&mut self, value: Value, of_strings: bool) -> InputResult<Name> {
         let name = match value {
             Value::Text(text) => Name::Text(text),
             Value::Number(key) if of_strings => Name::Text(Text::Pooled(key)),
@@ -182,7 +182,7 @@ impl Tables {
         Ok(name)
     }
 
-    fn spend(&mut self, bytes: usize) -> Found<()> {
+    fn spend(&mut self, bytes: usize) -> InputResult<()> {
         self.bytes = self.bytes.saturating_add(bytes + ENTRY_BYTES);
         match self.bytes > BYTES_MAX {
             true => Err(Fault::Damage("tables larger than 320 MiB")),
@@ -259,7 +259,7 @@ fn is_string(types: &Types, of: &Type, field: &str) -> bool {
     field.and_then(|field| types.get(field.of)).is_some_and(|of| of.name == "java.lang.String")
 }
 
-fn read_frames<R: Read + Seek>(types: &Types, of: u64, input: &mut Input<R>) -> Found<Vec<RawFrame>> {
+fn read_frames<R: Read + Seek>(types: &Types, of: u64, input: &mut Input<R>) -> InputResult<Vec<RawFrame>> {
     let Some(of) = types.get(of) else { return Err(Fault::Damage("frames of a type that is not described")) };
     let plan = Plan::new(types, of, &FRAME_FIELDS)?;
     let count = input.count()?;

@@ -1,7 +1,7 @@
 //! The picture of a search for the load line: limit against rate, p99 and CPU per request, each trial a dot.
 
 use super::model::{Axis, Chart, Figure, Guide, Item, Panel, Sign};
-use super::scale::{Kind, Scale, tick_text};
+use super::scale::{Scale, ScaleKind, tick_text};
 use super::values::MIB;
 use crate::comparison::split;
 use crate::record::{Document, FindRecord, ProbeRecord, ProbeStage, ProbeVerdict, Trial, Unknowns};
@@ -78,7 +78,7 @@ fn across(find: &FindRecord, dots: &[Dot<'_>]) -> Axis {
     let of_find = marks(find).into_iter().map(|(mib, _)| mib);
     let all = dots.iter().map(|dot| dot.x).chain(of_find);
     let (low, high) = all.fold((f64::INFINITY, 0.0f64), |(low, high), mib| (low.min(mib), high.max(mib)));
-    let scale = Scale { low: low / ROOM, high: high * ROOM, kind: Kind::Log };
+    let scale = Scale { low: low / ROOM, high: high * ROOM, kind: ScaleKind::Log };
     let ticks = Scale::linear(scale.low, scale.high).ticks(TICKS);
     let ticks: Vec<f64> = ticks.into_iter().filter(|tick| *tick >= scale.low && *tick <= scale.high).collect();
     let texts = ticks.iter().map(|tick| (*tick, tick_text(*tick, &ticks))).collect();

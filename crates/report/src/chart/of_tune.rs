@@ -40,7 +40,7 @@ pub(crate) fn tunes(document: &Document) -> Vec<Figure> {
 // ---- The steps ----
 
 /// A stretch of the way: from so many bytes to so many.
-struct Step {
+struct WaterfallStep {
     name: String,
     from: f64,
     to: f64,
@@ -48,7 +48,7 @@ struct Step {
     owners: Vec<(String, f64)>,
 }
 
-impl Step {
+impl WaterfallStep {
     /// The bytes more, with their sign.
     fn change(&self) -> String {
         signed(Unit::Bytes, Some(self.to - self.from))
@@ -109,7 +109,7 @@ fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
 }
 
 /// From as it is to the answer: a step for each remedy, and one for what they save beside each other.
-fn steps(tune: &TuneRecord, before: f64, after: f64) -> Vec<Step> {
+fn steps(tune: &TuneRecord, before: f64, after: f64) -> Vec<WaterfallStep> {
     let mut kept = kept(tune);
     let weight = |of: &RemedyRecord| of.saved_bytes.filter(|bytes| bytes.is_finite()).unwrap_or(0.0);
     kept.order_by(|left, right| weight(right).total_cmp(&weight(left)));
@@ -117,11 +117,11 @@ fn steps(tune: &TuneRecord, before: f64, after: f64) -> Vec<Step> {
     let mut found = Vec::new();
     for of in kept.into_iter().take(STEPS_MAX).filter(|of| weight(of).abs() >= STEP_BYTES_MIN) {
         let to = at - weight(of);
-        found.push(Step { name: of.id.clone(), from: at, to, owners: moved_by(tune, &of.id) });
+        found.push(WaterfallStep { name: of.id.clone(), from: at, to, owners: moved_by(tune, &of.id) });
         at = to;
     }
     if (at - after).abs() >= STEP_BYTES_MIN {
-        found.push(Step { name: "together".to_owned(), from: at, to: after, owners: Vec::new() });
+        found.push(WaterfallStep { name: "together".to_owned(), from: at, to: after, owners: Vec::new() });
     }
     found
 }
@@ -180,7 +180,7 @@ fn stacked(of: &SettingRecord, total: f64, x: &Axis, top: u32) -> Vec<Item> {
 }
 
 /// A step hangs between what was before it and what is behind it; one that takes more is drawn as what is worse.
-fn stretch(step: &Step, x: &Axis, top: u32) -> Item {
+fn stretch(step: &WaterfallStep, x: &Axis, top: u32) -> Item {
     let (from, to) = (x.across(step.from / MIB), x.across(step.to / MIB));
     let style = match step.owners.first() {
         _ if step.to > step.from => ("v-worse".to_owned(), false),
@@ -199,10 +199,10 @@ fn owners_legend(as_is: &SettingRecord, winner: &SettingRecord) -> Vec<(Sign, St
     names.into_iter().map(|name| owners::key(name, label(name).to_owned())).collect()
 }
 
-fn steps_table(before: f64, steps: &[Step], after: f64) -> Table {
+fn steps_table(before: f64, steps: &[WaterfallStep], after: f64) -> Table {
     let mib = |bytes: f64| shown(Unit::Bytes, Some(bytes));
     let end = |name: &str, bytes: f64| vec![name.to_owned(), dash(), mib(bytes), dash()];
-    let row = |of: &Step| vec![of.name.clone(), of.change(), mib(of.to), of.owners().unwrap_or_else(dash)];
+    let row = |of: &WaterfallStep| vec![of.name.clone(), of.change(), mib(of.to), of.owners().unwrap_or_else(dash)];
     let rows = std::iter::once(end(AS_IS, before)).chain(steps.iter().map(row)).chain([end(ANSWER, after)]);
     let notes =
         ["By the trials of the search: each step as it was weighed beside the others of its time. together: what the \
@@ -214,7 +214,7 @@ fn steps_table(before: f64, steps: &[Step], after: f64) -> Table {
 // ---- Memory against CPU ----
 
 /// A setting with its place: MiB, and the change of CPU time in percent.
-struct Weighed<'a> {
+struct SettingPoint<'a> {
     of: &'a SettingRecord,
     mib: f64,
     cpu: f64,
@@ -222,14 +222,14 @@ struct Weighed<'a> {
 }
 
 fn front(tune: &TuneRecord) -> Option<Figure> {
-    let mut points: Vec<Weighed<'_>> = Vec::new();
+    let mut points: Vec<SettingPoint<'_>> = Vec::new();
     let on_front = tune.front.iter().map(|of| (of, true));
     for (of, is_on_front) in on_front.chain(tune.path.iter().map(|of| (of, false))) {
         let number = of.bytes.zip(of.cpu_ratio).filter(|(bytes, ratio)| bytes.is_finite() && ratio.is_finite());
         let Some((bytes, ratio)) = number else { continue };
         let is_new = points.iter().all(|point| point.of.remedies != of.remedies);
         if is_new && points.len() < POINTS_MAX {
-            points.push(Weighed { of, mib: bytes / MIB, cpu: (ratio - 1.0) * 100.0, is_on_front });
+            points.push(SettingPoint { of, mib: bytes / MIB, cpu: (ratio - 1.0) * 100.0, is_on_front });
         }
     }
     if points.len() < 2 {
@@ -263,7 +263,7 @@ fn front(tune: &TuneRecord) -> Option<Figure> {
     Some(Figure { chart, table: front_table(tune, &points) })
 }
 
-fn class(point: &Weighed<'_>) -> &'static str {
+fn class(point: &SettingPoint<'_>) -> &'static str {
     match (point.of.holds, point.is_on_front) {
         (false, _) => "failed",
         (true, true) => "held",
@@ -291,7 +291,7 @@ fn name(tune: &TuneRecord, of: &SettingRecord) -> String {
     }
 }
 
-fn point_items(tune: &TuneRecord, point: &Weighed<'_>, at: Point, taken: &mut Vec<Point>) -> Vec<Item> {
+fn point_items(tune: &TuneRecord, point: &SettingPoint<'_>, at: Point, taken: &mut Vec<Point>) -> Vec<Item> {
     let name = name(tune, point.of);
     let shape = match (point.of.remedies.is_empty(), is_answer(tune, point.of)) {
         (true, _) => 1,
@@ -304,7 +304,7 @@ fn point_items(tune: &TuneRecord, point: &Weighed<'_>, at: Point, taken: &mut Ve
     items
 }
 
-fn front_legend(points: &[Weighed<'_>]) -> Vec<(Sign, String)> {
+fn front_legend(points: &[SettingPoint<'_>]) -> Vec<(Sign, String)> {
     let known = [
         ("held", "no other one has less memory at no more CPU"),
         ("dominated", "another one is as good or better in both"),
@@ -314,8 +314,8 @@ fn front_legend(points: &[Weighed<'_>]) -> Vec<(Sign, String)> {
     seen.map(|(class_of, words)| (Sign::Mark(0, class_of.to_owned()), words.to_owned())).collect()
 }
 
-fn front_table(tune: &TuneRecord, points: &[Weighed<'_>]) -> Table {
-    let row = |point: &Weighed<'_>| {
+fn front_table(tune: &TuneRecord, points: &[SettingPoint<'_>]) -> Table {
+    let row = |point: &SettingPoint<'_>| {
         vec![
             name(tune, point.of),
             format!("{:.1}", point.mib),

@@ -5,7 +5,7 @@ const DIGITS_MAX: usize = 6;
 
 /// Whether equal distances are equal differences or equal ratios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ScaleKind {
     /// Equal differences.
     Linear,
     /// Equal ratios; the range is above 0.
@@ -20,7 +20,7 @@ pub(crate) struct Scale {
     /// Value at its end; above `low`.
     pub(crate) high: f64,
     /// How values lie between them.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ScaleKind,
 }
 
 impl Scale {
@@ -28,7 +28,7 @@ impl Scale {
     pub(crate) fn linear(low: f64, high: f64) -> Self {
         let low = if low.is_finite() { low } else { 0.0 };
         let high = if high.is_finite() && high > low { high } else { low + low.abs().max(1.0) };
-        Self { low, high, kind: Kind::Linear }
+        Self { low, high, kind: ScaleKind::Linear }
     }
 
     /// From 0 to a round number at or above the largest of these, with a little room.
@@ -57,19 +57,19 @@ impl Scale {
         let low = positive.clone().fold(f64::INFINITY, f64::min);
         let high = positive.fold(0.0, f64::max);
         if low > high {
-            return Self { low: 0.1, high: 10.0, kind: Kind::Log };
+            return Self { low: 0.1, high: 10.0, kind: ScaleKind::Log };
         }
         let floor = log_steps(low * 0.2, low * 1.000_001).last().copied().unwrap_or(low / 2.0);
         let ceiling = log_steps(high * 0.999_999, high * 5.0).first().copied().unwrap_or(high * 2.0);
         let ceiling = if ceiling > floor { ceiling } else { floor * 10.0 };
-        Self { low: floor, high: ceiling, kind: Kind::Log }
+        Self { low: floor, high: ceiling, kind: ScaleKind::Log }
     }
 
     /// Returns the place of a value: 0 at the beginning, 1 at the end. Values outside go to the nearer end, NaN to 0.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let share = match self.kind {
-            Kind::Linear => (value - self.low) / (self.high - self.low),
-            Kind::Log => (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln(),
+            ScaleKind::Linear => (value - self.low) / (self.high - self.low),
+            ScaleKind::Log => (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln(),
         };
         if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
     }
@@ -77,8 +77,8 @@ impl Scale {
     /// Round values inside the range, at most about `most` of them.
     pub(crate) fn ticks(&self, most: usize) -> Vec<f64> {
         match self.kind {
-            Kind::Linear => linear_ticks(self.low, self.high, most),
-            Kind::Log => {
+            ScaleKind::Linear => linear_ticks(self.low, self.high, most),
+            ScaleKind::Log => {
                 let all = log_steps(self.low, self.high);
                 if all.len() <= most {
                     return all;

@@ -2,7 +2,7 @@
 
 use super::model::{Axis, Chart, Figure, Item, Panel, Sign};
 use super::palette::series_class;
-use super::scale::{Kind, Scale};
+use super::scale::{Scale, ScaleKind};
 use super::thin::Point;
 use super::values::{configurations, slug};
 use crate::record::{Document, Evidence, SpectrumRecord, Timing};
@@ -57,7 +57,7 @@ pub(crate) fn figures(document: &Document, evidence: &[Evidence]) -> Vec<Figure>
 fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names: &[&str]) -> Figure {
     // The end of the axis is the last quantile that more than one answer stands behind.
     let count = spectra.iter().map(|of| of.spectrum.count).max().unwrap_or(0).clamp(20, 1_000_000);
-    let longer = Scale { low: 1.0, high: count as f64, kind: Kind::Log };
+    let longer = Scale { low: 1.0, high: count as f64, kind: ScaleKind::Log };
     let ticks: Vec<(f64, String)> = NINES
         .iter()
         .filter(|(share, _)| 1.0 / share <= count as f64)

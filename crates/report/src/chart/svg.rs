@@ -134,7 +134,7 @@ fn text_width(text: &str) -> f64 {
 }
 
 /// The positions of the parts of a chart, in pixels from its top.
-struct Layout {
+struct ChartLayout {
     left: u32,
     /// Upper edge of each panel.
     tops: Vec<u32>,
@@ -147,7 +147,7 @@ struct Layout {
     height: u32,
 }
 
-impl Layout {
+impl ChartLayout {
     fn new(chart: &Chart, top: u32) -> Self {
         let rows = label_rows(chart);
         let used = rows.iter().flatten().max().map_or(0, |most| *most as u32 + 1);
@@ -214,7 +214,7 @@ fn guide_ends(x: u32) -> bool {
 /// A chart for the page: its plots are as wide as it, and the style sheet leaves room beside it for the numbers of its
 /// axes. It carries what the script needs to zoom it and to read it off.
 pub(crate) fn fluid(chart: &Chart) -> Markup {
-    let layout = Layout::new(chart, 0);
+    let layout = ChartLayout::new(chart, 0);
     let mut out = Markup::new();
     let id = format!("{}-d", chart.name);
     let title = shortened(&chart.title, TEXT_CHARS);
@@ -249,7 +249,7 @@ fn data_of(axis: &Axis) -> String {
 pub(crate) fn fixed(chart: &Chart, style: &str) -> String {
     let keys = legend_places(&chart.legend);
     let head = 40 + keys.last().map_or(0, |(_, y)| y + 20);
-    let layout = Layout::new(chart, head);
+    let layout = ChartLayout::new(chart, head);
     let plot = FIXED_WIDTH - layout.left - RIGHT;
     let height = layout.height + 8;
     let mut out = Markup::new();
@@ -363,7 +363,7 @@ fn hover(out: &mut Markup, words: &str) {
     }
 }
 
-fn parts(out: &mut Markup, chart: &Chart, layout: &Layout, frame: Frame) {
+fn parts(out: &mut Markup, chart: &Chart, layout: &ChartLayout, frame: Frame) {
     let left = if frame == Frame::Fluid { 0 } else { layout.left };
     // The guides and bands lie behind all panels, in a plot of their own.
     let plot = |out: &mut Markup, y: u32, height: u32, data: Option<String>, inside: &dyn Fn(&mut Markup)| {
@@ -430,7 +430,7 @@ fn viewport(out: &mut Markup, frame: Frame, at: (u32, u32, u32), data: Option<St
 }
 
 /// Bands, grid and guides with their labels; `y` counts from the chart's top.
-fn backdrop(out: &mut Markup, chart: &Chart, layout: &Layout, frame: Frame) {
+fn backdrop(out: &mut Markup, chart: &Chart, layout: &ChartLayout, frame: Frame) {
     for (index, band) in chart.bands.iter().enumerate() {
         let (from, width) = (frame.x(band.from), frame.x(band.to.saturating_sub(band.from)));
         let y = layout.top().saturating_sub(LINE * 2 + 5);

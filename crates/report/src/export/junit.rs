@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::io;
 
 type Xml = Writer<Vec<u8>>;
-type Written = io::Result<()>;
+type WriteResult = io::Result<()>;
 
 /// A test case.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub fn junit(document: &Document) -> String {
     }
 }
 
-fn write(xml: &mut Xml, document: &Document) -> Written {
+fn write(xml: &mut Xml, document: &Document) -> WriteResult {
     let scenario = &document.conditions.scenario;
     let mut suites: Vec<(&str, Vec<Case>)> = vec![
         ("loadline.tune", document.tune.iter().map(|of| tuning(of, scenario)).collect()),
@@ -122,7 +122,7 @@ fn conditions(document: &Document) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn properties(xml: &mut Xml, of: &[(&str, String)]) -> Written {
+fn properties(xml: &mut Xml, of: &[(&str, String)]) -> WriteResult {
     let known: Vec<_> = of.iter().filter(|(_, value)| !value.is_empty()).collect();
     if known.is_empty() {
         return Ok(());
@@ -137,7 +137,7 @@ fn properties(xml: &mut Xml, of: &[(&str, String)]) -> Written {
     Ok(())
 }
 
-fn write_case(xml: &mut Xml, class: &str, of: &Case) -> Written {
+fn write_case(xml: &mut Xml, class: &str, of: &Case) -> WriteResult {
     let case = xml.create_element("testcase").with_attributes([("classname", class), ("name", of.name.as_str())]);
     if of.trouble.is_none() && of.numbers.is_none() {
         return case.write_empty().map(|_| ());

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// The place where watching is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum DisplayMode {
     Nowhere,
     /// A line for what happens.
     Lines,
@@ -40,7 +40,7 @@ pub enum Pressed {
 /// The view of the watched JVMs.
 #[derive(Debug)]
 pub struct Screen {
-    place: Place,
+    place: DisplayMode,
     document: Arc<WatchDocument>,
     view: View,
     /// The latest events, below the table.
@@ -59,15 +59,15 @@ const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 impl Screen {
     /// As lines on stdout, or nowhere.
     pub fn lines(quiet: bool) -> Self {
-        Self::at(if quiet { Place::Nowhere } else { Place::Lines })
+        Self::at(if quiet { DisplayMode::Nowhere } else { DisplayMode::Lines })
     }
 
     /// Drawn on a terminal; whoever draws calls [`Screen::enter`] before and [`Screen::leave`] after.
     pub fn drawn(glyphs: Glyphs, keys: bool) -> Self {
-        Self::at(Place::Drawn { glyphs, keys })
+        Self::at(DisplayMode::Drawn { glyphs, keys })
     }
 
-    fn at(place: Place) -> Self {
+    fn at(place: DisplayMode) -> Self {
         let (document, view) = (Arc::default(), View::default());
         Self { place, document, view, lately: Vec::new(), size: Size { columns: 80, lines: 24 } }
     }
@@ -86,13 +86,13 @@ impl Screen {
     /// Takes a turn; lines are printed at once. A closed pipe is no reason to end.
     pub fn take(&mut self, events: &[WatchEvent], document: impl FnOnce() -> Arc<WatchDocument>) {
         match self.place {
-            Place::Nowhere => return,
-            Place::Lines if events.is_empty() => return,
-            Place::Lines | Place::Drawn { .. } => {}
+            DisplayMode::Nowhere => return,
+            DisplayMode::Lines if events.is_empty() => return,
+            DisplayMode::Lines | DisplayMode::Drawn { .. } => {}
         }
         self.document = document();
         let lines: Vec<String> = events.iter().filter_map(|event| self.line(event, events)).collect();
-        if self.place == Place::Lines {
+        if self.place == DisplayMode::Lines {
             let _ = print(&lines.iter().map(|line| format!("{}\n", visible(line))).collect::<String>());
             return;
         }
@@ -118,7 +118,7 @@ impl Screen {
 
     /// Draws all of it; `course` is that of [`Screen::in_full`].
     pub fn draw(&mut self, course: Option<WatchCourse>, size: Size) {
-        let Place::Drawn { .. } = self.place else { return };
+        let DisplayMode::Drawn { .. } = self.place else { return };
         self.size = size;
         if let Some(pid) = self.in_full().filter(|_| course.is_some()) {
             let jvms = &mut Arc::make_mut(&mut self.document).jvms;
@@ -136,7 +136,7 @@ impl Screen {
 
     /// Leaves what was drawn last where it can be read on; the terminal is given back before.
     pub fn end(&self) {
-        if let Place::Drawn { glyphs, .. } = self.place {
+        if let DisplayMode::Drawn { glyphs, .. } = self.place {
             let scene = Scene { keys: false, ..self.scene() };
             let all =
                 Size { lines: self.size.lines.max(2 + hidden_lines(&scene, self.size) + self.size.lines), ..self.size };
@@ -173,8 +173,8 @@ impl Screen {
 
     fn scene(&self) -> Scene<'_> {
         let (glyphs, keys) = match self.place {
-            Place::Drawn { glyphs, keys } => (glyphs, keys),
-            Place::Nowhere | Place::Lines => (Glyphs::Ascii, false),
+            DisplayMode::Drawn { glyphs, keys } => (glyphs, keys),
+            DisplayMode::Nowhere | DisplayMode::Lines => (Glyphs::Ascii, false),
         };
         Scene { document: &self.document, view: &self.view, lately: &self.lately, glyphs, keys }
     }
@@ -187,7 +187,7 @@ impl Screen {
             Happened::Verdict(_) | Happened::Rises(_) if turn.iter().filter(of_name).any(appeared) => return None,
             Happened::Appeared(pid) => match self.document.jvms.iter().find(|jvm| jvm.pid == *pid) {
                 // On a screen the list tells it.
-                Some(jvm) if self.place == Place::Lines => {
+                Some(jvm) if self.place == DisplayMode::Lines => {
                     let (holds, growth) = (what_it_holds(jvm), told_growth(&jvm.growth));
                     format!("watched, pid {pid}: {holds}; {growth}")
                 }
@@ -201,7 +201,7 @@ impl Screen {
     /// When it was; on a screen, whose head has the day, the time alone.
     fn time(&self) -> &str {
         let taken = self.document.taken.as_str();
-        if self.place == Place::Lines { taken } else { taken.split_once('T').map_or(taken, |(_, time)| time) }
+        if self.place == DisplayMode::Lines { taken } else { taken.split_once('T').map_or(taken, |(_, time)| time) }
     }
 }
 

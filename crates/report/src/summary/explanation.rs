@@ -123,13 +123,13 @@ fn at(site: &SiteRecord) -> String {
 
 /// A site or a holder in words.
 #[derive(Debug, Clone, PartialEq)]
-struct Line {
+struct SiteLine {
     bytes: u64,
     text: String,
     way: String,
 }
 
-impl Line {
+impl SiteLine {
     /// A line with the way to the code, and what else there is to say.
     fn new(bytes: u64, text: String, way: Option<String>, more: Option<String>) -> Self {
         let way: Vec<String> = way.into_iter().chain(more).collect();
@@ -138,7 +138,7 @@ impl Line {
 }
 
 /// Sites and holders, the heaviest first.
-fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<Line> {
+fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<SiteLine> {
     let account = mark.and_then(|mark| mark.account.as_ref());
     let peak_min = mark.map_or(0, |mark| mark.rss_bytes / PEAK_SHARE_MIN);
     // The owner has a larger part, which malloc does not give.
@@ -148,12 +148,12 @@ fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<Line> {
         None => line_of_site(site, account.filter(|_| !has_more(site)), peak_min),
     });
     let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(line_of_holder);
-    let mut lines: Vec<Line> = sites.chain(holders).filter(|line| line.bytes >= SMALL_BYTES).collect();
+    let mut lines: Vec<SiteLine> = sites.chain(holders).filter(|line| line.bytes >= SMALL_BYTES).collect();
     lines.largest_first(|line| line.bytes);
     lines
 }
 
-fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u64) -> Line {
+fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u64) -> SiteLine {
     let owner = account.map(|account| account.holds(&site.owner));
     let held = match owner.filter(|owner| *owner > site.loaded_bytes && site.loaded_bytes > 0) {
         Some(owner) => format!("{} of {} MiB", mib(site.loaded_bytes), mib(owner)),
@@ -180,7 +180,7 @@ fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u6
     // Half as urgent as what stays: only a limit feels it.
     let peak = if site.peak_bytes >= peak_min { site.peak_bytes / 2 } else { 0 };
     let text = format!("{}: {held}{}", site.kind, at(site));
-    Line::new(site.loaded_bytes.max(peak), text, via(&site.frames).filter(|_| is_line), collected)
+    SiteLine::new(site.loaded_bytes.max(peak), text, via(&site.frames).filter(|_| is_line), collected)
 }
 
 /// Returns the bytes that a site's threads or loaded classes hold beside malloc's memory: a part of the owner, and the
@@ -202,7 +202,7 @@ fn with_it(site: &SiteRecord, found: &ExplanationRecord, account: &AccountRecord
 }
 
 /// A site that starts threads or loads classes.
-fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> Line {
+fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> SiteLine {
     let place = shortened(&site.site, NAME_MAX);
     let share = format!("some {} of {} MiB", mib(part), mib(whole));
     let text = match (site.owner.as_str(), site.made) {
@@ -214,17 +214,17 @@ fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> Line {
         (_, made) => format!("metaspace: {share}, classes of {} made at {place}", several(made, "class loader")),
     };
     let beside = format!("with {} of malloc", size(site.loaded_bytes));
-    Line::new(part.saturating_add(site.loaded_bytes), text, via(&site.frames), Some(beside))
+    SiteLine::new(part.saturating_add(site.loaded_bytes), text, via(&site.frames), Some(beside))
 }
 
-fn line_of_holder(holder: &HolderRecord) -> Line {
+fn line_of_holder(holder: &HolderRecord) -> SiteLine {
     let mostly = holder.classes.first();
     let mostly =
         mostly.map(|class| format!(", mostly {} {}", grouped(class.instances), shortened(&class.name, NAME_MAX)));
     let (held, by) = (size(holder.retained_bytes), shortened(&holder.name, NAME_MAX));
     let text = format!("Java heap: {held} kept by {by}{}", mostly.unwrap_or_default());
     let objects = format!("{} objects", grouped(holder.objects));
-    Line::new(holder.retained_bytes, text, down_to(&holder.path), Some(objects))
+    SiteLine::new(holder.retained_bytes, text, down_to(&holder.path), Some(objects))
 }
 
 /// The steps below a site: those of Java code, where there are any.

@@ -311,18 +311,18 @@ fn with_pools(trial: &Trial) -> Vec<(&Mark, &NettyPools)> {
 }
 
 /// An arena through a trial: class and id of its allocator, its memory, its number.
-type Place<'a> = (&'a str, &'a str, NettyMemory, u64);
+type ArenaKey<'a> = (&'a str, &'a str, NettyMemory, u64);
 
 /// Every arena that ever has a chunk, at every mark: a sign for each of its chunks, with their sums.
 pub(super) fn chunks(trial: &Trial) -> Option<Table> {
     let marks = with_pools(trial);
-    let mut places: Vec<Place<'_>> = Vec::new();
+    let mut places: Vec<ArenaKey<'_>> = Vec::new();
     for (place, arena) in marks.iter().flat_map(|(_, pools)| placed(pools)) {
         if !arena.chunks.is_empty() && !places.contains(&place) {
             places.push(place);
         }
     }
-    let row = |place: &Place<'_>| {
+    let row = |place: &ArenaKey<'_>| {
         let (class, _, memory, index) = place;
         let name = format!("{} {index} of {}", name_of(memory), class.rsplit('.').next().unwrap_or_default());
         let found = |pools: &NettyPools| placed(pools).find(|(other, _)| other == place).map(|(_, arena)| strip(arena));
@@ -336,7 +336,7 @@ pub(super) fn chunks(trial: &Trial) -> Option<Table> {
     table.worded(1, marks.len()).noted([cells_note()].into_iter().chain(more)).filled()
 }
 
-fn placed(pools: &NettyPools) -> impl Iterator<Item = (Place<'_>, &NettyArena)> {
+fn placed(pools: &NettyPools) -> impl Iterator<Item = (ArenaKey<'_>, &NettyArena)> {
     let allocators = pools.libraries.iter().flat_map(|library| &library.allocators);
     allocators.flat_map(|allocator| {
         let place = |arena: &NettyArena| (&*allocator.class, &*allocator.id, arena.memory, arena.index);

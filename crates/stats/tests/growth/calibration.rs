@@ -82,7 +82,7 @@ pub(crate) enum History {
 
 /// A leak as it was found, or not.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct LeakOutcome {
     /// Hours from the leak's start.
     after: Option<f64>,
     /// Hours that were left before the limit; `None` where the life ended before it.
@@ -92,7 +92,7 @@ pub(crate) struct Found {
     open: bool,
 }
 
-pub(crate) fn find(ladder: &Ladder, life: &Life, before: Option<&Life>, mib_an_hour: f64) -> Found {
+pub(crate) fn find(ladder: &Ladder, life: &Life, before: Option<&Life>, mib_an_hour: f64) -> LeakOutcome {
     let precedent = before.map(|before| Precedent::of(&floors(before)));
     let judge = ladder.over(floors(life), precedent.as_ref());
     let end = life.floors.len();
@@ -101,7 +101,9 @@ pub(crate) fn find(ladder: &Ladder, life: &Life, before: Option<&Life>, mib_an_h
         (cells > life.leaks_from && judgement.verdict == Verdict::Grows)
             .then_some((cells, judgement.growth?.projection))
     });
-    let Some((cells, projection)) = first else { return Found { after: None, left: None, held: None, open: false } };
+    let Some((cells, projection)) = first else {
+        return LeakOutcome { after: None, left: None, held: None, open: false };
+    };
     let hours = |cells: usize| cells as f64 / HOUR as f64;
     let died = !end.is_multiple_of(DAY);
     let left = if died {
@@ -111,7 +113,7 @@ pub(crate) fn find(ladder: &Ladder, life: &Life, before: Option<&Life>, mib_an_h
         (end - cells) as f64 + (life.limit - last).max(0.0) / (mib_an_hour * 1024.0 * 1024.0) * HOUR as f64
     };
     let held = projection.earliest <= left && projection.latest.is_none_or(|latest| left <= latest);
-    Found {
+    LeakOutcome {
         after: Some(hours(cells - life.leaks_from)),
         left: died.then_some(hours(end - cells)),
         held: Some(held),
@@ -120,7 +122,7 @@ pub(crate) fn find(ladder: &Ladder, life: &Life, before: Option<&Life>, mib_an_h
 }
 
 /// Leaks of one form, on every kind they are put on.
-pub(crate) fn leaks(seed: u64, leak: Leak, mib_an_hour: f64, each: u64, history: History) -> Vec<Found> {
+pub(crate) fn leaks(seed: u64, leak: Leak, mib_an_hour: f64, each: u64, history: History) -> Vec<LeakOutcome> {
     let ladder = Ladder::default();
     let kinds: Vec<&str> = match leak {
         Leak::Start | Leak::Middle => TUNED.into_iter().filter(|kind| *kind != "restarts").collect(),
@@ -157,8 +159,8 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    pub(crate) fn of(leaks: &[Found]) -> Self {
-        let seen: Vec<&Found> = leaks.iter().filter(|leak| leak.after.is_some()).collect();
+    pub(crate) fn of(leaks: &[LeakOutcome]) -> Self {
+        let seen: Vec<&LeakOutcome> = leaks.iter().filter(|leak| leak.after.is_some()).collect();
         let share = |count: usize, of: usize| 100.0 * count as f64 / of.max(1) as f64;
         let middle = |mut values: Vec<f64>| {
             values.sort_unstable_by(f64::total_cmp);

@@ -106,7 +106,7 @@ impl Classes {
     /// # Errors
     /// If memory cannot be read, or the lists do not end.
     pub fn walk(&self, memory: &dyn Memory, each: impl FnMut(u64, u64)) -> Result<(), Unavailable> {
-        self.walk_new(memory, &mut Seen::default(), each)
+        self.walk_new(memory, &mut NewestClasses::default(), each)
     }
 
     /// The same of those classes that were not there when this was last called.
@@ -116,7 +116,7 @@ impl Classes {
     pub fn walk_new(
         &self,
         memory: &dyn Memory,
-        seen: &mut Seen,
+        seen: &mut NewestClasses,
         mut each: impl FnMut(u64, u64),
     ) -> Result<(), Unavailable> {
         let read = |at: Option<u64>| at.and_then(|at| memory.u64(at)).ok_or_else(changed);
@@ -331,11 +331,11 @@ impl Name {
 
 /// The loaders of a walk, each with the class that was its newest: those that come later stand before it.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct NewestClasses {
     newest: HashMap<u64, u64>,
 }
 
-impl Seen {
+impl NewestClasses {
     /// Whether a loader was there.
     pub fn has(&self, loader: u64) -> bool {
         self.newest.contains_key(&loader)
@@ -392,7 +392,7 @@ fn changed() -> Unavailable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::MadeUp;
+    use super::super::made_up::MadeUpMemory;
     use super::*;
 
     #[test]
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn of_a_name_that_is_not_wanted_nothing_is_read() {
-        let mut memory = MadeUp::default();
+        let mut memory = MadeUpMemory::default();
         let at = memory.write_text(&("x".repeat(65_000) + "java/nio/Bits"));
         let long = Name { at, length: 65_013 };
         assert!(!long.is(&memory, "java/nio/Bits") && memory.asked() == 0);

@@ -6,7 +6,7 @@
 use super::super::Unavailable;
 use super::super::memory::Memory;
 use super::SOURCE;
-use super::classes::{Field, Seen};
+use super::classes::{Field, NewestClasses};
 use super::objects::Objects;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ struct Counter {
 #[derive(Debug)]
 pub struct DirectCounters {
     objects: Objects,
-    seen: Seen,
+    seen: NewestClasses,
     /// The loaded classes of the JDK that count.
     classes: BTreeMap<&'static str, u64>,
     /// Netty's counters, by class, each with its loader.

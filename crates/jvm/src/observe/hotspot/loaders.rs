@@ -8,7 +8,7 @@ use super::super::metaspace_nodes::MetaspaceNode;
 use super::HotSpot;
 use super::classes::Field;
 use super::fields::{Fields, absurd, unread};
-use super::metaspace::{Chunks, Taken};
+use super::metaspace::{Chunks, LoaderSpace};
 use super::objects::Objects;
 use std::collections::{BTreeMap, HashSet};
 
@@ -59,7 +59,7 @@ pub fn all(
         // The field behind the loader is where its metaspace is.
         let metaspace = fields.place(data, &LOADER_FIELD)?.checked_add(8).and_then(|at| memory.u64(at));
         let taken = match metaspace.ok_or_else(unread)? {
-            0 => Taken::default(),
+            0 => LoaderSpace::default(),
             metaspace => chunks.of_loader(metaspace)?,
         };
         let of = LoaderClasses { own: linked.class.unwrap_or(0), parent: linked.other.unwrap_or(0) };

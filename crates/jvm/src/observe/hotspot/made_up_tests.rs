@@ -4,7 +4,7 @@
 use super::super::memory::Memory;
 use super::super::metaspace_nodes::MetaspaceNode;
 use super::flags::{Flag, FlagOrigin, Flags};
-use super::made_up::{MadeUp, PAGE};
+use super::made_up::{MadeUpMemory, PAGE};
 use super::tables::Tables;
 use super::{code, heap, metaspace};
 use crate::kernel::mapping::Mapping;
@@ -37,8 +37,8 @@ const BASE: u64 = 0x7f00_0400_0000;
 const NODE_BYTES: u64 = 64 << 20;
 
 /// The variable, context, list and two nodes of metaspace without a class space.
-fn two_nodes() -> MadeUp {
-    let mut made = MadeUp::default();
+fn two_nodes() -> MadeUpMemory {
+    let mut made = MadeUpMemory::default();
     made.words(CONTEXT, &[0, CONTEXT + 0x100]);
     made.words(CONTEXT + 0x100, &[CONTEXT + 0x400, CONTEXT + 0x200, 0]);
     made.words(CONTEXT + 0x200, &[0, CONTEXT + 0x400, NODE, 0x1_0000_0002, 0, 2 * NODE_BYTES / 8, 5 * 65536 / 8]);
@@ -106,7 +106,7 @@ fn no_word_less_will_do() {
 const CHUNKS: u64 = 0x40_0000;
 
 /// A loader with two chunks, of 4 MiB and of 1 KiB, and no class space.
-fn one_loader() -> MadeUp {
+fn one_loader() -> MadeUpMemory {
     let mut made = two_nodes();
     made.words(CONTEXT + 0x110, &[CHUNKS]);
     made.words(CHUNKS + 0x100, &[0, 0, CHUNKS + 0x200, 0]);
@@ -119,7 +119,7 @@ fn one_loader() -> MadeUp {
 #[test]
 fn chunks_of_a_loader_are_held_against_the_nodes() {
     let nodes = metaspace::nodes(&two_nodes(), VARIABLES).unwrap();
-    let bytes = |made: &MadeUp| {
+    let bytes = |made: &MadeUpMemory| {
         let taken = metaspace::Chunks::of(made, VARIABLES, &nodes).of_loader(CHUNKS + 0x100);
         taken.map(|taken| (taken.bytes, taken.used_bytes))
     };
@@ -203,8 +203,8 @@ const REGION: u64 = 1 << 20;
 const HEAP: u64 = 0xf000_0000;
 
 /// G1 with four regions: half full, free, full, and one that never was.
-fn g1() -> MadeUp {
-    let mut made = MadeUp::default();
+fn g1() -> MadeUpMemory {
+    let mut made = MadeUpMemory::default();
     made.words(0x1000, &[0x2000, REGION, 0x5000, 1]);
     made.words(0x2000, &[HEAP, 4 * REGION / 8, 0x3000, 4]);
     made.words(0x3000, &[0x4000, 0x4100, 0x4200, 0]);
@@ -240,12 +240,12 @@ fn shenandoah_is_read_in_each_release() {
     let (rows, size) = (0x7f00_0000, [("ShenandoahHeapRegion", 272)]);
     for counted in counts {
         let tables = Tables::made_up(&[&of_all, counted].concat(), &addresses, &size);
-        let mut made = MadeUp::default();
+        let mut made = MadeUpMemory::default();
         made.words(0x1000, &[0x2000, REGION]);
         made.words(0x2000, &[REGION, 0x3000, HEAP, 4 * REGION / 8, 3 * REGION, 4, 0x4000]);
         made.words(0x3000, &[0, REGION]);
         made.words(0x4000, &[rows, rows + 320]);
-        let read = |made: &MadeUp| heap::read(made, &tables, &flags("UseShenandoahGC"), &[]).unwrap();
+        let read = |made: &MadeUpMemory| heap::read(made, &tables, &flags("UseShenandoahGC"), &[]).unwrap();
         let whole = read(&made);
         assert_eq!((whole.info.used.0, whole.info.committed.0), (REGION, 3 * REGION), "{counted:?}");
         assert_eq!((whole.reserved, whole.regions_at), (Some((HEAP, HEAP + 4 * REGION)), Some((rows, rows + 4 * 320))));
@@ -259,7 +259,7 @@ fn shenandoah_is_read_in_each_release() {
 
 #[test]
 fn regions_of_g1_are_added_up() {
-    let read = |made: &MadeUp, maps: &[Mapping]| heap::read(made, &tables(), &flags("UseG1GC"), maps);
+    let read = |made: &MadeUpMemory, maps: &[Mapping]| heap::read(made, &tables(), &flags("UseG1GC"), maps);
     let whole = read(&g1(), &committed(3)).unwrap();
     assert_eq!((whole.info.collector, whole.info.used.0), (Collector::G1, REGION / 2 * 3));
     assert_eq!((whole.info.committed.0, whole.info.capacity_max.0), (3 * REGION, 4 * REGION));
@@ -283,7 +283,7 @@ fn regions_of_g1_are_added_up() {
 
 #[test]
 fn code_heaps_name_themselves() {
-    let mut made = MadeUp::default();
+    let mut made = MadeUpMemory::default();
     made.words(0x1010, &[0x5000]);
     made.words(0x5000, &[2, 0x5100]);
     made.words(0x5100, &[0x6000, 0x7000]);

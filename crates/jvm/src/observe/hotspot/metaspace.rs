@@ -79,7 +79,7 @@ pub struct Chunks<'a> {
 
 /// Metaspace that a loader has taken, committed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Taken {
+pub struct LoaderSpace {
     /// Bytes of all its chunks.
     pub bytes: u64,
     /// Bytes handed out of them.
@@ -100,26 +100,26 @@ impl<'a> Chunks<'a> {
     ///
     /// # Errors
     /// If one of its arenas or chunks does not prove to be one.
-    pub fn of_loader(&self, metaspace: u64) -> Result<Taken, Unavailable> {
+    pub fn of_loader(&self, metaspace: u64) -> Result<LoaderSpace, Unavailable> {
         let [class_space, others] = self.managers;
         let arenas = [(2, others), (3, class_space)];
-        let mut taken = Taken::default();
+        let mut taken = LoaderSpace::default();
         for (n, manager) in arenas {
             let one = match self.word(metaspace, n) {
-                Some(0) => Some(Taken::default()),
+                Some(0) => Some(LoaderSpace::default()),
                 arena => arena.zip(manager).and_then(|(arena, manager)| self.arena(arena, manager)),
             };
             let one = one.ok_or_else(|| absurd("the metaspace of a loader"))?;
-            taken = Taken { bytes: taken.bytes + one.bytes, used_bytes: taken.used_bytes + one.used_bytes };
+            taken = LoaderSpace { bytes: taken.bytes + one.bytes, used_bytes: taken.used_bytes + one.used_bytes };
         }
         Ok(taken)
     }
 
-    fn arena(&self, arena: u64, manager: u64) -> Option<Taken> {
+    fn arena(&self, arena: u64, manager: u64) -> Option<LoaderSpace> {
         (self.word(arena, 1)? == manager).then_some(())?;
         let (mut chunk, count) = (self.word(arena, 3)?, self.word(arena, 4)? as u32);
         (count <= CHUNKS_MAX).then_some(())?;
-        let mut taken = Taken::default();
+        let mut taken = LoaderSpace::default();
         for _ in 0..count {
             let (base, level) = (self.word(chunk, 0)?, self.word(chunk, 3)? & 0xff);
             let size = CHUNK_BYTES_MAX >> Some(level).filter(|level| *level <= LEVEL_MAX)?;
@@ -127,7 +127,7 @@ impl<'a> Chunks<'a> {
             let inside = self.nodes.iter().any(|node| node.start <= base && end <= node.end);
             (inside && base.is_multiple_of(size)).then_some(())?;
             let used = self.word(chunk, 1)?.checked_mul(8).filter(|used| *used <= size)?;
-            taken = Taken { bytes: taken.bytes + size, used_bytes: taken.used_bytes + used };
+            taken = LoaderSpace { bytes: taken.bytes + size, used_bytes: taken.used_bytes + used };
             chunk = self.word(chunk, 6)?;
         }
         // As many chunks as it counts, and none behind.

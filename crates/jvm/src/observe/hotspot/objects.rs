@@ -17,8 +17,8 @@ pub struct Objects {
     mirror_class: u64,
     /// Offset in an object at which it keeps its class.
     header_class: u64,
-    header: Header,
-    references: References,
+    header: HeaderForm,
+    references: ReferenceForm,
     class_base: u64,
     class_shift: u32,
     /// Offset in a class at which it keeps the size of its objects; `None` if this JVM does not describe it.
@@ -38,7 +38,7 @@ pub struct Linked {
 
 /// How an object's header names its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Header {
+enum HeaderForm {
     /// By its address.
     Wide,
     /// By 32 bits.
@@ -49,7 +49,7 @@ enum Header {
 
 /// The form of a reference in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum References {
+enum ReferenceForm {
     /// 32 bits.
     Narrow { base: u64, shift: u32 },
     /// An address.
@@ -80,7 +80,7 @@ impl Objects {
         let half = |fields: &[&str]| memory.u32(tables.address(fields)?).ok_or_else(unread);
         let is_on = |name: &str| flags.is_on(name).unwrap_or(false);
         let references = if is_on("UseCompressedOops") {
-            References::Narrow {
+            ReferenceForm::Narrow {
                 base: word(&[
                     "CompressedOops::_base",
                     "CompressedOops::_narrow_oop._base",
@@ -98,20 +98,20 @@ impl Objects {
                 // JDK 21 to 23 have both kinds of ZGC; pointers of the older one are addresses.
                 Ok(offset) if is_on("UseZGC") && flags.is_on("ZGenerational") != Some(false) => {
                     let globals = word(&["ZGlobalsForVMStructs::_instance_p"])?;
-                    References::Coloured { shift: globals.checked_add(offset).ok_or_else(unread)? }
+                    ReferenceForm::Coloured { shift: globals.checked_add(offset).ok_or_else(unread)? }
                 }
-                _ => References::Wide,
+                _ => ReferenceForm::Wide,
             }
         };
         // The flag is gone in JDK 27: class pointers are always compressed there.
         let compressed = flags.is_on("UseCompressedClassPointers").unwrap_or(true);
         let (header, header_class) = match () {
-            () if is_on("UseCompactObjectHeaders") => (Header::InMark, 0),
+            () if is_on("UseCompactObjectHeaders") => (HeaderForm::InMark, 0),
             () if compressed => {
                 let names = ["oopDesc::_compressed_klass", "oopDesc::_metadata._compressed_klass"];
-                (Header::Narrow, tables.offset(&names)?)
+                (HeaderForm::Narrow, tables.offset(&names)?)
             }
-            () => (Header::Wide, tables.offset(&["oopDesc::_metadata._klass"])?),
+            () => (HeaderForm::Wide, tables.offset(&["oopDesc::_metadata._klass"])?),
         };
         const BASES: [&str; 3] = [
             "CompressedKlassPointers::_base",
@@ -123,7 +123,8 @@ impl Objects {
             "CompressedKlassPointers::_narrow_klass._shift",
             "Universe::_narrow_klass._shift",
         ];
-        let (class_base, class_shift) = if header == Header::Wide { (0, 0) } else { (word(&BASES)?, half(&SHIFTS)?) };
+        let (class_base, class_shift) =
+            if header == HeaderForm::Wide { (0, 0) } else { (word(&BASES)?, half(&SHIFTS)?) };
         Ok(Self {
             classes: Classes::of(tables)?,
             class_mirror: tables.offset(&["Klass::_java_mirror"])?,
@@ -195,9 +196,9 @@ impl Objects {
             let class = self.class_of(memory, object)?;
             let at = object.checked_add(field.offset)?;
             let empty = match self.references {
-                References::Narrow { .. } => memory.u32(at)? == 0,
+                ReferenceForm::Narrow { .. } => memory.u32(at)? == 0,
                 // A null pointer of ZGC may be coloured.
-                References::Wide | References::Coloured { .. } => {
+                ReferenceForm::Wide | ReferenceForm::Coloured { .. } => {
                     self.address(memory, memory.u64(at)?).unwrap_or(0) == 0
                 }
             };
@@ -261,9 +262,9 @@ impl Objects {
     /// Returns the offset at which an array keeps its length (`arrayOopDesc`, JDK 11–27).
     fn length_at(&self) -> u64 {
         match self.header {
-            Header::Wide => 16,
-            Header::Narrow => 12,
-            Header::InMark => 8,
+            HeaderForm::Wide => 16,
+            HeaderForm::Narrow => 12,
+            HeaderForm::InMark => 8,
         }
     }
 
@@ -287,8 +288,8 @@ impl Objects {
     /// The objects that an array refers to, at most so many; empty ones are left out. The elements stand behind the
     /// length, at a multiple of their size (JDK 11–27, with compressed class pointers).
     pub(super) fn elements(&self, memory: &dyn Memory, array: u64, most: u32) -> Option<Vec<u64>> {
-        (self.header != Header::Wide).then_some(())?;
-        let (length_at, narrow) = (self.length_at(), matches!(self.references, References::Narrow { .. }));
+        (self.header != HeaderForm::Wide).then_some(())?;
+        let (length_at, narrow) = (self.length_at(), matches!(self.references, ReferenceForm::Narrow { .. }));
         let size = if narrow { 4 } else { 8 };
         let length = memory.u32(array.checked_add(length_at)?).filter(|length| *length <= most)?;
         let first = array.checked_add((length_at + 4).next_multiple_of(size))?;
@@ -308,17 +309,17 @@ impl Objects {
     /// The object that a field refers to; 0 where it refers to none.
     fn reference(&self, memory: &dyn Memory, at: u64) -> Option<u64> {
         match self.references {
-            References::Narrow { base, shift } => {
+            ReferenceForm::Narrow { base, shift } => {
                 let narrow = u64::from(memory.u32(at)?);
                 if narrow == 0 { Some(0) } else { base.checked_add(narrow.checked_shl(shift)?) }
             }
-            References::Wide | References::Coloured { .. } => self.address(memory, memory.u64(at)?),
+            ReferenceForm::Wide | ReferenceForm::Coloured { .. } => self.address(memory, memory.u64(at)?),
         }
     }
 
     /// The address in a word that refers to an object; 0 in one that refers to none, whatever its colour.
     fn address(&self, memory: &dyn Memory, word: u64) -> Option<u64> {
-        let References::Coloured { shift } = self.references else { return Some(word) };
+        let ReferenceForm::Coloured { shift } = self.references else { return Some(word) };
         let remapped = word >> REMAPPED & 15;
         let shift = match remapped.count_ones() {
             1 => 13 + u64::from(remapped.trailing_zeros()),
@@ -330,9 +331,9 @@ impl Objects {
     /// The class that an object's header names.
     pub(super) fn class_of(&self, memory: &dyn Memory, object: u64) -> Option<u64> {
         let narrow = match self.header {
-            Header::Wide => return memory.u64(object.checked_add(self.header_class)?),
-            Header::Narrow => u64::from(memory.u32(object.checked_add(self.header_class)?)?),
-            Header::InMark => memory.u64(object)? >> 42,
+            HeaderForm::Wide => return memory.u64(object.checked_add(self.header_class)?),
+            HeaderForm::Narrow => u64::from(memory.u32(object.checked_add(self.header_class)?)?),
+            HeaderForm::InMark => memory.u64(object)? >> 42,
         };
         self.class_base.checked_add(narrow.checked_shl(self.class_shift)?)
     }

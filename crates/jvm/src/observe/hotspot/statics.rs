@@ -73,7 +73,7 @@ const KNOWN: [(&str, Way); 20] = [
 ];
 
 /// A known class of collections, with the field that tells.
-struct Known {
+struct CollectionField {
     field: Field,
     counts: bool,
 }
@@ -98,7 +98,7 @@ pub fn collections(
             Way::Wraps(field) => (field, false),
         };
         if let Some(field) = classes.field(memory, class, field) {
-            known.insert(class, Known { field, counts });
+            known.insert(class, CollectionField { field, counts });
         }
     })?;
     if known.is_empty() {
@@ -139,7 +139,7 @@ fn is_of_jdk(class: &str) -> bool {
 struct Counting<'a> {
     memory: &'a dyn Memory,
     objects: &'a Objects,
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, CollectionField>,
     super_class: u64,
 }
 
@@ -158,7 +158,7 @@ impl Counting<'_> {
     }
 
     /// Looks up the known class of collections that a class is or extends.
-    fn known_of(&self, class: u64) -> Option<&Known> {
+    fn known_of(&self, class: u64) -> Option<&CollectionField> {
         let above = |class: &u64| self.memory.u64(class.checked_add(self.super_class)?).filter(|class| *class != 0);
         std::iter::successors(Some(class), above).take(SUPERS_MAX).find_map(|class| self.known.get(&class))
     }

@@ -65,12 +65,12 @@ pub struct Allocated {
     /// Bytes of all threads, including those that ended if they are known.
     pub bytes: u64,
     /// Whether `bytes` lack what threads had allocated when they ended.
-    pub ended: Ended,
+    pub ended: EndedThreads,
 }
 
 /// Whether what ended threads have allocated is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndedThreads {
     /// It is.
     Counted,
     /// The JVM does not say: its library was stripped, or is older than 11.0.23 or 17.0.11.
@@ -99,7 +99,7 @@ struct Living {
 /// Reads one JVM again and again; nothing is allocated on the way but where there are more threads than before, or
 /// thousands.
 #[derive(Debug)]
-pub struct Reader {
+pub struct ThreadReader {
     threads: Threads,
     buffers: Buffers,
     /// The most that was read: a thread that is off the list and not yet among the ended ones is missing for a moment.
@@ -172,8 +172,8 @@ impl Threads {
     }
 
     /// Begins to read.
-    pub fn reader(self) -> Reader {
-        Reader { threads: self, buffers: Buffers::default(), most: 0 }
+    pub fn reader(self) -> ThreadReader {
+        ThreadReader { threads: self, buffers: Buffers::default(), most: 0 }
     }
 
     /// Reads the bytes that ended threads have allocated; 0 if that is unknown.
@@ -207,7 +207,7 @@ impl Threads {
     }
 }
 
-impl Reader {
+impl ThreadReader {
     /// Reads the bytes allocated so far, in 15 µs for 16 threads, 90 µs for 200.
     ///
     /// # Errors
@@ -217,7 +217,7 @@ impl Reader {
             |exited: u64, living: &[Living]| living.iter().try_fold(exited, |sum, one| sum.checked_add(one.bytes));
         let bytes = self.tried(memory, sum)?;
         self.most = self.most.max(bytes);
-        let ended = if self.threads.exited_at.is_some() { Ended::Counted } else { Ended::Unknown };
+        let ended = if self.threads.exited_at.is_some() { EndedThreads::Counted } else { EndedThreads::Unknown };
         Ok(Allocated { bytes: self.most, ended })
     }
 

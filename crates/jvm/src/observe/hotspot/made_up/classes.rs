@@ -7,7 +7,7 @@ use super::super::objects::Objects;
 use super::super::tables::Tables;
 use super::super::{HotSpot, loaders};
 use super::tables::{Says, describe};
-use super::{MadeUp, PAGE, Plan, halves};
+use super::{MadeUpMemory, PAGE, PlanBytes, halves};
 use crate::observe::Unavailable;
 use crate::observe::class_loaders::ClassLoader;
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ struct Loader {
 /// A JVM with classes; offsets are those of [`Self::rows`].
 #[derive(Debug, Clone)]
 pub(in super::super) struct Loaded {
-    pub(in super::super) memory: MadeUp,
+    pub(in super::super) memory: MadeUpMemory,
     pub(in super::super) form: Form,
     pub(in super::super) classes: Vec<Class>,
     loaders: Vec<Loader>,
@@ -107,7 +107,7 @@ pub(in super::super) struct Loaded {
 
 impl Form {
     /// One of all that there are.
-    pub(in super::super) fn of(plan: &mut Plan) -> Self {
+    pub(in super::super) fn of(plan: &mut PlanBytes) -> Self {
         let (kind, number) = (plan.next(), plan.next());
         let references = match kind % 5 {
             0 => References::Narrow { base: 0, shift: 3 },
@@ -160,10 +160,10 @@ impl Form {
 impl Loaded {
     /// One without classes.
     pub(in super::super) fn of(form: Form) -> Self {
-        Self::within(MadeUp::default(), form)
+        Self::within(MadeUpMemory::default(), form)
     }
 
-    fn within(mut memory: MadeUp, form: Form) -> Self {
+    fn within(mut memory: MadeUpMemory, form: Form) -> Self {
         let statics = memory.place(128, 8);
         let class_base = memory.place(8, 4096);
         let mut loaded =
@@ -409,7 +409,7 @@ impl Resident {
         let mut bytes = vec![0; (classes * 512 + 64 * PAGE) as usize];
         let own = bytes.as_ptr() as u64;
         let form = Form { references: References::Wide, header: Header::Wide, stream: true, spread: 0 };
-        let mut made = Loaded::within(MadeUp::from(own.next_multiple_of(PAGE)), form);
+        let mut made = Loaded::within(MadeUpMemory::from(own.next_multiple_of(PAGE)), form);
         made.loader(0, false);
         (0..classes).for_each(|_| _ = made.class(b"java/nio/Bite", Vec::new()));
         let hotspot = made.hotspot();
@@ -467,7 +467,7 @@ pub(in super::super) fn planted(name: &str, descriptor: &str, offset: u64, is_st
 }
 
 /// The JVM of a plan.
-pub(in super::super) fn loaded(plan: &mut Plan) -> Loaded {
+pub(in super::super) fn loaded(plan: &mut PlanBytes) -> Loaded {
     let mut loaded = Loaded::of(Form::of(plan));
     loaded.loader(0, false);
     loaded.class(ATOMIC, vec![planted("value", "J", 16, false, 0)]);
@@ -559,7 +559,7 @@ fn loader_laws(loaded: &Loaded, hotspot: &HotSpot) {
 pub(crate) fn check(input: &[u8]) {
     const ASKED_MAX: u64 = 1 << 30;
     let (plan, changes) = halves(input);
-    let mut loaded = loaded(&mut Plan::of(plan));
+    let mut loaded = loaded(&mut PlanBytes::of(plan));
     let hotspot = loaded.hotspot();
     laws(&loaded, &hotspot);
     let before = loaded.memory.asked();

@@ -1,10 +1,10 @@
 //! Loaders and classes in circles, by the hundred thousand, with fields cut short; objects of every form that move.
 
 use super::super::HotSpot;
-use super::super::classes::{Field, Seen};
+use super::super::classes::{Field, NewestClasses};
 use super::super::direct::DirectCounters;
 use super::classes::{Form, HEAP, Header, Loaded, MIRROR_BYTES, Planted, References, Resident, laws, loaded, planted};
-use super::{MadeUp, Plan};
+use super::{MadeUpMemory, PlanBytes};
 use crate::observe::memory::Memory;
 use crate::observe::procfs::Process;
 use crate::observe::untouched::Untouched;
@@ -70,8 +70,8 @@ fn circles_are_found_out() {
 #[test]
 fn only_new_classes_are_handed_out_again() {
     let (mut made, hotspot) = many(3, 3);
-    let mut seen = Seen::default();
-    let new = |made: &Loaded, seen: &mut Seen| {
+    let mut seen = NewestClasses::default();
+    let new = |made: &Loaded, seen: &mut NewestClasses| {
         let mut handed_out = Vec::new();
         let walk = made.objects(&hotspot).classes().walk_new(&made.memory, seen, |_, class| handed_out.push(class));
         walk.map(|()| handed_out).ok()
@@ -102,7 +102,7 @@ fn all_forms_are_read() {
     let mut seen: Vec<String> = Vec::new();
     for (kind, number) in forms() {
         let plan = [&[kind, number][..], &rest].concat();
-        let mut made = loaded(&mut Plan::of(&plan));
+        let mut made = loaded(&mut PlanBytes::of(&plan));
         let hotspot = made.hotspot();
         laws(&made, &hotspot);
         seen.push(format!("{:?} {:?} {}", made.form.references, made.form.header, made.form.stream));
@@ -208,7 +208,7 @@ fn names_are_what_the_jvm_has() {
     for (name, expected) in names {
         let (made, hotspot) = with_fields(true, name, Vec::new());
         let class = made.classes[0].at;
-        let read = |memory: &MadeUp| made.objects(&hotspot).classes().name(memory, class);
+        let read = |memory: &MadeUpMemory| made.objects(&hotspot).classes().name(memory, class);
         assert_eq!(read(&made.memory).as_deref(), Some(expected));
         let mut damaged = made.memory.clone();
         for symbol in [0, 5, u64::MAX - 5, u64::MAX] {
@@ -229,7 +229,7 @@ struct Counting {
 }
 
 fn counting(kind: u8, number: u8) -> Counting {
-    let mut made = Loaded::of(Form::of(&mut Plan::of(&[kind, number])));
+    let mut made = Loaded::of(Form::of(&mut PlanBytes::of(&[kind, number])));
     made.loader(0, false);
     let value = planted("value", "J", VALUE_AT, false, 0);
     let atomic = made.class(ATOMIC.as_bytes(), vec![value.clone()]);
@@ -274,8 +274,8 @@ fn objects_that_are_something_else_are_refused() {
 
 /// Memory that becomes another once so many readings have been made of it.
 struct Moving<'m> {
-    before: &'m MadeUp,
-    behind: &'m MadeUp,
+    before: &'m MadeUpMemory,
+    behind: &'m MadeUpMemory,
     after: u64,
     reads: Cell<u64>,
 }

@@ -34,9 +34,9 @@ const CHANGE_BYTES: usize = 8;
 
 /// Bytes of a plan, one after the other, and zeros behind them.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan<'a>(std::slice::Iter<'a, u8>);
+pub(crate) struct PlanBytes<'a>(std::slice::Iter<'a, u8>);
 
-impl<'a> Plan<'a> {
+impl<'a> PlanBytes<'a> {
     pub(crate) fn of(bytes: &'a [u8]) -> Self {
         Self(bytes.iter())
     }
@@ -57,7 +57,7 @@ impl<'a> Plan<'a> {
 
 /// Pages by their addresses, zero where nothing was written; what is on no page cannot be read.
 #[derive(Debug, Clone)]
-pub(crate) struct MadeUp {
+pub(crate) struct MadeUpMemory {
     pub(crate) pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
     /// Addresses that cannot be read, whatever was written there.
     pub(crate) hole: Range<u64>,
@@ -66,13 +66,13 @@ pub(crate) struct MadeUp {
     asked: Cell<u64>,
 }
 
-impl Default for MadeUp {
+impl Default for MadeUpMemory {
     fn default() -> Self {
         Self::from(FIRST)
     }
 }
 
-impl Memory for MadeUp {
+impl Memory for MadeUpMemory {
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
         self.asked.set(self.asked.get() + into.len() as u64);
         let (mut at, mut into) = (at, into);
@@ -93,7 +93,7 @@ impl Memory for MadeUp {
     }
 }
 
-impl MadeUp {
+impl MadeUpMemory {
     /// One in which things are put from this address on.
     fn from(first: u64) -> Self {
         Self { pages: BTreeMap::new(), hole: 0..0, next: first, asked: Cell::new(0) }
@@ -153,7 +153,7 @@ impl MadeUp {
     /// Changes words of it; whether there were any to change.
     pub(super) fn damage(&mut self, changes: &[u8]) -> bool {
         let pages: Vec<u64> = self.pages.keys().copied().collect();
-        let mut plan = Plan::of(changes.get(..changes.len() / CHANGE_BYTES * CHANGE_BYTES).unwrap_or_default());
+        let mut plan = PlanBytes::of(changes.get(..changes.len() / CHANGE_BYTES * CHANGE_BYTES).unwrap_or_default());
         let changed = !plan.is_over();
         while !plan.is_over() {
             let mut place = || pages[plan.next() as usize % pages.len()] + plan.pair() % PAGE / 8 * 8;

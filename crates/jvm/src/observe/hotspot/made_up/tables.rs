@@ -1,7 +1,7 @@
 //! Tables of names, with their columns in any order.
 
 use super::super::tables::{EXPORTED, Tables};
-use super::{MadeUp, Plan, halves};
+use super::{MadeUpMemory, PlanBytes, halves};
 
 /// The content of a row; the number of a static field is its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(in super::super) type Exported = [Option<u64>; EXPORTED.len()];
 const COLUMNS: [u64; 4] = [5, 2, 2, 2];
 
 /// Writes all four tables; fields are named as `Type::field`. `spread` orders the columns and widens the rows.
-pub(in super::super) fn describe(memory: &mut MadeUp, rows: &[(&str, Says)], spread: u64) -> Exported {
+pub(in super::super) fn describe(memory: &mut MadeUpMemory, rows: &[(&str, Says)], spread: u64) -> Exported {
     let mut variables = Vec::new();
     for (n, columns) in (0..).zip(COLUMNS) {
         let cells: Vec<Vec<u64>> = rows.iter().filter_map(|(name, says)| cells(memory, n, name, *says)).collect();
@@ -43,7 +43,7 @@ pub(in super::super) fn describe(memory: &mut MadeUp, rows: &[(&str, Says)], spr
 }
 
 /// The cells of a row, if it is one of this table.
-fn cells(memory: &mut MadeUp, table: u64, name: &str, says: Says) -> Option<Vec<u64>> {
+fn cells(memory: &mut MadeUpMemory, table: u64, name: &str, says: Says) -> Option<Vec<u64>> {
     match (table, says) {
         (0, Says::Offset(_) | Says::Address(_)) => {
             let (of, field) = name.split_once("::")?;
@@ -76,7 +76,7 @@ pub(in super::super) fn agrees(tables: &Tables, name: &str, says: Says) -> bool 
 }
 
 /// Rows by a plan, each of another name.
-pub(in super::super) fn rows(plan: &mut Plan) -> Vec<(String, Says)> {
+pub(in super::super) fn rows(plan: &mut PlanBytes) -> Vec<(String, Says)> {
     const NAMES: [&str; 6] = ["Thread", "Ω", "a b", "<i>", "GrowableArray<int>", ""];
     let mut rows = Vec::new();
     while !plan.is_over() {
@@ -103,7 +103,7 @@ pub(crate) fn check(input: &[u8]) {
     // Four tables of 8,192 rows, two texts of 1 KiB and five cells each.
     const ASKED_MAX: u64 = 4 * 8192 * (2 * (1024 + 64) + 48) + 4096;
     let (plan, changes) = halves(input);
-    let (mut memory, mut plan) = (MadeUp::default(), Plan::of(plan));
+    let (mut memory, mut plan) = (MadeUpMemory::default(), PlanBytes::of(plan));
     let spread = plan.next();
     let rows = rows(&mut plan);
     let said: Vec<(&str, Says)> = rows.iter().map(|(name, says)| (name.as_str(), *says)).collect();

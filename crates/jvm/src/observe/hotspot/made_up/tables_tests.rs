@@ -3,7 +3,7 @@
 use super::super::flags::{FlagOrigin, Flags};
 use super::super::tables::{EXPORTED, Tables};
 use super::tables::{Exported, Says, agrees, describe};
-use super::{MadeUp, PAGE};
+use super::{MadeUpMemory, PAGE};
 use crate::observe::memory::Memory;
 
 const ROWS: [(&str, Says); 8] = [
@@ -23,8 +23,8 @@ const STARTS: [usize; 4] = [0, 7, 11, 15];
 const HOSTILE: [u64; 9] = [1, 7, 4097, 1 << 32, 1 << 47, 1 << 63, u64::MAX - 255, u64::MAX - 7, u64::MAX];
 
 /// All that HotSpot describes, by columns in some order, and where the first thing behind it lies.
-fn described(spread: u64) -> (MadeUp, Exported, u64) {
-    let mut memory = MadeUp::default();
+fn described(spread: u64) -> (MadeUpMemory, Exported, u64) {
+    let mut memory = MadeUpMemory::default();
     let exported = describe(&mut memory, &ROWS, spread);
     let behind = memory.place(8, 8);
     (memory, exported, behind)
@@ -35,7 +35,7 @@ fn is_whole(tables: &Tables) -> bool {
 }
 
 /// The address and the value of each variable.
-fn variables(memory: &MadeUp, exported: Exported) -> [(u64, u64); EXPORTED.len()] {
+fn variables(memory: &MadeUpMemory, exported: Exported) -> [(u64, u64); EXPORTED.len()] {
     exported.map(|at| (at.unwrap(), memory.u64(at.unwrap()).unwrap()))
 }
 
@@ -130,7 +130,7 @@ fn a_table_without_an_end_is_refused() {
     let names: Vec<String> = (0..8192).map(|n| format!("c{n}")).collect();
     let read = |count: usize| {
         let rows: Vec<(&str, Says)> = names[..count].iter().map(|name| (name.as_str(), Says::Long(7))).collect();
-        let mut memory = MadeUp::default();
+        let mut memory = MadeUpMemory::default();
         let exported = describe(&mut memory, &rows, 0);
         Tables::read(&memory, exported)
     };
@@ -140,7 +140,7 @@ fn a_table_without_an_end_is_refused() {
 
 #[test]
 fn what_cannot_be_an_offset_is_none() {
-    let mut memory = MadeUp::default();
+    let mut memory = MadeUpMemory::default();
     let rows = [("A::b", Says::Offset(1 << 20)), ("A::c", Says::Offset((1 << 20) - 1)), ("A", Says::Size(u64::MAX))];
     let exported = describe(&mut memory, &rows, 0);
     let tables = Tables::read(&memory, exported).unwrap();
@@ -186,8 +186,8 @@ fn described_flags(statics: u64) -> [(&'static str, Says); 8] {
 }
 
 /// A row: type, flags, address, name.
-fn flags() -> (MadeUp, Tables, Rows) {
-    let mut memory = MadeUp::default();
+fn flags() -> (MadeUpMemory, Tables, Rows) {
+    let mut memory = MadeUpMemory::default();
     let (statics, first) = (memory.place(16, 8), memory.place(40 * (FLAGS.len() as u64 + 1), 8));
     memory.word(statics, first);
     memory.word(statics + 8, FLAGS.len() as u64 + 1);
@@ -300,7 +300,7 @@ fn flags_of_more_text_than_any_jvm_has_are_refused() {
         memory.word(row + 16, value);
         memory.word(row + 32, long);
     }
-    let read = |memory: &mut MadeUp, count: u64| {
+    let read = |memory: &mut MadeUpMemory, count: u64| {
         memory.word(rows.count_at, count);
         Flags::read(memory, &tables).map(|flags| flags.list.len())
     };

@@ -5,9 +5,9 @@
 
 use super::super::super::memory::Memory;
 use super::super::tables::Tables;
-use super::super::threads::{Ended, Reader, ThreadAllocated, Threads};
+use super::super::threads::{EndedThreads, ThreadAllocated, ThreadReader, Threads};
 use super::tables::{Says, describe};
-use super::{MadeUp, Plan, halves};
+use super::{MadeUpMemory, PlanBytes, halves};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const POISON: [u64; 4] = [0xf1f1_f1f1_f1f1_f1f1, 0, 0x3fff_ffff, u64::MAX];
 
 /// Offsets of fields, and where static ones stand.
 #[derive(Debug, Clone, Copy)]
-struct Layout {
+struct ThreadLayout {
     head: u64,
     exited: u64,
     length: u64,
@@ -50,10 +50,10 @@ impl Living {
 
 /// The JVM at a moment, and what it does next.
 #[derive(Debug, Clone)]
-struct Jvm<'p> {
-    memory: MadeUp,
-    layout: Layout,
-    plan: Plan<'p>,
+struct SimulatedJvm<'p> {
+    memory: MadeUpMemory,
+    layout: ThreadLayout,
+    plan: PlanBytes<'p>,
     places: Vec<u64>,
     lists: Vec<u64>,
     current: usize,
@@ -62,7 +62,7 @@ struct Jvm<'p> {
     leaving: Option<Living>,
     exited: u64,
     /// Whether the JVM has a symbol for what ended threads allocated.
-    ended: Ended,
+    ended: EndedThreads,
     begun: u32,
     /// The least and the most that list and ended threads summed up to since somebody last asked.
     seen: (u64, u64),
@@ -70,12 +70,12 @@ struct Jvm<'p> {
     each: BTreeMap<u32, (u64, u64)>,
 }
 
-impl<'p> Jvm<'p> {
-    fn of(mut plan: Plan<'p>) -> (Self, Threads) {
-        let mut memory = MadeUp::default();
+impl<'p> SimulatedJvm<'p> {
+    fn of(mut plan: PlanBytes<'p>) -> (Self, Threads) {
+        let mut memory = MadeUpMemory::default();
         let spread = plan.next();
         let far = spread % 5 * 8;
-        let layout = Layout {
+        let layout = ThreadLayout {
             head: memory.place(8, 8),
             exited: memory.place(8, 8),
             length: far,
@@ -100,10 +100,10 @@ impl<'p> Jvm<'p> {
             ("OSThread::_thread_id", Says::Offset(layout.id)),
         ];
         let exported = describe(&mut memory, &rows, spread);
-        let layout = Layout { start: tlab + layout.start, top: tlab + layout.top, ..layout };
+        let layout = ThreadLayout { start: tlab + layout.start, top: tlab + layout.top, ..layout };
         let tables = Tables::read(&memory, exported).unwrap_or_else(|why| panic!("{why}"));
-        let ended = if spread % 4 == 3 { Ended::Unknown } else { Ended::Counted };
-        let exited_at = (ended == Ended::Counted).then_some(layout.exited);
+        let ended = if spread % 4 == 3 { EndedThreads::Unknown } else { EndedThreads::Counted };
+        let exited_at = (ended == EndedThreads::Counted).then_some(layout.exited);
         let threads = Threads::of(&tables, exited_at).unwrap_or_else(|why| panic!("{why}"));
         let places = (0..PLACES).map(|_| memory.place(2 * THREAD_BYTES, 8)).collect();
         let lists = (0..LISTS).map(|_| memory.place(64 + 8 * PLACES as u64, 8)).collect();
@@ -131,7 +131,7 @@ impl<'p> Jvm<'p> {
 
     /// Adds up the bytes of the list and the ended threads.
     fn sum(&self) -> u64 {
-        let exited = if self.ended == Ended::Counted { self.exited } else { 0 };
+        let exited = if self.ended == EndedThreads::Counted { self.exited } else { 0 };
         exited + self.living.iter().map(|one| one.bytes()).sum::<u64>()
     }
 
@@ -217,7 +217,7 @@ impl<'p> Jvm<'p> {
         let Some(one) = self.leaving.take() else { return };
         self.exited += one.bytes();
         self.memory.word(self.layout.exited, self.exited);
-        if self.ended == Ended::Counted {
+        if self.ended == EndedThreads::Counted {
             let at = self.places[one.place];
             self.poison(at, 2 * THREAD_BYTES);
         }
@@ -246,9 +246,9 @@ impl<'p> Jvm<'p> {
 }
 
 /// Goes on one step whenever it is read.
-struct Live<'p>(RefCell<Jvm<'p>>);
+struct LiveMemory<'p>(RefCell<SimulatedJvm<'p>>);
 
-impl Memory for Live<'_> {
+impl Memory for LiveMemory<'_> {
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
         let mut jvm = self.0.borrow_mut();
         jvm.go_on();
@@ -258,14 +258,14 @@ impl Memory for Live<'_> {
 
 /// Checks that a reading lies between the least and the most that the JVM came to meanwhile, and not below the reading
 /// before. Only a plan that goes on is a reason for an error.
-fn read(live: &Live, reader: &mut Reader, before: u64) -> u64 {
+fn read(live: &LiveMemory, reader: &mut ThreadReader, before: u64) -> u64 {
     live.0.borrow_mut().look();
     let read = reader.read(live);
     let jvm = live.0.borrow();
     let (least, most) = match jvm.ended {
-        Ended::Counted => (jvm.seen.0.max(before), jvm.seen.1.max(before)),
+        EndedThreads::Counted => (jvm.seen.0.max(before), jvm.seen.1.max(before)),
         // A thread may be another by now at its old place, on a list at its old place: nothing tells.
-        Ended::Unknown => (before, jvm.sum() + jvm.exited + jvm.leaving.map_or(0, Living::bytes)),
+        EndedThreads::Unknown => (before, jvm.sum() + jvm.exited + jvm.leaving.map_or(0, Living::bytes)),
     };
     match read {
         Ok(read) => {
@@ -281,7 +281,7 @@ fn read(live: &Live, reader: &mut Reader, before: u64) -> u64 {
 }
 
 /// Each thread has what it had at a moment during the reading, and no thread is another.
-fn read_each(live: &Live, reader: &mut Reader) {
+fn read_each(live: &LiveMemory, reader: &mut ThreadReader) {
     live.0.borrow_mut().look();
     let read = reader.by_thread(live);
     let jvm = live.0.borrow();
@@ -290,7 +290,7 @@ fn read_each(live: &Live, reader: &mut Reader) {
     let mut tids: Vec<u32> = known.iter().map(|(tid, _)| *tid).collect();
     tids.sort_unstable();
     assert!(tids.windows(2).all(|pair| pair[0] < pair[1]), "{read:?}");
-    for (tid, bytes) in known.iter().filter(|_| jvm.ended == Ended::Counted) {
+    for (tid, bytes) in known.iter().filter(|_| jvm.ended == EndedThreads::Counted) {
         let (least, most) = jvm.each.get(tid).copied().unwrap_or((1, 0));
         assert!((least..=most).contains(bytes), "{tid}: {bytes} is not of {least}..={most}");
     }
@@ -302,8 +302,8 @@ pub(crate) fn check(input: &[u8]) {
     // 50 tries that take two lists of 100,000 threads each, and what little can be read of them.
     const ASKED_MAX: u64 = 8 * 50 * (2 * 800_000 + (1 << 20));
     let (plan, changes) = halves(input);
-    let (jvm, threads) = Jvm::of(Plan::of(plan));
-    let (live, mut reader) = (Live(RefCell::new(jvm.clone())), threads.clone().reader());
+    let (jvm, threads) = SimulatedJvm::of(PlanBytes::of(plan));
+    let (live, mut reader) = (LiveMemory(RefCell::new(jvm.clone())), threads.clone().reader());
     let mut before = 0;
     while !live.0.borrow().plan.is_over() {
         before = read(&live, &mut reader, before);
@@ -314,16 +314,16 @@ pub(crate) fn check(input: &[u8]) {
     let (jvm_now, each) = (live.0.borrow(), reader.by_thread(&live.0.borrow().memory));
     let sum = |each: Vec<ThreadAllocated>| each.iter().map(|one| one.bytes).sum::<u64>();
     assert_eq!(each.map(sum), Ok(jvm_now.living.iter().map(|one| one.bytes()).sum()));
-    assert!(jvm_now.ended == Ended::Unknown || before == jvm_now.sum());
+    assert!(jvm_now.ended == EndedThreads::Unknown || before == jvm_now.sum());
     damaged(jvm, threads, changes, ASKED_MAX);
 }
 
-fn damaged(mut jvm: Jvm, threads: Threads, changes: &[u8], asked_max: u64) {
+fn damaged(mut jvm: SimulatedJvm, threads: Threads, changes: &[u8], asked_max: u64) {
     let before = jvm.memory.asked();
     if !jvm.memory.damage(changes) {
         return;
     }
-    let (live, mut reader) = (Live(RefCell::new(jvm)), threads.reader());
+    let (live, mut reader) = (LiveMemory(RefCell::new(jvm)), threads.reader());
     let mut last = 0;
     for _ in 0..4 {
         if let Ok(read) = reader.read(&live) {

@@ -1,9 +1,9 @@
 //! Lists of threads that lie, and threads at the ends of memory.
 
 use super::super::tables::Tables;
-use super::super::threads::{Ended, Reader, ThreadAllocated, Threads};
+use super::super::threads::{EndedThreads, ThreadAllocated, ThreadReader, Threads};
 use super::tables::{Says, describe};
-use super::{MadeUp, PAGE};
+use super::{MadeUpMemory, PAGE};
 use crate::observe::memory::Memory;
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ const OS_THREAD: u64 = PAGE + 512;
 
 /// A list of threads at these addresses, none of which is in memory yet.
 struct Listed {
-    memory: MadeUp,
+    memory: MadeUpMemory,
     tables: Tables,
     /// The variable of the list, and what ended threads allocated behind it.
     head: u64,
@@ -26,7 +26,7 @@ struct Listed {
 }
 
 fn listed(threads: &[u64]) -> Listed {
-    let mut memory = MadeUp::default();
+    let mut memory = MadeUpMemory::default();
     let head = memory.place(16, 8);
     let list = memory.place(16 + 8 * threads.len() as u64, 8);
     memory.word(head, list);
@@ -39,7 +39,7 @@ fn listed(threads: &[u64]) -> Listed {
     Listed { memory, tables, head, list }
 }
 
-fn tables(memory: &mut MadeUp, head: u64, counter: u64) -> Tables {
+fn tables(memory: &mut MadeUpMemory, head: u64, counter: u64) -> Tables {
     let rows = [
         ("Thread::_tlab", Says::Offset(0)),
         ("ThreadLocalAllocBuffer::_start", Says::Offset(0)),
@@ -56,7 +56,7 @@ fn tables(memory: &mut MadeUp, head: u64, counter: u64) -> Tables {
 }
 
 impl Listed {
-    fn reader(&self) -> Reader {
+    fn reader(&self) -> ThreadReader {
         Threads::of(&self.tables, Some(self.head + 8)).unwrap().reader()
     }
 
@@ -84,7 +84,10 @@ fn counters_and_tlabs_add_up() {
     made.memory.word(0x10_0000, 0x5000);
     made.memory.word(0x10_0000 + TLAB_TOP, 0x5040);
     assert_eq!(made.sum(), Some(7 + 300 + 64));
-    assert_eq!(Threads::of(&made.tables, None).unwrap().reader().read(&made.memory).unwrap().ended, Ended::Unknown);
+    assert_eq!(
+        Threads::of(&made.tables, None).unwrap().reader().read(&made.memory).unwrap().ended,
+        EndedThreads::Unknown
+    );
     // The bounds of a TLAB while it is replaced.
     made.memory.word(0x10_0000, 0x6000);
     assert_eq!(made.sum(), Some(7 + 300));
@@ -196,7 +199,7 @@ fn counters_that_are_far_apart_are_none_of_a_thread() {
 
 /// Memory in which one word is changed once so many readings have been made, and back after each further one.
 struct Changing<'m> {
-    memory: &'m MadeUp,
+    memory: &'m MadeUpMemory,
     at: u64,
     after: u64,
     reads: Cell<u64>,
