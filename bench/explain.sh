@@ -11,7 +11,7 @@ set -euo pipefail
 export LC_ALL=C
 typed="bench/explain.sh $*"
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-mib=512 rounds=3 dump=''
+mib=1200 rounds=3 dump=''
 while (($#)); do
     case $1 in
         --mib | --rounds)
@@ -43,7 +43,11 @@ measured() {
     for ((round = 0; round < rounds; round++)); do
         mkdir "$work/round"
         ln -s "$dump" "$work/round/heap.hprof"
-        /usr/bin/time -a -o "$work/$name" -f '%e %U %S %M' "$@" >"$work/said" 2>&1 || tail -n 3 "$work/said" >&2
+        if ! /usr/bin/time -a -o "$work/$name" -f '%e %U %S %M' "$@" >"$work/said" 2>&1; then
+            echo "error: \`$*\` failed:" >&2
+            tail -n 3 "$work/said" >&2
+            exit 4
+        fi
         rm -r "$work/round"
     done
     sort -n "$work/$name" | awk -v name="$name" '{ wall[NR] = $1; cpu[NR] = $2 + $3; if ($4 > kib) kib = $4 } END {
@@ -56,5 +60,5 @@ printf 'Dump: %s bytes.\n\n' "$(stat -c %s "$dump")"
 echo '| reader | wall s, median | wall s, best | CPU s | peak RSS, MiB |'
 echo '|---|---|---|---|---|'
 measured Loadline "$holders" "$dump"
-! command -v hprof-slurp >/dev/null || measured hprof-slurp hprof-slurp -i "$dump"
+! command -v hprof-slurp >/dev/null || measured hprof-slurp hprof-slurp "$dump"
 [[ -z ${MAT:-} ]] || measured 'Eclipse MAT' "$MAT" "$work/round/heap.hprof"
