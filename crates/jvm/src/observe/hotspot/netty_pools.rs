@@ -5,7 +5,7 @@
 //! `PooledByteBufAllocator.DEFAULT`, and each allocator of which a thread of Netty has a cache
 //! (`FastThreadLocalThread.threadLocalMap` → `indexedVariables` → `PoolThreadCache.directArena` → `PoolArena.parent`) →
 //! `directArenas` → `PoolArena.q050` and its five sisters → `PoolChunkList.head` → `PoolChunk.next`. Each object proves
-//! its class by name before it is read; where one does not, all is read again, and refused in the end.
+//! its class by name before it is read; a pass in which one does not counts for nothing.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -16,8 +16,9 @@ use super::{SOURCE, Tables};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Chunks are moved from list to list while the program runs.
-const TRIES: usize = 3;
+/// Chunks go from list to list while the program runs, and a pass may lose the rest of a list: the one that finds most
+/// is taken. Measured: two threads that did nothing but allocate hid up to half of 38 chunks from a single pass.
+const PASSES: usize = 8;
 /// Copies of Netty in one JVM.
 const LIBRARIES_MAX: usize = 16;
 /// Allocators of all copies: a program has one or two.
@@ -71,7 +72,7 @@ pub struct NettyChunksRecord {
 /// Reads the chunks of all pools that are found; there are none if no pool is.
 ///
 /// # Errors
-/// If classes cannot be read, or objects are being moved at each try.
+/// If classes cannot be read, or objects are being moved at each pass.
 pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<NettyChunksRecord, Unavailable> {
     let (mut libraries, classes) = (Vec::new(), objects.classes());
     classes.walk(memory, |_, class| {
@@ -89,7 +90,7 @@ pub fn read(memory: &dyn Memory, tables: &Tables, objects: &Objects) -> Result<N
         let allocators = pools.allocators(tables, &libraries);
         pools.chunks(&allocators)
     };
-    let found = (0..TRIES).find_map(|_| once());
+    let found = (0..PASSES).filter_map(|_| once()).max_by_key(|found| found.held_bytes);
     found.ok_or_else(|| Unavailable::early(SOURCE, "Netty's pools were being changed"))
 }
 
