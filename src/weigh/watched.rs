@@ -16,15 +16,16 @@ use crate::observe::cgroup::MemoryCgroup;
 use crate::observe::class_histogram::{self, ClassHistogram, ClassRow};
 use crate::observe::heap_dump::{self, Dumped};
 use crate::observe::hotspot::compiling::Compilers;
-use crate::observe::hotspot::{self, flags::Flags as AllFlags, statics, thread_buffers, thread_names, thread_values};
+use crate::observe::hotspot::{self, flags::Flags as AllFlags};
+use crate::observe::hotspot::{netty_pools, statics, thread_buffers, thread_names, thread_values};
 use crate::observe::hsperfdata::{Counters, HsPerf, JvmIdentity, JvmSample};
 use crate::observe::maps::{self, Allocator};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
 use crate::record::{
-    ChargeRecord, DirectRecord, HeapDumpRecord, Jvm, LiveClassRecord, NettyPools, Observer, StaticCollectionRecord,
-    ThreadBuffersRecord, ThreadValuesRecord,
+    ChargeRecord, DirectRecord, HeapDumpRecord, Jvm, LiveClassRecord, NettyChunksRecord, NettyPools, Observer,
+    StaticCollectionRecord, ThreadBuffersRecord, ThreadValuesRecord,
 };
 use crate::scenario::{Asking, Kind};
 use crate::subject::{Complaint, ComplaintKind};
@@ -293,6 +294,11 @@ impl Watched {
     /// be read.
     pub(crate) fn thread_buffers(&self) -> Option<ThreadBuffersRecord> {
         self.look(thread_buffers::read).filter(|found| found.buffers > 0)
+    }
+
+    /// Returns the chunks of Netty's pools; `None` where there are none, or they cannot be read.
+    pub(crate) fn netty_chunks(&self) -> Option<NettyChunksRecord> {
+        self.look(netty_pools::read).filter(|found| found.chunks > 0)
     }
 
     /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.

@@ -102,6 +102,10 @@ impl MarkSettings {
         taken.mark.heap.humongous = said.humongous.take().filter(|found| found.objects > 0);
         taken.mark.direct = taken.direct(watched);
         taken.mark.thread_buffers = watched.thread_buffers();
+        let has_netty = taken.mark.direct.is_some_and(|direct| direct.netty_loaded);
+        if has_netty && taken.mark.direct_bytes() >= NETTY_BYTES_MIN {
+            taken.mark.netty_chunks = watched.netty_chunks();
+        }
         said.nmt = nmt.map(|(memory, _)| memory);
         let counters = watched.counters();
         said.left_by_last_gc = counters.as_ref().and_then(accounting::left_by_last_gc);
@@ -138,6 +142,9 @@ impl MarkSettings {
 
 /// Pools of so many threads and more are named in full.
 const NAMED_IN_FULL_MIN: u64 = 8;
+
+/// Less direct memory is no finding, so that nobody asks which chunks it is in.
+const NETTY_BYTES_MIN: u64 = 8 << 20;
 
 /// Live heap, or live native memory, of which a histogram of classes may tell the cause: it is a collection more.
 const LISTED_HEAP_MIN: u64 = 16 << 20;

@@ -5,8 +5,8 @@ use loadline::record::{
     DirectHolder, DiskFileRecord, ExplanationRecord, Finding, FindingRecord, FlameFrameRecord, FlameMoment,
     FlameRecord, FlameStackRecord, FrameCode, GrowthSpan, HeldClassRecord, HeldHeapRecord, HolderRecord,
     HumongousRecord, IdleCause, IdleFlag, IdlePool, LiveBy, LiveClassRecord, LoaderSpan, LoaderSum, MemoryFilesRecord,
-    NativeHolder, ObserverOn, OfTrials, OwnerFreed, ProcessRecord, RuledOutRecord, SiteRecord, StaticCollectionRecord,
-    ThreadBuffersRecord, ThreadValuesRecord, UnseenCause,
+    NativeHolder, NettyChunksRecord, ObserverOn, OfTrials, OwnerFreed, ProcessRecord, RuledOutRecord, SiteRecord,
+    StaticCollectionRecord, ThreadBuffersRecord, ThreadValuesRecord, UnseenCause,
 };
 use loadline::scenario::{Change, Gc};
 use loadline::units::Bytes;
@@ -107,7 +107,8 @@ fn causes() -> Vec<Finding> {
             collections: Some(0),
         },
         direct(caches),
-        direct(DirectHolder::Netty { bytes: MIB }),
+        direct(DirectHolder::Netty { bytes: MIB, chunks: None, rested: false }),
+        direct(DirectHolder::Netty { bytes: MIB, chunks: Some(netty_chunks()), rested: true }),
         direct(DirectHolder::Program),
         Finding::LibraryMemory { bytes: MIB, library: "libduck.so".to_owned() },
         Finding::HumongousTails { objects: 1, object_bytes: MIB, tail_bytes: MIB, region_bytes: MIB },
@@ -155,6 +156,11 @@ fn thread_values() -> ThreadValuesRecord {
     ThreadValuesRecord { threads: 32, bytes: MIB, class: "[B".to_owned(), largest_bytes: 1 }
 }
 
+fn netty_chunks() -> NettyChunksRecord {
+    let (package, handed_out_bytes) = ("io.netty".to_owned(), Some(1));
+    NettyChunksRecord { package, chunks: 1, held_bytes: MIB, handed_out_bytes, ..NettyChunksRecord::default() }
+}
+
 fn live_class() -> LiveClassRecord {
     LiveClassRecord { class: "[B".to_owned(), instances: 9, bytes: MIB }
 }
@@ -196,6 +202,7 @@ pub(crate) fn add_evidence(mark: &mut Value) {
     mark["thread_values"] = json!(thread_values());
     mark["live_classes"] = json!([live_class()]);
     mark["thread_buffers"] = json!(ThreadBuffersRecord { threads: 2, buffers: 2, bytes: MIB, largest_bytes: MIB });
+    mark["netty_chunks"] = json!(netty_chunks());
     mark["static_collections"] = json!([static_collection()]);
     mark["heap"]["humongous"] =
         json!(HumongousRecord { objects: 1, object_bytes: MIB, tail_bytes: MIB, region_bytes: MIB });

@@ -3,7 +3,7 @@
 
 use crate::invocation::{Call, newest, releases};
 use crate::standing::{LaunchPlan, Standing};
-use loadline::record::{NettyAllocator, NettyChunk, NettyKind, NettyMemory, NettyPools, Outcome};
+use loadline::record::{NettyAllocator, NettyChunk, NettyChunksRecord, NettyKind, NettyMemory, NettyPools, Outcome};
 use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 
@@ -89,6 +89,8 @@ fn a_running_jvm_lists_what_its_pools_hold() {
             let outside = document.mark.direct.unwrap();
             assert_eq!(outside.netty_bytes, again.libraries[0].direct_used_bytes, "{version} on {release}");
             assert_eq!(Some(outside.reserved_bytes), again.jdk_direct.reserved_bytes, "{version} on {release}");
+            let chunks = document.mark.netty_chunks.unwrap();
+            assert_eq!(chunks, as_listed(&again), "{version} on {release}");
             println!("again: {:?}", again.agent);
             // The JVM warns each time of an agent that comes later; the agent itself says nothing.
             let warnings = standing.stderr().matches("A Java agent has been loaded dynamically").count();
@@ -96,6 +98,40 @@ fn a_running_jvm_lists_what_its_pools_hold() {
             assert!(!standing.stderr().contains("loadline.agent"), "{}", standing.stderr());
             let left = format!("/tmp/.loadline-{}", standing.pid());
             assert!(!Path::new(&left).exists(), "{left} is left behind");
+        }
+    }
+}
+
+/// What is read from outside, by what the agent listed.
+fn as_listed(pools: &NettyPools) -> NettyChunksRecord {
+    let held = |allocator: &&NettyAllocator| allocator.kind == NettyKind::Pooled && sum(allocator, |_| 1) > 0;
+    let [library] = pools.libraries.as_slice() else { panic!("{pools:?}") };
+    let found: Vec<&NettyAllocator> = library.allocators.iter().filter(held).collect();
+    let [allocator] = found[..] else { panic!("{found:?}") };
+    let edges = |chunk: &NettyChunk| {
+        let handed_out = chunk.pinned_bytes.unwrap_or(chunk.used_bytes());
+        (handed_out > chunk.bytes / 8 * 7, handed_out < chunk.bytes / 8)
+    };
+    let chunks = || allocator.arenas.iter().flat_map(|arena| &arena.chunks).map(edges);
+    NettyChunksRecord {
+        package: library.package.clone(),
+        chunks: sum(allocator, |_| 1),
+        full_chunks: chunks().filter(|(is_full, _)| *is_full).count() as u64,
+        nearly_empty_chunks: chunks().filter(|(_, is_empty)| *is_empty).count() as u64,
+        held_bytes: sum(allocator, |chunk| chunk.bytes),
+        used_bytes: sum(allocator, NettyChunk::used_bytes),
+        handed_out_bytes: allocator.pinned_direct_bytes,
+    }
+}
+
+#[test]
+fn a_pool_that_no_static_field_refers_to_is_read_from_outside_by_the_caches_of_threads() {
+    for release in releases() {
+        for version in VERSIONS {
+            let Some(standing) = start(version, release, "own") else { continue };
+            let chunks = standing.document("").mark.netty_chunks.unwrap();
+            assert!(chunks.chunks > 0, "{chunks:?}");
+            assert_eq!(chunks, as_listed(&pools(&standing)), "{version} on {release}");
         }
     }
 }
@@ -137,9 +173,11 @@ fn a_shaded_netty_is_found() {
         let plan = LaunchPlan::on(release, &format!("{OPTIONS} {shaded_options}"));
         let mut standing = plan.start_source(&jars, &file, &format!("{{port}} pooled {LOOPS}"));
         standing.says("ready");
-        let pools = pools(&standing);
+        let mark = standing.document("--netty").mark;
+        let pools = mark.netty.unwrap();
         assert_eq!(pools.libraries[0].package, "io.grpc.netty.shaded.io.netty");
         assert_truth(&pools, "shaded");
+        assert_eq!(mark.netty_chunks, Some(as_listed(&pools)), "from outside");
     }
 }
 

@@ -5,7 +5,8 @@ use super::found::{first, found, typed};
 use super::malloc::THRESHOLDS;
 use crate::doubt::MemoryPool;
 use crate::record::{
-    CeilingCause, DirectHolder, DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyKind, NettyMemory,
+    CeilingCause, DirectHolder, DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyChunksRecord,
+    NettyKind, NettyMemory,
 };
 use crate::remedy::changes::{self, KEPT_FOR_A_THREAD, jvm};
 use crate::scenario::{Change, MarkPoint};
@@ -220,10 +221,12 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
             malloc_keeps_bytes: kept_by_malloc(facts, of.threads, of.largest_bytes).min(of.bytes),
         },
         None => match direct.netty_bytes {
-            Some(bytes) if share(bytes, direct_bytes) >= HOLDER_SHARE_MIN => DirectHolder::Netty { bytes },
+            Some(bytes) if share(bytes, direct_bytes) >= HOLDER_SHARE_MIN => held_by_netty(facts, mark, bytes),
             // Without `Unsafe` Netty takes its chunks from the JDK, whose counter has them.
-            None if direct.netty_loaded && most_are_chunks(facts, direct.buffers) => {
-                DirectHolder::Netty { bytes: direct_bytes }
+            None if most_are_chunks(facts, direct.buffers) && direct.netty_loaded
+                || chunks_of(mark, direct_bytes).is_some() =>
+            {
+                held_by_netty(facts, mark, direct_bytes)
             }
             _ => DirectHolder::Program,
         },
@@ -252,6 +255,20 @@ fn kept_by_malloc(facts: &Facts, threads: u64, largest_bytes: u64) -> u64 {
     let bound = facts.variable("MALLOC_ARENA_MAX").and_then(|bound| bound.parse().ok());
     let arenas = bound.or(facts.cpus.map(|cpus| ARENAS_OF_A_CORE * cpus)).unwrap_or(threads);
     threads.min(arenas).saturating_mul(largest_bytes)
+}
+
+/// Netty holds so many bytes, in the chunks that were read after the load, or else where the weight is judged.
+fn held_by_netty(facts: &Facts, mark: &Mark, bytes: u64) -> DirectHolder {
+    let after = [MarkPoint::Collected, MarkPoint::Rested].into_iter().filter_map(|point| facts.at(point));
+    // A full collection of a JVM that serves ends no request.
+    let chunks_after = after.filter(|after| !std::ptr::eq(*after, mark)).find_map(|after| chunks_of(after, bytes));
+    let rested = chunks_after.is_some();
+    DirectHolder::Netty { bytes, chunks: chunks_after.or_else(|| chunks_of(mark, bytes)).cloned(), rested }
+}
+
+/// The chunks of Netty's pools that were read at a mark, if they hold half of these bytes and more.
+fn chunks_of(mark: &Mark, bytes: u64) -> Option<&NettyChunksRecord> {
+    mark.netty_chunks.as_ref().filter(|of| share(of.held_bytes, bytes) >= HOLDER_SHARE_MIN)
 }
 
 /// Whether half of the direct buffers and more are chunks of Netty's pools, by a histogram of classes.
@@ -307,7 +324,11 @@ fn told_of(
             );
             (text, next, Some(gain), remedies)
         }
-        DirectHolder::Netty { bytes } => {
+        DirectHolder::Netty { chunks: Some(of), rested, .. } => {
+            let (text, next, gain, remedies) = told_of_chunks(of, *rested, facts);
+            (format!("{all}: {text}"), next, gain, remedies)
+        }
+        DirectHolder::Netty { bytes, .. } => {
             let text = format!("{all}: Netty counts {} of them as its own", Bytes(*bytes));
             let next =
                 "list Netty's pools (`loadline account PID --netty`, or a trial with `--inside`): full chunks are \
@@ -324,6 +345,65 @@ fn told_of(
             (format!("{all}: the program or a library of it refers to them"), next, None, Vec::new())
         }
     }
+}
+
+/// The same of Netty's chunks: full of buffers that are handed out, or kept by a few. Source: `PoolArena` and
+/// `PoolThreadCache` (Netty 4.1.140, 4.2.20): a chunk goes back when nothing of it is in use, and a buffer that was
+/// freed into a thread's cache is in use; measured in `scenarios/netty-pools`.
+fn told_of_chunks(of: &NettyChunksRecord, rested: bool, facts: &Facts) -> (String, String, Option<u64>, Vec<Change>) {
+    let out_bytes = of.handed_out_bytes.unwrap_or(of.used_bytes);
+    let cached_bytes = of.used_bytes.saturating_sub(out_bytes);
+    let (held, out, package) = (Bytes(of.held_bytes), Bytes(out_bytes), &of.package);
+    let chunks = several(of.chunks, "chunk");
+    let (are_out, or_cached) = match of.handed_out_bytes {
+        Some(_) => ("are handed out", ""),
+        None => ("are handed out or freed into caches of threads", ", or that threads keep"),
+    };
+    // A Netty that was moved into another package reads properties of that package.
+    let unset = |properties: &[&str]| {
+        let options: Vec<String> = properties.iter().map(|of| format!("-D{package}.allocator.{of}")).collect();
+        let is_set = |option: &String| facts.flags.words(option.split_inclusive('=').next()?).next();
+        let is_free = options.iter().all(|option| is_set(option).is_none());
+        is_free.then(|| jvm(options)).into_iter().collect::<Vec<Change>>()
+    };
+    if share(out_bytes, of.held_bytes) >= HANDED_OUT_SHARE_MAX {
+        let (or, first) = match rested {
+            true => ("", ""),
+            false => (", or requests under way", "weigh it once more while it serves nobody; "),
+        };
+        let when = if rested { " after the load" } else { "" };
+        let full = grouped(of.full_chunks);
+        let text = format!(
+            "Netty holds {held} in {chunks}, {full} of them full, and {out} {are_out}{when}: buffers that were never \
+             released{or_cached}{or}"
+        );
+        let next = format!(
+            "{first}set `-D{package}.leakDetection.level=paranoid`: Netty's ResourceLeakDetector then logs `LEAK` with \
+             the place that used a buffer last and lost it; without such a line the program still refers to the \
+             buffers, and a heap dump names who does"
+        );
+        return (text, next, None, Vec::new());
+    }
+    let nearly_empty = grouped(of.nearly_empty_chunks);
+    let begin = format!("Netty holds {held} in {chunks}, {nearly_empty} of them nearly empty, and {out} {are_out}");
+    let list = "`loadline account PID --netty`";
+    let (text, remedies, by_option, next) = if share(cached_bytes, of.used_bytes) >= HOLDER_SHARE_MIN {
+        let cached = Bytes(cached_bytes);
+        let text = format!("{begin}: {cached} of freed buffers in caches of threads keep the chunks");
+        let remedies = unset(&["normalCacheSize=0", "smallCacheSize=0"]);
+        (text, remedies, "keep none for threads, at the cost of locks", format!("{list} lists what each thread keeps"))
+    } else {
+        let next = format!(
+            "have fewer arenas (`-D{package}.allocator.numDirectArenas=1`) or keep buffers less long; {list} lists the \
+             chunks"
+        );
+        (format!("{begin}: a few buffers keep the chunks"), unset(&["maxOrder=3"]), "make chunks smaller", next)
+    };
+    let next = match first(&remedies) {
+        Some(option) => format!("{by_option} (`{option}`); {next}"),
+        None => next,
+    };
+    (text, next, Some(of.held_bytes.saturating_sub(out_bytes)), remedies)
 }
 
 /// To whole MiB.

@@ -926,6 +926,63 @@ fn chunks_of_netty_are_told_by_their_number_where_netty_counts_nothing() {
 }
 
 #[test]
+fn full_chunks_of_netty_are_told_from_nearly_empty_ones() {
+    let of = |held: u64, used: u64, handed_out: Option<u64>| NettyChunksRecord {
+        package: "io.netty".to_owned(),
+        chunks: held / 4,
+        full_chunks: 30,
+        nearly_empty_chunks: 31,
+        held_bytes: held * MIB,
+        used_bytes: used * MIB,
+        handed_out_bytes: handed_out.map(|mib| mib * MIB),
+    };
+    let trial = |loaded: Option<NettyChunksRecord>, rested: Option<NettyChunksRecord>| {
+        let held = [("malloc.direct", 128)];
+        with(&collected(&held, &held, [0.0; 2]), |trial| {
+            for mark in &mut trial.marks {
+                mark.direct = Some(DirectRecord { netty_bytes: Some(128 * MIB), ..DirectRecord::default() });
+            }
+            (trial.marks[0].netty_chunks, trial.marks[1].netty_chunks) = (loaded, rested);
+        })
+    };
+    let told = |loaded, rested| only(&trial(loaded, rested), "direct_memory_lives");
+    let held = "Netty holds 128.0 MiB in 32 chunks";
+    let full = told(Some(of(128, 125, Some(125))), None);
+    says(&full, &[held, "30 of them full, and 125.0 MiB are handed out: buffers", "never released, or requests"]);
+    says(&full, &["serves nobody", "`-Dio.netty.leakDetection.level=paranoid`", "ResourceLeakDetector"]);
+    let rested = told(Some(of(128, 125, Some(125))), Some(of(128, 120, Some(120))));
+    says(&rested, &["120.0 MiB are handed out after the load: buffers that were never released -> set"]);
+    assert_eq!((remedies(&full), full.unwrap().gain_bytes_max), (Vec::new(), None));
+    // Requests that were under way held the chunks; little is left of them.
+    let few = told(Some(of(128, 125, Some(125))), Some(of(128, 4, Some(3))));
+    says(&few, &[held, "31 of them nearly empty, and 3.0 MiB are handed out: a few buffers", "numDirectArenas=1"]);
+    assert_eq!(few.as_ref().unwrap().gain_bytes_max, Some(125 * MIB));
+    assert_eq!(remedies(&few), ["-Dio.netty.allocator.maxOrder=3"]);
+    let caches = told(Some(of(128, 90, Some(3))), None);
+    says(&caches, &[held, "3.0 MiB are handed out: 87.0 MiB of freed buffers in caches of threads"]);
+    assert_eq!(remedies(&caches), ["-Dio.netty.allocator.normalCacheSize=0 -Dio.netty.allocator.smallCacheSize=0"]);
+    // What this Netty does not count is not claimed, and a shaded one has properties of its own.
+    let uncounted = told(None, Some(of(128, 70, None)));
+    says(
+        &uncounted,
+        &["70.0 MiB are handed out or freed into caches of threads", "never released, or that threads keep"],
+    );
+    let shaded = NettyChunksRecord { package: "a.io.netty".to_owned(), ..of(128, 4, Some(3)) };
+    assert_eq!(remedies(&told(Some(shaded), None)), ["-Da.io.netty.allocator.maxOrder=3"]);
+    let typed = with(&trial(Some(of(128, 4, Some(3))), None), |trial| {
+        trial.command.push("-Dio.netty.allocator.maxOrder=9".to_owned());
+    });
+    assert_eq!(remedies(&only(&typed, "direct_memory_lives")), [] as [&str; 0], "set by the user");
+    // Chunks that hold less than half of it tell nothing about it.
+    says(&told(Some(of(60, 60, Some(60))), None), &["Netty counts 128.0 MiB", "list Netty's pools"]);
+    // The JDK counts for Netty where it must; the chunks tell whose they are.
+    let by_jdk = with(&trial(Some(of(128, 125, Some(125))), None), |trial| {
+        trial.marks.iter_mut().for_each(|mark| mark.direct = direct(128));
+    });
+    says(&only(&by_jdk, "direct_memory_lives"), &[held]);
+}
+
+#[test]
 fn threads_that_come_with_the_load_and_stay_pile_up() {
     let of = |threads: u64, cpu_s: f64| {
         let mut all = trial(vec![mark("start", &[]), mark("loaded", &[])]);

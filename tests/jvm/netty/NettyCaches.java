@@ -12,9 +12,10 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Netty with pools of known content: {@code java -cp 'JARS/*' NettyCaches.java PORT pooled|default THREADS}. Each event
- * loop takes 64 direct buffers of 32 KiB and gives them back, so that its cache keeps all of them; the first also holds
- * one buffer of 1 MiB. Prints {@code ready PORT} and stays.
+ * Netty with pools of known content: {@code java -cp 'JARS/*' NettyCaches.java PORT pooled|own|default THREADS}, with
+ * Netty's own pool, one that no static field refers to, or what it takes by itself. Each event loop takes 64 direct
+ * buffers of 32 KiB and gives them back, so that its cache keeps all of them; the first also holds one buffer of 1 MiB.
+ * Prints {@code ready PORT} and stays.
  */
 // truth: buffers=64 buffer_bytes=32768 held_bytes=1048576
 final class NettyCaches {
@@ -24,7 +25,8 @@ final class NettyCaches {
 
     public static void main(String[] arguments) throws Exception {
         boolean pooled = arguments[1].equals("pooled");
-        ByteBufAllocator allocator = pooled ? PooledByteBufAllocator.DEFAULT : ByteBufAllocator.DEFAULT;
+        ByteBufAllocator allocator = pooled ? PooledByteBufAllocator.DEFAULT
+                : arguments[1].equals("own") ? new PooledByteBufAllocator(true) : ByteBufAllocator.DEFAULT;
         NioEventLoopGroup loops = new NioEventLoopGroup(Integer.parseInt(arguments[2]));
         Channel server = new ServerBootstrap().group(loops).channel(NioServerSocketChannel.class)
                 .childHandler(new ChannelInboundHandlerAdapter())

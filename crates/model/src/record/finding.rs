@@ -1,8 +1,8 @@
 //! Diagnoses of trials or of an account, with the numbers that show them.
 
 use super::{
-    CompilationRecord, DiskFileRecord, LiveClassRecord, LoaderSum, MemoryFilesRecord, StaticCollectionRecord,
-    ThreadValuesRecord,
+    CompilationRecord, DiskFileRecord, LiveClassRecord, LoaderSum, MemoryFilesRecord, NettyChunksRecord,
+    StaticCollectionRecord, ThreadValuesRecord,
 };
 use crate::scenario::Change;
 use serde::{Deserialize, Serialize};
@@ -504,6 +504,12 @@ pub enum DirectHolder {
     Netty {
         /// Bytes that Netty counts.
         bytes: u64,
+        /// The chunks that hold most of them; absent where they could not be read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chunks: Option<NettyChunksRecord>,
+        /// Whether the chunks were read after the load, so that no request was under way.
+        #[serde(default)]
+        rested: bool,
     },
     /// The program itself, or a library of it.
     Program,

@@ -84,6 +84,7 @@ pub use crate::scenario::Model;
 pub use crate::observe::code_heaps::CodeHeapRecord;
 pub use crate::observe::hotspot::direct::DirectRecord;
 pub use crate::observe::hotspot::heap::HumongousRecord;
+pub use crate::observe::hotspot::netty_pools::NettyChunksRecord;
 pub use crate::observe::hotspot::statics::StaticCollectionRecord;
 pub use crate::observe::hotspot::thread_buffers::ThreadBuffersRecord;
 pub use crate::observe::hotspot::thread_values::ThreadValuesRecord;
@@ -489,6 +490,9 @@ pub struct Mark {
     /// Direct memory that the JDK keeps for each thread; absent where there is none, or it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_buffers: Option<ThreadBuffersRecord>,
+    /// Chunks of Netty's pools, read from outside; absent where there are none, or little direct memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netty_chunks: Option<NettyChunksRecord>,
     /// The largest collections that static fields refer to, after a full collection; absent elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub static_collections: Vec<StaticCollectionRecord>,

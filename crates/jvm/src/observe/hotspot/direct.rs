@@ -74,8 +74,8 @@ pub struct DirectCounters {
     seen: NewestClasses,
     /// The loaded classes of the JDK that count.
     classes: BTreeMap<&'static str, u64>,
-    /// Netty's counters, by class, each with its loader.
-    netty: BTreeMap<u64, (u64, Field)>,
+    /// Netty's counters, by class, each with its loader; old versions, such as 4.1.0, have none.
+    netty: BTreeMap<u64, (u64, Option<Field>)>,
     bits: Option<Bits>,
     mapped: Vec<(Counter, Counter)>,
     /// The number within a counter that is an object.
@@ -113,8 +113,7 @@ impl DirectCounters {
             if let Some(name) = COUNTING.into_iter().find(|counting| name.is(memory, counting)) {
                 classes.entry(name).or_insert(class);
             } else if netty.len() < NETTY_MAX && name.ends_with(memory, NETTY) {
-                let counter = all.field(memory, class, NETTY_COUNTER);
-                netty.extend(counter.map(|counter| (class, (loader, counter))));
+                netty.insert(class, (loader, all.field(memory, class, NETTY_COUNTER)));
             }
         })?;
         netty.retain(|_, (loader, _)| seen.has(*loader));
@@ -159,7 +158,8 @@ impl DirectCounters {
             direct.max_bytes = Some(number(max)?);
         }
         direct.netty_loaded = !self.netty.is_empty();
-        for (class, (_, field)) in &self.netty {
+        let counters = self.netty.iter().filter_map(|(class, (_, field))| Some((class, field.as_ref()?)));
+        for (class, field) in counters {
             if self.objects.refers(memory, *class, field)? {
                 let before = direct.netty_bytes.unwrap_or(0);
                 direct.netty_bytes = Some(before.saturating_add(within(*class, field)?));

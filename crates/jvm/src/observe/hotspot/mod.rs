@@ -15,6 +15,7 @@
 //! | [`thread_names`] | names of threads in full |
 //! | [`thread_values`] | objects that variables of threads refer to |
 //! | [`thread_buffers`] | direct buffers that the JDK keeps for each thread |
+//! | [`netty_pools`] | chunks of Netty's pools of direct memory |
 //! | [`heap`] | bounds, spaces and regions of the Java heap |
 //! | [`code`] | code heaps, and how full they are |
 //! | [`compiling`] | what the JIT compilers work on |
@@ -32,6 +33,7 @@ pub mod loaders;
 #[cfg(any(test, fuzzing))]
 pub(super) mod made_up;
 pub mod metaspace;
+pub mod netty_pools;
 pub mod objects;
 mod reach;
 mod regions;

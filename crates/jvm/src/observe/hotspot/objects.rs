@@ -307,7 +307,7 @@ impl Objects {
     }
 
     /// The object that a field refers to; 0 where it refers to none.
-    fn reference(&self, memory: &dyn Memory, at: u64) -> Option<u64> {
+    pub(super) fn reference(&self, memory: &dyn Memory, at: u64) -> Option<u64> {
         match self.references {
             ReferenceForm::Narrow { base, shift } => {
                 let narrow = u64::from(memory.u32(at)?);

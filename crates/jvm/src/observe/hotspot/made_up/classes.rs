@@ -211,6 +211,7 @@ impl Loaded {
             ("Klass::_next_link", at(0)),
             ("Klass::_name", at(1)),
             ("Klass::_java_mirror", at(2)),
+            ("Klass::_super", at(6)),
             ("InstanceKlass::_constants", at(3)),
             ("InstanceKlass::_java_fields_count", at(4)),
             ("Symbol::_length", Says::Offset(4)),

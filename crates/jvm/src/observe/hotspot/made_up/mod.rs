@@ -15,6 +15,8 @@ pub(crate) mod threads;
 #[cfg(test)]
 mod classes_tests;
 #[cfg(test)]
+mod netty_pools_tests;
+#[cfg(test)]
 mod tables_tests;
 #[cfg(test)]
 mod tests;
