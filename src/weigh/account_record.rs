@@ -88,15 +88,18 @@ fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {
     record
 }
 
-/// Resident bytes of free chunks in the arenas that compiler threads allocate from; `compilers` has the words around
-/// the variables of each. `None` where no compiler has an arena whose address is known (the main arena's is not), or
-/// where each arena with an address is a compiler's, since nothing can be told apart there.
-pub(super) fn retained_in(accounted: &Accounted, compilers: &[Vec<u64>]) -> Option<u64> {
+/// Resident bytes of free chunks and of chunks in use in the arenas that compiler threads allocate from; `compilers`
+/// has the words around the variables of each. `None` where no compiler has an arena whose address is known (the main
+/// arena's is not), or where each arena with an address is a compiler's, since nothing can be told apart there.
+pub(super) fn arenas_of_compilers(accounted: &Accounted, compilers: &[Vec<u64>]) -> Option<(u64, u64)> {
     let heaps = &accounted.seen.walk.as_ref()?.heaps;
     let arenas: BTreeSet<u64> = heaps.iter().map(|heap| heap.arena).filter(|arena| *arena != 0).collect();
     let theirs: BTreeSet<u64> = glibc::arenas_of_threads(compilers, &arenas).into_iter().collect();
-    let own = heaps.iter().filter(|heap| theirs.contains(&heap.arena)).map(|heap| heap.free.resident);
-    (!theirs.is_empty() && theirs != arenas).then(|| own.fold(0, u64::saturating_add))
+    let own = || heaps.iter().filter(|heap| theirs.contains(&heap.arena));
+    let live = own().flat_map(|heap| heap.tagged.iter().map(|(_, chunks)| chunks).chain([&heap.live]));
+    let sum = |sum: u64, bytes: u64| sum.saturating_add(bytes);
+    (!theirs.is_empty() && theirs != arenas)
+        .then(|| (own().map(|heap| heap.free.resident).fold(0, sum), live.map(|chunks| chunks.resident).fold(0, sum)))
 }
 
 /// The record of musl's malloc, which has no arenas.

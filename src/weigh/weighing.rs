@@ -257,8 +257,8 @@ impl MarkReading {
                 if let Some(malloc) = &mut account.malloc {
                     malloc.settings = watched.process.environ().ok().map(|environ| tuning(&environ));
                     let words = watched.compiler_words();
-                    malloc.compilers_retained_bytes =
-                        words.and_then(|words| account_record::retained_in(&accounted, &words));
+                    let theirs = words.and_then(|words| account_record::arenas_of_compilers(&accounted, &words));
+                    (malloc.compilers_retained_bytes, malloc.compilers_live_bytes) = theirs.unzip();
                 }
                 if watched.kind == Kind::Native {
                     account.would_return.gc_reason = Reason::NoJvm.name().to_owned();

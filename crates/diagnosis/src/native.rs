@@ -20,6 +20,8 @@ const COMPILED_S_MAX: f64 = 0.2;
 const POOLS_CLEANED_EACH_S: f64 = 5.0;
 /// The most that it keeps for a second of the compilers' CPU time; measured on a small server, JDK 17: 4.2 MiB.
 const POOLED_BYTES_PER_COMPILED_S: f64 = (8 << 20) as f64;
+/// The arenas that compiler threads allocate from: C1 has one, and C2.
+const ARENAS_OF_COMPILERS: u64 = 2;
 /// Owners whose memory goes when a Cleaner or `close` frees it. Direct buffers have a finding of their own.
 const FREED_BY_CLEANERS: [Owner; 4] = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::Native];
 /// How often a young generation of the size that is proposed fills, in seconds.
@@ -96,26 +98,43 @@ fn collected<'a>(facts: &Facts<'a>) -> Option<Collected<'a>> {
         return None;
     }
     let (owners, freed_bytes) = more(had, has, FREED_BY_CLEANERS);
+    let least = match more_of_compilers(had, has) {
+        Some(_) => BYTES_MIN,
+        None => BYTES_MIN.max(pooled_bytes_max(&facts.marks[..at])),
+    };
     Some(Collected {
         before,
         had_bytes: sum(FREED_BY_CLEANERS.into_iter().map(|owner| holds(had, owner))),
         freed_bytes,
         owners,
-        least: BYTES_MIN.max(pooled_bytes_max(&facts.marks[..at])),
+        least,
         rss: weighed.total_bytes,
     })
 }
 
-/// Returns by how much each of these owners is larger in one account than in another, the largest first, and the sum.
+/// Returns by how much each of these owners is larger in one account than in another, the largest first, and the sum;
+/// without what compilers hold, which they free by themselves.
 fn more(one: &AccountRecord, than: &AccountRecord, owners: [Owner; 4]) -> (Vec<OwnerFreed>, u64) {
-    let more = owners.map(|owner| OwnerFreed {
-        owner: owner.name().to_owned(),
-        bytes: holds(one, owner).saturating_sub(holds(than, owner)),
+    let of_compilers = more_of_compilers(one, than).unwrap_or(0);
+    let more = owners.map(|owner| {
+        let bytes = holds(one, owner).saturating_sub(holds(than, owner));
+        let theirs = if owner == Owner::MallocLive { of_compilers } else { 0 };
+        OwnerFreed { owner: owner.name().to_owned(), bytes: bytes.saturating_sub(theirs) }
     });
     let mut more: Vec<OwnerFreed> = more.into_iter().filter(|of| of.bytes > 0).collect();
     more.largest_first(|of| of.bytes);
     let bytes = sum(more.iter().map(|of| of.bytes));
     (more, bytes)
+}
+
+/// By how much more is in use in the arenas of the compilers than in another account, beyond what the arenas of other
+/// threads have more: threads share arenas. `None` where those arenas are not known.
+fn more_of_compilers(one: &AccountRecord, than: &AccountRecord) -> Option<u64> {
+    let live = |account: &AccountRecord| account.malloc.as_ref()?.compilers_live_bytes;
+    let theirs = live(one)?.saturating_sub(live(than)?);
+    let all = holds(one, Owner::MallocLive).saturating_sub(holds(than, Owner::MallocLive));
+    let others = one.malloc.as_ref()?.arenas.saturating_sub(ARENAS_OF_COMPILERS).max(1);
+    Some(theirs.saturating_sub(ARENAS_OF_COMPILERS * (all.saturating_sub(theirs) / others)))
 }
 
 /// CPU time of the JVM's compilers between two marks.

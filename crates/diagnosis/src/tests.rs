@@ -539,6 +539,18 @@ fn native_memory_that_a_collection_freed_was_held_by_garbage() {
     assert!(only(&collected(&held, &held, [1.0, 1.0]), "native_held_by_garbage").is_none());
     assert!(only(&collected(&held, &[("malloc.live", 50)], [1.0, 1.0]), "native_held_by_garbage").is_some());
     assert!(only(&collected(&held, &[("malloc.live", 51)], [1.0, 1.0]), "native_held_by_garbage").is_none());
+    // What compilers freed is told by their arenas; of arenas that all share, they have a part like others.
+    let in_compilers = |before: u64, after: u64| {
+        with(&collected(&held, &freed, [1.0, 1.1]), |trial| {
+            for (mark, live) in [(1, before), (2, after)] {
+                let malloc = trial.marks[mark].account.as_mut().unwrap().malloc.as_mut().unwrap();
+                (malloc.arenas, malloc.compilers_live_bytes) = (16, Some(live * MIB));
+            }
+        })
+    };
+    assert!(only(&in_compilers(50, 1), "native_held_by_garbage").is_none());
+    let shared = only(&in_compilers(7, 1), "native_held_by_garbage");
+    assert_eq!(shared.unwrap().gain_bytes_max, Some(50 * MIB));
     // HotSpot still has chunks of compilations, unless they ended long before.
     let mut busy = collected(&held, &freed, [7.0, 7.0]);
     assert!(only(&busy, "native_held_by_garbage").is_none());

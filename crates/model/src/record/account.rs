@@ -184,6 +184,9 @@ pub struct MallocRecord {
     /// not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compilers_retained_bytes: Option<u64>,
+    /// Resident bytes of chunks in use in those arenas; `null` as above, and in older records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compilers_live_bytes: Option<u64>,
     /// Taken from the system for arenas, resident or not (what `malloc_info` calls system).
     pub system_bytes: u64,
     /// Bytes in chunks in use, resident or not.
