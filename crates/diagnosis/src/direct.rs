@@ -1,9 +1,10 @@
 //! Direct memory: buffers that wait for a collection, and chunks of Netty that hold next to nothing.
 
-use super::facts::{Facts, share, sum};
+use super::facts::{Facts, holds, share, sum};
 use super::found::{first, found, typed};
 use super::malloc::THRESHOLDS;
 use crate::doubt::MemoryPool;
+use crate::owner::Owner;
 use crate::record::{
     CeilingCause, DirectHolder, DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyChunksRecord,
     NettyKind, NettyMemory,
@@ -23,8 +24,6 @@ const SECONDS_PER_COLLECTION: f64 = 10.0;
 /// Room that a ceiling leaves above what lives, and the least of it.
 const ROOM_TIMES: u64 = 2;
 const CEILING_LEAST: u64 = 16 << 20;
-/// The arenas that glibc makes for each core, on 64 bits (`NARENAS_FROM_NCORES`, malloc/arena.c).
-const ARENAS_OF_A_CORE: u64 = 8;
 /// Chunks from this size on are always mapped alone (`DEFAULT_MMAP_THRESHOLD_MAX`, malloc/malloc.c).
 const MMAPPED_ALWAYS: u64 = 32 << 20;
 /// Netty's chunks of which less than this share is handed out are mostly free.
@@ -242,19 +241,17 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: direct_bytes, gain_bytes_max, remedies, ..found(finding, text, next) })
 }
 
-/// The bytes that malloc is expected to keep of buffers that are freed after each use. Each arena keeps the last of
-/// them at its end: as large chunks are freed, glibc raises its thresholds, up to 32 MiB (mallopt(3),
-/// `M_MMAP_THRESHOLD`). Threads share the arenas. Measured: 32 threads × 4 MiB on 2 cores left 61 MiB.
+/// The bytes that malloc is expected to keep, beyond what it retains now, of buffers that are freed after each use.
+/// Each arena keeps the last of them at its end: as large chunks are freed, glibc raises its thresholds, up to 32 MiB
+/// (mallopt(3), `M_MMAP_THRESHOLD`). Measured: 32 threads × 4 MiB in 16 arenas left 49 and 61 MiB more.
 fn kept_by_malloc(facts: &Facts, threads: u64, largest_bytes: u64) -> u64 {
-    let malloc = facts.weighed().and_then(|(_, account)| account.malloc.as_ref());
-    let has_arenas = malloc.is_some_and(|malloc| malloc.allocator == "glibc");
+    let Some((_, account)) = facts.weighed() else { return 0 };
+    let arenas = account.malloc.as_ref().filter(|malloc| malloc.allocator == "glibc").map_or(0, |of| of.arenas);
     let fixed = THRESHOLDS.into_iter().chain(["GLIBC_TUNABLES"]).any(|name| facts.is_set(name));
-    if !has_arenas || fixed || largest_bytes >= MMAPPED_ALWAYS {
+    if fixed || largest_bytes >= MMAPPED_ALWAYS {
         return 0;
     }
-    let bound = facts.variable("MALLOC_ARENA_MAX").and_then(|bound| bound.parse().ok());
-    let arenas = bound.or(facts.cpus.map(|cpus| ARENAS_OF_A_CORE * cpus)).unwrap_or(threads);
-    threads.min(arenas).saturating_mul(largest_bytes)
+    threads.min(arenas).saturating_mul(largest_bytes).saturating_sub(holds(account, Owner::MallocRetained))
 }
 
 /// Netty holds so many bytes, in the chunks that were read after the load, or else where the weight is judged.
@@ -314,7 +311,7 @@ fn told_of(
                 0 => String::new(),
                 kept => format!(
                     " (some {} less: malloc keeps the rest, unless `MALLOC_TRIM_THRESHOLD_=131072` is set, too)",
-                    Bytes(bytes.saturating_sub(*kept))
+                    Bytes(gain.saturating_sub(*kept))
                 ),
             };
             let set = first(&remedies).map(|option| format!(", or set `{option}`{keeps}")).unwrap_or_default();

@@ -133,15 +133,10 @@ impl<'a> Facts<'a> {
 
     /// Whether a variable of the environment is known to be set.
     pub(super) fn is_set(&self, name: &str) -> bool {
-        self.variable(name).is_some()
-    }
-
-    /// The value of a variable of the subject's environment, as far as it is known.
-    pub(super) fn variable(&self, name: &str) -> Option<&str> {
         let malloc = self.weighed().and_then(|(_, account)| account.malloc.as_ref());
         let settings = malloc.and_then(|malloc| malloc.settings.as_ref()).into_iter().flatten();
-        let mut set = self.env.iter().chain(settings).filter_map(|set| set.split_once('='));
-        set.find(|(known, _)| *known == name).map(|(_, value)| value)
+        let mut set = self.env.iter().chain(settings);
+        set.any(|set| set.split_once('=').is_some_and(|(known, _)| known == name))
     }
 
     /// The first `OutOfMemoryError` that the subject printed, where it was of this pool.

@@ -580,12 +580,12 @@ fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
     assert_eq!(remedies(&found), ["-Djdk.nio.maxCachedBufferSize=262144"]);
     assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(56 * MIB), "32 times 256 KiB stay");
     says(&found, &["in 32 direct buffers", "32 threads, such as those of `web-*`", "up to 2.0 MiB", "in pieces"]);
-    says(&found, &["some 0.0 MiB less: malloc keeps the rest", "`MALLOC_TRIM_THRESHOLD_=131072`"]);
+    says(&found, &["some 40.0 MiB less: malloc keeps the rest", "`MALLOC_TRIM_THRESHOLD_=131072`"]);
     let few = of(64, &|mark| {
         caches(mark);
-        mark.account.as_mut().unwrap().malloc.as_mut().unwrap().settings = Some(vec!["MALLOC_ARENA_MAX=4".to_owned()]);
+        mark.account.as_mut().unwrap().malloc.as_mut().unwrap().arenas = 4;
     });
-    says(&few, &["some 56.0 MiB less"]);
+    says(&few, &["some 48.0 MiB less"]);
     let fixed = of(64, &|mark| {
         caches(mark);
         mark.account.as_mut().unwrap().malloc.as_mut().unwrap().settings =
