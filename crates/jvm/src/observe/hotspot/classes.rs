@@ -5,8 +5,13 @@
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
+use super::loaders::LOADER;
+use super::thread_buffers::{BUFFER, CACHE};
+use super::thread_names::STRING;
+use super::thread_variables::{ENTRY, MAP, THREAD};
 use super::{SOURCE, Tables};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Class loaders that are walked at the most: each hidden class may have data of a loader of its own.
 const LOADERS_MAX: usize = 1 << 20;
@@ -17,6 +22,9 @@ const FIELDS_MAX: u64 = 1 << 16;
 /// Bytes of a stream of fields: at most seven numbers of at most five bytes a field.
 const STREAM_MAX: u64 = FIELDS_MAX * 35;
 const STATIC: u64 = 8;
+
+/// The classes that readers look for by name: one walk finds all of them.
+const SOUGHT: [&str; 7] = [LOADER, STRING, THREAD, MAP, ENTRY, CACHE, BUFFER];
 
 /// The addresses and offsets by which this JVM's loaders and classes are read.
 #[derive(Debug, Clone)]
@@ -29,6 +37,8 @@ pub struct Classes {
     symbol_length: u64,
     symbol_body: u64,
     fields: Fields,
+    /// The classes that were found by name, which readers share: classes of the JDK's own loader stay where they are.
+    found: Arc<Mutex<HashMap<&'static str, u64>>>,
 }
 
 /// How a class keeps its fields.
@@ -98,6 +108,7 @@ impl Classes {
                 pool: tables.size("ConstantPool")?,
                 form,
             },
+            found: Arc::default(),
         })
     }
 
@@ -143,7 +154,7 @@ impl Classes {
         Ok(())
     }
 
-    /// Looks for the classes of these names; of several that share a name, the one that is handed out first.
+    /// Looks for these classes of `java.base`, which only the loader loads that is there from the start.
     ///
     /// # Errors
     /// As of [`Self::walk`].
@@ -152,14 +163,45 @@ impl Classes {
         memory: &'a dyn Memory,
         wanted: &[&'static str],
     ) -> Result<FoundClasses<'a>, Unavailable> {
-        let mut found = HashMap::new();
-        self.walk(memory, |_, class| {
-            let Some(name) = self.name_of(memory, class) else { return };
-            if let Some(wanted) = wanted.iter().find(|wanted| name.is(memory, wanted)) {
-                found.entry(*wanted).or_insert(class);
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted.iter().any(|name| !found.contains_key(name)) {
+            let sought: BTreeSet<&'static str> = SOUGHT.iter().chain(wanted).copied().collect();
+            self.walk_first(memory, |class| {
+                if let Some(name) = self.name_of(memory, class)
+                    && let Some(sought) = sought.iter().find(|sought| name.is(memory, sought))
+                {
+                    found.entry(*sought).or_insert(class);
+                }
+                sought.iter().any(|name| !found.contains_key(name))
+            })?;
+        }
+        Ok(FoundClasses { memory, classes: self, found: found.clone() })
+    }
+
+    /// Hands out the classes of the JDK's own loader, while more are wanted. It is the first, and so the last in the
+    /// list (`ClassLoaderDataGraph::add_to_graph`, JDK 11–27).
+    fn walk_first(&self, memory: &dyn Memory, mut wants_more: impl FnMut(u64) -> bool) -> Result<(), Unavailable> {
+        let read = |at: Option<u64>| at.and_then(|at| memory.u64(at)).ok_or_else(changed);
+        let (mut loader, mut next, mut loaders) = (0, read(Some(self.loaders_at))?, 0);
+        while next != 0 {
+            (loader, loaders) = (next, loaders + 1);
+            next = read(loader.checked_add(self.loader_next))?;
+            if loaders > LOADERS_MAX {
+                return Err(changed());
             }
-        })?;
-        Ok(FoundClasses { memory, classes: self, found })
+        }
+        if loader == 0 {
+            return Ok(());
+        }
+        let (mut class, mut classes) = (read(loader.checked_add(self.loader_classes))?, 0);
+        while class != 0 && wants_more(class) {
+            class = read(class.checked_add(self.class_next))?;
+            classes += 1;
+            if classes > CLASSES_MAX {
+                return Err(changed());
+            }
+        }
+        Ok(())
     }
 
     /// The name of a class as the JVM has it: `java/nio/Bits`, `[J`.

@@ -12,7 +12,7 @@ use super::metaspace::{Chunks, LoaderSpace};
 use super::objects::Objects;
 use std::collections::{BTreeMap, HashSet};
 
-const LOADER: &str = "java/lang/ClassLoader";
+pub(super) const LOADER: &str = "java/lang/ClassLoader";
 /// Whether the data are of hidden classes alone, beside those of their loader.
 const OF_HIDDEN: [&str; 1] = ["ClassLoaderData::_has_class_mirror_holder"];
 const LOADER_FIELD: [&str; 1] = ["ClassLoaderData::_class_loader"];

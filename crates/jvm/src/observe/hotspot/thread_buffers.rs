@@ -23,8 +23,8 @@ const VARIABLES_ALL_MAX: usize = 1 << 20;
 /// The field of a thread, the class and the field of its holder that lead to the variables that end with it (JDK 24 and
 /// newer).
 const HOLDER: (&str, &str, &str) = ("holder", "java/lang/Thread$FieldHolder", "terminatingThreadLocals");
-const CACHE: &str = "sun/nio/ch/Util$BufferCache";
-const BUFFER: &str = "java/nio/Buffer";
+pub(super) const CACHE: &str = "sun/nio/ch/Util$BufferCache";
+pub(super) const BUFFER: &str = "java/nio/Buffer";
 
 /// Direct buffers that the JDK keeps for each thread that reads or writes channels (`sun.nio.ch.Util`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const NAME_MAX: usize = 512;
 /// Threads whose names are read.
 const THREADS_MAX: usize = 20_000;
-const STRING: &str = "java/lang/String";
+pub(super) const STRING: &str = "java/lang/String";
 
 /// Reads the names of the live threads, by their ids in the JVM's own pid namespace.
 ///
