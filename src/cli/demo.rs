@@ -34,8 +34,9 @@ Now your own server. Three commands to try:
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let quiet = verb.output.quiet || verb.output.json;
-    let folder = with_jar()?;
+    // It listens to signals from here on, so that what ends the demo leaves no folder behind.
     let session = Session::new(verb.output, call)?;
+    let folder = with_jar()?;
     let scenario = scenario(folder.path(), &session.releases())?;
     let code = session.run(&scenario, &judgement(&scenario, None, &Judging::default())?)?;
     if !quiet {
