@@ -182,11 +182,12 @@ impl Classes {
     /// list (`ClassLoaderDataGraph::add_to_graph`, JDK 11–27).
     fn walk_first(&self, memory: &dyn Memory, mut wants_more: impl FnMut(u64) -> bool) -> Result<(), Unavailable> {
         let read = |at: Option<u64>| at.and_then(|at| memory.u64(at)).ok_or_else(changed);
-        let (mut loader, mut next, mut loaders) = (0, read(Some(self.loaders_at))?, 0);
+        let (mut loader, mut next) = (0, read(Some(self.loaders_at))?);
+        let (mut circle, mut loaders) = (Circle::from(next), 0);
         while next != 0 {
             (loader, loaders) = (next, loaders + 1);
             next = read(loader.checked_add(self.loader_next))?;
-            if loaders > LOADERS_MAX {
+            if loaders > LOADERS_MAX || circle.is_closed_by(next) {
                 return Err(changed());
             }
         }
@@ -194,10 +195,11 @@ impl Classes {
             return Ok(());
         }
         let (mut class, mut classes) = (read(loader.checked_add(self.loader_classes))?, 0);
+        let mut circle = Circle::from(class);
         while class != 0 && wants_more(class) {
             class = read(class.checked_add(self.class_next))?;
             classes += 1;
-            if classes > CLASSES_MAX {
+            if classes > CLASSES_MAX || circle.is_closed_by(class) {
                 return Err(changed());
             }
         }
