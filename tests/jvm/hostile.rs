@@ -21,7 +21,14 @@ struct Liar(Child);
 
 impl Liar {
     fn start(library: &Path, lie: &str) -> Self {
-        Self(Command::new("sleep").arg("600").env("LD_PRELOAD", library).env("LIAR", lie).spawn().unwrap())
+        let child = Command::new("sleep").arg("600").env("LD_PRELOAD", library).env("LIAR", lie).spawn().unwrap();
+        let (maps, name) = (format!("/proc/{}/maps", child.id()), library.to_string_lossy().into_owned());
+        // Until its linker has mapped the library it is no JVM.
+        wait_for("the library is mapped", LONG, || {
+            let maps = std::fs::read_to_string(&maps).unwrap_or_default();
+            if maps.contains(&name) { Ok(()) } else { Err(maps) }
+        });
+        Self(child)
     }
 }
 
