@@ -14,6 +14,12 @@ const GROWTH_LEAST: u64 = 4 << 20;
 /// Compilations that are kept, those with the largest growth.
 const KEPT_MAX: usize = 10;
 
+impl RunningCompilation {
+    fn growth_bytes(&self) -> u64 {
+        self.rss_most.saturating_sub(self.rss_before)
+    }
+}
+
 /// The compilations of one JVM.
 pub(super) struct Compilations {
     compilers: Compilers,
@@ -58,32 +64,28 @@ impl Compilations {
             .partition(|running: &RunningCompilation| tasks.contains(&running.task));
         self.running = going_on;
         over.into_iter().for_each(|running| self.end(running));
-        for running in &mut self.running {
-            (running.last_s, running.rss_most) = (at_s, running.rss_most.max(rss));
-            if running.name.is_none() {
-                running.name = self.compilers.name(&self.memory, running.task.method);
-            }
-        }
+        let rss_before = self.rss_before.min(rss);
         for task in tasks {
             if !self.running.iter().any(|running| running.task == task) {
-                let rss_before = self.rss_before.min(rss);
-                let name = self.compilers.name(&self.memory, task.method);
-                self.running.push(RunningCompilation {
-                    task,
-                    name,
-                    began_s: at_s,
-                    last_s: at_s,
-                    rss_before,
-                    rss_most: rss,
-                });
+                let begun =
+                    RunningCompilation { task, name: None, began_s: at_s, last_s: at_s, rss_before, rss_most: rss };
+                self.running.push(begun);
+            }
+        }
+        for running in &mut self.running {
+            (running.last_s, running.rss_most) = (at_s, running.rss_most.max(rss));
+            // Most compilations are small, and nobody asks for their names.
+            if running.name.is_none() && running.growth_bytes() >= GROWTH_LEAST {
+                running.name = self.compilers.name(&self.memory, running.task.method);
             }
         }
         self.rss_before = rss;
     }
 
     fn end(&mut self, running: RunningCompilation) {
-        let rss_growth_bytes = running.rss_most.saturating_sub(running.rss_before);
-        let Some(method) = running.name.filter(|_| rss_growth_bytes >= GROWTH_LEAST) else { return };
+        let rss_growth_bytes = running.growth_bytes();
+        // A name was asked for only if that is a growth.
+        let Some(method) = running.name else { return };
         self.ended.push(CompilationRecord {
             method,
             tier: running.task.level,

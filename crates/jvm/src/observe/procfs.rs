@@ -28,6 +28,9 @@ const THREAD_STATUS_MAX: u64 = 1 << 20;
 /// `stat` has some 300 bytes.
 const STAT_MAX: u64 = 2048;
 
+/// Most files of `/proc` that are read once have fewer bytes.
+const SMALL_FILE_BYTES: u64 = 4096;
+
 /// A running process.
 #[derive(Debug)]
 pub struct Process {
@@ -194,7 +197,8 @@ impl Process {
 
     /// Reads a file below its folder, at most `max` bytes.
     pub(super) fn read_below(&self, name: &str, max: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
+        // A growing buffer would ask the kernel for 32 bytes first.
+        let mut bytes = Vec::with_capacity(max.min(SMALL_FILE_BYTES) as usize);
         open_below(self.folder(), name)?.take(max).read_to_end(&mut bytes)?;
         Ok(bytes)
     }

@@ -19,8 +19,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Memory is read in blocks of this size, which any page is made of: with pages of 64 KiB, too, most reads are short.
 const BLOCK: u64 = PAGE_MIN;
-/// Blocks that are kept, each in the place that its number gives it: 64 KiB.
-const KEPT: usize = 16;
+/// Blocks that are kept, each in the place that its number gives it: 1 MiB. A walk through all classes goes back and
+/// forth between their metadata, symbols and mirrors: with 64 KiB hardly a block was still there.
+const KEPT: usize = 256;
 /// Entries of `pagemap` that are read at once: of 256 KiB, where pages are of 4 KiB.
 const STRETCH: usize = 64;
 /// Stretches whose entries are kept, each likewise in the place that its number gives it.

@@ -87,8 +87,12 @@ impl Compilers {
             self.kind = threads.iter().find(is_one).and_then(|thread| memory.u64(*thread));
         }
         let Some(kind) = self.kind else { return };
-        let compilers = threads.into_iter().filter(|thread| memory.u64(*thread) == Some(kind));
-        self.found = compilers.take(COMPILERS_MAX).collect();
+        let mut kinds = vec![0; 8 * threads.len()];
+        // A thread may end meanwhile: those found last stay until the next look.
+        if memory.read_each(&threads, &mut kinds) {
+            let compilers = threads.into_iter().zip(words(&kinds)).filter(|(_, of)| *of == kind);
+            self.found = compilers.map(|(thread, _)| thread).take(COMPILERS_MAX).collect();
+        }
     }
 
     /// The compilations under way.
