@@ -38,7 +38,9 @@ const FLAME_NAME_MAX: usize = 200;
 /// If the file is no recording, or cannot be read.
 pub(super) fn enter(file: File, load_ended: Option<Duration>, found: &mut ExplanationRecord) -> Result<()> {
     let recording = Recording::read_at(file, load_ended)?;
-    let mut sites: Vec<SiteRecord> = recording.sites.iter().map(|site| record(&recording, site)).collect();
+    // What the profiler adds is no memory of the trial that was weighed.
+    let own = |site: &&Site| site.owner != Owner::Profiler;
+    let mut sites: Vec<SiteRecord> = recording.sites.iter().filter(own).map(|site| record(&recording, site)).collect();
     sites.retain(|site| site.peak_bytes > 0);
     sites.largest_first(|site| site.loaded_bytes.max(site.peak_bytes));
     sites.truncate(SITES_MAX);
@@ -83,6 +85,7 @@ fn flames(recording: &Recording) -> Vec<FlameRecord> {
         let site = recording.sites.get(own.site);
         kinds.entry(site.map_or(Owner::Unknown, |site| site.owner.kind())).or_default().push(own);
     }
+    kinds.remove(&Owner::Profiler);
     let drawn = kinds.into_iter().filter_map(|(kind, mut uses)| {
         let sum = |bytes: fn(&NativeUse) -> u64| uses.iter().map(|own| bytes(own)).fold(0, u64::saturating_add);
         let (at, bytes): (FlameMoment, fn(&NativeUse) -> u64) = match sum(loaded) >= FLAME_BYTES_MIN {

@@ -36,6 +36,8 @@ pub enum Owner {
     Jvm,
     /// Native code of the JDK outside of the JVM, by the file name of its library.
     JdkLibrary(String),
+    /// The profiler itself, which reads the symbols of each library that is loaded.
+    Profiler,
     /// The frames do not tell.
     Unknown,
 }
@@ -82,15 +84,19 @@ impl fmt::Display for Owner {
             Self::Threads => f.write_str("threads"),
             Self::Jvm => f.write_str("JVM"),
             Self::JdkLibrary(name) => write!(f, "JDK library {name}"),
+            Self::Profiler => f.write_str("the profiler itself"),
             Self::Unknown => f.write_str("unknown"),
         }
     }
 }
 
+/// The beginning of the profiler's file name.
+pub(crate) const PROFILER_LIBRARY: &str = "libasyncProfiler";
+
 /// Libraries that pass memory on to their callers: the profiler, the C and C++ libraries, the loader, and zlib, which
 /// the JDK of some distributions shares with other libraries. Beginnings of file names.
 const PASSING_LIBRARIES: &[&str] = &[
-    "libasyncProfiler",
+    PROFILER_LIBRARY,
     "libc.so",
     "libc-",
     "libc.musl",
@@ -289,6 +295,9 @@ pub(crate) fn is_one_each<'f>(mut frames: impl Iterator<Item = &'f Frame> + Clon
 
 /// The owner of what was allocated on this stack, the innermost frame first, by this thread.
 pub(crate) fn owner_of<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thread: &str) -> Owner {
+    if frames.clone().any(is_of_profiler) {
+        return Owner::Profiler;
+    }
     if let Some(compiler) = compiler(frames.clone(), thread) {
         return compiler;
     }
@@ -318,6 +327,13 @@ pub(crate) fn owner_of<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thre
         (false, true) => Owner::Jvm,
         (false, false) => Owner::Unknown,
     }
+}
+
+/// Whether the profiler does work of its own here: its hooks only pass on what the program asks for. Functions of its
+/// classes have names with `::`; without symbols nothing is taken for its own.
+fn is_of_profiler(frame: &Frame) -> bool {
+    let is_hook = frame.method.ends_with("_hook");
+    frame.class.starts_with(PROFILER_LIBRARY) && frame.method.contains("::") && !is_hook
 }
 
 fn of_part(part: Part) -> Owner {
@@ -485,6 +501,24 @@ mod tests {
         check(&format!("{jvm} libjvm.so`JavaThread::JavaThread libjvm.so`JVM_StartThread A.a"), "x", &Owner::Threads);
         check(&format!("{jvm} libjvm.so`ObjectMonitor::enter A.a"), "x", &Owner::Jvm);
         check("", "x", &Owner::Unknown);
+    }
+
+    #[test]
+    fn work_of_the_profiler_is_not_the_programs() {
+        let load = "libjvm.so`os::dll_load libjava.so`Java_jdk_internal_loader_NativeLibraries_load A.a";
+        let hook = "libasyncProfiler.so`Profiler::dlopen_hook";
+        let parse = "libasyncProfiler.so`realloc_hook libasyncProfiler.so`DwarfParser::addRecord";
+        check(&format!("{parse} {hook} {load}"), "x", &Owner::Profiler);
+        check(&format!("libstdc++.so.6`operator new libasyncProfiler.so`Symbols::parse {hook}"), "x", &Owner::Profiler);
+        // A library that allocates while it is loaded.
+        let own = "libasyncProfiler.so`malloc_hook librocks.so`init ld-linux-x86-64.so.2`_dl_init";
+        check(&format!("{own} {hook} {load}"), "x", &Owner::Library("librocks.so".into()));
+        // Without symbols.
+        check(
+            "libasyncProfiler.so`0x12 libasyncProfiler.so`0x34 librocks.so`f",
+            "x",
+            &Owner::Library("librocks.so".into()),
+        );
     }
 
     #[test]

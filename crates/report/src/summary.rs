@@ -145,7 +145,12 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
 /// The page of these sections with those that every result has; `done` says what was done to the scenario.
 fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Depth) -> Page {
     let document = of.document;
-    sections.push(findings::section(&document.findings, &document.ruled_out, depth));
+    let explained =
+        document.trials.iter().filter_map(|trial| Some((&*trial.configuration, trial.explanation.as_ref()?)));
+    let explained: Vec<_> = explained.collect();
+    let findings = findings::section(&document.findings, &document.ruled_out, &explained, depth);
+    let code = sections.iter().position(|section| section.id == explanation::ID);
+    sections.insert(code.unwrap_or(sections.len()), findings);
     sections.push(doubts::section_of(document));
     // The times of all answers, where pictures are wanted.
     let spectra = if depth.whole { chart::spectra(document, of.evidence) } else { Vec::new() };

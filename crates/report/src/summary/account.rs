@@ -40,9 +40,10 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
             sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
             let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
             sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
-            let explained = document.explanation.as_ref();
-            sections.extend(explained.map(|found| explanation::section(found, Some(mark), 0, depth)));
-            sections.push(findings::section(&document.findings, &document.ruled_out, depth));
+            let explained: Vec<_> = document.explanation.iter().map(|found| ("", found)).collect();
+            sections.push(findings::section(&document.findings, &document.ruled_out, &explained, depth));
+            let code = explained.into_iter().map(|(_, found)| explanation::section(found, Some(mark), 0, depth));
+            sections.extend(code);
             let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 parts.extend(remainders(account).map(Part::Table));

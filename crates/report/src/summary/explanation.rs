@@ -4,7 +4,10 @@ use super::cells::{mib, signed};
 use crate::chart;
 use crate::page::{Depth, Fold, Part, Section, Topic};
 use crate::quantity::shown;
-use crate::record::{AccountRecord, Document, ExplanationRecord, HolderRecord, Mark, SiteRecord, Trial, Unit};
+use crate::record::{
+    AccountRecord, Document, ExplanationRecord, Finding, FindingRecord, HolderRecord, Mark, NativeHolder, SiteRecord,
+    Trial, Unit,
+};
 use crate::scenario::MarkPoint;
 use crate::table::Table;
 use crate::units::{grouped, several, shortened};
@@ -12,6 +15,8 @@ use crate::words::pairs;
 use loadline_base::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Names the section of one result.
+pub(super) const ID: &str = "code";
 /// Sites and holders that a screen shows together; a page has all of them.
 const SHOWN_MAX: usize = 5;
 /// A screen leaves out what holds less than this part of what holds most: its reciprocal.
@@ -54,7 +59,72 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
             Part::Section(Section::titled(Topic::Answer, title, [Part::figure(figure)]).folded(Fold::Closed))
         }));
     }
-    Section::new(Topic::Answer, "which code holds memory", parts).id("code")
+    Section::new(Topic::Answer, "which code holds memory", parts).id(ID)
+}
+
+/// The code or the object behind a finding, in words that follow it; `None` where its text names that already, or where
+/// what was found holds less than a MiB.
+pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) -> Option<String> {
+    let largest = |is_of: &dyn Fn(&SiteRecord) -> bool, bytes: fn(&SiteRecord) -> u64, word: &str| {
+        let sites = found.sites.iter().filter(|site| line_of(site).is_some() && is_of(site));
+        let site = sites.max_by_key(|site| bytes(site)).filter(|site| bytes(site) >= SMALL_BYTES)?;
+        Some(format!("{word} at {}", line_of(site)?))
+    };
+    let of_owner = |owner: &'static str, word: &str| {
+        let sites = |site: &SiteRecord| site.owner == owner;
+        largest(&sites, |site| site.loaded_bytes, word)
+    };
+    let of_library = |name: &str| {
+        // `libduckdb_java.so (jemalloc)` was unpacked as `libduckdb_java134.so`.
+        let stem = name.split(".so").next().unwrap_or(name);
+        let sites = |site: &SiteRecord| site.kind.contains(stem);
+        largest(&sites, |site| site.loaded_bytes, "called")
+    };
+    match &finding.finding {
+        Finding::DirectMemoryLives { .. }
+        | Finding::DirectMemoryWaits { .. }
+        | Finding::DirectMemoryAtCeiling { .. }
+        | Finding::NettyChunksFree { .. } => of_owner("malloc.direct", "allocated"),
+        Finding::NativeHeldByGarbage { .. } => {
+            largest(&|_| true, |site| site.loaded_bytes.saturating_sub(site.kept_bytes), "allocated")
+        }
+        Finding::NativeMemoryLives { by: NativeHolder::Library { name }, .. } => {
+            of_library(name).or_else(|| of_owner("malloc.live", "allocated"))
+        }
+        Finding::NativeMemoryLives { .. } => of_owner("malloc.live", "allocated"),
+        Finding::LibraryMemory { library, .. } => of_library(library),
+        Finding::LoadersMany { .. } | Finding::LoadersKeepComing { .. } => {
+            let makers = found.sites.iter().filter(|site| site.owner == "metaspace" && site.made > 0);
+            makers.max_by_key(|site| site.made).map(|site| format!("made at {}", shortened(&site.site, NAME_MAX)))
+        }
+        Finding::MetaspaceKeepsGrowing { .. } | Finding::ClassesGenerated { .. } => of_owner("metaspace", "loaded"),
+        Finding::ThreadsPileUp { .. } | Finding::ThreadsIdle { .. } => {
+            let starters = found.sites.iter().filter(|site| site.owner == "thread_stacks" && site.made > 0);
+            starters.max_by_key(|site| site.made).map(|site| format!("started at {}", shortened(&site.site, NAME_MAX)))
+        }
+        Finding::HumongousTails { .. }
+        | Finding::HeapHeldByStatics { .. }
+        | Finding::HeapHeldByThreadLocals { .. }
+        | Finding::VirtualThreadsParked { .. }
+        | Finding::FinalizersWait { .. }
+        | Finding::HeapLives { .. }
+        | Finding::HeapExhausted { .. } => {
+            let holders = &found.heap.as_ref()?.holders;
+            let holder = holders.iter().max_by_key(|holder| holder.retained_bytes)?;
+            let is_new = holder.retained_bytes >= SMALL_BYTES && !finding.text.contains(&holder.name);
+            is_new.then(|| format!("kept by {}", shortened(&deepest(holder), NAME_MAX)))
+        }
+        _ => None,
+    }
+}
+
+/// The fields where the objects of a holder gather: those before them belong to whoever serves requests.
+fn deepest(holder: &HolderRecord) -> String {
+    let fields = holder.path.get(1..).unwrap_or_default();
+    match &fields[fields.len().saturating_sub(2)..] {
+        [] => holder.name.clone(),
+        last => last.join(" > "),
+    }
 }
 
 /// The code and the objects behind the difference between configurations that were both explained.
@@ -69,7 +139,7 @@ pub(super) fn of_comparison(document: &Document) -> Option<Section> {
         told.into_iter().map(|(change, text)| (format!("{}: {change}", pair.candidate), text)).collect::<Vec<_>>()
     });
     let part = Part::Doubts(differences.collect()).filled()?;
-    Some(Section::new(Topic::Answer, "code behind the difference", [part]).id("code"))
+    Some(Section::new(Topic::Answer, "code behind the difference", [part]).id(ID))
 }
 
 /// Lists the sites and holders that have more or less than before, the largest change first.

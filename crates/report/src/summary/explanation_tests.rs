@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::page::Page;
-use crate::record::{AccountRecord, DetailRecord, FlameRecord, HeldClassRecord, HeldHeapRecord, Mark, OwnerRecord};
+use crate::record::{
+    AccountRecord, DetailRecord, FlameRecord, HeldClassRecord, HeldHeapRecord, LoaderSum, Mark, OwnerRecord,
+};
 use crate::terminal::render_within;
 
 const MIB: u64 = 1 << 20;
@@ -142,4 +144,48 @@ fn a_difference_is_told_by_the_code_behind_it() {
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told.contains(&"+8.0 MiB direct memory, allocated at Orders.export(Orders.java:88)"), "{told:?}");
     assert!(told.contains(&"-8.0 MiB Java heap, kept by Cache.ALL"), "{told:?}");
+}
+
+#[test]
+fn a_finding_has_its_code_in_the_same_sentence() {
+    let of = |owner: &str, kind: &str, line: &str, [loaded, kept]: [u64; 2], made: u64| SiteRecord {
+        owner: owner.to_owned(),
+        made,
+        ..site(kind, line, [loaded, kept, loaded])
+    };
+    let sites = vec![
+        of("malloc.direct", "direct memory", "Catalog.read(Catalog.java:28)", [128, 128], 0),
+        of("malloc.live", "zlib", "Responses.answer(Responses.java:12)", [60, 0], 0),
+        of("malloc.live", "native library libduckdb_java134.so", "Tables.open(Tables.java:9)", [2, 2], 0),
+        of("metaspace", "class loading", "Rules.compile(Rules.java:7)", [3, 3], 4800),
+        of("metaspace", "class loading", "App.main(App.java:1)", [9, 9], 0),
+        of("malloc.live", "C2 compiler", "C2 compiler", [300, 300], 0),
+    ];
+    let pages = HolderRecord {
+        path: ["thread main", "Web.handler", "Pages.all", "AtomicReferenceArray.array"].map(str::to_owned).to_vec(),
+        ..holder("thread main", 160 * MIB)
+    };
+    let found = explained(sites, vec![pages, holder("Cache.ALL", 26 * MIB)]).explanation.unwrap();
+    let code = |finding: Finding, text: &str| {
+        let (finding, text, next) = (finding, text.to_owned(), String::new());
+        let record =
+            FindingRecord { finding, text, next, of: None, costs_bytes: 0, gain_bytes_max: None, remedies: Vec::new() };
+        code_behind(&record, &found)
+    };
+    let holder = crate::record::DirectHolder::Program;
+    let direct = Finding::DirectMemoryLives { direct_bytes: 0, buffers: 1, left_by_gc_bytes: None, holder };
+    assert_eq!(code(direct, "").unwrap(), "allocated at Catalog.read(Catalog.java:28)");
+    let garbage = Finding::NativeHeldByGarbage { freed_bytes: 0, owners: Vec::new(), collections: None };
+    assert_eq!(code(garbage, "").unwrap(), "allocated at Responses.answer(Responses.java:12)", "what was freed");
+    let library = |name: &str| Finding::LibraryMemory { bytes: 0, library: name.to_owned() };
+    let duckdb = code(library("libduckdb_java.so (jemalloc)"), "");
+    assert_eq!(duckdb.unwrap(), "called at Tables.open(Tables.java:9)");
+    assert_eq!(code(library("librocksdbjni.so"), ""), None);
+    let loaders = Finding::LoadersMany { loader: "L".to_owned(), now: LoaderSum::default(), came_last: None };
+    assert_eq!(code(loaders, "").unwrap(), "made at Rules.compile(Rules.java:7)", "not where most was loaded");
+    let tails = Finding::HumongousTails { objects: 1, object_bytes: 1, tail_bytes: 1, region_bytes: 1 };
+    assert_eq!(code(tails.clone(), "").unwrap(), "kept by Pages.all > AtomicReferenceArray.array");
+    assert_eq!(code(tails, "thread main keeps it"), None, "the text has it");
+    let children = Finding::ChildProcesses { bytes: 0, programs: Vec::new() };
+    assert_eq!(code(children, ""), None);
 }

@@ -1,7 +1,8 @@
 //! The findings in trials or in an account that are worth a reader's time first.
 
+use super::explanation;
 use crate::page::{Depth, Fold, Part, Section, Topic};
-use crate::record::{FindingRecord, OfTrials, RuledOutRecord, each_once};
+use crate::record::{ExplanationRecord, FindingRecord, OfTrials, RuledOutRecord, each_once};
 use crate::units::{Bytes, several};
 use loadline_base::order::Order as _;
 
@@ -9,13 +10,27 @@ use loadline_base::order::Order as _;
 const SHOWN_MAX: usize = 3;
 
 /// The findings of trials, or of an account, with what to do; a page with whole lists has what was ruled out, too.
-pub(super) fn section(found: &[FindingRecord], ruled_out: &[RuledOutRecord], depth: Depth) -> Section {
+/// They are the answer where somebody asked for the code (`explained`, by configuration, "" for an account): each has
+/// its code in the same sentence.
+pub(super) fn section(
+    found: &[FindingRecord],
+    ruled_out: &[RuledOutRecord],
+    explained: &[(&str, &ExplanationRecord)],
+    depth: Depth,
+) -> Section {
     let shown = shown(found);
-    let list = Part::Doubts(shown.iter().map(|one| (told(one), one.next.clone())).collect()).filled();
+    let line = |one: &&FindingRecord| {
+        let of = explained.iter().find(|(configuration, _)| *configuration == one.configuration());
+        let code = of.and_then(|(_, explained)| explanation::code_behind(one, explained));
+        let code = code.map(|code| format!("; {code}")).unwrap_or_default();
+        (format!("{}{code}", told(one)), one.next.clone())
+    };
+    let list = Part::Doubts(shown.iter().map(line).collect()).filled();
     let more = more(found, &shown).map(Part::Text);
     let against = if depth.whole { considered(ruled_out) } else { None };
     let parts = list.into_iter().chain(more).chain(against);
-    Section::new(Topic::StandsOut, "what stands out", parts).id("findings")
+    let topic = if explained.is_empty() { Topic::StandsOut } else { Topic::Answer };
+    Section::new(topic, "what stands out", parts).id("findings")
 }
 
 /// Causes with the evidence against them; `None` where there are none.
@@ -73,7 +88,7 @@ mod tests {
         let of = OfTrials { configuration: "small".to_owned(), trial: 0, trials_alike: 1 };
         let text = "a full GC freed 1 of 60 MiB & more".to_owned();
         let ruled_out = [RuledOutRecord { kind: "native_held_by_garbage".to_owned(), of: Some(of), text }];
-        let page = |whole| Page::new("a page", [section(&[], &ruled_out, Depth { whole, ..Depth::default() })]);
+        let page = |whole| Page::new("a page", [section(&[], &ruled_out, &[], Depth { whole, ..Depth::default() })]);
         let html = written(&page(true), "0", false);
         let told = html.contains("native held by garbage") && html.contains("small: a full GC freed 1 of 60 MiB &amp;");
         assert!(told && html.contains("considered and ruled out"), "{html}");
