@@ -42,23 +42,9 @@ pub(crate) struct Tree<'a> {
     pub(crate) keys: &'a HashMap<u32, u32>,
 }
 
-/// The properties that make parts alike.
+/// What makes parts alike, and names them; texts are numbers of [`Words`]. What several hold jointly is named after the
+/// origin of a shortest way, and two maps of one kind in different fields (`by`) are two holders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
-    Static { name: u32 },
-    Frame { threads: u32, method: u32 },
-    ThreadLocal { threads: u32, key: u32 },
-    ThreadPart { threads: u32 },
-    Loader { class: u32 },
-    Classes { loader: u32 },
-    Root { kind: u32, class: u32 },
-    Jointly { origin: u32, class: u32, by: u32 },
-    Apart { of: u32, class: u32 },
-    Small { of: u32 },
-}
-
-/// The title of a part; texts are numbers of [`Words`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Title {
     Static(u32),
     Frame { threads: u32, method: u32 },
@@ -69,8 +55,11 @@ pub(crate) enum Title {
     Small(u32),
     JniGlobal(u32),
     OtherRoot(u32),
-    Jointly(u32),
+    Jointly { origin: u32, class: u32, by: u32 },
 }
+
+/// A group by its title; a part that is told apart from another group, by that one and its own class.
+type Key = (Title, Option<(u32, u32)>);
 
 /// Alike parts of the heap.
 struct Group {
@@ -362,24 +351,25 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the group with this key, and makes it where there is none.
-    fn place_of(&mut self, key: Key, title: Title) -> u32 {
+    fn place_of(&mut self, key: Key) -> u32 {
         let next = self.groups.len() as u32;
         let group = *self.by_key.entry(key).or_insert(next);
         if group == next {
-            let (threads, loaders) = (HashSet::new(), HashSet::new());
+            let (title, threads, loaders) = (key.0, HashSet::new(), HashSet::new());
             self.groups.push(Group { title, members: 0, largest: NONE, threads, loaders, amount: Amount::default() });
         }
         group
     }
 
-    fn group(&mut self, key: Key, title: Title, number: u32) -> u32 {
-        let group = self.place_of(key, title);
-        let is_of_thread = matches!(key, Key::Frame { .. } | Key::ThreadLocal { .. } | Key::ThreadPart { .. });
-        let thread = if is_of_thread { self.thread_of(number) } else { None };
+    fn group(&mut self, key: Key, number: u32) -> u32 {
+        let group = self.place_of(key);
+        let (title, is_whole) = (key.0, key.1.is_none());
+        let is_of_thread = matches!(title, Title::Frame { .. } | Title::ThreadLocal { .. } | Title::Thread(_));
+        let thread = if is_whole && is_of_thread { self.thread_of(number) } else { None };
         let is_loader = self.meaning(number).0 == Meaning::ClassLoader;
         let own = &mut self.groups[group as usize];
         own.threads.extend(thread);
-        if matches!(key, Key::Loader { .. }) {
+        if is_whole && matches!(title, Title::ClassLoader(_)) {
             own.loaders.insert(if is_loader { number } else { self.tree.dominators[number as usize] });
         }
         own.members += 1;
@@ -402,15 +392,15 @@ impl<'a> Search<'a> {
                 let of = owners[*head as usize];
                 let class = self.tree.classes[self.followed(number as u32) as usize];
                 let title = self.groups[of as usize].title;
-                self.group(Key::Apart { of, class }, title, number as u32)
+                self.group((title, Some((of, class))), number as u32)
             } else if passed[parent / 64] >> (parent % 64) & 1 == 0 {
                 owners[parent]
             } else if self.is_passed(number as u32) {
                 passed[number / 64] |= 1 << (number % 64);
                 self.group_of_passed(number as u32)
             } else {
-                let (key, title) = self.key(number as u32);
-                self.group(key, title, number as u32)
+                let title = self.title(number as u32);
+                self.group((title, None), number as u32)
             };
             if owners[number] != NONE && self.tree.classes[number] != NONE {
                 let bytes = u64::from(self.tree.units[number]) * self.tree.unit_bytes;
@@ -439,15 +429,15 @@ impl<'a> Search<'a> {
         }
         if let Some(thread) = self.thread_of(number) {
             let threads = self.threads(thread);
-            return self.group(Key::ThreadPart { threads }, Title::Thread(threads), number);
+            return self.group((Title::Thread(threads), None), number);
         }
         let name = self.class_name(number);
         if self.meaning(number).0 == Meaning::ClassLoader {
             let class = self.words.number(name);
-            return self.group(Key::Loader { class }, Title::ClassLoader(class), number);
+            return self.group((Title::ClassLoader(class), None), number);
         }
         let loader = self.words.number("classes of all loaders");
-        let group = self.group(Key::Classes { loader }, Title::Classes(loader), number);
+        let group = self.group((Title::Classes(loader), None), number);
         // A class alone says nothing of all classes.
         self.groups[group as usize].largest = NONE;
         group
@@ -464,17 +454,13 @@ impl<'a> Search<'a> {
         self.words.number(method.as_deref().unwrap_or("(unknown method)"))
     }
 
-    /// Returns the key and the title of a child of a passed node.
-    fn key(&mut self, number: u32) -> (Key, Title) {
+    /// Returns the title of a child of a passed node.
+    fn title(&mut self, number: u32) -> Title {
         let node = self.tree.nodes[number as usize];
         match self.tree.cast.extra(node) {
-            Some(Extra::Static { class, nth }) => {
-                let name = self.static_name(class, nth);
-                return (Key::Static { name }, Title::Static(name));
-            }
+            Some(Extra::Static { class, nth }) => return Title::Static(self.static_name(class, nth)),
             Some(Extra::Frame { thread, frame }) => {
-                let (threads, method) = (self.threads(thread), self.method(thread, frame));
-                return (Key::Frame { threads, method }, Title::Frame { threads, method });
+                return Title::Frame { threads: self.threads(thread), method: self.method(thread, frame) };
             }
             _ => {}
         }
@@ -483,31 +469,23 @@ impl<'a> Search<'a> {
         if let Some(thread) = self.thread_of(parent) {
             let threads = self.threads(thread);
             return match self.meaning(number).1 {
-                ClassRole::ThreadLocalEntry => {
-                    let key = self.thread_local(number);
-                    (Key::ThreadLocal { threads, key }, Title::ThreadLocal { threads, key })
-                }
-                _ => (Key::ThreadPart { threads }, Title::Thread(threads)),
+                ClassRole::ThreadLocalEntry => Title::ThreadLocal { threads, key: self.thread_local(number) },
+                _ => Title::Thread(threads),
             };
         }
         if self.meaning(parent).0 == Meaning::ClassLoader {
-            let class = self.words.number(self.class_name(parent));
-            return (Key::Loader { class }, Title::ClassLoader(class));
+            return Title::ClassLoader(self.words.number(self.class_name(parent)));
         }
         let class = self.words.number(self.class_name(number));
         match self.tree.cast.extra(above) {
-            Some(Extra::JniGlobals) => (Key::Root { kind: 1, class }, Title::JniGlobal(class)),
-            Some(Extra::Reflection) => {
-                let loader = self.words.number("reflection of classes of all loaders");
-                (Key::Classes { loader }, Title::Classes(loader))
-            }
-            Some(Extra::Monitors | Extra::OtherRoots) => (Key::Root { kind: 2, class }, Title::OtherRoot(class)),
+            Some(Extra::JniGlobals) => Title::JniGlobal(class),
+            Some(Extra::Reflection) => Title::Classes(self.words.number("reflection of classes of all loaders")),
+            Some(Extra::Monitors | Extra::OtherRoots) => Title::OtherRoot(class),
             _ => {
                 let origin = self.origin(number);
                 let before = self.tree.before[number as usize];
-                // Two maps of one kind in different fields are two holders.
                 let by = if before == NONE { NONE } else { self.tree.classes[before as usize] };
-                (Key::Jointly { origin, class, by }, Title::Jointly(origin))
+                Title::Jointly { origin, class, by }
             }
         }
     }
@@ -591,22 +569,16 @@ impl<'a> Search<'a> {
             if amount.bytes >= all * SMALL_PER_MILLE / 1000 {
                 continue;
             }
-            let (key, title) = match title {
-                Title::Static(name) | Title::Jointly(name) => {
+            let title = match title {
+                Title::Static(name) | Title::Jointly { origin: name, .. } => {
                     let of = packages(self.words.get(name));
-                    let of = self.words.number(&of);
-                    (Key::Small { of }, Title::Small(of))
+                    Title::Small(self.words.number(&of))
                 }
-                Title::Frame { threads, .. } | Title::ThreadLocal { threads, .. } => {
-                    (Key::ThreadPart { threads }, Title::Thread(threads))
-                }
-                Title::JniGlobal(_) | Title::OtherRoot(_) => {
-                    let of = self.words.number(THE_JVM);
-                    (Key::Small { of }, Title::Small(of))
-                }
+                Title::Frame { threads, .. } | Title::ThreadLocal { threads, .. } => Title::Thread(threads),
+                Title::JniGlobal(_) | Title::OtherRoot(_) => Title::Small(self.words.number(THE_JVM)),
                 _ => continue,
             };
-            let target = self.place_of(key, title);
+            let target = self.place_of((title, None));
             if target as usize == place {
                 continue;
             }

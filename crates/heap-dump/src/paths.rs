@@ -94,7 +94,7 @@ pub(crate) fn holder(
         Title::Small(name) => (HolderKind::Small, text(name)),
         Title::JniGlobal(name) => (HolderKind::JniGlobal, text(name)),
         Title::OtherRoot(name) => (HolderKind::OtherRoot, text(name)),
-        Title::Jointly(name) => (HolderKind::Jointly, text(name)),
+        Title::Jointly { origin, .. } => (HolderKind::Jointly, text(origin)),
     };
     let path = steps(cast, way, labels);
     let Draft { members, retained, consists_of, .. } = draft;
