@@ -147,80 +147,74 @@ const PASSING_FUNCTIONS: &[&str] = &[
     "safe_malloc",
 ];
 
-/// Functions of libjvm by owner: beginnings, the first that fits.
-const FUNCTIONS: &[(&str, Part)] = &[
-    ("Unsafe_AllocateMemory", Part::Unsafe),
-    ("Unsafe_ReallocateMemory", Part::Unsafe),
-    ("JavaThread::JavaThread", Part::Threads),
-    ("Thread::Thread", Part::Threads),
-    ("OSThread", Part::Threads),
-    ("os::create_thread", Part::Threads),
-    ("os::create_attached_thread", Part::Threads),
-    ("os::create_main_thread", Part::Threads),
-    ("JVM_StartThread", Part::Threads),
-    ("JVM_DefineClass", Part::Classes),
-    ("JVM_FindClass", Part::Classes),
-    ("SystemDictionary", Part::Classes),
-    ("ClassFileParser", Part::Classes),
-    ("ClassFileStream", Part::Classes),
-    ("ClassLoader", Part::Classes),
-    ("ClassPath", Part::Classes),
-    ("ClassVerifier", Part::Classes),
-    ("KlassFactory", Part::Classes),
-    ("InstanceKlass", Part::Classes),
-    ("Klass::", Part::Classes),
-    ("ConstantPool", Part::Classes),
-    ("SymbolTable", Part::Classes),
-    ("Symbol::", Part::Classes),
-    ("Metaspace", Part::Classes),
-    ("metaspace::", Part::Classes),
-    ("Method::", Part::Classes),
-    ("MethodData::", Part::Classes),
-    ("Dictionary", Part::Classes),
-    ("PackageEntry", Part::Classes),
-    ("ModuleEntry", Part::Classes),
-    ("Modules::", Part::Classes),
-    ("Verifier", Part::Classes),
-    ("StackMap", Part::Classes),
-    ("Rewriter", Part::Classes),
-    ("LinkResolver", Part::Classes),
-    ("G1", Part::Gc),
-    ("Shenandoah", Part::Gc),
-    ("Parallel", Part::Gc),
-    ("PSOld", Part::Gc),
-    ("PSPromotion", Part::Gc),
-    ("PSYoung", Part::Gc),
-    ("PSCardTable", Part::Gc),
-    ("ParCompaction", Part::Gc),
-    ("Serial", Part::Gc),
-    ("DefNew", Part::Gc),
-    ("Tenured", Part::Gc),
-    ("GenMarkSweep", Part::Gc),
-    ("MarkSweep", Part::Gc),
-    ("MarkStack", Part::Gc),
-    ("CardTable", Part::Gc),
-    ("CollectedHeap", Part::Gc),
-    ("GenCollectedHeap", Part::Gc),
-    ("GenericTaskQueue", Part::Gc),
-    ("OverflowTaskQueue", Part::Gc),
-    ("WorkGang", Part::Gc),
-    ("WorkerThreads", Part::Gc),
-    ("ReferenceProcessor", Part::Gc),
-    ("PreservedMarks", Part::Gc),
-    ("SATBMark", Part::Gc),
-    ("DirtyCard", Part::Gc),
-    ("HeapRegion", Part::Gc),
-    ("Universe::initialize_heap", Part::Gc),
-];
+/// Memory that `Unsafe` was asked for; who asked it is looked for then.
+const UNSAFE: Owner = Owner::Direct(DirectBy::Unsafe);
 
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    Unsafe,
-    Threads,
-    Classes,
-    Gc,
-    Zlib,
-}
+/// Functions of libjvm by owner: beginnings, the first that fits.
+const FUNCTIONS: &[(&str, Owner)] = &[
+    ("Unsafe_AllocateMemory", UNSAFE),
+    ("Unsafe_ReallocateMemory", UNSAFE),
+    ("JavaThread::JavaThread", Owner::Threads),
+    ("Thread::Thread", Owner::Threads),
+    ("OSThread", Owner::Threads),
+    ("os::create_thread", Owner::Threads),
+    ("os::create_attached_thread", Owner::Threads),
+    ("os::create_main_thread", Owner::Threads),
+    ("JVM_StartThread", Owner::Threads),
+    ("JVM_DefineClass", Owner::ClassLoading),
+    ("JVM_FindClass", Owner::ClassLoading),
+    ("SystemDictionary", Owner::ClassLoading),
+    ("ClassFileParser", Owner::ClassLoading),
+    ("ClassFileStream", Owner::ClassLoading),
+    ("ClassLoader", Owner::ClassLoading),
+    ("ClassPath", Owner::ClassLoading),
+    ("ClassVerifier", Owner::ClassLoading),
+    ("KlassFactory", Owner::ClassLoading),
+    ("InstanceKlass", Owner::ClassLoading),
+    ("Klass::", Owner::ClassLoading),
+    ("ConstantPool", Owner::ClassLoading),
+    ("SymbolTable", Owner::ClassLoading),
+    ("Symbol::", Owner::ClassLoading),
+    ("Metaspace", Owner::ClassLoading),
+    ("metaspace::", Owner::ClassLoading),
+    ("Method::", Owner::ClassLoading),
+    ("MethodData::", Owner::ClassLoading),
+    ("Dictionary", Owner::ClassLoading),
+    ("PackageEntry", Owner::ClassLoading),
+    ("ModuleEntry", Owner::ClassLoading),
+    ("Modules::", Owner::ClassLoading),
+    ("Verifier", Owner::ClassLoading),
+    ("StackMap", Owner::ClassLoading),
+    ("Rewriter", Owner::ClassLoading),
+    ("LinkResolver", Owner::ClassLoading),
+    ("G1", Owner::Gc),
+    ("Shenandoah", Owner::Gc),
+    ("Parallel", Owner::Gc),
+    ("PSOld", Owner::Gc),
+    ("PSPromotion", Owner::Gc),
+    ("PSYoung", Owner::Gc),
+    ("PSCardTable", Owner::Gc),
+    ("ParCompaction", Owner::Gc),
+    ("Serial", Owner::Gc),
+    ("DefNew", Owner::Gc),
+    ("Tenured", Owner::Gc),
+    ("GenMarkSweep", Owner::Gc),
+    ("MarkSweep", Owner::Gc),
+    ("MarkStack", Owner::Gc),
+    ("CardTable", Owner::Gc),
+    ("CollectedHeap", Owner::Gc),
+    ("GenCollectedHeap", Owner::Gc),
+    ("GenericTaskQueue", Owner::Gc),
+    ("OverflowTaskQueue", Owner::Gc),
+    ("WorkGang", Owner::Gc),
+    ("WorkerThreads", Owner::Gc),
+    ("ReferenceProcessor", Owner::Gc),
+    ("PreservedMarks", Owner::Gc),
+    ("SATBMark", Owner::Gc),
+    ("DirtyCard", Owner::Gc),
+    ("HeapRegion", Owner::Gc),
+    ("Universe::initialize_heap", Owner::Gc),
+];
 
 /// Libraries that a JDK brings with libjvm: names without `lib` and `.so`.
 const JDK_LIBRARIES: &[&str] = &[
@@ -303,23 +297,15 @@ pub(crate) fn owner_of<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thre
     }
     let mut in_jvm = false;
     for frame in frames.clone() {
-        if frame.is_java() {
-            return match of_java(frame) {
-                Some(Part::Unsafe) => Owner::Direct(direct_by(frames)),
-                Some(part) => of_part(part),
-                None if in_jvm => Owner::Jvm,
-                None => Owner::Unknown,
-            };
-        }
-        if frame.kind == FrameKind::Kernel || passes_on(frame) {
-            continue;
-        }
-        match of_native(frame) {
-            Native::Part(Part::Unsafe) => return Owner::Direct(direct_by(frames)),
-            Native::Part(part) => return of_part(part),
-            Native::Jvm => in_jvm = true,
-            Native::Jdk => return Owner::JdkLibrary(frame.class.to_string()),
-            Native::Other => return Owner::Library(frame.class.to_string()),
+        let owner = match frame.is_java() {
+            true => Some(of_java(frame).unwrap_or(if in_jvm { Owner::Jvm } else { Owner::Unknown })),
+            false if frame.kind == FrameKind::Kernel || passes_on(frame) => continue,
+            false => of_native(frame),
+        };
+        match owner {
+            Some(UNSAFE) => return Owner::Direct(direct_by(frames)),
+            Some(owner) => return owner,
+            None => in_jvm = true,
         }
     }
     match (is_gc_thread(thread), in_jvm) {
@@ -336,40 +322,23 @@ fn is_of_profiler(frame: &Frame) -> bool {
     frame.class.starts_with(PROFILER_LIBRARY) && frame.method.contains("::") && !is_hook
 }
 
-fn of_part(part: Part) -> Owner {
-    match part {
-        Part::Unsafe => Owner::Direct(DirectBy::Unsafe),
-        Part::Threads => Owner::Threads,
-        Part::Classes => Owner::ClassLoading,
-        Part::Gc => Owner::Gc,
-        Part::Zlib => Owner::Zlib,
-    }
-}
-
-enum Native {
-    Part(Part),
-    Jvm,
-    Jdk,
-    Other,
-}
-
-fn of_native(frame: &Frame) -> Native {
+/// The owner that a native frame tells; `None` for a part of the JVM that works for whoever called it.
+fn of_native(frame: &Frame) -> Option<Owner> {
     let library = &*frame.class;
     if library == "libjvm.so" || library.is_empty() {
-        let part = FUNCTIONS.iter().find(|(beginning, _)| frame.method.starts_with(beginning));
-        return match part {
-            Some((_, part)) => Native::Part(*part),
-            None if is_zgc(&frame.method) => Native::Part(Part::Gc),
-            None if frame.method.starts_with("Java_java_util_zip_") => Native::Part(Part::Zlib),
-            None => Native::Jvm,
+        let owner = FUNCTIONS.iter().find(|(beginning, _)| frame.method.starts_with(beginning));
+        return match owner {
+            Some((_, owner)) => Some(owner.clone()),
+            None if is_zgc(&frame.method) => Some(Owner::Gc),
+            None => frame.method.starts_with("Java_java_util_zip_").then_some(Owner::Zlib),
         };
     }
     let stem = library.strip_prefix("lib").and_then(|name| name.split(".so").next()).unwrap_or_default();
-    match stem {
-        "zip" => Native::Part(Part::Zlib),
-        _ if JDK_LIBRARIES.contains(&stem) => Native::Jdk,
-        _ => Native::Other,
-    }
+    Some(match stem {
+        "zip" => Owner::Zlib,
+        _ if JDK_LIBRARIES.contains(&stem) => Owner::JdkLibrary(library.to_owned()),
+        _ => Owner::Library(library.to_owned()),
+    })
 }
 
 /// `ZPageAllocator::`, `ZMark::`, but not `Zip…`.
@@ -377,11 +346,11 @@ fn is_zgc(function: &str) -> bool {
     function.starts_with('Z') && function[1..].starts_with(|second: char| second.is_ascii_uppercase())
 }
 
-/// The part that a Java frame tells, if the native frames below it are not known.
-fn of_java(frame: &Frame) -> Option<Part> {
+/// The owner that a Java frame tells, if the native frames below it are not known.
+fn of_java(frame: &Frame) -> Option<Owner> {
     match &*frame.class {
-        "jdk.internal.misc.Unsafe" | "sun.misc.Unsafe" if frame.method.contains("llocateMemory") => Some(Part::Unsafe),
-        "java.util.zip.Deflater" | "java.util.zip.Inflater" => Some(Part::Zlib),
+        "jdk.internal.misc.Unsafe" | "sun.misc.Unsafe" if frame.method.contains("llocateMemory") => Some(UNSAFE),
+        "java.util.zip.Deflater" | "java.util.zip.Inflater" => Some(Owner::Zlib),
         _ => None,
     }
 }
