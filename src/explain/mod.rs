@@ -9,7 +9,7 @@ pub use running::{ExplainRequest, running};
 
 use crate::error::{Error, Result};
 use crate::record::{ExplanationRecord, Jvm};
-use loadline_profile::agent::{Launch, Options};
+use loadline_profile::agent::Launch;
 use loadline_profile::library::Library;
 use std::fs::File;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl Profiler {
     /// As [`Library::find`] and [`Launch::prepare`].
     pub fn find(given: Option<&Path>) -> Result<Self> {
         let library = Library::find(given)?;
-        let launch = Launch::prepare(&library, &Options::default())?;
+        let launch = Launch::prepare(&library)?;
         Ok(Self { library, launch })
     }
 

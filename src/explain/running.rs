@@ -9,7 +9,7 @@ use crate::observe::heap_dump;
 use crate::observe::procfs::Process;
 use crate::record::{ExplanationRecord, Jvm};
 use crate::subject::names;
-use loadline_profile::agent::{Options, Session};
+use loadline_profile::agent::Session;
 use loadline_profile::library::Library;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use std::fs::File;
@@ -54,7 +54,7 @@ pub fn running(
             library.path().display(),
             asked.pid
         ));
-        let session = Session::start(process()?, &library, &Options::default(), asked.span, &clock)?;
+        let session = Session::start(process()?, &library, asked.span, &clock)?;
         say(&format!("recording pid {} for {} s", asked.pid, asked.span.as_secs()));
         Ok((library.path().display().to_string(), session))
     });

@@ -47,38 +47,17 @@ const JFR_OPTIONS: u32 = 31;
 /// A few hundred samples show the origin of live objects. A busy JVM allocates some 100 MB/s.
 const HEAP_EVERY_BYTES: u64 = 64 << 10;
 
-/// The events to record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// Native allocations, one in so many bytes; 0 for each, which makes sizes exact.
-    pub native_every: Option<u64>,
-    /// Allocations in the heap, one in so many bytes.
-    pub heap_every: Option<u64>,
-    /// Record only the objects that are alive at the end.
-    pub live_only: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { native_every: Some(0), heap_every: Some(HEAP_EVERY_BYTES), live_only: true }
-    }
-}
-
-impl Options {
-    /// The words that start a recording into a file.
-    fn words(&self, file: &Path, log: &Path) -> String {
-        let mut words = vec!["start".to_owned()];
-        words.extend(self.native_every.map(|every| format!("nativemem={every}")));
-        words.extend(self.heap_every.map(|every| format!("alloc={every}")));
-        if self.live_only && self.heap_every.is_some() {
-            words.push("live".to_owned());
-        }
-        // `lib`: frames name their library; `comptask`: a compiler's stack names what is compiled.
-        words.extend(["lib", "features=comptask", "jfr"].map(str::to_owned));
-        words.push(format!("jfropts={JFR_OPTIONS},chunksize={CHUNK_BYTES},chunktime={CHUNK_S}"));
-        words.extend([format!("file={}", file.display()), format!("log={}", log.display())]);
-        words.join(",")
-    }
+/// The words that start a recording into a file of this folder: each native allocation, so that sizes are exact, and
+/// some of the objects that are alive at the end.
+fn start_words(folder: &Path) -> String {
+    let (file, log) = (folder.join(RECORDING), folder.join(LOG));
+    // `lib`: frames name their library; `comptask`: a compiler's stack names what is compiled.
+    format!(
+        "start,nativemem=0,alloc={HEAP_EVERY_BYTES},live,lib,features=comptask,jfr,jfropts={JFR_OPTIONS},\
+         chunksize={CHUNK_BYTES},chunktime={CHUNK_S},file={},log={}",
+        file.display(),
+        log.display()
+    )
 }
 
 /// A JVM that is to be started with the profiler: the option, and where it will record.
@@ -96,10 +75,9 @@ impl Launch {
     ///
     /// # Errors
     /// If no folder can be made.
-    pub fn prepare(library: &Library, options: &Options) -> Result<Self> {
+    pub fn prepare(library: &Library) -> Result<Self> {
         let folder = Folder::temporary(&[RECORDING, LOG])?;
-        let (file, log) = (folder.path().join(RECORDING), folder.path().join(LOG));
-        let argument = format!("-agentpath:{}={}", library.path().display(), options.words(&file, &log));
+        let argument = format!("-agentpath:{}={}", library.path().display(), start_words(folder.path()));
         Ok(Self { argument, folder })
     }
 
@@ -147,13 +125,7 @@ impl Session {
     /// # Errors
     /// If the JVM cannot be attached to, forbids agents or cannot load the library, or if another profiler records.
     /// The error has the words of the JVM or of the profiler.
-    pub fn start(
-        process: Process,
-        library: &Library,
-        options: &Options,
-        within: Duration,
-        clock: &Clock,
-    ) -> Result<Self> {
+    pub fn start(process: Process, library: &Library, within: Duration, clock: &Clock) -> Result<Self> {
         library.fits(&process, clock)?;
         let status = process.status(clock).map_err(refused)?.value;
         let attach = Attach::connect(&process, clock).map_err(refused)?.value;
@@ -169,9 +141,8 @@ impl Session {
         let folder = made.map_err(|cause| Error::io("put the profiler into", "the JVM's /tmp", &cause))?;
         let library = loaded(&process, clock).unwrap_or_else(|| folder.path().join(FILE_NAME));
         let mut session = Self { attach, process, folder, library, stopped: true };
-        let (file, log) = (session.folder.path().join(RECORDING), session.folder.path().join(LOG));
         let stops_after = (within + GRACE).as_secs().max(1);
-        let words = format!("{},timeout={stops_after}", options.words(&file, &log));
+        let words = format!("{},timeout={stops_after}", start_words(session.folder.path()));
         let mut started = session.order(&words);
         if started.as_ref().is_err_and(|error| error.what.contains("No such file")) {
             // musl looks for the file of a copy that it has loaded, and that one is gone: a second one is loaded.
@@ -286,13 +257,9 @@ mod tests {
 
     #[test]
     fn options_are_words_between_commas() {
-        let words = |options: Options| options.words(Path::new("/t/a.jfr"), Path::new("/t/log"));
-        let end = "lib,features=comptask,jfr,jfropts=31,chunksize=33554432,chunktime=60,file=/t/a.jfr,log=/t/log";
-        assert_eq!(words(Options::default()), format!("start,nativemem=0,alloc=65536,live,{end}"));
-        let native = Options { native_every: Some(4096), heap_every: None, live_only: true };
-        assert_eq!(words(native), format!("start,nativemem=4096,{end}"));
-        let heap = Options { native_every: None, heap_every: Some(1), live_only: false };
-        assert_eq!(words(heap), format!("start,alloc=1,{end}"));
+        let expect = "start,nativemem=0,alloc=65536,live,lib,features=comptask,jfr,jfropts=31,chunksize=33554432,\
+            chunktime=60,file=/t/recording.jfr,log=/t/profiler.log";
+        assert_eq!(start_words(Path::new("/t")), expect);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Runs async-profiler on a JVM and reads its recording: bytes by call site, by owner, at the end and at the peak.
 //!
 //! This crate must not know a load, a trial or a report. It starts no process: who starts a JVM adds the option that
-//! [`agent::Options`] gives.
+//! [`agent::Launch`] gives.
 
 pub mod agent;
 mod elf;

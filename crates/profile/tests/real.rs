@@ -6,7 +6,7 @@
 use loadline_base::clock::Clock;
 use loadline_jvm::observe::attach::Attach;
 use loadline_jvm::observe::procfs::Process;
-use loadline_profile::agent::{Launch, Options, Session};
+use loadline_profile::agent::{Launch, Session};
 use loadline_profile::library::Library;
 use loadline_profile::owner::{DirectBy, Owner};
 use loadline_profile::recording::{Note, Recording, Site};
@@ -160,7 +160,7 @@ fn check_plants(recording: &Recording, what: &str) {
 fn a_jvm_that_starts_with_the_profiler_leaves_the_planted_bytes_at_their_lines() {
     let Some(library) = library() else { return };
     for java in javas() {
-        let launch = Launch::prepare(&library, &Options::default()).unwrap();
+        let launch = Launch::prepare(&library).unwrap();
         assert!(!launch.argument.contains(' '));
         let mut jvm = Jvm::start(&java, &[&launch.argument], 200);
         jvm.wait();
@@ -178,7 +178,7 @@ fn a_running_jvm_is_recorded_and_goes_on() {
         let jvm = Jvm::start(&java, &[], 3000);
         jvm.wait_for("READY");
         let before = jvm.rss();
-        let start = |process| Session::start(process, &library, &Options::default(), WITHIN, &jvm.clock);
+        let start = |process| Session::start(process, &library, WITHIN, &jvm.clock);
         let session = start(jvm.process()).unwrap();
         let why = start(jvm.process()).unwrap_err().what;
         assert!(why.contains("another Loadline"), "{why}");
@@ -214,7 +214,7 @@ fn a_jvm_that_is_killed_leaves_a_doubt_and_what_it_had_written() {
     let mut jvm = Jvm::start(&java, &[], 3000);
     jvm.wait_for("READY");
     let clock = jvm.clock;
-    let session = Session::start(jvm.process(), &library, &Options::default(), WITHIN, &clock).unwrap();
+    let session = Session::start(jvm.process(), &library, WITHIN, &clock).unwrap();
     jvm.wait_for("PLANTED");
     jvm.child.kill().unwrap();
     jvm.child.wait().unwrap();
@@ -231,7 +231,7 @@ fn a_jvm_that_refuses_says_why() {
         let refused = |options: &[&str]| {
             let jvm = Jvm::start(&java, options, 3000);
             jvm.wait_for("READY");
-            let tried = Session::start(jvm.process(), &library, &Options::default(), WITHIN, &jvm.clock);
+            let tried = Session::start(jvm.process(), &library, WITHIN, &jvm.clock);
             let result = tried.map(Session::stop);
             assert!(!folder_of(jvm.child.id()).exists());
             result
@@ -253,10 +253,10 @@ fn a_jvm_that_refuses_says_why() {
 fn another_recording_is_not_disturbed() {
     let Some(library) = library() else { return };
     let Some(java) = javas().pop() else { return };
-    let launch = Launch::prepare(&library, &Options::default()).unwrap();
+    let launch = Launch::prepare(&library).unwrap();
     let mut jvm = Jvm::start(&java, &[&launch.argument], 1500);
     jvm.wait_for("READY");
-    let error = Session::start(jvm.process(), &library, &Options::default(), WITHIN, &jvm.clock).unwrap_err();
+    let error = Session::start(jvm.process(), &library, WITHIN, &jvm.clock).unwrap_err();
     assert_eq!(error.what, "another profiler records in this JVM already");
     jvm.wait();
     check_plants(&Recording::read(launch.recording().unwrap()).unwrap(), "with a second profiler");
@@ -283,7 +283,7 @@ fn a_jvm_of_another_user_or_with_its_own_tmp_is_recorded() {
         std::fs::copy(source, beside.path().join("Plants.java")).unwrap();
         let jvm = Jvm::start_by(&words, &java, &[], 3000);
         jvm.wait_for("READY");
-        let session = Session::start(jvm.process(), &library, &Options::default(), WITHIN, &jvm.clock).unwrap();
+        let session = Session::start(jvm.process(), &library, WITHIN, &jvm.clock).unwrap();
         jvm.wait_for("PLANTED");
         let recorded = session.stop().unwrap();
         check_plants(&Recording::read(recorded.file).unwrap(), by[0]);
