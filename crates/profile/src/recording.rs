@@ -13,7 +13,7 @@
 //! follow each other: a chunk ends with all buffers written. Memory holds the events and tables of one chunk, the live
 //! allocations, and each stack once. Each of these has a bound, and a note says when it is reached.
 
-use crate::jfr::{Chunk, Event, Fault, Input, InputResult, Plan, RawFrame, Text, Type, Types, Value};
+use crate::jfr::{Chunk, Event, Fault, Input, InputResult, Plan, RawFrame, RecordingFile, Text, Types, Value};
 use crate::ledger::{self, Ledger, Uses};
 use crate::owner::{Owner, is_one_each};
 use crate::sites::{Place, below, locate};
@@ -38,7 +38,7 @@ const CHUNKS_MAX: usize = 1000;
 const THREADS_MAX: usize = 8;
 /// Distinct threads that are kept.
 const THREADS_KEPT_MAX: usize = 1 << 20;
-/// Rows of live objects and of other allocations in the heap: a class at a stack.
+/// Rows of live objects: a class at a stack.
 const OBJECTS_MAX: usize = 1 << 20;
 
 /// A recording of a JVM, as sums.
@@ -56,15 +56,10 @@ pub struct Recording {
     pub peak_at_s: Option<f64>,
     /// Objects that were still alive at the end, by class and stack, the largest first.
     pub live: Vec<HeapUse>,
-    /// Sampled allocations in the heap, by class and stack, the largest first: empty where only live objects were
-    /// asked for.
-    pub allocated: Vec<HeapUse>,
     /// Frees of what was allocated before the recording, or was not recorded.
     pub frees_unknown: u64,
     /// Every how many bytes a native allocation was recorded; 0 is every one. `None` where the recording does not say.
     pub native_every: Option<u64>,
-    /// Every how many bytes an allocation in the heap was recorded.
-    pub heap_every: Option<u64>,
     /// Reasons to read the figures with care.
     pub notes: Vec<Note>,
 }
@@ -109,14 +104,19 @@ pub struct HeapUse {
     pub stack: StackId,
     /// The code that allocated them.
     pub place: Place,
+    /// What was seen of them.
+    pub samples: Samples,
+}
+
+/// What sampling has seen of objects.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Samples {
     /// Objects recorded.
-    pub samples: u64,
+    pub objects: u64,
     /// Bytes of these.
-    pub bytes_sampled: u64,
-    /// Estimated number of all such objects: the samples and those that sampling passed over.
-    pub objects: f64,
-    /// Estimate of their bytes.
-    pub bytes: f64,
+    pub bytes: u64,
+    /// Estimate of the bytes of all such objects: those recorded and those that sampling passed over.
+    pub bytes_estimated: f64,
 }
 
 /// A stack of a recording.
@@ -195,13 +195,12 @@ impl Recording {
     ///
     /// # Errors
     /// As [`Recording::read`].
-    pub fn read_at(file: impl Read + Seek, then: Option<Duration>) -> Result<Self> {
-        let mut input = Input::new(file);
+    pub fn read_at(mut file: impl Read + Seek, then: Option<Duration>) -> Result<Self> {
         let mut reader = RecordingReader::default();
         if let Some(then) = then {
             reader.ledger.keep(u64::try_from(then.as_nanos()).unwrap_or(u64::MAX));
         }
-        match reader.chunks(&mut input) {
+        match reader.chunks(&mut file) {
             Ok(()) => Ok(reader.close()),
             Err(Fault::Io(cause)) => {
                 Err(Error::machine(format!("the recording cannot be read: {}", loadline_base::error::plain(&cause))))
@@ -237,34 +236,20 @@ enum EventKind {
     Malloc,
     Free,
     Live,
-    Allocated,
-    /// The JDK's own event: `weight` is the bytes since the last sample.
-    Weighted,
     Setting,
 }
 
-impl EventKind {
-    fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "profiler.Malloc" => Self::Malloc,
-            "profiler.Free" => Self::Free,
-            "profiler.LiveObject" => Self::Live,
-            "jdk.ObjectAllocationInNewTLAB" | "jdk.ObjectAllocationOutsideTLAB" => Self::Allocated,
-            "jdk.ObjectAllocationSample" => Self::Weighted,
-            "jdk.ActiveSetting" => Self::Setting,
-            _ => return None,
-        })
-    }
-
-    fn fields(self) -> [&'static str; 5] {
-        match self {
-            Self::Malloc | Self::Free => ["startTime", "eventThread", "stackTrace", "address", "size"],
-            Self::Live | Self::Allocated => ["startTime", "eventThread", "stackTrace", "objectClass", "allocationSize"],
-            Self::Weighted => ["startTime", "eventThread", "stackTrace", "objectClass", "weight"],
-            Self::Setting => ["name", "value", "", "", ""],
-        }
-    }
-}
+/// The type of each of them, and the fields of it that are taken.
+const EVENTS: [(&str, EventKind, [&str; 5]); 4] = [
+    ("profiler.Malloc", EventKind::Malloc, ["startTime", "eventThread", "stackTrace", "address", "size"]),
+    ("profiler.Free", EventKind::Free, ["startTime", "eventThread", "stackTrace", "address", "size"]),
+    (
+        "profiler.LiveObject",
+        EventKind::Live,
+        ["startTime", "eventThread", "stackTrace", "objectClass", "allocationSize"],
+    ),
+    ("jdk.ActiveSetting", EventKind::Setting, ["name", "value", "", "", ""]),
+];
 
 /// How the events of a chunk are read, by the ids of their types.
 #[derive(Debug, Default)]
@@ -275,9 +260,10 @@ impl Plans {
         let plan = match self.0.entry(id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let of = types.get(id).and_then(|of: &Type| Some((EventKind::of(&of.name)?, of)));
-                new.insert(match of {
-                    Some((kind, of)) => Some((kind, Plan::new(types, of, &kind.fields())?)),
+                let of = types.get(id);
+                let known = of.and_then(|of| Some((of, EVENTS.iter().find(|(name, ..)| *name == of.name)?)));
+                new.insert(match known {
+                    Some((of, (_, kind, fields))) => Some((*kind, Plan::new(types, of, fields)?)),
                     None => None,
                 })
             }
@@ -300,14 +286,6 @@ struct StackThreads {
     more: u64,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
-struct Samples {
-    samples: u64,
-    bytes: u64,
-    objects_estimated: f64,
-    bytes_estimated: f64,
-}
-
 #[derive(Debug, Default)]
 struct RecordingReader {
     stacks: Stacks,
@@ -323,7 +301,6 @@ struct RecordingReader {
     /// The events of the chunk being read.
     events: Vec<ledger::Event>,
     live: HashMap<(String, u32), Samples>,
-    allocated: HashMap<(String, u32), Samples>,
     native_every: Option<u64>,
     heap_every: Option<u64>,
     /// Bytes that names of threads and classes take.
@@ -349,8 +326,9 @@ impl RecordingReader {
         }
     }
 
-    fn chunks<R: Read + Seek>(&mut self, input: &mut Input<R>) -> InputResult<()> {
-        let len = input.len()?;
+    fn chunks(&mut self, file: &mut dyn RecordingFile) -> InputResult<()> {
+        let (mut input, len) = Input::new(file)?;
+        let input = &mut input;
         if len == 0 {
             self.note(Note::Empty);
             return Ok(());
@@ -384,7 +362,7 @@ impl RecordingReader {
         Ok(())
     }
 
-    fn chunk<R: Read + Seek>(&mut self, input: &mut Input<R>, chunk: &mut Chunk) -> InputResult<()> {
+    fn chunk(&mut self, input: &mut Input<'_>, chunk: &mut Chunk) -> InputResult<()> {
         let (mut plans, mut keys) = (Plans::default(), Keys::default());
         let before = self.mallocs;
         let damaged = chunk.events(input, |chunk, event, input| {
@@ -421,13 +399,13 @@ impl RecordingReader {
     }
 
     /// Reads one event; those of native memory go to `events`.
-    fn event<R: Read + Seek>(
+    fn event(
         &mut self,
         plans: &mut Plans,
         keys: &mut Keys,
         chunk: &Chunk,
         event: Event,
-        input: &mut Input<R>,
+        input: &mut Input<'_>,
     ) -> InputResult<()> {
         let Some((kind, plan)) = plans.of(&chunk.types, event.of)? else { return Ok(()) };
         let values: [Value; 5] = plan.read(&chunk.types, input)?;
@@ -454,14 +432,12 @@ impl RecordingReader {
             _ => {
                 let stack = self.stack(keys, chunk, stack, thread);
                 let class = chunk.tables.class(what);
-                let every = if *kind == EventKind::Weighted { None } else { self.heap_every };
-                let rows = if *kind == EventKind::Live { &mut self.live } else { &mut self.allocated };
-                let (len, room) = (rows.len(), NAMES_BYTES_MAX.saturating_sub(self.names_bytes));
-                match rows.entry((class, stack)) {
-                    Entry::Occupied(mut known) => known.get_mut().add(size, every),
+                let (len, room) = (self.live.len(), NAMES_BYTES_MAX.saturating_sub(self.names_bytes));
+                match self.live.entry((class, stack)) {
+                    Entry::Occupied(mut known) => known.get_mut().add(size, self.heap_every),
                     Entry::Vacant(new) if len < OBJECTS_MAX && new.key().0.len() < room => {
                         self.names_bytes += new.key().0.len();
-                        new.insert(Samples::default()).add(size, every);
+                        new.insert(Samples::default()).add(size, self.heap_every);
                     }
                     Entry::Vacant(_) => self.note(Note::TooManyObjects),
                 }
@@ -547,7 +523,7 @@ impl RecordingReader {
     }
 
     fn close(mut self) -> Recording {
-        if self.mallocs == 0 && self.live.is_empty() && self.allocated.is_empty() {
+        if self.mallocs == 0 && self.live.is_empty() {
             self.note(Note::Empty);
         } else if self.mallocs == 0 {
             self.note(Note::NoNative);
@@ -575,21 +551,14 @@ impl RecordingReader {
             });
         }
         native.largest_first(|own| weight(&own.uses));
-        let places: HashMap<u32, Place> =
-            self.live.keys().chain(self.allocated.keys()).fold(HashMap::new(), |mut places, (_, stack)| {
-                places.entry(*stack).or_insert_with(|| locate(self.stacks.frames(*stack), "").1);
-                places
-            });
         Recording {
             sites: sites(self.sites, &closed.groups, &mut native),
             native,
             total: closed.total,
             peak_at_s: closed.peak_at_ns.map(|at| at.saturating_sub(self.first_ns.unwrap_or(0)) as f64 / 1e9),
-            live: heap_uses(self.live, &places),
-            allocated: heap_uses(self.allocated, &places),
+            live: heap_uses(self.live, &self.stacks),
             frees_unknown,
             native_every: self.native_every,
-            heap_every: self.heap_every,
             notes: self.notes,
             stacks: self.stacks,
         }
@@ -597,7 +566,7 @@ impl RecordingReader {
 }
 
 /// Whether a file that is shorter than a header begins as one.
-fn is_cut_magic<R: Read + Seek>(input: &mut Input<R>, len: u64) -> InputResult<bool> {
+fn is_cut_magic(input: &mut Input<'_>, len: u64) -> InputResult<bool> {
     if len >= 68 {
         return Ok(false);
     }
@@ -645,27 +614,20 @@ impl Samples {
         let every = every.unwrap_or(0) as f64;
         let chance = if every > 0.0 { -(-(size as f64) / every).exp_m1() } else { 1.0 };
         let stands_for = if chance > 0.0 { 1.0 / chance } else { 0.0 };
-        self.samples += 1;
+        self.objects += 1;
         self.bytes = self.bytes.saturating_add(size);
-        self.objects_estimated += stands_for;
         self.bytes_estimated += stands_for * size as f64;
     }
 }
 
-fn heap_uses(rows: HashMap<(String, u32), Samples>, places: &HashMap<u32, Place>) -> Vec<HeapUse> {
-    let uses = rows.into_iter().filter_map(|((class, stack), samples)| {
-        Some(HeapUse {
-            class,
-            stack: StackId(stack),
-            place: places.get(&stack)?.clone(),
-            samples: samples.samples,
-            bytes_sampled: samples.bytes,
-            objects: samples.objects_estimated,
-            bytes: samples.bytes_estimated,
-        })
+fn heap_uses(rows: HashMap<(String, u32), Samples>, stacks: &Stacks) -> Vec<HeapUse> {
+    let uses = rows.into_iter().map(|((class, stack), samples)| {
+        let place = locate(stacks.frames(stack), "").1;
+        HeapUse { class, stack: StackId(stack), place, samples }
     });
     let mut uses: Vec<HeapUse> = uses.collect();
-    uses.order_by(|a, b| b.bytes.total_cmp(&a.bytes).then_with(|| (&a.class, a.stack.0).cmp(&(&b.class, b.stack.0))));
+    let bytes = |own: &HeapUse| own.samples.bytes_estimated;
+    uses.order_by(|a, b| bytes(b).total_cmp(&bytes(a)).then_with(|| (&a.class, a.stack.0).cmp(&(&b.class, b.stack.0))));
     uses
 }
 

@@ -8,7 +8,7 @@
 //! 00 null   01 empty   02 KEY pool   03 LEN UTF-8   04 COUNT chars   05 LEN Latin-1
 //! ```
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 /// Bytes that are read of the file at once.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -49,52 +49,34 @@ pub(crate) enum Text {
     Pooled(u64),
 }
 
+/// A file that can be read from any position.
+pub(crate) trait RecordingFile: Read + Seek {}
+
+impl<R: Read + Seek> RecordingFile for R {}
+
 /// A file with a position and an end that no read passes.
-#[derive(Debug)]
-pub(crate) struct Input<R> {
-    from: R,
-    buffer: Vec<u8>,
-    /// Position of the buffer's first byte in the file.
-    start: u64,
-    /// Next byte in the buffer.
-    at: usize,
+pub(crate) struct Input<'f> {
+    from: BufReader<&'f mut dyn RecordingFile>,
+    position: u64,
     /// End of the event that is being read.
     end: u64,
     /// How many more values may be read before `end`.
     values: u64,
 }
 
-impl<R: Read + Seek> Input<R> {
-    /// Begins at the start of a file, without an event.
-    pub(crate) fn new(from: R) -> Self {
-        Self { from, buffer: Vec::new(), start: 0, at: 0, end: 0, values: 0 }
-    }
-
-    /// The length of the file.
-    pub(crate) fn len(&mut self) -> io::Result<u64> {
-        let len = self.from.seek(SeekFrom::End(0))?;
-        // The next read must not rely on the position of the file itself.
-        self.buffer.clear();
-        (self.start, self.at) = (0, 0);
-        self.from.seek(SeekFrom::Start(0))?;
-        Ok(len)
-    }
-
-    pub(crate) fn position(&self) -> u64 {
-        self.start + self.at as u64
+impl<'f> Input<'f> {
+    /// Begins at the start of a file, without an event; the length of the file.
+    pub(crate) fn new(file: &'f mut dyn RecordingFile) -> io::Result<(Self, u64)> {
+        let len = file.seek(SeekFrom::End(0))?;
+        file.rewind()?;
+        Ok((Self { from: BufReader::with_capacity(BUFFER_BYTES, file), position: 0, end: 0, values: 0 }, len))
     }
 
     /// Goes to a position, from which at most so many bytes are read.
     pub(crate) fn enter(&mut self, position: u64, bytes: u64) -> io::Result<()> {
-        let inside = position.checked_sub(self.start).filter(|inside| *inside <= self.buffer.len() as u64);
-        match inside {
-            Some(inside) => self.at = inside as usize,
-            None => {
-                self.from.seek(SeekFrom::Start(position))?;
-                self.buffer.clear();
-                (self.start, self.at) = (position, 0);
-            }
-        }
+        // No file has as many bytes as would not fit.
+        self.from.seek_relative(position.cast_signed() - self.position.cast_signed())?;
+        self.position = position;
         self.end = position.saturating_add(bytes);
         self.values = bytes.saturating_add(FREE_VALUES);
         Ok(())
@@ -102,7 +84,7 @@ impl<R: Read + Seek> Input<R> {
 
     /// Bytes up to the end of the event.
     pub(crate) fn left(&self) -> u64 {
-        self.end.saturating_sub(self.position())
+        self.end.saturating_sub(self.position)
     }
 
     /// Accounts for one value: without it, arrays of types without fields would take forever and no bytes.
@@ -111,33 +93,14 @@ impl<R: Read + Seek> Input<R> {
         Ok(())
     }
 
-    fn fill(&mut self) -> InputResult<()> {
-        self.start = self.position();
-        self.at = 0;
-        self.buffer.resize(BUFFER_BYTES, 0);
-        let got = loop {
-            match self.from.read(&mut self.buffer) {
-                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                got => break got,
-            }
-        };
-        self.buffer.truncate(*got.as_ref().unwrap_or(&0));
-        match got? {
-            0 => Err(Fault::Damage("the file ends here")),
-            _ => Ok(()),
-        }
-    }
-
     pub(crate) fn byte(&mut self) -> InputResult<u8> {
         if self.left() == 0 {
             return Err(Fault::Damage("a value goes beyond its event"));
         }
-        if self.at == self.buffer.len() {
-            self.fill()?;
-        }
-        let byte = self.buffer[self.at];
-        self.at += 1;
-        Ok(byte)
+        let mut byte = [0];
+        self.from.read_exact(&mut byte)?;
+        self.position += 1;
+        Ok(byte[0])
     }
 
     /// An integer of 1 to 9 bytes.
@@ -172,7 +135,7 @@ impl<R: Read + Seek> Input<R> {
             return Err(Fault::Damage("a value goes beyond its event"));
         }
         let (end, values) = (self.end, self.values);
-        self.enter(self.position() + bytes, 0)?;
+        self.enter(self.position + bytes, 0)?;
         (self.end, self.values) = (end, values);
         Ok(())
     }
@@ -184,10 +147,7 @@ impl<R: Read + Seek> Input<R> {
             2 => Ok(Text::Pooled(self.integer()?)),
             3 => Ok(Text::Inline(String::from_utf8_lossy(&self.raw()?).into_owned())),
             4 => {
-                let count = self.count()?;
-                if count > TEXT_BYTES_MAX {
-                    return Err(Fault::Damage("a string as long as none is"));
-                }
+                let count = self.text_count()?;
                 let units: Vec<u16> = (0..count).map(|_| Ok(self.integer()? as u16)).collect::<InputResult<_>>()?;
                 Ok(Text::Inline(String::from_utf16_lossy(&units)))
             }
@@ -196,21 +156,19 @@ impl<R: Read + Seek> Input<R> {
         }
     }
 
+    /// How many bytes or characters of a string follow.
+    fn text_count(&mut self) -> InputResult<u64> {
+        match self.count()? {
+            count if count > TEXT_BYTES_MAX => Err(Fault::Damage("a string as long as none is")),
+            count => Ok(count),
+        }
+    }
+
     fn raw(&mut self) -> InputResult<Vec<u8>> {
-        let count = self.count()?;
-        if count > TEXT_BYTES_MAX {
-            return Err(Fault::Damage("a string as long as none is"));
-        }
-        let (mut bytes, count) = (Vec::new(), count as usize);
-        while bytes.len() < count {
-            if self.at == self.buffer.len() {
-                self.fill()?;
-            }
-            let piece = &self.buffer[self.at..self.buffer.len().min(self.at + count - bytes.len())];
-            bytes.extend_from_slice(piece);
-            self.at += piece.len();
-        }
-        Ok(bytes)
+        let (count, mut bytes) = (self.text_count()?, Vec::new());
+        let read = self.from.by_ref().take(count).read_to_end(&mut bytes)? as u64;
+        self.position += read;
+        if read == count { Ok(bytes) } else { Err(Fault::Damage("the file ends here")) }
     }
 }
 
@@ -219,10 +177,12 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    fn input(bytes: &[u8]) -> Input<Cursor<Vec<u8>>> {
-        let mut input = Input::new(Cursor::new(bytes.to_vec()));
-        input.enter(0, bytes.len() as u64).unwrap();
-        input
+    /// What a reading of these bytes yields.
+    fn of<T>(bytes: &[u8], read: impl FnOnce(&mut Input<'_>) -> T) -> T {
+        let mut file = Cursor::new(bytes);
+        let (mut input, len) = Input::new(&mut file).unwrap();
+        input.enter(0, len).unwrap();
+        read(&mut input)
     }
 
     #[test]
@@ -235,14 +195,14 @@ mod tests {
             (&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80], 1 << 63),
         ];
         for (bytes, expect) in cases {
-            assert_eq!(input(bytes).integer().unwrap(), *expect);
+            assert_eq!(of(bytes, |input| input.integer()).unwrap(), *expect);
         }
-        assert!(input(&[0x80]).integer().is_err());
+        assert!(of(&[0x80], |input| input.integer()).is_err());
     }
 
     #[test]
     fn strings_of_every_encoding() {
-        let text = |bytes: &[u8]| input(bytes).text().unwrap();
+        let text = |bytes: &[u8]| of(bytes, |input| input.text()).unwrap();
         let inline = |text: &str| Text::Inline(text.to_owned());
         assert_eq!(text(&[0]), Text::Null);
         assert_eq!(text(&[1]), inline(""));
@@ -250,19 +210,20 @@ mod tests {
         assert_eq!(text(&[3, 3, b'a', 0xc3, 0xa4]), inline("aä"));
         assert_eq!(text(&[4, 2, b'a', 0xe4, 1]), inline("aä"));
         assert_eq!(text(&[5, 2, b'a', 0xe4]), inline("aä"));
-        assert!(input(&[6, 0]).text().is_err());
-        assert!(input(&[3, 0xff, 0x7f, b'a']).text().is_err(), "longer than its event");
+        assert!(of(&[6, 0], |input| input.text()).is_err());
+        assert!(of(&[3, 0xff, 0x7f, b'a'], |input| input.text()).is_err(), "longer than its event");
     }
 
     #[test]
     fn nothing_is_read_beyond_an_event() {
-        let mut input = input(&[1, 2, 3, 4]);
-        input.enter(1, 2).unwrap();
-        assert_eq!((input.byte().unwrap(), input.byte().unwrap()), (2, 3));
-        assert!(input.byte().is_err());
-        input.enter(0, 100).unwrap();
-        assert!(input.skip(200).is_err());
-        input.skip(4).unwrap();
-        assert!(input.byte().is_err(), "behind the end of the file");
+        of(&[1, 2, 3, 4], |input| {
+            input.enter(1, 2).unwrap();
+            assert_eq!((input.byte().unwrap(), input.byte().unwrap()), (2, 3));
+            assert!(input.byte().is_err());
+            input.enter(0, 100).unwrap();
+            assert!(input.skip(200).is_err());
+            input.skip(4).unwrap();
+            assert!(input.byte().is_err(), "behind the end of the file");
+        });
     }
 }

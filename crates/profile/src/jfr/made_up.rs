@@ -71,7 +71,6 @@ pub(crate) const MALLOC: u64 = 118;
 pub(crate) const FREE: u64 = 119;
 pub(crate) const LIVE: u64 = 120;
 pub(crate) const SETTING: u64 = 121;
-pub(crate) const WEIGHTED: u64 = 122;
 pub(crate) const OTHER: u64 = 300;
 
 /// The types of async-profiler, each event with fields that it has not today: a `Point` of two doubles, an array.
@@ -121,11 +120,6 @@ pub(crate) fn types() -> Vec<TypeSpec> {
                 key("objectClass", CLASS),
                 own("allocationSize", LONG),
             ],
-        ),
-        (
-            WEIGHTED,
-            "jdk.ObjectAllocationSample",
-            vec![key("stackTrace", STACK), key("objectClass", CLASS), own("weight", LONG)],
         ),
         (SETTING, "jdk.ActiveSetting", vec![own("startTime", LONG), own("name", STRING), own("value", STRING)]),
         (OTHER, "jdk.Other", vec![own("startTime", LONG)]),

@@ -10,7 +10,6 @@
 
 use super::input::{Fault, Input, InputResult, Text};
 use std::collections::HashMap;
-use std::io::{Read, Seek};
 use std::rc::Rc;
 
 /// Elements lie four deep (`root`, `metadata`, `class`, `field`, its annotations).
@@ -29,8 +28,8 @@ pub(crate) enum Form {
     Fixed(u64),
     /// `java.lang.String`.
     Text,
-    /// A type with fields.
-    Fields,
+    /// A type with fields, by its id.
+    Fields(u64),
 }
 
 /// One field of a type.
@@ -58,7 +57,7 @@ pub(crate) struct Types(HashMap<u64, Type>);
 
 impl Types {
     /// Reads the metadata event; the input is behind its size and type.
-    pub(crate) fn read<R: Read + Seek>(input: &mut Input<R>) -> InputResult<Self> {
+    pub(crate) fn read(input: &mut Input<'_>) -> InputResult<Self> {
         let (_start, _duration, _id) = (input.integer()?, input.integer()?, input.integer()?);
         let count = input.count()?;
         let mut strings = Vec::new();
@@ -77,20 +76,24 @@ impl Types {
         self.0.get(&id)
     }
 
-    /// How a value of a type is written; a type that is not described cannot even be skipped.
-    pub(crate) fn form(&self, id: u64) -> InputResult<Form> {
-        self.get(id).map(|of| of.form).ok_or(Fault::Damage("a value of a type that is not described"))
+    /// How a value of a field is written; one of a type that is not described cannot even be skipped.
+    pub(crate) fn form(&self, field: &Field) -> InputResult<Form> {
+        match self.get(field.of) {
+            _ if field.pooled => Ok(Form::Integer),
+            Some(of) => Ok(of.form),
+            None => Err(Fault::Damage("a value of a type that is not described")),
+        }
     }
 }
 
-fn form(name: &str) -> Form {
+fn form(name: &str, id: u64) -> Form {
     match name {
         "boolean" | "byte" => Form::Byte,
         "char" | "short" | "int" | "long" => Form::Integer,
         "float" => Form::Fixed(4),
         "double" => Form::Fixed(8),
         "java.lang.String" => Form::Text,
-        _ => Form::Fields,
+        _ => Form::Fields(id),
     }
 }
 
@@ -101,14 +104,14 @@ struct Elements {
 }
 
 impl Elements {
-    fn string<R: Read + Seek>(&self, input: &mut Input<R>) -> InputResult<Rc<str>> {
+    fn string(&self, input: &mut Input<'_>) -> InputResult<Rc<str>> {
         let at = input.integer()?;
         let text = usize::try_from(at).ok().and_then(|at| self.strings.get(at));
         text.cloned().ok_or(Fault::Damage("a description without its text"))
     }
 
     /// Reads an element and all below; `class` is the id of the type that it is described in.
-    fn element<R: Read + Seek>(&mut self, input: &mut Input<R>, depth: usize, class: Option<u64>) -> InputResult<()> {
+    fn element(&mut self, input: &mut Input<'_>, depth: usize, class: Option<u64>) -> InputResult<()> {
         self.elements += 1;
         if depth > DEPTH_MAX || self.elements > ELEMENTS_MAX {
             return Err(Fault::Damage("descriptions as deep or as many as no writer has"));
@@ -131,7 +134,7 @@ impl Elements {
         let mut inside = None;
         match (&*tag, id, of, class) {
             ("class", Some(id), _, _) => {
-                self.types.insert(id, Type { form: form(&name), name, fields: Vec::new() });
+                self.types.insert(id, Type { form: form(&name, id), name, fields: Vec::new() });
                 inside = Some(id);
             }
             ("field", _, Some(of), Some(class)) => {

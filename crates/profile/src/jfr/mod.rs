@@ -15,12 +15,10 @@ mod metadata;
 mod plan;
 mod tables;
 
-pub(crate) use input::{Fault, Input, InputResult, Text};
-pub(crate) use metadata::{Type, Types};
+pub(crate) use input::{Fault, Input, InputResult, RecordingFile, Text};
+pub(crate) use metadata::Types;
 pub(crate) use plan::{Plan, Value};
 pub(crate) use tables::{RawFrame, Tables};
-
-use std::io::{Read, Seek};
 
 /// `FLR` and a zero byte.
 const MAGIC: u64 = u32::from_be_bytes(*b"FLR\0") as u64;
@@ -75,7 +73,7 @@ impl Chunk {
     ///
     /// # Errors
     /// If no chunk begins there, or the file cannot be read.
-    pub(crate) fn open<R: Read + Seek>(input: &mut Input<R>, start: u64, len: u64) -> InputResult<Self> {
+    pub(crate) fn open(input: &mut Input<'_>, start: u64, len: u64) -> InputResult<Self> {
         input.enter(start, len.saturating_sub(start).min(HEADER_BYTES))?;
         if input.fixed(4)? != MAGIC {
             return Err(Fault::Damage("no chunk of a recording begins here"));
@@ -110,7 +108,7 @@ impl Chunk {
     }
 
     /// Looks at the head of each event: tables may lie anywhere, and what the header says of them may be wrong.
-    fn read_tables<R: Read + Seek>(&mut self, input: &mut Input<R>) -> InputResult<()> {
+    fn read_tables(&mut self, input: &mut Input<'_>) -> InputResult<()> {
         let (mut metadata, mut checkpoints) = (None, Vec::new());
         let mut at = self.start + HEADER_BYTES;
         loop {
@@ -157,7 +155,7 @@ impl Chunk {
     }
 
     /// The event that begins at a position; `None` at the end of the chunk.
-    fn event<R: Read + Seek>(&self, input: &mut Input<R>, at: u64) -> InputResult<Option<Event>> {
+    fn event(&self, input: &mut Input<'_>, at: u64) -> InputResult<Option<Event>> {
         if at >= self.end {
             return Ok(None);
         }
@@ -171,7 +169,7 @@ impl Chunk {
     }
 
     /// Places the input behind size and type of an event.
-    fn go_to<R: Read + Seek>(&self, input: &mut Input<R>, event: Event) -> InputResult<()> {
+    fn go_to(&self, input: &mut Input<'_>, event: Event) -> InputResult<()> {
         input.enter(event.start, event.size)?;
         let _ = (input.integer()?, input.integer()?);
         Ok(())
@@ -182,10 +180,10 @@ impl Chunk {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub(crate) fn events<R: Read + Seek>(
+    pub(crate) fn events(
         &mut self,
-        input: &mut Input<R>,
-        mut each: impl FnMut(&Self, Event, &mut Input<R>) -> InputResult<()>,
+        input: &mut Input<'_>,
+        mut each: impl FnMut(&Self, Event, &mut Input<'_>) -> InputResult<()>,
     ) -> InputResult<u64> {
         let (mut at, mut damaged) = (self.start + HEADER_BYTES, 0);
         while at < self.events_end {

@@ -8,11 +8,10 @@
 //! ```
 
 use super::input::{Fault, Input, InputResult, Text};
-use super::metadata::{Type, Types};
+use super::metadata::{Form, Type, Types};
 use super::plan::{Plan, Value, pass};
 use crate::stack::{Frame, FrameKind, java_name};
 use std::collections::HashMap;
-use std::io::{Read, Seek};
 use std::sync::Arc;
 
 /// Bytes that the tables of one chunk may take: 200,000 stacks of 50 frames take 250 MiB.
@@ -62,50 +61,33 @@ enum Pool {
     Stacks,
 }
 
-impl Pool {
-    fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "java.lang.String" => Self::Strings,
-            "jdk.types.Symbol" => Self::Symbols,
-            "java.lang.Class" => Self::Classes,
-            "jdk.types.Method" => Self::Methods,
-            "jdk.types.FrameType" => Self::Kinds,
-            "java.lang.Thread" => Self::Threads,
-            "jdk.types.StackTrace" => Self::Stacks,
-            _ => return None,
-        })
-    }
-
-    fn fields(self) -> &'static [&'static str] {
-        match self {
-            Self::Strings => &[],
-            Self::Symbols => &["string"],
-            Self::Classes => &["name"],
-            Self::Methods => &["type", "name"],
-            Self::Kinds => &["description"],
-            Self::Threads => &["osName", "javaName"],
-            Self::Stacks => &["frames"],
-        }
-    }
-}
-
+/// The type of each of them, and the fields of it that are taken.
+const POOLS: [(&str, Pool, &[&str]); 7] = [
+    ("java.lang.String", Pool::Strings, &[]),
+    ("jdk.types.Symbol", Pool::Symbols, &["string"]),
+    ("java.lang.Class", Pool::Classes, &["name"]),
+    ("jdk.types.Method", Pool::Methods, &["type", "name"]),
+    ("jdk.types.FrameType", Pool::Kinds, &["description"]),
+    ("java.lang.Thread", Pool::Threads, &["osName", "javaName"]),
+    ("jdk.types.StackTrace", Pool::Stacks, &["frames"]),
+];
 const FRAME_FIELDS: [&str; 3] = ["method", "lineNumber", "type"];
 
 impl Tables {
     /// Reads a checkpoint event; the input is behind its size and type.
-    pub(crate) fn read<R: Read + Seek>(&mut self, types: &Types, input: &mut Input<R>) -> InputResult<()> {
+    pub(crate) fn read(&mut self, types: &Types, input: &mut Input<'_>) -> InputResult<()> {
         let (_start, _duration, _delta, _mask) = (input.integer()?, input.integer()?, input.integer()?, input.byte()?);
         let pools = input.count()?;
         for _ in 0..pools {
             let id = input.integer()?;
             let Some(of) = types.get(id) else { return Err(Fault::Damage("a pool of a type that is not described")) };
             let count = input.count()?;
-            match Pool::of(&of.name) {
-                Some(pool) => self.pool(types, input, pool, of, count)?,
+            match POOLS.iter().find(|(name, ..)| *name == of.name) {
+                Some((_, pool, fields)) => self.pool(types, input, (*pool, fields), of, count)?,
                 None => {
                     for _ in 0..count {
                         input.integer()?;
-                        pass(types, input, of.form, id, 0)?;
+                        pass(types, input, of.form, false, 0)?;
                     }
                 }
             }
@@ -113,15 +95,15 @@ impl Tables {
         Ok(())
     }
 
-    fn pool<R: Read + Seek>(
+    fn pool(
         &mut self,
         types: &Types,
-        input: &mut Input<R>,
-        pool: Pool,
+        input: &mut Input<'_>,
+        (pool, fields): (Pool, &[&str]),
         of: &Type,
         count: u64,
     ) -> InputResult<()> {
-        let plan = Plan::new(types, of, pool.fields())?;
+        let plan = Plan::new(types, of, fields)?;
         let texts = |field: &str| is_string(types, of, field);
         for _ in 0..count {
             input.step()?;
@@ -159,9 +141,9 @@ impl Tables {
                 }
                 Pool::Stacks => {
                     let mut frames = Vec::new();
-                    let _: [Value; 1] = plan.read_with(types, input, |_, of, input| {
-                        frames = read_frames(types, of, input)?;
-                        Ok(true)
+                    let _: [Value; 1] = plan.read_with(types, input, |_, input, form| {
+                        frames = read_frames(types, input, form)?;
+                        Ok(())
                     })?;
                     self.spend(frames.len() * size_of::<RawFrame>())?;
                     self.stacks.insert(key, frames.into_boxed_slice());
@@ -259,8 +241,9 @@ fn is_string(types: &Types, of: &Type, field: &str) -> bool {
     field.and_then(|field| types.get(field.of)).is_some_and(|of| of.name == "java.lang.String")
 }
 
-fn read_frames<R: Read + Seek>(types: &Types, of: u64, input: &mut Input<R>) -> InputResult<Vec<RawFrame>> {
-    let Some(of) = types.get(of) else { return Err(Fault::Damage("frames of a type that is not described")) };
+fn read_frames(types: &Types, input: &mut Input<'_>, form: Form) -> InputResult<Vec<RawFrame>> {
+    let of = if let Form::Fields(of) = form { types.get(of) } else { None };
+    let Some(of) = of else { return Err(Fault::Damage("frames of a type without fields")) };
     let plan = Plan::new(types, of, &FRAME_FIELDS)?;
     let count = input.count()?;
     if count > FRAMES_MAX {
