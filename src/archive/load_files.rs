@@ -57,9 +57,8 @@ impl LoadFiles {
             return Err(Error::request(format!("two outputs would be written to {}", twice.1.display()))
                 .hint("give each a name of its own"));
         }
-        let file = |path: &Option<PathBuf>, head: &str| {
-            path.as_deref().map(|path| TextFile::create(path).and_then(|file| file.begun(head))).transpose()
-        };
+        let file =
+            |path: &Option<PathBuf>, head: &str| path.as_deref().map(|path| TextFile::create(path, head)).transpose();
         Ok(Self {
             hlog: paths.hlog.as_deref().map(log).transpose()?,
             csv: file(&paths.csv, SECONDS_HEAD)?,
@@ -142,14 +141,10 @@ struct TextFile {
 }
 
 impl TextFile {
-    fn create(path: &Path) -> Result<Self> {
+    fn create(path: &Path, head: &str) -> Result<Self> {
         let file = File::create(path).map_err(|cause| cannot_create(path, &cause))?;
-        Ok(Self { path: path.to_owned(), file: BufWriter::new(file) })
-    }
-
-    fn begun(mut self, head: &str) -> Result<Self> {
-        self.write(head)?;
-        Ok(self)
+        let mut file = Self { path: path.to_owned(), file: BufWriter::new(file) };
+        file.write(head).map(|()| file)
     }
 
     fn write(&mut self, text: &str) -> Result<()> {

@@ -30,7 +30,7 @@ pub use write::{TrialFiles, Writer, holds_trials, remove_unbegun};
 
 use crate::record::{Conditions, Trial};
 use crate::scenario::Scenario;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::{Component, Path, PathBuf};
 
 /// Schema of `archive.jsonl`, without its version.
@@ -48,14 +48,28 @@ fn trial_folder(archive: &Path, trial: &Trial) -> Option<PathBuf> {
     matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)).then(|| folder.join(name))
 }
 
-/// One line of `archive.jsonl`, as it is written. `read` reads a line in two steps.
+/// One line of `archive.jsonl`. `read` reads a line in two steps.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 enum IndexLine {
     /// First line.
-    Header { schema: String, conditions: Box<Conditions>, scenario: Box<Scenario> },
+    Header(Box<Header>),
     /// A finished trial, in the order they finished.
     Trial(Box<Trial>),
     /// Last line; absent when Loadline itself was killed.
-    Closed { trials: u32, interrupted: bool },
+    Closed(Closed),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Header {
+    schema: String,
+    conditions: Conditions,
+    scenario: Scenario,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Closed {
+    #[serde(default)]
+    trials: u32,
+    interrupted: bool,
 }

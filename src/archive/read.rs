@@ -1,6 +1,6 @@
 //! Reads an archive, also one that was cut short; refuses one from a newer version.
 
-use super::{INDEX, SCHEMA_NAME, SCHEMA_VERSION};
+use super::{Header, INDEX, IndexLine, SCHEMA_NAME, SCHEMA_VERSION};
 use crate::bounded;
 use crate::error::{Error, Result};
 use crate::record::{Conditions, Trial};
@@ -46,80 +46,44 @@ fn parse(text: &str) -> Result<Archive> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or("");
     check_version(first)?;
-    let Ok(IndexRecord::Header(header)) = read_line(first) else {
+    let Ok(IndexLine::Header(header)) = read_line(first) else {
         return Err(Error::request("the first line of the archive is damaged").hint("nothing can be read without it"));
     };
-    let Header { conditions, scenario } = *header;
+    let Header { conditions, scenario, .. } = *header;
     let mut archive = Archive { conditions, scenario, trials: Vec::new(), missing: Vec::new() };
     // An archive that was gone on with has several closing lines; the last one says how it ended.
     let mut closed = None;
-    for (number, line) in lines.enumerate() {
-        match take(&mut archive, number + 2, line) {
-            LineKind::Closed(last) => closed = Some(last),
-            LineKind::Trial => closed = None,
-            LineKind::Other => {}
-        }
-    }
-    if closed.as_ref().is_some_and(|closed| closed.interrupted) {
-        archive.missing.push("the run was interrupted".to_owned());
-    }
-    if closed.is_none() {
-        let trials = match archive.trials.len() {
-            1 => "1 trial".to_owned(),
-            n => format!("{n} trials"),
+    for (number, line) in (2..).zip(lines) {
+        let missing = match read_line(line) {
+            Ok(IndexLine::Trial(trial)) => {
+                archive.trials.push(*trial);
+                closed = None;
+                continue;
+            }
+            Ok(IndexLine::Closed(last)) => {
+                closed = Some(last);
+                continue;
+            }
+            Ok(IndexLine::Header(_)) => format!("line {number} is a second header and was left out"),
+            Err(_) if !line.ends_with('\n') => format!("line {number} is cut short: its trial is lost"),
+            Err(cause) => format!("line {number} is damaged and was left out: {cause}"),
         };
-        archive.missing.push(format!("the archive has no closing line: the run was cut off after {trials}"));
+        archive.missing.push(missing);
+    }
+    match (closed, archive.trials.len()) {
+        (Some(closed), _) if closed.interrupted => archive.missing.push("the run was interrupted".to_owned()),
+        (Some(_), _) => {}
+        (None, count) => {
+            let trials = if count == 1 { "1 trial".to_owned() } else { format!("{count} trials") };
+            archive.missing.push(format!("the archive has no closing line: the run was cut off after {trials}"));
+        }
     }
     Ok(archive)
 }
 
-/// The kind of a line of the index.
-enum LineKind {
-    Trial,
-    Closed(Closed),
-    Other,
-}
-
-/// Takes one line in.
-fn take(archive: &mut Archive, number: usize, line: &str) -> LineKind {
-    match read_line(line) {
-        Ok(IndexRecord::Trial(trial)) => {
-            archive.trials.push(*trial);
-            return LineKind::Trial;
-        }
-        Ok(IndexRecord::Closed(closed)) => return LineKind::Closed(closed),
-        Ok(IndexRecord::Header(_)) => {
-            archive.missing.push(format!("line {number} is a second header and was left out"))
-        }
-        Err(_) if !line.ends_with('\n') => {
-            archive.missing.push(format!("line {number} is cut short: its trial is lost"))
-        }
-        Err(cause) => archive.missing.push(format!("line {number} is damaged and was left out: {cause}")),
-    }
-    LineKind::Other
-}
-
-/// A line as it is read: what it is, then what it holds.
-enum IndexRecord {
-    Header(Box<Header>),
-    Trial(Box<Trial>),
-    Closed(Closed),
-}
-
-#[derive(Deserialize)]
-struct Header {
-    conditions: Conditions,
-    scenario: Scenario,
-}
-
-#[derive(Deserialize)]
-struct Closed {
-    interrupted: bool,
-}
-
 /// Reads the tag, then the rest: serde reads no numbers as keys (`wrong_statuses`) inside an enum that is tagged by a
 /// field.
-fn read_line(text: &str) -> serde_json::Result<IndexRecord> {
+fn read_line(text: &str) -> serde_json::Result<IndexLine> {
     // Records are read from bytes everywhere: each other source would compile all of their readers once more.
     let text = text.as_bytes();
     #[derive(Deserialize)]
@@ -134,9 +98,9 @@ fn read_line(text: &str) -> serde_json::Result<IndexRecord> {
         Closed,
     }
     Ok(match serde_json::from_slice::<Tag>(text)?.record {
-        RecordKind::Header => IndexRecord::Header(serde_json::from_slice(text)?),
-        RecordKind::Trial => IndexRecord::Trial(serde_json::from_slice(text)?),
-        RecordKind::Closed => IndexRecord::Closed(serde_json::from_slice(text)?),
+        RecordKind::Header => IndexLine::Header(serde_json::from_slice(text)?),
+        RecordKind::Trial => IndexLine::Trial(serde_json::from_slice(text)?),
+        RecordKind::Closed => IndexLine::Closed(serde_json::from_slice(text)?),
     })
 }
 
@@ -170,8 +134,8 @@ mod tests {
         let wrong_statuses = [(404, 3), (503, 1)].into();
         let mut trial = Trial::new("g1", 0, 0);
         trial.phases.push(PhaseRecord { wrong_statuses, ..PhaseRecord::default() });
-        let text = serde_json::to_string(&super::super::IndexLine::Trial(Box::new(trial.clone()))).unwrap();
-        let IndexRecord::Trial(back) = read_line(&text).unwrap() else { panic!("{text}") };
+        let text = serde_json::to_string(&IndexLine::Trial(Box::new(trial.clone()))).unwrap();
+        let IndexLine::Trial(back) = read_line(&text).unwrap() else { panic!("{text}") };
         assert_eq!(*back, trial);
     }
 }

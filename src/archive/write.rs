@@ -3,7 +3,7 @@
 use super::histograms::HistogramLog;
 use super::read::INDEX_BYTES_MAX;
 use super::requests::{self, Common, RequestFile};
-use super::{INDEX, IndexLine, SCHEMA_NAME, SCHEMA_VERSION};
+use super::{Closed, Header, INDEX, IndexLine, SCHEMA_NAME, SCHEMA_VERSION};
 use crate::bounded;
 use crate::error::{Error, Result};
 use crate::kernel::private_file;
@@ -49,11 +49,11 @@ impl Writer {
         let index = lock(index, folder)?;
         let mut writer =
             Self { folder: folder.to_owned(), index, index_bytes: 0, trials: 0, trial_folders: Vec::new() };
-        writer.append(&IndexLine::Header {
+        writer.append(&IndexLine::Header(Box::new(Header {
             schema: format!("{SCHEMA_NAME}{SCHEMA_VERSION}"),
-            conditions: Box::new(conditions.clone()),
-            scenario: Box::new(scenario.clone()),
-        })?;
+            conditions: conditions.clone(),
+            scenario: scenario.clone(),
+        })))?;
         // A disk without room for the reserve has none for the run either, which the run will say.
         let reserved = private_file::create(&folder.join(RESERVE));
         if reserved.and_then(|mut file| file.write_all(&vec![b' '; RESERVE_BYTES])).is_err() {
@@ -128,7 +128,7 @@ impl Writer {
     /// # Errors
     /// `Machine` where it cannot be written.
     pub fn close(mut self, interrupted: bool) -> Result<()> {
-        self.append(&IndexLine::Closed { trials: self.trials, interrupted })?;
+        self.append(&IndexLine::Closed(Closed { trials: self.trials, interrupted }))?;
         // The reserve is gone already where it was needed.
         let _ = std::fs::remove_file(self.folder.join(RESERVE));
         self.index.sync_all().map_err(|cause| Error::io("write", self.folder.join(INDEX), &cause))
