@@ -188,70 +188,40 @@ fn has_ended(watched: &Watched) -> bool {
     !watched.lives() || maps.is_ok_and(|maps| maps::libjvm(&maps.value).is_none())
 }
 
-/// Why a process cannot be weighed at all.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Unweighable {
-    /// No process has this id, or it ended meanwhile.
-    Gone,
-    /// It is another program; its name as the kernel has it.
-    NoJvm(String),
-    /// It is a native image of GraalVM: Java without a JVM; its name as the kernel has it.
-    NativeImage(String),
-    /// It is the one that asks.
-    Loadline,
-    /// It ended, and its parent did not ask how.
-    Zombie,
-    /// It runs as another user, and Loadline not as root.
-    OtherUser,
-}
-
-impl Unweighable {
-    /// The error for the process `pid`.
-    fn error(&self, pid: u32) -> Error {
-        match self {
-            Self::Gone => Error::request(format!("there is no process with pid {pid}")),
-            Self::NoJvm(name) => Error::request(format!("the process with pid {pid} ({name}) is no HotSpot JVM")),
-            Self::NativeImage(name) => {
-                Error::request(format!("the process with pid {pid} ({name}) is a GraalVM native image, no HotSpot JVM"))
-                    .hint("`kind: native` in a scenario weighs it as a program without a JVM")
-            }
-            Self::Loadline => Error::request(format!("pid {pid} is Loadline itself")),
-            Self::Zombie => {
-                Error::request(format!("the process with pid {pid} has ended and waits to be reaped (zombie)"))
-            }
-            Self::OtherUser => Error::machine(format!("the process with pid {pid} belongs to another user"))
-                .hint("run Loadline as that user, or as root"),
-        }
-    }
-}
-
 /// Whether this is a JVM that may be read.
 ///
 /// # Errors
 /// `Request` where it is none, Loadline itself, or gone; `Machine` where the permission is missing.
 pub fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
-    let refuse = |why: Unweighable| Err(why.error(pid).hint("`jcmd -l` lists the JVMs of this user"));
+    let refuse = |what: String| Err(Error::request(what).hint("`jcmd -l` lists the JVMs of this user"));
+    let gone = || refuse(format!("there is no process with pid {pid}"));
     if pid == std::process::id() {
-        return refuse(Unweighable::Loadline);
+        return refuse(format!("pid {pid} is Loadline itself"));
     }
-    let Ok(process) = Process::open(pid) else { return refuse(Unweighable::Gone) };
-    let Ok(stat) = process.stat(clock) else { return refuse(Unweighable::Gone) };
+    let Ok(process) = Process::open(pid) else { return gone() };
+    let Ok(stat) = process.stat(clock) else { return gone() };
     if stat.value.has_ended() {
-        return refuse(Unweighable::Zombie);
+        return refuse(format!("the process with pid {pid} has ended and waits to be reaped (zombie)"));
     }
-    match maps::read(&process, clock) {
-        Ok(maps) if maps::libjvm(&maps.value).is_some() => Ok(()),
-        Ok(_) if elf::is_native_image(&process) => refuse(Unweighable::NativeImage(stat.value.comm)),
-        Ok(_) => refuse(Unweighable::NoJvm(stat.value.comm)),
-        Err(_) if !process.is_alive() => refuse(Unweighable::Gone),
-        Err(why) => {
-            let uid = process.status(clock).map(|status| status.value.euid);
-            match uid {
-                Ok(uid) if uid != rustix::process::geteuid().as_raw() => refuse(Unweighable::OtherUser),
-                _ => Err(Error::machine(format!("the process with pid {pid} may not be read: {}", why.why))
-                    .hint("run Loadline as the same user as the JVM, or as root")),
-            }
+    let name = stat.value.comm;
+    let why = match maps::read(&process, clock) {
+        Ok(maps) if maps::libjvm(&maps.value).is_some() => return Ok(()),
+        Ok(_) if elf::is_native_image(&process) => {
+            let what = format!("the process with pid {pid} ({name}) is a GraalVM native image, no HotSpot JVM");
+            let hint = "`kind: native` in a scenario weighs it as a program without a JVM";
+            return Err(Error::request(what).hint(hint));
         }
+        Ok(_) => return refuse(format!("the process with pid {pid} ({name}) is no HotSpot JVM")),
+        Err(_) if !process.is_alive() => return gone(),
+        Err(why) => why.why,
+    };
+    match process.status(clock).map(|status| status.value.euid) {
+        Ok(uid) if uid != rustix::process::geteuid().as_raw() => {
+            Err(Error::machine(format!("the process with pid {pid} belongs to another user"))
+                .hint("run Loadline as that user, or as root"))
+        }
+        _ => Err(Error::machine(format!("the process with pid {pid} may not be read: {why}"))
+            .hint("run Loadline as the same user as the JVM, or as root")),
     }
 }
 
@@ -269,19 +239,10 @@ mod tests {
     }
 
     #[test]
-    fn only_permission_is_the_machines_fault() {
-        let check = |why: Unweighable, kind, what: &str| {
-            let error = why.error(123);
-            assert_eq!((error.kind, error.what.as_str()), (kind, what));
-        };
-        use ErrorKind::{Machine, Request};
-        check(Unweighable::Gone, Request, "there is no process with pid 123");
-        check(Unweighable::NoJvm("cat".into()), Request, "the process with pid 123 (cat) is no HotSpot JVM");
-        check(Unweighable::Loadline, Request, "pid 123 is Loadline itself");
-        let image = "the process with pid 123 (app) is a GraalVM native image, no HotSpot JVM";
-        check(Unweighable::NativeImage("app".into()), Request, image);
-        let zombie = "the process with pid 123 has ended and waits to be reaped (zombie)";
-        check(Unweighable::Zombie, Request, zombie);
-        check(Unweighable::OtherUser, Machine, "the process with pid 123 belongs to another user");
+    fn what_is_no_process_and_loadline_itself_are_refused() {
+        for (pid, what) in [(u32::MAX, "there is no process with pid"), (std::process::id(), "is Loadline itself")] {
+            let error = check_jvm(pid, &Clock::start()).unwrap_err();
+            assert!(error.kind == ErrorKind::Request && error.what.contains(what), "{error}");
+        }
     }
 }
