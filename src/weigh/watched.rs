@@ -17,23 +17,17 @@ use crate::observe::class_histogram::{self, ClassHistogram, ClassRow};
 use crate::observe::heap_dump::{self, Dumped};
 use crate::observe::hotspot::compiling::Compilers;
 use crate::observe::hotspot::{self, flags::Flags as AllFlags};
-use crate::observe::hotspot::{netty_pools, statics, thread_buffers, thread_names, thread_values};
 use crate::observe::hsperfdata::{Counters, HsPerf, JvmIdentity, JvmSample};
 use crate::observe::maps::{self, Allocator};
 use crate::observe::procfs::Process;
 use crate::observe::vm_flags::{Flags, differences};
 use crate::observe::vm_version::VmVersion;
-use crate::record::{
-    ChargeRecord, DirectRecord, HeapDumpRecord, Jvm, LiveClassRecord, NettyChunksRecord, NettyPools, Observer,
-    StaticCollectionRecord, ThreadBuffersRecord, ThreadValuesRecord,
-};
+use crate::record::{ChargeRecord, DirectRecord, HeapDumpRecord, Jvm, LiveClassRecord, NettyPools, Observer};
 use crate::scenario::{Asking, Kind};
 use crate::subject::{Complaint, ComplaintKind};
 use crate::units::Bytes;
-use loadline_jvm::accounting::IN_SAFEPOINT;
-use loadline_jvm::accounting::{AllocatedSoFar, Allocation, allocated_as_told};
+use loadline_jvm::accounting::{AllocatedSoFar, Allocation, IN_SAFEPOINT, allocated_as_told};
 use loadline_jvm::accounting::{JvmTables, Look, TablesRead};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -236,12 +230,6 @@ impl Watched {
         }
     }
 
-    /// The bytes that each thread has allocated in its heap, by its id in the JVM's own pid namespace; none where that
-    /// cannot be read.
-    pub(crate) fn allocated_by_thread(&mut self) -> BTreeMap<u32, u64> {
-        self.allocation.as_mut().map(Allocation::by_thread).unwrap_or_default()
-    }
-
     /// Direct memory by the counters of the JDK and of Netty; `None` where the JVM has no tables that can be read. An
     /// error is a name that these tables lack, or an object that was being moved each time.
     pub(crate) fn direct(&self) -> Option<std::result::Result<DirectRecord, Unavailable>> {
@@ -251,23 +239,8 @@ impl Watched {
     }
 
     /// Reads objects of the heap; `None` where the JVM has no tables, or they cannot be read.
-    fn look<T>(&self, read: Look<T>) -> Option<T> {
+    pub(super) fn look<T>(&self, read: Look<T>) -> Option<T> {
         self.tables.as_ref()?.look(&self.process, &self.clock, read).ok()
-    }
-
-    /// The largest collections that static fields refer to; none where its classes cannot be read.
-    pub(crate) fn static_collections(&self) -> Vec<StaticCollectionRecord> {
-        self.look(statics::collections).unwrap_or_default()
-    }
-
-    /// The names of threads in full, by their ids in the JVM's own pid namespace; none where they cannot be read.
-    pub(crate) fn thread_names(&self) -> BTreeMap<u32, String> {
-        self.look(thread_names::read).unwrap_or_default()
-    }
-
-    /// Returns the heap that variables of threads hold; `None` where none holds much, or they cannot be read.
-    pub(crate) fn thread_values(&self) -> Option<ThreadValuesRecord> {
-        self.look(thread_values::read).filter(|found| found.threads > 0)
     }
 
     /// The classes that most of the live heap is of, by a histogram, which collects; none where it cannot be asked.
@@ -288,17 +261,6 @@ impl Watched {
     /// The words around the thread-local variables of each compiler thread; one of them is the address of its arena.
     pub(crate) fn compiler_words(&self) -> Option<Vec<Vec<u64>>> {
         self.tables.as_ref()?.compiler_words(&self.process, &self.clock)
-    }
-
-    /// Returns the direct memory that the JDK keeps for each thread; `None` where it keeps none, or its threads cannot
-    /// be read.
-    pub(crate) fn thread_buffers(&self) -> Option<ThreadBuffersRecord> {
-        self.look(thread_buffers::read).filter(|found| found.buffers > 0)
-    }
-
-    /// Returns the chunks of Netty's pools; `None` where there are none, or they cannot be read.
-    pub(crate) fn netty_chunks(&self) -> Option<NettyChunksRecord> {
-        self.look(netty_pools::read).filter(|found| found.chunks > 0)
     }
 
     /// Lists Netty's pools by the agent that the JVM was started with, or by one that is loaded into it.
@@ -339,11 +301,6 @@ impl Watched {
         i64::try_from(bytes).ok()
     }
 
-    /// The charge of its cgroup, by kind.
-    pub(crate) fn charge(&self) -> Option<ChargeRecord> {
-        charge(self.cgroup.as_ref()?, &self.clock)
-    }
-
     /// Whether the process is still the same and alive.
     pub(crate) fn lives(&self) -> bool {
         self.process.is_alive()
@@ -368,9 +325,14 @@ impl Watched {
     pub(crate) fn describe_from_outside(&mut self) -> Jvm {
         let own = self.own_identity();
         self.sizing = sizing_of_arguments(own.vm_args.as_deref().unwrap_or_default());
-        let mut jvm = describe(self.process.pid(), &own, None, None, self.process.exe().ok(), &[]);
-        jvm.options_through = "none_needed".to_owned();
-        jvm
+        Jvm {
+            pid: self.process.pid(),
+            version: own.vm_version,
+            name: own.vm_name,
+            java: self.process.exe().ok().map(|exe| exe.display().to_string()),
+            options_through: "none_needed".to_owned(),
+            ..Jvm::default()
+        }
     }
 
     /// The same for a JVM that was started with these options, with its allocator, and doubts by its own complaints.
@@ -405,17 +367,20 @@ impl Watched {
         if read.is_none() {
             self.attach(observer, doubts);
         }
-        let own = self.own_identity();
+        let mut jvm = self.describe_from_outside();
         let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());
+        if let Some(version) = version {
+            (jvm.name, jvm.version) = (Some(version.name), Some(version.version));
+        }
         let asked = || self.ask("VM.flags")?.ok().map(|text| Flags::parse(&text));
         let flags_kept = read.as_ref().map(flags::kept);
         let flags = read.map(|flags| flags.changed()).or_else(asked);
         self.collects_not = flags.as_ref().and_then(collects_not);
         self.sizing = sizing(flags.as_ref());
         doubts.extend(flag_doubts(options, flags.as_ref(), complaints));
-        let pid = self.process.pid();
-        let jvm = describe(pid, &own, version, flags.as_ref(), self.process.exe().ok(), options);
-        let jvm = Jvm { flags_kept, ..jvm };
+        jvm.collector = flags.as_ref().and_then(Flags::collector).map(str::to_owned);
+        jvm.flags = flags.as_ref().map(Flags::all_spelled);
+        (jvm.options, jvm.flags_kept) = (options.to_vec(), flags_kept);
         Identity { jvm, flags, variables: self.process.environ().ok() }
     }
 }
@@ -515,29 +480,6 @@ fn heap_changed(options: &[String], arguments: &str) -> Option<Doubt> {
 fn flag_name(flag: &str) -> &str {
     let name = flag.trim_start_matches("-XX:").trim_start_matches(['+', '-']);
     name.split('=').next().unwrap_or(name)
-}
-
-fn describe(
-    pid: u32,
-    own: &JvmIdentity,
-    version: Option<VmVersion>,
-    flags: Option<&Flags>,
-    exe: Option<std::path::PathBuf>,
-    options: &[String],
-) -> Jvm {
-    let (name, said) = version.map_or((None, None), |version| (Some(version.name), Some(version.version)));
-    Jvm {
-        pid,
-        version: said.or_else(|| own.vm_version.clone()),
-        name: name.or_else(|| own.vm_name.clone()),
-        java: exe.map(|exe| exe.display().to_string()),
-        collector: flags.and_then(Flags::collector).map(str::to_owned),
-        options: options.to_vec(),
-        options_through: String::new(),
-        flags: flags.map(Flags::all_spelled),
-        flags_kept: None,
-        allocator: None,
-    }
 }
 
 /// Why `GC.run` would leave garbage behind; then nothing that is used after it may be called live.

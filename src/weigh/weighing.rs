@@ -3,7 +3,7 @@
 
 use super::account_record;
 use super::beside;
-use super::watched::Watched;
+use super::watched::{Watched, charge};
 use super::{thread_list, thread_pools};
 use crate::account::{Owner, Reason, Said};
 use crate::doubt::Doubt;
@@ -11,6 +11,7 @@ use crate::observe::Unavailable;
 use crate::observe::addresses::Purpose;
 use crate::observe::glibc::WalkError;
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::hotspot::{netty_pools, statics, thread_buffers, thread_names, thread_values};
 use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::{smaps, thread_stats};
@@ -19,8 +20,7 @@ use crate::record::{
 };
 use crate::scenario::{Asking, Kind, MarkPoint};
 use crate::units::Growth;
-use loadline_jvm::accounting::TablesRead;
-use loadline_jvm::accounting::{self, Accounted, Wanted};
+use loadline_jvm::accounting::{self, Accounted, Allocation, TablesRead, Wanted};
 use std::collections::BTreeMap;
 
 /// Why a full collection of another program returns nothing.
@@ -101,10 +101,10 @@ impl MarkSettings {
         taken.mark.nmt = nmt.as_ref().map(|(memory, since_baseline)| record(memory, *since_baseline));
         taken.mark.heap.humongous = said.humongous.take().filter(|found| found.objects > 0);
         taken.mark.direct = taken.direct(watched);
-        taken.mark.thread_buffers = watched.thread_buffers();
+        taken.mark.thread_buffers = watched.look(thread_buffers::read).filter(|found| found.buffers > 0);
         let has_netty = taken.mark.direct.is_some_and(|direct| direct.netty_loaded);
         if has_netty && taken.mark.direct_bytes() >= NETTY_BYTES_MIN {
-            taken.mark.netty_chunks = watched.netty_chunks();
+            taken.mark.netty_chunks = watched.look(netty_pools::read).filter(|found| found.chunks > 0);
         }
         said.nmt = nmt.map(|(memory, _)| memory);
         let counters = watched.counters();
@@ -129,8 +129,8 @@ impl MarkSettings {
         taken.inside(watched, code, stacks.filter(|_| self.regions));
         taken.mark.beside = beside::look(watched);
         if self.moment == Moment::Collected {
-            taken.mark.static_collections = watched.static_collections();
-            taken.mark.thread_values = watched.thread_values();
+            taken.mark.static_collections = watched.look(statics::collections).unwrap_or_default();
+            taken.mark.thread_values = watched.look(thread_values::read).filter(|found| found.threads > 0);
             if is_worth_listing(&taken.mark) {
                 taken.mark.live_classes = watched.live_classes();
             }
@@ -212,7 +212,7 @@ impl MarkReading {
         }
         if let Some(cgroup) = &watched.cgroup {
             self.mark.charge_bytes = cgroup.usage(&watched.clock).ok().map(|usage| usage.value.0);
-            self.mark.charge = watched.charge();
+            self.mark.charge = charge(cgroup, &watched.clock);
         }
     }
 
@@ -226,11 +226,12 @@ impl MarkReading {
             heap.rss_bytes = account.map(|_| found.map_or(0, |detail| detail.rss_bytes));
         }
         let threads = thread_stats::all(&watched.process).unwrap_or_default();
-        let allocated = watched.allocated_by_thread();
+        let allocated = watched.allocation.as_mut().map(Allocation::by_thread).unwrap_or_default();
         self.mark.pools = thread_pools::pools(&threads, &allocated, account);
         // Names that the kernel has in full need not be read.
         if self.mark.pools.iter().any(|pool| pool.threads >= NAMED_IN_FULL_MIN) {
-            thread_pools::name_in_full(&mut self.mark.pools, &threads, &watched.thread_names());
+            let names = watched.look(thread_names::read).unwrap_or_default();
+            thread_pools::name_in_full(&mut self.mark.pools, &threads, &names);
         }
         self.mark.code = code;
         if let Some(account) = &mut self.mark.account {
