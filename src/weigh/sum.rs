@@ -1,7 +1,7 @@
 //! Several processes as one subject: their weighings summed, their accounts merged owner by owner. Pure.
 
 use super::loaders::together;
-use super::thread_pools::{self, code_together};
+use super::thread_pools::{self, add_each, code_together};
 use super::weighing::MarkReading;
 use crate::account::{Owner, Reason};
 use crate::doubt::Doubt;
@@ -97,12 +97,7 @@ fn native_memory<'a>(parts: impl Iterator<Item = Option<&'a NmtRecord>>) -> Opti
         sum.total_committed_bytes += other.total_committed_bytes;
         sum.total_reserved_bytes += other.total_reserved_bytes;
         sum.total_growth_bytes = both(sum.total_growth_bytes, other.total_growth_bytes);
-        for category in &other.categories {
-            match sum.categories.iter_mut().find(|known| known.name == category.name) {
-                Some(known) => add_category(known, category),
-                None => sum.categories.push(category.clone()),
-            }
-        }
+        add_each(&mut sum.categories, &other.categories, |one, other| one.name == other.name, add_category);
     }
     Some(sum)
 }
@@ -114,8 +109,7 @@ fn known<T>(one: Option<T>, other: Option<T>, sum: impl Fn(T, T) -> T) -> Option
 
 /// The sum of all; `None` where one of them has none.
 fn classes(parts: impl Iterator<Item = Option<ClassCounts>>) -> Option<ClassCounts> {
-    let parts: Vec<ClassCounts> = parts.collect::<Option<_>>()?;
-    parts.into_iter().reduce(|sum, part| ClassCounts {
+    parts.collect::<Option<Vec<_>>>()?.into_iter().reduce(|sum, part| ClassCounts {
         loaded: sum.loaded.saturating_add(part.loaded),
         shared: sum.shared.saturating_add(part.shared),
         unloaded: sum.unloaded.saturating_add(part.unloaded),
@@ -124,8 +118,7 @@ fn classes(parts: impl Iterator<Item = Option<ClassCounts>>) -> Option<ClassCoun
 
 /// As [`classes`]; of ceilings the sum, where each has one.
 fn direct(parts: impl Iterator<Item = Option<DirectRecord>>) -> Option<DirectRecord> {
-    let parts: Vec<DirectRecord> = parts.collect::<Option<_>>()?;
-    parts.into_iter().reduce(|sum, part| DirectRecord {
+    parts.collect::<Option<Vec<_>>>()?.into_iter().reduce(|sum, part| DirectRecord {
         reserved_bytes: sum.reserved_bytes.saturating_add(part.reserved_bytes),
         buffers: sum.buffers.saturating_add(part.buffers),
         netty_bytes: known(sum.netty_bytes, part.netty_bytes, u64::saturating_add),
@@ -174,12 +167,7 @@ fn merge(parts: Vec<(u32, AccountRecord)>) -> AccountRecord {
         };
         let pid = several.then_some(pid);
         merged.unexplained.extend(account.unexplained.into_iter().map(|found| RemainderRecord { pid, ..found }));
-        for owner in account.owners {
-            match merged.owners.iter_mut().find(|known| known.name == owner.name) {
-                Some(known) => add_owner(known, owner),
-                None => merged.owners.push(owner),
-            }
-        }
+        add_each(&mut merged.owners, &account.owners, |one, other| one.name == other.name, add_owner);
     }
     let place = |owner: &OwnerRecord| Owner::ALL.iter().position(|known| known.name() == owner.name);
     merged.owners.order_by_key(place);
@@ -188,16 +176,12 @@ fn merge(parts: Vec<(u32, AccountRecord)>) -> AccountRecord {
     merged
 }
 
-fn add_owner(to: &mut OwnerRecord, more: OwnerRecord) {
+fn add_owner(to: &mut OwnerRecord, more: &OwnerRecord) {
     to.rss_bytes += more.rss_bytes;
     to.pss_bytes += more.pss_bytes;
     to.swap_bytes += more.swap_bytes;
-    for detail in more.detail {
-        match to.detail.iter_mut().find(|known| (&known.kind, &known.name) == (&detail.kind, &detail.name)) {
-            Some(known) => add_detail(known, &detail),
-            None => to.detail.push(detail),
-        }
-    }
+    let is_same = |one: &DetailRecord, other: &DetailRecord| (&one.kind, &one.name) == (&other.kind, &other.name);
+    add_each(&mut to.detail, &more.detail, is_same, add_detail);
     to.detail.largest_first(|detail| detail.rss_bytes);
 }
 
@@ -211,13 +195,11 @@ fn add_detail(to: &mut DetailRecord, more: &DetailRecord) {
 /// returns none.
 fn would_return<'a>(parts: impl Iterator<Item = &'a WouldReturn> + Clone) -> WouldReturn {
     let with_heap = parts.clone().filter(|part| part.gc_reason != Reason::NoJvm.name());
-    let (gc_bytes, gc_why) = match with_heap.clone().count() {
-        0 => (None, super::weighing::NO_JVM.to_owned()),
-        _ => total(with_heap.clone().map(|part| (part.gc_bytes, part.gc_why.as_str()))),
-    };
-    let (gc_grown_bytes, gc_reason) = match with_heap.clone().count() {
-        0 => (None, Reason::NoJvm.name().to_owned()),
-        _ => total(with_heap.map(|part| (part.gc_grown_bytes, part.gc_reason.as_str()))),
+    let gc = total(with_heap.clone().map(|part| (part.gc_bytes, part.gc_why.as_str())));
+    let grown = total(with_heap.clone().map(|part| (part.gc_grown_bytes, part.gc_reason.as_str())));
+    let ((gc_bytes, gc_why), (gc_grown_bytes, gc_reason)) = match with_heap.count() {
+        0 => ((None, super::weighing::NO_JVM.to_owned()), (None, Reason::NoJvm.name().to_owned())),
+        _ => (gc, grown),
     };
     let (trim_bytes, trim_why) = total(parts.map(|part| (part.trim_bytes, part.trim_why.as_str())));
     WouldReturn { gc_bytes, gc_grown_bytes, gc_reason, gc_why, trim_bytes, trim_why }

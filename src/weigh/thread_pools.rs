@@ -68,15 +68,25 @@ pub(super) fn name_in_full(pools: &mut [ThreadPoolRecord], threads: &[ThreadStat
     }
 }
 
+/// Adds each one to that of the same name, or puts it behind the others.
+pub(super) fn add_each<'a, T: Clone + 'a>(
+    sum: &mut Vec<T>,
+    more: impl IntoIterator<Item = &'a T>,
+    is_same: fn(&T, &T) -> bool,
+    add: fn(&mut T, &T),
+) {
+    for one in more {
+        match sum.iter_mut().find(|known| is_same(known, one)) {
+            Some(known) => add(known, one),
+            None => sum.push(one.clone()),
+        }
+    }
+}
+
 /// Several processes as one: a pool of the same name is one.
 pub(super) fn together<'a>(parts: impl Iterator<Item = &'a [ThreadPoolRecord]>) -> Vec<ThreadPoolRecord> {
     let mut sum: Vec<ThreadPoolRecord> = Vec::new();
-    for pool in parts.flatten() {
-        match sum.iter_mut().find(|known| known.name == pool.name) {
-            Some(known) => known.add(pool),
-            None => sum.push(pool.clone()),
-        }
-    }
+    add_each(&mut sum, parts.flatten(), |one, other| one.name == other.name, ThreadPoolRecord::add);
     sum.largest_first(|pool| pool.stack_bytes);
     sum.truncate(POOLS_MAX);
     sum
@@ -84,20 +94,20 @@ pub(super) fn together<'a>(parts: impl Iterator<Item = &'a [ThreadPoolRecord]>) 
 
 /// As [`together`], of code caches.
 pub(super) fn code_together<'a>(parts: impl Iterator<Item = &'a [CodeHeapRecord]>) -> Vec<CodeHeapRecord> {
-    let both = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
     let mut sum: Vec<CodeHeapRecord> = Vec::new();
-    for heap in parts.flatten() {
-        match sum.iter_mut().find(|known| known.name == heap.name) {
-            Some(known) => {
-                known.reserved_bytes = known.reserved_bytes.saturating_add(heap.reserved_bytes);
-                known.committed_bytes = both(known.committed_bytes, heap.committed_bytes);
-                known.used_bytes = known.used_bytes.saturating_add(heap.used_bytes);
-                known.used_bytes_peak = known.used_bytes_peak.saturating_add(heap.used_bytes_peak);
-                known.rss_bytes = both(known.rss_bytes, heap.rss_bytes);
-            }
-            None => sum.push(heap.clone()),
-        }
-    }
+    add_each(
+        &mut sum,
+        parts.flatten(),
+        |one, other| one.name == other.name,
+        |known, heap| {
+            let both = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+            known.reserved_bytes = known.reserved_bytes.saturating_add(heap.reserved_bytes);
+            known.committed_bytes = both(known.committed_bytes, heap.committed_bytes);
+            known.used_bytes = known.used_bytes.saturating_add(heap.used_bytes);
+            known.used_bytes_peak = known.used_bytes_peak.saturating_add(heap.used_bytes_peak);
+            known.rss_bytes = both(known.rss_bytes, heap.rss_bytes);
+        },
+    );
     sum
 }
 
