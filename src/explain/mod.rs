@@ -5,48 +5,30 @@ mod heap;
 mod native;
 mod running;
 
+pub use loadline_profile::agent::Launch as Profiler;
 pub use running::{ExplainRequest, running};
 
 use crate::error::{Error, Result};
 use crate::record::{ExplanationRecord, Jvm};
-use loadline_profile::agent::Launch;
 use loadline_profile::library::Library;
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
-
-/// A profiler that is ready to be started with a JVM.
-pub struct Profiler {
-    library: Library,
-    launch: Launch,
-}
-
-impl Profiler {
-    /// The profiler at this place, or the best that is found.
-    ///
-    /// # Errors
-    /// As [`Library::find`] and [`Launch::prepare`].
-    pub fn find(given: Option<&Path>) -> Result<Self> {
-        let library = Library::find(given)?;
-        let launch = Launch::prepare(&library)?;
-        Ok(Self { library, launch })
-    }
-
-    /// The option of `java` that starts it.
-    pub fn option(&self) -> &str {
-        &self.launch.argument
-    }
-}
 
 /// The part of an explanation that native memory is.
 const NATIVE: &str = "No native memory by code";
 /// The part of an explanation that objects are.
 const OBJECTS: &str = "No objects by what keeps them";
 
+/// The profiler at this place, or the best that is found; notes why there is none.
+pub fn profiler(given: Option<&Path>, found: &mut ExplanationRecord) -> Option<Profiler> {
+    noted(found, NATIVE, Library::find(given).and_then(Profiler::prepare))
+}
+
 /// Enters what a profiler recorded of a JVM that has ended.
 pub fn enter_recorded(profiler: &Profiler, load_ended: Option<Duration>, found: &mut ExplanationRecord) {
     found.profiler = Some(profiler.library.path().display().to_string());
-    let entered = profiler.launch.recording().and_then(|file| native::enter(file, load_ended, found));
+    let entered = profiler.recording().and_then(|file| native::enter(file, load_ended, found));
     noted(found, NATIVE, entered);
 }
 
@@ -64,11 +46,6 @@ fn enter_dump(dump: &File, jvm: Option<&Jvm>, found: &mut ExplanationRecord) {
         found.heap = Some(heap);
         found.missing.extend(incomplete.map(|why| format!("Not all objects are told: the heap dump is {why}.")));
     }
-}
-
-/// Notes why there is no profiler.
-pub fn without_profiler<T>(looked_for: Result<T>, found: &mut ExplanationRecord) -> Option<T> {
-    noted(found, NATIVE, looked_for)
 }
 
 /// The result; a failure is noted with its reason.

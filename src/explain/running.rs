@@ -25,7 +25,7 @@ const CLEANED_WITHIN: Duration = Duration::from_secs(1);
 pub struct ExplainRequest<'a> {
     /// Its process id.
     pub pid: u32,
-    /// As in [`super::Profiler::find`].
+    /// As for [`super::profiler`].
     pub profiler: Option<&'a Path>,
     /// How long it is recorded.
     pub span: Duration,

@@ -5,7 +5,7 @@
 use super::ending::Conducted;
 use super::event::{Event, Sink};
 use crate::clock::Clock;
-use crate::explain::{Profiler, enter_heap, enter_recorded, without_profiler};
+use crate::explain::{Profiler, enter_heap, enter_recorded, profiler};
 use crate::record::ExplanationRecord;
 use crate::scenario::{Explain, MarkPoint, Objects, TrialPlan};
 use crate::subject::WorkFolder;
@@ -36,10 +36,10 @@ pub(super) fn explain(
         }
     };
     sink.receive(&Event::Note("  the code that holds memory: the server is started once more under a profiler"));
-    let profiler = without_profiler(Profiler::find(asked.profiler.as_deref()), &mut found);
+    let profiler = profiler(asked.profiler.as_deref(), &mut found);
     let mut told = Told { next: sink, clock, load_ended: None };
     let mut again = |profiler: Option<&Profiler>| {
-        again(&second_start(plan, profiler.map(Profiler::option), folder.path()), &mut told)
+        again(&second_start(plan, profiler.map(|of| of.argument.as_str()), folder.path()), &mut told)
     };
     let mut conducted = again(profiler.as_ref());
     if profiler.is_some() && conducted.trial.ready_s.is_none() {

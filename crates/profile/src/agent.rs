@@ -62,23 +62,26 @@ fn start_words(folder: &Path) -> String {
 
 /// A JVM that is to be started with the profiler: the option, and where it will record.
 ///
-/// The files are in a private folder, removed with this value. A JVM under another user cannot write there.
+/// The files are in a private folder, removed with this value, as the library may be: it must outlive the JVM. A JVM
+/// under another user cannot write there.
 #[derive(Debug)]
 pub struct Launch {
     /// The option of `java`: `-agentpath:…`. It has no spaces, and so can be in `JAVA_TOOL_OPTIONS`, too.
     pub argument: String,
+    /// The profiler's library, which the option names.
+    pub library: Library,
     folder: Folder,
 }
 
 impl Launch {
-    /// Makes the folder and the option. The library must outlive the JVM.
+    /// Makes the folder and the option.
     ///
     /// # Errors
     /// If no folder can be made.
-    pub fn prepare(library: &Library) -> Result<Self> {
+    pub fn prepare(library: Library) -> Result<Self> {
         let folder = Folder::temporary(&[RECORDING, LOG])?;
         let argument = format!("-agentpath:{}={}", library.path().display(), start_words(folder.path()));
-        Ok(Self { argument, folder })
+        Ok(Self { argument, library, folder })
     }
 
     /// The recording, once the JVM has ended. A JVM that was killed leaves one that is cut off.

@@ -158,9 +158,9 @@ fn check_plants(recording: &Recording, what: &str) {
 
 #[test]
 fn a_jvm_that_starts_with_the_profiler_leaves_the_planted_bytes_at_their_lines() {
-    let Some(library) = library() else { return };
     for java in javas() {
-        let launch = Launch::prepare(&library).unwrap();
+        let Some(library) = library() else { return };
+        let launch = Launch::prepare(library).unwrap();
         assert!(!launch.argument.contains(' '));
         let mut jvm = Jvm::start(&java, &[&launch.argument], 200);
         jvm.wait();
@@ -251,9 +251,9 @@ fn a_jvm_that_refuses_says_why() {
 
 #[test]
 fn another_recording_is_not_disturbed() {
-    let Some(library) = library() else { return };
+    let (Some(library), Some(other)) = (library(), library()) else { return };
     let Some(java) = javas().pop() else { return };
-    let launch = Launch::prepare(&library).unwrap();
+    let launch = Launch::prepare(other).unwrap();
     let mut jvm = Jvm::start(&java, &[&launch.argument], 1500);
     jvm.wait_for("READY");
     let error = Session::start(jvm.process(), &library, WITHIN, &jvm.clock).unwrap_err();
