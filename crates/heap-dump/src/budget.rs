@@ -4,7 +4,7 @@ use loadline_base::error::{Error, Result};
 use loadline_base::units::Bytes;
 
 /// The most bytes that may be held.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Budget(pub(crate) u64);
 
 impl Budget {
@@ -25,8 +25,8 @@ impl Budget {
         (left(24) / 8).min(left(32) / 4)
     }
 
-    /// The bytes that `nodes` objects with `references` take at the peak, besides `held` bytes.
-    pub(crate) fn peak(held: u64, nodes: u64, references: u64) -> u64 {
-        held + (36 * nodes).max(24 * nodes + 8 * references).max(32 * nodes + 4 * references)
+    /// The bytes that `nodes` objects take at the peak, besides `held` bytes and without their references.
+    pub(crate) fn peak(held: u64, nodes: u64) -> u64 {
+        held + 36 * nodes
     }
 }

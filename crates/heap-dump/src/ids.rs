@@ -24,12 +24,14 @@ struct Page {
 }
 
 /// The identifiers of all objects. First all are inserted, then `finish`, then their numbers can be had.
+#[derive(Default)]
 pub(crate) struct Ids {
     /// Identifiers are multiples of 2 to the power of this.
     shift: u32,
     pages: Vec<Page>,
     keys: HashMap<u64, u32>,
-    last: (u64, u32),
+    /// The page of the last identifier, by its key.
+    last: Option<(u64, u32)>,
     /// Pages by their key minus `first`, where the keys lie close together; else empty, and `keys` has them.
     direct: Vec<u32>,
     first: u64,
@@ -39,8 +41,7 @@ pub(crate) struct Ids {
 impl Ids {
     /// None yet. `shift` is the binary logarithm of what divides all identifiers.
     pub(crate) fn new(shift: u32) -> Self {
-        let last = (u64::MAX, ABSENT);
-        Self { shift, pages: Vec::new(), keys: HashMap::new(), last, direct: Vec::new(), first: 0, count: 0 }
+        Self { shift, ..Self::default() }
     }
 
     /// Adds one, which may be there already.
@@ -50,15 +51,19 @@ impl Ids {
         }
         let slot = id >> self.shift;
         let key = slot / SLOTS;
-        if self.last.0 != key {
-            let next = self.pages.len() as u32;
-            let page = *self.keys.entry(key).or_insert(next);
-            if page == next {
-                self.pages.push(Page { bits: [0; WORDS], before: [0; WORDS], rank: 0 });
+        let page = match self.last {
+            Some((last, page)) if last == key => page,
+            _ => {
+                let next = self.pages.len() as u32;
+                let page = *self.keys.entry(key).or_insert(next);
+                if page == next {
+                    self.pages.push(Page { bits: [0; WORDS], before: [0; WORDS], rank: 0 });
+                }
+                self.last = Some((key, page));
+                page
             }
-            self.last = (key, page);
-        }
-        let word = &mut self.pages[self.last.1 as usize].bits[(slot % SLOTS / 64) as usize];
+        };
+        let word = &mut self.pages[page as usize].bits[(slot % SLOTS / 64) as usize];
         let bit = 1 << (slot % 64);
         self.count += u64::from(*word & bit == 0);
         *word |= bit;

@@ -17,6 +17,7 @@ const BUILTIN_LOADERS: [&str; 5] = [
 ];
 
 /// The results of the first pass.
+#[derive(Default)]
 pub(crate) struct Inventory {
     pub(crate) ids: Ids,
     pub(crate) names: Names,
@@ -42,23 +43,7 @@ pub(crate) struct Inventory {
 
 impl Inventory {
     pub(crate) fn new(shift: u32, budget: Budget) -> Self {
-        Self {
-            ids: Ids::new(shift),
-            names: Names::default(),
-            classes: Vec::new(),
-            loaded: HashMap::new(),
-            serials: HashMap::new(),
-            frames: HashMap::new(),
-            traces: HashMap::new(),
-            roots: Vec::new(),
-            builtin_loaders: Vec::new(),
-            is_too_coarse: false,
-            builtin_classes: Vec::new(),
-            fields: 0,
-            traced: 0,
-            budget,
-            until_look: 0,
-        }
+        Self { ids: Ids::new(shift), budget, ..Self::default() }
     }
 
     /// Bytes that this takes, about.

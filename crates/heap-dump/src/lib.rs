@@ -110,7 +110,6 @@ struct DominatorTree {
     before: Vec<u32>,
     thread_names: HashMap<u32, Vec<u32>>,
     keys: Vec<(u32, u32)>,
-    memory_bytes: u64,
 }
 
 impl Dump<'_> {
@@ -142,7 +141,7 @@ impl Dump<'_> {
             return Err(Error::machine(format!("the heap dump has {objects} objects; at most {most} can be numbered")));
         }
         budget
-            .hold(Budget::peak(found.bytes(), nodes, 0))
+            .hold(Budget::peak(found.bytes(), nodes))
             .map_err(|error| error.at(format!("it has {} objects", grouped(objects))))?;
         let mut cast = Cast::new(found, settings.layout, self.head.id_bytes);
         let found = self.dominators(&mut cast, budget)?;
@@ -183,7 +182,6 @@ impl Dump<'_> {
             holders,
             threads: cast.threads.len() as u64,
             incomplete,
-            memory_bytes: found.memory_bytes,
         })
     }
 
@@ -195,7 +193,6 @@ impl Dump<'_> {
         self.scan(&mut links)?;
         let Links { mut references, thread_names, keys, reflection, .. } = links;
         let mut seeds = cast.link(&mut references, reflection);
-        let memory_bytes = Budget::peak(cast.bytes, nodes, references.count());
         let walk = references.walk(cast.everything());
         let DepthFirstWalk { nodes, numbers, parents } = walk;
         // A static explains more than the way to its class over loaders and threads.
@@ -213,7 +210,7 @@ impl Dump<'_> {
         let walked = references.turned_round(&numbers, parents);
         drop(numbers);
         let dominators = dominators::dominators(walked);
-        Ok(DominatorTree { nodes, dominators, before, thread_names, keys, memory_bytes })
+        Ok(DominatorTree { nodes, dominators, before, thread_names, keys })
     }
 
     fn holders(

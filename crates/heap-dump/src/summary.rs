@@ -54,8 +54,6 @@ pub struct Summary {
     /// Why the file was not read to its end, such as `cut after 7,340,032 of 9,000,000 bytes`; `None` if it was.
     /// All numbers are then about what came before.
     pub incomplete: Option<String>,
-    /// Bytes that reading took at its peak, as estimated from the number of objects.
-    pub memory_bytes: u64,
 }
 
 impl Summary {
