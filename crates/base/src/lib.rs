@@ -5,6 +5,7 @@
 pub mod bounded;
 pub mod clock;
 pub mod error;
+pub mod java_names;
 pub mod locked;
 pub mod numbers;
 pub mod order;

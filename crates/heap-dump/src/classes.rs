@@ -2,6 +2,7 @@
 
 use crate::layout::{FieldNames, Fields, HOLDER, Layout};
 use crate::records::{ClassDump, Field, Type, number};
+use loadline_base::java_names::java_name;
 use std::collections::HashMap;
 
 /// The class of objects whose class the dump does not have.
@@ -356,33 +357,12 @@ pub(crate) enum Coder {
     Utf16,
 }
 
-/// `[Ljava/util/HashMap$Node;` is `java.util.HashMap$Node[]`.
-fn java_name(name: &str) -> String {
-    let element = name.trim_start_matches('[');
-    let dimensions = name.len() - element.len();
-    let plain = match element {
-        _ if dimensions == 0 => element,
-        "Z" => "boolean",
-        "C" => "char",
-        "F" => "float",
-        "D" => "double",
-        "B" => "byte",
-        "S" => "short",
-        "I" => "int",
-        "J" => "long",
-        other => other.strip_prefix('L').and_then(|rest| rest.strip_suffix(';')).unwrap_or(other),
-    };
-    plain.replace('/', ".") + &"[]".repeat(dimensions.min(255))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_java() {
-        let names = ["java/lang/String", "[[J", "[Ljava/util/HashMap$Node;", "[", "L"].map(java_name);
-        assert_eq!(names, ["java.lang.String", "long[][]", "java.util.HashMap$Node[]", "[]", "L"]);
+    fn arrays_of_primitives_have_classes() {
         assert_eq!(class_of_primitives(4), 1);
         assert_eq!(PRIMITIVES[class_of_primitives(8) as usize - 1], "byte[]");
         assert_eq!(class_of_primitives(11), 8);

@@ -7,6 +7,7 @@ use crate::cast::{Cast, Extra};
 use crate::classes::{ClassRole, Meaning};
 use crate::dominators::NONE;
 use crate::summary::{Amount, ClassAmount};
+use loadline_base::java_names::plain_class;
 use loadline_base::order::Order as _;
 use std::collections::{HashMap, HashSet};
 
@@ -120,13 +121,6 @@ pub(crate) fn pattern(name: &str) -> String {
         }
     }
     pattern
-}
-
-/// The class of a lambda or of another class that is made while the program runs, without the number of this one.
-fn plain_class(name: &str) -> &str {
-    let end = name.find("$$Lambda").map(|at| at + "$$Lambda".len());
-    let end = end.or_else(|| name.find("+0x")).or_else(|| name.find(".0x"));
-    &name[..end.unwrap_or(name.len())]
 }
 
 /// The origins of shortest ways that begin at no field and no thread.
@@ -661,11 +655,5 @@ mod tests {
         let packages = names.map(packages);
         let expected = ["org.hibernate.*", "the JDK", "classes without a package", "threads", THE_JVM];
         assert_eq!(packages, expected);
-    }
-
-    #[test]
-    fn classes_of_lambdas_are_one() {
-        let names = ["A$$Lambda$14+0x000000080", "A$$Lambda.0x7f", "A$$Lambda/0x1", "A$B", "B+0x0001"].map(plain_class);
-        assert_eq!(names, ["A$$Lambda", "A$$Lambda", "A$$Lambda", "A$B", "B"]);
     }
 }

@@ -32,7 +32,10 @@ fn main() -> Result<()> {
         }
     }
     for own in recording.live.iter().take(SITES) {
-        println!("{:>13.0} {:>13} {:>8}  {}: {}", own.samples.bytes_estimated, "", own.samples.objects, own.place, own.class);
+        println!(
+            "{:>13.0} {:>13} {:>8}  {}: {}",
+            own.samples.bytes_estimated, "", own.samples.objects, own.place, own.class
+        );
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! none, the innermost frame of a framework; then that of the JDK; then a name for what the JVM did by itself.
 
 use crate::owner::{Owner, owner_of, passes_on};
-use crate::stack::{Frame, LAMBDA};
+use crate::stack::Frame;
 use std::fmt;
 
 /// The JDK's packages.
@@ -127,7 +127,7 @@ const FRAMEWORKS: &[&str] = &[
 
 /// In the names of classes that are made while a program runs or is built, in the application's own packages.
 const GENERATED: &[&str] = &[
-    LAMBDA,
+    "$$Lambda",
     "$$EnhancerBy",
     "$$FastClassBy",
     "$$SpringCGLIB$$",

@@ -1,5 +1,6 @@
 //! Frames and stacks, each kept once.
 
+use loadline_base::java_names::{java_name, plain_class};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -87,34 +88,13 @@ impl fmt::Display for Frame {
     }
 }
 
-/// The name of a class as Java source has it, from the JVM's own: `java/lang/String` becomes `java.lang.String`, `[[B`
-/// becomes `byte[][]`. A hidden class loses its number and its address, which differ in each process:
-/// `Orders$$Lambda$14/0x00007f31` and `Orders$$Lambda/0x00007f31` become `Orders$$Lambda`.
-pub(crate) fn java_name(internal: &str) -> String {
-    let element = internal.trim_start_matches('[');
-    let dimensions = internal.len() - element.len();
-    let name = match element {
-        _ if dimensions == 0 => element,
-        "B" => "byte",
-        "C" => "char",
-        "D" => "double",
-        "F" => "float",
-        "I" => "int",
-        "J" => "long",
-        "S" => "short",
-        "Z" => "boolean",
-        of => of.strip_prefix('L').and_then(|of| of.strip_suffix(';')).unwrap_or(of),
-    };
-    let end = ["/0x", ".0x", "+0x"].iter().filter_map(|mark| name.find(mark)).min().unwrap_or(name.len());
-    let name = match name[..end].find(LAMBDA) {
-        Some(at) => &name[..at + LAMBDA.len()],
-        None => &name[..end],
-    };
-    name.replace('/', ".") + &"[]".repeat(dimensions.min(255))
+/// The name of a class as Java source has it, from the JVM's own; a hidden class loses its number and its address.
+pub(crate) fn class_name(internal: &str) -> String {
+    let name = java_name(internal);
+    // The dimensions of an array stand behind what is lost.
+    let (element, dimensions) = name.split_at(name.find("[]").unwrap_or(name.len()));
+    plain_class(element).to_owned() + dimensions
 }
-
-/// In the names of classes that the JDK makes for lambda expressions.
-pub(crate) const LAMBDA: &str = "$$Lambda";
 
 /// Frames and stacks, each once. A stack is a row of places in the list of frames, the innermost first.
 #[derive(Debug, Default)]
@@ -187,17 +167,14 @@ mod tests {
     #[test]
     fn names_of_classes_are_those_of_source() {
         let cases = [
-            ("com/shop/Orders$Row", "com.shop.Orders$Row"),
-            ("java.lang.String", "java.lang.String"),
-            ("[B", "byte[]"),
             ("[[Ljava/lang/String;", "java.lang.String[][]"),
-            ("byte[]", "byte[]"),
+            ("[Lcom/shop/Orders$$Lambda$14/0x00007f31a8;", "com.shop.Orders$$Lambda[]"),
             ("com/shop/Orders$$Lambda$14/0x00007f31a8", "com.shop.Orders$$Lambda"),
             ("com/shop/Orders$$Lambda.0x00007f31a8", "com.shop.Orders$$Lambda"),
             ("java/lang/invoke/LambdaForm$MH+0x00007f31a8", "java.lang.invoke.LambdaForm$MH"),
         ];
         for (internal, expect) in cases {
-            assert_eq!(java_name(internal), expect);
+            assert_eq!(class_name(internal), expect);
         }
     }
 

@@ -10,7 +10,7 @@
 use super::input::{Fault, Input, InputResult, Text};
 use super::metadata::{Form, Type, Types};
 use super::plan::{Plan, Value, pass};
-use crate::stack::{Frame, FrameKind, java_name};
+use crate::stack::{Frame, FrameKind, class_name};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -199,7 +199,7 @@ impl Tables {
 
     /// The name of a class, with dots: `java.lang.String`.
     pub(crate) fn class(&self, key: u64) -> String {
-        self.classes.get(&key).map(|name| java_name(&self.text(name))).unwrap_or_default()
+        self.classes.get(&key).map(|name| class_name(&self.text(name))).unwrap_or_default()
     }
 
     /// The name of a thread: Java's where it has one.
