@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::observe::hotspot::flags::Flags;
 use crate::observe::procfs::Process;
 use crate::observe::{elf, maps};
-use crate::record::{FlagsRecord, HeapDumpRecord, IdentityRecord, Jvm, Mark, ObjectsRecord, Observer};
+use crate::record::{FlagsRecord, HeapDumpRecord, IdentityRecord, Jvm, Mark, ObjectsRecord};
 use crate::scenario::{Asking, Kind};
 use crate::units::Bytes;
 use std::path::{Path, PathBuf};
@@ -81,13 +81,12 @@ impl AccountOptions {
         check_jvm(pid, clock)?;
         let mut doubts = Vec::new();
         let mut watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?.asked(self.asking);
-        let mut observer = Observer::default();
         let command = watched.process.cmdline().unwrap_or_default();
         let mut jvm = watched.describe_from_outside();
         let identity = identity(&mut watched, &command);
         let flags = watched.flags().ok();
         let weigh = MarkSettings { moment: Moment::Running, nmt: AskNmt::IfOn, stop: self.stop, regions: true };
-        let weighed = weigh.weigh(&mut watched, "now", &mut observer, &mut doubts);
+        let weighed = weigh.weigh(&mut watched, "now", &mut doubts);
         if has_ended(&watched) {
             let ended = format!("the process with pid {pid} ended while it was read");
             return Err(Error::subject(ended).hint("give the pid of a JVM that keeps running"));
@@ -100,7 +99,7 @@ impl AccountOptions {
         }
         let mut failed = weighed.failed;
         if self.netty || then.asks() {
-            watched.attach(&mut observer, &mut doubts);
+            watched.attach(&mut doubts);
         }
         if self.netty {
             // Last: the agent adds to what was weighed.

@@ -43,7 +43,6 @@ pub(crate) struct Processes {
 struct Member {
     name: String,
     watched: Watched,
-    observer: Observer,
     /// Whether its last full collection was complete, so that what it holds is live.
     collected: bool,
     /// Whether a mark has it.
@@ -101,7 +100,7 @@ impl Processes {
 
 impl Scales for Processes {
     fn identify(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Identity {
-        self.main.watched.identify(options, complaints, &mut self.main.observer, doubts)
+        self.main.watched.identify(options, complaints, doubts)
     }
 
     fn describe_unasked(&mut self, options: &[String], complaints: &[Complaint], doubts: &mut Vec<Doubt>) -> Jvm {
@@ -110,7 +109,7 @@ impl Scales for Processes {
 
     fn weigh(&mut self, weigh: MarkSettings, mark: &str, living: Living<'_>, doubts: &mut Vec<Doubt>) -> MarkReading {
         let main = &mut self.main;
-        let taken = weigh.weigh(&mut main.watched, mark, &mut main.observer, doubts);
+        let taken = weigh.weigh(&mut main.watched, mark, doubts);
         if !self.all {
             return taken;
         }
@@ -137,7 +136,7 @@ impl Scales for Processes {
         doubts: &mut Vec<Doubt>,
         failed: &mut Vec<String>,
     ) -> Option<std::result::Result<(), String>> {
-        self.main.watched.attach(&mut self.main.observer, doubts);
+        self.main.watched.attach(doubts);
         let reply = self.main.watched.tell(command)?;
         if reply.is_ok() {
             let jvms = self.others.iter_mut().filter(|member| member.watched.kind == Kind::Jvm);
@@ -152,12 +151,12 @@ impl Scales for Processes {
     }
 
     fn histogram(&mut self, doubts: &mut Vec<Doubt>) -> std::result::Result<ClassHistogram, String> {
-        self.main.watched.attach(&mut self.main.observer, doubts);
+        self.main.watched.attach(doubts);
         self.main.watched.histogram()
     }
 
     fn dump_heap(&mut self, path: &Path, doubts: &mut Vec<Doubt>) -> std::result::Result<HeapDumpRecord, String> {
-        self.main.watched.attach(&mut self.main.observer, doubts);
+        self.main.watched.attach(doubts);
         self.main.watched.dump_heap(path)
     }
 
@@ -191,13 +190,13 @@ impl Scales for Processes {
     }
 
     fn observer(&self) -> Observer {
-        self.main.observer.clone()
+        self.main.watched.observer.clone()
     }
 }
 
 impl Member {
     fn of(name: String, watched: Watched) -> Self {
-        Self { name, watched, observer: Observer::default(), collected: false, weighed: false }
+        Self { name, watched, collected: false, weighed: false }
     }
 
     fn open(process: &Process, kind: Kind, (clock, asking): (Clock, Asking), doubts: &mut Vec<Doubt>) -> Option<Self> {
@@ -230,7 +229,7 @@ impl Member {
     fn weigh(&mut self, weigh: MarkSettings, mark: &str, doubts: &mut Vec<Doubt>) -> Option<WeighedProcess> {
         let moment = if self.collected { weigh.moment } else { Moment::Running };
         let mut found = Vec::new();
-        let taken = MarkSettings { moment, ..weigh }.weigh(&mut self.watched, mark, &mut self.observer, &mut found);
+        let taken = MarkSettings { moment, ..weigh }.weigh(&mut self.watched, mark, &mut found);
         if !self.watched.lives() || taken.mark.rss_bytes == 0 {
             doubts.extend(self.ended(mark));
             return None;
@@ -246,10 +245,10 @@ impl Member {
 
     /// Sends a diagnostic command to a JVM beside the one that serves; why it is not followed, if it is not.
     fn tell(&mut self, command: &str, doubts: &mut Vec<Doubt>) -> Option<String> {
-        self.watched.attach(&mut self.observer, doubts);
+        self.watched.attach(doubts);
         if self.watched.collects_not.is_none() && !self.collected {
             // Its own flags may forbid what those of the other allow; other doubts about them are no news.
-            self.watched.identify(&[], &[], &mut self.observer, &mut Vec::new());
+            self.watched.identify(&[], &[], &mut Vec::new());
         }
         let why = match (self.watched.collects_not, self.watched.tell(command)) {
             (Some(why), _) => Some(why.to_owned()),

@@ -76,6 +76,8 @@ pub(crate) struct Watched {
     pub(crate) asking: Asking,
     /// The cost of answering; `None` before it is asked.
     answering: Option<Answering>,
+    /// What being watched costs it, as far as that is known.
+    pub(crate) observer: Observer,
     /// The agent that the JVM was started with, if it was.
     pub(crate) agent: Option<SubjectAgent>,
     /// The class loaders of the last weighing.
@@ -118,6 +120,7 @@ impl Watched {
             tables: None,
             asking: Asking::default(),
             answering: None,
+            observer: Observer::default(),
             agent: None,
             loaders: KnownLoaders::default(),
             baseline: false,
@@ -139,14 +142,14 @@ impl Watched {
     }
 
     /// Attaches once, and counts from then on what being asked adds to the JVM, the only part of weighing that does.
-    pub(crate) fn attach(&mut self, observer: &mut Observer, doubts: &mut Vec<Doubt>) {
+    pub(crate) fn attach(&mut self, doubts: &mut Vec<Doubt>) {
         if std::mem::replace(&mut self.attach_tried, true) {
             return;
         }
         self.answering = Answering::begin(&self.process, &self.clock);
         match Attach::connect(&self.process, &self.clock) {
             Ok(attached) => {
-                observer.attach_ms = Some(attached.cost_ns as f64 / 1e6);
+                self.observer.attach_ms = Some(attached.cost_ns as f64 / 1e6);
                 self.attach = Some(Arc::new(attached.value));
             }
             Err(cause) => doubts.push(Doubt::AttachMissing { why: cause.why }),
@@ -295,10 +298,11 @@ impl Watched {
         self.attach.clone()
     }
 
-    /// The most that answering has added to its RSS so far.
-    pub(crate) fn added_by_asking(&mut self) -> Option<i64> {
-        let bytes = self.answering.as_mut()?.bytes(&self.process, &self.clock);
-        i64::try_from(bytes).ok()
+    /// Notes the most that answering has added to its RSS so far.
+    pub(super) fn count_answering(&mut self) {
+        let added = self.answering.as_mut().map(|answering| answering.bytes(&self.process, &self.clock));
+        let added = added.and_then(|bytes| i64::try_from(bytes).ok());
+        self.observer.attach_rss_bytes = added.or(self.observer.attach_rss_bytes);
     }
 
     /// Whether the process is still the same and alive.
@@ -360,12 +364,11 @@ impl Watched {
         &mut self,
         options: &[String],
         complaints: &[Complaint],
-        observer: &mut Observer,
         doubts: &mut Vec<Doubt>,
     ) -> Identity {
         let read = if self.asking == Asking::IfNeeded { self.flags().ok() } else { None };
         if read.is_none() {
-            self.attach(observer, doubts);
+            self.attach(doubts);
         }
         let mut jvm = self.describe_from_outside();
         let version = self.ask("VM.version").and_then(|reply| reply.ok()).and_then(|text| VmVersion::parse(&text).ok());

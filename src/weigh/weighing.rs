@@ -16,7 +16,7 @@ use crate::observe::maps::Allocator;
 use crate::observe::nmt::{Category, NativeMemory};
 use crate::observe::{smaps, thread_stats};
 use crate::record::{
-    AccountRecord, CodeHeapRecord, DirectRecord, Heap, Mark, NmtCategory, NmtRecord, Observer, ToldBy, ToldRecord,
+    AccountRecord, CodeHeapRecord, DirectRecord, Heap, Mark, NmtCategory, NmtRecord, ToldBy, ToldRecord,
 };
 use crate::scenario::{Asking, Kind, MarkPoint};
 use crate::units::Growth;
@@ -76,13 +76,7 @@ pub(crate) struct MarkReading {
 
 impl MarkSettings {
     /// Weighs; what cannot be read is missing and said.
-    pub(crate) fn weigh(
-        self,
-        watched: &mut Watched,
-        name: &str,
-        observer: &mut Observer,
-        doubts: &mut Vec<Doubt>,
-    ) -> MarkReading {
+    pub(crate) fn weigh(self, watched: &mut Watched, name: &str, doubts: &mut Vec<Doubt>) -> MarkReading {
         let clock = watched.clock;
         let begin_ns = clock.now_ns();
         let mut taken = MarkReading::default();
@@ -91,7 +85,7 @@ impl MarkSettings {
         let tables = watched.tables();
         let suffices = |tables: &TablesRead| tables.missing.is_none() && (self.nmt == AskNmt::No || !tables.tracks());
         if !tables.as_ref().is_ok_and(suffices) {
-            watched.attach(observer, doubts);
+            watched.attach(doubts);
         }
         let nmt = native_memory(watched, self.nmt, &mut taken.failed);
         let (mut said, told) = taken.read_vm_state(watched, tables);
@@ -115,11 +109,9 @@ impl MarkSettings {
         said.sizing = watched.sizing;
         said.direct = taken.mark.direct.map(|_| taken.mark.direct_bytes());
         taken.mark.loaders = said.loaders.take().map(|loaders| watched.loaders.record(&loaders));
-        if let Some(added) = watched.added_by_asking() {
-            observer.attach_rss_bytes = Some(added);
-        }
+        watched.count_answering();
         let code = code_heaps(&said);
-        let stacks = taken.account(self, watched, said, observer, doubts);
+        let stacks = taken.account(self, watched, said, doubts);
         if let Some(account) = &mut taken.mark.account {
             account.told = told;
             // Reading adds nothing.
@@ -246,7 +238,6 @@ impl MarkReading {
         weigh: MarkSettings,
         watched: &Watched,
         said: Said,
-        observer: &Observer,
         doubts: &mut Vec<Doubt>,
     ) -> Option<BTreeMap<u32, u64>> {
         let (process, clock) = (&watched.process, &watched.clock);
@@ -254,7 +245,7 @@ impl MarkReading {
         match accounting::account(process, said, wanted, clock) {
             Ok(accounted) => {
                 let mut account = account_record::record(&accounted, weigh.regions);
-                account.observer_bytes = observer.attach_rss_bytes;
+                account.observer_bytes = watched.observer.attach_rss_bytes;
                 if let Some(malloc) = &mut account.malloc {
                     malloc.settings = watched.process.environ().ok().map(|environ| tuning(&environ));
                     let words = watched.compiler_words();
