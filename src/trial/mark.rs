@@ -53,7 +53,7 @@ impl Trialling<'_> {
             MarkPoint::Trimmed => Before::Trim,
             MarkPoint::Start | MarkPoint::Warm | MarkPoint::Loaded | MarkPoint::Rested => Before::Nothing,
         };
-        self.mark_after(point.word(), before)
+        self.mark_after(point.word(), before, None, BTreeMap::new())
     }
 
     /// Whether this mark was asked for.
@@ -76,48 +76,36 @@ impl Trialling<'_> {
             PhaseMark::None => return,
         };
         if self.plan.look == Look::Full {
-            self.mark_after(&phase.name, before);
+            self.mark_after(&phase.name, before, None, BTreeMap::new());
         }
     }
 
     /// Weighs the subject at a marker of its own. If its heap cannot be collected, it is weighed as it is.
     pub(super) fn mark_at(&mut self, name: &str, collect: Option<Collect>, counters: BTreeMap<String, f64>) {
-        if self.plan.look == Look::Outside {
-            return;
-        }
-        let gate = self.reports.gate();
-        let _quiet = gate.close();
-        let mut failed = Vec::new();
-        let collected = collect.and_then(|collect| self.prepare(Before::Collect(collect), &mut failed));
-        self.weigh_as(name, collected.unwrap_or(HeapState::AsItIs), counters, failed);
-    }
-
-    /// A mark that is none where what belongs before it cannot be done.
-    fn mark_after(&mut self, name: &str, before: Before) -> Option<String> {
-        let gate = self.reports.gate();
-        let _quiet = gate.close();
-        let mut failed = Vec::new();
-        match self.prepare(before, &mut failed) {
-            Some(prepared) => self.weigh_as(name, prepared, BTreeMap::new(), failed),
-            None => {
-                self.doubt_reads(name, failed);
-                None
-            }
+        if self.plan.look != Look::Outside {
+            let before = collect.map_or(Before::Nothing, Before::Collect);
+            self.mark_after(name, before, Some(HeapState::AsItIs), counters);
         }
     }
 
-    fn weigh_as(
+    /// Weighs the subject after what belongs before it. Where that cannot be done, the heap is in the state `otherwise`;
+    /// without one there is no mark.
+    fn mark_after(
         &mut self,
         name: &str,
-        prepared: HeapState,
+        before: Before,
+        otherwise: Option<HeapState>,
         counters: BTreeMap<String, f64>,
-        failed: Vec<String>,
     ) -> Option<String> {
-        if self.stage.interrupted() {
-            // A phase that the user cut short is not the state that was to be weighed.
+        let gate = self.reports.gate();
+        let _quiet = gate.close();
+        let mut failed = Vec::new();
+        let prepared = self.prepare(before, &mut failed).or(otherwise);
+        // A phase that the user cut short is not the state that was to be weighed.
+        let Some(prepared) = prepared.filter(|_| !self.stage.interrupted()) else {
             self.doubt_reads(name, failed);
             return None;
-        }
+        };
         self.weigh(name, prepared, counters, failed)
     }
 

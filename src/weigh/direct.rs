@@ -5,7 +5,7 @@
 use crate::clock::Clock;
 use crate::observe::attach::Attach;
 use crate::observe::nmt::NativeMemory;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,27 +16,19 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// A JVM that did not answer so often in a row is not asked again.
 const FAILURES_MAX: u32 = 3;
-/// Stands for "nothing new".
-const NOTHING: u64 = u64::MAX;
 
 /// The last answer, taken once: a sample says what was measured for it, not what was known before.
-#[derive(Debug)]
-pub(crate) struct Latest(AtomicU64);
-
-impl Default for Latest {
-    fn default() -> Self {
-        Self(AtomicU64::new(NOTHING))
-    }
-}
+#[derive(Debug, Default)]
+pub(crate) struct Latest(Mutex<Option<u64>>);
 
 impl Latest {
     fn put(&self, bytes: u64) {
-        self.0.store(bytes, Ordering::Relaxed);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
     }
 
     /// The answer since this was last called.
     pub(crate) fn take(&self) -> Option<u64> {
-        Some(self.0.swap(NOTHING, Ordering::Relaxed)).filter(|bytes| *bytes != NOTHING)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
