@@ -46,17 +46,13 @@ impl AllBlocks {
         nodes.order_by(|one, other| (one.first, &one.name).cmp(&(other.first, &other.name)));
         let (_, first) = nodes.iter().find_map(|node| node.archives.first())?;
         let conditions = Conditions { command: command.to_owned(), ..first.conditions.clone() };
-        let (mut all, mut beyond) = (Self::empty(conditions), planned);
-        let doubts = differences(&nodes);
+        let (archives, folders, trials, missing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut all = Self { conditions, archives, folders, trials, missing, doubts: differences(&nodes) };
+        let mut beyond = planned;
         for node in nodes {
             all.add(node, &mut beyond);
         }
-        Some(Self { doubts, ..all })
-    }
-
-    fn empty(conditions: Conditions) -> Self {
-        let (archives, folders, trials) = (Vec::new(), Vec::new(), Vec::new());
-        Self { conditions, archives, folders, trials, missing: Vec::new(), doubts: Vec::new() }
+        Some(all)
     }
 
     /// Adds what a node made; `beyond` is the next number of a block that nobody planned.

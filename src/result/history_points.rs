@@ -134,25 +134,7 @@ fn rank(run: &Run, by: HistoryBy, commits: &Commits) -> Result<usize, &'static s
 pub(super) fn records(points: &[Point], by: HistoryBy, commits: &Commits) -> Vec<PointRecord> {
     let digits = digits(points);
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-    let mut before: Option<&Point> = None;
-    let record = |point: &Point, before: Option<&Point>, name: String| {
-        let first = &point.runs[0];
-        PointRecord {
-            name,
-            commit: first.commit.clone(),
-            subject: commits.subject(first.rank).map(|subject| clipped(subject, SUBJECT_CHARS)),
-            build: first.build.clone(),
-            started: first.started.clone(),
-            archives: point.runs.iter().map(|run| run.archive.clone()).collect(),
-            trials: point.runs.iter().map(|run| run.trials).sum(),
-            conditions_changed: before
-                .map(|before| before.runs[0].circumstances.differing(&first.circumstances))
-                .unwrap_or_default()
-                .iter()
-                .map(Differing::to_string)
-                .collect(),
-        }
-    };
+    let mut before: Option<&Run> = None;
     let mut found = Vec::new();
     for point in points {
         let first = &point.runs[0];
@@ -163,9 +145,18 @@ pub(super) fn records(points: &[Point], by: HistoryBy, commits: &Commits) -> Vec
         };
         let times = seen.entry(name.clone()).or_insert(0);
         *times += 1;
-        let name = if *times > 1 { format!("{name} ({times})") } else { name };
-        found.push(record(point, before, name));
-        before = Some(point);
+        let changed = before.map(|before| before.circumstances.differing(&first.circumstances));
+        found.push(PointRecord {
+            name: if *times > 1 { format!("{name} ({times})") } else { name },
+            commit: first.commit.clone(),
+            subject: commits.subject(first.rank).map(|subject| clipped(subject, SUBJECT_CHARS)),
+            build: first.build.clone(),
+            started: first.started.clone(),
+            archives: point.runs.iter().map(|run| run.archive.clone()).collect(),
+            trials: point.runs.iter().map(|run| run.trials).sum(),
+            conditions_changed: changed.iter().flatten().map(Differing::to_string).collect(),
+        });
+        before = Some(first);
     }
     found
 }

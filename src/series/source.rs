@@ -102,7 +102,7 @@ fn referenced(own: &Path, common: &Path, reference: &str) -> Option<String> {
     }
     let loose = [own, common].into_iter().find_map(|folder| line(&folder.join(reference)));
     loose.or_else(|| {
-        let packed = text(&common.join("packed-refs"), PACKED_BYTES_MAX)?;
+        let packed = bounded::text(&common.join("packed-refs"), PACKED_BYTES_MAX).ok()?;
         let named =
             |line: &str| line.split_once(' ').filter(|(_, name)| *name == reference).map(|(at, _)| at.to_owned());
         packed.lines().find_map(named)
@@ -114,15 +114,10 @@ fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The first line of a small file.
+/// The first line of a small plain file. A pipe of its name is not opened.
 fn line(path: &Path) -> Option<String> {
-    let text = text(path, LINE_BYTES_MAX)?;
+    let text = bounded::text(path, LINE_BYTES_MAX).ok()?;
     text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
-}
-
-/// The text of a plain file of no more than these bytes. A pipe of its name is not opened.
-fn text(path: &Path, bytes_max: u64) -> Option<String> {
-    bounded::text(path, bytes_max).ok()
 }
 
 #[cfg(test)]

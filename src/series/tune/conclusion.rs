@@ -1,9 +1,9 @@
 //! The record of a tuning, by its scenario and its trials alone.
 
-use super::outcome::{Means, Noise, Observed, counts, moment};
+use super::outcome::{Means, Noise, Observed, moment};
 use super::scheduler::{Finish, Replayed, TuneStep};
 use super::setting::{Candidate, Setting};
-use super::strategy::{Tuner, rates};
+use super::strategy::{Tuner, of_stage, rates};
 use crate::comparison;
 use crate::diagnosis::remedy::{Group, Offered};
 use crate::owner::{Owner, place};
@@ -120,18 +120,10 @@ impl Conclusion<'_> {
     /// The trials of the attempt that confirmed, as it is and with the winner.
     fn confirming(&self, winner: &Setting<'_>) -> Vec<&Trial> {
         let ids = winner.ids();
-        let own = |trial: &&Trial| {
-            trial
-                .tuned
-                .as_ref()
-                .is_some_and(|of| of.stage == TuneStage::Confirmation && of.remedies == ids && counts(trial))
-        };
-        let blocks: Vec<u32> = self.trials.iter().filter(own).map(|trial| trial.block).collect();
-        let of_block = |trial: &&Trial| {
-            let is_confirming = trial.tuned.as_ref().is_some_and(|of| of.stage == TuneStage::Confirmation);
-            is_confirming && counts(trial) && blocks.contains(&trial.block)
-        };
-        self.trials.iter().filter(of_block).collect()
+        let confirming = || of_stage(self.trials, TuneStage::Confirmation);
+        let own = |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.remedies == ids);
+        let blocks: Vec<u32> = confirming().filter(own).map(|trial| trial.block).collect();
+        confirming().filter(|trial| blocks.contains(&trial.block)).collect()
     }
 
     /// The winner against as it is, by the confirmation alone: the objective first.

@@ -129,9 +129,8 @@ impl<'a> Tuner<'a> {
 }
 
 /// Trials of a stage that count.
-fn of_stage(trials: &[Trial], stage: TuneStage) -> impl Iterator<Item = &Trial> {
-    let own = move |trial: &&Trial| trial.tuned.as_ref().is_some_and(|of| of.stage == stage);
-    trials.iter().filter(|trial| counts(trial)).filter(own)
+pub(super) fn of_stage(trials: &[Trial], stage: TuneStage) -> impl Iterator<Item = &Trial> {
+    trials.iter().filter(move |trial| counts(trial) && trial.tuned.as_ref().is_some_and(|of| of.stage == stage))
 }
 
 /// Constant rates in the place of closed phases; empty until the reference trial is there.

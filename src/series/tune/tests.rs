@@ -209,10 +209,20 @@ const OPEN: &str =
     "configurations: {a: {}}\nload: [steady: {constant: {rate: 200, duration: 10s}, get: /}, rest: {idle: 5s}]";
 const CLOSED: &str = "configurations: {a: {}}\nload: [steady: {closed: {duration: 10s}, get: /}, rest: {idle: 5s}]";
 
+/// Goes on with a tuning after these trials.
+fn go_on(server: &mut SimulatedServer, scenario: &Scenario, trials: &mut Vec<Trial>) -> Result<Vec<Error>> {
+    run(&Tuner::new(scenario).unwrap(), server, &mut Nobody, trials)
+}
+
 fn tuned(server: &mut SimulatedServer, scenario: &Scenario) -> (TuneRecord, Vec<Trial>) {
     let mut trials = Vec::new();
-    run(&Tuner::new(scenario).unwrap(), server, &mut Nobody, &mut trials).unwrap();
+    go_on(server, scenario, &mut trials).unwrap();
     (found(scenario, &trials).unwrap(), trials)
+}
+
+/// The same under the open load.
+fn tuned_open(mut server: SimulatedServer, typed: TuneSettings) -> (TuneRecord, Vec<Trial>) {
+    tuned(&mut server, &asked(OPEN, typed).unwrap())
 }
 
 fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
@@ -221,8 +231,7 @@ fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
 
 #[test]
 fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
-    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
-    let (record, trials) = tuned(&mut SimulatedServer::default(), &scenario);
+    let (record, trials) = tuned_open(SimulatedServer::default(), TuneSettings::default());
     assert_eq!(record.outcome, TuneOutcome::Proved, "{record:?}");
     // A trim alone does what both do, and the tightest heap costs next to nothing.
     assert_eq!(record.answer, ["-Xmx32m", "-XX:TrimNativeHeapInterval=2000"], "{:?}", record.remedies);
@@ -264,8 +273,7 @@ fn what_the_user_tries_is_kept_or_told() {
         target: vec!["p99<50ms".parse().unwrap()],
         ..TuneSettings::default()
     };
-    let scenario = asked(OPEN, typed).unwrap();
-    let (record, _) = tuned(&mut SimulatedServer::default(), &scenario);
+    let (record, _) = tuned_open(SimulatedServer::default(), typed);
     let fates = ["try.1", "try.2", "try.3", "try.4"].map(|id| remedy(&record, id).fate);
     assert_eq!(fates, [Fate::Kept, Fate::Harmful, Fate::Refused, Fate::NoEffect], "{:?}", record.remedies);
     assert_eq!(record.answer, ["-Dhelps=1"]);
@@ -279,8 +287,7 @@ fn what_does_not_reach_the_process_is_not_called_without_effect() {
         skip: vec!["heap".to_owned(), "malloc.trim".to_owned(), "malloc.arenas+trim".to_owned()],
         ..TuneSettings::default()
     };
-    let scenario = asked(OPEN, typed).unwrap();
-    let (record, _) = tuned(&mut SimulatedServer { loses_variables: true, ..SimulatedServer::default() }, &scenario);
+    let (record, _) = tuned_open(SimulatedServer { loses_variables: true, ..SimulatedServer::default() }, typed);
     assert_eq!(remedy(&record, "malloc.arenas").fate, Fate::NotInForce, "{:?}", record.remedies);
     assert_eq!(record.outcome, TuneOutcome::NothingProved);
 }
@@ -302,8 +309,7 @@ fn a_closed_model_gets_a_constant_rate_of_its_own() {
 #[test]
 fn a_target_that_does_not_hold_as_it_is_ends_it() {
     let typed = TuneSettings { target: vec!["p99<1ms".parse().unwrap()], ..TuneSettings::default() };
-    let scenario = asked(OPEN, typed).unwrap();
-    let (record, trials) = tuned(&mut SimulatedServer::default(), &scenario);
+    let (record, trials) = tuned_open(SimulatedServer::default(), typed);
     assert_eq!((record.outcome, trials.len()), (TuneOutcome::NotHeld, 2), "one may be a mishap");
     assert!(record.text.contains("p99.steady was 8"), "{}", record.text);
 }
@@ -320,19 +326,14 @@ fn a_dry_run_ends_before_anything_is_tried() {
 
 #[test]
 fn minutes_cut_candidates_and_never_the_confirmation() {
-    let scenario = asked(OPEN, TuneSettings { minutes: Some(10.0), ..TuneSettings::default() }).unwrap();
-    let (record, trials) = tuned(&mut SimulatedServer::default(), &scenario);
+    let within = |minutes: f64| TuneSettings { minutes: Some(minutes), ..TuneSettings::default() };
+    let (record, trials) = tuned_open(SimulatedServer::default(), within(10.0));
     assert!(trials.len() <= 20 && record.outcome == TuneOutcome::Proved, "{}: {:?}", trials.len(), record.outcome);
     assert!(record.remedies.iter().any(|of| of.why.contains("no time left")), "{:?}", record.remedies);
-    let scenario = asked(OPEN, TuneSettings { minutes: Some(4.0), ..TuneSettings::default() }).unwrap();
-    let mut trials = Vec::new();
-    let error =
-        run(&Tuner::new(&scenario).unwrap(), &mut SimulatedServer::default(), &mut Nobody, &mut trials).unwrap_err();
-    assert!(
-        error.what.contains("4 minutes are too few") && error.hint.unwrap().contains("--minutes 8"),
-        "{}",
-        error.what
-    );
+    let scenario = asked(OPEN, within(4.0)).unwrap();
+    let error = go_on(&mut SimulatedServer::default(), &scenario, &mut Vec::new()).unwrap_err();
+    let (what, hint) = (error.what, error.hint.unwrap());
+    assert!(what.contains("4 minutes are too few") && hint.contains("--minutes 8"), "{what}: {hint}");
 }
 
 #[test]
@@ -340,10 +341,10 @@ fn what_was_interrupted_says_so_far() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut trials = Vec::new();
     let mut server = SimulatedServer { stops_after: 7, ..SimulatedServer::default() };
-    run(&Tuner::new(&scenario).unwrap(), &mut server, &mut Nobody, &mut trials).unwrap_err();
+    go_on(&mut server, &scenario, &mut trials).unwrap_err();
     assert_eq!(found(&scenario, &trials).unwrap().outcome, TuneOutcome::GivenUp);
     server.stops_after = usize::MAX;
-    run(&Tuner::new(&scenario).unwrap(), &mut server, &mut Nobody, &mut trials).unwrap();
+    go_on(&mut server, &scenario, &mut trials).unwrap();
     assert_eq!(found(&scenario, &trials).unwrap().outcome, TuneOutcome::Proved);
 }
 
@@ -351,9 +352,9 @@ fn what_was_interrupted_says_so_far() {
 fn a_tuning_that_ends_while_its_bundle_is_tried_is_no_plan() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     // The baseline, and one trial of the bundle.
-    let (mut trials, mut server) =
-        (Vec::new(), SimulatedServer { stops_after: BASELINE + 1, ..SimulatedServer::default() });
-    run(&Tuner::new(&scenario).unwrap(), &mut server, &mut Nobody, &mut trials).unwrap_err();
+    let mut server = SimulatedServer { stops_after: BASELINE + 1, ..SimulatedServer::default() };
+    let mut trials = Vec::new();
+    go_on(&mut server, &scenario, &mut trials).unwrap_err();
     assert_eq!(trials.len(), BASELINE + 1);
     let record = found(&scenario, &trials).unwrap();
     assert_eq!(record.outcome, TuneOutcome::GivenUp, "{}", record.text);
@@ -367,9 +368,8 @@ fn a_tuning_that_ends_while_its_bundle_is_tried_is_no_plan() {
 
 #[test]
 fn a_cpu_time_that_was_not_measured_proves_no_price() {
-    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
-    let (record, trials) =
-        tuned(&mut SimulatedServer { cpu: Cpu::Unmeasured, ..SimulatedServer::default() }, &scenario);
+    let server = SimulatedServer { cpu: Cpu::Unmeasured, ..SimulatedServer::default() };
+    let (record, trials) = tuned_open(server, TuneSettings::default());
     assert_eq!(record.outcome, TuneOutcome::NothingProved, "{}", record.text);
     assert_eq!(record.confirmations.len(), 1, "another set would be as unproved");
     assert!(record.confirmations[0].why.contains("its price is unproved"), "{:?}", record.confirmations);
@@ -381,11 +381,10 @@ fn a_cpu_time_that_was_not_measured_proves_no_price() {
 fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
     // CPU time differs by a tenth from trial to trial, so that its mean over five blocks is below a price of 2 % in
     // more than every second tuning; what proves it is no price but luck.
-    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut proved = 0;
     for seed in 1..=8 {
-        let (record, _) =
-            tuned(&mut SimulatedServer { cpu: Cpu::Noisy(0.1), seed, ..SimulatedServer::default() }, &scenario);
+        let server = SimulatedServer { cpu: Cpu::Noisy(0.1), seed, ..SimulatedServer::default() };
+        let (record, _) = tuned_open(server, TuneSettings::default());
         let cpu = record.gains.iter().find(|of| of.metric.starts_with("cpu_per_1000."));
         if let Some(high) = cpu.and_then(|of| of.ratio_high) {
             proved += 1;
@@ -404,10 +403,13 @@ fn a_trial_without_an_account_makes_no_owner_lighter() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let (_, trials) = tuned(&mut SimulatedServer::default(), &scenario);
     let objective = scenario.tune.objective;
-    let whole: Vec<Observed> = trials[..BASELINE].iter().filter_map(|trial| Observed::of(trial, objective)).collect();
+    let observed = |trials: &[Trial]| -> Vec<Observed> {
+        trials.iter().filter_map(|trial| Observed::of(trial, objective)).collect()
+    };
+    let whole = observed(&trials[..BASELINE]);
     let mut trials = trials[..BASELINE].to_vec();
     trials[1].marks.iter_mut().for_each(|mark| mark.account = None);
-    let part: Vec<Observed> = trials.iter().filter_map(|trial| Observed::of(trial, objective)).collect();
+    let part = observed(&trials);
     let means = |of: &[Observed]| Means::of(&of.iter().collect::<Vec<_>>());
     let (all, two) = (means(&whole), means(&part));
     assert_eq!((all.trials, two.trials), (3, 2));
@@ -420,14 +422,14 @@ fn a_trial_without_an_account_makes_no_owner_lighter() {
     }
     // Nor is a trial that was not weighed at all one that holds nothing.
     trials.iter_mut().for_each(|trial| trial.marks.clear());
-    let none: Vec<Observed> = trials.iter().filter_map(|trial| Observed::of(trial, objective)).collect();
+    let none = observed(&trials);
     assert_eq!((none.len(), means(&none).trials), (3, 0));
 }
 
 #[test]
 fn a_remedy_whose_memory_was_not_measured_wins_nothing() {
-    let scenario = asked(OPEN, TuneSettings::default()).unwrap();
-    let (record, _) = tuned(&mut SimulatedServer { unweighed: "-XX:Trim", ..SimulatedServer::default() }, &scenario);
+    let server = SimulatedServer { unweighed: "-XX:Trim", ..SimulatedServer::default() };
+    let (record, _) = tuned_open(server, TuneSettings::default());
     assert!(!record.answer.iter().any(|word| word.contains("Trim")), "{:?}", record.answer);
     assert!(!record.path.iter().any(|of| of.bytes == Some(0.0)), "{:?}", record.path);
 }
