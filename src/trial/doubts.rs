@@ -195,16 +195,11 @@ pub(super) fn of_environment(configuration: &Configuration, variables: &[String]
     let fixed = |(name, value): &(String, String)| {
         !value.contains('{') && !name.ends_with("JAVA_OPTIONS") && name != "JAVA_TOOL_OPTIONS"
     };
-    let asked = configuration.env.iter().rev().filter(|of| fixed(of));
-    let mut seen: Vec<&str> = Vec::new();
-    let last = asked.filter(|(name, _)| {
-        let first = !seen.contains(&name.as_str());
-        seen.push(name);
-        first
-    });
-    let asked = last.map(|(name, value)| format!("{name}={value}"));
-    let mut lost: Vec<String> = asked.filter(|variable| !variables.contains(variable)).collect();
-    lost.reverse();
+    let asked: Vec<&(String, String)> = configuration.env.iter().filter(|of| fixed(of)).collect();
+    // The last of several values counts.
+    let last = asked.iter().enumerate().filter(|(at, of)| asked[at + 1..].iter().all(|later| later.0 != of.0));
+    let asked = last.map(|(_, (name, value))| format!("{name}={value}"));
+    let lost: Vec<String> = asked.filter(|variable| !variables.contains(variable)).collect();
     (!lost.is_empty()).then_some(Doubt::VariablesLost { variables: lost })
 }
 
