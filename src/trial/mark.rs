@@ -88,8 +88,8 @@ impl Trialling<'_> {
         }
     }
 
-    /// Weighs the subject after what belongs before it. Where that cannot be done, the heap is in the state `otherwise`;
-    /// without one there is no mark.
+    /// Weighs the subject after what belongs before it. Where that cannot be done, the heap is in the state
+    /// `otherwise`; without one there is no mark.
     fn mark_after(
         &mut self,
         name: &str,

@@ -1,6 +1,7 @@
 //! Names of classes: from those of the JVM to those of Java's source.
 
-/// `byte[]` for `[B`, `java.lang.String[][]` for `[[Ljava/lang/String;`, `java.util.Map$Entry` for `java/util/Map$Entry`.
+/// `byte[]` for `[B`, `java.lang.String[][]` for `[[Ljava/lang/String;`, and `java.util.Map$Entry` for
+/// `java/util/Map$Entry`.
 pub fn java_name(internal: &str) -> String {
     let element = internal.trim_start_matches('[');
     let dimensions = internal.len() - element.len();
