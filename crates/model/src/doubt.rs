@@ -13,8 +13,7 @@ macro_rules! doubts {
         $($(#[$about_group:meta])* $group:ident,)*
     ) => {
         $(#[$about])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum $name {
             $($(#[$of])* $kind $({ $($(#[$on])* $value: $type,)* })?,)*
@@ -75,8 +74,7 @@ use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
 
 /// The memory that a JVM can run out of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryPool {
     /// Buffers outside of the heap.
@@ -137,7 +135,7 @@ doubts! {
             /// CPUs the subject may use.
             cpus: usize,
             /// CPUs of the machine.
-            #[cfg_attr(test, schemars(range(min = 1)))]
+            #[schemars(range(min = 1))]
             cores: u32,
             /// The collector in force.
             collector: String,

@@ -4,8 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Which way a metric is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// Less is better: sizes, times, CPU, failures.
@@ -15,8 +14,7 @@ pub enum Better {
 }
 
 /// The unit of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Bytes.
@@ -49,8 +47,7 @@ impl Unit {
 }
 
 /// A metric of one configuration: its value in every trial that measured it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MetricRecord {
     /// Such as `rss.loaded`, `malloc.retained.loaded`, `p99.steady`, `cpu_per_1000.steady`, `start_up`.
     pub metric: String,
@@ -71,8 +68,7 @@ pub struct MetricRecord {
 }
 
 /// A metric in one trial.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ValueRecord {
     /// Index of the trial.
     pub trial: u32,
@@ -85,8 +81,7 @@ pub struct ValueRecord {
 }
 
 /// The verdict on a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceVerdict {
     /// The candidate is better than the baseline.
@@ -100,8 +95,7 @@ pub enum DifferenceVerdict {
 }
 
 /// A metric of a candidate against that of the baseline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ComparisonRecord {
     /// As in [`MetricRecord`].
     pub metric: String,
@@ -147,8 +141,7 @@ pub struct ComparisonRecord {
 }
 
 /// The least difference that matters.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LeastRecord {
     /// In the metric's unit.
@@ -158,8 +151,7 @@ pub enum LeastRecord {
 }
 
 /// A block: one trial of each configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BlockRecord {
     /// From 0.
     pub block: u32,
@@ -174,8 +166,7 @@ pub struct BlockRecord {
 }
 
 /// Two metrics against each other, a point for each configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ParetoRecord {
     /// Name of the first metric.
     pub x: String,
@@ -186,8 +177,7 @@ pub struct ParetoRecord {
 }
 
 /// A configuration between two metrics.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ParetoPoint {
     /// Its name.
     pub configuration: String,
@@ -200,8 +190,7 @@ pub struct ParetoPoint {
 }
 
 /// The verdict on a budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetVerdict {
     /// Kept.
@@ -213,8 +202,7 @@ pub enum BudgetVerdict {
 }
 
 /// A budget of one configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BudgetRecord {
     /// As written, such as `rss.loaded<=60MiB`.
     pub expression: String,

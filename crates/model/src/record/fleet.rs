@@ -12,18 +12,17 @@ pub const FLEET_ENTRY_SCHEMA: &str = "loadline.fleet-entry/1";
 pub const FLEET_SCHEMA: &str = "loadline.fleet/1";
 
 /// The first line of a plan. Each of the others is a [`PlanEntry`].
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanHeader {
     /// Which document this is, and the version of its form.
-    #[cfg_attr(test, schemars(extend("const" = FLEET_PLAN_SCHEMA)))]
+    #[schemars(extend("const" = FLEET_PLAN_SCHEMA))]
     pub schema: String,
     /// Version of Loadline that made it.
     pub loadline: String,
     /// Name of the fleet or the comparison.
     pub name: String,
     /// When it was made: UTC, ISO 8601.
-    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    #[schemars(extend("format" = "date-time"))]
     pub made: String,
     /// Entries that follow, a line each.
     pub entries: u32,
@@ -33,8 +32,7 @@ pub struct PlanHeader {
 
 /// One entry of a plan: what one node does, with all that it needs but the contents of the files it reads, of which
 /// `configuration.inputs` has the hash. Relative paths start from the folder in which the plan lies.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanEntry {
     /// Position in the plan, from 0.
     pub index: u32,
@@ -53,13 +51,12 @@ pub struct PlanEntry {
     /// SHA-256 of what is asked: see [`Last::question`].
     pub question: String,
     /// The scenario to run, with its seed.
-    #[cfg_attr(test, schemars(with = "serde_json::Value"))]
+    #[schemars(with = "serde_json::Value")]
     pub scenario: Scenario,
 }
 
 /// The task of one node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Task {
     /// The load line of a service is searched.
@@ -79,8 +76,7 @@ pub enum Task {
 }
 
 /// Why a line is searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// None is known.
@@ -104,11 +100,10 @@ pub enum Why {
 }
 
 /// The answer to one entry, in `index-NNNNNN/result.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EntryResult {
     /// Which document this is, and the version of its form.
-    #[cfg_attr(test, schemars(extend("const" = FLEET_ENTRY_SCHEMA)))]
+    #[schemars(extend("const" = FLEET_ENTRY_SCHEMA))]
     pub schema: String,
     /// Version of Loadline that worked; empty where it does not say.
     #[serde(default)]
@@ -129,7 +124,7 @@ pub struct EntryResult {
     /// The node that did it.
     pub node: NodeRecord,
     /// When it began: UTC, ISO 8601.
-    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    #[schemars(extend("format" = "date-time"))]
     pub started: String,
     /// How long it took.
     pub seconds: f64,
@@ -145,8 +140,7 @@ pub struct EntryResult {
 }
 
 /// How an entry ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryOutcome {
     /// With an answer; a limit that fails is one.
@@ -160,8 +154,7 @@ pub enum EntryOutcome {
 }
 
 /// The node that did an entry.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NodeRecord {
     /// As the engine calls it; the host's name where there is no engine.
     pub name: String,
@@ -174,11 +167,10 @@ pub struct NodeRecord {
 }
 
 /// The document of a fleet: what `loadline merge --json` prints.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FleetDocument {
     /// Which document this is, and the version of its form.
-    #[cfg_attr(test, schemars(extend("const" = FLEET_SCHEMA)))]
+    #[schemars(extend("const" = FLEET_SCHEMA))]
     pub schema: String,
     /// The plan.
     pub plan: PlanHeader,
@@ -200,8 +192,7 @@ pub struct FleetDocument {
 }
 
 /// The state of the entries of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StandingRecord {
     /// Entries with an answer.
     pub answered: u32,
@@ -214,8 +205,7 @@ pub struct StandingRecord {
 }
 
 /// One service, as it is now.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ServiceRecord {
     /// Its name.
     pub name: String,
@@ -264,8 +254,7 @@ impl ServiceRecord {
 }
 
 /// The verdict on the line of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LineVerdict {
     /// The one that was known holds still.

@@ -7,11 +7,10 @@ use serde::{Deserialize, Serialize};
 pub const HISTORY_SCHEMA: &str = "loadline.history/1";
 
 /// Chosen metrics over archives, with what changed when.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HistoryDocument {
     /// Which document this is, and the version of its form.
-    #[cfg_attr(test, schemars(extend("const" = HISTORY_SCHEMA)))]
+    #[schemars(extend("const" = HISTORY_SCHEMA))]
     pub schema: String,
     /// Version of Loadline that made it.
     pub loadline: String,
@@ -26,8 +25,7 @@ pub struct HistoryDocument {
 }
 
 /// The archives that make one point of a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryBy {
     /// Each archive is one.
@@ -40,8 +38,7 @@ pub enum HistoryBy {
 }
 
 /// The key that orders points.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryOrder {
     /// When the first archive of each was begun.
@@ -51,8 +48,7 @@ pub enum HistoryOrder {
 }
 
 /// The history of one configuration of one scenario.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SeriesRecord {
     /// Name of the scenario.
     pub scenario: String,
@@ -67,8 +63,7 @@ pub struct SeriesRecord {
 }
 
 /// A point of a history.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PointRecord {
     /// The commit in short, the build, or the date.
     pub name: String,
@@ -91,8 +86,7 @@ pub struct PointRecord {
 }
 
 /// The history of a metric.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MetricHistory {
     /// Full name.
     pub metric: String,
@@ -112,8 +106,7 @@ pub struct MetricHistory {
 }
 
 /// A metric at a point.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PointValue {
     /// Centre of the values of its trials.
     pub centre: f64,
@@ -126,8 +119,7 @@ pub struct PointValue {
 }
 
 /// A change from one point to the next.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangeRecord {
     /// Index of the first point behind it.
     pub point: u32,
@@ -154,8 +146,7 @@ pub struct ChangeRecord {
 }
 
 /// The growth of an owner of the account across a change.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OwnerMove {
     /// Name of the owner, such as `metaspace`.
     pub owner: String,
@@ -168,8 +159,7 @@ pub struct OwnerMove {
 }
 
 /// A stretch in which a metric goes one way, in a line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrendRecord {
     /// Index of its first point.
     pub point_first: u32,
