@@ -6,11 +6,12 @@ use super::one_server::{Reopened, ServerArguments, ServerScenario, refusing};
 use super::session::{Call, RunOptions, Session, is_interrupted};
 use crate::archive;
 use crate::error::{Error, Result};
-use crate::record::{Conditions, FindOutcome, FindRecord, Trial};
+use crate::record::{Conditions, FindOutcome, Trial};
 use crate::result;
 use crate::scenario::{FindSettings, Scenario};
 use crate::series::search::{self, Search};
 use crate::series::{self, Archived, Local};
+use crate::work;
 use clap::{Arg, Parser};
 use std::path::{Path, PathBuf};
 
@@ -115,18 +116,9 @@ fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut st
     Ok(Code::of(matches!(outcome, Some(FindOutcome::Found | FindOutcome::AtLowerBound))))
 }
 
-/// The outcome of a search that is a part of something else.
-pub(super) struct Line {
-    /// The joint result of its trials; `None` where none was made.
-    pub(super) find: Option<FindRecord>,
-    pub(super) trials: Vec<Trial>,
-    /// The error that ended it early.
-    pub(super) ended: Result<()>,
-}
-
 /// Searches the line of a scenario as part of something else that shows what was found: in an archive of its own, or in
 /// the one that lies there already, where that asks the same.
-pub(super) fn line(session: &Session, scenario: &Scenario, folder: &Path) -> Line {
+pub(super) fn line(session: &Session, scenario: &Scenario, folder: &Path) -> work::Searched {
     let (mut scenario, mut trials) = (scenario.clone(), Vec::new());
     let mut search = || {
         search::settle(&mut scenario, FindSettings::default())?;
@@ -137,7 +129,7 @@ pub(super) fn line(session: &Session, scenario: &Scenario, folder: &Path) -> Lin
         done.and(kept)
     };
     let ended = search();
-    Line { find: search::found(&scenario, &trials), trials, ended }
+    work::Searched { find: search::found(&scenario, &trials), trials, ended }
 }
 
 /// An archive for this search, with the trials that it has already.

@@ -1,7 +1,7 @@
 //! `loadline load`: the load engine alone, on a server that already runs.
 
 use super::exit::Code;
-use super::session::{Call, ISO_8601, Interrupt, utc};
+use super::session::{Call, Interrupt};
 use crate::archive::{LoadFiles, LoadPaths, PhaseRows};
 use crate::bounded;
 use crate::clock::Clock;
@@ -14,7 +14,7 @@ use crate::scenario::{self, Condition, Cpus, LoadAlone, LoadOptions, PhaseKind, 
 use crate::series;
 use crate::subject::{CpuPlan, cpus};
 use crate::trial::{self, LoadEvent, Loaded, Loading, Reached, is_measured};
-use crate::units::{Span, grouped, parse_count};
+use crate::units::{Span, grouped, parse_count, utc};
 use clap::Parser;
 use std::path::{Path, PathBuf};
 
@@ -189,7 +189,7 @@ impl CheckedLoad {
                 Address::Tcp(address) => address.to_string(),
                 Address::Unix(path) => format!("unix:{}", path.display()),
             },
-            started: utc(clock, ISO_8601),
+            started: utc(clock.origin_unix_s()),
             machine: series::machine_now(clock),
             load_cpus: self.cpus.clone(),
             threads: verb.alone.threads.unwrap_or(1),

@@ -4,7 +4,7 @@ use super::exit::Code;
 use super::judging::{Judging, judgement};
 use super::live::Live;
 use super::run;
-use super::session::{Call, ISO_8601, Output, Session, utc};
+use super::session::{Call, Output, Session};
 use crate::archive::PLAN_BYTES_MAX;
 use crate::bounded;
 use crate::error::{Error, Result, plain};
@@ -15,7 +15,7 @@ use crate::result::Judgement;
 use crate::scenario::{FindSettings, Fleet, SEARCH_EVERY, Scenario, Service, parse_fleet};
 use crate::series::{BLOCKS, Extent, KnownFiles, search};
 use crate::subject::names;
-use crate::units::{Span, several};
+use crate::units::{Span, several, utc};
 use clap::Parser;
 use std::fs::File;
 use std::io::Write;
@@ -247,7 +247,7 @@ fn of_fleet(mut fleet: Fleet, verb: &Verb, session: &Session, place: &Target, li
         let others = if gone.len() > 1 { format!(" and {} more", gone.len() - 1) } else { String::new() };
         live.progress.step(&format!("known, and not in this fleet: {first}{others}"));
     }
-    let made = utc(session.clock, ISO_8601);
+    let made = utc(session.clock.origin_unix_s());
     let night = Night { folder: &place.folder, made: &made, search_every: fleet.search_every, search: &searched };
     let (here, mut files, mut entries) = (here()?, KnownFiles::default(), Vec::with_capacity(fleet.services.len()));
     for mut service in fleet.services {
@@ -295,7 +295,7 @@ fn of_blocks(scenario: Scenario, verb: &Verb, session: &Session, place: &Target,
     let entries = blocks(&scenario, &place.folder, spread)?;
     live.progress.step(&format!("{} over {}", Extent::of(&scenario), several(nodes.into(), "node")));
     say_outside(&entries, live);
-    Plan::new(&scenario.name, utc(session.clock, ISO_8601), entries)
+    Plan::new(&scenario.name, utc(session.clock.origin_unix_s()), entries)
 }
 
 /// Says which files a plan does not name from its own folder.

@@ -17,6 +17,7 @@ use crate::series::{
 use crate::subject::jdk::{self, Places};
 use crate::subject::{FoundJdk, Spawner};
 use crate::trial::{self, Tools};
+use crate::units::{utc, utc_as};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -352,7 +353,7 @@ impl Session {
         Conditions {
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
             scenario: scenario.name.clone(),
-            started: utc(self.clock, ISO_8601),
+            started: utc(self.clock.origin_unix_s()),
             machine: machine_now(self.clock),
             seed: scenario.seed,
             command: self.typed.to_string(),
@@ -364,8 +365,9 @@ impl Session {
 
     /// Returns the folder of its archive.
     pub(super) fn folder(&self, scenario: &Scenario) -> PathBuf {
+        let began_s = self.clock.origin_unix_s();
         let usual = || {
-            let name = format!("loadline-archive/{}-{}", scenario.name, utc(self.clock, "%Y%m%d-%H%M%S"));
+            let name = format!("loadline-archive/{}-{}", scenario.name, utc_as(began_s, "%Y%m%d-%H%M%S"));
             // Two runs may begin in one second.
             let mut names = std::iter::once(name.clone()).chain((2..100).map(|n| format!("{name}-{n}")));
             PathBuf::from(names.find(|name| !Path::new(name).exists()).unwrap_or(name))
@@ -403,14 +405,6 @@ struct Finished {
 /// Whether the user ended a run.
 pub(super) fn is_interrupted<T>(done: &Result<T>) -> bool {
     matches!(done, Err(error) if error.kind == ErrorKind::Interrupted)
-}
-
-pub(super) use crate::units::ISO_8601;
-
-/// When Loadline was started, UTC.
-pub(super) fn utc(clock: Clock, format: &str) -> String {
-    let now = jiff::Timestamp::from_second(clock.origin_unix_s() as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    now.strftime(format).to_string()
 }
 
 /// Whether anything was measured.

@@ -2,7 +2,7 @@
 
 use super::deadline::Deadline;
 use super::exit::Code;
-use super::find::{self, Line};
+use super::find;
 use super::live::Live;
 use super::session::{Call, Interrupt, Output, Session, is_interrupted};
 use crate::archive::PLAN_BYTES_MAX;
@@ -183,8 +183,7 @@ impl Runner for ThisNode {
     }
 
     fn search(&self, scenario: &Scenario, archive: &Path) -> Searched {
-        let Line { find, trials, ended } = find::line(&self.session, scenario, archive);
-        Searched { find, trials, ended }
+        find::line(&self.session, scenario, archive)
     }
 
     fn blocks(&self, prepared: &PreparedSeries, first: u32, archive: &Path) -> Blocks {

@@ -250,13 +250,15 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// How documents write a moment.
-pub const ISO_8601: &str = "%Y-%m-%dT%H:%M:%SZ";
-
 /// A moment in seconds since the Unix epoch as documents write it, UTC: `2026-11-21T04:36:21Z`.
 pub fn utc(unix_s: f64) -> String {
+    utc_as(unix_s, "%Y-%m-%dT%H:%M:%SZ")
+}
+
+/// The same in another form, as `strftime` takes it.
+pub fn utc_as(unix_s: f64, form: &str) -> String {
     let moment = jiff::Timestamp::from_second(unix_s as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    moment.strftime(ISO_8601).to_string()
+    moment.strftime(form).to_string()
 }
 
 /// Reads the time that [`utc`] wrote, in whole seconds since the Unix epoch; `None` for any other text.
