@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::diagnosis;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{
-    ACCOUNT_SCHEMA, ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, DoubtRecord, Machine, UnreadCause,
+    ACCOUNT_SCHEMA, ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, DoubtRecord, Machine, UnreadCause, each_once,
 };
 use crate::report::{
     self, Detail, Page, Progress, print, render, summarize_account, summarize_accounts, summarize_changes,
@@ -101,103 +101,118 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     // The file is read before the JVM is touched, so that a slip costs it nothing, and before signals wait: nobody may
     // ever write into a pipe.
     let earlier = verb.against.as_deref().map(archive::read_accounts).transpose()?;
-    let interrupt = &Interrupt::listen()?;
+    let asked = AccountRequest { verb: &verb, typed, clock, interrupt: Interrupt::listen()? };
     match (verb.pid, earlier) {
-        (Some(pid), Some(earlier)) => against(&verb, pid, earlier, typed, clock, interrupt),
-        (Some(pid), None) => one(&verb, pid, typed, clock, interrupt),
+        (Some(pid), Some(earlier)) => asked.against(pid, earlier),
+        (Some(pid), None) => asked.one(pid),
         // clap asks for one of the two.
-        (None, _) => all(&verb, typed, clock, interrupt),
+        (None, _) => asked.all(),
     }
 }
 
-fn one(verb: &Verb, pid: u32, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
-    let document = take(verb, pid, typed, clock, interrupt)?;
-    show(verb, &document, || summarize_account(&document, &details(&verb.by)))?;
-    if !verb.json && verb.by.is_empty() {
-        let mut talk = Progress::new(verb.quiet);
-        talk.step(&format!("details: loadline account {pid} --by thread,pool,file,tag,loader,code,region,flag"));
-    }
-    Ok(Code::Yes)
-}
-
-fn against(
-    verb: &Verb,
-    pid: u32,
-    earlier: Vec<AccountDocument>,
+/// What was typed, and what its answer needs.
+struct AccountRequest<'a> {
+    verb: &'a Verb,
     typed: String,
     clock: Clock,
-    interrupt: &Interrupt,
-) -> Result<Code> {
-    let now = take(verb, pid, typed.clone(), clock, interrupt)?;
-    let file = verb.against.iter().map(|file| file.display().to_string()).collect::<String>();
-    let document = result::changes(earlier, now, typed).map_err(|error| error.at(file))?;
-    show(verb, &document, || summarize_changes(&document, &details(&verb.by)))?;
-    Ok(Code::Yes)
+    interrupt: Interrupt,
 }
 
-/// One JVM after another; those read before an interruption are printed.
-fn all(verb: &Verb, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<Code> {
-    let machine = series::machine_now(clock);
-    let taken = utc(clock.unix_s());
-    let found = Candidates::find()?;
-    let mut talk = Progress::new(verb.quiet);
-    let (mut accounts, mut unread) = (Vec::new(), Vec::new());
-    for (at, jvm) in found.jvms.iter().enumerate() {
-        if interrupt.seen() {
-            break;
+impl AccountRequest<'_> {
+    fn one(&self, pid: u32) -> Result<Code> {
+        let document = self.take(pid)?;
+        self.show(&document, |details| summarize_account(&document, details))?;
+        if !self.verb.json && self.verb.by.is_empty() {
+            let mut talk = Progress::new(self.verb.quiet);
+            talk.step(&format!("details: loadline account {pid} --by thread,pool,file,tag,loader,code,region,flag"));
         }
-        talk.live_text(&format!("{} of {}: pid {}, {}", at + 1, found.jvms.len(), jvm.pid, jvm.name));
-        let began = utc(clock.unix_s());
-        match jvm.weigh(weighing(verb), &clock)? {
-            Ok(weighed) => {
-                let command = format!("loadline account {} --json", jvm.pid);
-                accounts.push(document(weighed, command, began, machine.clone()));
+        Ok(Code::Yes)
+    }
+
+    fn against(&self, pid: u32, earlier: Vec<AccountDocument>) -> Result<Code> {
+        let now = self.take(pid)?;
+        let file = self.verb.against.iter().map(|file| file.display().to_string()).collect::<String>();
+        let document = result::changes(earlier, now, self.typed.clone()).map_err(|error| error.at(file))?;
+        self.show(&document, |details| summarize_changes(&document, details))?;
+        Ok(Code::Yes)
+    }
+
+    /// One JVM after another; those read before an interruption are printed.
+    fn all(&self) -> Result<Code> {
+        let Self { verb, clock, interrupt, .. } = self;
+        let machine = series::machine_now(*clock);
+        let taken = utc(clock.unix_s());
+        let found = Candidates::find()?;
+        let mut talk = Progress::new(verb.quiet);
+        let (mut accounts, mut unread) = (Vec::new(), Vec::new());
+        for (at, jvm) in found.jvms.iter().enumerate() {
+            if interrupt.seen() {
+                break;
             }
-            Err(why) => unread.push(why),
+            talk.live_text(&format!("{} of {}: pid {}, {}", at + 1, found.jvms.len(), jvm.pid, jvm.name));
+            let began = utc(clock.unix_s());
+            match jvm.weigh(self.weighing(), clock)? {
+                Ok(weighed) => {
+                    let command = format!("loadline account {} --json", jvm.pid);
+                    accounts.push(document(weighed, command, began, machine.clone()));
+                }
+                Err(why) => unread.push(why),
+            }
+        }
+        talk.clear_line();
+        let refused = unread.iter().filter(|one| one.cause == UnreadCause::Refused).count();
+        let document = AccountsDocument {
+            schema: ACCOUNTS_SCHEMA.to_owned(),
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            taken,
+            command: self.typed.clone(),
+            machine,
+            accounts,
+            unread,
+            hidden: found.hidden,
+            ..AccountsDocument::default()
+        };
+        let document = result::ranked(document, verb.sort.unwrap_or_default());
+        self.show(&document, |_| summarize_accounts(&document))?;
+        match (interrupt.seen(), refused) {
+            (true, _) => Err(Error::interrupted()),
+            (false, 0) => Ok(Code::Yes),
+            (false, refused) => {
+                let jvms = several(refused as u64, "JVM");
+                Err(Error::new(ErrorKind::Machine, format!("{jvms} could not be read; the others are above"))
+                    .hint("run Loadline as root, or as the user of each"))
+            }
         }
     }
-    talk.clear_line();
-    let refused = unread.iter().filter(|one| one.cause == UnreadCause::Refused).count();
-    let document = AccountsDocument {
-        schema: ACCOUNTS_SCHEMA.to_owned(),
-        loadline: env!("CARGO_PKG_VERSION").to_owned(),
-        taken,
-        command: typed,
-        machine,
-        accounts,
-        unread,
-        hidden: found.hidden,
-        ..AccountsDocument::default()
-    };
-    let document = result::ranked(document, verb.sort.unwrap_or_default());
-    show(verb, &document, || summarize_accounts(&document))?;
-    match (interrupt.seen(), refused) {
-        (true, _) => Err(Error::interrupted()),
-        (false, 0) => Ok(Code::Yes),
-        (false, refused) => {
-            let jvms = several(refused as u64, "JVM");
-            Err(Error::new(ErrorKind::Machine, format!("{jvms} could not be read; the others are above"))
-                .hint("run Loadline as root, or as the user of each"))
+
+    fn weighing(&self) -> AccountOptions {
+        let verb = self.verb;
+        AccountOptions { stop: !verb.no_stop, netty: verb.netty, asking: Asking::typed(verb.attach) }
+    }
+
+    /// Weighs one JVM.
+    fn take(&self, pid: u32) -> Result<AccountDocument> {
+        let Self { verb, clock, .. } = self;
+        let machine = series::machine_now(*clock);
+        let taken = utc(clock.unix_s());
+        let heap_dump = verb.heap_dump.as_deref().map(new_file).transpose()?;
+        let then = Collecting { classes: verb.classes, heap_dump };
+        let mut talk = Progress::new(verb.quiet);
+        let weighed = self.weighing().weigh_then(pid, clock, &then, &mut |price| talk.step(price))?;
+        if self.interrupt.seen() {
+            return Err(Error::interrupted());
         }
+        Ok(document(weighed, self.typed.clone(), taken, machine))
     }
-}
 
-fn weighing(verb: &Verb) -> AccountOptions {
-    AccountOptions { stop: !verb.no_stop, netty: verb.netty, asking: Asking::typed(verb.attach) }
-}
-
-/// Weighs one JVM.
-fn take(verb: &Verb, pid: u32, typed: String, clock: Clock, interrupt: &Interrupt) -> Result<AccountDocument> {
-    let machine = series::machine_now(clock);
-    let taken = utc(clock.unix_s());
-    let heap_dump = verb.heap_dump.as_deref().map(new_file).transpose()?;
-    let then = Collecting { classes: verb.classes, heap_dump };
-    let mut talk = Progress::new(verb.quiet);
-    let weighed = weighing(verb).weigh_then(pid, &clock, &then, &mut |price| talk.step(price))?;
-    if interrupt.seen() {
-        return Err(Error::interrupted());
+    /// Prints the document or what there is to say of it, with each detail once, in the order typed.
+    fn show(&self, document: &impl Serialize, summary: impl FnOnce(&[Detail]) -> Page) -> Result<()> {
+        let text = match self.verb.json {
+            true => report::document(document),
+            false => render(&summary(&each_once(self.verb.by.iter().copied()))),
+        };
+        print(&text)
     }
-    Ok(document(weighed, typed, taken, machine))
 }
 
 pub(super) fn document(weighed: AccountedJvm, command: String, taken: String, machine: Machine) -> AccountDocument {
@@ -214,32 +229,10 @@ pub(super) fn document(weighed: AccountedJvm, command: String, taken: String, ma
         flags: weighed.flags,
         objects: weighed.objects,
         heap_dump: weighed.heap_dump,
-        explanation: None,
-        findings: Vec::new(),
-        ruled_out: Vec::new(),
         doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
+        ..AccountDocument::default()
     };
     let diagnosis = diagnosis::of_account(&document);
     (document.findings, document.ruled_out) = (diagnosis.findings, diagnosis.ruled_out);
     document
-}
-
-/// Prints the document or what there is to say of it.
-fn show(verb: &Verb, document: &impl Serialize, summary: impl FnOnce() -> Page) -> Result<()> {
-    let text = match verb.json {
-        true => report::document(document),
-        false => render(&summary()),
-    };
-    print(&text)
-}
-
-/// Each detail once, in the order typed.
-fn details(by: &[Detail]) -> Vec<Detail> {
-    let mut details = Vec::new();
-    for detail in by {
-        if !details.contains(detail) {
-            details.push(*detail);
-        }
-    }
-    details
 }

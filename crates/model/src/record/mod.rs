@@ -172,12 +172,12 @@ impl Document {
     }
 }
 
-/// Each word once, in the order of its first occurrence.
-pub fn each_once<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut found: Vec<&str> = Vec::new();
-    for word in words {
-        if !found.contains(&word) {
-            found.push(word);
+/// Each thing once, in the order of its first occurrence.
+pub fn each_once<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for thing in things {
+        if !found.contains(&thing) {
+            found.push(thing);
         }
     }
     found
