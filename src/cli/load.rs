@@ -101,16 +101,14 @@ const ROWS_MAX: u64 = 100_000;
 const ROWS_MAX_MOST: u64 = 10_000_000;
 
 pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
-    let interrupt = Interrupt::listen()?;
-    let asked = CheckedLoad::of(&verb)?;
+    let asked = CheckedLoad::of(&verb, clock, Interrupt::listen()?)?;
     let mut progress = Progress::new(verb.files.quiet);
     // Before the server is touched: a path that cannot be written costs nothing.
     let mut files = Files { files: files(&verb)?, trouble: false, keeps_rows: verb.files.rows.is_some() };
-    let reached = asked.reach(&interrupt)?;
-    let conditions = asked.conditions(&verb, &reached, typed.to_string(), clock);
+    let reached = asked.reach()?;
+    let conditions = asked.conditions(&reached, typed.to_string());
     let mut live = TerminalProgress::default();
-    let loading = asked.loading(&verb, &reached, clock, &interrupt);
-    let loaded = loading.run(&mut |event| {
+    let loaded = asked.loading(&reached).run(&mut |event| {
         live.show(&event, &mut progress);
         files.take(&event, clock, &mut progress);
     });
@@ -156,15 +154,16 @@ fn breaks_strict(doubt: &Doubt) -> bool {
 }
 
 /// The options of a load, checked.
-struct CheckedLoad {
+struct CheckedLoad<'v> {
+    verb: &'v Verb,
     alone: LoadAlone,
-    /// The endpoint to connect to instead.
-    connect_to: Option<(String, u16)>,
     cpus: Option<Vec<u32>>,
+    clock: Clock,
+    interrupt: Interrupt,
 }
 
-impl CheckedLoad {
-    fn of(verb: &Verb) -> Result<Self> {
+impl<'v> CheckedLoad<'v> {
+    fn of(verb: &'v Verb, clock: Clock, interrupt: Interrupt) -> Result<Self> {
         let text = verb.alone.plan.as_deref().map(|path| Ok((path, plan_text(path)?))).transpose()?;
         let file = text.as_ref().map(|(path, text)| PhasesFile { path, text });
         let alone = LoadAlone::of(&verb.url, file, &verb.load)?;
@@ -172,16 +171,17 @@ impl CheckedLoad {
         rows_max(verb)?;
         let typed = verb.load.load_cpus.clone().unwrap_or_default();
         let cpus = CpuPlan::new(&Cpus::All, &typed, &cpus::available())?.load;
-        Ok(Self { alone, connect_to: verb.alone.connect_to.clone(), cpus })
+        Ok(Self { verb, alone, cpus, clock, interrupt })
     }
 
-    fn reach(&self, interrupt: &Interrupt) -> Result<Reached> {
+    fn reach(&self) -> Result<Reached> {
         let own = (self.alone.server.host.clone(), self.alone.server.port.unwrap_or_default());
-        let (host, port) = self.connect_to.as_ref().unwrap_or(&own);
-        trial::reach(host, *port, self.alone.server.socket.as_deref(), &|| interrupt.seen())
+        let (host, port) = self.verb.alone.connect_to.as_ref().unwrap_or(&own);
+        trial::reach(host, *port, self.alone.server.socket.as_deref(), &|| self.interrupt.seen())
     }
 
-    fn conditions(&self, verb: &Verb, reached: &Reached, typed: String, clock: Clock) -> LoadConditions {
+    fn conditions(&self, reached: &Reached, typed: String) -> LoadConditions {
+        let Self { verb, clock, .. } = self;
         LoadConditions {
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
             url: verb.url.clone(),
@@ -190,7 +190,7 @@ impl CheckedLoad {
                 Address::Unix(path) => format!("unix:{}", path.display()),
             },
             started: utc(clock.origin_unix_s()),
-            machine: series::machine_now(clock),
+            machine: series::machine_now(*clock),
             load_cpus: self.cpus.clone(),
             threads: verb.alone.threads.unwrap_or(1),
             seed: self.alone.seed,
@@ -199,25 +199,20 @@ impl CheckedLoad {
         }
     }
 
-    fn loading<'a>(
-        &'a self,
-        verb: &'a Verb,
-        reached: &'a Reached,
-        clock: Clock,
-        interrupt: &'a Interrupt,
-    ) -> Loading<'a> {
+    fn loading<'a>(&'a self, reached: &'a Reached) -> Loading<'a> {
+        let verb = self.verb;
         Loading {
             reached,
             host: self.alone.server.authority(),
             tls: self.alone.server.tls.clone(),
             load: &self.alone.load,
             seed: self.alone.seed,
-            clock,
+            clock: self.clock,
             threads: verb.alone.threads.unwrap_or(1),
             cpus: self.cpus.clone(),
             rows_max: if verb.files.rows.is_some() { verb.files.rows_max.unwrap_or(ROWS_MAX) as usize } else { 0 },
             require: &verb.alone.require,
-            interrupt: interrupt.flag(),
+            interrupt: self.interrupt.flag(),
         }
     }
 }
