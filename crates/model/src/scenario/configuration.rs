@@ -276,10 +276,6 @@ impl Objects {
     pub(super) fn typed(classes: bool) -> Self {
         if classes { Self::Listed } else { Self::Unread }
     }
-
-    pub(super) fn is_unread(&self) -> bool {
-        *self == Self::Unread
-    }
 }
 
 /// A garbage collector.

@@ -54,10 +54,10 @@ pub struct Scenario {
     #[serde(default)]
     pub find: Find,
     /// How it is tuned, where it is.
-    #[serde(default, skip_serializing_if = "Tune::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub tune: Tune,
     /// Whether live objects are listed at the end.
-    #[serde(default, skip_serializing_if = "Objects::is_unread")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub objects: Objects,
     /// The new file that takes a heap dump at the end of the first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ pub struct Scenario {
     /// Timeline samples per second, 1–100.
     pub sample_hz: u32,
     /// When a JVM is asked for what may be read from outside.
-    #[serde(default, skip_serializing_if = "Asking::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub asking: Asking,
     /// CPUs for the load engine and the rest of Loadline.
     pub load_cpus: Cpus,

@@ -106,7 +106,7 @@ impl Service {
 }
 
 /// A line as it was known before, and under which conditions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Last {
     /// The limit that held.
@@ -148,19 +148,7 @@ pub struct Last {
 impl Last {
     /// A limit of which nothing else is known.
     pub fn of(limit: Bytes) -> Self {
-        Self {
-            limit_bytes: limit.0,
-            heap_bytes: None,
-            direct_bytes: None,
-            proved_at: None,
-            searched_at: None,
-            question: None,
-            inputs: None,
-            image_digest: None,
-            jdk: None,
-            cpu_model: None,
-            past: Vec::new(),
-        }
+        Self { limit_bytes: limit.0, ..Self::default() }
     }
 }
 

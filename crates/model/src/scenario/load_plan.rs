@@ -1,6 +1,6 @@
 //! The load plan: the phases of a trial in their order, and what follows from them.
 
-use super::{ExpectStatus, Method, OwnWork, Phase, PhaseKind, Ready};
+use super::{ExpectStatus, Method, OwnWork, Phase, PhaseKind, PhaseMark, Ready};
 use serde::{Deserialize, Serialize};
 use std::ops::{Deref, DerefMut};
 
@@ -119,7 +119,7 @@ impl LoadPlan {
 pub(super) fn marks(load: &[Phase]) -> Vec<&str> {
     let names = load.iter().flat_map(|phase| match &phase.kind {
         PhaseKind::Own(own) => own.phases.iter().map(String::as_str).collect(),
-        _ if phase.mark.is_none() => Vec::new(),
+        _ if phase.mark == PhaseMark::None => Vec::new(),
         _ => vec![phase.name.as_str()],
     });
     names.collect()

@@ -141,6 +141,11 @@ pub mod defaults {
     pub const SEED: u64 = 1;
 }
 
+/// Whether a value need not be written down.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// Arguments as a line that a POSIX shell reads back as the same arguments.
 pub fn shell_words(words: &[String]) -> String {
     words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")

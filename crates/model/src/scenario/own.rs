@@ -1,13 +1,14 @@
 //! The work that a subject does by itself: the phases that it goes through and marks on its output. Also the marks that
 //! other phases end in, and the full collections before such a mark.
 
+use super::validate::within;
 use crate::error::{Error, Result};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 /// More full collections in a row free nothing that ten did not.
-const COLLECTIONS_MAX: u32 = 10;
+const COLLECTIONS_MAX: u64 = 10;
 /// A name longer than this is a sentence.
 const NAME_CHARS_MAX: usize = 64;
 
@@ -61,8 +62,8 @@ impl OwnWork {
             regex_lite::Regex::new(pattern)
                 .map_err(|cause| Error::request(format!("`{pattern}` is not a regular expression: {cause}")))?;
         }
-        if self.collect > COLLECTIONS_MAX {
-            return Err(too_many("collect", self.collect));
+        if self.collect > 0 {
+            within("collect", self.collect.into(), 1, COLLECTIONS_MAX)?;
         }
         match self.settle {
             Some(_) if self.collect == 0 => {
@@ -92,15 +93,8 @@ impl Default for Collect {
 
 impl Collect {
     pub(super) fn validate(self) -> Result<()> {
-        match self.times {
-            1..=COLLECTIONS_MAX => Ok(()),
-            times => Err(too_many("times", times).at("collect")),
-        }
+        within("times", self.times.into(), 1, COLLECTIONS_MAX).map_err(|error| error.at("collect"))
     }
-}
-
-fn too_many(key: &str, times: u32) -> Error {
-    Error::request(format!("`{key}` is {times}; it must lie between 1 and {COLLECTIONS_MAX}"))
 }
 
 /// Whether a phase ends in a mark of its own name.
@@ -114,13 +108,6 @@ pub enum PhaseMark {
     AsItIs,
     /// It is weighed after full collections.
     Collected,
-}
-
-impl PhaseMark {
-    /// Whether there is none.
-    pub fn is_none(&self) -> bool {
-        *self == Self::None
-    }
 }
 
 impl FromStr for PhaseMark {

@@ -1,6 +1,6 @@
 //! The phases of a load plan: what happens in each.
 
-use super::{OwnWork, PhaseMark, Schedule, Work};
+use super::{OwnWork, PhaseMark, Schedule, Work, is_default};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub struct Phase {
     /// The activity in the phase.
     pub kind: PhaseKind,
     /// Whether it ends in a mark of its name.
-    #[serde(default, skip_serializing_if = "PhaseMark::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub mark: PhaseMark,
 }
 

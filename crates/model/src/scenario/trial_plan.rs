@@ -5,7 +5,7 @@
 
 use super::{
     Arrivals, Body, Collect, Configuration, Cpus, Explain, LoadPlan, MarkPoint, Objects, PhaseKind, Scenario, Schedule,
-    Subject, Time, Work,
+    Subject, Time, Work, is_default,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -43,13 +43,13 @@ pub struct TrialPlan {
     #[serde(default)]
     pub look: Look,
     /// When a JVM is asked for what may be read from outside.
-    #[serde(default, skip_serializing_if = "Asking::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub asking: Asking,
     /// The bounds that end the trial early; none where no phase is named.
     #[serde(default)]
     pub guard: Guard,
     /// Whether live objects are listed at the end, and of a fresh JVM that is ready.
-    #[serde(default, skip_serializing_if = "Objects::is_unread")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub objects: Objects,
     /// The new file that takes a heap dump at the end, in the first trial of a series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,11 +164,6 @@ impl Asking {
     /// As it was typed: whether `--attach` is there.
     pub fn typed(attach: bool) -> Self {
         if attach { Self::Always } else { Self::IfNeeded }
-    }
-
-    /// Whether it need not be written down.
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
     }
 }
 

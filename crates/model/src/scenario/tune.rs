@@ -209,11 +209,6 @@ fn price(text: &str) -> std::result::Result<Share, String> {
 const MINUTES_MAX: f64 = 100_000.0;
 
 impl Tune {
-    /// Whether it need not be written down.
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Takes in what was written; what it leaves out stays.
     pub fn apply(&mut self, of: TuneSettings) {
         self.objective = of.objective.unwrap_or(self.objective);
