@@ -59,9 +59,9 @@ impl Console {
         }
         let mut console = Self {
             keys: isatty(stdin()),
-            stop: flagged(SIGTSTP)?,
-            goes_on: flagged(SIGCONT)?,
-            resized: flagged(SIGWINCH)?,
+            stop: flagged(&[SIGTSTP], false)?,
+            goes_on: flagged(&[SIGCONT], false)?,
+            resized: flagged(&[SIGWINCH], false)?,
             drawing: false,
         };
         console.enter();

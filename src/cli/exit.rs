@@ -44,9 +44,7 @@ impl Code {
     pub(super) fn of(yes: bool) -> Self {
         if yes { Self::Yes } else { Self::No }
     }
-}
 
-impl Code {
     /// The same for `git bisect run`, to which everything but 0 and what lies from 125 on means a bad commit.
     pub(super) fn for_bisect(self) -> Self {
         match self {

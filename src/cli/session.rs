@@ -91,7 +91,7 @@ impl Interrupt {
             // In this order: the first signal finds the flag unset and sets it, the second one ends.
             signal_hook::flag::register_conditional_shutdown(signal, Code::Interrupted as i32, Arc::clone(&flag))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
-                .map_err(|cause| Error::machine(format!("cannot listen to signals: {cause}")))?;
+                .map_err(cannot_listen)?;
         }
         Ok(Self(flag))
     }
@@ -99,21 +99,13 @@ impl Interrupt {
     /// Listens to the same and to QUIT, and leaves it to the next look at the flag to end, however often they come: who
     /// draws on a terminal gives it back first.
     pub(super) fn patient() -> Result<Self> {
-        let flag = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-            sets(signal, &flag)?;
-        }
-        Ok(Self(flag))
+        flagged(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT], false).map(Self)
     }
 
     /// Another flag that the same signals set, and that somebody else may set: a deadline ends what runs, and is no
     /// signal.
     pub(super) fn another(&self) -> Result<Self> {
-        let flag = Arc::new(AtomicBool::new(self.seen()));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            sets(signal, &flag)?;
-        }
-        Ok(Self(flag))
+        flagged(&[SIGINT, SIGTERM, SIGHUP], self.seen()).map(Self)
     }
 
     /// Set by the first signal.
@@ -127,15 +119,17 @@ impl Interrupt {
     }
 }
 
-/// A flag that this signal sets.
-pub(super) fn flagged(signal: i32) -> Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    sets(signal, &flag).map(|()| flag)
+/// A flag that each of these signals sets, and that is set already where one was `seen`.
+pub(super) fn flagged(signals: &[i32], seen: bool) -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(seen));
+    for signal in signals {
+        signal_hook::flag::register(*signal, Arc::clone(&flag)).map_err(cannot_listen)?;
+    }
+    Ok(flag)
 }
 
-fn sets(signal: i32, flag: &Arc<AtomicBool>) -> Result<()> {
-    let set = signal_hook::flag::register(signal, Arc::clone(flag));
-    set.map(drop).map_err(|cause| Error::machine(format!("cannot listen to signals: {cause}")))
+fn cannot_listen(cause: std::io::Error) -> Error {
+    Error::machine(format!("cannot listen to signals: {cause}"))
 }
 
 /// The words of the command line that repeats the run: the program by its name, not by its place.
