@@ -2,7 +2,7 @@
 
 use super::exit::Code;
 use super::live::Live;
-use super::one_server::{Reopened, ServerArguments, ServerScenario, refusing};
+use super::one_server::{ServerArguments, ServerScenario, Underway, refusing};
 use super::session::{Call, RunOptions, Session, is_interrupted};
 use crate::archive;
 use crate::error::{Error, Result};
@@ -83,8 +83,7 @@ fn resume(session: &Session, path: &Path) -> Result<Code> {
             .hint("`loadline find` makes one; `loadline report ARCHIVE` shows what is there"));
     }
     search::check(&archive.scenario)?;
-    let Reopened { scenario, conditions, trials, store } = Reopened::of(session, path, archive)?;
-    search(session, &Searched { conditions, scenario }, trials, store)
+    search(session, Underway::resume(session, path, archive)?)
 }
 
 /// Searches, in an archive of its own.
@@ -97,21 +96,14 @@ fn begin(session: &Session, scenario: Scenario) -> Result<Code> {
     let scenario = prepared.scenario;
     let conditions = session.conditions(&scenario);
     let store = Archived::create(&session.folder(&scenario), &conditions, &scenario, live)?;
-    search(session, &Searched { conditions, scenario }, Vec::new(), store)
-}
-
-/// The scenario that is searched, and the conditions of the search.
-struct Searched {
-    conditions: Conditions,
-    scenario: Scenario,
+    search(session, Underway { scenario, conditions, trials: Vec::new(), store })
 }
 
 /// Searches, then reports the result. Measured trials are kept and shown, however the search ends.
-fn search(session: &Session, searched: &Searched, mut trials: Vec<Trial>, mut store: Archived<Live>) -> Result<Code> {
-    let Searched { conditions, scenario } = searched;
-    let done = make(session, searched, &mut trials, &mut store);
-    let found = result::of_search(conditions, scenario, &trials);
-    session.conclude("find", store, done, &found)?;
+fn search(session: &Session, mut underway: Underway) -> Result<Code> {
+    let done = make(session, &mut underway);
+    let found = result::of_search(&underway.conditions, &underway.scenario, &underway.trials);
+    session.conclude("find", underway.store, done, &found)?;
     let outcome = found.find.as_ref().map(|find| find.outcome);
     Ok(Code::of(matches!(outcome, Some(FindOutcome::Found | FindOutcome::AtLowerBound))))
 }
@@ -122,10 +114,12 @@ pub(super) fn line(session: &Session, scenario: &Scenario, folder: &Path) -> wor
     let (mut scenario, mut trials) = (scenario.clone(), Vec::new());
     let mut search = || {
         search::settle(&mut scenario, FindSettings::default())?;
-        let (conditions, mut store) = open(session, &scenario, folder, &mut trials)?;
-        let searched = Searched { conditions, scenario: scenario.clone() };
-        let done = make(session, &searched, &mut trials, &mut store);
-        let (kept, _) = store.close(is_interrupted(&done));
+        let (conditions, store) = open(session, &scenario, folder, &mut trials)?;
+        let begun = std::mem::take(&mut trials);
+        let mut underway = Underway { scenario: scenario.clone(), conditions, trials: begun, store };
+        let done = make(session, &mut underway);
+        trials = underway.trials;
+        let (kept, _) = underway.store.close(is_interrupted(&done));
         done.and(kept)
     };
     let ended = search();
@@ -157,8 +151,8 @@ fn open(
 }
 
 /// Makes the trials that the search asks for.
-fn make(session: &Session, searched: &Searched, trials: &mut Vec<Trial>, store: &mut Archived<Live>) -> Result<()> {
-    let Searched { conditions, scenario } = searched;
+fn make(session: &Session, underway: &mut Underway) -> Result<()> {
+    let Underway { scenario, conditions, trials, store } = underway;
     let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;
     let limit_max =
         Search::limit_max_of(trials).map_or_else(|| series::room(scenario, configuration, session.clock), Ok)?;

@@ -57,20 +57,20 @@ impl ServerArguments<'_> {
     }
 }
 
-/// An archive that is gone on with, prepared as before its first trial.
-pub(super) struct Reopened {
+/// Trials of one server under way, in their archive.
+pub(super) struct Underway {
     pub(super) scenario: Scenario,
     pub(super) conditions: Conditions,
     pub(super) trials: Vec<Trial>,
     pub(super) store: Archived<Live>,
 }
 
-impl Reopened {
-    /// Opens an archive to go on after its trials.
+impl Underway {
+    /// Goes on after the trials of an archive, prepared as before the first of them.
     ///
     /// # Errors
     /// As [`Session::prepare`], and where it cannot be written to.
-    pub(super) fn of(session: &Session, path: &Path, archive: Archive) -> Result<Self> {
+    pub(super) fn resume(session: &Session, path: &Path, archive: Archive) -> Result<Self> {
         let mut live = session.live();
         let scenario = session.prepare(&archive.scenario, &mut live)?.scenario;
         let Archive { conditions, trials, .. } = archive;

@@ -2,11 +2,10 @@
 
 use super::exit::Code;
 use super::find;
-use super::live::Live;
-use super::one_server::{Reopened, ServerArguments, ServerScenario, refusing};
+use super::one_server::{ServerArguments, ServerScenario, Underway, refusing};
 use super::session::{Call, RunOptions, Session};
 use crate::error::{Error, Result};
-use crate::record::{Conditions, Trial, TuneOutcome};
+use crate::record::TuneOutcome;
 use crate::report::{print, render, summarize_remedies};
 use crate::result;
 use crate::scenario::{Change, Scenario, TuneSettings};
@@ -112,8 +111,7 @@ fn resume(session: &Session, path: &Path, dry_run: bool) -> Result<Code> {
             .hint("`loadline tune` makes one; `loadline report ARCHIVE` shows what is there"));
     }
     tune::check(&archive.scenario)?;
-    let Reopened { scenario, conditions, trials, store } = Reopened::of(session, path, archive)?;
-    Tuned { session, conditions, scenario, dry_run }.make(trials, store)
+    make(session, Underway::resume(session, path, archive)?, dry_run)
 }
 
 /// Tunes, in an archive of its own.
@@ -127,36 +125,26 @@ fn begin(session: &Session, scenario: Scenario, dry_run: bool) -> Result<Code> {
         scenario.tune.scratch = Some(absolute.display().to_string());
     }
     let store = Archived::create(&folder, &conditions, &scenario, live)?;
-    Tuned { session, conditions, scenario, dry_run }.make(Vec::new(), store)
+    make(session, Underway { scenario, conditions, trials: Vec::new(), store }, dry_run)
 }
 
-/// The scenario that is tuned, and the conditions of the tuning.
-struct Tuned<'a> {
-    session: &'a Session,
-    conditions: Conditions,
-    scenario: Scenario,
-    dry_run: bool,
-}
-
-impl Tuned<'_> {
-    /// Tunes, then reports the result. Measured trials are kept and shown, however it ends.
-    fn make(&self, mut trials: Vec<Trial>, mut store: Archived<Live>) -> Result<Code> {
-        let Self { session, conditions, scenario, dry_run } = self;
-        let strategy = Tuner::new(scenario)?;
-        let strategy = if *dry_run { strategy.dry() } else { strategy };
-        let mut local = Local::new(session.tools(&conditions.machine));
-        let mut done = series::run(&strategy, &mut local, &mut store, &mut trials).map(drop);
-        let mut tuned = result::of_tuning(conditions, scenario, &trials);
-        let folder = store.folder().to_owned();
-        if done.is_ok() && scenario.tune.find && !dry_run {
-            let proved = tuned.tune.as_ref().filter(|of| of.outcome == TuneOutcome::Proved);
-            let changes = proved.map(|of| of.changes.clone());
-            let mut lines = tune::lines(scenario, changes.as_deref()).into_iter();
-            done = lines.try_for_each(|(name, scenario)| find::line(session, &scenario, &folder.join(name)).ended);
-        }
-        result::add_lines(&mut tuned, &folder);
-        session.conclude("tune", store, done, &tuned)?;
-        let outcome = tuned.tune.as_ref().map(|of| of.outcome);
-        Ok(Code::of(matches!(outcome, Some(TuneOutcome::Proved | TuneOutcome::Planned))))
+/// Tunes, then reports the result. Measured trials are kept and shown, however it ends.
+fn make(session: &Session, underway: Underway, dry_run: bool) -> Result<Code> {
+    let Underway { scenario, conditions, mut trials, mut store } = underway;
+    let strategy = Tuner::new(&scenario)?;
+    let strategy = if dry_run { strategy.dry() } else { strategy };
+    let mut local = Local::new(session.tools(&conditions.machine));
+    let mut done = series::run(&strategy, &mut local, &mut store, &mut trials).map(drop);
+    let mut tuned = result::of_tuning(&conditions, &scenario, &trials);
+    let folder = store.folder().to_owned();
+    if done.is_ok() && scenario.tune.find && !dry_run {
+        let proved = tuned.tune.as_ref().filter(|of| of.outcome == TuneOutcome::Proved);
+        let changes = proved.map(|of| of.changes.clone());
+        let mut lines = tune::lines(&scenario, changes.as_deref()).into_iter();
+        done = lines.try_for_each(|(name, scenario)| find::line(session, &scenario, &folder.join(name)).ended);
     }
+    result::add_lines(&mut tuned, &folder);
+    session.conclude("tune", store, done, &tuned)?;
+    let outcome = tuned.tune.as_ref().map(|of| of.outcome);
+    Ok(Code::of(matches!(outcome, Some(TuneOutcome::Proved | TuneOutcome::Planned))))
 }
