@@ -42,20 +42,13 @@ impl Subject {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Scenario, parse};
+    use super::super::scenario_of;
     use super::*;
-
-    fn scenario(subject: &str) -> Scenario {
-        let text = format!(
-            "name: x\nsubject: {{{subject}}}\nload: [steady: {{closed: {{connections: 1, requests: 1}}, get: /}}]\n"
-        );
-        parse(&text, Path::new("/x"), &[17]).unwrap_or_else(|error| panic!("{error}"))
-    }
 
     #[test]
     fn what_it_stands_for_is_said_where_it_stands_and_nowhere_else() {
         let take = |subject: &str, typed: Option<&str>| {
-            let mut subject = scenario(subject).subject;
+            let mut subject = scenario_of(subject, "").unwrap().subject;
             subject.take_artifact(typed.map(Path::new)).map(|()| subject.artifact)
         };
         let (with, by_env) = ("command: [java, -jar, '{artifact}']", "command: [./start], env: {JAR: '{artifact}'}");
@@ -71,14 +64,14 @@ mod tests {
 
     #[test]
     fn a_plan_carries_it_along_and_its_contents_are_an_input() {
-        let mut scenario = scenario("command: [java, -jar, '{artifact}']");
-        scenario.subject.take_artifact(Some(Path::new("/x/target/a.jar"))).unwrap();
+        let mut scenario = scenario_of("command: [java, -jar, '{artifact}']", "").unwrap();
+        scenario.subject.take_artifact(Some(Path::new("/base/target/a.jar"))).unwrap();
         let plan = super::super::TrialPlan::of(&scenario, &scenario.configurations[0]);
-        assert!(plan.files().contains(&"/x/target/a.jar".into()), "{:?}", plan.files());
-        let handed = plan.clone().seen_from(Path::new("/x"));
+        assert!(plan.files().contains(&"/base/target/a.jar".into()), "{:?}", plan.files());
+        let handed = plan.clone().seen_from(Path::new("/base"));
         assert_eq!(handed.subject.artifact.as_deref(), Some(Path::new("target/a.jar")));
         let text = serde_json::to_string(&handed).unwrap();
         let read: super::super::TrialPlan = serde_json::from_str(&text).unwrap();
-        assert_eq!(read.put_into(Path::new("/x")), plan);
+        assert_eq!(read.put_into(Path::new("/base")), plan);
     }
 }

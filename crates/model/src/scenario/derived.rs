@@ -192,15 +192,10 @@ impl FigureFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Scenario, parse};
-    use std::path::Path;
+    use crate::scenario::{Scenario, scenario_of};
 
     fn with(figures: &str) -> Result<Scenario> {
-        let text = format!(
-            "name: a\nsubject: {{command: [java, -jar, a.jar]}}\n\
-             load: [{{steady: {{closed: {{requests: 1}}, get: /}}}}]\nfigures:\n{figures}\n"
-        );
-        parse(&text, Path::new("/base"), &[])
+        scenario_of("command: [java, -jar, a.jar]", &format!("figures:\n{figures}"))
     }
 
     const ELASTIC: &str = "- elasticity: {of: rss, base: empty, spike: spike, valley: valley, ideal: 0.8}";

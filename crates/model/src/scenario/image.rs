@@ -77,14 +77,9 @@ impl Configuration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     fn scenario(subject: &str, configuration: &str) -> Result<Scenario> {
-        let text = format!(
-            "name: x\nsubject: {{{subject}}}\nconfigurations: {{a: {{{configuration}}}}}\n\
-             load: [steady: {{closed: {{connections: 1, requests: 1}}, get: /}}]\n"
-        );
-        parse(&text, Path::new("/x"), &[17])
+        scenario_of(subject, &format!("configurations: {{a: {{{configuration}}}}}"))
     }
 
     #[test]

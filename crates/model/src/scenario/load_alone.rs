@@ -87,18 +87,11 @@ fn refuse_drivers(load: &[Phase]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::load_settings::typed;
     use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct LoadCommand {
-        #[command(flatten)]
-        load: LoadOptions,
-    }
 
     fn alone(url: &str, text: Option<&str>, words: &str) -> Result<LoadAlone> {
-        let typed = LoadCommand::try_parse_from(format!("loadline {words}").split_whitespace()).unwrap();
-        LoadAlone::of(url, text.map(|text| PhasesFile { path: Path::new("/x/a.yaml"), text }), &typed.load)
+        LoadAlone::of(url, text.map(|text| PhasesFile { path: Path::new("/x/a.yaml"), text }), &typed(words))
     }
 
     #[test]

@@ -159,23 +159,14 @@ fn change_warmup(load: &mut Vec<Phase>, typed: Option<Warmup>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load_settings::usual_work;
+    use super::super::load_settings::{typed, usual_work};
     use super::super::{Body, Method, validate_load};
     use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct LoadCommand {
-        #[command(flatten)]
-        load: LoadOptions,
-    }
 
     fn load(words: &str) -> Result<Vec<Phase>> {
-        let words = format!("loadline {words}");
-        let typed = LoadCommand::try_parse_from(words.split_whitespace()).unwrap();
         let work = usual_work(Request::new(Method::Get, "/"));
         let mut load = vec![Phase::new("steady", PhaseKind::Work(work))];
-        change_phases(&mut load, &typed.load)?;
+        change_phases(&mut load, &typed(words))?;
         validate_load(&load)?;
         Ok(load)
     }

@@ -662,6 +662,18 @@ loadline_base::written_as! {
     };
 }
 
+/// The options of a load as they are typed.
+#[cfg(test)]
+pub(super) fn typed(words: &str) -> LoadOptions {
+    #[derive(clap::Parser)]
+    struct LoadCommand {
+        #[command(flatten)]
+        load: LoadOptions,
+    }
+    let words = format!("loadline {words}");
+    <LoadCommand as clap::Parser>::try_parse_from(words.split_whitespace()).unwrap().load
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

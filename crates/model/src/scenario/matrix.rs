@@ -394,16 +394,12 @@ fn places(axes: &[AxisValues], index: usize) -> Vec<usize> {
 mod tests {
     use super::{Configuration, vary};
     use crate::error::Result;
-    use crate::scenario::{Scenario, parse};
+    use crate::scenario::{Scenario, scenario_of};
     use std::path::Path;
 
     fn parsed(matrix: &str) -> Result<Scenario> {
-        let text = format!(
-            "name: x\nsubject: {{command: [java, -jar, '{{code}}', '{{port}}'], port: 80}}\nmatrix: {matrix}\n\
-             load: [{{steady: {{closed: {{connections: 1, requests: 1}}, get: /}}}}]\n"
-        );
-        let text = if matrix.contains("code") { text } else { text.replace(", '{code}'", "") };
-        parse(&text, Path::new("/base"), &[11, 17, 25])
+        let code = if matrix.contains("code") { ", '{code}'" } else { "" };
+        scenario_of(&format!("command: [java, -jar{code}, '{{port}}'], port: 80"), &format!("matrix: {matrix}"))
     }
 
     fn names(matrix: &str) -> Vec<String> {

@@ -167,6 +167,14 @@ pub(crate) fn schemas_of_files() -> [schemars::Schema; 2] {
     [generator().into_root_schema_for::<file::File>(), generator().into_root_schema_for::<fleet_file::FleetFile>()]
 }
 
+/// The scenario of a file with this subject, these further keys, and a load that says little.
+#[cfg(test)]
+fn scenario_of(subject: &str, others: &str) -> crate::error::Result<Scenario> {
+    let load = "[steady: {closed: {connections: 1, requests: 1}, get: /}]";
+    let text = format!("name: x\nsubject: {{{subject}}}\n{others}\nload: {load}\n");
+    parse(&text, std::path::Path::new("/base"), &[11, 17, 25])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,12 +201,8 @@ mod tests {
     #[test]
     fn an_argument_that_holds_two_options_is_refused() {
         let check = |option: &str, expect: Option<&str>| {
-            let text = format!(
-                "name: x\nsubject: {{command: [java, -jar, x.jar], port: 1}}\n\
-                 configurations: {{a: {{jvm: [-Xmx8m, '{option}']}}}}\n\
-                 load: [steady: {{closed: {{connections: 1, requests: 1}}, get: /}}]\n"
-            );
-            let refused = parse(&text, std::path::Path::new("."), &[]).err();
+            let configurations = format!("configurations: {{a: {{jvm: [-Xmx8m, '{option}']}}}}");
+            let refused = scenario_of("command: [java, -jar, x.jar], port: 1", &configurations).err();
             let hint = refused.as_ref().and_then(|error| error.hint.as_deref());
             assert_eq!(refused.is_some(), expect.is_some(), "{option}: {refused:?}");
             assert!(hint.unwrap_or_default().contains(expect.unwrap_or_default()), "{option}: {hint:?}");
