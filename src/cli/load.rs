@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::load::Address;
 use crate::record::{DoubtRecord, LOAD_SCHEMA, LoadConditions, LoadDocument, Verdict};
 use crate::report::{self, Progress};
-use crate::scenario::{self, Condition, Cpus, LoadAlone, LoadOptions, PhaseKind, PhasesFile, Until};
+use crate::scenario::{self, Condition, Cpus, LoadAlone, LoadOptions, PhasesFile, Until};
 use crate::series;
 use crate::subject::{CpuPlan, cpus};
 use crate::trial::{self, LoadEvent, Loaded, Loading, Reached, is_measured};
@@ -293,12 +293,9 @@ impl TerminalProgress {
         match event {
             LoadEvent::PhaseStarted { phase, description } => {
                 progress.step(&format!("{}: {description}", phase.name));
-                self.planned = match &phase.kind {
-                    PhaseKind::Work(work) => match work.schedule.until() {
-                        Some(Until::Elapsed(span)) => Some(span),
-                        _ => None,
-                    },
-                    PhaseKind::Driver(_) | PhaseKind::Own(_) | PhaseKind::Idle(_) => None,
+                self.planned = match phase.kind.work().and_then(|work| work.schedule.until()) {
+                    Some(Until::Elapsed(span)) => Some(span),
+                    Some(Until::Requests(_)) | None => None,
                 };
                 self.began_s = None;
             }

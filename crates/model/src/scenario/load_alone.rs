@@ -101,8 +101,8 @@ mod tests {
         let file = "seed: 7\nload: [{a: {closed: {requests: 9}, post: /b, body: {file: b.txt}}}, {rest: {idle: 1s}}]\n";
         let of = |url: &str, words: &str| {
             let asked = alone(url, Some(file), words).unwrap();
-            let PhaseKind::Work(work) = asked.load[0].kind.clone() else { panic!("{asked:?}") };
-            (work.request.path, work.schedule.to_string(), asked.seed)
+            let work = asked.load[0].kind.work().unwrap();
+            (work.request.path.clone(), work.schedule.to_string(), asked.seed)
         };
         let expect = |path: &str, schedule: &str, seed| (path.to_owned(), schedule.to_owned(), seed);
         assert_eq!(of("http://h:1/", ""), expect("/b", "closed, 25 connections, 9 requests", 7));

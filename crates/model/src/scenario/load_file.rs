@@ -48,48 +48,34 @@ loadline_base::written_as! {
 
 /// Resolves the phases; `same: NAME` repeats the work of another phase, so that a warm-up is equal work.
 pub(super) fn resolve_load(phases: Vec<Named<PhaseSettings>>, base: &Path) -> Result<Vec<Phase>> {
-    let mut resolved: Vec<Resolved> = Vec::new();
+    let (mut written, mut kinds) = (Vec::new(), BTreeMap::new());
     for Named(mut entries) in phases {
         let (1, Some((name, phase))) = (entries.len(), entries.pop()) else {
             return Err(Error::request("each entry of `load` is one phase: `- NAME: {…}`"));
         };
-        let at = |error: Error| error.at(format!("phase: {name}"));
-        let mark = phase.mark.unwrap_or_default();
-        let kind = match phase.same.clone() {
-            Some(other) => phase.stands_alone("same", &["mark"]).map(|()| Err(other)).map_err(at)?,
-            None => Ok(phase.resolve(base).map_err(at)?),
+        let resolved = match &phase.same {
+            Some(_) => phase.stands_alone("same", &["mark"]),
+            None => phase.resolve(base).map(|kind| drop(kinds.insert(name.clone(), kind))),
         };
-        resolved.push(Resolved { name, kind, mark });
+        resolved.map_err(|error| error.at(format!("phase: {name}")))?;
+        written.push((name, phase));
     }
-    let works: BTreeMap<String, PhaseKind> =
-        resolved.iter().filter_map(|phase| Some((phase.name.clone(), phase.kind.as_ref().ok()?.clone()))).collect();
-    resolved.into_iter().map(|phase| phase.finish(&works)).collect()
-}
-
-/// A phase, or the name of the one whose work it repeats.
-struct Resolved {
-    name: String,
-    kind: std::result::Result<PhaseKind, String>,
-    mark: PhaseMark,
-}
-
-impl Resolved {
-    fn finish(self, works: &BTreeMap<String, PhaseKind>) -> Result<Phase> {
-        let Self { name, kind, mark } = self;
-        match kind {
-            Ok(kind) => Ok(Phase { name, kind, mark }),
-            Err(other) => match works.get(&other) {
-                Some(kind) => Ok(Phase { name, kind: kind.clone(), mark }),
-                None => {
-                    let error = Error::request(format!("no phase is named `{other}`")).at(format!("phase: {name}"));
-                    Err(match did_you_mean(&other, works.keys().map(String::as_str)) {
-                        Some(hint) => error.hint(hint),
-                        None => error,
-                    })
-                }
-            },
+    let repeated = |other: &String| match kinds.get(other) {
+        Some(kind) => Ok(kind.clone()),
+        None => {
+            let error = Error::request(format!("no phase is named `{other}`"));
+            Err(match did_you_mean(other, kinds.keys().map(String::as_str)) {
+                Some(hint) => error.hint(hint),
+                None => error,
+            })
         }
-    }
+    };
+    let finish = |(name, phase): (String, PhaseSettings)| {
+        let kind = repeated(phase.same.as_ref().unwrap_or(&name));
+        let kind = kind.map_err(|error| error.at(format!("phase: {name}")))?;
+        Ok(Phase { name, kind, mark: phase.mark.unwrap_or_default() })
+    };
+    written.into_iter().map(finish).collect()
 }
 
 impl PhaseSettings {
@@ -106,22 +92,22 @@ impl PhaseSettings {
         }
     }
 
-    fn resolve(mut self, base: &Path) -> Result<PhaseKind> {
+    fn resolve(&self, base: &Path) -> Result<PhaseKind> {
         if let Some(idle) = self.idle {
             self.stands_alone("idle", &["mark"])?;
             return Ok(PhaseKind::Idle(idle));
         }
-        if let Some(command) = self.driver.clone() {
+        if let Some(command) = &self.driver {
             self.stands_alone("driver", &["within", "mark"])?;
             let within = self.within.unwrap_or(defaults::DRIVER_WITHIN);
-            return Ok(PhaseKind::Driver(Driver { command, dir: Some(base.to_owned()), within }));
+            return Ok(PhaseKind::Driver(Driver { command: command.clone(), dir: Some(base.to_owned()), within }));
         }
-        if let Some(phases) = self.phases.take() {
+        if let Some(phases) = &self.phases {
             self.stands_alone("phases", &["within", "pattern", "collect", "settle"])?;
             return Ok(PhaseKind::Own(OwnWork {
-                phases: phases.into_iter().map(Scalar::text).collect(),
+                phases: phases.iter().cloned().map(Scalar::text).collect(),
                 within: self.within.unwrap_or(defaults::MARKER_WITHIN),
-                pattern: self.pattern,
+                pattern: self.pattern.clone(),
                 collect: self.collect.unwrap_or(0),
                 settle: self.settle,
             }));
@@ -244,10 +230,7 @@ mod tests {
     }
 
     fn work(phase: &str) -> Work {
-        match load(&format!("  - a: {phase}\n")).unwrap().remove(0).kind {
-            PhaseKind::Work(work) => work,
-            other => panic!("{other:?}"),
-        }
+        load(&format!("  - a: {phase}\n")).unwrap()[0].kind.work().unwrap().clone()
     }
 
     #[test]

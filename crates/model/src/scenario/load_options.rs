@@ -9,10 +9,7 @@ use std::path::Path;
 
 /// The phases that the load engine works in.
 fn works(load: &mut [Phase]) -> impl Iterator<Item = (&str, &mut Work)> {
-    load.iter_mut().filter_map(|phase| match &mut phase.kind {
-        PhaseKind::Work(work) => Some((phase.name.as_str(), work)),
-        PhaseKind::Driver(_) | PhaseKind::Own(_) | PhaseKind::Idle(_) => None,
-    })
+    load.iter_mut().filter_map(|phase| Some((phase.name.as_str(), phase.kind.work_mut()?)))
 }
 
 fn requests(work: &mut Work) -> impl Iterator<Item = &mut Request> {
@@ -172,8 +169,7 @@ mod tests {
     }
 
     fn schedule(words: &str) -> String {
-        let PhaseKind::Work(work) = load(words).unwrap().remove(0).kind else { panic!("{words}") };
-        work.schedule.to_string()
+        load(words).unwrap()[0].kind.work().unwrap().schedule.to_string()
     }
 
     #[test]
@@ -191,12 +187,12 @@ mod tests {
     fn options_reach_the_request() {
         let phases =
             load("--method put --body-size 1k --body-fill zero --expect-header A:b --expect-length 2").unwrap();
-        let PhaseKind::Work(work) = &phases[0].kind else { panic!("{phases:?}") };
+        let work = phases[0].kind.work().unwrap();
         assert_eq!(work.request.body, Body::Zero(crate::units::Bytes(1024)));
         assert_eq!(work.request.checks.headers, [("A".to_owned(), Some("b".to_owned()))]);
         let phases = load("--http2 --streams 5 --expect-status 204 --stop-when failed>1% --warmup 10").unwrap();
         assert!(phases[0].is_warmup() && phases.len() == 2);
-        let PhaseKind::Work(work) = &phases[1].kind else { panic!("{phases:?}") };
+        let work = phases[1].kind.work().unwrap();
         assert_eq!((work.protocol.streams(), work.stop.len()), (5, 1));
         assert_eq!(work.expect, ExpectStatus::Exactly(204));
     }

@@ -1,6 +1,6 @@
 //! The load plan: the phases of a trial in their order, and what follows from them.
 
-use super::{ExpectStatus, Method, OwnWork, Phase, PhaseKind, PhaseMark, Ready};
+use super::{ExpectStatus, Method, OwnWork, Phase, PhaseKind, PhaseMark, Ready, Work};
 use serde::{Deserialize, Serialize};
 use std::ops::{Deref, DerefMut};
 
@@ -38,10 +38,12 @@ impl LoadPlan {
 
     /// The phases in which the subject works by itself.
     pub fn own_works(&self) -> impl Iterator<Item = &OwnWork> {
-        self.iter().filter_map(|phase| match &phase.kind {
-            PhaseKind::Own(own) => Some(own),
-            _ => None,
-        })
+        self.iter().filter_map(|phase| phase.kind.own())
+    }
+
+    /// The work of the load engine, phase by phase.
+    fn engine_works(&self) -> impl DoubleEndedIterator<Item = (&Phase, &Work)> {
+        self.iter().filter_map(|phase| Some((phase, phase.kind.work()?)))
     }
 
     /// Names of the marks that phases bring, in their order.
@@ -61,12 +63,7 @@ impl LoadPlan {
     /// The status that the load expects of the path that is asked for readiness, where it names one.
     pub fn ready_status(&self, ready: &Ready) -> Option<u16> {
         let Ready::Http(path) = ready else { return None };
-        let works = self.iter().filter_map(|phase| match &phase.kind {
-            PhaseKind::Work(work) => Some(work),
-            _ => None,
-        });
-        let asked = works
-            .flat_map(|work| std::iter::once(&work.request).chain(&work.others).map(|request| (request, work.expect)));
+        let asked = self.engine_works().flat_map(|(_, work)| work.requests().map(|request| (request, work.expect)));
         let mut same = asked.filter(|(request, _)| request.method == Method::Get && request.path == *path);
         let (request, of_phase) = same.next()?;
         match request.checks.status.unwrap_or(of_phase) {
@@ -77,41 +74,30 @@ impl LoadPlan {
 
     /// The rate of the last measured phase with an open model, per second.
     pub fn rate_per_s(&self) -> Option<f64> {
-        self.iter().rev().filter(|phase| !phase.is_warmup()).find_map(|phase| match &phase.kind {
-            PhaseKind::Work(work) => work.schedule.rate().map(|rate| rate.max()),
-            _ => None,
-        })
+        let mut measured = self.engine_works().rev().filter(|(phase, _)| !phase.is_warmup());
+        measured.find_map(|(_, work)| work.schedule.rate().map(|rate| rate.max()))
     }
 
     /// Whether any phase has an open model.
     pub fn is_open(&self) -> bool {
-        self.iter().any(|phase| matches!(&phase.kind, PhaseKind::Work(work) if work.schedule.is_open()))
+        self.engine_works().any(|(_, work)| work.schedule.is_open())
     }
 
     /// Names of the measured phases whose model is closed.
     pub fn closed_phases(&self) -> impl Iterator<Item = &str> {
-        let closed = self.iter().filter(|phase| {
-            !phase.is_warmup() && matches!(&phase.kind, PhaseKind::Work(work) if !work.schedule.is_open())
-        });
-        closed.map(|phase| phase.name.as_str())
+        let closed = self.engine_works().filter(|(phase, work)| !phase.is_warmup() && !work.schedule.is_open());
+        closed.map(|(phase, _)| phase.name.as_str())
     }
 
     /// Gives the closed phase of this name a constant rate, requests per second.
     pub fn open(&mut self, name: &str, rate_per_s: f64) {
-        for phase in self.iter_mut().filter(|phase| phase.name == name) {
-            if let PhaseKind::Work(work) = &mut phase.kind {
-                work.schedule.open(rate_per_s);
-            }
-        }
+        let named = self.iter_mut().filter(|phase| phase.name == name);
+        named.filter_map(|phase| phase.kind.work_mut()).for_each(|work| work.schedule.open(rate_per_s));
     }
 
     /// Multiplies the rate of every phase with an open model.
     pub fn scale(&mut self, factor: f64) {
-        for phase in self.iter_mut() {
-            if let PhaseKind::Work(work) = &mut phase.kind {
-                work.schedule.scale(factor);
-            }
-        }
+        self.iter_mut().filter_map(|phase| phase.kind.work_mut()).for_each(|work| work.schedule.scale(factor));
     }
 }
 

@@ -125,7 +125,7 @@ impl FromStr for PhaseMark {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Phase, PhaseKind, Scenario, load_plan, parse, parse_load};
+    use super::super::{Phase, Scenario, load_plan, parse, parse_load};
     use super::*;
     use std::path::Path;
 
@@ -134,8 +134,7 @@ mod tests {
     }
 
     fn own(keys: &str) -> OwnWork {
-        let PhaseKind::Own(own) = load(&format!("- w: {{{keys}}}")).unwrap().remove(0).kind else { panic!("{keys}") };
-        own
+        load(&format!("- w: {{{keys}}}")).unwrap()[0].kind.own().unwrap().clone()
     }
 
     fn refused(entries: &str, why: &str) {

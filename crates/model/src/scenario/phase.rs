@@ -75,6 +75,21 @@ impl PhaseKind {
     pub fn works(&self) -> bool {
         !matches!(self, Self::Idle(_))
     }
+
+    /// The work of the load engine, where it does any.
+    pub fn work(&self) -> Option<&Work> {
+        if let Self::Work(work) = self { Some(work) } else { None }
+    }
+
+    /// The same, to be changed.
+    pub fn work_mut(&mut self) -> Option<&mut Work> {
+        if let Self::Work(work) = self { Some(work) } else { None }
+    }
+
+    /// The work that the subject does by itself, where it does any.
+    pub fn own(&self) -> Option<&OwnWork> {
+        if let Self::Own(own) = self { Some(own) } else { None }
+    }
 }
 
 /// A program that drives the load instead of the engine.

@@ -337,10 +337,8 @@ impl SubjectSettings {
 /// Returns the default sign of readiness: an answer to the first GET of the load, if that goes over plain HTTP.
 /// Otherwise it is the first marker of a subject that works by itself, which need not listen anywhere, else the port.
 fn ready_by(load: &[Phase], is_plain: bool) -> Ready {
-    let first_get = load.iter().find_map(|phase| match &phase.kind {
-        PhaseKind::Work(work) if work.request.method == Method::Get => Some(work.request.path.clone()),
-        _ => None,
-    });
+    let mut firsts = load.iter().filter_map(|phase| Some(&phase.kind.work()?.request));
+    let first_get = firsts.find(|request| request.method == Method::Get).map(|request| request.path.clone());
     match (first_get.filter(|_| is_plain), load.first().map(|phase| &phase.kind)) {
         (Some(path), _) => Ready::Http(path),
         (None, Some(PhaseKind::Own(own))) => own.phases.first().cloned().map_or(Ready::Tcp, Ready::Phase),

@@ -217,11 +217,8 @@ pub fn validate_load(load: &[Phase]) -> Result<()> {
 
 /// No phase of the subject's own has the name of another, and none that becomes a mark that of one of the six.
 fn validate_names(load: &[Phase]) -> Result<()> {
-    let own = load.iter().filter_map(|phase| match &phase.kind {
-        PhaseKind::Own(own) => Some(own.phases.iter().map(String::as_str)),
-        _ => None,
-    });
-    let names = load.iter().map(|phase| phase.name.as_str()).chain(own.flatten());
+    let own = load.iter().filter_map(|phase| phase.kind.own()).flat_map(|own| &own.phases);
+    let names = load.iter().map(|phase| &phase.name).chain(own).map(String::as_str);
     unique("phase", names)?;
     let taken = |name: &&str| MarkPoint::ALL.iter().any(|point| point.word() == *name);
     match load_plan::marks(load).into_iter().find(taken) {
