@@ -63,10 +63,8 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
         }
     }
     let compared = compared(&plan, &mut standing, &typed.to_string())?;
-    let (all, document, passes) = match compared {
-        Some(Compared { all, document, passes }) => (Some(all), Some(document), passes),
-        None => (None, None, true),
-    };
+    let passes = compared.as_ref().is_none_or(|compared| compared.passes);
+    let (all, document) = compared.map(|compared| (compared.all, compared.document)).unzip();
     let document = fleet::document(&plan, &standing, document, clock.unix_s() as i64);
     show(&verb, &document, all.as_ref())?;
     Ok(code(&document, passes))

@@ -1,8 +1,7 @@
 //! The load plan as it is written: the list under `load:`, YAML text → [`Phase`]s.
 
 use super::load_settings::{
-    ClosedFile, ConstantFile, Http2File, PhaseSettings, RampFile, RequestSettings, ScheduleFile, StaircaseFile,
-    usual_work,
+    ClosedFile, ConstantFile, Http2File, PhaseSettings, RampFile, RequestSettings, StaircaseFile, usual_work,
 };
 use super::written::{Named, Scalar, did_you_mean};
 use super::*;
@@ -128,13 +127,21 @@ impl PhaseSettings {
     }
 
     fn one_schedule(&self, base: &Path) -> Result<Schedule> {
+        let ramp = |of: &RampFile| {
+            let rate = Rate::Ramp { from: of.from.0, to: of.to.0 };
+            of.open(changing(rate, of.poisson, of.duration))
+        };
+        let staircase = |of: &StaircaseFile| {
+            let rate = Rate::Staircase { from: of.from.0, to: of.to.0, steps: of.steps };
+            of.open(changing(rate, of.poisson, of.duration))
+        };
         let found = [
             self.closed.as_ref().map(ClosedFile::resolve),
-            self.constant.as_ref().map(|constant| constant.resolve(Spacing::Even)),
-            self.poisson.as_ref().map(|poisson| poisson.resolve(Spacing::Poisson)),
-            self.ramp.as_ref().map(|ramp| Ok(ramp.resolve())),
-            self.staircase.as_ref().map(|staircase| Ok(staircase.resolve())),
-            self.schedule.as_ref().map(|file| Ok(file.resolve(base))),
+            self.constant.as_ref().map(|constant| constant.resolve("constant", Spacing::Even)),
+            self.poisson.as_ref().map(|poisson| poisson.resolve("poisson", Spacing::Poisson)),
+            self.ramp.as_ref().map(|of| Ok(ramp(of))),
+            self.staircase.as_ref().map(|of| Ok(staircase(of))),
+            self.schedule.as_ref().map(|of| Ok(of.open(Arrivals::File(base.join(&of.file))))),
         ];
         let mut found = found.into_iter().flatten();
         match (found.next(), found.next()) {
@@ -179,31 +186,10 @@ impl ClosedFile {
 }
 
 impl ConstantFile {
-    fn resolve(&self, spacing: Spacing) -> Result<Schedule> {
-        let key = if spacing == Spacing::Poisson { "poisson" } else { "constant" };
+    fn resolve(&self, key: &str, spacing: Spacing) -> Result<Schedule> {
         let until = until(key, self.requests, self.duration)?;
         let rate = Rate::Constant(self.rate.0);
         Ok(self.open(Arrivals::Rate { rate, spacing, until }))
-    }
-}
-
-impl RampFile {
-    fn resolve(&self) -> Schedule {
-        let rate = Rate::Ramp { from: self.from.0, to: self.to.0 };
-        self.open(changing(rate, self.poisson, self.duration))
-    }
-}
-
-impl StaircaseFile {
-    fn resolve(&self) -> Schedule {
-        let rate = Rate::Staircase { from: self.from.0, to: self.to.0, steps: self.steps };
-        self.open(changing(rate, self.poisson, self.duration))
-    }
-}
-
-impl ScheduleFile {
-    fn resolve(&self, base: &Path) -> Schedule {
-        self.open(Arrivals::File(base.join(&self.file)))
     }
 }
 

@@ -359,9 +359,16 @@ fn expand(axes: &[AxisValues], usual: &Configuration, base: &Path, excluded: &[C
         return Err(Error::request(format!("the matrix has {count} configurations; at most {CONFIGURATIONS_MAX}"))
             .hint("drop an axis, or values of one"));
     }
+    // The value on each axis, the first axis slowest.
+    let mut combinations: Vec<Vec<usize>> = vec![Vec::new()];
+    for axis in axes {
+        let with_each = |before: Vec<usize>| {
+            (0..axis.values.len()).map(move |value| before.iter().copied().chain([value]).collect())
+        };
+        combinations = combinations.into_iter().flat_map(with_each).collect();
+    }
     let mut configurations = Vec::with_capacity(count);
-    for index in 0..count {
-        let places = places(axes, index);
+    for places in combinations {
         if excluded.iter().any(|cell| cell.iter().all(|(axis, value)| places[*axis] == *value)) {
             continue;
         }
@@ -377,17 +384,6 @@ fn expand(axes: &[AxisValues], usual: &Configuration, base: &Path, excluded: &[C
         configurations.push(configuration);
     }
     Ok(configurations)
-}
-
-/// The value on each axis of the combination with this index, the first axis slowest.
-fn places(axes: &[AxisValues], index: usize) -> Vec<usize> {
-    let mut rest = index;
-    let mut places = vec![0; axes.len()];
-    for (place, axis) in places.iter_mut().zip(axes).rev() {
-        *place = rest % axis.values.len();
-        rest /= axis.values.len();
-    }
-    places
 }
 
 #[cfg(test)]
