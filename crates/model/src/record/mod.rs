@@ -22,62 +22,26 @@ mod threads;
 mod tune;
 mod watch;
 
-pub use account::{
-    ACCOUNT_SCHEMA, AccountDocument, AccountRecord, ChargeRecord, DetailRecord, MallocRecord, OwnerRecord,
-    RegionRecord, RemainderRecord, ShareRecord, ToldBy, ToldRecord, WouldReturn,
-};
-pub use accounts::{
-    ACCOUNTS_SCHEMA, AccountsDocument, CHANGES_SCHEMA, ChangesDocument, IdentityRecord, OwnerChangeRecord,
-    PartChangeRecord, UnreadCause, UnreadRecord,
-};
-pub use circumstances::{Circumstances, Differing};
-pub use classes::{ClassCounts, LoaderChange, LoaderSum, LoaderType, LoadersRecord};
-pub use comparison::{
-    Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, LeastRecord, MetricRecord,
-    ParetoPoint, ParetoRecord, Unit, ValueRecord, tells_nothing,
-};
-pub use evidence::{Evidence, IntervalRecord, RequestDot, RequestRow, SpectrumRecord};
-pub use explanation::{
-    ExplanationRecord, FlameFrameRecord, FlameMoment, FlameRecord, FlameStackRecord, FrameCode, HeldClassRecord,
-    HeldHeapRecord, HolderRecord, SiteRecord,
-};
-pub use figure::{FigureKind, FigureRecord};
-pub use find::{
-    CgroupRecord, ClassesRecord, FailureCause, FindOutcome, FindRecord, KneeRecord, LineRecord, Missed, Pages,
-    ProbeRecord, ProbeStage, ProbeVerdict, ProofRecord, RateRecord, RuleRecord, Unknowns, limit_to_set,
-};
-pub use finding::{
-    CdsCause, Ceiling, CeilingCause, ChildProgram, DirectHolder, Finding, FindingRecord, GrowthSpan, IdleCause,
-    IdleFlag, IdlePool, LiveBy, LoaderSpan, NativeHolder, ObserverOn, OfTrials, OwnerFreed, RuledOutRecord,
-    UnseenCause,
-};
-pub use flags::{FlagOrigin, FlagRecord, FlagsRecord};
-pub use fleet::{
-    EntryOutcome, EntryResult, FLEET_ENTRY_SCHEMA, FLEET_PLAN_SCHEMA, FLEET_SCHEMA, FleetDocument, LineVerdict,
-    NodeRecord, PlanEntry, PlanHeader, ServiceRecord, StandingRecord, Task, Why,
-};
-pub use history::{
-    ChangeRecord, HISTORY_SCHEMA, HistoryBy, HistoryDocument, HistoryOrder, MetricHistory, OwnerMove, PointRecord,
-    PointValue, SeriesRecord, TrendRecord,
-};
-pub use load::{LOAD_SCHEMA, LoadConditions, LoadDocument, Row, Second, ThresholdRecord, Verdict};
-pub use objects::{HeapDumpRecord, ObjectClass, ObjectKind, ObjectKindName, ObjectSum, ObjectsRecord};
-pub use phase::{
-    Ages, AllocatedBy, ConnectionsRecord, DriverRecord, Failures, Generator, IntervalTimes, PhaseRecord, Quantiles,
-    QueueRecord, Reported, RequestRecord, SubjectWork, Times, Timing, Tool,
-};
-
-pub use pool_names::pool_names;
-pub use threads::{ThreadPoolRecord, ThreadRecord};
-pub use tune::{
-    ConfirmationRecord, Fate, LinesRecord, NoiseRecord, OwnerBytes, OwnerGain, PhaseRate, PriceClass, RemedyRecord,
-    SettingRecord, TuneOutcome, TuneRecord, TuneStage, TuneTrialRecord,
-};
-pub use watch::{
-    DeathCause, EndKind, GrowthRecord, GrowthWord, Happened, POST_MORTEM_SCHEMA, PostMortem, ThingRecord,
-    WATCH_OWNERS_MAX, WATCH_SCHEMA, WatchAccount, WatchChange, WatchCourse, WatchDocument, WatchEnds, WatchEvent,
-    WatchLabel, WatchLimit, WatchOwner, WatchPart, WatchSample, WatchedJvm, WhyWeighed,
-};
+pub use account::*;
+pub use accounts::*;
+pub use circumstances::*;
+pub use classes::*;
+pub use comparison::*;
+pub use evidence::*;
+pub use explanation::*;
+pub use figure::*;
+pub use find::*;
+pub use finding::*;
+pub use flags::*;
+pub use fleet::*;
+pub use history::*;
+pub use load::*;
+pub use objects::*;
+pub use phase::*;
+pub use pool_names::*;
+pub use threads::*;
+pub use tune::*;
+pub use watch::*;
 
 pub use crate::scenario::Model;
 
