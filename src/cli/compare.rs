@@ -3,12 +3,12 @@
 use super::exit::Code;
 use super::explain::with_profiler;
 use super::exports::Shown;
-use super::judging::{Judging, code, judgement};
+use super::judging::code;
 use super::one_server::ServerArguments;
 use super::session::{Call, RevisionOptions, RunOptions, Session, is_untyped};
 use crate::error::{Error, Result};
 use crate::report::Progress;
-use crate::result::{self, ArchivePart, Merged};
+use crate::result::{self, ArchivePart, Judgement, JudgementSettings, Merged};
 use crate::scenario::{BlockOptions, CompareSettings, Explain, MarkPoint, Marking, Scenario, axes, vary};
 use crate::series::{BLOCKS, Extent};
 use clap::Parser;
@@ -46,7 +46,7 @@ pub(super) struct Verb {
     #[command(flatten)]
     marking: Marking,
     #[command(flatten)]
-    judging: Judging,
+    judging: JudgementSettings,
     /// The server, where there is no scenario: a `java` command line. `{port}` stands for a free port
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -109,9 +109,13 @@ fn side_by_side(verb: &Verb, mut scenario: Scenario, session: &Session) -> Resul
     if verb.explain {
         scenario.explain(with_profiler(&verb.explaining)?)?;
     }
-    let judgement = judgement(&scenario, Some(&verb.comparing), &verb.judging)?;
+    let judgement = judgement(&scenario, verb)?;
     announce(&scenario, verb)?;
     session.run(&scenario, &judgement)
+}
+
+fn judgement(scenario: &Scenario, verb: &Verb) -> Result<Judgement> {
+    Judgement::of(scenario, JudgementSettings { comparing: verb.comparing.clone(), ..verb.judging.clone() })
 }
 
 /// Says how much it will be, and asks where it is much.
@@ -158,7 +162,7 @@ fn archives(verb: &Verb, first: &Path, second: &Path, typed: String) -> Result<C
     refuse_options(verb)?;
     let part = |path: &Path| Ok(ArchivePart { path: path.to_owned(), archive: result::read(path)? });
     let merged = Merged::of(vec![part(first)?, part(second)?], typed)?;
-    let judgement = judgement(&merged.scenario, Some(&verb.comparing), &verb.judging)?;
+    let judgement = judgement(&merged.scenario, verb)?;
     judgement.check_metrics(&merged.scenario, &MarkPoint::ALL)?;
     let document = judgement.of_archives(&merged);
     let folders = [first.to_owned(), second.to_owned()];

@@ -1,10 +1,10 @@
 //! `loadline demo`: the main job on a built-in small server, in about half a minute.
 
 use super::exit::Code;
-use super::judging::{Judging, judgement};
 use super::session::{Call, Output, Session};
 use crate::error::{Error, Result};
 use crate::report::Progress;
+use crate::result::{Judgement, JudgementSettings};
 use crate::scenario::{Scenario, parse};
 use crate::subject::WorkFolder;
 use clap::Parser;
@@ -38,7 +38,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let session = Session::new(verb.output, call)?;
     let folder = with_jar()?;
     let scenario = scenario(folder.path(), &session.releases())?;
-    let code = session.run(&scenario, &judgement(&scenario, None, &Judging::default())?)?;
+    let code = session.run(&scenario, &Judgement::of(&scenario, JudgementSettings::default())?)?;
     if !quiet {
         Progress::new(false).step(NEXT.trim_end());
     }

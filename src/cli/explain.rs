@@ -2,13 +2,13 @@
 
 use super::account::document;
 use super::exit::Code;
-use super::judging::{Judging, judgement};
 use super::one_server::ServerArguments;
 use super::session::{Call, Interrupt, RunOptions, Session, is_untyped};
 use crate::error::{Error, Result};
 use crate::explain::{self, ExplainRequest};
 use crate::report::export::Format;
 use crate::report::{self, Progress, print, render, summarize_account};
+use crate::result::{Judgement, JudgementSettings};
 use crate::scenario::{Asking, Explain, Marking};
 use crate::series;
 use crate::units::{Span, utc};
@@ -36,7 +36,7 @@ pub(super) struct Verb {
     #[command(flatten)]
     marking: Marking,
     #[command(flatten)]
-    judging: Judging,
+    judging: JudgementSettings,
     /// The server, where there is no scenario: a `java` command line. `{port}` stands for a free port
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -81,7 +81,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let mut scenario = asked.ok_or_else(what)?.scenario;
     scenario.mark(&verb.marking)?;
     scenario.explain(explain)?;
-    let judgement = judgement(&scenario, None, &verb.judging)?;
+    let judgement = Judgement::of(&scenario, verb.judging)?;
     session.run(&scenario, &judgement)
 }
 
@@ -137,7 +137,7 @@ fn refuse_what_has_no_effect(verb: &Verb) -> Result<()> {
     }
     let keep = "keep `--for`, `--heap`, `--profiler`, `--html`, `--json` and `--quiet`";
     let (options, judging) = (&verb.options, &verb.judging);
-    let judges = !judging.budget.is_empty() || judging.baseline.is_some() || judging.strict || judging.bisect;
+    let judges = !judging.budgets.is_empty() || judging.baseline.is_some() || judging.strict || judging.bisect;
     let is_of_trial = !is_untyped(&options.asked) || !is_untyped(&verb.marking);
     if is_of_trial || judges || !verb.only.is_empty() || options.output.out.is_some() {
         return Err(Error::request("options of a trial have no effect on a JVM that runs").hint(keep));

@@ -1,7 +1,6 @@
 //! `loadline plan`: which node does what, as a file; and the script or manifest with which an engine works it.
 
 use super::exit::Code;
-use super::judging::{Judging, judgement};
 use super::live::Live;
 use super::run;
 use super::session::{Call, Output, Session};
@@ -11,7 +10,7 @@ use crate::error::{Error, Result, plain};
 use crate::fleet::{self, Estimate, JobSettings, KnownServices, Night, Plan, Searched, Spread, blocks};
 use crate::record::PlanEntry;
 use crate::report;
-use crate::result::Judgement;
+use crate::result::{Judgement, JudgementSettings};
 use crate::scenario::{FindSettings, Fleet, SEARCH_EVERY, Scenario, Service, parse_fleet};
 use crate::series::{BLOCKS, Extent, KnownFiles, search};
 use crate::subject::names;
@@ -282,7 +281,7 @@ fn of_blocks(scenario: Scenario, verb: &Verb, session: &Session, place: &Target,
     let usual = if scenario.trials == 1 { BLOCKS } else { scenario.trials };
     scenario.trials = verb.blocks.unwrap_or(usual);
     scenario.validate()?;
-    judgement(&scenario, None, &Judging::default())?.check_metrics(&scenario, &scenario.marks)?;
+    Judgement::of(&scenario, JudgementSettings::default())?.check_metrics(&scenario, &scenario.marks)?;
     Judgement::check_figures(&scenario)?;
     if scenario.compare.until_sure.is_some() || scenario.compare.repeats > 0 {
         live.progress.step("`until_sure` and `repeats` are left out: no node sees the blocks of the others");

@@ -2,13 +2,13 @@
 
 use super::exit::Code;
 use super::exports::{Exports, Shown, View};
-use super::judging::{Judging, code, judgement};
+use super::judging::code;
 use super::session::Call;
 use crate::archive::{self, Archive};
 use crate::error::{Error, Result};
 use crate::record::Document;
 use crate::report::{self, Progress};
-use crate::result;
+use crate::result::{self, Judgement, JudgementSettings};
 use crate::scenario::{CompareSettings, MarkPoint};
 use clap::Parser;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub(super) struct Verb {
     #[command(flatten)]
     comparing: CompareSettings,
     #[command(flatten)]
-    judging: Judging,
+    judging: JudgementSettings,
 }
 
 pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
@@ -63,7 +63,8 @@ pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
         result::add_lines(&mut tuned, &verb.archive);
         return show(&verb, &archive, &tuned, None).map(|()| Code::Yes);
     }
-    let judgement = judgement(&archive.scenario, Some(&verb.comparing), &verb.judging)?;
+    let asked = JudgementSettings { comparing: verb.comparing.clone(), ..verb.judging.clone() };
+    let judgement = Judgement::of(&archive.scenario, asked)?;
     // A metric that only these trials lack leaves its budget undecided.
     judgement.check_metrics(&archive.scenario, &MarkPoint::ALL)?;
     let result = judgement.document(&archive.conditions, &archive.trials);

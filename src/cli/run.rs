@@ -2,11 +2,11 @@
 
 use super::dumps::new_dump;
 use super::exit::Code;
-use super::judging::{Judging, judgement};
 use super::session::{Call, RunOptions, Session};
 use crate::bounded;
 use crate::detect::is_named_jar;
 use crate::error::{Error, Result};
+use crate::result::{Judgement, JudgementSettings};
 use crate::scenario::{self, Inside, Marking, Scenario, parse};
 use clap::Parser;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(super) struct Verb {
     #[command(flatten)]
     inside: Inside,
     #[command(flatten)]
-    judging: Judging,
+    judging: JudgementSettings,
 }
 
 /// The end of the name of a scenario file.
@@ -44,7 +44,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     scenario.change(&verb.options.asked)?;
     scenario.mark(&verb.marking)?;
     scenario.look_inside(new_dump(verb.inside)?)?;
-    let judgement = judgement(&scenario, None, &verb.judging)?;
+    let judgement = Judgement::of(&scenario, verb.judging)?;
     session.run(&scenario, &judgement)
 }
 

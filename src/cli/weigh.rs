@@ -2,11 +2,11 @@
 
 use super::dumps::new_dump;
 use super::exit::Code;
-use super::judging::{Judging, judgement};
 use super::of_jar::of_jar;
 use super::session::{Call, RunOptions, Session};
 use crate::detect::TypedJar;
 use crate::error::{Error, Result};
+use crate::result::{Judgement, JudgementSettings};
 use crate::scenario::{Inside, Marking, Scenario};
 use clap::Parser;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub(super) struct Verb {
     #[command(flatten)]
     inside: Inside,
     #[command(flatten)]
-    judging: Judging,
+    judging: JudgementSettings,
     /// The jar that starts the server. It is started once before, to see where it answers, unless `--url` says so
     #[arg(value_name = "JAR", conflicts_with = "image")]
     jar: Option<PathBuf>,
@@ -43,6 +43,6 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     };
     scenario.mark(&verb.marking)?;
     scenario.look_inside(new_dump(verb.inside)?)?;
-    let judgement = judgement(&scenario, None, &verb.judging)?;
+    let judgement = Judgement::of(&scenario, verb.judging)?;
     session.run(&scenario, &judgement)
 }

@@ -12,20 +12,39 @@ use crate::scenario::{Budget, Compare, CompareSettings, Limit, MarkPoint, Scenar
 use std::path::Path;
 
 /// The settings that are asked for beyond those of a scenario.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Judging")]
 pub struct JudgementSettings {
     /// How it is compared, on top of what the scenario says.
+    #[arg(skip)]
     pub comparing: CompareSettings,
-    /// Budgets beside those of the scenario.
+    /// A budget to keep: `rss.loaded<=60MiB`, `p99<=20ms`, or with a baseline `rss.loaded<=+2%`; may be repeated; exit
+    /// code 1 if one is broken
+    #[arg(id = "budget", long = "budget", value_name = "BUDGET")]
     pub budgets: Vec<Budget>,
-    /// A configuration, or the folder of an archive.
+    /// The baseline: a configuration, or an archive [default: the first configuration]
+    #[arg(long, value_name = "NAME | ARCHIVE")]
     pub baseline: Option<String>,
-    /// Whether a budget that is undecided counts as broken.
-    pub undecided_breaks: bool,
-    /// Whether a budget on what was not measured is an error.
+    /// Effect of an undecided budget on the exit code
+    #[arg(long, value_name = "HOW", default_value = "pass")]
+    pub undecided: Undecided,
+    /// A budget on what was not measured is an error (exit code 2)
+    #[arg(long)]
     pub strict: bool,
-    /// Whether the answer is for `git bisect`, which needs something that can be good or bad.
+    /// Exit as `git bisect run` expects: 0 where budgets are kept, 1 where one is broken, 125 where that is not known,
+    /// 128 where the request is wrong. Without a budget, verdicts are asked
+    #[arg(long, conflicts_with_all = ["undecided", "strict"])]
     pub bisect: bool,
+}
+
+/// Effect of an undecided budget on the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Undecided {
+    /// It does no harm: 0.
+    #[default]
+    Pass,
+    /// It counts as broken: 1.
+    Fail,
 }
 
 /// The verdict on a commit for `git bisect`.
@@ -56,7 +75,7 @@ pub struct Judgement {
     names: Vec<String>,
     /// The archive that budgets are judged against.
     baseline: Option<Baseline>,
-    undecided_breaks: bool,
+    undecided: Undecided,
     strict: bool,
     bisect: bool,
 }
@@ -75,7 +94,7 @@ impl Judgement {
             seed: scenario.seed,
             names: scenario.configurations.iter().map(|configuration| configuration.name.clone()).collect(),
             baseline: None,
-            undecided_breaks: asked.undecided_breaks,
+            undecided: asked.undecided,
             strict: asked.strict,
             bisect: asked.bisect,
         };
@@ -336,7 +355,7 @@ impl Judgement {
             )));
         }
         let any = |verdict: BudgetVerdict| document.budgets.iter().any(|budget| budget.verdict == verdict);
-        let undecided = self.undecided_breaks && any(BudgetVerdict::Undecided);
+        let undecided = self.undecided == Undecided::Fail && any(BudgetVerdict::Undecided);
         Ok(!any(BudgetVerdict::Fail) && !undecided)
     }
 }

@@ -14,7 +14,7 @@ pub use accounts::{changes, ranked};
 pub use blocks::{AllBlocks, NodeBlocks};
 pub use commits::Commits;
 pub use history::{History, HistoryAsked};
-pub use judgement::{Bisected, Judgement, JudgementSettings};
+pub use judgement::{Bisected, Judgement, JudgementSettings, Undecided};
 pub use merged::{ArchivePart, Merged};
 
 use crate::archive::{self, Archive};
