@@ -11,13 +11,17 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The files that are wanted, by their paths.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+#[command(next_help_heading = "Output")]
 pub struct LoadPaths {
-    /// Histograms about every second, `.hlog`.
+    /// Histograms of every second, as an HdrHistogram log.
+    #[arg(long, value_name = "FILE")]
     pub hlog: Option<PathBuf>,
-    /// The time series.
+    /// A row for each second.
+    #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// A row for each request.
+    /// A row for each request, or for a fair sample of them.
+    #[arg(long, value_name = "FILE")]
     pub rows: Option<PathBuf>,
 }
 

@@ -168,6 +168,6 @@ fn archives(verb: &Verb, first: &Path, second: &Path, typed: String) -> Result<C
     let folders = [first.to_owned(), second.to_owned()];
     let shown = Shown { document: &document, folders: &folders, missing: &merged.missing, against: None };
     let mut progress = Progress::new(output.quiet);
-    shown.show(output.json, output.view, &output.exports, &mut progress)?;
+    shown.show(output.json, output.depth, &output.exports, &mut progress)?;
     code(&judgement, &document, &mut progress)
 }

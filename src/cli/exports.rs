@@ -48,18 +48,6 @@ pub(super) struct Exports {
     pub(super) github: bool,
 }
 
-/// How much the summary says.
-#[derive(Debug, Clone, Copy, Default, Parser)]
-#[command(next_help_heading = "Output")]
-pub(super) struct View {
-    /// Every trial, also where trials are compared
-    #[arg(long)]
-    pub(super) each: bool,
-    /// Every metric that was compared, not only those judged
-    #[arg(long)]
-    pub(super) details: bool,
-}
-
 /// The variable with the file from which GitHub Actions takes the summary of a step.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
@@ -194,8 +182,7 @@ impl Shown<'_> {
     ///
     /// # Errors
     /// `Machine` where something cannot be written.
-    pub(super) fn show(&self, json: bool, view: View, exports: &Exports, progress: &mut Progress) -> Result<()> {
-        let depth = Depth { each: view.each, details: view.details, whole: false };
+    pub(super) fn show(&self, json: bool, depth: Depth, exports: &Exports, progress: &mut Progress) -> Result<()> {
         let text = match json {
             true => Some(report::document(self.document)),
             false if exports.on_stdout() => None,

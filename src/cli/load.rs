@@ -70,15 +70,8 @@ struct FileOptions {
     /// No progress on stderr
     #[arg(long, short)]
     quiet: bool,
-    /// Histograms of every second, as an HdrHistogram log
-    #[arg(long, value_name = "FILE")]
-    hlog: Option<PathBuf>,
-    /// A row for each second
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// A row for each request, or for a fair sample of them
-    #[arg(long, value_name = "FILE")]
-    rows: Option<PathBuf>,
+    #[command(flatten)]
+    paths: LoadPaths,
     /// At most so many rows of each phase [default: 100k]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     rows_max: Option<u64>,
@@ -104,7 +97,8 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
     let asked = CheckedLoad::of(&verb, clock, Interrupt::listen()?)?;
     let mut progress = Progress::new(verb.files.quiet);
     // Before the server is touched: a path that cannot be written costs nothing.
-    let mut files = Files { files: files(&verb)?, trouble: false, keeps_rows: verb.files.rows.is_some() };
+    let paths = &verb.files.paths;
+    let mut files = Files { files: LoadFiles::create(paths)?, trouble: false, keeps_rows: paths.rows.is_some() };
     let reached = asked.reach()?;
     let conditions = asked.conditions(&reached, typed.to_string());
     let mut live = TerminalProgress::default();
@@ -157,6 +151,7 @@ fn breaks_strict(doubt: &Doubt) -> bool {
 struct CheckedLoad<'v> {
     verb: &'v Verb,
     alone: LoadAlone,
+    rows_max: usize,
     cpus: Option<Vec<u32>>,
     clock: Clock,
     interrupt: Interrupt,
@@ -168,10 +163,10 @@ impl<'v> CheckedLoad<'v> {
         let file = text.as_ref().map(|(path, text)| PhasesFile { path, text });
         let alone = LoadAlone::of(&verb.url, file, &verb.load)?;
         series::check_certificates(alone.server.tls.as_ref())?;
-        rows_max(verb)?;
+        let rows_max = rows_max(verb)?;
         let typed = verb.load.load_cpus.clone().unwrap_or_default();
         let cpus = CpuPlan::new(&Cpus::All, &typed, &cpus::available())?.load;
-        Ok(Self { verb, alone, cpus, clock, interrupt })
+        Ok(Self { verb, alone, rows_max, cpus, clock, interrupt })
     }
 
     fn reach(&self) -> Result<Reached> {
@@ -210,16 +205,11 @@ impl<'v> CheckedLoad<'v> {
             clock: self.clock,
             threads: verb.alone.threads.unwrap_or(1),
             cpus: self.cpus.clone(),
-            rows_max: if verb.files.rows.is_some() { verb.files.rows_max.unwrap_or(ROWS_MAX) as usize } else { 0 },
+            rows_max: self.rows_max,
             require: &verb.alone.require,
             interrupt: self.interrupt.flag(),
         }
     }
-}
-
-fn files(verb: &Verb) -> Result<LoadFiles> {
-    let typed = &verb.files;
-    LoadFiles::create(&LoadPaths { hlog: typed.hlog.clone(), csv: typed.csv.clone(), rows: typed.rows.clone() })
 }
 
 fn plan_text(path: &Path) -> Result<String> {
@@ -229,13 +219,15 @@ fn plan_text(path: &Path) -> Result<String> {
     })
 }
 
-fn rows_max(verb: &Verb) -> Result<()> {
-    match verb.files.rows_max {
-        Some(_) if verb.files.rows.is_none() => Err(Error::request("`--rows-max` bounds `--rows`, which is not given")),
-        Some(most) if !(1..=ROWS_MAX_MOST).contains(&most) => {
+/// How many rows of each phase are kept.
+fn rows_max(verb: &Verb) -> Result<usize> {
+    match (verb.files.rows_max, &verb.files.paths.rows) {
+        (None, None) => Ok(0),
+        (Some(_), None) => Err(Error::request("`--rows-max` bounds `--rows`, which is not given")),
+        (Some(most), _) if !(1..=ROWS_MAX_MOST).contains(&most) => {
             Err(Error::request(format!("`--rows-max` is {most}; it must lie between 1 and {}", grouped(ROWS_MAX_MOST))))
         }
-        _ => Ok(()),
+        (most, Some(_)) => Ok(most.unwrap_or(ROWS_MAX) as usize),
     }
 }
 

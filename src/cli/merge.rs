@@ -2,7 +2,7 @@
 
 use super::console::glyphs;
 use super::exit::Code;
-use super::exports::{Exports, Shown, View, is_stdout, write};
+use super::exports::{Exports, Shown, is_stdout, write};
 use super::session::Call;
 use crate::archive;
 use crate::error::{Error, Result};
@@ -32,7 +32,7 @@ pub(super) struct Verb {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     #[command(flatten)]
-    view: View,
+    depth: Depth,
     #[command(flatten)]
     exports: Exports,
 }
@@ -161,8 +161,7 @@ fn show(verb: &Verb, document: &FleetDocument, all: Option<&AllBlocks>) -> Resul
     let mut progress = Progress::new(false);
     let printed = verb.json.as_deref().is_some_and(is_stdout);
     if !printed && !verb.exports.on_stdout() {
-        let depth = Depth { each: verb.view.each, details: verb.view.details, whole: false };
-        let text = report::render(&report::summarize_fleet(document, glyphs(), depth));
+        let text = report::render(&report::summarize_fleet(document, glyphs(), verb.depth));
         report::print(&text)?;
     }
     let mut first = Ok(());

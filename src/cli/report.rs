@@ -1,13 +1,13 @@
 //! `loadline report`: any report again, from an archive, without a JVM.
 
 use super::exit::Code;
-use super::exports::{Exports, Shown, View};
+use super::exports::{Exports, Shown};
 use super::judging::code;
 use super::session::Call;
 use crate::archive::{self, Archive};
 use crate::error::{Error, Result};
 use crate::record::Document;
-use crate::report::{self, Progress};
+use crate::report::{self, Depth, Progress};
 use crate::result::{self, Judgement, JudgementSettings};
 use crate::scenario::{CompareSettings, MarkPoint};
 use clap::Parser;
@@ -42,7 +42,7 @@ pub(super) struct Verb {
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     ab: Option<PathBuf>,
     #[command(flatten)]
-    view: View,
+    depth: Depth,
     #[command(flatten)]
     exports: Exports,
     #[command(flatten)]
@@ -80,7 +80,7 @@ fn show(verb: &Verb, archive: &Archive, result: &Document, against: Option<&Docu
     let mut progress = Progress::new(false);
     let folders = std::slice::from_ref(&verb.archive);
     let shown = Shown { document: result, folders, missing: &archive.missing, against };
-    shown.show(verb.json, verb.view, &verb.exports, &mut progress)?;
+    shown.show(verb.json, verb.depth, &verb.exports, &mut progress)?;
     if verb.json || verb.exports.on_stdout() {
         archive.missing.iter().for_each(|what| progress.warn(&format!("warning: {what}")));
     }

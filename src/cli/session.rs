@@ -2,13 +2,13 @@
 //! run blocks of them, also the run itself.
 
 use super::exit::Code;
-use super::exports::{Exports, Shown, View};
+use super::exports::{Exports, Shown};
 use super::judging::code;
 use super::live::Live;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Conditions, Document, Machine, Trial, Unknowns};
-use crate::report::Progress;
+use crate::report::{Depth, Progress};
 use crate::result::Judgement;
 use crate::scenario::{Scenario, ScenarioOptions, shell_words};
 use crate::series::{
@@ -52,7 +52,7 @@ pub(super) struct Output {
     #[command(flatten)]
     pub(super) source: RevisionOptions,
     #[command(flatten)]
-    pub(super) view: View,
+    pub(super) depth: Depth,
     #[command(flatten)]
     pub(super) exports: Exports,
 }
@@ -377,12 +377,12 @@ impl Session {
         folder: &Path,
         progress: &mut Progress,
     ) -> Result<()> {
-        let Output { json, view, exports, .. } = &self.output;
+        let Output { json, depth, exports, .. } = &self.output;
         let shown = Shown { document: result, folders: &[folder.to_owned()], missing: &[], against };
         // None of its trials is asked anything: what it found is in the target alone.
         let of_rates = result.find.as_ref().is_some_and(|find| find.unknowns == Unknowns::Rate);
         match *json || of_rates || weighed(&result.trials) {
-            true => shown.show(*json, *view, exports, progress),
+            true => shown.show(*json, *depth, exports, progress),
             false => exports.write(&shown, progress),
         }
     }

@@ -134,13 +134,17 @@ pub struct Bar {
 }
 
 /// How much to say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::Args)]
+#[command(next_help_heading = "Output")]
 pub struct Depth {
     /// Every trial, also where trials are compared.
+    #[arg(long)]
     pub each: bool,
     /// Every metric that was compared, not only those judged.
+    #[arg(long)]
     pub details: bool,
     /// Pictures and whole lists, which a page of HTML has room for.
+    #[arg(skip)]
     pub whole: bool,
 }
 
