@@ -6,11 +6,10 @@ use super::session::Call;
 use crate::archive::run_files;
 use crate::bounded;
 use crate::error::{Error, Result, plain};
-use crate::record::{HistoryBy, HistoryDocument};
+use crate::record::HistoryDocument;
 use crate::report::export::{self, Format};
 use crate::report::{self, Progress};
 use crate::result::{Commits, History, HistoryAsked};
-use crate::scenario::CompareSettings;
 use clap::Parser;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -28,13 +27,7 @@ pub(super) struct Verb {
     #[arg(value_name = "DIR", required = true)]
     places: Vec<PathBuf>,
     #[command(flatten)]
-    comparing: CompareSettings,
-    /// Basis of a point [default: commit if every archive says its own, else build, else date]
-    #[arg(long, value_name = "WHAT")]
-    by: Option<HistoryBy>,
-    /// Follow only these configurations
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    only: Vec<String>,
+    asked: HistoryAsked,
     /// Commits in their order, the oldest first, a line each, as `git log --reverse --format='%H %s'` prints them; `-`
     /// reads them from stdin [default: the order in which archives were made]
     #[arg(long, value_name = "FILE")]
@@ -74,12 +67,8 @@ pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
     };
     let printed = verb.json.as_deref().is_some_and(is_stdout);
     exports.check(printed)?;
-    let mut history = History::of(HistoryAsked {
-        comparing: verb.comparing.clone(),
-        only: verb.only.clone(),
-        by: verb.by,
-        commits: verb.commits.as_deref().map_or(Ok(Commits::default()), commits)?,
-    });
+    let commits = verb.commits.as_deref().map_or(Ok(Commits::default()), commits)?;
+    let mut history = History::of(HistoryAsked { commits, ..verb.asked.clone() });
     let files = run_files(&verb.places)?;
     if files.is_empty() {
         let places: Vec<String> = verb.places.iter().map(|place| place.display().to_string()).collect();

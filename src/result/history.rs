@@ -31,15 +31,19 @@ const OWNER_BYTES: f64 = (256 << 10) as f64;
 const SUMS: [&str; 5] = ["rss", "pss", "anon", "charge", "rss_in_use"];
 
 /// The settings of a history.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct HistoryAsked {
     /// Metrics to follow, or the usual ones; the least differences that matter, the confidence of changes.
+    #[command(flatten)]
     pub comparing: CompareSettings,
-    /// Configurations to follow; all where there are none.
-    pub only: Vec<String>,
-    /// The key of a point. By default it is the commit where all runs name theirs, else the build, else each run.
+    /// Basis of a point [default: commit if every archive says its own, else build, else date]
+    #[arg(long, value_name = "WHAT")]
     pub by: Option<HistoryBy>,
+    /// Follow only these configurations
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Commits in their order; empty where the date decides.
+    #[arg(skip)]
     pub commits: Commits,
 }
 
