@@ -8,9 +8,7 @@ use crate::archive;
 use crate::clock::Clock;
 use crate::diagnosis;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{
-    ACCOUNT_SCHEMA, ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, DoubtRecord, Machine, UnreadCause, each_once,
-};
+use crate::record::{ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, Machine, UnreadCause, each_once};
 use crate::report::{
     self, Detail, Page, Progress, print, render, summarize_account, summarize_accounts, summarize_changes,
 };
@@ -18,7 +16,7 @@ use crate::result::{self, Column};
 use crate::scenario::Asking;
 use crate::series;
 use crate::units::{several, utc};
-use crate::weigh::{AccountOptions, AccountedJvm, Candidates, Collecting};
+use crate::weigh::{AccountOptions, Candidates, Collecting};
 use clap::Parser;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -215,23 +213,9 @@ impl AccountRequest<'_> {
     }
 }
 
-pub(super) fn document(weighed: AccountedJvm, command: String, taken: String, machine: Machine) -> AccountDocument {
-    let mut document = AccountDocument {
-        schema: ACCOUNT_SCHEMA.to_owned(),
-        loadline: env!("CARGO_PKG_VERSION").to_owned(),
-        taken,
-        command,
-        machine,
-        jvm: weighed.jvm,
-        subject_command: weighed.command,
-        identity: Some(weighed.identity),
-        mark: weighed.mark,
-        flags: weighed.flags,
-        objects: weighed.objects,
-        heap_dump: weighed.heap_dump,
-        doubts: weighed.doubts.into_iter().map(DoubtRecord::from).collect(),
-        ..AccountDocument::default()
-    };
+/// The document of a JVM that was weighed, with the findings in it.
+pub(super) fn document(weighed: AccountDocument, command: String, taken: String, machine: Machine) -> AccountDocument {
+    let mut document = AccountDocument { taken, command, machine, ..weighed };
     let diagnosis = diagnosis::of_account(&document);
     (document.findings, document.ruled_out) = (diagnosis.findings, diagnosis.ruled_out);
     document

@@ -10,7 +10,7 @@ use crate::archive;
 use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
-use crate::record::{GrowthWord, Machine, POST_MORTEM_SCHEMA, WATCH_SCHEMA, WatchDocument, WhyWeighed};
+use crate::record::{DoubtRecord, GrowthWord, Machine, POST_MORTEM_SCHEMA, WATCH_SCHEMA, WatchDocument, WhyWeighed};
 use crate::report::{self, Keys, Pressed, Progress, Screen, print, render, summarize_post_mortem, summarize_watch};
 use crate::scenario::Asking;
 use crate::series::machine_now;
@@ -446,7 +446,7 @@ fn weigh(pid: u32, why: WhyWeighed, into: &Path, machine: &Machine, clock: Clock
     let asks = why == WhyWeighed::FirstSight;
     let how = AccountOptions { stop: !asks, netty: false, asking: Asking::typed(asks) };
     let weighed = how.weigh_then(pid, &clock, &Collecting::default(), &mut |_| ()).map_err(|error| error.what)?;
-    let unheard = |doubt: &Doubt| match doubt {
+    let unheard = |record: &DoubtRecord| match &record.doubt {
         Doubt::AttachMissing { why } => Some(format!("did not answer, so it is left alone: {why}")),
         _ => None,
     };

@@ -1,11 +1,11 @@
 //! All JVMs of the machine, one after another: what `loadline account --all` does.
 
 use super::identity;
-use super::once::{AccountOptions, AccountedJvm};
+use super::once::AccountOptions;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observe::jvms::{self, ProcessSummary};
-use crate::record::{UnreadCause, UnreadRecord};
+use crate::record::{AccountDocument, UnreadCause, UnreadRecord};
 use loadline_base::order::Order as _;
 
 /// The JVMs of the machine, before any of them is weighed.
@@ -49,7 +49,7 @@ impl JvmCandidate {
     ///
     /// # Errors
     /// A bug of Loadline; whatever keeps this one JVM from being read is no error, since others can be.
-    pub fn weigh(&self, weighing: AccountOptions, clock: &Clock) -> Result<Result<AccountedJvm, UnreadRecord>> {
+    pub fn weigh(&self, weighing: AccountOptions, clock: &Clock) -> Result<Result<AccountDocument, UnreadRecord>> {
         let cause = match weighing.weigh(self.pid, clock) {
             Ok(weighed) => return Ok(Ok(weighed)),
             Err(error) if error.kind == ErrorKind::Bug => return Err(error),

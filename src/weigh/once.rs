@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::observe::hotspot::flags::Flags;
 use crate::observe::procfs::Process;
 use crate::observe::{elf, maps};
-use crate::record::{FlagsRecord, HeapDumpRecord, IdentityRecord, Jvm, Mark, ObjectsRecord};
+use crate::record::{ACCOUNT_SCHEMA, AccountDocument, DoubtRecord, HeapDumpRecord, Jvm, Mark, ObjectsRecord};
 use crate::scenario::{Asking, Kind};
 use crate::units::Bytes;
 use std::path::{Path, PathBuf};
@@ -27,27 +27,6 @@ pub struct AccountOptions {
     pub asking: Asking,
 }
 
-/// A JVM with its account.
-#[derive(Debug)]
-pub struct AccountedJvm {
-    /// The JVM's description of itself.
-    pub jvm: Jvm,
-    /// Its command line.
-    pub command: Vec<String>,
-    /// Which process it is.
-    pub identity: IdentityRecord,
-    /// The mark `now`, with its account.
-    pub mark: Mark,
-    /// Every flag in force; `None` where they cannot be read from outside.
-    pub flags: Option<FlagsRecord>,
-    /// The live objects by class, where they were asked for.
-    pub objects: Option<ObjectsRecord>,
-    /// The heap dump, where one was asked for.
-    pub heap_dump: Option<HeapDumpRecord>,
-    /// Reasons to distrust it.
-    pub doubts: Vec<Doubt>,
-}
-
 /// Questions after the weighing that make the JVM collect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Collecting {
@@ -58,11 +37,12 @@ pub struct Collecting {
 }
 
 impl AccountOptions {
-    /// Weighs the process `pid`, without a collection and without a trim.
+    /// Weighs the process `pid`, without a collection and without a trim. Whoever called for the document adds when it
+    /// was taken, by which command and on which machine, and what is to be found in it.
     ///
     /// # Errors
     /// As [`AccountOptions::weigh_then`].
-    pub fn weigh(self, pid: u32, clock: &Clock) -> Result<AccountedJvm> {
+    pub fn weigh(self, pid: u32, clock: &Clock) -> Result<AccountDocument> {
         self.weigh_then(pid, clock, &Collecting::default(), &mut |_| ())
     }
 
@@ -77,7 +57,7 @@ impl AccountOptions {
         clock: &Clock,
         then: &Collecting,
         announce: &mut dyn FnMut(&str),
-    ) -> Result<AccountedJvm> {
+    ) -> Result<AccountDocument> {
         check_jvm(pid, clock)?;
         let mut doubts = Vec::new();
         let mut watched = Watched::open(pid, true, Kind::Jvm, *clock, &mut doubts)?.asked(self.asking);
@@ -113,7 +93,19 @@ impl AccountOptions {
         let in_force = |flags: &Flags| flags.changed().all_spelled();
         jvm.flags = flags.as_ref().map(in_force);
         let flags = flags.map(flags::record);
-        Ok(AccountedJvm { jvm, command, identity, mark, flags, objects, heap_dump, doubts })
+        Ok(AccountDocument {
+            schema: ACCOUNT_SCHEMA.to_owned(),
+            loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            jvm,
+            subject_command: command,
+            identity: Some(identity),
+            mark,
+            flags,
+            objects,
+            heap_dump,
+            doubts: doubts.into_iter().map(DoubtRecord::from).collect(),
+            ..AccountDocument::default()
+        })
     }
 }
 
