@@ -278,41 +278,26 @@ impl Objects {
     }
 }
 
-/// A garbage collector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Gc {
-    /// Serial.
-    Serial,
-    /// Garbage-First.
-    G1,
-    /// Parallel.
-    Parallel,
-    /// Z.
-    #[serde(alias = "zgc")]
-    Z,
-    /// Shenandoah.
-    Shenandoah,
-    /// Epsilon: allocates, never collects.
-    Epsilon,
+worded! {
+    /// A garbage collector.
+    Gc {
+        /// Serial.
+        Serial = "serial",
+        /// Garbage-First.
+        G1 = "g1",
+        /// Parallel.
+        Parallel = "parallel",
+        /// Z.
+        #[serde(alias = "zgc")]
+        Z = "z",
+        /// Shenandoah.
+        Shenandoah = "shenandoah",
+        /// Epsilon: allocates, never collects.
+        Epsilon = "epsilon",
+    }
 }
 
 impl Gc {
-    /// All, in the order of the help.
-    pub const ALL: [Self; 6] = [Self::Serial, Self::G1, Self::Parallel, Self::Z, Self::Shenandoah, Self::Epsilon];
-
-    /// The word a user types.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Serial => "serial",
-            Self::G1 => "g1",
-            Self::Parallel => "parallel",
-            Self::Z => "z",
-            Self::Shenandoah => "shenandoah",
-            Self::Epsilon => "epsilon",
-        }
-    }
-
     /// The JVM options that select it.
     pub fn flags(self) -> &'static [&'static str] {
         match self {
@@ -332,10 +317,7 @@ impl FromStr for Gc {
     fn from_str(text: &str) -> Result<Self, String> {
         let word = text.to_ascii_lowercase();
         let word = word.strip_suffix("gc").unwrap_or(&word);
-        Self::ALL.into_iter().find(|gc| gc.word() == word).ok_or_else(|| {
-            let words: Vec<_> = Self::ALL.iter().map(|gc| gc.word()).collect();
-            format!("`{text}` is no collector; one of {}", words.join(", "))
-        })
+        Self::of_word(word).map_err(|words| format!("`{text}` is no collector; one of {words}"))
     }
 }
 
@@ -422,24 +404,15 @@ impl fmt::Display for Cpus {
     }
 }
 
-/// Native Memory Tracking in the subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Nmt {
-    /// Not asked for: it costs memory, so speed and RSS are weighed without it.
-    #[default]
-    Off,
-    /// `-XX:NativeMemoryTracking=summary`: the table by category.
-    Summary,
-}
-
-impl Nmt {
-    /// As it is typed.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Summary => "summary",
-        }
+worded! {
+    /// Native Memory Tracking in the subject.
+    #[derive(Default)]
+    Nmt {
+        /// Not asked for: it costs memory, so speed and RSS are weighed without it.
+        #[default]
+        Off = "off",
+        /// `-XX:NativeMemoryTracking=summary`: the table by category.
+        Summary = "summary",
     }
 }
 
@@ -447,8 +420,7 @@ impl FromStr for Nmt {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = [Self::Off, Self::Summary].into_iter().find(|nmt| nmt.word() == text);
-        known.ok_or_else(|| format!("`{text}` is neither `off` nor `summary`"))
+        Self::of_word(text).map_err(|_| format!("`{text}` is neither `off` nor `summary`"))
     }
 }
 

@@ -1,6 +1,9 @@
 //! The scenario to run, as plain validated values: the subject, its configurations, the load plan and the marks.
 //! They are made from a scenario file (`file`) or from the options of a verb; all later code uses only these values.
 
+#[macro_use]
+mod worded;
+
 mod artifact;
 mod budget;
 mod change;
@@ -70,38 +73,22 @@ pub use yaml::{YAML_BYTES_MAX, within_bounds as yaml_within_bounds};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// A moment of a trial at which the subject is weighed. Ordered as they happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MarkPoint {
-    /// Ready, nothing sent but the readiness probe.
-    Start,
-    /// After the warm-up.
-    Warm,
-    /// At the end of the load, before anything rests.
-    Loaded,
-    /// After the rest.
-    Rested,
-    /// After a full collection.
-    Collected,
-    /// After the C library was told to give back what it keeps (`System.trim_native_heap`); only where asked for.
-    Trimmed,
-}
-
-impl MarkPoint {
-    /// All, as they happen.
-    pub const ALL: [Self; 6] = [Self::Start, Self::Warm, Self::Loaded, Self::Rested, Self::Collected, Self::Trimmed];
-
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Warm => "warm",
-            Self::Loaded => "loaded",
-            Self::Rested => "rested",
-            Self::Collected => "collected",
-            Self::Trimmed => "trimmed",
-        }
+worded! {
+    /// A moment of a trial at which the subject is weighed. Ordered as they happen.
+    #[derive(PartialOrd, Ord)]
+    MarkPoint {
+        /// Ready, nothing sent but the readiness probe.
+        Start = "start",
+        /// After the warm-up.
+        Warm = "warm",
+        /// At the end of the load, before anything rests.
+        Loaded = "loaded",
+        /// After the rest.
+        Rested = "rested",
+        /// After a full collection.
+        Collected = "collected",
+        /// After the C library was told to give back what it keeps (`System.trim_native_heap`); only where asked for.
+        Trimmed = "trimmed",
     }
 }
 
@@ -109,10 +96,7 @@ impl FromStr for MarkPoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|mark| mark.word() == text).ok_or_else(|| {
-            let words: Vec<_> = Self::ALL.iter().map(|mark| mark.word()).collect();
-            format!("`{text}` is no mark; one of {}", words.join(", "))
-        })
+        Self::of_word(text).map_err(|words| format!("`{text}` is no mark; one of {words}"))
     }
 }
 

@@ -11,40 +11,21 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The metric that tuning minimises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub enum Objective {
-    /// The larger of RSS after the load and RSS after the rest.
-    #[default]
-    #[serde(rename = "rss")]
-    Rss,
-    /// RSS after the load.
-    #[serde(rename = "rss.loaded")]
-    Loaded,
-    /// RSS after the rest.
-    #[serde(rename = "rss.rested")]
-    Rested,
-    /// The highest RSS of all.
-    #[serde(rename = "rss.peak")]
-    Peak,
-    /// Anonymous memory, which no limit can take back; the answer has the smallest limits as well.
-    #[serde(rename = "limit")]
-    Limit,
-}
-
-impl Objective {
-    /// All, in the order of the help.
-    pub const ALL: [Self; 5] = [Self::Rss, Self::Loaded, Self::Rested, Self::Peak, Self::Limit];
-
-    /// As it is typed.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Rss => "rss",
-            Self::Loaded => "rss.loaded",
-            Self::Rested => "rss.rested",
-            Self::Peak => "rss.peak",
-            Self::Limit => "limit",
-        }
+worded! {
+    /// The metric that tuning minimises.
+    #[derive(Default)]
+    Objective {
+        /// The larger of RSS after the load and RSS after the rest.
+        #[default]
+        Rss = "rss",
+        /// RSS after the load.
+        Loaded = "rss.loaded",
+        /// RSS after the rest.
+        Rested = "rss.rested",
+        /// The highest RSS of all.
+        Peak = "rss.peak",
+        /// Anonymous memory, which no limit can take back; the answer has the smallest limits as well.
+        Limit = "limit",
     }
 }
 
@@ -58,10 +39,7 @@ impl FromStr for Objective {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|of| of.word() == text).ok_or_else(|| {
-            let words = Self::ALL.map(Self::word).join(", ");
-            format!("`{text}` is nothing that tuning makes small; one of {words}")
-        })
+        Self::of_word(text).map_err(|words| format!("`{text}` is nothing that tuning makes small; one of {words}"))
     }
 }
 

@@ -1,0 +1,30 @@
+//! Enums whose values have a word each, which is the same in files, in options and in documents.
+
+/// Makes such an enum, with the list of its values and the ways to their words and back.
+macro_rules! worded {
+    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $value:ident = $word:tt,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+        pub enum $name {
+            $($(#[$of])* #[serde(rename = $word)] $value,)*
+        }
+
+        impl $name {
+            /// All of them, in the order in which they are told.
+            pub const ALL: [Self; [$($word),*].len()] = [$(Self::$value),*];
+
+            /// The word for it.
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$value => $word,)*
+                }
+            }
+
+            /// The value of a word; where there is none, all words, to say what would have been right.
+            fn of_word(word: &str) -> std::result::Result<Self, String> {
+                let known = Self::ALL.into_iter().find(|one| one.word() == word);
+                known.ok_or_else(|| Self::ALL.map(Self::word).join(", "))
+            }
+        }
+    };
+}
