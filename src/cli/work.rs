@@ -3,7 +3,6 @@
 use super::deadline::Deadline;
 use super::exit::Code;
 use super::find;
-use super::live::Live;
 use super::session::{Call, Interrupt, Output, Session, is_interrupted};
 use crate::archive::PLAN_BYTES_MAX;
 use crate::bounded;
@@ -145,12 +144,6 @@ struct ThisNode {
     deadline: Deadline,
 }
 
-impl ThisNode {
-    fn live(&self) -> Live {
-        self.session.live()
-    }
-}
-
 impl Runner for ThisNode {
     fn place_before(&self) -> PlaceSeen {
         work::place_before(self.session.clock)
@@ -169,7 +162,7 @@ impl Runner for ThisNode {
     }
 
     fn prepare(&self, scenario: &Scenario) -> Result<PreparedSeries> {
-        self.session.prepare(scenario, &mut self.live())
+        self.session.prepare(scenario, &mut self.session.live())
     }
 
     fn seen(&self, scenario: &Scenario) -> Result<ServiceVersions> {
@@ -191,7 +184,7 @@ impl Runner for ThisNode {
         let conditions = Conditions { left_out: prepared.left_out.clone(), ..self.session.conditions(scenario) };
         let mut trials = Vec::new();
         let mut make = || {
-            let mut store = Archived::create(archive, &conditions, scenario, self.live())?;
+            let mut store = Archived::create(archive, &conditions, scenario, self.session.live())?;
             let blocks = series::Blocks::new(scenario, &scenario.compare).of_part(first);
             let mut local = Local::new(self.session.tools(&conditions.machine));
             let done = series::run(&blocks, &mut local, &mut store, &mut trials);
@@ -211,6 +204,6 @@ impl Runner for ThisNode {
     }
 
     fn say(&self, words: &str) {
-        self.live().progress.step(words);
+        self.session.live().progress.step(words);
     }
 }

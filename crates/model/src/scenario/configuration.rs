@@ -271,13 +271,6 @@ pub enum Objects {
     Listed,
 }
 
-impl Objects {
-    /// As it was typed: whether `--classes` is there.
-    pub(super) fn typed(classes: bool) -> Self {
-        if classes { Self::Listed } else { Self::Unread }
-    }
-}
-
 worded! {
     /// A garbage collector.
     Gc {

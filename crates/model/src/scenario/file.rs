@@ -323,7 +323,7 @@ impl File {
             subject,
             configurations,
             load: LoadPlan(load),
-            objects: Objects::typed(self.classes.unwrap_or(false)),
+            objects: if self.classes == Some(true) { Objects::Listed } else { Objects::Unread },
             heap_dump: None,
             explain: None,
             marks: Vec::new(),

@@ -293,13 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_reads_back_to_the_last_digit() {
-        let plan = planned("/x");
-        assert_eq!(read_back(&plan), plan);
-    }
-
-    #[test]
-    fn a_plan_is_the_same_in_every_folder() {
+    fn a_plan_is_the_same_in_every_folder_and_reads_back_to_the_last_digit() {
         let (one, other) = (planned("/one"), planned("/another/folder"));
         assert_ne!(one, other);
         let (handed, same) = (one.clone().seen_from(Path::new("/one")), other.seen_from(Path::new("/another/folder")));
