@@ -248,13 +248,9 @@ fn not_null(setting: &Schema) -> Schema {
 /// `word` may be any of [`AXES`], or `env.NAME`; `found` are the JDK releases on the machine.
 fn axis(word: &str, texts: &[String], found: &[u32]) -> Result<AxisValues> {
     let words = AXES.map(|axis| axis.word);
-    let unknown = || {
-        let hint = did_you_mean(word, words.into_iter()).unwrap_or_else(|| words.join(", "));
-        Error::request(format!("`{word}` is nothing that can vary")).hint(hint)
-    };
     let variable = word.strip_prefix("env.").filter(|name| !name.is_empty());
     let known = words.into_iter().find(|axis| *axis == word && word != "env").or(variable.map(|_| "env"));
-    let known = known.ok_or_else(unknown)?;
+    let known = known.ok_or_else(|| unknown(format!("`{word}` is nothing that can vary"), word, &words))?;
     let mut values = Vec::new();
     let short = short_names(known, variable, &texts.iter().map(String::as_str).collect::<Vec<_>>());
     for (text, short) in texts.iter().zip(short) {
@@ -331,25 +327,29 @@ fn cell_of(cell: Named<Scalar>, axes: &[AxisValues]) -> Result<Option<Cell>> {
     let mut places = Vec::new();
     for (word, written) in cell.0 {
         let text = written.text();
-        let unknown = |what: String, valid: Vec<&str>| {
-            let meant = did_you_mean(if what.is_empty() { &word } else { &text }, valid.iter().copied());
-            let hint = meant.unwrap_or_else(|| valid.join(", "));
-            let what = if what.is_empty() { format!("`{word}` is no axis of this matrix") } else { what };
-            Error::request(format!("`exclude`: {what}")).hint(hint)
+        let Some(at) = axes.iter().position(|axis| axis.word == word) else {
+            let words: Vec<&str> = axes.iter().map(|axis| axis.word).collect();
+            return Err(unknown(format!("`exclude`: `{word}` is no axis of this matrix"), &word, &words));
         };
-        let at = axes.iter().position(|axis| axis.word == word);
-        let at = at.ok_or_else(|| unknown(String::new(), axes.iter().map(|axis| axis.word).collect()))?;
         let axis = &axes[at];
         let same = value(axis.word, None, &text, text.clone()).ok().map(|(_, value)| value);
         let found = axis.values.iter().position(|(name, value)| *name == text || same.as_ref() == Some(value));
-        let names = || axis.values.iter().map(|(name, _)| name.as_str()).collect();
         match found {
             Some(found) => places.push((at, found)),
             None if same.is_some_and(|same| same.jdk.is_some()) => return Ok(None),
-            None => return Err(unknown(format!("`{word}` never is `{text}`"), names())),
+            None => {
+                let names: Vec<&str> = axis.values.iter().map(|(name, _)| name.as_str()).collect();
+                return Err(unknown(format!("`exclude`: `{word}` never is `{text}`"), &text, &names));
+            }
         }
     }
     Ok(Some(places))
+}
+
+/// An error about a word, with the nearest valid one, or else all of them.
+fn unknown(what: String, word: &str, valid: &[&str]) -> Error {
+    let hint = did_you_mean(word, valid.iter().copied()).unwrap_or_else(|| valid.join(", "));
+    Error::request(what).hint(hint)
 }
 
 /// Every combination of values on top of a configuration.
