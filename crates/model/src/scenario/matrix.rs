@@ -3,7 +3,7 @@
 use super::configuration::{AXES, Axis};
 use super::schema::{self, described};
 use super::short_name::short_names;
-use super::written::{Named, Scalar, did_you_mean};
+use super::written::{Entries, Named, Scalar, did_you_mean};
 use super::{Configuration, ConfigurationSettings};
 use crate::error::{Error, Result};
 use loadline_base::order::Order as _;
@@ -130,19 +130,12 @@ impl<'de> Visitor<'de> for NamedValues {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, from: D) -> std::result::Result<Self::Value, D::Error> {
-        from.deserialize_map(self)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
-        let mut values = Vec::new();
-        while let Some(name) = map.next_key()? {
-            values.push((name, map.next_value_seed(Setting(self.0))?));
-        }
-        Ok(values)
+        from.deserialize_map(Entries(Setting(self.0)))
     }
 }
 
 /// Reads the value of one setting, as the key of this word in a configuration is read.
+#[derive(Clone, Copy)]
 struct Setting(&'static str);
 
 impl<'de> DeserializeSeed<'de> for Setting {

@@ -5,8 +5,10 @@ use crate::error::Error;
 use crate::units::clipped;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde::de::Error as _;
+use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 /// A map that keeps the order of the file.
@@ -14,21 +16,26 @@ pub(super) struct Named<T>(pub(super) Vec<(String, T)>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        struct Visitor<T>(std::marker::PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
-            type Value = Named<T>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a map from names")
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Named(entries))
-            }
+        from.deserialize_map(Entries(PhantomData)).map(Self)
+    }
+}
+
+/// Reads a map in the order of the file, each value by this seed.
+pub(super) struct Entries<S>(pub(super) S);
+
+impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for Entries<S> {
+    type Value = Vec<(String, S::Value)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map from names")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(name) = map.next_key()? {
+            entries.push((name, map.next_value_seed(self.0)?));
         }
-        from.deserialize_map(Visitor(std::marker::PhantomData))
+        Ok(entries)
     }
 }
 
@@ -75,7 +82,7 @@ impl Scalar {
 pub(super) fn parsed<'de, D, T>(from: D) -> std::result::Result<Option<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
-    T: FromStr<Err: std::fmt::Display>,
+    T: FromStr<Err: fmt::Display>,
 {
     let written = Option::<Scalar>::deserialize(from)?;
     written.map(|written| written.text().parse().map_err(D::Error::custom)).transpose()
@@ -85,7 +92,7 @@ where
 pub(super) fn each_parsed<'de, D, T>(from: D) -> std::result::Result<Vec<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
-    T: FromStr<Err: std::fmt::Display>,
+    T: FromStr<Err: fmt::Display>,
 {
     let written = Vec::<Scalar>::deserialize(from)?;
     written.into_iter().map(|written| written.text().trim().parse().map_err(D::Error::custom)).collect()
