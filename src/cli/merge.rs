@@ -159,19 +159,16 @@ fn archives(found: &ResultCopies) -> Result<Vec<(PathBuf, archive::Archive)>, St
 
 fn show(verb: &Verb, document: &FleetDocument, all: Option<&AllBlocks>) -> Result<()> {
     let mut progress = Progress::new(false);
-    let printed = verb.json.as_deref().is_some_and(is_stdout);
-    if !printed && !verb.exports.on_stdout() {
+    let is_taken = verb.json.as_deref().is_some_and(is_stdout) || verb.exports.on_stdout();
+    if !is_taken {
         let text = report::render(&report::summarize_fleet(document, glyphs(), verb.depth));
         report::print(&text)?;
     }
-    let mut first = Ok(());
-    if let Some(path) = &verb.json {
-        first = write(path, &report::document(document));
-    }
+    let first = verb.json.as_ref().map_or(Ok(()), |path| write(path, &report::document(document)));
     let unanswered: Vec<String> =
         report::unanswered(document).into_iter().map(|(what, next)| format!("{what}: {next}")).collect();
     let lacking = all.map(|all| all.missing.clone()).unwrap_or_default();
-    if printed || verb.exports.on_stdout() {
+    if is_taken {
         unanswered.iter().for_each(|what| progress.warn(&format!("warning: {what}")));
     }
     lacking.iter().for_each(|what| progress.warn(&format!("warning: {what}")));

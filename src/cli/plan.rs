@@ -328,14 +328,10 @@ fn of_engine(verb: &Verb, plan: &Plan, file: &Path) -> Result<String> {
     };
     let short: String = plan.header.hash.chars().take(HASH_SHOWN).collect();
     let results = PathBuf::from(format!("results-{short}"));
-    Ok(match verb.slurm {
-        true => {
-            let (plan_file, results) = (text(file)?, text(&file.with_file_name(results))?);
-            fleet::slurm(plan, &JobSettings { plan: &plan_file, results: &results, nodes: verb.nodes })
-        }
-        false => {
-            let (plan_file, results) = (text(Path::new(file.file_name().unwrap_or_default()))?, text(&results)?);
-            fleet::kubernetes(plan, &JobSettings { plan: &plan_file, results: &results, nodes: verb.nodes })
-        }
-    })
+    let (plan_file, results) = match verb.slurm {
+        true => (text(file)?, text(&file.with_file_name(results))?),
+        false => (text(Path::new(file.file_name().unwrap_or_default()))?, text(&results)?),
+    };
+    let job = JobSettings { plan: &plan_file, results: &results, nodes: verb.nodes };
+    Ok(if verb.slurm { fleet::slurm(plan, &job) } else { fleet::kubernetes(plan, &job) })
 }

@@ -9,7 +9,7 @@ use crate::bounded;
 use crate::error::{Error, ErrorKind, Result, plain};
 use crate::fleet::{EntrySelection, PlaceSeen, Plan, ServiceVersions, Started};
 use crate::record::{Conditions, EntryOutcome, EntryResult, Machine};
-use crate::report::{Progress, print};
+use crate::report::{self, Progress};
 use crate::scenario::Scenario;
 use crate::series::{self, Archived, Local, PreparedSeries, machine_now};
 use crate::subject::{image, jdk, limit};
@@ -107,13 +107,8 @@ fn tell(done: &Done, verb: &Verb) -> Result<Code> {
         By::Earlier => progress.step("this entry was done before: nothing is done"),
         By::Meanwhile => progress.step("another worker was faster: its result stands, and ours is dropped"),
     }
-    let text = if verb.json {
-        serde_json::to_string_pretty(result).map_err(|cause| Error::bug(format!("a result has no text: {cause}")))?
-            + "\n"
-    } else {
-        sentence(result)
-    };
-    print(&text)?;
+    let text = if verb.json { report::document(result) } else { sentence(result) };
+    report::print(&text)?;
     let again = |error: Error| Err(result.why.iter().skip(1).fold(error, |error, line| error.at(line.clone())));
     let why = result.why.first().cloned().unwrap_or_default();
     match result.outcome {
