@@ -13,7 +13,8 @@ macro_rules! doubts {
         $($(#[$about_group:meta])* $group:ident,)*
     ) => {
         $(#[$about])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum $name {
             $($(#[$of])* $kind $({ $($(#[$on])* $value: $type,)* })?,)*
@@ -74,7 +75,8 @@ use crate::units::{Bytes, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
 
 /// The memory that a JVM can run out of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryPool {
     /// Buffers outside of the heap.
@@ -135,7 +137,7 @@ doubts! {
             /// CPUs the subject may use.
             cpus: usize,
             /// CPUs of the machine.
-            #[schemars(range(min = 1))]
+            #[cfg_attr(test, schemars(range(min = 1)))]
             cores: u32,
             /// The collector in force.
             collector: String,

@@ -1,6 +1,7 @@
 //! The account at a moment, as recorded: owners of the resident pages, their details, what could come back.
 
 use super::threads::ThreadRecord;
+#[cfg(test)]
 use loadline_jvm::account::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub const ACCOUNT_SCHEMA: &str = "loadline.account/1";
 
 /// The owners of the resident pages of a process. Their RSS, with `unexplained` among them, adds up to `total_bytes`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AccountRecord {
     /// RSS of the process as the kernel weighs its mappings; the exact sum of the owners.
@@ -65,7 +67,8 @@ impl AccountRecord {
 }
 
 /// The source of the JVM's memory layout.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ToldRecord {
     /// Its own tables, or itself.
@@ -75,7 +78,8 @@ pub struct ToldRecord {
 }
 
 /// The source of the JVM's memory layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToldBy {
     /// The tables in which HotSpot describes itself, read from outside: nothing was asked of the JVM for it.
@@ -86,7 +90,8 @@ pub enum ToldBy {
 }
 
 /// One owner.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct OwnerRecord {
     /// Its name, as in `docs/memory.md`: `java_heap.used`, `cds`, `malloc.retained`, `unexplained`; there may be more.
@@ -102,7 +107,8 @@ pub struct OwnerRecord {
 }
 
 /// A part of an owner.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DetailRecord {
     /// The kind of part: `thread`, `file`, `tag`, `code_heap`, `table` or `node`; there may be more.
@@ -118,7 +124,8 @@ pub struct DetailRecord {
 }
 
 /// A stretch of resident memory without an owner.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct RemainderRecord {
     /// First address, `0x…`.
@@ -139,7 +146,8 @@ pub struct RemainderRecord {
 }
 
 /// Memory that could come back to the system, as predicted; `null` where it cannot be predicted.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WouldReturn {
     /// By a full collection; `null` where it cannot be predicted.
@@ -147,7 +155,7 @@ pub struct WouldReturn {
     /// By how much RSS grows instead, since objects move to pages that hold nothing yet; `null` where `gc_bytes` is.
     pub gc_grown_bytes: Option<u64>,
     /// Why it is so much, or why it is unknown: `keeps`, `shrinks`, `not_collected` …; empty in older records.
-    #[schemars(extend("enum" = reasons()))]
+    #[cfg_attr(test, schemars(extend("enum" = reasons())))]
     pub gc_reason: String,
     /// The same in words.
     pub gc_why: String,
@@ -158,12 +166,14 @@ pub struct WouldReturn {
 }
 
 /// Names in documents of why a collection returns what it does; empty in older records.
+#[cfg(test)]
 fn reasons() -> Vec<&'static str> {
     std::iter::once("").chain(Reason::ALL.map(Reason::name)).collect()
 }
 
 /// The heaps of the C allocator.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MallocRecord {
     /// Its name: `glibc`, `jemalloc`, `mimalloc`, `tcmalloc` or `musl`.
@@ -209,7 +219,8 @@ pub struct MallocRecord {
 }
 
 /// One mapping that holds something.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct RegionRecord {
     /// First address, `0x…`.
@@ -231,7 +242,8 @@ pub struct RegionRecord {
 }
 
 /// An owner's part of a mapping.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ShareRecord {
     /// The owner's name.
@@ -241,7 +253,8 @@ pub struct ShareRecord {
 }
 
 /// The charge of a memory cgroup, by kind.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ChargeRecord {
     /// All of it; what the limit is compared with.
@@ -257,7 +270,7 @@ pub struct ChargeRecord {
     /// The smallest limit of this cgroup and those above it; `null` where there is none.
     pub limit_bytes: Option<u64>,
     /// `v1` or `v2`.
-    #[schemars(extend("enum" = ["v1", "v2"]))]
+    #[cfg_attr(test, schemars(extend("enum" = ["v1", "v2"])))]
     pub version: String,
     /// The cgroup's folder below its mount, such as `/system.slice/app.service`.
     pub cgroup: String,
@@ -273,15 +286,16 @@ pub struct ChargeRecord {
 }
 
 /// The document that `loadline account --json` prints.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountDocument {
     /// Which document this is, and the version of its form.
-    #[schemars(extend("const" = ACCOUNT_SCHEMA))]
+    #[cfg_attr(test, schemars(extend("const" = ACCOUNT_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline.
     pub loadline: String,
     /// When it was taken: UTC, ISO 8601.
-    #[schemars(extend("format" = "date-time"))]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub taken: String,
     /// The command that repeats it.
     pub command: String,

@@ -10,13 +10,14 @@ pub const CHANGES_SCHEMA: &str = "loadline.account_changes/1";
 
 /// Which process an account is of. With the pid, `boot_id` and `started_ticks` name it for good: no other process of
 /// any machine has the same.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IdentityRecord {
     /// The program it runs: a main class, an archive without its folder, or the kernel's name of the process.
     pub name: String,
     /// When it was started: UTC, ISO 8601; `null` where that cannot be told.
-    #[schemars(extend("format" = "date-time"))]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub started: Option<String>,
     /// Clock ticks between the boot of the machine and its start.
     pub started_ticks: u64,
@@ -25,15 +26,16 @@ pub struct IdentityRecord {
 }
 
 /// The document that `loadline account --all --json` prints.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccountsDocument {
     /// Which document this is, and the version of its form.
-    #[schemars(extend("const" = ACCOUNTS_SCHEMA))]
+    #[cfg_attr(test, schemars(extend("const" = ACCOUNTS_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline.
     pub loadline: String,
     /// When the first account was begun: UTC, ISO 8601.
-    #[schemars(extend("format" = "date-time"))]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub taken: String,
     /// The command that repeats it.
     pub command: String,
@@ -52,7 +54,8 @@ pub struct AccountsDocument {
 }
 
 /// A JVM, or what looks like one, without an account.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct UnreadRecord {
     /// Process id, in Loadline's pid namespace.
@@ -66,7 +69,8 @@ pub struct UnreadRecord {
 }
 
 /// The reason why a JVM could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UnreadCause {
     /// It ended, or became another program, while it was read.
@@ -77,10 +81,11 @@ pub enum UnreadCause {
 }
 
 /// The document that `loadline account PID --against FILE --json` prints. A difference is `now` minus `then`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChangesDocument {
     /// Which document this is, and the version of its form.
-    #[schemars(extend("const" = CHANGES_SCHEMA))]
+    #[cfg_attr(test, schemars(extend("const" = CHANGES_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline.
     pub loadline: String,
@@ -106,7 +111,8 @@ pub struct ChangesDocument {
 }
 
 /// How an owner changed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct OwnerChangeRecord {
     /// Its name, as in the account.
@@ -120,7 +126,8 @@ pub struct OwnerChangeRecord {
 }
 
 /// How a part of an owner changed. A part that an account does not list holds nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PartChangeRecord {
     /// The kind of part, as in the account; a `thread` is a pool: threads whose names differ in numbers only.

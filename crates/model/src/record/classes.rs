@@ -6,7 +6,8 @@ use crate::units::growth;
 use serde::{Deserialize, Serialize};
 
 /// The class loaders at a mark, folded by the class of the loader.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoadersRecord {
     /// All loaders together.
@@ -20,7 +21,8 @@ pub struct LoadersRecord {
 }
 
 /// The loaders of one type.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoaderType {
     /// Class of the loaders, as the JVM spells it; `<boot class loader>` for that one.
@@ -32,7 +34,8 @@ pub struct LoaderType {
 }
 
 /// Loaders and what their classes hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoaderSum {
     /// How many.
@@ -48,7 +51,8 @@ pub struct LoaderSum {
 }
 
 /// The change of loaders between two marks. A loader is identified by the address of its data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoaderChange {
     /// Loaders that were not there before.

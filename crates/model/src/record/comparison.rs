@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 /// Which way a metric is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// Less is better: sizes, times, CPU, failures.
@@ -14,7 +15,8 @@ pub enum Better {
 }
 
 /// The unit of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Bytes.
@@ -47,7 +49,8 @@ impl Unit {
 }
 
 /// A metric of one configuration: its value in every trial that measured it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MetricRecord {
     /// Such as `rss.loaded`, `malloc.retained.loaded`, `p99.steady`, `cpu_per_1000.steady`, `start_up`.
     pub metric: String,
@@ -68,7 +71,8 @@ pub struct MetricRecord {
 }
 
 /// A metric in one trial.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ValueRecord {
     /// Index of the trial.
     pub trial: u32,
@@ -81,7 +85,8 @@ pub struct ValueRecord {
 }
 
 /// The verdict on a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceVerdict {
     /// The candidate is better than the baseline.
@@ -95,7 +100,8 @@ pub enum DifferenceVerdict {
 }
 
 /// A metric of a candidate against that of the baseline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparisonRecord {
     /// As in [`MetricRecord`].
     pub metric: String,
@@ -141,7 +147,8 @@ pub struct ComparisonRecord {
 }
 
 /// The least difference that matters.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LeastRecord {
     /// In the metric's unit.
@@ -151,7 +158,8 @@ pub enum LeastRecord {
 }
 
 /// A block: one trial of each configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BlockRecord {
     /// From 0.
     pub block: u32,
@@ -166,7 +174,8 @@ pub struct BlockRecord {
 }
 
 /// Two metrics against each other, a point for each configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParetoRecord {
     /// Name of the first metric.
     pub x: String,
@@ -177,7 +186,8 @@ pub struct ParetoRecord {
 }
 
 /// A configuration between two metrics.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParetoPoint {
     /// Its name.
     pub configuration: String,
@@ -190,7 +200,8 @@ pub struct ParetoPoint {
 }
 
 /// The verdict on a budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetVerdict {
     /// Kept.
@@ -202,7 +213,8 @@ pub enum BudgetVerdict {
 }
 
 /// A budget of one configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BudgetRecord {
     /// As written, such as `rss.loaded<=60MiB`.
     pub expression: String,

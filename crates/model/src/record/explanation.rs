@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 /// Code and objects that hold the memory of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ExplanationRecord {
     /// The library that recorded native memory; `null` where none was used.
@@ -20,7 +21,8 @@ pub struct ExplanationRecord {
 }
 
 /// Native memory that one place in the code allocated.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SiteRecord {
     /// The owner in accounts that this memory belongs to: `malloc.direct`, `malloc.live`. If a thread or a class is the
@@ -47,7 +49,8 @@ pub struct SiteRecord {
 }
 
 /// Native memory of one kind by the stacks that allocated it, as a flame graph draws it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlameRecord {
     /// The memory in words: `direct memory`, `zlib`, `C2 compiler`, whatever it compiled.
@@ -65,7 +68,8 @@ pub struct FlameRecord {
 }
 
 /// When the bytes of a flame graph were live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FlameMoment {
     /// When the load ended.
@@ -76,7 +80,8 @@ pub enum FlameMoment {
 }
 
 /// A frame of a flame graph.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlameFrameRecord {
     /// `com.shop.Orders.export(Orders.java:88)`, or ``libz.so.1`deflateInit2_``; the middle of a long name is left out.
@@ -86,7 +91,8 @@ pub struct FlameFrameRecord {
 }
 
 /// Whose code a frame is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FrameCode {
     /// The application's.
@@ -101,7 +107,8 @@ pub enum FrameCode {
 }
 
 /// A stack of a flame graph.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlameStackRecord {
     /// The outermost frames, as many as are left out before the first one below.
@@ -113,7 +120,8 @@ pub struct FlameStackRecord {
 }
 
 /// The live objects of a Java heap and what keeps them.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HeldHeapRecord {
     /// All reachable objects.
@@ -127,7 +135,8 @@ pub struct HeldHeapRecord {
 }
 
 /// A holder that keeps objects alive: without it they would be garbage.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HolderRecord {
     /// A static field, a thread, a pool: `java.io.DeleteOnExitHook.files`.
@@ -143,7 +152,8 @@ pub struct HolderRecord {
 }
 
 /// The objects of one class that a holder keeps.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HeldClassRecord {
     /// As Java writes it.

@@ -4,7 +4,8 @@ use super::Unit;
 use serde::{Deserialize, Serialize};
 
 /// How a figure follows from the marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FigureKind {
     /// (spike − valley) / (spike − base).
@@ -14,7 +15,8 @@ pub enum FigureKind {
 }
 
 /// A figure of one trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FigureRecord {
     /// As the scenario names it, and as a metric is called.
     pub name: String,
@@ -27,7 +29,7 @@ pub struct FigureRecord {
     /// In `unit`; `null` where it was refused.
     pub value: Option<f64>,
     /// Unit of `value` and `standard_error`.
-    #[schemars(extend("enum" = ["bytes_per", "ratio"]))]
+    #[cfg_attr(test, schemars(extend("enum" = ["bytes_per", "ratio"])))]
     pub unit: Unit,
     /// The share that could come back, as the scenario says; `null` where it does not.
     pub ideal: Option<f64>,

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 const PAGE: u64 = 4096;
 
 /// A number that a target asks for and a trial did not reach.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Missed {
     /// The metric with its phase, such as `p99.steady`; of a trial that was given up, `response`, `service`, `rate` or
     /// `failed` with its phase.
@@ -33,7 +34,8 @@ impl Missed {
 }
 
 /// The purpose and the result of a trial of a search.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProbeRecord {
     /// Which part of the search.
     pub stage: ProbeStage,
@@ -78,7 +80,8 @@ impl ProbeRecord {
 }
 
 /// Classes that rules of thumb count, whether they are loaded or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassesRecord {
     /// In the runtime image of the JDK.
     pub jdk: u64,
@@ -87,7 +90,8 @@ pub struct ClassesRecord {
 }
 
 /// A part of a search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeStage {
     /// The one trial in which memory is no concern.
@@ -105,7 +109,8 @@ pub enum ProbeStage {
 }
 
 /// Whether a trial held its target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeVerdict {
     /// The target held.
@@ -117,7 +122,8 @@ pub enum ProbeVerdict {
 }
 
 /// The first failure when memory is short.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCause {
     /// The kernel killed a process of the subject.
@@ -143,7 +149,8 @@ pub enum FailureCause {
 }
 
 /// Counts of the memory cgroup of a trial, at its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CgroupRecord {
     /// The limit.
     pub limit_bytes: u64,
@@ -179,7 +186,8 @@ impl CgroupRecord {
 }
 
 /// The result of a search.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindRecord {
     /// The configuration searched.
     pub configuration: String,
@@ -188,7 +196,7 @@ pub struct FindRecord {
     /// The unknowns that were varied.
     pub unknowns: Unknowns,
     /// The relative step at which the search stopped, such as 0.02.
-    #[schemars(range(min = 0.0))]
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub step: f64,
     /// Trials in a row that had to hold.
     pub proofs: u32,
@@ -205,7 +213,7 @@ pub struct FindRecord {
     /// The point from which more memory saves no more CPU, if that is not the line itself.
     pub knee: Option<KneeRecord>,
     /// The share added to the line, such as 0.1, by choice and not by measurement.
-    #[schemars(range(min = 0.0))]
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub headroom: f64,
     /// The limit to set: the line with its headroom, in whole MiB; `null` where there is no line.
     pub limit_bytes: Option<u64>,
@@ -232,7 +240,8 @@ pub fn limit_to_set(line_bytes: u64, headroom: f64) -> u64 {
 }
 
 /// The unknowns that a search varies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unknowns {
     /// The largest heap, then the limit.
@@ -247,7 +256,8 @@ pub enum Unknowns {
 }
 
 /// How a search ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FindOutcome {
     /// A line was found, and the step below it failed.
@@ -264,7 +274,8 @@ pub enum FindOutcome {
 }
 
 /// The smallest limit at which the target held every time.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LineRecord {
     /// The limit.
     pub limit_bytes: u64,
@@ -279,7 +290,7 @@ pub struct LineRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ProofRecord>,
     /// With 95 % confidence a start fails no more often than this.
-    #[schemars(range(min = 0.0, max = 1.0))]
+    #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub failing_share_max: f64,
     /// The next smaller limit, which failed; `null` where none was asked.
     pub below_bytes: Option<u64>,
@@ -288,7 +299,7 @@ pub struct LineRecord {
     /// The same in words, with the numbers.
     pub cause_text: Vec<String>,
     /// How far the limits were apart at which trials held once and failed once: the width of the edge, as a share.
-    #[schemars(range(min = 0.0))]
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub edge_width: f64,
 }
 
@@ -307,7 +318,8 @@ impl RateRecord {
 }
 
 /// Which trials prove a value, and which do not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProofRecord {
     /// Trials that count at this value, the failed ones included.
     pub tried: u32,
@@ -318,19 +330,21 @@ pub struct ProofRecord {
 }
 
 /// The point from which more memory saves no more CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KneeRecord {
     /// The largest heap.
     pub heap_bytes: u64,
     /// The line, with what this heap is larger. Not proved by trials at this limit.
     pub limit_bytes: u64,
     /// CPU per request there, over that at the line.
-    #[schemars(range(min = 0.0))]
+    #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub cpu_ratio: f64,
 }
 
 /// The limit that a rule of thumb would have asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuleRecord {
     /// Which rule.
     pub name: String,
@@ -341,7 +355,8 @@ pub struct RuleRecord {
 }
 
 /// The highest rate that a limit carries.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RateRecord {
     /// Requests per second.
     pub rate_per_s: f64,
@@ -352,7 +367,7 @@ pub struct RateRecord {
     pub proof: Option<ProofRecord>,
     /// With 95 % confidence a trial at it fails no more often than this; `null` in documents of earlier versions.
     #[serde(default)]
-    #[schemars(range(min = 0.0, max = 1.0))]
+    #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub failing_share_max: Option<f64>,
     /// The next higher rate, which failed; `null` where none was asked.
     pub above_per_s: Option<f64>,

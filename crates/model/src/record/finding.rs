@@ -8,7 +8,8 @@ use crate::scenario::Change;
 use serde::{Deserialize, Serialize};
 
 /// A diagnosis with its evidence and its words, so that readers need not know every kind.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindingRecord {
     /// The diagnosis with its evidence.
     pub finding: Finding,
@@ -31,7 +32,8 @@ pub struct FindingRecord {
 }
 
 /// The trials that show a finding.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OfTrials {
     /// The configuration it is of.
     pub configuration: String,
@@ -54,7 +56,8 @@ impl FindingRecord {
 }
 
 /// A cause that was considered, with the evidence against it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuledOutRecord {
     /// The kind of the finding that would name the cause, such as `malloc_retained`.
     pub kind: String,
@@ -66,7 +69,8 @@ pub struct RuledOutRecord {
 }
 
 /// A diagnosis.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Finding {
@@ -438,7 +442,8 @@ impl Finding {
 }
 
 /// Loaders that a stretch between two marks added.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoaderSpan {
     /// The mark before.
     pub from: String,
@@ -453,7 +458,8 @@ pub struct LoaderSpan {
 }
 
 /// By how much something grew between two marks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrowthSpan {
     /// The mark before.
     pub from: String,
@@ -466,7 +472,8 @@ pub struct GrowthSpan {
 }
 
 /// Bytes of an owner: those that a full collection freed, or those that it grew by since the start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerFreed {
     /// The owner's name.
     pub owner: String,
@@ -475,7 +482,8 @@ pub struct OwnerFreed {
 }
 
 /// The holder of direct memory that lives.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum DirectHolder {
     /// The JDK keeps for each thread the buffer of its largest read or write of a channel (`sun.nio.ch.Util`).
@@ -508,7 +516,8 @@ pub enum DirectHolder {
 }
 
 /// The source of native memory that lives.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum NativeHolder {
     /// Arenas of the foreign memory API (JDK 22 and newer) that nobody closed.
@@ -531,7 +540,8 @@ pub enum NativeHolder {
 }
 
 /// Why direct memory at its ceiling is not freed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CeilingCause {
     /// `-XX:+DisableExplicitGC`: the collection that the JDK asks for at the ceiling does not come.
@@ -543,7 +553,8 @@ pub enum CeilingCause {
 }
 
 /// Children of one program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChildProgram {
     /// The program, at most 15 bytes: the kernel's name for it.
     pub name: String,
@@ -554,7 +565,8 @@ pub struct ChildProgram {
 }
 
 /// How the live set is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LiveBy {
     /// A full collection left it.
@@ -564,7 +576,8 @@ pub enum LiveBy {
 }
 
 /// A pool of threads that do next to nothing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdlePool {
     /// Their name with `*` for the numbers that differ.
     pub name: String,
@@ -577,7 +590,8 @@ pub struct IdlePool {
 }
 
 /// Why there is no archive of classes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum CdsCause {
     /// It was switched off.
@@ -592,7 +606,8 @@ pub enum CdsCause {
 }
 
 /// An observer that watches a JVM from inside, with its measured weight.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ObserverOn {
     /// Which one: `NMT`, `JMX`, `JFR`, or an agent with its file.
     pub what: String,
@@ -603,7 +618,8 @@ pub struct ObserverOn {
 }
 
 /// A ceiling.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ceiling {
     /// The part that it bounds.
     pub what: String,
@@ -612,7 +628,8 @@ pub struct Ceiling {
 }
 
 /// Why a JVM does not see its limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UnseenCause {
     /// `-XX:-UseContainerSupport`.
@@ -632,7 +649,8 @@ pub enum UnseenCause {
 }
 
 /// An option that changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdleFlag {
     /// As it was typed.
     pub option: String,
@@ -643,7 +661,8 @@ pub struct IdleFlag {
 }
 
 /// Why an option changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IdleCause {
     /// This JVM does not have it.

@@ -12,17 +12,18 @@ pub const FLEET_ENTRY_SCHEMA: &str = "loadline.fleet-entry/1";
 pub const FLEET_SCHEMA: &str = "loadline.fleet/1";
 
 /// The first line of a plan. Each of the others is a [`PlanEntry`].
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanHeader {
     /// Which document this is, and the version of its form.
-    #[schemars(extend("const" = FLEET_PLAN_SCHEMA))]
+    #[cfg_attr(test, schemars(extend("const" = FLEET_PLAN_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline that made it.
     pub loadline: String,
     /// Name of the fleet or the comparison.
     pub name: String,
     /// When it was made: UTC, ISO 8601.
-    #[schemars(extend("format" = "date-time"))]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub made: String,
     /// Entries that follow, a line each.
     pub entries: u32,
@@ -32,7 +33,8 @@ pub struct PlanHeader {
 
 /// One entry of a plan: what one node does, with all that it needs but the contents of the files it reads, of which
 /// `configuration.inputs` has the hash. Relative paths start from the folder in which the plan lies.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanEntry {
     /// Position in the plan, from 0.
     pub index: u32,
@@ -51,12 +53,13 @@ pub struct PlanEntry {
     /// SHA-256 of what is asked: see [`Last::question`].
     pub question: String,
     /// The scenario to run, with its seed.
-    #[schemars(with = "serde_json::Value")]
+    #[cfg_attr(test, schemars(with = "serde_json::Value"))]
     pub scenario: Scenario,
 }
 
 /// The task of one node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Task {
     /// The load line of a service is searched.
@@ -76,7 +79,8 @@ pub enum Task {
 }
 
 /// Why a line is searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// None is known.
@@ -100,10 +104,11 @@ pub enum Why {
 }
 
 /// The answer to one entry, in `index-NNNNNN/result.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EntryResult {
     /// Which document this is, and the version of its form.
-    #[schemars(extend("const" = FLEET_ENTRY_SCHEMA))]
+    #[cfg_attr(test, schemars(extend("const" = FLEET_ENTRY_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline that worked; empty where it does not say.
     #[serde(default)]
@@ -124,7 +129,7 @@ pub struct EntryResult {
     /// The node that did it.
     pub node: NodeRecord,
     /// When it began: UTC, ISO 8601.
-    #[schemars(extend("format" = "date-time"))]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub started: String,
     /// How long it took.
     pub seconds: f64,
@@ -140,7 +145,8 @@ pub struct EntryResult {
 }
 
 /// How an entry ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EntryOutcome {
     /// With an answer; a limit that fails is one.
@@ -154,7 +160,8 @@ pub enum EntryOutcome {
 }
 
 /// The node that did an entry.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeRecord {
     /// As the engine calls it; the host's name where there is no engine.
     pub name: String,
@@ -167,10 +174,11 @@ pub struct NodeRecord {
 }
 
 /// The document of a fleet: what `loadline merge --json` prints.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetDocument {
     /// Which document this is, and the version of its form.
-    #[schemars(extend("const" = FLEET_SCHEMA))]
+    #[cfg_attr(test, schemars(extend("const" = FLEET_SCHEMA)))]
     pub schema: String,
     /// The plan.
     pub plan: PlanHeader,
@@ -192,7 +200,8 @@ pub struct FleetDocument {
 }
 
 /// The state of the entries of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StandingRecord {
     /// Entries with an answer.
     pub answered: u32,
@@ -205,7 +214,8 @@ pub struct StandingRecord {
 }
 
 /// One service, as it is now.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServiceRecord {
     /// Its name.
     pub name: String,
@@ -254,7 +264,8 @@ impl ServiceRecord {
 }
 
 /// The verdict on the line of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LineVerdict {
     /// The one that was known holds still.

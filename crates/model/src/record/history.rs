@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 pub const HISTORY_SCHEMA: &str = "loadline.history/1";
 
 /// Chosen metrics over archives, with what changed when.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HistoryDocument {
     /// Which document this is, and the version of its form.
-    #[schemars(extend("const" = HISTORY_SCHEMA))]
+    #[cfg_attr(test, schemars(extend("const" = HISTORY_SCHEMA)))]
     pub schema: String,
     /// Version of Loadline that made it.
     pub loadline: String,
@@ -25,7 +26,8 @@ pub struct HistoryDocument {
 }
 
 /// The archives that make one point of a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryBy {
     /// Each archive is one.
@@ -38,7 +40,8 @@ pub enum HistoryBy {
 }
 
 /// The key that orders points.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HistoryOrder {
     /// When the first archive of each was begun.
@@ -48,7 +51,8 @@ pub enum HistoryOrder {
 }
 
 /// The history of one configuration of one scenario.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SeriesRecord {
     /// Name of the scenario.
     pub scenario: String,
@@ -63,7 +67,8 @@ pub struct SeriesRecord {
 }
 
 /// A point of a history.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PointRecord {
     /// The commit in short, the build, or the date.
     pub name: String,
@@ -86,7 +91,8 @@ pub struct PointRecord {
 }
 
 /// The history of a metric.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MetricHistory {
     /// Full name.
     pub metric: String,
@@ -106,7 +112,8 @@ pub struct MetricHistory {
 }
 
 /// A metric at a point.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PointValue {
     /// Centre of the values of its trials.
     pub centre: f64,
@@ -119,7 +126,8 @@ pub struct PointValue {
 }
 
 /// A change from one point to the next.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChangeRecord {
     /// Index of the first point behind it.
     pub point: u32,
@@ -146,7 +154,8 @@ pub struct ChangeRecord {
 }
 
 /// The growth of an owner of the account across a change.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerMove {
     /// Name of the owner, such as `metaspace`.
     pub owner: String,
@@ -159,7 +168,8 @@ pub struct OwnerMove {
 }
 
 /// A stretch in which a metric goes one way, in a line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrendRecord {
     /// Index of its first point.
     pub point_first: u32,

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 pub const LOAD_SCHEMA: &str = "loadline.load/1";
 
 /// The document of `loadline load --json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadDocument {
     /// Which document this is, and the version of its form.
-    #[schemars(extend("const" = LOAD_SCHEMA))]
+    #[cfg_attr(test, schemars(extend("const" = LOAD_SCHEMA)))]
     pub schema: String,
     /// Conditions that held for every phase.
     pub conditions: LoadConditions,
@@ -32,7 +33,8 @@ pub struct LoadDocument {
 }
 
 /// Conditions that held for every phase of `loadline load`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadConditions {
     /// Version of Loadline.
     pub loadline: String,
@@ -41,14 +43,14 @@ pub struct LoadConditions {
     /// The address that took it: `127.0.0.1:8080` or `unix:PATH`.
     pub address: String,
     /// When it began: UTC, ISO 8601.
-    #[schemars(extend("format" = "date-time"))]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub started: String,
     /// The machine that loaded, and how busy it was before.
     pub machine: Machine,
     /// CPUs of the generator's threads; `null` where not pinned.
     pub load_cpus: Option<Vec<u32>>,
     /// Threads of the generator.
-    #[schemars(range(min = 1))]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub threads: u32,
     /// Seeds everything drawn at random.
     pub seed: u64,
@@ -59,7 +61,8 @@ pub struct LoadConditions {
 }
 
 /// About a second of a phase of work.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Second {
     /// Name of the phase.
     pub phase: String,
@@ -86,7 +89,8 @@ pub struct Second {
 }
 
 /// A condition judged on a phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ThresholdRecord {
     /// As typed, in its plainest form: `p99<50ms`.
     pub condition: String,
@@ -101,7 +105,8 @@ pub struct ThresholdRecord {
 }
 
 /// Whether a threshold holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The condition holds.

@@ -65,7 +65,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Why a subject ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EndCause {
     /// The subject ended when asked to.
@@ -86,10 +87,11 @@ pub enum EndCause {
 pub const RESULT_SCHEMA: &str = "loadline.result/2";
 
 /// The result document: what `--json` prints.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document {
     /// Which document this is, and the version of its form.
-    #[schemars(extend("const" = RESULT_SCHEMA))]
+    #[cfg_attr(test, schemars(extend("const" = RESULT_SCHEMA)))]
     pub schema: String,
     /// Conditions that held for every trial; where archives are compared, for those of the first.
     pub conditions: Conditions,
@@ -148,14 +150,15 @@ pub fn each_once<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// Conditions that held for every trial of a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conditions {
     /// Version of Loadline.
     pub loadline: String,
     /// Name of the scenario.
     pub scenario: String,
     /// When the run began: UTC, ISO 8601.
-    #[schemars(extend("format" = "date-time"))]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub started: String,
     /// The machine and how busy it was before the first trial.
     pub machine: Machine,
@@ -174,7 +177,8 @@ pub struct Conditions {
 }
 
 /// Which state of the subject's source was weighed. Whether files were changed since the commit is not looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceRecord {
     /// The commit; `null` where it is not known.
     pub commit: Option<String>,
@@ -187,7 +191,8 @@ pub struct SourceRecord {
 }
 
 /// One of several archives in a result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ArchiveRecord {
     /// The name that its configurations are named after; where nodes made blocks of one comparison, the node's entry.
     pub name: String,
@@ -198,7 +203,8 @@ pub struct ArchiveRecord {
 }
 
 /// A configuration that was not run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeftOutRecord {
     /// Its name.
     pub configuration: String,
@@ -207,7 +213,8 @@ pub struct LeftOutRecord {
 }
 
 /// The machine and how busy it was before the first trial.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Machine {
     /// CPUs online.
     pub cores: u32,
@@ -219,19 +226,20 @@ pub struct Machine {
     /// Kernel release.
     pub kernel: String,
     /// `v1`, `v2` or `none`: where the memory controller is.
-    #[schemars(extend("enum" = ["v1", "v2", "none"]))]
+    #[cfg_attr(test, schemars(extend("enum" = ["v1", "v2", "none"])))]
     pub cgroup: String,
     /// Load average over the last minute when the run began.
     pub load_average_1m: Option<f64>,
     /// `always`, `madvise` or `never`.
-    #[schemars(extend("enum" = ["always", "madvise", "never", null]))]
+    #[cfg_attr(test, schemars(extend("enum" = ["always", "madvise", "never", null])))]
     pub transparent_huge_pages: Option<String>,
     /// Swap in use on the machine.
     pub swap_used_bytes: Option<u64>,
 }
 
 /// How a trial ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// All phases and marks were done.
@@ -246,7 +254,8 @@ pub enum Outcome {
 }
 
 /// One fresh JVM from start to end.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trial {
     /// Name of the configuration.
     pub configuration: String,
@@ -335,7 +344,8 @@ pub struct Trial {
 }
 
 /// A phase that failed or was interrupted. `why` of the trial says why.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FailedIn {
     /// Its name.
     pub phase: String,
@@ -344,7 +354,8 @@ pub struct FailedIn {
 }
 
 /// Facts found about the JVM.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Jvm {
     /// Process id, in Loadline's pid namespace.
     pub pid: u32,
@@ -384,7 +395,8 @@ impl Jvm {
 }
 
 /// A weighing at a moment.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Mark {
     /// `start`, `warm`, `loaded`, `rested`, `collected`, `trimmed` or a phase marker; `now` in `loadline account`.
     pub name: String,
@@ -480,7 +492,8 @@ impl Mark {
 }
 
 /// One of the processes that form a subject.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProcessRecord {
     /// Process id, in Loadline's pid namespace.
     pub pid: u32,
@@ -493,7 +506,8 @@ pub struct ProcessRecord {
 }
 
 /// Memory that a JVM causes and that is in no RSS of it, but in the charge of its container.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct BesideRecord {
     /// The living processes below it that are not weighed, the largest first.
@@ -522,7 +536,8 @@ impl BesideRecord {
 }
 
 /// Names of files that the kernel remembers (dentries), of the whole machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DentriesRecord {
     /// All of them.
     pub all: u64,
@@ -531,7 +546,8 @@ pub struct DentriesRecord {
 }
 
 /// Live objects of a class.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LiveClassRecord {
     /// As the JVM spells it: `[B` is `byte[]`.
     pub class: String,
@@ -542,7 +558,8 @@ pub struct LiveClassRecord {
 }
 
 /// A compilation of the JIT, by samples of the timeline.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CompilationRecord {
     /// The method, `com.example.Scores::of`.
     pub method: String,
@@ -557,7 +574,8 @@ pub struct CompilationRecord {
 }
 
 /// The Java heap at a mark.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Heap {
     /// Live objects and garbage.
     pub used_bytes: Option<u64>,
@@ -580,7 +598,8 @@ pub struct Heap {
 }
 
 /// Native Memory Tracking at a mark.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NmtRecord {
     /// All categories; committed, not resident.
     pub total_committed_bytes: u64,
@@ -593,7 +612,8 @@ pub struct NmtRecord {
 }
 
 /// One category of Native Memory Tracking.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NmtCategory {
     /// As the JVM spells it.
     pub name: String,
@@ -606,7 +626,8 @@ pub struct NmtCategory {
 }
 
 /// The cost that weighing puts on the subject.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Observer {
     /// RSS that attaching and asking, the only part of weighing that adds to the subject, has added so far at most: the
     /// pages that the threads of the JVM which answer touched for the first time.
@@ -622,14 +643,15 @@ pub struct Observer {
 }
 
 /// How the subject ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct End {
     /// Why.
     pub cause: EndCause,
     /// Exit code, where it exited.
     pub exit_code: Option<i32>,
     /// Signal, where one ended it.
-    #[schemars(range(min = 0))]
+    #[cfg_attr(test, schemars(range(min = 0)))]
     pub signal: Option<i32>,
     /// In words.
     pub text: String,
@@ -638,7 +660,8 @@ pub struct End {
 }
 
 /// A doubt with its words, so that readers need not know every kind.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DoubtRecord {
     /// The doubt with its values.
     #[serde(flatten)]
@@ -696,14 +719,15 @@ pub struct Sample {
 }
 
 /// A container image that a subject ran in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ImageRecord {
     /// Its name, as asked for.
     pub name: String,
     /// The digest of what it consists of, as its tool prints it.
     pub id: String,
     /// The tool that ran it: `podman` or `docker`.
-    #[schemars(extend("enum" = ["podman", "docker"]))]
+    #[cfg_attr(test, schemars(extend("enum" = ["podman", "docker"])))]
     pub tool: String,
     /// Its own `JAVA_TOOL_OPTIONS`, which the options of a trial follow; absent where it sets none.
     #[serde(default, skip_serializing_if = "String::is_empty")]

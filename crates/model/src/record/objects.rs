@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// The live objects of a JVM.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ObjectsRecord {
     /// All of them.
@@ -19,7 +20,8 @@ pub struct ObjectsRecord {
 }
 
 /// Objects and their shallow size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ObjectSum {
     /// How many.
@@ -29,7 +31,8 @@ pub struct ObjectSum {
 }
 
 /// The objects of one class.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ObjectClass {
     /// As the JVM spells it: `[B` is `byte[]`; classes of one name and several loaders are one.
@@ -41,7 +44,8 @@ pub struct ObjectClass {
 }
 
 /// Objects of several classes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ObjectKind {
     /// Which classes.
     pub kind: ObjectKindName,
@@ -53,7 +57,8 @@ pub struct ObjectKind {
 }
 
 /// Kinds of objects that heaps are often full of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectKindName {
     /// `java.lang.String`, without the arrays behind them.
@@ -67,7 +72,8 @@ pub enum ObjectKindName {
 }
 
 /// A heap dump that was written.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HeapDumpRecord {
     /// The path of the file, as the JVM sees it.

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// One phase of a trial.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseRecord {
     /// As the scenario names it.
     pub name: String,
@@ -143,7 +144,8 @@ impl PhaseRecord {
 }
 
 /// Connections of a phase.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConnectionsRecord {
     /// Connections that the plan has, those a growing pool came to included.
     pub asked: u64,
@@ -154,7 +156,8 @@ pub struct ConnectionsRecord {
 }
 
 /// Requests of an open model that waited for a free connection.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct QueueRecord {
     /// Requests that waited, however shortly.
     pub requests: u64,
@@ -163,7 +166,8 @@ pub struct QueueRecord {
 }
 
 /// Ages in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ages {
     /// The youngest.
     pub min: f64,
@@ -174,12 +178,13 @@ pub struct Ages {
 }
 
 /// One request of a mix.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RequestRecord {
     /// Method and path.
     pub request: String,
     /// How often it is drawn, relative to the others.
-    #[schemars(range(min = 1))]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub weight: u32,
     /// Answered correctly.
     pub ok: u64,
@@ -188,7 +193,8 @@ pub struct RequestRecord {
 }
 
 /// Quantiles in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Quantiles {
     /// Median.
     pub p50: f64,
@@ -244,7 +250,8 @@ pub struct IntervalTimes<'a> {
 }
 
 /// The load generator's view of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Generator {
     /// CPU time of the generator's threads per request.
     pub cpu_us_per_request: f64,
@@ -272,7 +279,8 @@ pub struct Generator {
 }
 
 /// An outside program that drove a phase. The counts of the phase are those it told.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DriverRecord {
     /// The line `sh -c` was given.
     pub command: String,
@@ -287,7 +295,8 @@ pub struct DriverRecord {
 }
 
 /// The subject in one phase.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubjectWork {
     /// CPU time used, all threads.
     pub cpu_s: Option<f64>,

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// A thread that lives.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ThreadRecord {
     /// Its id, as seen from here.
@@ -20,7 +21,8 @@ pub struct ThreadRecord {
 }
 
 /// Threads whose names differ in numbers only.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ThreadPoolRecord {
     /// Their name with `*` for the numbers that differ, as far as the kernel keeps it: 15 bytes.

@@ -5,7 +5,8 @@ use crate::scenario::{Change, Objective};
 use serde::{Deserialize, Serialize};
 
 /// The purpose and the result of a trial of a tuning.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TuneTrialRecord {
     /// Which part of the tuning.
     pub stage: TuneStage,
@@ -31,7 +32,8 @@ pub struct TuneTrialRecord {
 }
 
 /// The rate that took the place of a closed phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseRate {
     /// Name of the phase.
     pub phase: String,
@@ -40,7 +42,8 @@ pub struct PhaseRate {
 }
 
 /// A part of a tuning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TuneStage {
     /// The one closed trial from which a constant rate is taken.
@@ -60,7 +63,8 @@ pub enum TuneStage {
 }
 
 /// How tuning ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TuneOutcome {
     /// Fresh trials confirmed what the search found.
@@ -76,7 +80,8 @@ pub enum TuneOutcome {
 }
 
 /// The result of tuning.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TuneRecord {
     /// How it ended.
     pub outcome: TuneOutcome,
@@ -124,7 +129,8 @@ pub struct TuneRecord {
 }
 
 /// A set of remedies and what it weighed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SettingRecord {
     /// Ids of the remedies; empty as it is.
     pub remedies: Vec<String>,
@@ -148,7 +154,8 @@ pub struct SettingRecord {
 }
 
 /// Bytes that an owner held.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerBytes {
     /// Its name, as in the account.
     pub owner: String,
@@ -157,7 +164,8 @@ pub struct OwnerBytes {
 }
 
 /// Bytes that an owner held as it is and with the winner.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnerGain {
     /// Its name, as in the account.
     pub owner: String,
@@ -168,7 +176,8 @@ pub struct OwnerGain {
 }
 
 /// An attempt to confirm a set of remedies.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConfirmationRecord {
     /// Ids of the remedies.
     pub remedies: Vec<String>,
@@ -181,7 +190,8 @@ pub struct ConfirmationRecord {
 }
 
 /// The fate of a remedy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
     /// It is part of the answer.
@@ -207,7 +217,8 @@ pub enum Fate {
 }
 
 /// A remedy and what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RemedyRecord {
     /// Its id in the table, such as `malloc.arenas`; `try.1` where the user named it.
     pub id: String,
@@ -231,7 +242,8 @@ pub struct RemedyRecord {
 }
 
 /// The possible price of a remedy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PriceClass {
     /// Nothing that was ever measured.
@@ -243,7 +255,8 @@ pub enum PriceClass {
 }
 
 /// How far fresh processes differ, as standard deviations of one trial.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NoiseRecord {
     /// Standard deviation of the objective.
     pub bytes: f64,
@@ -252,7 +265,8 @@ pub struct NoiseRecord {
 }
 
 /// The smallest limits that hold the target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LinesRecord {
     /// As it is; `null` where it was not searched to its end.
     pub as_is: Option<FindRecord>,

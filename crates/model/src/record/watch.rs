@@ -12,7 +12,8 @@ pub const WATCH_SCHEMA: &str = "loadline.watch/1";
 pub const WATCH_OWNERS_MAX: usize = 20;
 
 /// All JVMs that are watched, at one moment.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchDocument {
     /// `loadline.watch/1`.
@@ -42,7 +43,8 @@ pub struct WatchDocument {
 }
 
 /// One JVM.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchedJvm {
     /// Its name to whoever runs it: pod and container, unit, else its main class; the same after a restart.
@@ -86,7 +88,8 @@ pub struct WatchedJvm {
 }
 
 /// A label and its value.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchLabel {
     /// `namespace`, `pod`, `container`, `container_id`, `unit`, `main`.
@@ -96,7 +99,8 @@ pub struct WatchLabel {
 }
 
 /// The state of a JVM at one moment; `null` for what could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchSample {
     /// Resident anonymous memory.
@@ -141,7 +145,8 @@ pub struct WatchSample {
 }
 
 /// The smallest limit on the path of a JVM's cgroup, or the machine's memory where there is none.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchLimit {
     /// The most that may be charged.
@@ -151,7 +156,8 @@ pub struct WatchLimit {
 }
 
 /// The growth of one thing over time.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct GrowthRecord {
     /// The word.
@@ -177,7 +183,8 @@ pub struct GrowthRecord {
 }
 
 /// One thing that is judged by itself.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ThingRecord {
     /// `memory`, `heap`, `metaspace`, `direct`, `threads`, `rest`.
@@ -191,7 +198,8 @@ pub struct ThingRecord {
 }
 
 /// Bytes that an owner holds.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchOwner {
     /// Its name, as in `docs/memory.md`.
@@ -201,7 +209,8 @@ pub struct WatchOwner {
 }
 
 /// The result of weighing a JVM that is watched.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchAccount {
     /// How old the JVM was then, in seconds.
@@ -221,7 +230,8 @@ pub struct WatchAccount {
 }
 
 /// How the parts of a JVM came to be what they are, from its history.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchCourse {
     /// How old the JVM was at the beginning of `values`, in seconds.
@@ -235,7 +245,8 @@ pub struct WatchCourse {
 }
 
 /// One part of a JVM's memory over time.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchPart {
     /// `memory`, `heap`, `heap_floor`, `metaspace`, `direct`, `threads`, `rest`, `files`.
@@ -315,7 +326,8 @@ pub enum WhyWeighed {
 pub const POST_MORTEM_SCHEMA: &str = "loadline.post_mortem/1";
 
 /// Facts known of a life that ended.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PostMortem {
     /// `loadline.post_mortem/1`.
@@ -381,7 +393,8 @@ pub struct PostMortem {
 }
 
 /// How a life ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EndKind {
     /// Nobody saw it: it lives, or the watch ended before.
@@ -394,7 +407,8 @@ pub enum EndKind {
 }
 
 /// The cause that brought a life to its limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeathCause {
     /// It was not near its limit.
@@ -411,7 +425,8 @@ pub enum DeathCause {
 }
 
 /// A change over a time before the end.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchChange {
     /// Over how many seconds.
