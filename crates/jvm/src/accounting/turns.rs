@@ -47,7 +47,7 @@ impl Turns {
     pub(super) fn take(&mut self, found: Walked) {
         let Some(heap) = self.waiting.pop_front() else { return };
         self.walks[heap] += 1;
-        if matches!(found, Walked::Broken(_)) && self.walks[heap] < WALKS_MAX {
+        if found.is_err() && self.walks[heap] < WALKS_MAX {
             self.waiting.push_back(heap);
         }
         self.walked[heap] = Some(found);
@@ -55,7 +55,7 @@ impl Turns {
 
     /// Returns the result of the last walk of each heap, in their order.
     pub(super) fn finish(self) -> Vec<Walked> {
-        self.walked.into_iter().map(|found| found.unwrap_or(Walked::NoHeap)).collect()
+        self.walked.into_iter().map(|found| found.unwrap_or(Ok(None))).collect()
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use crate::observe::glibc::WalkError;
 
     fn broken(index: usize) -> Walked {
-        Walked::Broken(WalkError { index, at: 0x10, why: "a chunk with an impossible size" })
+        Err(WalkError { index, at: 0x10, why: "a chunk with an impossible size" })
     }
 
     #[test]
@@ -76,10 +76,10 @@ mod tests {
             let first = !order.contains(&heap);
             assert_eq!(turns.run_on() == Duration::ZERO, first, "threads run on before a second walk only");
             order.push(heap);
-            turns.take(if heap == 1 && first { broken(1) } else { Walked::NoHeap });
+            turns.take(if heap == 1 && first { broken(1) } else { Ok(None) });
         }
         assert_eq!(order, [0, 1, 2, 1]);
-        assert_eq!(turns.finish(), [Walked::NoHeap, Walked::NoHeap, Walked::NoHeap]);
+        assert_eq!(turns.finish(), [Ok(None), Ok(None), Ok(None)]);
     }
 
     #[test]
@@ -88,9 +88,9 @@ mod tests {
         let mut waits = Vec::new();
         while let Some(heap) = turns.next() {
             waits.push(turns.run_on().as_millis());
-            turns.take(if heap == 0 { broken(0) } else { Walked::NoHeap });
+            turns.take(if heap == 0 { broken(0) } else { Ok(None) });
         }
         assert_eq!(waits, [0, 0, 2, 8, 32]);
-        assert_eq!(turns.finish(), [broken(0), Walked::NoHeap]);
+        assert_eq!(turns.finish(), [broken(0), Ok(None)]);
     }
 }

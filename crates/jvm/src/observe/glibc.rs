@@ -41,6 +41,14 @@ pub struct Chunks {
     pub swapped: u64,
 }
 
+impl Chunks {
+    /// The bytes of `[start, end)` by what their pages are, before any chunk is counted.
+    pub(super) fn within(pages: &mut Pages<'_>, start: u64, end: u64) -> Self {
+        let (resident, swapped) = pages.backed(start, end);
+        Self { bytes: end.saturating_sub(start), resident, swapped, ..Self::default() }
+    }
+}
+
 impl AddAssign for Chunks {
     fn add_assign(&mut self, other: Self) {
         self.count = self.count.saturating_add(other.count);
@@ -80,7 +88,7 @@ struct Heap {
 }
 
 /// The result of a walk through one heap.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeapWalk {
     /// Index of the candidate.
     pub index: usize,
@@ -122,16 +130,9 @@ pub struct Walk {
     pub unknown_layout: Option<String>,
 }
 
-/// The result for one candidate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Walked {
-    /// A heap that was walked to its end.
-    Whole(HeapWalk),
-    /// A heap that could not be.
-    Broken(WalkError),
-    /// No heap of glibc.
-    NoHeap,
-}
+/// The result for one candidate: a heap that was walked to its end; none where it is no heap of glibc; an error where it
+/// is one that could not be walked.
+pub type Walked = Result<Option<HeapWalk>, WalkError>;
 
 /// Walks one candidate. `layout` is what [`Layout::find`] said; the runs of this candidate and of its arena's own heap
 /// ([`arena_base`]) must be of this moment.
@@ -139,18 +140,12 @@ pub fn walk_one(memory: &dyn Memory, candidates: &[HeapCandidate], layout: Optio
     let candidate = &candidates[index];
     let heap = if candidate.main {
         let size = candidate.end.saturating_sub(candidate.start);
-        Some(Heap { index, arena: 0, size, first: candidate.start, top: 0 })
+        Ok(Some(Heap { index, arena: 0, size, first: candidate.start, top: 0 }))
     } else {
-        match heap_of(memory, candidates, layout, index) {
-            Ok(heap) => heap,
-            Err((at, why)) => return Walked::Broken(WalkError { index, at, why }),
-        }
+        heap_of(memory, candidates, layout, index)
     };
-    match heap.map(|heap| Walker::new(memory, candidate, heap).run()) {
-        Some(Ok(walked)) => Walked::Whole(walked),
-        Some(Err((at, why))) => Walked::Broken(WalkError { index, at, why }),
-        None => Walked::NoHeap,
-    }
+    let walked = heap.and_then(|heap| heap.map(|heap| Walker::new(memory, candidate, heap).run()).transpose());
+    walked.map_err(|(at, why)| WalkError { index, at, why })
 }
 
 /// The first address of the heap that holds the state of this candidate's arena, if it is a heap.
@@ -173,9 +168,9 @@ pub fn conclude(
     let mut found = Walk::default();
     for (index, one) in walked.into_iter().enumerate() {
         match one {
-            Walked::Whole(heap) => found.heaps.push(heap),
-            Walked::Broken(error) => found.errors.push(error),
-            Walked::NoHeap => found.others.push(index),
+            Ok(Some(heap)) => found.heaps.push(heap),
+            Ok(None) => found.others.push(index),
+            Err(error) => found.errors.push(error),
         }
     }
     check_sums(memory, &mut found, candidates, layout);
@@ -260,21 +255,13 @@ type Stop = (u64, &'static str);
 
 impl<'a> Walker<'a> {
     fn new(memory: &'a dyn Memory, candidate: &'a HeapCandidate, heap: Heap) -> Self {
-        let found = HeapWalk {
-            index: heap.index,
-            arena: heap.arena,
-            system: heap.size,
-            live: Chunks::default(),
-            tagged: Vec::new(),
-            free: Chunks::default(),
-            trimmable: 0,
-        };
+        let Heap { index, arena, size: system, .. } = heap;
         Self {
             pages: Pages::new(memory, &candidate.runs),
             heap,
             end: candidate.start.saturating_add(heap.size),
             mapped_end: candidate.end,
-            found,
+            found: HeapWalk { index, arena, system, ..HeapWalk::default() },
             tagged: Box::new([Chunks::default(); 256]),
         }
     }
@@ -285,8 +272,7 @@ impl<'a> Walker<'a> {
         if self.heap.first >= self.end {
             return Err((self.heap.first, "a heap without room for a chunk"));
         }
-        let own = self.split(start, self.heap.first, 0);
-        self.found.live += Chunks { count: 0, ..own };
+        self.found.live += Chunks::within(&mut self.pages, start, self.heap.first);
         let mut at = self.heap.first;
         let mut size = self.size_at(at)?;
         loop {
@@ -331,15 +317,11 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn split(&mut self, start: u64, end: u64, asked: u64) -> Chunks {
-        let (resident, swapped) = self.pages.backed(start, end);
-        Chunks { count: 1, bytes: end.saturating_sub(start), asked, resident, swapped }
-    }
-
     fn live(&mut self, at: u64, next: u64) {
         let unit = self.pages.unit(at.saturating_add(16));
         let tag = unit.and_then(|(low, high)| nmt_header::tag(low, high, next - at));
-        let chunks = self.split(at, next, tag.map_or(0, |tag| tag.asked));
+        let asked = tag.map_or(0, |tag| tag.asked);
+        let chunks = Chunks { count: 1, asked, ..Chunks::within(&mut self.pages, at, next) };
         match tag {
             Some(tag) => self.tagged[usize::from(tag.number)] += chunks,
             None => self.found.live += chunks,
@@ -352,8 +334,7 @@ impl<'a> Walker<'a> {
         if foot != next - at {
             return Err((at, "a free chunk whose two sizes differ"));
         }
-        let chunks = self.split(at, next, 0);
-        self.found.free += chunks;
+        self.found.free += Chunks { count: 1, ..Chunks::within(&mut self.pages, at, next) };
         let first = self.pages.boundary(at.saturating_add(CHUNK_STRUCT));
         let last = self.pages.boundary_before(next);
         // `mtrim` counts whole pages from the first boundary on.
@@ -371,17 +352,16 @@ impl<'a> Walker<'a> {
 
     /// The last chunk, of which a trim gives back whole pages in the main arena only (`systrim`).
     fn top(&mut self, at: u64) {
-        let chunks = self.split(at, self.mapped_end.max(self.end), 0);
-        self.found.free += chunks;
+        self.rest(at);
+        self.found.free.count += 1;
         if self.heap.arena == 0 {
             self.trim(self.pages.boundary(at.saturating_add(MINSIZE + 1)), self.end);
         }
     }
 
-    /// Counts the memory behind the last chunk of a heap that its arena has left.
+    /// Counts all memory from here on as free: behind the last chunk of a heap that its arena has left there is none.
     fn rest(&mut self, at: u64) {
-        let chunks = self.split(at, self.mapped_end.max(self.end), 0);
-        self.found.free += Chunks { count: 0, ..chunks };
+        self.found.free += Chunks::within(&mut self.pages, at, self.mapped_end.max(self.end));
     }
 }
 

@@ -249,7 +249,7 @@ impl GroupWalker<'_> {
             let start = meta.group + UNIT + index * stride;
             let next = start + stride;
             if meta.free >> index & 1 == 1 {
-                self.free(start, next, 1);
+                self.free(start, next);
                 continue;
             }
             match self.slot(meta, index, start, next - IB) {
@@ -322,21 +322,16 @@ impl GroupWalker<'_> {
         nmt_header::tag_exact(low, high, asked)
     }
 
-    fn split(&mut self, start: u64, end: u64, count: u64, asked: u64) -> Chunks {
-        let (resident, swapped) = self.pages.backed(start, end);
-        Chunks { count, bytes: end.saturating_sub(start), asked, resident, swapped }
-    }
-
     /// Enters memory that musl needs for itself.
     fn own(&mut self, start: u64, end: u64) {
         self.close_hole();
-        let own = self.split(start, end, 0, 0);
-        self.found.group.live += own;
+        self.found.group.live += Chunks::within(&mut self.pages, start, end);
     }
 
     fn live(&mut self, start: u64, end: u64, tag: Option<Tag>) {
         self.close_hole();
-        let chunks = self.split(start, end, 1, tag.map_or(0, |tag| tag.asked));
+        let asked = tag.map_or(0, |tag| tag.asked);
+        let chunks = Chunks { count: 1, asked, ..Chunks::within(&mut self.pages, start, end) };
         let Some(tag) = tag else { return self.found.group.live += chunks };
         let tagged = &mut self.found.group.tagged;
         match tagged.binary_search_by_key(&tag.number, |(number, _)| *number) {
@@ -345,9 +340,8 @@ impl GroupWalker<'_> {
         }
     }
 
-    fn free(&mut self, start: u64, end: u64, count: u64) {
-        let chunks = self.split(start, end, count, 0);
-        self.found.group.free += chunks;
+    fn free(&mut self, start: u64, end: u64) {
+        self.found.group.free += Chunks { count: 1, ..Chunks::within(&mut self.pages, start, end) };
         match &mut self.hole {
             Some(hole) => hole.1 = end,
             None => self.hole = Some((start, end)),
