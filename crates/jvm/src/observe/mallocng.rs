@@ -319,34 +319,40 @@ impl Walker {
         if meta.is_nested() {
             return true;
         }
-        let broken = |why| BrokenGroup { start: meta.group, end: meta.end().unwrap_or(meta.group), why };
-        let end = match meta.check() {
-            Ok(end) if meta.group >= self.end && !self.is_walked(meta.group, end) => end,
-            Ok(_) => return self.refuse(meta, broken("a group inside another")),
-            Err(why) => return self.refuse(meta, broken(why)),
-        };
+        if let Err(why) = self.walk(memory, pages_of, meta) {
+            let end = meta.end().unwrap_or(meta.group);
+            self.refused.push((meta, BrokenGroup { start: meta.group, end, why }));
+        }
+        true
+    }
+
+    /// Walks a group that is not nested.
+    ///
+    /// # Errors
+    /// Fails if it makes no sense; the error says why.
+    fn walk(&mut self, memory: &dyn Memory, pages_of: &mut PagesOf, meta: Meta) -> Result<(), &'static str> {
+        let end = meta.check()?;
+        if meta.group < self.end || self.is_walked(meta.group, end) {
+            return Err("a group inside another");
+        }
         self.end = end;
         let runs = match meta.is_alone() {
             true => headers_of_alone(memory, pages_of, meta.group, end),
             false => whole_pages(memory, meta.group, end).map_or_else(Vec::new, |(first, last)| pages_of(first, last)),
         };
-        match group::walk(memory, &runs, &self.areas, &meta, end) {
-            Err(why) => return self.refuse(meta, broken(why)),
-            Ok(walked) => {
-                self.torn = self.torn.saturating_add(walked.torn);
-                self.found.asked += walked.asked;
-                match walked.mmapped {
-                    // The last page is the chunk's as a whole, though musl counts it in units of 4 KiB.
-                    Some(tag) => {
-                        let end = whole_pages(memory, meta.group, end).map_or(end, |(_, last)| last);
-                        self.found.mmapped.push(MmappedChunk { start: meta.group, end, tag });
-                    }
-                    None if meta.pages > 0 => self.found.groups.push(walked.group),
-                    None => self.found.donated.push(walked.group),
-                }
+        let walked = group::walk(memory, &runs, &self.areas, &meta, end)?;
+        self.torn = self.torn.saturating_add(walked.torn);
+        self.found.asked += walked.asked;
+        match walked.mmapped {
+            // The last page is the chunk's as a whole, though musl counts it in units of 4 KiB.
+            Some(tag) => {
+                let end = whole_pages(memory, meta.group, end).map_or(end, |(_, last)| last);
+                self.found.mmapped.push(MmappedChunk { start: meta.group, end, tag });
             }
+            None if meta.pages > 0 => self.found.groups.push(walked.group),
+            None => self.found.donated.push(walked.group),
         }
-        true
+        Ok(())
     }
 
     /// Whether the first round has walked a part of this range; in the first round `end` says so.
@@ -354,11 +360,6 @@ impl Walker {
         let groups = self.found.groups.iter().chain(&self.found.donated).map(|group| (group.start, group.end));
         let mut all = groups.chain(self.found.mmapped.iter().map(|chunk| (chunk.start, chunk.end)));
         self.round == Round::Second && all.any(|walked| walked.0 < end && start < walked.1)
-    }
-
-    fn refuse(&mut self, meta: Meta, broken: BrokenGroup) -> bool {
-        self.refused.push((meta, broken));
-        true
     }
 
     /// Begins the second round where the first refused a few groups; false where the walk has ended.
