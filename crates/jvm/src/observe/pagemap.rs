@@ -106,7 +106,8 @@ impl PageMap {
     fn read(&mut self, start: u64, end: u64, each: &mut dyn FnMut(Run)) -> io::Result<()> {
         let page = page_size().0;
         self.entries.resize(ENTRIES * 8, 0);
-        let mut runs = Joined::new(each);
+        // Neighbours of one kind are joined before they are passed on.
+        let mut open: Option<Run> = None;
         let mut at = start;
         while at < end {
             let pages = ((end - at) / page).clamp(1, ENTRIES as u64) as usize;
@@ -117,42 +118,17 @@ impl PageMap {
             for entry in self.entries[..read].chunks_exact(8) {
                 let entry = u64::from_ne_bytes(entry.try_into().unwrap_or_default());
                 let (present, swapped) = (entry >> 63 != 0, entry >> 62 & 1 != 0);
-                if present || swapped {
-                    runs.add(Run { start: at, end: at + page, swapped: swapped && !present });
+                let run = Run { start: at, end: at + page, swapped: swapped && !present };
+                match &mut open {
+                    _ if !present && !swapped => {}
+                    Some(open) if open.end == run.start && open.swapped == run.swapped => open.end = run.end,
+                    _ => open.replace(run).into_iter().for_each(&mut *each),
                 }
                 at += page;
             }
         }
-        runs.finish();
+        open.into_iter().for_each(each);
         Ok(())
-    }
-}
-
-/// Joins neighbours of one kind before they are passed on.
-struct Joined<'a> {
-    each: &'a mut dyn FnMut(Run),
-    open: Option<Run>,
-}
-
-impl<'a> Joined<'a> {
-    fn new(each: &'a mut dyn FnMut(Run)) -> Self {
-        Self { each, open: None }
-    }
-
-    fn add(&mut self, run: Run) {
-        match &mut self.open {
-            Some(open) if open.end == run.start && open.swapped == run.swapped => open.end = run.end,
-            _ => {
-                self.finish();
-                self.open = Some(run);
-            }
-        }
-    }
-
-    fn finish(&mut self) {
-        if let Some(run) = self.open.take() {
-            (self.each)(run);
-        }
     }
 }
 
