@@ -51,6 +51,22 @@ struct Thread {
     signal: Option<Signal>,
 }
 
+impl Thread {
+    /// Notes whether it has stopped by now; false once it has ended.
+    fn is_there(&mut self) -> bool {
+        if self.stopped {
+            return true;
+        }
+        match waitpid(self.id, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) => {}
+            Ok(WaitStatus::Stopped(_, signal)) => (self.stopped, self.signal) = (true, Some(signal)),
+            Ok(WaitStatus::PtraceEvent(..)) => self.stopped = true,
+            _ => return false,
+        }
+        true
+    }
+}
+
 impl Held {
     /// Stops all threads.
     ///
@@ -117,25 +133,8 @@ impl Held {
     /// Whether all stop before they have stood still for so long.
     fn wait_for_stops(&mut self, limit: Duration) -> bool {
         loop {
-            let mut gone = false;
-            for thread in self.threads.iter_mut().filter(|thread| !thread.stopped) {
-                match waitpid(thread.id, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG)) {
-                    Ok(WaitStatus::StillAlive) => {}
-                    Ok(WaitStatus::Stopped(_, signal)) => {
-                        thread.stopped = true;
-                        thread.signal = Some(signal);
-                    }
-                    Ok(WaitStatus::PtraceEvent(..)) => thread.stopped = true,
-                    _ => gone = true,
-                }
-                if gone {
-                    thread.id = Pid::from_raw(0);
-                    break;
-                }
-            }
-            if gone {
-                self.threads.retain(|thread| thread.id.as_raw() != 0);
-            } else if self.threads.iter().all(|thread| thread.stopped) {
+            self.threads.retain_mut(Thread::is_there);
+            if self.threads.iter().all(|thread| thread.stopped) {
                 return true;
             }
             if self.lasted() > limit {
