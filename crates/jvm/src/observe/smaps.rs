@@ -45,43 +45,38 @@ pub struct Weight {
 }
 
 impl Weight {
+    /// Each weight with the name that the kernel gives it.
+    fn named(&mut self) -> [(&'static str, &mut Bytes); 12] {
+        [
+            ("Rss", &mut self.rss),
+            ("Pss", &mut self.pss),
+            ("Shared_Clean", &mut self.shared_clean),
+            ("Shared_Dirty", &mut self.shared_dirty),
+            ("Private_Clean", &mut self.private_clean),
+            ("Private_Dirty", &mut self.private_dirty),
+            ("Anonymous", &mut self.anonymous),
+            ("AnonHugePages", &mut self.anon_huge),
+            ("LazyFree", &mut self.lazy_free),
+            ("Swap", &mut self.swap),
+            ("SwapPss", &mut self.swap_pss),
+            ("Locked", &mut self.locked),
+        ]
+    }
+
     /// `Private_Dirty:      1644 kB`; other lines change nothing.
     fn take(&mut self, line: &str) {
         let Some((key, value)) = line.split_once(':') else { return };
-        let field = match key {
-            "Rss" => &mut self.rss,
-            "Pss" => &mut self.pss,
-            "Shared_Clean" => &mut self.shared_clean,
-            "Shared_Dirty" => &mut self.shared_dirty,
-            "Private_Clean" => &mut self.private_clean,
-            "Private_Dirty" => &mut self.private_dirty,
-            "Anonymous" => &mut self.anonymous,
-            "AnonHugePages" => &mut self.anon_huge,
-            "LazyFree" => &mut self.lazy_free,
-            "Swap" => &mut self.swap,
-            "SwapPss" => &mut self.swap_pss,
-            "Locked" => &mut self.locked,
-            _ => return,
-        };
-        *field = size(value).unwrap_or_default();
+        if let Some((_, weight)) = self.named().into_iter().find(|(name, _)| *name == key) {
+            *weight = size(value).unwrap_or_default();
+        }
     }
 }
 
 impl AddAssign for Weight {
-    fn add_assign(&mut self, other: Self) {
-        let add = |sum: &mut Bytes, more: Bytes| sum.0 = sum.0.saturating_add(more.0);
-        add(&mut self.rss, other.rss);
-        add(&mut self.pss, other.pss);
-        add(&mut self.shared_clean, other.shared_clean);
-        add(&mut self.shared_dirty, other.shared_dirty);
-        add(&mut self.private_clean, other.private_clean);
-        add(&mut self.private_dirty, other.private_dirty);
-        add(&mut self.anonymous, other.anonymous);
-        add(&mut self.anon_huge, other.anon_huge);
-        add(&mut self.lazy_free, other.lazy_free);
-        add(&mut self.swap, other.swap);
-        add(&mut self.swap_pss, other.swap_pss);
-        add(&mut self.locked, other.locked);
+    fn add_assign(&mut self, mut other: Self) {
+        for ((_, sum), (_, more)) in self.named().into_iter().zip(other.named()) {
+            sum.0 = sum.0.saturating_add(more.0);
+        }
     }
 }
 
