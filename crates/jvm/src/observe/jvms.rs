@@ -72,12 +72,18 @@ pub struct ProcessCandidate {
 /// is young, since launchers become JVMs, and seldom later, since programs may load one.
 #[derive(Debug, Default)]
 pub struct Finder {
-    /// Processes that are no JVMs or may not be looked into, by pid: their inode in `/proc`, which a process that takes
-    /// the pid does not share, and how often they were looked at.
-    others: HashMap<u32, (u64, u32)>,
-    known: BTreeMap<u32, u64>,
-    hidden: BTreeMap<u32, u64>,
+    /// Processes that were looked at, by pid.
+    seen: BTreeMap<u32, LookedAt>,
     turn: u32,
+}
+
+/// What the last look at a process said.
+#[derive(Debug)]
+struct LookedAt {
+    /// Its inode in `/proc`, which a process that takes the pid does not share.
+    inode: u64,
+    mapped: Mapped,
+    looks: u32,
 }
 
 /// The pids found by a look at all processes.
@@ -112,12 +118,11 @@ impl Finder {
             }
         }
         self.turn = self.turn.wrapping_add(1);
-        self.others.retain(|pid, (inode, _)| now.get(pid) == Some(inode));
-        self.known.retain(|pid, inode| now.get(pid) == Some(inode));
-        self.hidden.retain(|pid, inode| now.get(pid) == Some(inode));
-        let is_due = |pid: u32| match self.others.get(&pid) {
-            Some((_, looks)) => *looks < LOOKS_YOUNG || pid.wrapping_add(self.turn).is_multiple_of(TURNS_OLD),
-            None => !self.known.contains_key(&pid),
+        self.seen.retain(|pid, seen| now.get(pid) == Some(&seen.inode));
+        let is_due = |pid: u32| match self.seen.get(&pid) {
+            None => true,
+            Some(seen) if seen.mapped == Mapped::Hotspot => false,
+            Some(seen) => seen.looks < LOOKS_YOUNG || pid.wrapping_add(self.turn).is_multiple_of(TURNS_OLD),
         };
         let due = now.into_iter().filter(|(pid, _)| is_due(*pid)).map(|(pid, inode)| ProcessCandidate { pid, inode });
         let mut due: Vec<ProcessCandidate> = due.collect();
@@ -127,26 +132,16 @@ impl Finder {
 
     /// Takes what a look at one of them said.
     pub fn saw(&mut self, ProcessCandidate { pid, inode }: ProcessCandidate, mapped: Mapped) {
-        match mapped {
-            Mapped::Unread => return,
-            Mapped::Hotspot => _ = self.known.insert(pid, inode),
-            Mapped::Hidden | Mapped::Other => {
-                let looks = self.others.get(&pid).map_or(0, |(_, looks)| *looks);
-                self.others.insert(pid, (inode, looks.saturating_add(1)));
-            }
-        }
-        match mapped {
-            Mapped::Hidden => _ = self.hidden.insert(pid, inode),
-            _ => _ = self.hidden.remove(&pid),
-        }
-        if mapped == Mapped::Hotspot {
-            self.others.remove(&pid);
+        if mapped != Mapped::Unread {
+            let looks = self.seen.get(&pid).map_or(0, |seen| seen.looks).saturating_add(1);
+            self.seen.insert(pid, LookedAt { inode, mapped, looks });
         }
     }
 
     /// Returns the processes found so far.
     pub fn pids(&self) -> Pids {
-        Pids { pids: self.known.keys().copied().collect(), hidden: self.hidden.keys().copied().collect() }
+        let of = |mapped: Mapped| self.seen.iter().filter(move |(_, seen)| seen.mapped == mapped).map(|(pid, _)| *pid);
+        Pids { pids: of(Mapped::Hotspot).collect(), hidden: of(Mapped::Hidden).collect() }
     }
 
     /// Looks at all processes of a folder such as `/proc` that are due.
@@ -330,7 +325,7 @@ mod tests {
         let proc = Proc::new();
         (1..=1_000).for_each(|pid: u32| fs::create_dir(proc.0.path().join(pid.to_string())).unwrap());
         let looked_at = |finder: &mut Finder| {
-            let looks = |finder: &Finder| finder.others.values().map(|(_, looks)| *looks).sum::<u32>();
+            let looks = |finder: &Finder| finder.seen.values().map(|seen| seen.looks).sum::<u32>();
             let before = looks(finder);
             finder.find_below(proc.0.path()).unwrap();
             looks(finder) - before
@@ -340,7 +335,7 @@ mod tests {
         assert_eq!(young, [1_000; LOOKS_YOUNG as usize]);
         let old: Vec<u32> = (0..TURNS_OLD).map(|_| looked_at(&mut finder)).collect();
         assert_eq!(old, [50; TURNS_OLD as usize]);
-        assert!(finder.others.values().all(|(_, looks)| *looks == LOOKS_YOUNG + 1), "and none is forgotten");
+        assert!(finder.seen.values().all(|seen| seen.looks == LOOKS_YOUNG + 1), "and none is forgotten");
         // A launcher that is old becomes a JVM: found within those turns.
         fs::write(proc.0.path().join("711/maps"), CODE).unwrap();
         assert!((0..TURNS_OLD).any(|_| finder.find_below(proc.0.path()).unwrap().pids == [711]));
