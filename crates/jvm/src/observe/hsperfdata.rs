@@ -10,7 +10,7 @@
 //! - Not in it: code cache, direct buffers, addresses.
 
 use super::hsperfdata_find;
-use super::hsperfdata_format::{CounterLayout, Malformed, Slot};
+use super::hsperfdata_format::{CounterLayout, Slot};
 use super::memory::PAGE_MIN;
 use super::procfs::{Process, read_from_start};
 use super::{Read, Reading, Unavailable};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::time::Duration;
 
-const SOURCE: &str = "hsperfdata";
+pub(super) const SOURCE: &str = "hsperfdata";
 /// `-XX:PerfDataMemorySize`, 32 KiB by default, rounded up to a page; this much is read at most.
 const FILE_MAX: usize = 1 << 20;
 /// The JVM has at most this many generations and collectors.
@@ -132,7 +132,7 @@ impl HsPerf {
         let len = file.metadata().map_or(FILE_MAX, |about| about.len() as usize).min(FILE_MAX);
         let mut buffer = vec![0; len];
         let bytes = read_from_start(&file, &mut buffer).map_err(Unavailable::io(SOURCE))?;
-        let layout = CounterLayout::parse(bytes).map_err(malformed)?;
+        let layout = CounterLayout::parse(bytes)?;
         let slots = SampleSlots::of(&layout, bytes);
         let mut counters = Self { file, buffer, len, layout: layout.nameless(), slots };
         counters.give_back();
@@ -142,11 +142,20 @@ impl HsPerf {
     /// Reads the few counters a sampler wants. Allocates only when the JVM has added counters since the last time, or
     /// has a file larger than any that was seen.
     pub fn sample(&mut self, clock: &Clock) -> Read<JvmSample> {
+        self.read(clock, |counters, bytes| Ok(counters.slots.sample(&counters.layout, bytes)))
+    }
+
+    /// Reads all counters.
+    pub fn counters(&mut self, clock: &Clock) -> Read<Counters> {
+        self.read(clock, |_, bytes| Counters::parse(bytes))
+    }
+
+    fn read<T>(&mut self, clock: &Clock, of: impl FnOnce(&Self, &[u8]) -> Result<T, Unavailable>) -> Read<T> {
         Reading::take(clock, || {
             let end = self.refresh()?;
-            let sample = self.slots.sample(&self.layout, &self.buffer[..end]);
+            let read = of(self, &self.buffer[..end]);
             self.give_back();
-            Ok(sample)
+            read
         })
     }
 
@@ -156,22 +165,12 @@ impl HsPerf {
         }
     }
 
-    /// Reads all counters.
-    pub fn counters(&mut self, clock: &Clock) -> Read<Counters> {
-        Reading::take(clock, || {
-            let end = self.refresh()?;
-            let read = Counters::parse(&self.buffer[..end]);
-            self.give_back();
-            read
-        })
-    }
-
     /// Reads the file again; returns how many bytes it has.
     fn refresh(&mut self) -> Result<usize, Unavailable> {
         self.buffer.resize(self.len, 0);
         let bytes = read_from_start(&self.file, &mut self.buffer).map_err(Unavailable::io(SOURCE))?;
         if self.layout.count_in(bytes) != Some(self.layout.count) {
-            let layout = CounterLayout::parse(bytes).map_err(malformed)?;
+            let layout = CounterLayout::parse(bytes)?;
             self.slots = SampleSlots::of(&layout, bytes);
             self.layout = layout.nameless();
         }
@@ -179,17 +178,10 @@ impl HsPerf {
     }
 }
 
-fn malformed(why: Malformed) -> Unavailable {
-    match why {
-        Malformed::NotHsPerf => Unavailable::new(SOURCE, "not in a known form"),
-        Malformed::NotYet => Unavailable::early(SOURCE, "the JVM is still starting"),
-    }
-}
-
 impl Counters {
     /// Counters from the bytes of a file.
     pub fn parse(bytes: &[u8]) -> Result<Self, Unavailable> {
-        Ok(Self { layout: CounterLayout::parse(bytes).map_err(malformed)?, bytes: bytes.to_vec() })
+        Ok(Self { layout: CounterLayout::parse(bytes)?, bytes: bytes.to_vec() })
     }
 
     /// A number by the name of its counter.

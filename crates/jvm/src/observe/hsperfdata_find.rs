@@ -8,6 +8,7 @@
 //! 7f2f800ac000-7f2f800b4000 rw-s 00000000 fe:00 9986049                    /tmp/hsperfdata_app/13412
 //! ```
 
+use super::hsperfdata::SOURCE;
 use super::inside::Inside;
 use super::procfs::Process;
 use super::{Unavailable, maps};
@@ -18,7 +19,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-const SOURCE: &str = "hsperfdata";
 /// Folders looked at; more than this many users on one machine is somebody filling `/tmp`.
 const FOLDERS_MAX: usize = 1000;
 

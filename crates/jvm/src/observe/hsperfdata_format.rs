@@ -8,6 +8,9 @@
 //! 0030  30 00 00 00 …                                      offset of the value
 //! ```
 
+use super::Unavailable;
+use super::hsperfdata::SOURCE;
+
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 /// No JVM has more than 1,000; a garbled or hostile count must not cost memory.
 const ENTRIES_MAX: i32 = 4_000;
@@ -29,28 +32,25 @@ pub(super) struct CounterLayout {
     pub(super) slots: Vec<(String, Slot)>,
 }
 
-/// Why bytes are no hsperfdata.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Malformed {
-    /// Another file, or a version other than 2.
-    NotHsPerf,
-    /// The JVM is still filling it.
-    NotYet,
+/// The JVM is still filling the file.
+fn not_yet() -> Unavailable {
+    Unavailable::early(SOURCE, "the JVM is still starting")
 }
 
 impl CounterLayout {
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
-        let head = bytes.first_chunk::<8>().ok_or(Malformed::NotYet)?;
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Unavailable> {
+        let head = bytes.first_chunk::<8>().ok_or_else(not_yet)?;
         if head[..4] != MAGIC || head[4] > 1 || head[5] != 2 {
-            // The JVM creates the file full of zeros and writes the magic later.
-            return Err(if head[..4] == [0; 4] { Malformed::NotYet } else { Malformed::NotHsPerf });
+            // The JVM creates the file full of zeros and writes the magic later. Another file has another version.
+            let unknown = || Unavailable::new(SOURCE, "not in a known form");
+            return Err(if head[..4] == [0; 4] { not_yet() } else { unknown() });
         }
         let mut layout = Self { little_endian: head[4] == 1, count: 0, slots: Vec::new() };
         if head[7] != 1 {
-            return Err(Malformed::NotYet);
+            return Err(not_yet());
         }
-        layout.count = layout.count_in(bytes).ok_or(Malformed::NotYet)?;
-        let mut at = layout.offset(bytes, 24).ok_or(Malformed::NotYet)?;
+        layout.count = layout.count_in(bytes).ok_or_else(not_yet)?;
+        let mut at = layout.offset(bytes, 24).ok_or_else(not_yet)?;
         for _ in 0..layout.count.min(ENTRIES_MAX) {
             // A cut file ends early; what came before is good.
             let Some((entry, length)) = layout.entry(bytes, at) else { break };
@@ -145,9 +145,9 @@ mod tests {
     fn not_yet_and_never() {
         let mut bytes = big_endian(7);
         bytes[7] = 0;
-        assert_eq!(CounterLayout::parse(&bytes), Err(Malformed::NotYet));
-        assert_eq!(CounterLayout::parse(&[0; 64]), Err(Malformed::NotYet));
-        assert_eq!(CounterLayout::parse(b"#!/bin/sh and so on"), Err(Malformed::NotHsPerf));
+        assert_eq!(CounterLayout::parse(&bytes), Err(not_yet()));
+        assert_eq!(CounterLayout::parse(&[0; 64]), Err(not_yet()));
+        assert!(CounterLayout::parse(b"#!/bin/sh and so on").is_err_and(|why| !why.is_early));
     }
 
     #[test]
