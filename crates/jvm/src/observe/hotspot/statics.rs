@@ -40,43 +40,37 @@ pub struct StaticCollectionRecord {
     pub bytes: u64,
 }
 
-/// How a collection tells how many entries it has.
+/// How a collection tells by a field how many entries it has.
 #[derive(Clone, Copy)]
 enum Way {
-    /// By a number of 32 or 64 bits.
-    Counts(&'static str),
-    /// By another collection that it wraps.
-    Wraps(&'static str),
+    /// The field is a number of 32 or 64 bits.
+    Counts,
+    /// The field refers to another collection.
+    Wraps,
 }
 
-const KNOWN: [(&str, Way); 20] = [
-    ("java/util/HashMap", Way::Counts("size")),
-    ("java/util/HashSet", Way::Wraps("map")),
-    ("java/util/TreeMap", Way::Counts("size")),
-    ("java/util/TreeSet", Way::Wraps("m")),
-    ("java/util/ArrayList", Way::Counts("size")),
-    ("java/util/LinkedList", Way::Counts("size")),
-    ("java/util/Vector", Way::Counts("elementCount")),
-    ("java/util/Hashtable", Way::Counts("count")),
-    ("java/util/Properties", Way::Wraps("map")),
-    ("java/util/IdentityHashMap", Way::Counts("size")),
-    ("java/util/WeakHashMap", Way::Counts("size")),
-    ("java/util/PriorityQueue", Way::Counts("size")),
-    ("java/util/concurrent/ConcurrentHashMap", Way::Counts("baseCount")),
-    ("java/util/concurrent/ConcurrentHashMap$KeySetView", Way::Wraps("map")),
-    ("java/util/concurrent/CopyOnWriteArrayList", Way::Wraps("array")),
-    ("java/util/Collections$SetFromMap", Way::Wraps("m")),
-    ("java/util/Collections$SynchronizedCollection", Way::Wraps("c")),
-    ("java/util/Collections$SynchronizedMap", Way::Wraps("m")),
-    ("java/util/Collections$UnmodifiableCollection", Way::Wraps("c")),
-    ("java/util/Collections$UnmodifiableMap", Way::Wraps("m")),
+const KNOWN: [(&str, Way, &str); 20] = [
+    ("java/util/HashMap", Way::Counts, "size"),
+    ("java/util/HashSet", Way::Wraps, "map"),
+    ("java/util/TreeMap", Way::Counts, "size"),
+    ("java/util/TreeSet", Way::Wraps, "m"),
+    ("java/util/ArrayList", Way::Counts, "size"),
+    ("java/util/LinkedList", Way::Counts, "size"),
+    ("java/util/Vector", Way::Counts, "elementCount"),
+    ("java/util/Hashtable", Way::Counts, "count"),
+    ("java/util/Properties", Way::Wraps, "map"),
+    ("java/util/IdentityHashMap", Way::Counts, "size"),
+    ("java/util/WeakHashMap", Way::Counts, "size"),
+    ("java/util/PriorityQueue", Way::Counts, "size"),
+    ("java/util/concurrent/ConcurrentHashMap", Way::Counts, "baseCount"),
+    ("java/util/concurrent/ConcurrentHashMap$KeySetView", Way::Wraps, "map"),
+    ("java/util/concurrent/CopyOnWriteArrayList", Way::Wraps, "array"),
+    ("java/util/Collections$SetFromMap", Way::Wraps, "m"),
+    ("java/util/Collections$SynchronizedCollection", Way::Wraps, "c"),
+    ("java/util/Collections$SynchronizedMap", Way::Wraps, "m"),
+    ("java/util/Collections$UnmodifiableCollection", Way::Wraps, "c"),
+    ("java/util/Collections$UnmodifiableMap", Way::Wraps, "m"),
 ];
-
-/// A known class of collections, with the field that tells.
-struct CollectionField {
-    field: Field,
-    counts: bool,
-}
 
 /// Finds the largest ones: first those with the most bytes known to hang on them, then those with the most entries.
 ///
@@ -92,14 +86,8 @@ pub fn collections(
     classes.walk(memory, |_, class| {
         all.push(class);
         let Some(name) = classes.name_of(memory, class) else { return };
-        let Some((_, way)) = KNOWN.into_iter().find(|(known, _)| name.is(memory, known)) else { return };
-        let (field, counts) = match way {
-            Way::Counts(field) => (field, true),
-            Way::Wraps(field) => (field, false),
-        };
-        if let Some(field) = classes.field(memory, class, field) {
-            known.insert(class, CollectionField { field, counts });
-        }
+        let Some((_, way, field)) = KNOWN.into_iter().find(|(known, ..)| name.is(memory, known)) else { return };
+        known.extend(classes.field(memory, class, field).map(|field| (class, (way, field))));
     })?;
     if known.is_empty() {
         return Err(Unavailable::new(SOURCE, "no class of `java.util` was found"));
@@ -139,7 +127,8 @@ fn is_of_jdk(class: &str) -> bool {
 struct Counting<'a> {
     memory: &'a dyn Memory,
     objects: &'a Objects,
-    known: HashMap<u64, CollectionField>,
+    /// The known classes of collections, with the field that tells.
+    known: HashMap<u64, (Way, Field)>,
     super_class: u64,
 }
 
@@ -148,17 +137,17 @@ impl Counting<'_> {
     fn entries(&self, mut object: u64) -> Option<u64> {
         for _ in 0..STEPS_MAX {
             let class = self.objects.class_of(self.memory, object)?;
-            let Some(known) = self.known_of(class) else { return self.objects.references_in(self.memory, object) };
-            if known.counts {
-                return self.objects.number_in(self.memory, object, &known.field);
+            match self.known_of(class) {
+                None => return self.objects.references_in(self.memory, object),
+                Some((Way::Counts, field)) => return self.objects.number_in(self.memory, object, field),
+                Some((Way::Wraps, field)) => object = self.objects.follow(self.memory, object, field)?,
             }
-            object = self.objects.follow(self.memory, object, &known.field)?;
         }
         None
     }
 
     /// Looks up the known class of collections that a class is or extends.
-    fn known_of(&self, class: u64) -> Option<&CollectionField> {
+    fn known_of(&self, class: u64) -> Option<&(Way, Field)> {
         let above = |class: &u64| self.memory.u64(class.checked_add(self.super_class)?).filter(|class| *class != 0);
         std::iter::successors(Some(class), above).take(SUPERS_MAX).find_map(|class| self.known.get(&class))
     }
