@@ -127,22 +127,21 @@ impl Process {
 
     /// The arguments it was started with, as it sees them now. Empty for a zombie.
     pub fn cmdline(&self) -> Result<Vec<String>, Unavailable> {
-        self.strings("cmdline")
+        self.strings("cmdline", ARGUMENTS_MAX)
     }
 
     /// The first of its arguments, as many as a name takes to be found: a hostile process may have millions.
     pub fn cmdline_start(&self) -> Result<Vec<String>, Unavailable> {
-        let read = self.read_below("cmdline", ARGUMENTS_START).map_err(Unavailable::io("cmdline"))?;
-        Ok(strings(&read))
+        self.strings("cmdline", ARGUMENTS_START)
     }
 
     /// The environment it was started with, `NAME=value` each.
     pub fn environ(&self) -> Result<Vec<String>, Unavailable> {
-        self.strings("environ")
+        self.strings("environ", ARGUMENTS_MAX)
     }
 
-    fn strings(&self, name: &'static str) -> Result<Vec<String>, Unavailable> {
-        self.read_below(name, ARGUMENTS_MAX).map(|bytes| strings(&bytes)).map_err(Unavailable::io(name))
+    fn strings(&self, name: &'static str, max: u64) -> Result<Vec<String>, Unavailable> {
+        self.read_below(name, max).map(|bytes| strings(&bytes)).map_err(Unavailable::io(name))
     }
 
     /// The program file, as named in the process's own mount namespace.
@@ -217,9 +216,14 @@ pub(super) fn open_below(folder: BorrowedFd<'_>, name: &str) -> io::Result<File>
 
 /// Reads a small file again from its beginning into the buffer.
 pub(super) fn read_from_start<'b>(file: &File, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
+    read_from(file, 0, buffer)
+}
+
+/// Reads a file from here on, until the buffer is full or the file ends.
+pub(super) fn read_from<'b>(file: &File, start: u64, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
     let mut end = 0;
     while end < buffer.len() {
-        match file.read_at(&mut buffer[end..], end as u64)? {
+        match file.read_at(&mut buffer[end..], start + end as u64)? {
             0 => break,
             n => end += n,
         }

@@ -7,7 +7,7 @@
 use super::Unavailable;
 use super::inside;
 use super::memory::{Memory, PAGE_MIN, ProcessMemory};
-use super::procfs::{Process, open_below};
+use super::procfs::{Process, open_below, read_from};
 use crate::kernel::mapping::{DELETED, Mapping};
 use crate::kernel::process::page_size;
 use rustix::fs::{Advice, fadvise};
@@ -170,16 +170,8 @@ impl<'p> Untouched<'p> {
         }
         let file = files.entry(&*mapping.path).or_insert_with(|| open_mapped(self.process, mapping).ok());
         let Some(file) = file else { return false };
-        let mut filled = 0;
-        while filled < into.len() {
-            match file.read_at(&mut into[filled..], start - mapping.start + mapping.offset + filled as u64) {
-                // Behind the end of its file a page is zero.
-                Ok(0) => break,
-                Ok(n) => filled += n,
-                Err(_) => return false,
-            }
-        }
-        true
+        // Behind the end of its file a page is zero.
+        read_from(file, start - mapping.start + mapping.offset, into).is_ok()
     }
 }
 
