@@ -74,19 +74,18 @@ impl MemoryCgroup {
         let membership = process.text_below("cgroup", PLACE_BYTES_MAX).map_err(Unavailable::io(SOURCE))?;
         let hierarchy = Hierarchy::find().map_err(Unavailable::io(SOURCE))?;
         let here = hierarchy.as_ref().and_then(|hierarchy| hierarchy.cgroup_of(process.pid(), &membership));
-        if let Some(cgroup) = here {
-            let unlisted = unlisted_for(process, cgroup.version);
-            return Ok(Self { unlisted, ..Self::open(cgroup)? });
-        }
-        let seen = Self::seen_by(process, &membership);
-        let listed = |seen: Self| Self { unlisted: unlisted_for(process, seen.cgroup.version), ..seen };
-        seen.map(listed).ok_or_else(|| match hierarchy {
+        let none = || match &hierarchy {
             Some(hierarchy) => {
                 let why = format!("it is not below {} in our cgroup namespace", hierarchy.mount.display());
                 Unavailable::new(SOURCE, why)
             }
             None => Unavailable::new(SOURCE, "no mount with the memory controller"),
-        })
+        };
+        let seen = match here {
+            Some(cgroup) => Self::open(cgroup)?,
+            None => Self::seen_by(process, &membership).ok_or_else(none)?,
+        };
+        Ok(Self { unlisted: unlisted_for(process, seen.cgroup.version), ..seen })
     }
 
     /// Looks below the process's own root, where a container mounts its cgroup. The root may be hostile: only a file

@@ -52,7 +52,7 @@ pub struct LoaderClasses {
 }
 
 impl ClassLoader {
-    /// One without classes so far, as it is found elsewhere; `name` is that of its class.
+    /// One without classes so far; `name` is that of its class.
     pub fn found(data: u64, LoaderClasses { own, parent }: LoaderClasses, name: &str) -> Self {
         let (name, built_in) = match own {
             BOOT => ("<boot class loader>".to_owned(), true),
@@ -68,17 +68,15 @@ pub fn parse(text: &str) -> Vec<ClassLoader> {
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().take(7).collect();
         match (words.as_slice(), loaders.last_mut()) {
-            ([class, parent, data, classes, size, used, name], _) if class.starts_with("0x") => {
-                let [Some(class), Some(parent), Some(data)] = [class, parent, data].map(|text| address(text)) else {
+            ([own, parent, data, classes, size, used, _name], _) if own.starts_with("0x") => {
+                let [Some(own), Some(parent), Some(data)] = [own, parent, data].map(|text| address(text)) else {
                     continue;
                 };
                 let [Ok(classes), Ok(size), Ok(used)] = [classes, size, used].map(|text| text.parse()) else {
                     continue;
                 };
-                let built_in = class == BOOT || name.starts_with(BUILT_IN);
-                let name = behind(line, 6).chars().take(NAME_CHARS_MAX).collect();
-                let hidden_classes = 0;
-                loaders.push(ClassLoader { data, class, parent, name, built_in, classes, hidden_classes, size, used });
+                let found = ClassLoader::found(data, LoaderClasses { own, parent }, behind(line, 6));
+                loaders.push(ClassLoader { classes, size, used, ..found });
             }
             ([classes, size, used, "+", ..], Some(last)) => {
                 let number = |text: &str| text.parse().unwrap_or(0);

@@ -129,12 +129,10 @@ fn generations(text: &str) -> Sizes {
     let mut sums = (0u64, 0u64, 0u64);
     let mut found = 0;
     for line in text.lines().filter(|line| line.contains(" total ") && line.contains('[')) {
-        let used = size(between(line, "used ", &[' ', ','])?)?;
-        let range = range(line);
-        let (start, committed, reserved) = (*range.first()?, *range.get(1)?, *range.get(2)?);
+        let (used, (committed, reserved)) = (size(between(line, "used ", &[' ', ','])?)?, lengths(line)?);
         sums.0 = sums.0.checked_add(used.0)?;
-        sums.1 = sums.1.checked_add(committed.checked_sub(start)?)?;
-        sums.2 = sums.2.checked_add(reserved.checked_sub(start)?)?;
+        sums.1 = sums.1.checked_add(committed.0)?;
+        sums.2 = sums.2.checked_add(reserved.0)?;
         found += 1;
     }
     (found == 2).then_some((Bytes(sums.0), Bytes(sums.1), Bytes(sums.2)))
@@ -146,6 +144,11 @@ fn old_generation(text: &str) -> Option<(Bytes, Bytes)> {
         let name = line.trim_start();
         ["tenured generation", "Tenured ", "ParOldGen"].into_iter().any(|old| name.starts_with(old))
     })?;
+    lengths(line)
+}
+
+/// How far the second and the third address of `[0x…, 0x…, 0x…)` are from the first.
+fn lengths(line: &str) -> Option<(Bytes, Bytes)> {
     let range = range(line);
     let from_start = |n: usize| Some(Bytes(range.get(n)?.checked_sub(*range.first()?)?));
     Some((from_start(1)?, from_start(2)?))
@@ -183,10 +186,8 @@ fn shenandoah(text: &str) -> Sizes {
 /// `space 65536K,  37% used [0x00000000fc000000, 0x00000000fd8517f8, 0x0000000100000000)`: start, top, end.
 fn epsilon(text: &str) -> Sizes {
     let line = text.lines().find(|line| line.trim_start().starts_with("space "))?;
-    let range = range(line);
-    let (start, top, end) = (*range.first()?, *range.get(1)?, *range.get(2)?);
-    let committed = size(between(line, "space ", &[','])?)?;
-    Some((Bytes(top.checked_sub(start)?), committed, Bytes(end.checked_sub(start)?)))
+    let (used, reserved) = lengths(line)?;
+    Some((used, size(between(line, "space ", &[','])?)?, reserved))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub struct Amount {
 }
 
 /// One part of the JVM and the memory that it took.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Category {
     /// As the JVM spells it: `Java Heap`, `Thread`, `Native Memory Tracking` …
     pub name: String,
@@ -97,14 +97,7 @@ impl Category {
     /// `                 Java Heap (reserved=65536KB, committed=65536KB)`
     fn parse(text: &str) -> Option<Self> {
         let (name, rest) = text.split_once('(')?;
-        Some(Self {
-            name: name.trim().to_owned(),
-            amount: Amount::parse(rest)?,
-            malloc: Bytes(0),
-            mmap_committed: Bytes(0),
-            nmt_arena: Bytes(0),
-            count: None,
-        })
+        Some(Self { name: name.trim().to_owned(), amount: Amount::parse(rest)?, ..Self::default() })
     }
 
     /// A line below the category's own; a line of another form changes nothing.
