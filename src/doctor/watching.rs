@@ -170,13 +170,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_has_one_thing_to_do() {
-        let access = |scope, cap_sys_ptrace| Access {
-            pagemap: Ok(()),
-            memory: Ok(()),
-            ptrace_scope: scope,
-            cap_sys_ptrace,
-            perf_event_paranoid: None,
-        };
+        let access =
+            |scope, cap_sys_ptrace| Access { pagemap: Ok(()), memory: Ok(()), ptrace_scope: scope, cap_sys_ptrace };
         assert!(yama(&access(Some(1), false)).contains("sysctl kernel.yama.ptrace_scope=0"));
         assert!(yama(&access(Some(1), true)).contains("overrules") && yama(&access(Some(3), true)).contains("boot"));
         assert!(kills(false, Some(1)).contains("CAP_SYSLOG") && kills(false, None).contains("/dev/kmsg"));

@@ -14,10 +14,8 @@ use std::os::unix::fs::FileExt;
 /// The properties of the machine that do not change during a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// CPUs that are online.
+    /// CPUs that are online, and no fewer than this process may run on, by affinity.
     pub cores_online: usize,
-    /// CPUs this process may run on, by affinity.
-    pub cores_allowed: usize,
     /// Memory of the machine; `None` where the kernel does not say, as without `/proc`.
     pub memory: Option<Bytes>,
     /// Swap space.
@@ -42,7 +40,6 @@ impl Machine {
         let allowed = rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count() as usize);
         Self {
             cores_online: cpus_online().max(allowed),
-            cores_allowed: allowed,
             memory: memory.map(|memory| memory.total),
             swap: memory.map(|memory| memory.swap_total),
             kernel: uname.release().to_string_lossy().into_owned(),
@@ -63,8 +60,6 @@ pub struct Activity {
     pub load: [f64; 3],
     /// Memory and swap.
     pub memory: MemInfo,
-    /// Stalls on CPU; `None` on a kernel without PSI.
-    pub cpu_pressure: Option<Pressure>,
     /// Stalls on memory; `None` on a kernel without PSI.
     pub memory_pressure: Option<Pressure>,
 }
@@ -78,7 +73,6 @@ impl Activity {
                 cpu: CpuTimes::read().ok_or_else(missing("stat"))?,
                 load: file("/proc/loadavg").and_then(|t| parse_loadavg(&t)).ok_or_else(missing("loadavg"))?,
                 memory: MemInfo::read().ok_or_else(missing("meminfo"))?,
-                cpu_pressure: Pressure::read("cpu"),
                 memory_pressure: Pressure::read("memory"),
             })
         })
@@ -96,14 +90,11 @@ pub struct Access {
     pub ptrace_scope: Option<u8>,
     /// Whether Loadline has `CAP_SYS_PTRACE`.
     pub cap_sys_ptrace: bool,
-    /// `kernel.perf_event_paranoid`: 2 and above hides kernel events from ordinary users.
-    pub perf_event_paranoid: Option<i8>,
 }
 
 impl Access {
     /// Tries each on a process.
     pub fn to(process: &Process, clock: &Clock) -> Self {
-        let number = |path| file(path).and_then(|text| text.trim().parse::<i8>().ok());
         let stack = maps::read(process, clock)
             .ok()
             .and_then(|maps| maps.value.iter().rev().find(|m| &*m.path == "[stack]").map(|m| m.end));
@@ -112,9 +103,8 @@ impl Access {
         Self {
             pagemap: can_read(process, "pagemap", at / page_size().0 * 8),
             memory: can_read(process, "mem", at),
-            ptrace_scope: number("/proc/sys/kernel/yama/ptrace_scope").and_then(|scope| scope.try_into().ok()),
+            ptrace_scope: file("/proc/sys/kernel/yama/ptrace_scope").and_then(|text| text.trim().parse().ok()),
             cap_sys_ptrace: Status::own().is_some_and(|own| own.is_capable(CAP_SYS_PTRACE)),
-            perf_event_paranoid: number("/proc/sys/kernel/perf_event_paranoid"),
         }
     }
 }
@@ -138,7 +128,7 @@ mod tests {
     #[test]
     fn this_machine_answers() {
         let machine = Machine::read();
-        assert!(machine.cores_online >= machine.cores_allowed && machine.cores_allowed > 0);
+        assert!(machine.cores_online > 0);
         assert!(machine.memory.unwrap() > Bytes::mib(64) && !machine.kernel.is_empty());
         let activity = Activity::read(&Clock::start()).unwrap().value;
         assert!(activity.memory.available <= machine.memory.unwrap());
