@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LOADERS_MAX: usize = 1 << 20;
 /// Classes of all loaders.
 const CLASSES_MAX: usize = 1 << 22;
+/// Classes between one and `java.lang.Object`.
+const SUPERS_MAX: usize = 64;
 /// Fields of one class: a class file counts them by 16 bits.
 const FIELDS_MAX: u64 = 1 << 16;
 /// Bytes of a stream of fields: at most seven numbers of at most five bytes a field.
@@ -342,6 +344,12 @@ impl FoundClasses<'_> {
         let field = self.found.get(of).and_then(|class| self.classes.field(self.memory, *class, name));
         field.ok_or_else(|| Unavailable::new(SOURCE, format!("`{of}` has no field `{name}`")))
     }
+}
+
+/// A class and those that it extends; `super_class` is where a class keeps the one that it extends.
+pub(super) fn supers(memory: &dyn Memory, super_class: u64, class: u64) -> impl Iterator<Item = u64> {
+    let above = move |class: &u64| memory.u64(class.checked_add(super_class)?).filter(|class| *class != 0);
+    std::iter::successors(Some(class), above).take(SUPERS_MAX)
 }
 
 /// A symbol that was found and not read: text of at most 65,535 bytes, in the JVM's own UTF-8. Few of 100,000 names are

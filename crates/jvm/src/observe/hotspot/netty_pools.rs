@@ -9,7 +9,7 @@
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
-use super::classes::Field;
+use super::classes::{Field, supers};
 use super::objects::Objects;
 use super::threads::Threads;
 use super::{SOURCE, Tables};
@@ -32,8 +32,6 @@ const THREADS_MAX: usize = 2000;
 const VARIABLES_MAX: u32 = 1 << 12;
 /// Cells of a counter: one for each CPU, to the next power of two.
 const CELLS_MAX: u32 = 1 << 12;
-/// Classes between that of an object and the one that declares a field.
-const SUPERS_MAX: usize = 16;
 /// A chunk of which all but one part in so many is handed out is full, one of which so little is, nearly empty.
 const EDGE: u64 = 8;
 
@@ -228,7 +226,8 @@ impl Pools<'_> {
     fn field(&mut self, object: u64, name: &'static str) -> Option<&Field> {
         let class = self.objects.class_of(self.memory, object)?;
         if !self.fields.contains_key(&(class, name)) {
-            let field = self.supers(class).find_map(|class| self.objects.classes().field(self.memory, class, name));
+            let mut supers = supers(self.memory, self.super_class, class);
+            let field = supers.find_map(|class| self.objects.classes().field(self.memory, class, name));
             self.fields.insert((class, name), field);
         }
         self.fields.get(&(class, name))?.as_ref()
@@ -240,14 +239,9 @@ impl Pools<'_> {
             return *is;
         }
         let name = |class| self.objects.classes().name_of(self.memory, class);
-        let is = self.supers(class).any(|class| name(class).is_some_and(|name| name.ends_with(self.memory, end)));
+        let mut supers = supers(self.memory, self.super_class, class);
+        let is = supers.any(|class| name(class).is_some_and(|name| name.ends_with(self.memory, end)));
         self.proven.insert((class, end), is);
         is
-    }
-
-    /// A class and those that it extends.
-    fn supers(&self, class: u64) -> impl Iterator<Item = u64> {
-        let above = |class: &u64| self.memory.u64(class.checked_add(self.super_class)?).filter(|class| *class != 0);
-        std::iter::successors(Some(class), above).take(SUPERS_MAX)
     }
 }

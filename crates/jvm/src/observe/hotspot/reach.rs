@@ -2,6 +2,7 @@
 //! loaders are not entered, nor what a weak reference refers to. An object that moves meanwhile is left out.
 
 use super::super::memory::Memory;
+use super::classes::supers;
 use super::objects::Objects;
 use std::collections::{HashMap, HashSet};
 
@@ -10,8 +11,6 @@ const ONE_MAX: usize = 30_000;
 const ALL_MAX: usize = 150_000;
 /// Elements of one array that are followed.
 const ELEMENTS_MAX: u32 = 1 << 20;
-/// Classes between one and `java.lang.Object`.
-const SUPERS_MAX: usize = 64;
 /// Whoever extends these is not entered: it leads to everything.
 const NOT_ENTERED: [&str; 5] =
     ["java/lang/Thread", "java/lang/ThreadGroup", "java/lang/ClassLoader", "java/lang/Class", "java/lang/Module"];
@@ -93,10 +92,9 @@ impl<'a> Reach<'a> {
             return Some(if is_of_objects { Shape::Objects } else { Shape::Numbers });
         }
         let classes = objects.classes();
-        let above = |class: &u64| memory.u64(class.checked_add(self.super_class)?).filter(|class| *class != 0);
         let mut fields = Vec::new();
         let mut is_soft = false;
-        for class in std::iter::successors(Some(class), above).take(SUPERS_MAX) {
+        for class in supers(memory, self.super_class, class) {
             let name = classes.name_of(memory, class)?;
             if NOT_ENTERED.iter().any(|known| name.is(memory, known)) {
                 return Some(Shape::NotEntered);

@@ -4,7 +4,7 @@
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
-use super::classes::Field;
+use super::classes::{Field, supers};
 use super::objects::Objects;
 use super::reach::Reach;
 use super::{SOURCE, Tables};
@@ -21,8 +21,6 @@ const COUNTED_MAX: usize = 300;
 const KEPT_MAX: usize = 10;
 /// Views, wrappers and sets lead to a collection within so many steps.
 const STEPS_MAX: usize = 5;
-/// Classes between one that is known and the one of an object.
-const SUPERS_MAX: usize = 16;
 
 /// A collection that a static field refers to: it stays until its class is unloaded.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -148,7 +146,6 @@ impl Counting<'_> {
 
     /// Looks up the known class of collections that a class is or extends.
     fn known_of(&self, class: u64) -> Option<&(Way, Field)> {
-        let above = |class: &u64| self.memory.u64(class.checked_add(self.super_class)?).filter(|class| *class != 0);
-        std::iter::successors(Some(class), above).take(SUPERS_MAX).find_map(|class| self.known.get(&class))
+        supers(self.memory, self.super_class, class).find_map(|class| self.known.get(&class))
     }
 }
