@@ -3,6 +3,7 @@
 //!
 //! The first law is that of [`Made::read`]: a page that is not present is never asked for.
 
+use super::super::hotspot::made_up::MadeUpMemory;
 use super::super::nmt_header::Tag;
 use super::*;
 use proptest::prelude::*;
@@ -201,32 +202,15 @@ impl Memory for MadeHeap {
     }
 }
 
-/// One chunk with a mapping of its own on large pages; zeros behind its header.
-struct Large {
-    page: u64,
-    size: u64,
-}
-
-impl Memory for Large {
-    fn page(&self) -> u64 {
-        self.page
-    }
-
-    fn read(&self, at: u64, into: &mut [u8]) -> bool {
-        into.fill(0);
-        if at == self.page {
-            into[8..16].copy_from_slice(&(self.size | IS_MMAPPED).to_le_bytes());
-        }
-        true
-    }
-}
-
 #[test]
 fn a_mapped_chunk_takes_whole_pages_of_any_size() {
     for page in [4 << 10, 16 << 10, 64 << 10] {
         let found = |size: u64| {
+            let mut memory = MadeUpMemory::default();
+            memory.put(page, &vec![0; 8 * page as usize]);
+            memory.word(page + 8, size | IS_MMAPPED);
             let runs = [Run { start: page, end: 9 * page, swapped: false }];
-            let found = mmapped(&Large { page, size }, page, 9 * page, &runs);
+            let found = mmapped(&memory.with_pages_of(page), page, 9 * page, &runs);
             found.iter().map(|chunk| (chunk.start, chunk.end)).collect::<Vec<_>>()
         };
         assert_eq!(found(3 * page), [(page, 4 * page)]);

@@ -207,17 +207,16 @@ fn class_size(class: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hotspot::made_up::MadeUpMemory;
     use super::*;
-    use std::collections::BTreeSet;
 
     const ROOT: u64 = 0x7f00_0000_0d18;
     const LEAF: u64 = 0x7f10_0000_00c0;
     const EDATAS: u64 = 0x7f20_0000_0000;
     const GIB: u64 = 0x7f83;
 
-    /// A jemalloc that is made up: words by their addresses.
-    #[derive(Default)]
-    struct Made(BTreeMap<u64, u64>);
+    /// A jemalloc that is made up, and where its leaf lies.
+    struct Made(MadeUpMemory, u64);
 
     impl Made {
         /// An extent of so many pages: state, size class and free regions of a slab.
@@ -228,40 +227,27 @@ mod tests {
             let addr = (GIB << LEVEL_BITS | page) << PAGE_BITS;
             // jemalloc begins a large extent anywhere in its first page.
             let begin = if slab.is_some() { addr } else { addr + 0x340 };
-            self.0.insert(edata, is_slab << 12 | 1 << 13 | state << 17 | class << 20 | free << 28);
-            self.0.insert(edata + 8, begin);
-            self.0.insert(edata + 16, (pages * PAGE) | 7);
+            let bits = is_slab << 12 | 1 << 13 | state << 17 | class << 20 | free << 28;
+            self.0.words(edata, &[bits, begin, (pages * PAGE) | 7]);
             let word = 232 << 48 | edata | state << 2 | is_slab;
             for place in if slab.is_some() { (page..page + pages).collect() } else { vec![page, page + pages - 1] } {
-                self.0.insert(LEAF + place * 8, word);
+                self.0.word(self.1 + place * 8, word);
             }
         }
 
         fn walk(&self) -> Option<Walk> {
-            let pages: BTreeSet<u64> = self.0.keys().map(|at| at & !(PAGE - 1)).collect();
             let mut pages_of = |start: u64, end: u64| {
-                let inside = pages.range(start..end).map(|page| Run { start: *page, end: page + PAGE, swapped: false });
-                inside.collect()
+                let pages = self.0.pages.range(start..end).map(|(page, _)| *page);
+                pages.map(|start| Run { start, end: start + PAGE, swapped: false }).collect()
             };
-            walk(self, &mut pages_of, &[Pointer { at: ROOT + 8 * GIB, to: LEAF }, Pointer { at: 64, to: EDATAS }])
+            walk(&self.0, &mut pages_of, &[Pointer { at: ROOT + 8 * GIB, to: LEAF }, Pointer { at: 64, to: EDATAS }])
         }
     }
 
-    impl Memory for Made {
-        fn read(&self, at: u64, into: &mut [u8]) -> bool {
-            into.fill(0);
-            for (address, word) in self.0.range(at..at + into.len() as u64) {
-                let offset = (address - at) as usize;
-                into[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
-            }
-            true
-        }
-    }
-
-    fn made() -> Made {
-        let mut made = Made::default();
+    fn made(leaf: u64) -> Made {
+        let mut made = Made(MadeUpMemory::default(), leaf);
         // Leftover words of pages that were given back.
-        made.0.extend((1000..1100).map(|place| (LEAF + place * 8, 232 << 48)));
+        made.0.words(leaf + 1000 * 8, &[232 << 48; 100]);
         made.extent(0, 100, 65, 0, None);
         made.extent(1, 200, 2, 0, Some((12, 5)));
         made.extent(2, 300, 10, 1, None);
@@ -272,7 +258,7 @@ mod tests {
 
     #[test]
     fn extents_are_found_with_what_nobody_uses_of_them() {
-        let walk = made().walk().unwrap();
+        let walk = made(LEAF).walk().unwrap();
         let found: Vec<_> =
             walk.extents.iter().map(|extent| ((extent.end - extent.start) / PAGE, extent.free)).collect();
         assert_eq!(found, [(65, 0), (2, 5 * 256), (10, 10 * PAGE), (10, 10 * PAGE), (100, 100 * PAGE)]);
@@ -281,23 +267,19 @@ mod tests {
 
     #[test]
     fn words_that_do_not_stand_in_their_place_are_no_leaf() {
-        let mut shifted = Made::default();
-        made().0.into_iter().for_each(|(at, word)| {
-            let here = (LEAF..LEAF + LEAF_BYTES).contains(&at);
-            shifted.0.insert(if here { at + 8 * 200 } else { at }, word);
-        });
-        assert_eq!(shifted.walk(), None);
-        let mut full = made();
-        full.0.extend((1000..1200).map(|place| (LEAF + place * 8, 0x7777_6666_5555_4444)));
+        assert_eq!(made(LEAF + 8 * 200).walk(), None);
+        let mut full = made(LEAF);
+        full.0.words(LEAF + 1000 * 8, &[0x7777_6666_5555_4444; 200]);
         assert_eq!(full.walk(), None, "a leaf has no other words");
     }
 
     /// jemalloc 5.2 has neither the state in the leaf nor `guarded` in `e_bits`.
     #[test]
     fn another_layout_is_not_split() {
-        let mut older = made();
-        for n in 0..5 {
-            *older.0.get_mut(&(EDATAS + n * EDATA)).unwrap() ^= 1 << 17;
+        let mut older = made(LEAF);
+        for at in (0..5).map(|n| EDATAS + n * EDATA) {
+            let bits = older.0.u64(at).unwrap();
+            older.0.word(at, bits ^ 1 << 17);
         }
         let walk = older.walk().unwrap();
         assert_eq!((walk.extents.len(), walk.split), (5, Split::Unknown));

@@ -50,6 +50,10 @@ pub(super) struct MadeUpHeap {
 }
 
 impl Memory for MadeUpHeap {
+    fn page(&self) -> u64 {
+        self.memory.page()
+    }
+
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
         for page in (at & !(PAGE - 1)..at + into.len() as u64).step_by(PAGE as usize) {
             let is_present = self.memory.pages.contains_key(&page) && !self.swapped.contains(&page);

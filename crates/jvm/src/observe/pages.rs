@@ -112,6 +112,7 @@ impl<'a> Pages<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hotspot::made_up::MadeUpMemory;
     use super::super::memory::PAGE_MIN;
     use super::*;
     use std::cell::RefCell;
@@ -218,28 +219,16 @@ mod tests {
         }
     }
 
-    /// Memory of large pages, that keeps what was read.
-    struct Large(u64, RefCell<Vec<(u64, u64)>>);
-
-    impl Memory for Large {
-        fn page(&self) -> u64 {
-            self.0
-        }
-
-        fn read(&self, at: u64, _: &mut [u8]) -> bool {
-            self.1.borrow_mut().push((at, 0));
-            true
-        }
-    }
-
     #[test]
     fn large_pages_are_read_and_cut_as_they_are() {
         for page in [16 << 10, 64 << 10] {
-            let memory = Large(page, RefCell::default());
+            let mut memory = MadeUpMemory::default();
+            memory.put(page, &vec![0; 3 * page as usize]);
+            let memory = memory.with_pages_of(page);
             let runs = [Run { start: page, end: 4 * page, swapped: false }];
             let mut pages = Pages::new(&memory, &runs);
             assert!(pages.unit(2 * page + 4096).is_some() && pages.unit(3 * page - 16).is_some());
-            assert_eq!(*memory.1.borrow(), [(2 * page, 0)], "one read for one page");
+            assert_eq!(memory.asked(), page, "one read for one page");
             assert_eq!((pages.boundary(page + 1), pages.boundary_before(2 * page - 1)), (2 * page, page));
         }
     }

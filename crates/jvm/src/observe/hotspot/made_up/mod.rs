@@ -63,6 +63,8 @@ pub(crate) struct MadeUpMemory {
     pub(crate) pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
     /// Addresses that cannot be read, whatever was written there.
     pub(crate) hole: Range<u64>,
+    /// The size of a page of the machine that it is of: those above are parts of it.
+    page: u64,
     /// The address of the next thing.
     next: u64,
     asked: Cell<u64>,
@@ -75,6 +77,10 @@ impl Default for MadeUpMemory {
 }
 
 impl Memory for MadeUpMemory {
+    fn page(&self) -> u64 {
+        self.page
+    }
+
     fn read(&self, at: u64, into: &mut [u8]) -> bool {
         self.asked.set(self.asked.get() + into.len() as u64);
         let (mut at, mut into) = (at, into);
@@ -98,7 +104,7 @@ impl Memory for MadeUpMemory {
 impl MadeUpMemory {
     /// One in which things are put from this address on.
     fn from(first: u64) -> Self {
-        Self { pages: BTreeMap::new(), hole: 0..0, next: first, asked: Cell::new(0) }
+        Self { pages: BTreeMap::new(), hole: 0..0, page: PAGE, next: first, asked: Cell::new(0) }
     }
 
     /// The address of so many bytes that are free, at a multiple of `step`.
@@ -107,12 +113,12 @@ impl MadeUpMemory {
         self.next = at + len;
         // All of it can be read, also what nobody writes.
         for page in (at & !(PAGE - 1)..at + len).step_by(PAGE as usize) {
-            self.page(page);
+            self.part(page);
         }
         at
     }
 
-    fn page(&mut self, start: u64) -> &mut [u8; PAGE as usize] {
+    fn part(&mut self, start: u64) -> &mut [u8; PAGE as usize] {
         self.pages.entry(start).or_insert_with(|| Box::new([0; PAGE as usize]))
     }
 
@@ -121,7 +127,7 @@ impl MadeUpMemory {
         while !rest.is_empty() {
             let inside = (at % PAGE) as usize;
             let (now, later) = rest.split_at(rest.len().min(PAGE as usize - inside));
-            self.page(at & !(PAGE - 1))[inside..inside + now.len()].copy_from_slice(now);
+            self.part(at & !(PAGE - 1))[inside..inside + now.len()].copy_from_slice(now);
             (at, rest) = (at.wrapping_add(now.len() as u64), later);
         }
     }
@@ -138,6 +144,15 @@ impl MadeUpMemory {
 
     pub(super) fn half(&mut self, at: u64, half: u32) {
         self.put(at, &half.to_le_bytes());
+    }
+
+    /// The same on a machine with larger pages, each of which is there where a part of it was.
+    #[cfg(test)]
+    pub(crate) fn with_pages_of(mut self, page: u64) -> Self {
+        let whole = |start: &u64| (start & !(page - 1)..).step_by(PAGE as usize).take((page / PAGE) as usize);
+        let parts: Vec<u64> = self.pages.keys().flat_map(whole).collect();
+        parts.into_iter().for_each(|start| _ = self.part(start));
+        Self { page, ..self }
     }
 
     /// Puts a text somewhere, with its zero byte.
