@@ -149,20 +149,20 @@ fn what_cannot_be_an_offset_is_none() {
     assert!(tables.address(&["A::c"]).is_err(), "a field that is not static has no address");
 }
 
-/// Name, type, bytes of the value, origin, and the value as printed.
-type Made<'a> = (&'a str, u32, u64, u32, &'a str);
+/// Name, type, bytes of the value, origin, and value and origin as they are told.
+type Made<'a> = (&'a str, u32, u64, u32, &'a str, Option<FlagOrigin>);
 
 const FLAGS: [Made; 10] = [
-    ("UseSerialGC", 0, 1, 0, "true"),
-    ("UseG1GC", 0, 0, 5, "false"),
-    ("ParallelGCThreads", 2, u32::MAX as u64, 5, "4294967295"),
-    ("LogBytesPerSecond", 1, u32::MAX as u64, 1, "-1"),
-    ("hashCode", 3, u64::MAX, 2, "-1"),
-    ("MaxHeapSize", 6, u64::MAX, 1, "18446744073709551615"),
-    ("MaxRAMPercentage", 7, 0x4052_c000_0000_0000, 3, "75.000000"),
-    ("ConcGCThreads", 7, u64::MAX, 0x105, "NaN"),
-    ("ErrorFile", 8, 0, 0, ""),
-    ("OnError", 9, u64::MAX, 4, "<b>&\u{fffd}"),
+    ("UseSerialGC", 0, 1, 0, "true", None),
+    ("UseG1GC", 0, 0, 5, "false", Some(FlagOrigin::Ergonomic)),
+    ("ParallelGCThreads", 2, u32::MAX as u64, 5, "4294967295", Some(FlagOrigin::Ergonomic)),
+    ("LogBytesPerSecond", 1, u32::MAX as u64, 1, "-1", Some(FlagOrigin::CommandLine)),
+    ("hashCode", 3, u64::MAX, 2, "-1", Some(FlagOrigin::Environment)),
+    ("MaxHeapSize", 6, u64::MAX, 1, "18446744073709551615", Some(FlagOrigin::CommandLine)),
+    ("MaxRAMPercentage", 7, 0x4052_c000_0000_0000, 3, "75.000000", Some(FlagOrigin::File)),
+    ("ConcGCThreads", 7, u64::MAX, 0x105, "NaN", Some(FlagOrigin::Ergonomic)),
+    ("ErrorFile", 8, 0, 0, "", None),
+    ("OnError", 9, u64::MAX, 4, "<b>&\u{fffd}", Some(FlagOrigin::Other)),
 ];
 
 /// Addresses of the number of flags and of their first row of 40 bytes.
@@ -191,7 +191,7 @@ fn flags() -> (MadeUpMemory, Tables, Rows) {
     let (statics, first) = (memory.place(16, 8), memory.place(40 * (FLAGS.len() as u64 + 1), 8));
     memory.word(statics, first);
     memory.word(statics + 8, FLAGS.len() as u64 + 1);
-    for (row, (name, kind, value, origin, said)) in (first..).step_by(40).zip(FLAGS) {
+    for (row, (name, kind, value, origin, said, _)) in (first..).step_by(40).zip(FLAGS) {
         let (at, name, text) = (memory.place(8, 8), memory.write_text(name), memory.write_text(said));
         memory.word(at, if value == u64::MAX && kind == 9 { text } else { value });
         memory.half(row, kind);
@@ -208,29 +208,10 @@ fn flags() -> (MadeUpMemory, Tables, Rows) {
 fn flags_of_every_type_are_read() {
     let (memory, tables, _) = flags();
     let read = Flags::read(&memory, &tables).unwrap();
-    let told: Vec<(&str, &str)> = read.list.iter().map(|flag| (flag.name.as_str(), flag.value.as_str())).collect();
-    assert_eq!(told, FLAGS.map(|(name, _, _, _, said)| (name, said)));
-    use FlagOrigin::{CommandLine, Environment, Ergonomic, File, Other};
-    let origins: Vec<_> = read.list.iter().map(|flag| flag.origin).collect();
-    assert_eq!(
-        origins,
-        [
-            None,
-            Some(Ergonomic),
-            Some(Ergonomic),
-            Some(CommandLine),
-            Some(Environment),
-            Some(CommandLine),
-            Some(File),
-            Some(Ergonomic),
-            None,
-            Some(Other)
-        ]
-    );
-    assert_eq!(
-        (read.is_on("UseSerialGC"), read.is_on("UseG1GC"), read.is_on("UseZGC")),
-        (Some(true), Some(false), None)
-    );
+    let told: Vec<_> = read.list.iter().map(|flag| (flag.name.as_str(), flag.value.as_str(), flag.origin)).collect();
+    assert_eq!(told, FLAGS.map(|(name, _, _, _, said, origin)| (name, said, origin)));
+    let is_on = ["UseSerialGC", "UseG1GC", "UseZGC"].map(|name| read.is_on(name));
+    assert_eq!(is_on, [Some(true), Some(false), None]);
 }
 
 /// JDK 11 says types by text, in the first of five words, and not which bits are those of the origin.
@@ -240,7 +221,7 @@ fn flags_whose_types_are_texts_are_read() {
     let whole = Flags::read(&memory, &numbered).unwrap();
     const TYPES: [&str; 10] =
         ["bool", "int", "uint", "intx", "uintx", "uint64_t", "size_t", "double", "ccstr", "ccstrlist"];
-    for (row, (_, kind, _, origin, _)) in (rows.first..).step_by(40).zip(FLAGS) {
+    for (row, (_, kind, _, origin, ..)) in (rows.first..).step_by(40).zip(FLAGS) {
         let text = memory.write_text(TYPES[kind as usize]);
         memory.word(row, text);
         memory.half(row + 24, origin);
