@@ -195,15 +195,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn committed_counts_both_survivor_spaces() {
-        let text = "DefNew     total 19648K, used 1044K [0x00000000fc000000, 0x00000000fd550000, 0x00000000fd550000)\n\
-                    Tenured    total 43712K, used 5156K [0x00000000fd550000, 0x0000000100000000, 0x0000000100000000)\n";
-        let heap = HeapInfo::parse(text).unwrap();
-        assert_eq!((heap.committed, heap.used, heap.capacity_max), (Bytes::mib(64), Bytes::kib(6200), Bytes::mib(64)));
-        assert_eq!(heap.metaspace, None);
-    }
-
-    #[test]
     fn half_a_heap_is_no_heap() {
         assert!(HeapInfo::parse("DefNew     total 19648K, used 1044K [0x10, 0x20, 0x20)\n").is_err());
         assert!(HeapInfo::parse("").is_err());
