@@ -21,7 +21,7 @@ pub(super) struct Inside(OwnedFd);
 impl Inside {
     /// The folder that the process finds under this path.
     pub(super) fn folder(process: &Process, path: &str) -> io::Result<Self> {
-        Self::below(root(process)?.as_fd(), path)
+        Self::below(folder_of(process, "root")?.as_fd(), path)
     }
 
     /// The folder of this path below another, which links are not followed out of.
@@ -51,7 +51,7 @@ impl Inside {
 
 /// Opens the plain file that the process finds under this path, for reading.
 pub(super) fn file(process: &Process, path: &str) -> io::Result<File> {
-    readable(&resolve(root(process)?.as_fd(), path, OFlags::PATH)?)
+    readable(&resolve(folder_of(process, "root")?.as_fd(), path, OFlags::PATH)?)
 }
 
 /// As [`file`], by a path that may start from the process's own folder. Out of that no `..` and no link leads.
@@ -68,17 +68,13 @@ fn file_beneath(folder: BorrowedFd<'_>, name: &str) -> io::Result<File> {
 
 /// Whether the process is seen to find anything under this path; a link that leads nowhere is something.
 pub(super) fn has(process: &Process, path: &str) -> bool {
-    root(process).and_then(|root| resolve(root.as_fd(), path, OFlags::PATH | OFlags::NOFOLLOW)).is_ok()
+    folder_of(process, "root").and_then(|root| resolve(root.as_fd(), path, OFlags::PATH | OFlags::NOFOLLOW)).is_ok()
 }
 
 /// Opens the plain file that is mapped at these addresses, whatever its name is by now, for reading.
 pub(super) fn mapped(process: &Process, start: u64, end: u64) -> io::Result<File> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     readable(&openat(process.folder(), format!("map_files/{start:x}-{end:x}"), flags, Mode::empty())?)
-}
-
-fn root(process: &Process) -> io::Result<OwnedFd> {
-    folder_of(process, "root")
 }
 
 /// The folder that a link of the kernel's in the folder of a process leads to: `root`, `cwd`.
