@@ -6,7 +6,7 @@
 //! 7f2f7e800000-7f2f7eae3000 r-xp 00400000 fe:00 315638                     /opt/jdk-25/lib/server/libjvm.so
 //! ```
 
-use crate::kernel::mapping::{LINE_BYTES_MAX, Mapping};
+use crate::kernel::mapping::{Mapping, each_line};
 use crate::kernel::process::{Stat, strings, ticks_per_s};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, HashMap};
@@ -181,31 +181,22 @@ fn find_below(proc: &Path) -> io::Result<Jvms> {
 
 /// Whether the process in this folder of `/proc` has mapped the code of HotSpot now.
 fn mapped(folder: &Path) -> Mapped {
-    let file = match File::open(folder.join("maps")) {
-        Ok(file) => file,
+    let mut file = match File::open(folder.join("maps")) {
+        Ok(file) => file.take(MAPS_BYTES_MAX),
         Err(cause) => return unread(&cause),
     };
-    let (mut file, mut lines) = (file.take(MAPS_BYTES_MAX), Vec::with_capacity(LINE_BYTES_MAX));
-    loop {
-        let before = lines.len();
-        match file.by_ref().take((LINE_BYTES_MAX - before) as u64).read_to_end(&mut lines) {
-            Ok(_) => {}
-            Err(cause) => return unread(&cause),
-        }
-        let is_end = lines.len() < LINE_BYTES_MAX;
-        // The last line may go on. One that is longer than any that the kernel writes is no mapping.
-        let whole = match memchr::memrchr(b'\n', &lines) {
-            Some(end) if !is_end => end + 1,
-            _ => lines.len(),
-        };
-        if runs_hotspot(&lines[..whole]) {
-            return Mapped::Hotspot;
-        }
-        if is_end {
-            // The text behind the limit may still name HotSpot.
-            return if file.limit() == 0 { Mapped::Hidden } else { Mapped::Other };
-        }
-        lines.drain(..whole);
+    let mut is_found = false;
+    // Nothing more is read once it is found.
+    let read = each_line(&mut file, |line| {
+        is_found = runs_hotspot(line);
+        if is_found { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
+    });
+    match read {
+        _ if is_found => Mapped::Hotspot,
+        Err(cause) => unread(&cause),
+        // The text behind the limit may still name HotSpot.
+        Ok(()) if file.limit() == 0 => Mapped::Hidden,
+        Ok(()) => Mapped::Other,
     }
 }
 
@@ -220,20 +211,11 @@ fn unread(cause: &io::Error) -> Mapped {
     }
 }
 
-/// Whether one of these lines is a mapping of HotSpot's code. Nearly all are of other files, which a look at the bytes
-/// tells.
-fn runs_hotspot(lines: &[u8]) -> bool {
-    memchr::memmem::find_iter(lines, LIBRARY).any(|at| {
-        let start = memchr::memrchr(b'\n', &lines[..at]).map_or(0, |end| end + 1);
-        let end = memchr::memchr(b'\n', &lines[at..]).map_or(lines.len(), |end| at + end);
-        let line = String::from_utf8_lossy(&lines[start..end]);
-        Mapping::parse(line.trim_end()).is_some_and(|one| is_hotspot(&one))
-    })
-}
-
-/// A debugger maps the file to read it; only a JVM runs it.
-fn is_hotspot(mapping: &Mapping) -> bool {
-    mapping.perms.as_bytes().get(2) == Some(&b'x') && mapping.file_name() == LIBRARY
+/// Whether a line is a mapping of HotSpot's code: a debugger maps the file to read it; only a JVM runs it. Nearly all
+/// lines are of other files, which a look at their text tells.
+fn runs_hotspot(line: &str) -> bool {
+    let mapping = line.contains(LIBRARY).then(|| Mapping::parse(line.trim_end())).flatten();
+    mapping.is_some_and(|one| one.perms.as_bytes().get(2) == Some(&b'x') && one.file_name() == LIBRARY)
 }
 
 fn found(folder: &Path, pid: u32) -> ProcessSummary {
@@ -257,6 +239,7 @@ fn is_called_java(process: &ProcessSummary) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::mapping::LINE_BYTES_MAX;
     use std::path::PathBuf;
     use tempfile::TempDir;
 
