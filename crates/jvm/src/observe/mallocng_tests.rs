@@ -1,10 +1,9 @@
 //! Processes on musl that are made up, walked whole and damaged.
 
-use super::super::hotspot::made_up::PAGE;
+use super::super::hotspot::made_up::{PAGE, corpus};
 use super::super::mallocng_made_up::{DATA, MadeUpHeap, SECRET, check, laws};
 use super::*;
 use proptest::prelude::*;
-use std::path::Path;
 
 /// Metas are 40 bytes each behind 24 of the area; `mem`, masks and bits of one.
 const GROUP_AT: u64 = 16;
@@ -71,13 +70,7 @@ fn on_larger_pages_the_same_is_found() {
 /// Prefixes of the inputs that fuzzing found, or begins with, are tried on every toolchain.
 #[test]
 fn the_corpus_breaks_no_law() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/mallocng");
-    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    assert!(files.len() >= 3, "{files:?}");
-    for file in files {
-        let input = std::fs::read(file).unwrap();
-        (0..input.len()).step_by(7).chain([input.len()]).for_each(|cut| check(&input[..cut]));
-    }
+    corpus("mallocng", check);
 }
 
 #[test]

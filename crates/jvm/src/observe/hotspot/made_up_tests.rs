@@ -69,7 +69,7 @@ fn nodes_are_taken_where_all_agrees() {
 
 #[test]
 fn nodes_that_contradict_themselves_are_refused() {
-    let changes: [(&str, u64, u64); 10] = [
+    let changes = [
         ("a list that goes in a circle", NODE + 0x100, NODE),
         ("another number of nodes", CONTEXT + 0x200 + 24, 3),
         ("an absurd number of nodes", CONTEXT + 0x200 + 24, 0xffff_ffff),
@@ -81,11 +81,7 @@ fn nodes_that_contradict_themselves_are_refused() {
         ("two nodes at one place", NODE + 0x108, BASE),
         ("a bitmap nowhere", NODE + 0x50, 8),
     ];
-    for (what, at, word) in changes {
-        let mut made = two_nodes();
-        made.words(at, &[word]);
-        assert!(metaspace::nodes(&made, VARIABLES).is_err(), "{what}");
-    }
+    two_nodes().each_is_refused(&changes, |made| metaspace::nodes(made, VARIABLES));
     let mut named = two_nodes();
     named.put(CONTEXT + 0x400, b"class-space\0");
     assert!(metaspace::nodes(&named, VARIABLES).is_err(), "another name");
@@ -127,7 +123,7 @@ fn chunks_of_a_loader_are_held_against_the_nodes() {
     assert_eq!(bytes(&made), Ok(((4 << 20) + 1024, 0)));
     made.words(CHUNKS + 0x408, &[1024 / 8]);
     assert_eq!(bytes(&made), Ok(((4 << 20) + 1024, 1024)));
-    let changes: [(&str, u64, u64); 9] = [
+    let changes = [
         ("more used than a chunk has", CHUNKS + 0x408, 1024 / 8 + 1),
         ("more used than there is memory", CHUNKS + 0x408, u64::MAX),
         ("chunks in a circle", CHUNKS + 0x430, CHUNKS + 0x300),
@@ -138,11 +134,7 @@ fn chunks_of_a_loader_are_held_against_the_nodes() {
         ("a chunk of no level", CHUNKS + 0x318, 0x1ff),
         ("free chunks of another space", CHUNKS + 0x208, CHUNKS + 8),
     ];
-    for (what, at, word) in changes {
-        let mut made = one_loader();
-        made.words(at, &[word]);
-        assert!(bytes(&made).is_err(), "{what}");
-    }
+    one_loader().each_is_refused(&changes, bytes);
 }
 
 /// Returns the fields of G1 and the code cache that JDK 25 describes, with its offsets made small.
@@ -265,7 +257,7 @@ fn regions_of_g1_are_added_up() {
     assert_eq!((whole.info.committed.0, whole.info.capacity_max.0), (3 * REGION, 4 * REGION));
     assert_eq!((whole.reserved, whole.region_size), (Some((HEAP, HEAP + 4 * REGION)), Some(Bytes(REGION))));
     assert!(read(&g1(), &committed(1)).is_err(), "less committed than used");
-    let changes: [(&str, u64, u64); 6] = [
+    let changes = [
         ("a top behind its region", 0x4010, HEAP + REGION + 8),
         ("a region at another place", 0x4200, HEAP),
         ("more regions than the heap has room for", 0x2018, 5),
@@ -273,11 +265,7 @@ fn regions_of_g1_are_added_up() {
         ("regions of no size", 0x1008, 0),
         ("a heap to the end of memory", 0x2008, u64::MAX / 8),
     ];
-    for (what, at, word) in changes {
-        let mut made = g1();
-        made.words(at, &[word]);
-        assert!(read(&made, &committed(3)).is_err(), "{what}");
-    }
+    g1().each_is_refused(&changes, |made| read(made, &committed(3)));
     assert!(heap::read(&g1(), &tables(), &flags("UseOtherGC"), &[]).is_err_and(|why| !why.is_early));
 }
 

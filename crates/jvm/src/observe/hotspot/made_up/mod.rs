@@ -155,6 +155,17 @@ impl MadeUpMemory {
         Self { page, ..self }
     }
 
+    /// Each of these changes of one word makes what is read an error.
+    #[cfg(test)]
+    #[track_caller]
+    pub(crate) fn each_is_refused<T, E>(&self, changes: &[(&str, u64, u64)], read: impl Fn(&Self) -> Result<T, E>) {
+        for (what, at, word) in changes {
+            let mut made = self.clone();
+            made.word(*at, *word);
+            assert!(read(&made).is_err(), "{what}");
+        }
+    }
+
     /// Puts a text somewhere, with its zero byte.
     pub(crate) fn write_text(&mut self, text: &str) -> u64 {
         let at = self.place(text.len() as u64 + 1, 1);
@@ -189,6 +200,20 @@ impl MadeUpMemory {
         }
         changed
     }
+}
+
+/// Tries the inputs that fuzzing found, or begins with, cut at every seventh byte; returns them.
+#[cfg(test)]
+pub(crate) fn corpus(name: &str, check: fn(&[u8])) -> Vec<Vec<u8>> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 3, "{files:?}");
+    let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    for seed in &seeds {
+        (0..seed.len()).step_by(7).chain([seed.len()]).for_each(|cut| check(&seed[..cut]));
+    }
+    seeds
 }
 
 /// An input's two halves: a plan, and what is changed of what it makes up.

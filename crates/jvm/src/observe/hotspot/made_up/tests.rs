@@ -5,7 +5,6 @@ use loadline_test_support::all_simulations_run;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use std::path::Path;
 
 /// Inputs near those of a corpus: a few seconds for each corpus.
 fn mangled_count() -> usize {
@@ -57,14 +56,7 @@ fn mangled(seeds: &[Vec<u8>]) -> impl Strategy<Value = Vec<u8>> {
 
 /// Tries the inputs that fuzzing found, or begins with, on every toolchain, and their neighbours; always the same ones.
 fn corpus(name: &str, check: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    files.sort();
-    let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
-    assert!(seeds.len() >= 3, "{files:?}");
-    for seed in &seeds {
-        (0..seed.len()).step_by(7).chain([seed.len()]).for_each(|cut| check(&seed[..cut]));
-    }
+    let seeds = super::corpus(name, check);
     let (mut runner, near) = (TestRunner::deterministic(), mangled(&seeds));
     for _ in 0..mangled_count() {
         let input = near.new_tree(&mut runner).unwrap().current();
