@@ -58,7 +58,8 @@ impl<'a> Pages<'a> {
     }
 
     fn fill(&mut self, at: u64) -> Option<()> {
-        let run = self.run_at(at).filter(|run| !run.swapped)?;
+        self.seek(at);
+        let run = self.runs.get(self.cursor).copied().filter(|run| run.start <= at && !run.swapped)?;
         let window_end = self.window_start.saturating_add(self.window.len() as u64);
         let follows = !self.window.is_empty() && at >= self.window_start && at - window_end.min(at) < self.page;
         self.next_read = if follows { (self.next_read * 2).min(WINDOW_MAX) } else { self.page as usize };
@@ -71,12 +72,6 @@ impl<'a> Pages<'a> {
             return None;
         }
         Some(())
-    }
-
-    /// The run that holds `at`.
-    fn run_at(&mut self, at: u64) -> Option<Run> {
-        self.seek(at);
-        self.runs.get(self.cursor).copied().filter(|run| run.start <= at)
     }
 
     /// Moves the cursor to the first run that ends behind `at`.

@@ -240,7 +240,8 @@ impl ThreadReader {
         let mut tries = 0..TRIES;
         let read = loop {
             if tries.next().is_none() || self.buffers.copied > COPIED_BYTES_MAX {
-                break Err(torn());
+                let why = "its list of threads changed each time it was read, or could not be read";
+                break Err(Unavailable::early(SOURCE, why));
             }
             if let Some(read) = self.once(memory, &of) {
                 break read;
@@ -291,10 +292,6 @@ impl ThreadReader {
         let unchanged = is_as_long && memory.u64(threads.list_at)? == head && list == list_behind;
         (unchanged && threads.exited(memory)? == exited).then_some(Ok(read))
     }
-}
-
-fn torn() -> Unavailable {
-    Unavailable::early(SOURCE, "its list of threads changed each time it was read, or could not be read")
 }
 
 fn too_many(threads: usize) -> Unavailable {
