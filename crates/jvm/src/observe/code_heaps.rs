@@ -46,8 +46,8 @@ pub fn parse(text: &str) -> Vec<CodeHeapRecord> {
         };
         let sizes = (number("size"), number("used"), number("max_used"));
         if let (Some(reserved_bytes), Some(used_bytes), Some(used_bytes_peak)) = sizes {
-            let of = CodeHeapRecord { reserved_bytes, used_bytes, used_bytes_peak, ..CodeHeapRecord::default() };
-            heaps.push(CodeHeapRecord { name: name.to_owned(), ..of });
+            let name = name.to_owned();
+            heaps.push(CodeHeapRecord { name, reserved_bytes, used_bytes, used_bytes_peak, ..Default::default() });
         }
     }
     heaps

@@ -83,19 +83,19 @@ mod tests {
 
     #[test]
     fn a_file_of_another_user_is_taken_only_where_the_process_has_mapped_it() {
-        let candidates = || {
-            let of = |inode, owner| (tempfile::tempfile().unwrap(), inode, owner);
-            vec![of(11, 666), of(12, 1000)]
+        // The length of each file tells which it is.
+        let candidate = |inode, owner| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(inode).unwrap();
+            (file, inode, owner)
         };
-        let inode = |file: Option<File>| file.map(|file| file.metadata().unwrap().ino());
-        let made = candidates();
-        let [evil, own] = [0, 1].map(|at: usize| made[at].0.metadata().unwrap().ino());
-        assert_eq!(inode(right(made, None, 1000)), Some(own));
-        assert!(right(candidates(), None, 1001).is_none(), "nobody's own");
-        assert!(right(candidates(), Some(13), 1000).is_none(), "none that is mapped");
-        let made = candidates();
-        let mapped = made[0].0.metadata().unwrap().ino();
-        assert_eq!(inode(right(made, Some(11), 1000)), Some(mapped), "a JVM that changed its user since");
-        assert_ne!(evil, own);
+        let picked = |mapped, euid| {
+            let file = right([candidate(11, 666), candidate(12, 1000)], mapped, euid);
+            file.map(|file| file.metadata().unwrap().len())
+        };
+        assert_eq!(picked(None, 1000), Some(12), "its own");
+        assert_eq!(picked(None, 1001), None, "nobody's own");
+        assert_eq!(picked(Some(13), 1000), None, "none that is mapped");
+        assert_eq!(picked(Some(11), 1000), Some(11), "a JVM that changed its user since");
     }
 }
