@@ -292,28 +292,22 @@ pub fn parse(text: &str) -> Result<NettyPools, Unavailable> {
     if rows.sum::<usize>() > ROWS_MAX {
         return Err(Unavailable::new(SOURCE, format!("the agent's report has more than {ROWS_MAX} chunks and caches")));
     }
-    pools.texts().for_each(clean);
+    clean_all(&mut pools);
     Ok(pools)
 }
 
-impl NettyPools {
-    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
-        let libraries = self.libraries.iter_mut().flat_map(NettyLibrary::texts);
-        libraries.chain(&mut self.unread)
-    }
-}
-
-impl NettyLibrary {
-    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
-        let allocators = self.allocators.iter_mut().flat_map(NettyAllocator::texts);
-        [&mut self.package].into_iter().chain(&mut self.version).chain(allocators)
-    }
-}
-
-impl NettyAllocator {
-    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
-        let threads = self.caches.iter_mut().map(|cache| &mut cache.thread);
-        [&mut self.class, &mut self.id].into_iter().chain(&mut self.found_by).chain(threads)
+/// Cleans every text of a report.
+fn clean_all(pools: &mut NettyPools) {
+    pools.unread.iter_mut().for_each(clean);
+    for library in &mut pools.libraries {
+        clean(&mut library.package);
+        library.version.iter_mut().for_each(clean);
+        for allocator in &mut library.allocators {
+            clean(&mut allocator.class);
+            clean(&mut allocator.id);
+            allocator.found_by.iter_mut().for_each(clean);
+            allocator.caches.iter_mut().for_each(|cache| clean(&mut cache.thread));
+        }
     }
 }
 
