@@ -89,9 +89,9 @@ pub fn read_vm_state(
     let (heap_text, heap) = heap.unzip();
     let nodes = nodes.and_then(|nodes| nodes.map_err(&mut note).ok()).unwrap_or_default();
     let committed = Bytes(nodes.iter().map(|node| node.committed.0).fold(0, u64::saturating_add));
-    let loaders = loaders.map(|text| class_loaders::parse(&text));
-    let unloadable = loaders.as_ref().map(|loaders| class_loaders::may_be_garbage(loaders, committed).0);
-    let loaders = loaders.filter(|_| committed.0 > 0).map(|loaders| class_loaders::in_bytes(loaders, committed));
+    let loaders = loaders.map(|text| class_loaders::in_bytes(class_loaders::parse(&text), committed));
+    let unloadable = loaders.as_ref().map(|loaders| class_loaders::leaves(loaders));
+    let loaders = loaders.filter(|_| committed.0 > 0);
     let text = format!("{}\n{code}", heap_text.unwrap_or_default());
     let info = JvmAddresses::parse(&text, page_size().0).map_err(&mut note).ok();
     Said { info, nodes, unloadable, loaders, code_heaps: code_heaps::parse(&code), heap, ..Said::default() }

@@ -97,16 +97,11 @@ fn behind(line: &str, words: usize) -> &str {
     (0..words).fold(line.trim(), |rest, _| rest[next(rest)..].trim_start())
 }
 
-/// Bytes in the unit of the sizes. `committed` is all of metaspace and class space, which tells bytes from words: no
-/// more than that can be used. (Chunks are committed late.)
-fn unit_bytes(loaders: &[ClassLoader], committed: Bytes) -> u64 {
-    let used = loaders.iter().fold(0u64, |sum, loader| sum.saturating_add(loader.used));
-    if used.saturating_mul(8) <= committed.0 { 8 } else { 1 }
-}
-
-/// The loaders with their sizes in bytes; `committed` is all of metaspace and class space.
+/// The loaders with their sizes in bytes. `committed` is all of metaspace and class space, which tells bytes from words:
+/// no more than that can be used. (Chunks are committed late.)
 pub fn in_bytes(mut loaders: Vec<ClassLoader>, committed: Bytes) -> Vec<ClassLoader> {
-    let unit = unit_bytes(&loaders, committed);
+    let used = loaders.iter().fold(0u64, |sum, loader| sum.saturating_add(loader.used));
+    let unit = if used.saturating_mul(8) <= committed.0 { 8 } else { 1 };
     for loader in &mut loaders {
         loader.size = loader.size.saturating_mul(unit);
         loader.used = loader.used.saturating_mul(unit);
@@ -114,13 +109,8 @@ pub fn in_bytes(mut loaders: Vec<ClassLoader>, committed: Bytes) -> Vec<ClassLoa
     loaders
 }
 
-/// Returns the metaspace of the loaders that may be garbage: neither the JVM's own nor the parents of others.
-/// `committed` is all of metaspace and class space.
-pub fn may_be_garbage(loaders: &[ClassLoader], committed: Bytes) -> Bytes {
-    Bytes(leaves(loaders).saturating_mul(unit_bytes(loaders, committed)))
-}
-
-/// The same in the unit of the sizes.
+/// Returns the metaspace of the loaders that may be garbage, in the unit of their sizes: neither the JVM's own nor the
+/// parents of others.
 pub fn leaves(loaders: &[ClassLoader]) -> u64 {
     let parents: HashSet<u64> =
         loaders.iter().filter(|loader| loader.parent != loader.class).map(|loader| loader.parent).collect();
@@ -160,8 +150,8 @@ ChunkSz: Total size of all allocated metaspace chunks
     #[test]
     fn only_who_is_nobodys_parent_may_be_garbage() {
         let used = 1203 + 8_111_111 + 2 * 81_111 + 3000 + 116_329 + 3227;
-        assert_eq!(may_be_garbage(&parse(REPLY), Bytes(8 * used - 1)), Bytes(205_000));
-        assert_eq!(may_be_garbage(&parse(REPLY), Bytes(8 * used)), Bytes(8 * 205_000), "words");
+        assert_eq!(leaves(&in_bytes(parse(REPLY), Bytes(8 * used - 1))), 205_000);
+        assert_eq!(leaves(&in_bytes(parse(REPLY), Bytes(8 * used))), 8 * 205_000, "words");
     }
 
     #[test]
@@ -180,14 +170,14 @@ ChunkSz: Total size of all allocated metaspace chunks
         let text: String = (1..=10_000).map(|n| rows(2 * n)).collect();
         let loaders = parse(&text);
         assert_eq!(loaders.len(), 10_000);
-        assert_eq!(may_be_garbage(&loaders, Bytes(100_000)), Bytes(200_000));
+        assert_eq!(leaves(&in_bytes(loaders, Bytes(100_000))), 200_000);
     }
 
     #[test]
     fn replies_cut_anywhere_are_no_harm() {
         for end in 0..=REPLY.len() {
             let loaders = parse(&REPLY[..end]);
-            assert!(loaders.len() <= 5 && may_be_garbage(&loaders, Bytes(1 << 24)) <= Bytes(8 * 9_205_000));
+            assert!(loaders.len() <= 5 && leaves(&in_bytes(loaders, Bytes(1 << 24))) <= 8 * 9_205_000);
         }
     }
 }
