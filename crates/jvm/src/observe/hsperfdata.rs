@@ -281,50 +281,48 @@ fn old_count(layout: &CounterLayout, bytes: &[u8]) -> Vec<(Slot, u64)> {
 struct SampleSlots {
     heap_used: Vec<Slot>,
     heap_committed: Vec<Slot>,
-    metaspace_used: Option<Slot>,
-    metaspace_committed: Option<Slot>,
+    metaspace_used: Vec<Slot>,
+    metaspace_committed: Vec<Slot>,
     gc_count: Vec<Slot>,
     gc_ticks: Vec<Slot>,
     /// The counters of old-generation collections, each with the number of pauses of one collection.
     old_count: Vec<(Slot, u64)>,
-    threads: Option<Slot>,
-    classes_in: [Option<Slot>; 2],
-    classes_out: [Option<Slot>; 2],
+    threads: Vec<Slot>,
+    classes_in: Vec<Slot>,
+    classes_out: Vec<Slot>,
     tick_ns: f64,
 }
 
 impl SampleSlots {
     fn of(layout: &CounterLayout, bytes: &[u8]) -> Self {
-        let slot = |name: &str| layout.slot(name);
-        let parts =
-            |first: &str, last: &str| (0..PARTS_MAX).filter_map(|n| slot(&format!("{first}.{n}.{last}"))).collect();
-        let spaces = (0..PARTS_MAX).flat_map(|n| (0..SPACES_MAX).map(move |m| (n, m)));
+        let slots = |names: &[&str]| names.iter().filter_map(|name| layout.slot(name)).collect();
+        let parts = |first: &str, last: &str| {
+            (0..PARTS_MAX).filter_map(|n| layout.slot(&format!("{first}.{n}.{last}"))).collect::<Vec<_>>()
+        };
         Self {
-            heap_used: spaces.filter_map(|(n, m)| slot(&format!("sun.gc.generation.{n}.space.{m}.used"))).collect(),
+            heap_used: (0..SPACES_MAX).flat_map(|n| parts("sun.gc.generation", &format!("space.{n}.used"))).collect(),
             heap_committed: parts("sun.gc.generation", "capacity"),
-            metaspace_used: slot("sun.gc.metaspace.used"),
-            metaspace_committed: slot("sun.gc.metaspace.capacity"),
+            metaspace_used: slots(&["sun.gc.metaspace.used"]),
+            metaspace_committed: slots(&["sun.gc.metaspace.capacity"]),
             gc_count: parts("sun.gc.collector", "invocations"),
             gc_ticks: parts("sun.gc.collector", "time"),
             old_count: old_count(layout, bytes),
-            threads: slot("java.threads.live"),
-            classes_in: [slot("java.cls.loadedClasses"), slot("java.cls.sharedLoadedClasses")],
-            classes_out: [slot("java.cls.unloadedClasses"), slot("java.cls.sharedUnloadedClasses")],
+            threads: slots(&["java.threads.live"]),
+            classes_in: slots(&["java.cls.loadedClasses", "java.cls.sharedLoadedClasses"]),
+            classes_out: slots(&["java.cls.unloadedClasses", "java.cls.sharedUnloadedClasses"]),
             tick_ns: tick_ns(layout, bytes),
         }
     }
 
     fn sample(&self, layout: &CounterLayout, bytes: &[u8]) -> JvmSample {
         let number = |slot: &Slot| layout.number(bytes, *slot).unwrap_or(0).max(0) as u64;
-        let one = |slot: &Option<Slot>| slot.as_ref().map_or(0, number);
         let sum = |slots: &[Slot]| slots.iter().map(number).fold(0, u64::saturating_add);
-        let both = |slots: &[Option<Slot>; 2]| slots.iter().map(one).fold(0, u64::saturating_add);
         JvmSample {
             heap_used: Bytes(sum(&self.heap_used)),
             // Up to JDK 21 G1 adds a few bytes to each capacity, lest jstat divide by zero.
             heap_committed: Bytes(sum(&self.heap_committed) & !(PAGE_MIN - 1)),
-            metaspace_used: Bytes(one(&self.metaspace_used)),
-            metaspace_committed: Bytes(one(&self.metaspace_committed)),
+            metaspace_used: Bytes(sum(&self.metaspace_used)),
+            metaspace_committed: Bytes(sum(&self.metaspace_committed)),
             gc: (!self.gc_count.is_empty()).then(|| GcTotal {
                 count: sum(&self.gc_count),
                 ns: (sum(&self.gc_ticks) as f64 * self.tick_ns) as u64,
@@ -332,8 +330,8 @@ impl SampleSlots {
             old_collections: (!self.gc_count.is_empty()).then(|| {
                 self.old_count.iter().map(|(slot, pauses)| number(slot) / pauses).fold(0, u64::saturating_add)
             }),
-            threads: one(&self.threads),
-            classes: both(&self.classes_in).saturating_sub(both(&self.classes_out)),
+            threads: sum(&self.threads),
+            classes: sum(&self.classes_in).saturating_sub(sum(&self.classes_out)),
         }
     }
 }
