@@ -5,7 +5,7 @@ use super::allocation::Allocation;
 use crate::account::Said;
 use crate::kernel::mapping::Mapping;
 use crate::kernel::process::page_size;
-use crate::observe::addresses::{JvmAddresses, JvmRange, Purpose};
+use crate::observe::addresses::{JvmAddresses, JvmRange};
 use crate::observe::class_loaders::{self, ClassLoader};
 use crate::observe::heap_info::Collector;
 use crate::observe::hotspot::HotSpot;
@@ -124,7 +124,7 @@ impl JvmTables {
         let maps = maps::read(process, clock).ok()?.value;
         let memory = Untouched::open(process, &maps).ok()?;
         let flags = Flags::read(&memory, &self.hotspot.tables).ok()?;
-        region_table(&heap::read(&memory, &self.hotspot.tables, &flags, &maps).ok()?)
+        heap::read(&memory, &self.hotspot.tables, &flags, &maps).ok()?.addresses.ranges.pop()
     }
 
     /// Reads all of it, again where the JVM was changing it.
@@ -179,24 +179,13 @@ impl TablesRead {
     }
 }
 
-/// Returns the range where Shenandoah describes its regions.
-fn region_table(heap: &HeapRead) -> Option<JvmRange> {
-    let (start, end) = heap.regions_at?;
-    let name = "regions of the heap".to_owned();
-    Some(JvmRange { start, end, committed_end: None, purpose: Purpose::GcTable, name })
-}
-
 /// The ranges of heap and code; `None` where neither was read.
 fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> Option<JvmAddresses> {
     if heap.is_none() && code.is_empty() {
         return None;
     }
-    let addresses = JvmAddresses {
-        ranges: code.into_iter().chain(heap.and_then(region_table)).collect(),
-        heap_reserved: heap.and_then(|heap| heap.reserved),
-        used_ranges: heap.map(|heap| heap.used_ranges.clone()).unwrap_or_default(),
-        region_size: heap.and_then(|heap| heap.region_size),
-    };
+    let mut addresses = heap.map(|heap| heap.addresses.clone()).unwrap_or_default();
+    addresses.ranges.extend(code);
     let is_shenandoah = heap.is_some_and(|heap| heap.info.collector == Collector::Shenandoah);
     let map = addresses.heap_reserved.zip(addresses.region_size).filter(|_| is_shenandoah);
     let page = page_size().0;

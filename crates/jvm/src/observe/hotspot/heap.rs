@@ -3,6 +3,7 @@
 //! bounds must be in order and tops within them, or the reading is refused.
 
 use super::super::Unavailable;
+use super::super::addresses::{JvmAddresses, JvmRange, Purpose};
 use super::super::heap_info::{Collector, HeapInfo};
 use super::super::memory::Memory;
 use super::super::text::ADDRESS_END;
@@ -28,14 +29,9 @@ const ROW_SLACK_MAX: u64 = 128;
 pub struct HeapRead {
     /// Sizes.
     pub info: HeapInfo,
-    /// First address, first address behind; `None` for ZGC, whose heap is mapped more than once or anywhere.
-    pub reserved: Option<(u64, u64)>,
-    /// Bottom to top of each space; empty for collectors with regions.
-    pub used_ranges: Vec<(u64, u64)>,
-    /// A region of G1 or Shenandoah.
-    pub region_size: Option<Bytes>,
-    /// The memory in which Shenandoah describes its regions: first address, first address behind.
-    pub regions_at: Option<(u64, u64)>,
+    /// Where it lies, unless it is ZGC's, which is mapped more than once or anywhere; as `ranges` the memory in which
+    /// Shenandoah describes its regions.
+    pub addresses: JvmAddresses,
     /// Objects of G1 in regions of their own; `None` where the collector is another, or does not describe them.
     pub humongous: Option<HumongousRecord>,
 }
@@ -83,9 +79,10 @@ pub fn read(memory: &dyn Memory, tables: &Tables, flags: &Flags, maps: &[Mapping
 /// Used, committed and most, in this order, within the bounds that there are.
 fn plausible(heap: &HeapRead) -> bool {
     let HeapInfo { used, committed, capacity_max, .. } = heap.info;
-    let bounded = heap.reserved.is_none_or(|(start, end)| {
+    let JvmAddresses { heap_reserved, used_ranges, .. } = &heap.addresses;
+    let bounded = heap_reserved.is_none_or(|(start, end)| {
         let inside = |(bottom, top): &(u64, u64)| start <= *bottom && bottom <= top && *top <= end;
-        start < end && end <= ADDRESS_END && capacity_max.0 <= end - start && heap.used_ranges.iter().all(inside)
+        start < end && end <= ADDRESS_END && capacity_max.0 <= end - start && used_ranges.iter().all(inside)
     });
     bounded && used <= committed && committed <= capacity_max
 }
@@ -172,8 +169,10 @@ fn generations(collector: Collector, young: Generation, old: Generation) -> Resu
     let (committed, most) = (old.memory.committed(), old.memory.reserved());
     let mut read = sizes(collector, used, young.memory.committed() + committed, young.memory.reserved() + most);
     read.info.old = Some((Bytes(committed), Bytes(most)));
-    read.reserved = Some((young.memory.start.min(old.memory.start), young.memory.end.max(old.memory.end)));
-    read.used_ranges = young.spaces.iter().chain(&old.spaces).map(|space| (space.bottom, space.top)).collect();
+    let (start, end) = (young.memory.start.min(old.memory.start), young.memory.end.max(old.memory.end));
+    read.addresses.heap_reserved = Some((start, end));
+    read.addresses.used_ranges =
+        young.spaces.iter().chain(&old.spaces).map(|space| (space.bottom, space.top)).collect();
     Ok(read)
 }
 
@@ -192,8 +191,8 @@ fn g1(fields: Fields<'_>, heap: u64, flags: &Flags, maps: &[Mapping]) -> Result<
         return Err(absurd("what is committed of the heap"));
     }
     let mut read = sizes(Collector::G1, used, committed, end - start);
-    (read.reserved, read.region_size, read.humongous) = (Some((start, end)), Some(Bytes(size)), humongous);
-    Ok(read)
+    read.addresses = in_regions((start, end), size);
+    Ok(HeapRead { humongous, ..read })
 }
 
 fn shenandoah(fields: Fields<'_>, heap: u64) -> Result<HeapRead, Unavailable> {
@@ -214,19 +213,26 @@ fn shenandoah(fields: Fields<'_>, heap: u64) -> Result<HeapRead, Unavailable> {
     let most = fields.word(heap, &["ShenandoahHeap::_num_regions"])?.checked_mul(size);
     let most = most.filter(|_| size > 0).ok_or_else(|| absurd("the heap"))?;
     let mut read = sizes(Collector::Shenandoah, used, committed, most);
-    (read.reserved, read.region_size) = (Some(reserved(fields, heap)?), Some(Bytes(size)));
-    read.regions_at = regions_at(fields, heap, most / size);
+    read.addresses = in_regions(reserved(fields, heap)?, size);
+    read.addresses.ranges.extend(region_table(fields, heap, most / size));
     Ok(read)
+}
+
+/// The addresses of a heap that consists of regions of this size.
+fn in_regions(reserved: (u64, u64), size: u64) -> JvmAddresses {
+    JvmAddresses { heap_reserved: Some(reserved), region_size: Some(Bytes(size)), ..JvmAddresses::default() }
 }
 
 /// Shenandoah describes its regions in one piece, row by row; its heap has a pointer to each row. The length of a row
 /// is that of `ShenandoahHeapRegion` in whole cache lines.
-fn regions_at(fields: Fields<'_>, heap: u64, count: u64) -> Option<(u64, u64)> {
+fn region_table(fields: Fields<'_>, heap: u64, count: u64) -> Option<JvmRange> {
     let pointers = fields.pointer(heap, &["ShenandoahHeap::_regions"]).ok()?;
     let [first, second] = [0, 8].map(|at| fields.memory.u64(pointers.checked_add(at)?));
     let least = fields.tables.size("ShenandoahHeapRegion").ok()?;
     let row = second?.checked_sub(first?).filter(|row| (least..least + ROW_SLACK_MAX).contains(row))?;
-    Some((first?, first?.checked_add(row.checked_mul(count)?)?))
+    let (start, end) = (first?, first?.checked_add(row.checked_mul(count)?)?);
+    let name = "regions of the heap".to_owned();
+    Some(JvmRange { start, end, committed_end: None, purpose: Purpose::GcTable, name })
 }
 
 /// ZGC: of one generation or two, as `Z`; in JDK 21 and 22 the one of one generation is `X`.
@@ -267,13 +273,13 @@ fn epsilon(fields: Fields<'_>, heap: u64) -> Result<HeapRead, Unavailable> {
     let memory = fields.virtual_space(fields.place(heap, &["EpsilonHeap::_virtual_space"])?)?;
     let used = objects.top - objects.bottom;
     let mut read = sizes(Collector::Epsilon, used, memory.committed(), memory.reserved());
-    read.reserved = Some((memory.start, memory.end));
-    read.used_ranges = vec![(objects.bottom, objects.top)];
+    read.addresses.heap_reserved = Some((memory.start, memory.end));
+    read.addresses.used_ranges = vec![(objects.bottom, objects.top)];
     Ok(read)
 }
 
 fn sizes(collector: Collector, used: u64, committed: u64, most: u64) -> HeapRead {
     let (used, committed, capacity_max) = (Bytes(used), Bytes(committed), Bytes(most));
     let info = HeapInfo { collector, used, committed, capacity_max, old: None, metaspace: None, class_space: None };
-    HeapRead { info, reserved: None, used_ranges: Vec::new(), region_size: None, regions_at: None, humongous: None }
+    HeapRead { info, addresses: JvmAddresses::default(), humongous: None }
 }

@@ -8,6 +8,7 @@ use super::made_up::{MadeUpMemory, PAGE};
 use super::tables::Tables;
 use super::{code, heap, metaspace};
 use crate::kernel::mapping::Mapping;
+use crate::observe::addresses::JvmAddresses;
 use crate::observe::heap_info::Collector;
 use loadline_base::units::Bytes;
 use proptest::prelude::*;
@@ -240,11 +241,13 @@ fn shenandoah_is_read_in_each_release() {
         let read = |made: &MadeUpMemory| heap::read(made, &tables, &flags("UseShenandoahGC"), &[]).unwrap();
         let whole = read(&made);
         assert_eq!((whole.info.used.0, whole.info.committed.0), (REGION, 3 * REGION), "{counted:?}");
-        assert_eq!((whole.reserved, whole.regions_at), (Some((HEAP, HEAP + 4 * REGION)), Some((rows, rows + 4 * 320))));
+        assert_eq!(whole.addresses.heap_reserved, Some((HEAP, HEAP + 4 * REGION)));
+        let [table] = whole.addresses.ranges.as_slice() else { panic!("{whole:?}") };
+        assert_eq!((table.start, table.end), (rows, rows + 4 * 320));
         // Rows that are shorter than what they hold, or much longer, are no table.
         for apart in [264, 4096] {
             made.words(0x4008, &[rows + apart]);
-            assert_eq!(read(&made).regions_at, None);
+            assert_eq!(read(&made).addresses.ranges, []);
         }
     }
 }
@@ -255,7 +258,8 @@ fn regions_of_g1_are_added_up() {
     let whole = read(&g1(), &committed(3)).unwrap();
     assert_eq!((whole.info.collector, whole.info.used.0), (Collector::G1, REGION / 2 * 3));
     assert_eq!((whole.info.committed.0, whole.info.capacity_max.0), (3 * REGION, 4 * REGION));
-    assert_eq!((whole.reserved, whole.region_size), (Some((HEAP, HEAP + 4 * REGION)), Some(Bytes(REGION))));
+    let JvmAddresses { heap_reserved, region_size, .. } = whole.addresses;
+    assert_eq!((heap_reserved, region_size), (Some((HEAP, HEAP + 4 * REGION)), Some(Bytes(REGION))));
     assert!(read(&g1(), &committed(1)).is_err(), "less committed than used");
     let changes = [
         ("a top behind its region", 0x4010, HEAP + REGION + 8),
@@ -303,7 +307,7 @@ proptest! {
         for collector in ["UseSerialGC", "UseG1GC", "UseZGC", "UseEpsilonGC"] {
             if let Ok(read) = heap::read(&memory, &tables, &flags(collector), &committed(4)) {
                 prop_assert!(read.info.used <= read.info.committed && read.info.committed <= read.info.capacity_max);
-                prop_assert!(read.used_ranges.iter().all(|(bottom, top)| bottom <= top));
+                prop_assert!(read.addresses.used_ranges.iter().all(|(bottom, top)| bottom <= top));
             }
         }
         for (heap, _) in code::heaps(&memory, &tables).into_iter().flatten() {
