@@ -38,20 +38,15 @@ pub struct Classes {
     class_name: u64,
     symbol_length: u64,
     symbol_body: u64,
-    fields: Fields,
+    constants: u64,
+    /// From the address of a constant pool to its first entry.
+    pool: u64,
+    fields: FieldsForm,
     /// The classes that were found by name, which readers share: classes of the JDK's own loader stay where they are.
     found: Arc<Mutex<HashMap<&'static str, u64>>>,
 }
 
 /// How a class keeps its fields.
-#[derive(Debug, Clone)]
-struct Fields {
-    constants: u64,
-    /// From the address of a constant pool to its first entry.
-    pool: u64,
-    form: FieldsForm,
-}
-
 #[derive(Debug, Clone)]
 enum FieldsForm {
     /// Until JDK 20: six numbers of 16 bits each.
@@ -78,7 +73,7 @@ impl Classes {
     /// If it does not describe one of the fields.
     pub fn of(tables: &Tables) -> Result<Self, Unavailable> {
         let offset = |field: &str| tables.offset(&[field]);
-        let form = match offset("InstanceKlass::_fields") {
+        let fields = match offset("InstanceKlass::_fields") {
             Ok(fields) => FieldsForm::Array {
                 fields,
                 count: offset("InstanceKlass::_java_fields_count")?,
@@ -105,11 +100,9 @@ impl Classes {
             class_name: offset("Klass::_name")?,
             symbol_length: offset("Symbol::_length")?,
             symbol_body: offset("Symbol::_body[0]")?,
-            fields: Fields {
-                constants: offset("InstanceKlass::_constants")?,
-                pool: tables.size("ConstantPool")?,
-                form,
-            },
+            constants: offset("InstanceKlass::_constants")?,
+            pool: tables.size("ConstantPool")?,
+            fields,
             found: Arc::default(),
         })
     }
@@ -260,7 +253,7 @@ impl Classes {
 
     /// Reads each field that a class declares: the indices of its name and descriptor, its offset, its access flags.
     fn declared(&self, memory: &dyn Memory, class: u64) -> Option<Vec<[u64; 4]>> {
-        match &self.fields.form {
+        match &self.fields {
             FieldsForm::Array { fields, count, data } => {
                 let count = memory.u16(class.checked_add(*count)?)?;
                 let array = memory.u64(class.checked_add(*fields)?)?.checked_add(*data)?;
@@ -296,14 +289,15 @@ impl Classes {
         }
     }
 
-    /// Returns the address at which the constants of a class begin.
+    /// Returns the address of the constant pool of a class.
     fn constants(&self, memory: &dyn Memory, class: u64) -> Option<u64> {
-        memory.u64(class.checked_add(self.fields.constants)?)?.checked_add(self.fields.pool)
+        memory.u64(class.checked_add(self.constants)?)
     }
 
-    /// The symbol at an index of the constants.
-    fn constant(&self, memory: &dyn Memory, pool: u64, index: u64) -> Option<Name> {
-        self.symbol(memory, memory.u64(pool.checked_add(8 * index)?)?)
+    /// The symbol at an index of a constant pool.
+    pub(super) fn constant(&self, memory: &dyn Memory, pool: u64, index: u64) -> Option<Name> {
+        let first = pool.checked_add(self.pool)?;
+        self.symbol(memory, memory.u64(first.checked_add(8 * index)?)?)
     }
 
     /// The field, if it has this name.
@@ -314,7 +308,7 @@ impl Classes {
         Some(Field { offset, descriptor, is_static: access & STATIC != 0 })
     }
 
-    pub(super) fn symbol(&self, memory: &dyn Memory, at: u64) -> Option<Name> {
+    fn symbol(&self, memory: &dyn Memory, at: u64) -> Option<Name> {
         let length = memory.u16(at.checked_add(self.symbol_length)?)?;
         Some(Name { at: at.checked_add(self.symbol_body)?, length: length.into() })
     }

@@ -28,7 +28,6 @@ pub struct Compilers {
     const_method: u64,
     constants: u64,
     name_index: u64,
-    pool: u64,
     pool_holder: u64,
     os_thread: u64,
     pthread: u64,
@@ -66,7 +65,6 @@ impl Compilers {
             const_method: offset("Method::_constMethod")?,
             constants: offset("ConstMethod::_constants")?,
             name_index: offset("ConstMethod::_name_index")?,
-            pool: tables.size("ConstantPool")?,
             pool_holder: offset("ConstantPool::_pool_holder")?,
             os_thread: tables.offset(&["Thread::_osthread", "JavaThread::_osthread"])?,
             pthread: offset("OSThread::_pthread_id")?,
@@ -133,8 +131,7 @@ impl Compilers {
         let fixed = word(method, self.const_method)?;
         let index = memory.u16(fixed.checked_add(self.name_index)?)?;
         let constants = word(fixed, self.constants)?;
-        let name = constants.checked_add(self.pool)?.checked_add(8 * u64::from(index))?;
-        let name = self.classes.symbol(memory, memory.u64(name)?)?.read(memory)?;
+        let name = self.classes.constant(memory, constants, index.into())?.read(memory)?;
         let class = self.classes.spelled(memory, word(constants, self.pool_holder)?)?;
         Some(format!("{class}::{name}"))
     }
