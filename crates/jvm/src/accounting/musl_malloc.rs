@@ -3,7 +3,7 @@
 use super::turns::RUN_ON;
 use crate::account::ProcessReadings;
 use crate::observe::Unavailable;
-use crate::observe::mallocng::{self, Context, Walk, Walker, WritableRange};
+use crate::observe::mallocng::{self, Context, Walk, Walker};
 use crate::observe::maps::Allocator;
 use crate::observe::memory::ProcessMemory;
 use crate::observe::pagemap::{PageMap, PagesOf};
@@ -77,7 +77,7 @@ fn context(
     process: &Process,
     memory: &ProcessMemory,
     map: &mut PageMap,
-    places: &[WritableRange],
+    places: &[(u64, u64)],
 ) -> Result<Option<Context>, Unavailable> {
     let secret = mallocng::secret(process, memory, &mut pages_of(map))?;
     Ok(secret.and_then(|secret| mallocng::find(memory, &mut pages_of(map), places, secret)))

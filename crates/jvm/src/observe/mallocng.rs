@@ -43,15 +43,6 @@ const AGAIN_MAX: usize = 64;
 /// Groups that make no sense, but for one, may be no more than one in so many.
 const BROKEN_SHARE: usize = 20;
 
-/// A piece of writable memory that may hold the context.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WritableRange {
-    /// First address.
-    pub start: u64,
-    /// First address behind.
-    pub end: u64,
-}
-
 /// The place of mallocng's `malloc_context`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
@@ -144,8 +135,9 @@ fn random_at(auxv: &[u8]) -> Option<u64> {
     pairs.take_while(|(kind, _)| *kind != 0).find(|(kind, _)| *kind == AT_RANDOM).map(|(_, at)| at)
 }
 
-/// Writable memory of files and the zeroed data behind it: there the context lies. Files that `first` names come first.
-pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<WritableRange> {
+/// Writable memory of files and the zeroed data behind it, first address and first address behind: there the context
+/// lies. Files that `first` names come first.
+pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<(u64, u64)> {
     let (mut likely, mut others) = (Vec::new(), Vec::new());
     let mut file: Option<(&Mapping, u64)> = None;
     for mapping in maps {
@@ -155,7 +147,7 @@ pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<Writabl
             _ => file = None,
         }
         if let Some((of, _)) = file.filter(|_| &*mapping.perms == "rw-p") {
-            let place = WritableRange { start: mapping.start, end: mapping.end };
+            let place = (mapping.start, mapping.end);
             if first(of) { likely.push(place) } else { others.push(place) }
         }
     }
@@ -164,11 +156,11 @@ pub fn places(maps: &[Mapping], first: impl Fn(&Mapping) -> bool) -> Vec<Writabl
 }
 
 /// Finds the context by the secret in these places: `None` where no place has it.
-pub fn find(memory: &dyn Memory, pages_of: &mut PagesOf, places: &[WritableRange], secret: u64) -> Option<Context> {
+pub fn find(memory: &dyn Memory, pages_of: &mut PagesOf, places: &[(u64, u64)], secret: u64) -> Option<Context> {
     // A secret of zeros would be found everywhere.
     let mut left = if secret == 0 { 0 } else { SEARCHED_MAX };
-    places.iter().find_map(|place| {
-        let (runs, mut found) = (pages_of(place.start, place.end), None);
+    places.iter().find_map(|(start, end)| {
+        let (runs, mut found) = (pages_of(*start, *end), None);
         words(memory, &runs, &mut left, &mut |word| {
             if found.is_none() && word.to == secret {
                 found = accept(memory, pages_of, word.at, secret);

@@ -4,7 +4,7 @@
 //! The first law is that of [`MadeUpHeap::read`]: a page that is not present is never asked for.
 
 use super::hotspot::made_up::{self, PAGE, PlanBytes};
-use super::mallocng::{Context, Walk, Walker, WritableRange, find};
+use super::mallocng::{Context, Walk, Walker, find};
 use super::memory::Memory;
 use super::pagemap::Run;
 use std::collections::BTreeSet;
@@ -248,7 +248,7 @@ impl MadeUpHeap {
 
     /// Finds the context in the data of the C library.
     pub(super) fn find(&self) -> Option<Context> {
-        let places = [WritableRange { start: DATA, end: DATA + 16 * PAGE }];
+        let places = [(DATA, DATA + 16 * PAGE)];
         find(self, &mut |start, end| self.runs(start, end), &places, SECRET)
     }
 

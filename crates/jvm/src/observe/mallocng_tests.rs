@@ -52,7 +52,7 @@ fn on_larger_pages_the_same_is_found() {
             assert!(start.is_multiple_of(page) && end.is_multiple_of(page), "the kernel refuses {start:x} to {end:x}");
             large.runs(start, end)
         };
-        let places = [WritableRange { start: DATA, end: DATA + page }];
+        let places = [(DATA, DATA + page)];
         let context = find(&large, &mut pages_of, &places, SECRET).unwrap();
         let mut walker = Walker::begin(&large, &mut pages_of, context).unwrap();
         while walker.step(&large, &mut pages_of) {}
@@ -146,7 +146,7 @@ fn the_context_is_more_than_the_secret() {
     damaged = some();
     damaged.swap(DATA);
     assert_eq!(damaged.find(), None, "swapped out");
-    let places = [WritableRange { start: DATA, end: DATA + PAGE * 2 }];
+    let places = [(DATA, DATA + PAGE * 2)];
     assert_eq!(find(&some(), &mut |start, end| some().runs(start, end), &places, 0), None, "a secret of zeros");
 }
 
@@ -169,6 +169,6 @@ fn the_context_is_looked_for_in_data_of_files_and_behind_it() {
          9000-a000 rw-p 0 08:01 6 /lib/ld-musl-x86_64.so.1\na000-b000 rw-p 0 00:00 0\nb000-c000 ---p 0 00:00 0\n",
     );
     let found = places(&maps, |mapping| mapping.file_name().starts_with("ld-musl"));
-    let starts: Vec<u64> = found.iter().map(|place| place.start).collect();
+    let starts: Vec<u64> = found.iter().map(|(start, _)| *start).collect();
     assert_eq!(starts, [0x9000, 0xa000, 0x2000, 0x3000]);
 }
