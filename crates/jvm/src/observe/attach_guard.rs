@@ -8,6 +8,7 @@
 //! as the launcher does it (man java: `@argfiles`, `JDK_JAVA_OPTIONS`; `JAVA_TOOL_OPTIONS`, `_JAVA_OPTIONS`,
 //! `-XX:Flags=FILE`, `-XX:VMOptionsFile=FILE`). In doubt the answer is no.
 
+use super::attach::SOURCE;
 use super::hsperfdata::HsPerf;
 use super::procfs::Process;
 use super::{Unavailable, inside, maps};
@@ -24,24 +25,18 @@ const OPTIONS_FILES_MAX: usize = 32;
 /// Environment variables that the launcher or the JVM reads options from.
 const OPTION_VARIABLES: [&str; 3] = ["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"];
 
-/// Why SIGQUIT was not sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// SIGQUIT may be allowed in a moment: the JVM is still starting.
-    NotYet(String),
-    /// SIGQUIT never will be allowed.
-    Never(String),
-}
-
 /// Whether SIGQUIT may be sent to this process now.
-pub(super) fn may_signal(process: &Process, status: &Status, clock: &Clock) -> Result<(), Refusal> {
+///
+/// # Errors
+/// Why it may not; early where it may be in a moment, since the JVM is still starting.
+pub(super) fn may_signal(process: &Process, status: &Status, clock: &Clock) -> Result<(), Unavailable> {
     let maps = maps::read(process, clock).map_err(never)?.value;
     if maps::libjvm(&maps).is_none() || maps::is_openj9(&maps) {
-        return Err(Refusal::NotYet("the process is no HotSpot JVM".into()));
+        return Err(Unavailable::early(SOURCE, "the process is no HotSpot JVM"));
     }
     let stat = process.stat(clock).map_err(never)?.value;
     if matches!(stat.state, 'T' | 't') {
-        return Err(Refusal::Never("the JVM is stopped (SIGSTOP or a debugger) and cannot answer".into()));
+        return Err(never("the JVM is stopped (SIGSTOP or a debugger) and cannot answer"));
     }
     let options = match HsPerf::open(process, clock) {
         Ok(mut counters) => {
@@ -49,51 +44,55 @@ pub(super) fn may_signal(process: &Process, status: &Status, clock: &Clock) -> R
             match counters.attach_supported() {
                 Some(true) => {}
                 Some(false) => return Err(disabled()),
-                None => return Err(Refusal::NotYet("the JVM is still starting".into())),
+                None => return Err(Unavailable::early(SOURCE, "the JVM is still starting")),
             }
             let identity = counters.identity();
             [identity.vm_args, identity.vm_flags].into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
-        Err(why) if why.is_early => return Err(Refusal::NotYet(why.why)),
+        Err(why) if why.is_early => return Err(Unavailable::early(SOURCE, why.why)),
         Err(_) => options_from_outside(process)?,
     };
     judge_options(&options)?;
     if !status.catches(SIGQUIT) {
-        return Err(Refusal::NotYet("the JVM does not handle SIGQUIT (it is starting, or runs with `-Xrs`)".into()));
+        let why = "the JVM does not handle SIGQUIT (it is starting, or runs with `-Xrs`)";
+        return Err(Unavailable::early(SOURCE, why));
     }
     Ok(())
 }
 
-fn never(why: Unavailable) -> Refusal {
-    Refusal::Never(why.to_string())
+fn never(why: impl ToString) -> Unavailable {
+    Unavailable::new(SOURCE, why.to_string())
 }
 
-fn disabled() -> Refusal {
-    Refusal::Never("the JVM runs with `-XX:+DisableAttachMechanism`".into())
+fn disabled() -> Unavailable {
+    never("the JVM runs with `-XX:+DisableAttachMechanism`")
 }
 
 /// `-XX:-DisableAttachMechanism` is the only harmless mention; flag files spell it without `-XX:`.
-fn judge_options(text: &str) -> Result<(), Refusal> {
+fn judge_options(text: &str) -> Result<(), Unavailable> {
     let mentions = text.match_indices("DisableAttachMechanism");
     if mentions.into_iter().any(|(at, _)| !text[..at].ends_with('-')) {
         return Err(disabled());
     }
     if text.split_whitespace().any(|word| word.trim_matches(['"', '\'']) == "-Xrs") {
-        return Err(Refusal::Never("the JVM runs with `-Xrs` and leaves SIGQUIT to the program".into()));
+        return Err(never("the JVM runs with `-Xrs` and leaves SIGQUIT to the program"));
     }
     if text.contains("ReduceSignalUsage") {
-        return Err(Refusal::Never("the JVM runs with `-XX:+ReduceSignalUsage`".into()));
+        return Err(never("the JVM runs with `-XX:+ReduceSignalUsage`"));
     }
     Ok(())
 }
 
+fn unknown(why: &str) -> Unavailable {
+    never(format!("cannot tell whether attach is disabled: no hsperfdata, and {why}"))
+}
+
 /// All options that can have reached a JVM without counters.
-fn options_from_outside(process: &Process) -> Result<String, Refusal> {
+fn options_from_outside(process: &Process) -> Result<String, Unavailable> {
     let exe = process.exe().map_err(never)?;
     // A program that embeds a JVM gives it options that cannot be seen from outside.
     if exe.file_name().is_none_or(|name| name != "java") {
-        let why = format!("cannot tell whether attach is disabled: no hsperfdata, and {} is not `java`", exe.display());
-        return Err(Refusal::Never(why));
+        return Err(unknown(&format!("{} is not `java`", exe.display())));
     }
     let cmdline = process.cmdline().map_err(never)?;
     let environ = process.environ().map_err(never)?;
@@ -105,11 +104,8 @@ fn options_from_outside(process: &Process) -> Result<String, Refusal> {
     let mut files: Vec<String> = texts.iter().flat_map(|text| named_files(text)).collect();
     for n in 0.. {
         let Some(name) = files.get(n).cloned() else { break };
-        let text = options_file(process, &name).filter(|_| n < OPTIONS_FILES_MAX).ok_or_else(|| {
-            Refusal::Never(format!(
-                "cannot tell whether attach is disabled: no hsperfdata, and `{name}` is not readable"
-            ))
-        })?;
+        let text = options_file(process, &name).filter(|_| n < OPTIONS_FILES_MAX);
+        let text = text.ok_or_else(|| unknown(&format!("`{name}` is not readable")))?;
         files.extend(named_files(&text));
         texts.push(text);
     }
