@@ -70,14 +70,6 @@ struct Stretch {
     swapped: u64,
 }
 
-/// The place of a block's bytes.
-enum Backing {
-    Memory,
-    Swap,
-    /// In its file; zero where it has none.
-    File,
-}
-
 impl Stretch {
     const UNKNOWN: Self = Self { number: NONE, present: 0, swapped: 0 };
 
@@ -131,32 +123,24 @@ impl<'p> Untouched<'p> {
         Self { process, maps, memory, pagemap, page, files, kept, left }
     }
 
-    /// Returns the place of the page at this address. A page that was present a moment ago counts as present; any other
+    /// The block at this address, from wherever it is. A page that was present a moment ago counts as present; any other
     /// is looked up now, since the process may have written there since.
-    fn place(&self, at: u64, stretches: &mut [Stretch; STRETCHES]) -> Option<Backing> {
+    fn block(&self, at: u64, stretches: &mut [Stretch; STRETCHES], into: &mut [u8]) -> bool {
         let page = at / self.page;
         let (number, bit) = (page / STRETCH as u64, page % STRETCH as u64);
         let stretch = &mut stretches[number as usize % STRETCHES];
         if stretch.number != number || stretch.present >> bit & 1 == 0 {
-            *stretch = Stretch::read(&self.pagemap, number)?;
+            let Some(now) = Stretch::read(&self.pagemap, number) else { return false };
+            *stretch = now;
         }
-        Some(match (stretch.present >> bit & 1, stretch.swapped >> bit & 1) {
-            (1, _) => Backing::Memory,
-            (_, 1) => Backing::Swap,
-            _ => Backing::File,
-        })
-    }
-
-    /// The block at this address, from wherever it is.
-    fn block(&self, at: u64, stretches: &mut [Stretch; STRETCHES], into: &mut [u8]) -> bool {
-        match self.place(at, stretches) {
-            Some(Backing::Memory) => self.memory.read(at, into),
-            Some(Backing::File) => self.block_of_file(at, into),
-            Some(Backing::Swap) | None => false,
+        match (stretch.present >> bit & 1, stretch.swapped >> bit & 1) {
+            (1, _) => self.memory.read(at, into),
+            (_, 1) => false,
+            _ => self.block_of_file(at, into),
         }
     }
 
-    /// A block of a page that nobody has touched yet.
+    /// A block of a page that nobody has touched yet: of its file, or zero where it has none.
     fn block_of_file(&self, start: u64, into: &mut [u8]) -> bool {
         let at = self.maps.partition_point(|mapping| mapping.end <= start);
         let Some(mapping) = self.maps.get(at).filter(|mapping| mapping.start <= start) else { return false };
