@@ -46,20 +46,19 @@ pub struct Process {
 impl Process {
     /// Opens a process by its pid as seen from here.
     pub fn open(pid: u32) -> Result<Self, Unavailable> {
-        Self::open_io(pid).map_err(|e| match e.kind() {
+        let opened = || -> io::Result<Self> {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let folder = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty())?;
+            let open = |name: &str| open_below(folder.as_fd(), name);
+            let (status, stat) = (open("status")?, open("stat")?);
+            let mut process = Self { pid, folder, statm: OnceLock::new(), status, stat, start_ticks: 0 };
+            process.start_ticks = process.stat_now()?.start_ticks;
+            Ok(process)
+        };
+        opened().map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => Unavailable::new("process", format!("there is no process {pid}")),
             _ => Unavailable::io("process")(e),
         })
-    }
-
-    fn open_io(pid: u32) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty())?;
-        let open = |name: &str| open_below(folder.as_fd(), name);
-        let (status, stat) = (open("status")?, open("stat")?);
-        let mut process = Self { pid, folder, statm: OnceLock::new(), status, stat, start_ticks: 0 };
-        process.start_ticks = process.stat_now()?.start_ticks;
-        Ok(process)
     }
 
     /// The pid as seen from here.
