@@ -114,21 +114,21 @@ impl Attach {
 
     /// As [`Attach::jcmd`], for an answer that is worthless later.
     pub fn jcmd_within(&self, command: &str, within: Duration) -> Read<String> {
-        let (code, reading) = self.request("jcmd", [command, "", ""], within)?;
-        match code {
-            0 => Ok(reading),
-            _ => Err(Unavailable::new(SOURCE, format!("`{command}` failed ({code}): {}", reading.value.trim()))),
+        let reading = self.request("jcmd", [command, "", ""], within)?;
+        match &reading.value {
+            (0, _) => Ok(reading.map(|(_, text)| text)),
+            (code, text) => Err(Unavailable::new(SOURCE, format!("`{command}` failed ({code}): {}", text.trim()))),
         }
     }
 
     /// Loads a Java agent, as `VirtualMachine.loadAgent` does; returns when its `agentmain` has.
     pub(super) fn load_agent(&self, jar: &str, options: &str, within: Duration) -> Result<(), Unavailable> {
         let arguments = ["instrument", "false", &format!("{jar}={options}")];
-        let (code, reading) = self.request("load", arguments, within)?;
-        let why = match (code, loaded(&reading.value)) {
+        let (code, text) = self.request("load", arguments, within)?.value;
+        let why = match (code, loaded(&text)) {
             (0, Ok(())) => return Ok(()),
             (0, Err(why)) => why,
-            _ => reading.value.trim().to_owned(),
+            _ => text.trim().to_owned(),
         };
         Err(Unavailable::new(SOURCE, format!("the JVM did not load the agent: {why}")))
     }
@@ -140,8 +140,8 @@ impl Attach {
     /// If the JVM does not allow agents (`-XX:-EnableDynamicAgentLoading`), cannot load the library, or the agent
     /// refuses the options; with the JVM's words, or the agent's code where there are none.
     pub fn load_library(&self, path: &str, options: &str, within: Duration) -> Result<(), Unavailable> {
-        let (code, reading) = self.request("load", [path, "true", options], within)?;
-        let text = reading.value.trim();
+        let (code, text) = self.request("load", [path, "true", options], within)?.value;
+        let text = text.trim();
         let why = match text.strip_prefix("return code:").map(str::trim) {
             Some("0") if code == 0 => return Ok(()),
             Some(agents) => format!("the agent ended with code {agents}"),
@@ -162,16 +162,12 @@ impl Attach {
     /// Whether answers may be sent while commands run: JDK 25 lists the options of a request, older ones have none and
     /// refuse the question.
     fn may_stream(&self) -> Result<bool, Unavailable> {
-        let (code, options) = self.request("getversion", ["options", "", ""], REPLY_WITHIN)?;
-        Ok(code == 0 && options.value.split([' ', ',']).any(|option| option.trim() == "streaming"))
+        let (code, options) = self.request("getversion", ["options", "", ""], REPLY_WITHIN)?.value;
+        Ok(code == 0 && options.split([' ', ',']).any(|option| option.trim() == "streaming"))
     }
 
-    fn request(
-        &self,
-        operation: &str,
-        arguments: [&str; 3],
-        within: Duration,
-    ) -> Result<(i32, Reading<String>), Unavailable> {
+    /// Code and text of the answer.
+    fn request(&self, operation: &str, arguments: [&str; 3], within: Duration) -> Read<(i32, String)> {
         let argument = arguments[0];
         if arguments.iter().any(|argument| argument.contains('\0') || argument.len() >= 1024) {
             return Err(Unavailable::new(SOURCE, "a command must be shorter than 1024 bytes, without zero bytes"));
@@ -187,7 +183,7 @@ impl Attach {
         let text = String::from_utf8_lossy(&reading.value).into_owned();
         let (code, text) = parse_reply(&text)
             .ok_or_else(|| Unavailable::new(SOURCE, format!("the JVM gave no answer to `{argument}`")))?;
-        Ok((code, reading.map(|_| text.to_owned())))
+        Ok(reading.map(|_| (code, text.to_owned())))
     }
 
     /// Sends a request; the answer is to be read at once.
