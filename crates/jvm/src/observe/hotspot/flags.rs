@@ -93,12 +93,8 @@ impl Flags {
         let word = |field: &str| memory.u64(tables.address(&[field])?).ok_or_else(unread);
         let (flags, count, size) = (word("JVMFlag::flags")?, word("JVMFlag::numFlags")?, tables.size("JVMFlag")?);
         let offset = |field: &str| tables.offset(&[field]);
-        let [name, at, kind, origin] = [
-            offset("JVMFlag::_name")?,
-            offset("JVMFlag::_addr")?,
-            offset("JVMFlag::_type")?,
-            offset("JVMFlag::_flags")?,
-        ];
+        let (name, at) = (offset("JVMFlag::_name")?, offset("JVMFlag::_addr")?);
+        let (kind, origin) = (offset("JVMFlag::_type")?, offset("JVMFlag::_flags")?);
         // A release that describes the mask has numbers for types; JDK 11 has a pointer to a text.
         let mask = tables.constant("JVMFlag::VALUE_ORIGIN_MASK");
         let numbered = mask.is_ok();

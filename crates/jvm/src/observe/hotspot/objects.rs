@@ -66,6 +66,19 @@ struct Array {
     length: u32,
 }
 
+/// What references and names of classes that have 32 bits are widened by, by the names that releases have for it.
+const OOP_BASE: [&str; 3] =
+    ["CompressedOops::_base", "CompressedOops::_narrow_oop._base", "Universe::_narrow_oop._base"];
+const OOP_SHIFT: [&str; 3] =
+    ["CompressedOops::_shift", "CompressedOops::_narrow_oop._shift", "Universe::_narrow_oop._shift"];
+const KLASS_BASE: [&str; 3] =
+    ["CompressedKlassPointers::_base", "CompressedKlassPointers::_narrow_klass._base", "Universe::_narrow_klass._base"];
+const KLASS_SHIFT: [&str; 3] = [
+    "CompressedKlassPointers::_shift",
+    "CompressedKlassPointers::_narrow_klass._shift",
+    "Universe::_narrow_klass._shift",
+];
+
 /// Bits 12 to 15 of a coloured pointer of ZGC: one of them is set, and says by how much the address is shifted
 /// (`zAddress_x86.hpp`).
 const REMAPPED: u64 = 12;
@@ -80,18 +93,7 @@ impl Objects {
         let half = |fields: &[&str]| memory.u32(tables.address(fields)?).ok_or_else(unread);
         let is_on = |name: &str| flags.is_on(name).unwrap_or(false);
         let references = if is_on("UseCompressedOops") {
-            ReferenceForm::Narrow {
-                base: word(&[
-                    "CompressedOops::_base",
-                    "CompressedOops::_narrow_oop._base",
-                    "Universe::_narrow_oop._base",
-                ])?,
-                shift: half(&[
-                    "CompressedOops::_shift",
-                    "CompressedOops::_narrow_oop._shift",
-                    "Universe::_narrow_oop._shift",
-                ])?,
-            }
+            ReferenceForm::Narrow { base: word(&OOP_BASE)?, shift: half(&OOP_SHIFT)? }
         } else {
             const SHIFT: &str = "ZGlobalsForVMStructs::_ZPointerLoadShift";
             match tables.offset(&[SHIFT]) {
@@ -113,18 +115,8 @@ impl Objects {
             }
             () => (HeaderForm::Wide, tables.offset(&["oopDesc::_metadata._klass"])?),
         };
-        const BASES: [&str; 3] = [
-            "CompressedKlassPointers::_base",
-            "CompressedKlassPointers::_narrow_klass._base",
-            "Universe::_narrow_klass._base",
-        ];
-        const SHIFTS: [&str; 3] = [
-            "CompressedKlassPointers::_shift",
-            "CompressedKlassPointers::_narrow_klass._shift",
-            "Universe::_narrow_klass._shift",
-        ];
         let (class_base, class_shift) =
-            if header == HeaderForm::Wide { (0, 0) } else { (word(&BASES)?, half(&SHIFTS)?) };
+            if header == HeaderForm::Wide { (0, 0) } else { (word(&KLASS_BASE)?, half(&KLASS_SHIFT)?) };
         Ok(Self {
             classes: Classes::of(tables)?,
             class_mirror: tables.offset(&["Klass::_java_mirror"])?,
@@ -194,17 +186,9 @@ impl Objects {
             }
             let object = self.address(memory, word)?;
             let class = self.class_of(memory, object)?;
-            let at = object.checked_add(field.offset)?;
-            let empty = match self.references {
-                ReferenceForm::Narrow { .. } => memory.u32(at)? == 0,
-                // A null pointer of ZGC may be coloured.
-                ReferenceForm::Wide | ReferenceForm::Coloured { .. } => {
-                    self.address(memory, memory.u64(at)?).unwrap_or(0) == 0
-                }
-            };
-            let other = match empty {
-                true => None,
-                false => Some(self.class_of(memory, self.reference(memory, at)?)?),
+            let other = match self.reference(memory, object.checked_add(field.offset)?)? {
+                0 => None,
+                other => Some(self.class_of(memory, other)?),
             };
             Some(Linked { object, class: Some(class), other })
         };
@@ -301,7 +285,7 @@ impl Objects {
     fn static_at(&self, memory: &dyn Memory, class: u64, field: &Field) -> Option<u64> {
         field.is_static.then_some(())?;
         let handle = memory.u64(class.checked_add(self.class_mirror)?)?;
-        let mirror = self.address(memory, memory.u64(handle)?).filter(|mirror| *mirror != 0)?;
+        let mirror = self.of_handle(memory, handle)?;
         (memory.u64(mirror.checked_add(self.mirror_class)?)? == class).then_some(())?;
         mirror.checked_add(field.offset)
     }
