@@ -15,21 +15,14 @@ use std::time::Duration;
 
 const PAGE: u64 = 4096;
 /// How glibc 2.31, 2.36 and 2.43 lay out an arena, and one that nobody has written yet.
-const SHAPES: [Shape; 4] = [
-    Shape { head: 0x20, top: 0x60, system: 0x888 },
-    Shape { head: 0x30, top: 0x60, system: 0x888 },
-    Shape { head: 0x30, top: 0x8, system: 0x830 },
-    Shape { head: 0x40, top: 0x18, system: 0xa00 },
+const SHAPES: [Layout; 4] = [
+    Layout { header: 0x20, top: 0x60, system: 0x888 },
+    Layout { header: 0x30, top: 0x60, system: 0x888 },
+    Layout { header: 0x30, top: 0x8, system: 0x830 },
+    Layout { header: 0x40, top: 0x18, system: 0xa00 },
 ];
-const OF_2_36: Shape = SHAPES[1];
+const OF_2_36: Layout = SHAPES[1];
 
-/// `sizeof (heap_info)`, and the offsets of `top` and `system_mem` in `malloc_state`, which ends with a word more.
-#[derive(Debug, Clone, Copy)]
-struct Shape {
-    head: u64,
-    top: u64,
-    system: u64,
-}
 /// The address where the heaps of threads begin; each is at a multiple of 64 MiB.
 const BASE: u64 = 0x7f00_0000_0000;
 const STEP: u64 = 64 << 20;
@@ -59,7 +52,7 @@ struct Piece {
     size: u64,
     /// 0 for `[heap]`.
     arena: u64,
-    shape: Shape,
+    shape: Layout,
     bytes: Vec<u8>,
     /// The address of the next chunk.
     at: u64,
@@ -84,16 +77,16 @@ impl Piece {
     }
 
     /// A heap with its arena, that heap's first.
-    fn arena(start: u64, shape: Shape, size: u64) -> Self {
-        let mut part = Self::further(start, shape, start + shape.head, 0, size);
+    fn arena(start: u64, shape: Layout, size: u64) -> Self {
+        let mut part = Self::further(start, shape, start + shape.header, 0, size);
         part.at = (part.at + shape.system + 16).next_multiple_of(16);
         part.stretches = vec![(start, part.at, ChunkKind::Own)];
         part
     }
 
     /// A further heap of an arena.
-    fn further(start: u64, shape: Shape, arena: u64, before: u64, size: u64) -> Self {
-        let head = shape.head;
+    fn further(start: u64, shape: Layout, arena: u64, before: u64, size: u64) -> Self {
+        let head = shape.header;
         let mut part = Self { size, arena, shape, ..Self::plain(start, size) };
         for (n, word) in [arena, before, size, size, PAGE].into_iter().take(head as usize / 8).enumerate() {
             part.put(start + 8 * n as u64, word);
@@ -338,7 +331,7 @@ fn bounded<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 /// An arena with one heap of 132 KiB of all kinds of chunks.
-fn one_arena(shape: Shape, start: u64) -> MadeHeap {
+fn one_arena(shape: Layout, start: u64) -> MadeHeap {
     let mut part = Piece::arena(start, shape, 33 * PAGE).mapped(2 * PAGE);
     part.live(0x290).tagged(5, 100).free(0x40).live(0x20).free(5 * PAGE).tagged(5, 9 * PAGE).tagged(11, 1).live(0x90);
     let (arena, top) = (part.arena, part.top());
@@ -356,8 +349,8 @@ fn main_heap() -> Piece {
 }
 
 /// An arena with three heaps, of which the first two were left.
-fn three_heaps(shape: Shape) -> MadeHeap {
-    let head = shape.head;
+fn three_heaps(shape: Layout) -> MadeHeap {
+    let head = shape.header;
     let mut first = Piece::arena(BASE, shape, 16 * PAGE);
     first.tagged(3, 40_000).live(0x50).leave(true);
     let mut second = Piece::further(BASE + 3 * STEP, shape, BASE + head, BASE, 8 * PAGE);
@@ -595,7 +588,7 @@ fn made() -> impl Strategy<Value = MadeHeap> {
     let arena = (prop::collection::vec((steps(), 2u64..60, 0u64..4), 1..4), any::<bool>());
     (0..SHAPES.len(), steps(), prop::collection::vec(arena, 0..3)).prop_map(|(shape, main, arenas)| {
         let shape = SHAPES[shape];
-        let head = shape.head;
+        let head = shape.header;
         let mut part = Piece::plain(0x55_0000_7000, 40 * PAGE);
         fill(&mut part, &main);
         part.top();
@@ -750,7 +743,7 @@ fn address() -> impl Strategy<Value = u64> {
         0u64..0x20_0000,
         (0u64..0x2000).prop_map(|more| BASE + more * 0x1000),
         (0u64..4).prop_map(|n| BASE + n * STEP),
-        (0u64..4, 0..SHAPES.len()).prop_map(|(n, shape)| BASE + n * STEP + SHAPES[shape].head),
+        (0u64..4, 0..SHAPES.len()).prop_map(|(n, shape)| BASE + n * STEP + SHAPES[shape].header),
         (0u64..3).prop_map(|n| 0u64.wrapping_sub((n + 1) * STEP)),
     ]
 }
