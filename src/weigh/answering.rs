@@ -10,7 +10,7 @@
 use crate::clock::Clock;
 use crate::kernel::process::page_size;
 use crate::observe::maps;
-use crate::observe::pagemap::PageMap;
+use crate::observe::pagemap::{self, PageMap};
 use crate::observe::procfs::Process;
 use crate::observe::thread_stats::{self, ThreadStat};
 use std::cell::Cell;
@@ -109,7 +109,8 @@ fn resident(process: &Process, clock: &Clock) -> Option<u64> {
     let mut bytes = 0;
     let runs_answers = |name: &str| LIBRARIES.iter().any(|library| name.starts_with(library));
     for mapping in maps.iter().filter(|mapping| runs_answers(mapping.file_name())) {
-        pages.runs(mapping.start, mapping.end, &mut |run| bytes += if run.swapped { 0 } else { run.size() }).ok()?;
+        let runs = pages.list(mapping.start, mapping.end).ok()?;
+        bytes += pagemap::sum(runs.iter(), mapping.start, mapping.end).0;
     }
     Some(bytes)
 }

@@ -17,7 +17,8 @@ fn resident(subject: &Standing, ranges: &[(u64, u64, String)], categories: &[&st
     let mut map = PageMap::open(&Process::open(subject.pid()).unwrap()).unwrap();
     let mut bytes = 0;
     for (start, end, _) in ranges.iter().filter(|(.., category)| categories.contains(&category.as_str())) {
-        map.runs(*start, *end, &mut |run| bytes += if run.swapped { 0 } else { run.size() }).unwrap();
+        let runs = map.list(*start, *end).unwrap();
+        bytes += runs.iter().filter(|run| !run.swapped).map(|run| run.size()).sum::<u64>();
     }
     bytes
 }

@@ -199,10 +199,8 @@ pub fn images(process: &Process, maps: &[Mapping]) -> Vec<Image> {
 
 /// The first page of a mapping, unless reading it would bring it into memory.
 fn mapped_head<'b>(process: &Process, first: &Mapping, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-    let mut present = false;
-    let end = first.start.checked_add(HEAD as u64)?;
-    PageMap::open(process).ok()?.runs(first.start, end, &mut |run| present |= !run.swapped).ok()?;
-    let is_read = present && ProcessMemory::open(process).ok()?.read(first.start, buffer);
+    let runs = PageMap::open(process).ok()?.list(first.start, first.start.checked_add(HEAD as u64)?).ok()?;
+    let is_read = runs.iter().any(|run| !run.swapped) && ProcessMemory::open(process).ok()?.read(first.start, buffer);
     is_read.then_some(&*buffer)
 }
 

@@ -64,34 +64,27 @@ impl PageMap {
 
     /// The runs of pages in `[start, end)` that are present or swapped, in address order; the first and the last page
     /// count as a whole. The page of zeros, which weighs nothing, is left out where the kernel tells it apart.
-    pub fn runs(&mut self, start: u64, end: u64, each: &mut dyn FnMut(Run)) -> Result<(), Unavailable> {
+    pub fn list(&mut self, start: u64, end: u64) -> Result<Vec<Run>, Unavailable> {
         // The kernel scans from the start of a page only.
         let page = page_size().0;
         let (start, end) = (start & !(page - 1), end.checked_next_multiple_of(page).unwrap_or(end));
         if self.scans {
-            match self.scan(start, end, each) {
+            match self.scan(start, end) {
                 Err(rustix::io::Errno::NOTTY) => self.scans = false,
                 other => return other.map_err(Unavailable::io("pagemap")),
             }
         }
-        self.read(start, end, each).map_err(Unavailable::io("pagemap"))
+        self.read(start, end).map_err(Unavailable::io("pagemap"))
     }
 
-    /// As [`Self::runs`], all of them.
-    pub fn list(&mut self, start: u64, end: u64) -> Result<Vec<Run>, Unavailable> {
-        let mut runs = Vec::new();
-        self.runs(start, end, &mut |run| runs.push(run))?;
-        Ok(runs)
-    }
-
-    fn scan(&mut self, start: u64, end: u64, each: &mut dyn FnMut(Run)) -> Result<(), rustix::io::Errno> {
-        let mut at = start;
+    fn scan(&mut self, start: u64, end: u64) -> Result<Vec<Run>, rustix::io::Errno> {
+        let (mut runs, mut at) = (Vec::new(), start);
         while at < end {
             let found = pagemap_scan::scan(&self.file, at, end, &mut self.regions)?;
             for region in &self.regions[..found] {
                 if region.categories & ZERO == 0 {
                     let swapped = region.categories & SWAPPED != 0 && region.categories & PRESENT == 0;
-                    each(Run { start: region.start, end: region.end, swapped });
+                    runs.push(Run { start: region.start, end: region.end, swapped });
                 }
             }
             // Only a full slice leaves something to ask for.
@@ -100,15 +93,13 @@ impl PageMap {
                 _ => end,
             };
         }
-        Ok(())
+        Ok(runs)
     }
 
-    fn read(&mut self, start: u64, end: u64, each: &mut dyn FnMut(Run)) -> io::Result<()> {
+    fn read(&mut self, start: u64, end: u64) -> io::Result<Vec<Run>> {
         let page = page_size().0;
         self.entries.resize(ENTRIES * 8, 0);
-        // Neighbours of one kind are joined before they are passed on.
-        let mut open: Option<Run> = None;
-        let mut at = start;
+        let (mut runs, mut at) = (Vec::<Run>::new(), start);
         while at < end {
             let pages = ((end - at) / page).clamp(1, ENTRIES as u64) as usize;
             let read = self.file.read_at(&mut self.entries[..pages * 8], at / page * 8)?;
@@ -119,16 +110,15 @@ impl PageMap {
                 let entry = u64::from_ne_bytes(entry.try_into().unwrap_or_default());
                 let (present, swapped) = (entry >> 63 != 0, entry >> 62 & 1 != 0);
                 let run = Run { start: at, end: at + page, swapped: swapped && !present };
-                match &mut open {
+                match runs.last_mut() {
                     _ if !present && !swapped => {}
-                    Some(open) if open.end == run.start && open.swapped == run.swapped => open.end = run.end,
-                    _ => open.replace(run).into_iter().for_each(&mut *each),
+                    Some(last) if last.end == run.start && last.swapped == run.swapped => last.end = run.end,
+                    _ => runs.push(run),
                 }
                 at += page;
             }
         }
-        open.into_iter().for_each(each);
-        Ok(())
+        Ok(runs)
     }
 }
 
