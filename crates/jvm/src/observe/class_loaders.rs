@@ -97,8 +97,8 @@ fn behind(line: &str, words: usize) -> &str {
     (0..words).fold(line.trim(), |rest, _| rest[next(rest)..].trim_start())
 }
 
-/// The loaders with their sizes in bytes. `committed` is all of metaspace and class space, which tells bytes from words:
-/// no more than that can be used. (Chunks are committed late.)
+/// The loaders with their sizes in bytes. `committed` is all of metaspace and class space, which tells bytes from
+/// words: no more than that can be used. (Chunks are committed late.)
 pub fn in_bytes(mut loaders: Vec<ClassLoader>, committed: Bytes) -> Vec<ClassLoader> {
     let used = loaders.iter().fold(0u64, |sum, loader| sum.saturating_add(loader.used));
     let unit = if used.saturating_mul(8) <= committed.0 { 8 } else { 1 };

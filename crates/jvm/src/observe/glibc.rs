@@ -130,8 +130,8 @@ pub struct Walk {
     pub unknown_layout: Option<String>,
 }
 
-/// The result for one candidate: a heap that was walked to its end; none where it is no heap of glibc; an error where it
-/// is one that could not be walked.
+/// The result for one candidate: a heap that was walked to its end; none where it is no heap of glibc; an error where
+/// it is one that could not be walked.
 pub type Walked = Result<Option<HeapWalk>, WalkError>;
 
 /// Walks one candidate. `layout` is what [`Layout::find`] said; the runs of this candidate and of its arena's own heap

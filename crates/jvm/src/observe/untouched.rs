@@ -123,8 +123,8 @@ impl<'p> Untouched<'p> {
         Self { process, maps, memory, pagemap, page, files, kept, left }
     }
 
-    /// The block at this address, from wherever it is. A page that was present a moment ago counts as present; any other
-    /// is looked up now, since the process may have written there since.
+    /// The block at this address, from wherever it is. A page that was present a moment ago counts as present; any
+    /// other is looked up now, since the process may have written there since.
     fn block(&self, at: u64, stretches: &mut [Stretch; STRETCHES], into: &mut [u8]) -> bool {
         let page = at / self.page;
         let (number, bit) = (page / STRETCH as u64, page % STRETCH as u64);
