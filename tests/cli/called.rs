@@ -1,8 +1,9 @@
 //! One call of the program: exit code, stdout, stderr.
 
+use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The exit code and output of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,6 +11,27 @@ pub(crate) struct Called {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
+}
+
+impl Called {
+    /// Of a program that has ended, whichever it was; a signal counts as -1.
+    pub(crate) fn of(ended: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Self { code: ended.status.code().unwrap_or(-1), stdout: text(ended.stdout), stderr: text(ended.stderr) }
+    }
+
+    /// Its stdout, which is JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|cause| panic!("{cause}: {self}"))
+    }
+
+    /// Stops the test unless the request was refused, with all of these words on stderr and nothing on stdout.
+    #[track_caller]
+    pub(crate) fn refused(&self, says: &[&str]) {
+        assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{self}");
+        says.iter().for_each(|words| assert!(self.stderr.contains(words), "it does not say `{words}`: {self}"));
+    }
 }
 
 /// As the snapshots keep it.
@@ -30,9 +52,21 @@ pub(crate) fn loadline_in(folder: &Path, arguments: &[&str]) -> Called {
 
 /// The same with these variables, which engines set.
 pub(crate) fn loadline_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Called {
-    let done = command(folder, arguments, variables).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Called { code: done.status.code().unwrap_or(-1), stdout: text(done.stdout), stderr: text(done.stderr) }
+    Called::of(command(folder, arguments, variables).output().unwrap())
+}
+
+/// `report` on one of [`ARCHIVES`].
+pub(crate) fn report(name: &str, options: &[&str]) -> Called {
+    loadline(&[&["report", &format!("archives/{name}")], options].concat())
+}
+
+/// Calls the program in a folder with one file and nothing else. Whatever the call is, it leaves nothing beside it.
+pub(crate) fn loadline_beside(file: &str, text: &str, arguments: &[&str]) -> Called {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join(file), text).unwrap();
+    let called = loadline_in(place.path(), arguments);
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "it left something: {called}");
+    called
 }
 
 /// Every verb but `help`, as the help lists them.
@@ -70,6 +104,11 @@ pub(crate) fn folder() -> PathBuf {
 /// The repository.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder of what is built, and of the tools that scripts of the repository bring.
+pub(crate) fn products() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 pub(crate) fn read(path: impl AsRef<Path>) -> String {

@@ -1,8 +1,7 @@
 //! Comparing, judging and showing through the program: what is typed wrong, and what kept archives say.
 
-use crate::called::{Called, folder, loadline, loadline_in, read, root};
+use crate::called::{folder, loadline, loadline_beside, read, report, root};
 use loadline::report::export::Format;
-use serde_json::Value;
 
 const SCENARIO: &str = "\
 name: pair
@@ -11,26 +10,15 @@ configurations: {a: {heap: 6m}, b: {heap: 12m}}
 load: [{warmup: {same: steady}}, {steady: {closed: {connections: 1, duration: 20s}, get: /}}]
 ";
 
-/// In a folder with a scenario; nothing of it may start.
-fn refused(change: impl Fn(String) -> String, arguments: &[&str]) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("pair.loadline.yaml"), change(SCENARIO.to_owned())).unwrap();
-    let Called { code, stdout, stderr } = loadline_in(folder.path(), arguments);
-    assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
-    assert!(!folder.path().join("loadline-archive").exists(), "an archive of nothing");
-    stderr
-}
-
-fn as_is(text: String) -> String {
-    text
+/// With a scenario beside it; nothing of it may start.
+#[track_caller]
+fn refused(scenario: &str, arguments: &[&str], says: &[&str]) {
+    loadline_beside("pair.loadline.yaml", scenario, arguments).refused(says);
 }
 
 #[test]
 fn what_cannot_be_compared_says_what_can() {
-    let check = |arguments: &[&str], expect: &str| {
-        let said = refused(as_is, &[&["compare"], arguments].concat());
-        assert!(said.contains(expect), "{arguments:?}: {said}");
-    };
+    let check = |arguments: &[&str], expect: &str| refused(SCENARIO, &[&["compare"], arguments].concat(), &[expect]);
     let file = "pair.loadline.yaml";
     check(&[], "compare what?");
     check(&["."], "is a folder");
@@ -54,31 +42,24 @@ fn what_cannot_be_compared_says_what_can() {
 
 #[test]
 fn a_file_that_cannot_be_written_is_found_out_before_anything_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("pair.loadline.yaml"), SCENARIO).unwrap();
-    let called = loadline_in(folder.path(), &["compare", "pair.loadline.yaml", "--html", "absent/report.html"]);
-    assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
-    assert!(called.stderr.contains("cannot write absent/report.html"), "{called}");
-    assert!(called.stderr.contains("hint: make the folder first: `mkdir -p absent`"), "{called}");
-    assert!(!folder.path().join("loadline-archive").exists());
+    let written = ["compare", "pair.loadline.yaml", "--html", "absent/report.html"];
+    let says = ["cannot write absent/report.html", "hint: make the folder first: `mkdir -p absent`"];
+    refused(SCENARIO, &written, &says);
 }
 
 #[test]
 fn a_matrix_that_explodes_is_asked_about_first() {
-    let matrix = |text: String| {
-        let many = "matrix: {gc: [serial, g1, parallel], heap: [6m, 8m, 12m, 16m], jvm: {c1: [-XX:TieredStopAtLevel=1], c2: []}}";
-        text.replace("configurations: {a: {heap: 6m}, b: {heap: 12m}}", many)
-    };
-    let said = refused(matrix, &["compare", "pair.loadline.yaml"]);
-    assert!(said.contains("24 configurations in 5 blocks: 120 trials, at least 88 minutes"), "{said}");
-    assert!(said.contains("--yes"), "{said}");
+    let many =
+        "matrix: {gc: [serial, g1, parallel], heap: [6m, 8m, 12m, 16m], jvm: {c1: [-XX:TieredStopAtLevel=1], c2: []}}";
+    let matrix = SCENARIO.replace("configurations: {a: {heap: 6m}, b: {heap: 12m}}", many);
+    let says = ["24 configurations in 5 blocks: 120 trials, at least 88 minutes", "--yes"];
+    refused(&matrix, &["compare", "pair.loadline.yaml"], &says);
 }
 
 #[test]
 fn a_scenario_says_how_to_compare() {
     let check = |added: &str, expect: &str| {
-        let said = refused(|text| text + added, &["compare", "pair.loadline.yaml"]);
-        assert!(said.contains(expect), "{added}: {said}");
+        refused(&format!("{SCENARIO}{added}"), &["compare", "pair.loadline.yaml"], &[expect]);
     };
     check("compare: {baselin: a}\n", "did you mean `baseline`?");
     check("compare: {baseline: c}\n", "no configuration is named `c`");
@@ -87,11 +68,6 @@ fn a_scenario_says_how_to_compare() {
     check("budgets: [rss]\n", "is no budget");
     check("budgets: ['rss.loded<=5MiB']\n", "cannot be judged");
     check("compare: {trials: 0}\n", "`trials` is 0");
-}
-
-fn report(name: &str, options: &[&str]) -> Called {
-    let archive = format!("archives/{name}");
-    loadline(&[&["report", archive.as_str()], options].concat())
 }
 
 #[test]
@@ -125,7 +101,7 @@ fn budgets_decide_the_exit_code() {
 fn an_archive_is_no_different_from_itself() {
     let called = loadline(&["compare", "archives/compared", "archives/compared", "--json"]);
     assert_eq!(called.code, 0, "{called}");
-    let document: Value = serde_json::from_str(&called.stdout).unwrap();
+    let document = called.json();
     let rows = document["comparisons"].as_array().unwrap();
     assert!(rows.len() > 20 && document["trials"].as_array().unwrap().len() == 24, "{}", rows.len());
     for row in rows {

@@ -1,16 +1,15 @@
 //! Figures derived from marks, through the program: an archive of two configurations, of which one gives back what a
 //! spike added and the other keeps it, so that what an instance costs cannot be told from drift there.
 
-use crate::called::{Called, loadline, loadline_in};
+use crate::called::{self, Called, loadline, loadline_beside};
 use serde_json::Value;
 
 fn report(options: &[&str]) -> Called {
-    loadline(&[&["report", "archives/figures"], options].concat())
+    called::report("figures", options)
 }
 
 fn document(options: &[&str]) -> Value {
-    let called = report(&[&["--json"], options].concat());
-    serde_json::from_str(&called.stdout).unwrap_or_else(|cause| panic!("{cause}: {called}"))
+    report(&[&["--json"], options].concat()).json()
 }
 
 /// The line that holds all of these words.
@@ -85,10 +84,8 @@ fn budgets_on_figures_decide() {
     assert_eq!(report(&["--budget", "elasticity>=0.7"]).code, 1);
     assert_eq!(report(&["--budget", "bytes_per_instance<=500B"]).code, 0);
     assert_eq!(report(&["--budget", "bytes_per_instance<=500B", "--strict"]).code, 2);
-    let wrong = report(&["--budget", "bytes_per_instance<=20ms"]);
-    assert!(wrong.code == 2 && wrong.stderr.contains("in bytes (`500B`)"), "{wrong}");
-    let wrong = report(&["--budget", "elasticity>=5MiB"]);
-    assert!(wrong.code == 2 && wrong.stderr.contains("as a number (`0.7`)"), "{wrong}");
+    report(&["--budget", "bytes_per_instance<=20ms"]).refused(&["in bytes (`500B`)"]);
+    report(&["--budget", "elasticity>=5MiB"]).refused(&["as a number (`0.7`)"]);
 }
 
 #[test]
@@ -110,13 +107,12 @@ fn every_format_has_the_figures() {
 fn archives_are_compared_by_their_figures() {
     let called = loadline(&["compare", "archives/figures", "archives/figures", "--metric", "elasticity", "--json"]);
     assert_eq!(called.code, 0, "{called}");
-    let document: Value = serde_json::from_str(&called.stdout).unwrap();
+    let document = called.json();
     let judged: Vec<&Value> =
         document["comparisons"].as_array().unwrap().iter().filter(|row| row["primary"] == true).collect();
     assert!(judged.len() == 2 && judged.iter().all(|row| row["metric"] == "elasticity"), "{judged:?}");
     // One that no trial of an archive has says why it has none.
-    let none = loadline(&["report", "archives/compared", "--budget", "elasticity>=0.7"]);
-    assert!(none.code == 2 && none.stderr.contains("ask for it under `figures`"), "{none}");
+    called::report("compared", &["--budget", "elasticity>=0.7"]).refused(&["ask for it under `figures`"]);
 }
 
 #[test]
@@ -127,12 +123,8 @@ subject: {command: [java, '{jvm}', -jar, app.jar, '{port}']}
 load: [{steady: {closed: {connections: 1, duration: 20s}, get: /}}]
 ";
     let check = |figure: &str, expect: &str| {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("pair.loadline.yaml"), format!("{SCENARIO}figures: [{figure}]\n")).unwrap();
-        let Called { code, stdout, stderr } = loadline_in(folder.path(), &["run", "pair.loadline.yaml"]);
-        assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
-        assert!(stderr.contains(expect), "{figure}: {stderr}");
-        assert!(!folder.path().join("loadline-archive").exists(), "an archive of nothing");
+        let text = format!("{SCENARIO}figures: [{figure}]\n");
+        loadline_beside("pair.loadline.yaml", &text, &["run", "pair.loadline.yaml"]).refused(&[expect]);
     };
     check("{elasticity: {of: rss, base: start, spike: peak, valley: loaded}}", "no mark is called `peak`");
     check("{elasticity: {of: rsss, base: start, spike: loaded, valley: collected}}", "did you mean `rss`?");

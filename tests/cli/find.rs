@@ -1,7 +1,6 @@
 //! The requests that a search refuses before it starts anything.
 
 use crate::called::{Called, loadline, loadline_in};
-use tempfile::TempDir;
 
 /// `find` with these options, on a server that no machine has.
 fn find(options: &[&str]) -> Called {
@@ -19,9 +18,7 @@ fn what_would_be_ignored_is_refused_with_what_is_meant() {
         (["--marks", "start"], "`weigh`"),
     ];
     for (options, meant) in refused {
-        let called = find(&options);
-        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
-        assert!(called.stderr.contains(&format!("'{}", options[0])) && called.stderr.contains(meant), "{called}");
+        find(&options).refused(&[&format!("'{}", options[0]), meant]);
     }
     let help = loadline(&["find", "--help"]).stdout;
     for option in ["--budget", "--baseline", "--undecided", "--strict", "--trials ", "--marks"] {
@@ -41,8 +38,8 @@ fn strictness_is_of_budgets() {
 
 /// `find` on a scenario whose subject is no program: it gets as far as that.
 fn find_in(scenario: &str) -> Called {
-    let place = TempDir::new().unwrap();
-    std::fs::write(place.path().join("x.loadline.yaml"), scenario).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    loadline_test_support::write(place.path().join("x.loadline.yaml"), scenario);
     loadline_in(place.path(), &["find", "x.loadline.yaml", "--limit-max", "64m"])
 }
 

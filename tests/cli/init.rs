@@ -7,11 +7,7 @@ use std::path::Path;
 /// A project with these files.
 fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
+    files.iter().for_each(|(name, text)| loadline_test_support::write(folder.path().join(name), text));
     folder
 }
 
@@ -76,9 +72,7 @@ fn a_file_elsewhere_finds_its_way_back_and_nothing_is_written_over() {
     assert!(folder.path().join("load/.loadline/scenario.schema.json").is_file());
 
     let again = ["init", "a", "--no-start", "--out", "load/x.loadline.yaml"];
-    let refused = loadline_in(folder.path(), &again);
-    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
-    assert!(refused.stderr.contains("load/x.loadline.yaml is there already"), "{refused}");
+    loadline_in(folder.path(), &again).refused(&["load/x.loadline.yaml is there already"]);
     assert_eq!(loadline_in(folder.path(), &[&again[..], &["--force"]].concat()).code, 0);
 }
 
@@ -101,9 +95,7 @@ fn hostile_names_are_names() {
 #[test]
 fn what_cannot_be_begun_with_is_told() {
     let check = |files: &[(&str, &str)], arguments: &[&str], expect: &[&str]| {
-        let called = loadline_in(project(files).path(), &[&["init"], arguments].concat());
-        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
-        expect.iter().for_each(|expect| assert!(called.stderr.contains(expect), "`{expect}`: {called}"));
+        loadline_in(project(files).path(), &[&["init"], arguments].concat()).refused(expect);
     };
     check(&[], &[], &["nothing that starts a server was found in .", "hint: name a jar"]);
     check(&[], &["x"], &["there is no x"]);
@@ -125,10 +117,7 @@ fn what_cannot_be_begun_with_is_told() {
 fn what_is_no_jar_is_told_before_anything_starts() {
     let folder = project(&[("run.sh", "#!/bin/sh\n")]);
     for verb in ["weigh", "find", "tune", "compare"] {
-        let called = loadline_in(folder.path(), &[verb, "app.jar"]);
-        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{verb}: {called}");
-        assert!(called.stderr.contains("cannot read the jar app.jar: no such file"), "{verb}: {called}");
+        loadline_in(folder.path(), &[verb, "app.jar"]).refused(&["cannot read the jar app.jar: no such file"]);
     }
-    let called = loadline_in(folder.path(), &["weigh", "run.sh"]);
-    assert!(called.code == 2 && called.stderr.contains("hint: a command goes after `--`"), "{called}");
+    loadline_in(folder.path(), &["weigh", "run.sh"]).refused(&["hint: a command goes after `--`"]);
 }

@@ -17,19 +17,13 @@ fn what_would_be_ignored_is_refused_with_what_is_meant() {
         (["--marks", "start"], "`weigh`"),
     ];
     for (options, meant) in refused {
-        let called = tune(&options);
-        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
-        assert!(called.stderr.contains(&format!("'{}", options[0])) && called.stderr.contains(meant), "{called}");
+        tune(&options).refused(&[&format!("'{}", options[0]), meant]);
     }
 }
 
 #[test]
 fn bad_input_says_what_is_wrong_and_what_to_write() {
-    let check = |options: &[&str], pieces: &[&str]| {
-        let called = tune(options);
-        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
-        assert!(pieces.iter().all(|piece| called.stderr.contains(piece)), "{pieces:?}: {called}");
-    };
+    let check = |options: &[&str], says: &[&str]| tune(options).refused(says);
     check(&["--try", "MALLOC_ARENA_MAX=2"], &["is nothing to try", "env.MALLOC_ARENA_MAX=2"]);
     check(&["--try", "env.LD_PRELOAD=/no/such/lib.so"], &["there is no library `/no/such/lib.so` to preload"]);
     check(
@@ -41,11 +35,8 @@ fn bad_input_says_what_is_wrong_and_what_to_write() {
     check(&["--minutes", "0"], &["`--minutes` is 0", "above 0"]);
     check(&["--trials-max", "0"], &["tune.trials_max"]);
     check(&["--target", "rss.loaded<9MiB"], &["is measured at marks"]);
-    let nothing = loadline(&["tune"]);
-    assert_eq!(nothing.code, 2, "{nothing}");
-    assert!(nothing.stderr.contains("tune what?") && nothing.stderr.contains("--list"), "{nothing}");
-    let absent = loadline(&["tune", "--resume", "archives/two"]);
-    assert!(absent.code == 2 && absent.stderr.contains("archives/two holds no tuning"), "{absent}");
+    loadline(&["tune"]).refused(&["tune what?", "--list"]);
+    loadline(&["tune", "--resume", "archives/two"]).refused(&["archives/two holds no tuning"]);
 }
 
 #[test]
