@@ -127,39 +127,19 @@ fn a_line_in_the_middle_costs_its_trial_only() {
 }
 
 #[test]
-fn a_newer_version() {
-    let text = text_of("nmt").replacen("loadline.archive/2", "loadline.archive/3", 1);
-    insta::assert_snapshot!(report(text.as_bytes(), &[]));
-}
-
-#[test]
-fn an_older_version() {
-    let text = text_of("nmt").replacen("loadline.archive/2", "loadline.archive/1", 1);
-    insta::assert_snapshot!(report(text.as_bytes(), &[]));
-}
-
-#[test]
-fn a_damaged_header() {
-    let text = text_of("nmt").replacen("\"conditions\":{", "\"conditions\":7,\"x\":{", 1);
-    insta::assert_snapshot!(report(text.as_bytes(), &[]));
-}
-
-#[test]
-fn something_else() {
-    insta::assert_snapshot!(report(b"PK\x03\x04 not an archive at all\n", &[]));
-}
-
-#[test]
-fn something_else_in_json() {
-    insta::assert_snapshot!(report(b"{\"schema\":\"loadline.result/2\",\"trials\":[]}\n", &[]));
-}
-
-#[test]
-fn nothing_there() {
-    insta::assert_snapshot!(loadline(&["report", "no/such/folder"]));
-}
-
-#[test]
-fn a_folder_without_an_archive() {
-    insta::assert_snapshot!(loadline(&["report", "archives"]));
+fn what_is_no_archive_is_answered_in_these_words() {
+    let nmt = text_of("nmt");
+    let of_version = |version: u32| nmt.replacen("loadline.archive/2", &format!("loadline.archive/{version}"), 1);
+    for (snapshot, text) in [
+        ("a_newer_version", of_version(3)),
+        ("an_older_version", of_version(1)),
+        ("a_damaged_header", nmt.replacen("\"conditions\":{", "\"conditions\":7,\"x\":{", 1)),
+        ("something_else", "PK\x03\x04 not an archive at all\n".to_owned()),
+        ("something_else_in_json", "{\"schema\":\"loadline.result/2\",\"trials\":[]}\n".to_owned()),
+    ] {
+        insta::assert_snapshot!(snapshot, report(text.as_bytes(), &[]));
+    }
+    for (snapshot, path) in [("nothing_there", "no/such/folder"), ("a_folder_without_an_archive", "archives")] {
+        insta::assert_snapshot!(snapshot, loadline(&["report", path]));
+    }
 }

@@ -1,141 +1,49 @@
 //! Archives through `report`: the whole output, as it is kept in `snapshots`.
 
-use crate::called::{ARCHIVES, Called, loadline};
+use crate::called::{ARCHIVES, Called, loadline, report};
 
 const WIDTH: usize = 80;
-
-fn report(name: &str, options: &[&str]) -> Called {
-    let archive = format!("archives/{name}");
-    loadline(&[&["report", archive.as_str()], options].concat())
-}
-
-#[test]
-fn one_configuration_with_native_memory() {
-    insta::assert_snapshot!(report("nmt", &[]));
-}
-
-#[test]
-fn one_configuration_with_native_memory_as_json() {
-    insta::assert_snapshot!(report("nmt", &["--json"]));
-}
-
-#[test]
-fn two_configurations_with_doubts() {
-    insta::assert_snapshot!(report("two", &[]));
-}
-
-#[test]
-fn two_configurations_with_doubts_as_json() {
-    insta::assert_snapshot!(report("two", &["--json"]));
-}
-
-#[test]
-fn a_failed_trial() {
-    insta::assert_snapshot!(report("failed", &[]));
-}
-
-#[test]
-fn a_failed_trial_as_json() {
-    insta::assert_snapshot!(report("failed", &["--json"]));
-}
-
-#[test]
-fn an_interrupted_run() {
-    insta::assert_snapshot!(report("interrupted", &[]));
-}
-
-#[test]
-fn an_interrupted_run_as_json() {
-    insta::assert_snapshot!(report("interrupted", &["--json"]));
-}
-
-#[test]
-fn one_configuration_with_accounts() {
-    insta::assert_snapshot!(report("account", &[]));
-}
-
-#[test]
-fn a_search_for_the_load_line() {
-    insta::assert_snapshot!(report("searched", &[]));
-}
-
-#[test]
-fn a_search_for_the_load_line_as_json() {
-    insta::assert_snapshot!(report("searched", &["--json"]));
-}
-
-#[test]
-fn figures_of_marks() {
-    insta::assert_snapshot!(report("figures", &[]));
-}
 
 /// One that both configurations keep, one that one breaks and the other may, one of what was not measured.
 const BUDGETS: [&str; 6] =
     ["--budget", "rss.loaded<=1GiB", "--budget", "rss.loaded<=60MiB", "--budget", "charge.loaded<=10MiB"];
 
 #[test]
-fn budgets_that_pass_fail_and_are_undecided() {
-    insta::assert_snapshot!(report("compared", &BUDGETS));
-}
-
-#[test]
-fn budgets_for_a_ci_system() {
-    insta::assert_snapshot!(report("compared", &[&["--junit", "-"], &BUDGETS[..]].concat()));
-}
-
-#[test]
-fn two_archives_compared() {
-    insta::assert_snapshot!(loadline(&["compare", "archives/compared", "archives/figures"]));
-}
-
-#[test]
-fn a_comparison_in_markdown() {
-    insta::assert_snapshot!(report("compared", &[&["--markdown", "-"], &BUDGETS[..]].concat()));
-}
-
-#[test]
-fn a_failed_trial_in_markdown() {
-    insta::assert_snapshot!(report("failed", &["--markdown", "-"]));
-}
-
-#[test]
-fn an_interrupted_run_in_markdown() {
-    insta::assert_snapshot!(report("interrupted", &["--markdown", "-"]));
-}
-
-#[test]
-fn a_search_in_markdown() {
-    insta::assert_snapshot!(report("searched", &["--markdown", "-"]));
-}
-
-#[test]
-fn a_search_for_a_ci_system() {
-    insta::assert_snapshot!(report("searched", &["--junit", "-"]));
-}
-
-#[test]
-fn a_search_as_rows() {
-    insta::assert_snapshot!(report("searched", &["--csv", "-"]).stdout.replace("\r\n", "\n"));
-}
-
-#[test]
-fn one_configuration_for_a_history() {
-    insta::assert_snapshot!(report("nmt", &["--openmetrics", "-"]));
-}
-
-#[test]
-fn a_failed_trial_as_a_page() {
-    insta::assert_snapshot!(page("failed"));
-}
-
-#[test]
-fn one_configuration_as_a_page() {
-    insta::assert_snapshot!(page("nmt"));
-}
-
-#[test]
-fn a_search_as_a_page() {
-    insta::assert_snapshot!(page("searched"));
+fn every_kind_of_archive_is_shown_in_every_form() {
+    let with_budgets = |form: &[&'static str]| [form, &BUDGETS].concat();
+    for (snapshot, archive, options) in [
+        ("one_configuration_with_native_memory", "nmt", &[][..]),
+        ("one_configuration_with_native_memory_as_json", "nmt", &["--json"]),
+        ("one_configuration_for_a_history", "nmt", &["--openmetrics", "-"]),
+        ("two_configurations_with_doubts", "two", &[]),
+        ("two_configurations_with_doubts_as_json", "two", &["--json"]),
+        ("a_failed_trial", "failed", &[]),
+        ("a_failed_trial_as_json", "failed", &["--json"]),
+        ("a_failed_trial_in_markdown", "failed", &["--markdown", "-"]),
+        ("an_interrupted_run", "interrupted", &[]),
+        ("an_interrupted_run_as_json", "interrupted", &["--json"]),
+        ("an_interrupted_run_in_markdown", "interrupted", &["--markdown", "-"]),
+        ("one_configuration_with_accounts", "account", &[]),
+        ("a_search_for_the_load_line", "searched", &[]),
+        ("a_search_for_the_load_line_as_json", "searched", &["--json"]),
+        ("a_search_in_markdown", "searched", &["--markdown", "-"]),
+        ("a_search_for_a_ci_system", "searched", &["--junit", "-"]),
+        ("figures_of_marks", "figures", &[]),
+        ("budgets_that_pass_fail_and_are_undecided", "compared", &BUDGETS),
+        ("budgets_for_a_ci_system", "compared", &with_budgets(&["--junit", "-"])),
+        ("a_comparison_in_markdown", "compared", &with_budgets(&["--markdown", "-"])),
+    ] {
+        insta::assert_snapshot!(snapshot, report(archive, options));
+    }
+    insta::assert_snapshot!("a_search_as_rows", report("searched", &["--csv", "-"]).stdout.replace("\r\n", "\n"));
+    insta::assert_snapshot!("two_archives_compared", loadline(&["compare", "archives/compared", "archives/figures"]));
+    for (snapshot, archive) in [
+        ("a_failed_trial_as_a_page", "failed"),
+        ("one_configuration_as_a_page", "nmt"),
+        ("a_search_as_a_page", "searched"),
+    ] {
+        insta::assert_snapshot!(snapshot, page(archive));
+    }
 }
 
 /// The words of a page: without its style, its script, the policy with their hashes, and pictures.

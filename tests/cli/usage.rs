@@ -1,6 +1,6 @@
 //! Words that are typed wrong, and the promises of the help.
 
-use crate::called::{Called, folder, loadline, loadline_in, read, verbs};
+use crate::called::{Called, folder, loadline, loadline_beside, loadline_in, read, verbs};
 use tempfile::TempDir;
 
 #[test]
@@ -38,13 +38,24 @@ fn the_help_names_every_verb_and_is_plain_text() {
 }
 
 #[test]
-fn the_help_of_a_search() {
-    insta::assert_snapshot!(loadline(&["find", "-h"]));
-}
-
-#[test]
-fn a_search_of_nothing() {
-    insta::assert_snapshot!(loadline(&["find"]));
+fn what_is_typed_wrong_is_answered_in_these_words() {
+    let target = ["find", "--target", "p98<50ms", "--url", "http://127.0.0.1:{port}/", "--", "java", "-jar", "app.jar"];
+    for (snapshot, words) in [
+        ("the_help_of_a_search", &["find", "-h"][..]),
+        ("a_search_of_nothing", &["find"]),
+        ("a_search_for_a_target_of_no_metric", &target),
+        ("an_unknown_flag", &["weigh", "--connection", "25", "--", "java", "-jar", "app.jar"]),
+        ("an_unknown_verb", &["wiegh", "--", "java", "-jar", "app.jar"]),
+        ("a_wrong_value", &["weigh", "--heap", "6q", "--", "java", "-jar", "app.jar"]),
+        ("no_place_for_the_load", &["weigh", "--", "java", "-jar", "app.jar"]),
+        ("an_account_of_nobody", &["account"]),
+        ("an_account_of_no_number", &["account", "x"]),
+        ("an_account_of_process_0", &["account", "0"]),
+        ("an_account_by_nonsense", &["account", "1", "--by", "nonsense"]),
+        ("no_scenario", &["run", "no-such.loadline.yaml"]),
+    ] {
+        insta::assert_snapshot!(snapshot, loadline(words));
+    }
 }
 
 #[test]
@@ -72,65 +83,8 @@ fn an_explanation_of_nothing_and_of_what_does_not_fit() {
 }
 
 #[test]
-fn a_search_for_a_target_of_no_metric() {
-    let words = ["find", "--target", "p98<50ms", "--url", "http://127.0.0.1:{port}/", "--", "java", "-jar", "app.jar"];
-    insta::assert_snapshot!(loadline(&words));
-}
-
-#[test]
-fn an_unknown_flag() {
-    insta::assert_snapshot!(loadline(&["weigh", "--connection", "25", "--", "java", "-jar", "app.jar"]));
-}
-
-#[test]
-fn an_unknown_verb() {
-    insta::assert_snapshot!(loadline(&["wiegh", "--", "java", "-jar", "app.jar"]));
-}
-
-#[test]
-fn a_wrong_value() {
-    insta::assert_snapshot!(loadline(&["weigh", "--heap", "6q", "--", "java", "-jar", "app.jar"]));
-}
-
-#[test]
-fn an_account_of_nobody() {
-    insta::assert_snapshot!(loadline(&["account"]));
-}
-
-#[test]
-fn an_account_of_no_number() {
-    insta::assert_snapshot!(loadline(&["account", "x"]));
-}
-
-#[test]
-fn an_account_of_process_0() {
-    insta::assert_snapshot!(loadline(&["account", "0"]));
-}
-
-#[test]
-fn an_account_by_nonsense() {
-    insta::assert_snapshot!(loadline(&["account", "1", "--by", "nonsense"]));
-}
-
-#[test]
 fn no_verb() {
-    let called = loadline(&[]);
-    assert_eq!((called.code, called.stdout.as_str()), (2, ""));
-    assert!(called.stderr.contains("Usage: loadline"), "{called}");
-}
-
-#[test]
-fn no_place_for_the_load() {
-    insta::assert_snapshot!(loadline(&["weigh", "--", "java", "-jar", "app.jar"]));
-}
-
-/// `run` on this text; it is refused before anything is started or written.
-fn run(scenario: &str) -> Called {
-    let place = TempDir::new().unwrap();
-    std::fs::write(place.path().join("x.loadline.yaml"), scenario).unwrap();
-    let called = loadline_in(place.path(), &["run", "x.loadline.yaml"]);
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "it left something: {called}");
-    called
+    loadline(&[]).refused(&["Usage: loadline"]);
 }
 
 fn scenario(from: &str, to: &str) -> String {
@@ -140,37 +94,22 @@ fn scenario(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn a_misspelt_key() {
-    insta::assert_snapshot!(run(&scenario("requests: 4000", "request: 4000")));
-}
-
-#[test]
-fn a_key_like_none() {
-    insta::assert_snapshot!(run(&scenario("load_cpus: 0", "colour: blue")));
-}
-
-#[test]
-fn a_wrong_type() {
-    insta::assert_snapshot!(run(&scenario("requests: 4000", "requests: many")));
-}
-
-#[test]
-fn a_key_without_effect() {
-    insta::assert_snapshot!(run(&scenario("{same: steady}", "{same: steady, get: /}")));
-}
-
-#[test]
-fn no_scenario() {
-    insta::assert_snapshot!(loadline(&["run", "no-such.loadline.yaml"]));
+fn what_is_wrong_in_a_scenario_is_answered_in_these_words() {
+    for (snapshot, from, to) in [
+        ("a_misspelt_key", "requests: 4000", "request: 4000"),
+        ("a_key_like_none", "load_cpus: 0", "colour: blue"),
+        ("a_wrong_type", "requests: 4000", "requests: many"),
+        ("a_key_without_effect", "{same: steady}", "{same: steady, get: /}"),
+    ] {
+        let called = loadline_beside("x.loadline.yaml", &scenario(from, to), &["run", "x.loadline.yaml"]);
+        insta::assert_snapshot!(snapshot, called);
+    }
 }
 
 #[test]
 fn a_jar_is_no_scenario() {
     let called = loadline(&["run", "no-such.jar"]);
-    assert_eq!(called.code, 2, "{called}");
-    for part in ["no-such.jar is a jar, and no scenario\n", "hint: `loadline weigh` on the jar"] {
-        assert!(called.stderr.contains(part), "{called}");
-    }
+    called.refused(&["no-such.jar is a jar, and no scenario\n", "hint: `loadline weigh` on the jar"]);
 }
 
 #[test]
@@ -179,14 +118,12 @@ fn a_file_in_a_folder_that_is_not_there() {
     std::fs::create_dir(place.path().join("pages")).unwrap();
     for (file, hint) in [("no/such/page.html", "`mkdir -p no/such`"), ("pages", "name a file in it")] {
         let called = loadline_in(place.path(), &["weigh", "--html", file, "--", "java", "{port}"]);
-        assert_eq!(called.code, 2, "{called}");
-        assert!(called.stderr.contains(&format!("cannot write {file}: ")) && called.stderr.contains(hint), "{called}");
+        called.refused(&[&format!("cannot write {file}: "), hint]);
     }
 }
 
 #[test]
 fn an_unknown_configuration() {
-    let place = TempDir::new().unwrap();
-    std::fs::write(place.path().join("x.loadline.yaml"), scenario("name: two", "name: two")).unwrap();
-    insta::assert_snapshot!(loadline_in(place.path(), &["run", "x.loadline.yaml", "--only", "zgc"]));
+    let words = ["run", "x.loadline.yaml", "--only", "zgc"];
+    insta::assert_snapshot!(loadline_beside("x.loadline.yaml", &scenario("name: two", "name: two"), &words));
 }
