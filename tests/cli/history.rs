@@ -87,13 +87,11 @@ fn short(number: usize) -> String {
 fn document(folder: &Path, arguments: &[&str]) -> Value {
     let called = loadline_in(folder, &[&["history"], arguments, &["--json"]].concat());
     assert_eq!(called.code, 0, "{called}");
-    serde_json::from_str(&called.stdout).unwrap()
+    called.json()
 }
 
 fn refused(folder: &Path, arguments: &[&str], expect: &str) {
-    let called = loadline_in(folder, &[&["history"], arguments].concat());
-    assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
-    assert!(called.stderr.contains(expect), "{called}");
+    loadline_in(folder, &[&["history"], arguments].concat()).refused(&[expect]);
 }
 
 /// Puts printed text on one line: sentences are wrapped.
@@ -126,8 +124,7 @@ fn the_document_is_as_described_and_nothing_else_is() {
     write(folder.path().join("commits"), list).unwrap();
     let mut full = document(folder.path(), &["night", "--commits", "commits"]);
     let (schema, change) = (Schema::published(HISTORY), full["series"][0]["metrics"][0]["changes"][0].clone());
-    assert_eq!(schema.complaints(&full), [] as [&str; 0]);
-    assert_eq!(schema.undescribed(&full), [] as [&str; 0]);
+    schema.describes(&full, "eight commits");
     assert_eq!((&change["point"], &change["verdict"], &full["order"]), (&json!(5), &json!("worse"), &json!("commits")));
     assert_eq!(full["series"][0]["points"][5]["subject"], "Commit 5");
     full["series"][0]["metrics"][0]["trends"] = json!([{

@@ -32,11 +32,8 @@ fn load_in(folder: &Path, url: &str, words: &str) -> Called {
 fn document(url: &str, words: &str) -> Value {
     let called = load(url, &format!("{words} --json --quiet"));
     assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{called}");
-    let document: Value = serde_json::from_str(&called.stdout).unwrap();
-    let schema = Schema::published(LOAD);
-    assert_eq!(schema.complaints(&document), [] as [&str; 0]);
-    assert_eq!(schema.undescribed(&document), [] as [&str; 0]);
-    document
+    Schema::published(LOAD).describes(&called.json(), words);
+    called.json()
 }
 
 #[track_caller]
@@ -119,7 +116,7 @@ load:
     std::fs::write(folder.path().join("starts.txt"), "0\n0.01\n0.02\n").unwrap();
     let called = load_in(folder.path(), &server.url(""), "--plan plan.yaml --require failed==0 --json --quiet");
     expect(&called, 0, &[]);
-    let document: Value = serde_json::from_str(&called.stdout).unwrap();
+    let document = called.json();
     let names: Vec<_> = document["phases"].as_array().unwrap().iter().map(|phase| phase["name"].as_str()).collect();
     assert_eq!(names, ["warmup", "mix", "pause", "last"].map(Some));
     assert_eq!(document["conditions"]["seed"], 9);

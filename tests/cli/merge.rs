@@ -1,6 +1,6 @@
 //! `loadline merge` on plans and results that are made up: what it prints, what it writes, what it refuses.
 
-use crate::called::{Called, loadline_in, root};
+use crate::called::{Called, loadline_in, report, root};
 use crate::schema::Schema;
 use loadline::archive;
 use loadline::fleet::{Plan, question};
@@ -9,7 +9,6 @@ use loadline::record::{
     Why,
 };
 use loadline::scenario::{Last, PastLine, parse};
-use serde_json::Value;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -112,9 +111,8 @@ fn result(plan: &Plan, index: u32) -> EntryResult {
 }
 
 fn put(place: &Path, folder: &str, result: &EntryResult) {
-    let folder = place.join(folder).join(format!("index-{:06}", result.index));
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("result.json"), serde_json::to_string_pretty(result).unwrap()).unwrap();
+    let file = place.join(folder).join(format!("index-{:06}/result.json", result.index));
+    loadline_test_support::write(file, serde_json::to_string_pretty(result).unwrap());
 }
 
 /// A folder with a plan of these many services and the results of these.
@@ -153,7 +151,7 @@ fn the_exit_code_says_whether_every_line_is_known_and_held() {
     };
     let failed = changed(|result| result.outcome = EntryOutcome::NodeUnfit);
     assert_eq!(failed.code, 4, "{failed}");
-    assert_eq!(serde_json::from_str::<Value>(&failed.stdout).unwrap()["standing"]["failed"][0], 0);
+    assert_eq!(failed.json()["standing"]["failed"][0], 0);
     assert!(failed.stderr.contains("warning: account (0): the node could not measure"), "{failed}");
     let below = changed(|result| {
         let find = result.find.as_mut().unwrap();
@@ -204,10 +202,8 @@ fn the_document_is_as_described() {
     put(place.path(), "results/again", &away);
     std::fs::create_dir(place.path().join("results/index-000003")).unwrap();
     let called = merge(&place, &["results", "--json"]);
-    let document: Value = serde_json::from_str(&called.stdout).unwrap();
-    let schema = Schema::published("fleet-result.schema.json");
-    assert_eq!(schema.complaints(&document), [] as [&str; 0]);
-    assert_eq!(schema.undescribed(&document), [] as [&str; 0]);
+    let document = called.json();
+    Schema::published("fleet-result.schema.json").describes(&document, "four services");
     assert_eq!(document["standing"]["double"][0], 1);
     assert_eq!(document["doubts"][0]["kind"], "result_unread");
     let account = &document["services"][0];
@@ -221,10 +217,7 @@ fn the_order_of_folders_and_what_is_copied_change_nothing() {
     put(place.path(), "monday", &result(&plan(4), 1));
     put(place.path(), "monday", &result(&plan(4), 0));
     put(place.path(), "tuesday/n2", &result(&plan(4), 2));
-    let json = |folders: &[&str]| {
-        let called = merge(&place, &[folders, &["--json"]].concat());
-        serde_json::from_str::<Value>(&called.stdout).unwrap_or_else(|_| panic!("{called}"))
-    };
+    let json = |folders: &[&str]| merge(&place, &[folders, &["--json"]].concat()).json();
     let whole = json(&["results", "monday", "tuesday"]);
     assert_eq!(whole["standing"], serde_json::json!({"answered": 3, "missing": [3], "failed": [], "double": []}));
     assert_eq!(json(&["tuesday", "monday", "results", "monday/index-000001", "tuesday/n2"]), whole);
@@ -239,11 +232,7 @@ fn the_order_of_folders_and_what_is_copied_change_nothing() {
 #[test]
 fn bad_input_says_what_is_wrong_and_what_to_do() {
     let place = fleet(2, &[0]);
-    let check = |options: &[&str], pieces: &[&str]| {
-        let called = merge(&place, options);
-        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
-        assert!(pieces.iter().all(|piece| called.stderr.contains(piece)), "{pieces:?}: {called}");
-    };
+    let check = |options: &[&str], says: &[&str]| merge(&place, options).refused(says);
     check(&[], &["<DIR>"]);
     check(&["nowhere"], &["nowhere cannot be read", "loadline work --out"]);
     check(&["plan.jsonl"], &["plan.jsonl is no folder"]);
@@ -316,9 +305,7 @@ fn blocks_of_nodes_become_one_comparison_with_every_report() {
         writer.close(false).unwrap();
     }
     let called = merge(&place, &["results", "--json"]);
-    let document: Value = serde_json::from_str(&called.stdout).unwrap_or_else(|_| panic!("{called}"));
-    let whole = loadline_in(&root().join("tests/cli"), &["report", "archives/compared", "--json"]);
-    let whole: Value = serde_json::from_str(&whole.stdout).unwrap();
+    let (document, whole) = (called.json(), report("compared", &["--json"]).json());
     for of in ["metrics", "blocks", "comparisons", "pareto", "doubts", "budgets", "findings"] {
         assert_eq!(document["comparison"][of], whole[of], "{of}");
     }

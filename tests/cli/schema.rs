@@ -24,6 +24,30 @@ impl Schema {
         self.complaints(document).is_empty()
     }
 
+    /// Whether it accepts this document where something else stands at one place of it.
+    pub(crate) fn accepts_with(&self, document: &Value, pointer: &str, other: Value) -> bool {
+        let mut document = document.clone();
+        *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = other;
+        self.accepts(&document)
+    }
+
+    /// Stops the test unless the document is as described, and nothing in it is not described.
+    #[track_caller]
+    pub(crate) fn describes(&self, document: &Value, what: &str) {
+        assert_eq!(self.complaints(document), [] as [&str; 0], "{what}");
+        assert_eq!(self.undescribed(document), [] as [&str; 0], "{what}");
+    }
+
+    /// Stops the test unless all but its own definitions are described as the other one describes them.
+    #[track_caller]
+    pub(crate) fn agrees_with(&self, other: &Self, own: &[&str]) {
+        let shared = other.described();
+        for (place, described) in self.described() {
+            let is_own = own.contains(&place.split('.').next().unwrap());
+            assert!(is_own || shared.contains(&(place.clone(), described)), "{place}");
+        }
+    }
+
     /// Places of properties in `document` that the schema does not describe: readers may ignore them, writers may not.
     pub(crate) fn undescribed(&self, document: &Value) -> Vec<String> {
         let mut found = Vec::new();
@@ -36,6 +60,18 @@ impl Schema {
         let mut seen = BTreeSet::new();
         documents.iter().for_each(|document| self.compare(&self.0, document, "", &mut Vec::new(), &mut seen));
         self.described().into_iter().filter(|(place, _)| !seen.contains(place)).map(|(place, _)| place).collect()
+    }
+
+    /// The same but those whose places begin so.
+    pub(crate) fn unused_but(&self, documents: &[Value], known: &[&str]) -> Vec<String> {
+        let is_known = |place: &String| known.iter().any(|start| place.starts_with(start));
+        self.unused(documents).into_iter().filter(|place| !is_known(place)).collect()
+    }
+
+    /// The kinds that a tagged definition describes.
+    pub(crate) fn kinds(&self, definition: &str) -> BTreeSet<String> {
+        let cases = self.0["$defs"][definition]["allOf"].as_array().unwrap();
+        cases.iter().map(|case| kind(case).to_owned()).collect()
     }
 
     /// Every property of every definition with its schema; of the kinds of a tagged object too.
@@ -103,15 +139,20 @@ fn property<'a>(schema: &'a Value, value: &Value, key: &str) -> Option<(String, 
         return Some((String::new(), common));
     }
     let kind = value["kind"].as_str()?;
-    let of_kind = schema["allOf"].as_array()?.iter().find(|case| case["if"]["properties"]["kind"]["const"] == kind)?;
+    let of_kind = schema["allOf"].as_array()?.iter().find(|case| self::kind(case) == kind)?;
     Some((format!(".{kind}"), of_kind["then"]["properties"].get(key)?))
+}
+
+/// Which kind a case of a tagged definition is about.
+fn kind(case: &Value) -> &str {
+    case["if"]["properties"]["kind"]["const"].as_str().unwrap_or_default()
 }
 
 fn collect(name: &str, schema: &Value, all: &mut Vec<(String, Value)>) {
     let properties = |schema: &Value| schema["properties"].as_object().cloned().unwrap_or_default();
     all.extend(properties(schema).into_iter().map(|(key, described)| (format!("{name}.{key}"), described)));
     for case in schema["allOf"].as_array().into_iter().flatten() {
-        let kind = case["if"]["properties"]["kind"]["const"].as_str().unwrap_or_default();
+        let kind = kind(case);
         let own = properties(&case["then"]).into_iter();
         all.extend(own.map(|(key, described)| (format!("{name}.{kind}.{key}"), described)));
     }

@@ -2,7 +2,7 @@
 
 use crate::accounts::{ACCOUNT, made_up, netty};
 use crate::accounts_beside::{ACCOUNTS, CHANGES};
-use crate::called::{ARCHIVES, folder, loadline, read, root};
+use crate::called::{ARCHIVES, folder, loadline, read, report, root};
 use crate::found;
 use crate::loads::LOAD;
 use crate::schema::Schema;
@@ -20,6 +20,7 @@ use loadline::units::Bytes;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 const RESULTS: &str = "results.schema.json";
 const SCENARIO: &str = "scenario.schema.json";
@@ -31,9 +32,7 @@ pub(crate) const FLEET_ENTRY: &str = "fleet-entry.schema.json";
 const RELEASES: [u32; 2] = [17, 25];
 
 fn document(archive: &str) -> Value {
-    let called = loadline(&["report", archive, "--json"]);
-    assert_eq!(called.code, 0, "{called}");
-    serde_json::from_str(&called.stdout).unwrap()
+    loadline(&["report", archive, "--json"]).json()
 }
 
 #[test]
@@ -41,9 +40,7 @@ fn every_result_is_as_described() {
     let schema = Schema::published(RESULTS);
     let archives = ARCHIVES.map(|name| format!("archives/{name}"));
     for archive in archives.iter().map(String::as_str).chain(["formats/version-2"]) {
-        let document = document(archive);
-        assert_eq!(schema.complaints(&document), [] as [&str; 0], "{archive}");
-        assert_eq!(schema.undescribed(&document), [] as [&str; 0], "{archive}");
+        schema.describes(&document(archive), archive);
     }
 }
 
@@ -87,8 +84,7 @@ fn the_results_schema_describes_nothing_else() {
     accounted["conditions"]["source"] =
         json!({"commit": "3f2a91c", "commit_from": "--commit", "build": "42", "build_from": "BUILD_NUMBER"});
     // The result of all trials, judged by a budget.
-    let judged = loadline(&["report", "archives/compared", "--json", "--budget", "rss.loaded<=1GiB"]);
-    let mut judged: Value = serde_json::from_str(&judged.stdout).unwrap();
+    let mut judged = report("compared", &["--json", "--budget", "rss.loaded<=1GiB"]).json();
     judged["trials"][0]["repeats"] = json!(0);
     judged["archives"] = json!([{"name": "before", "index_from": 0, "conditions": judged["conditions"]}]);
     let full = [document("formats/version-2"), accounted, judged, figures, searched(), tuned()];
@@ -104,8 +100,7 @@ fn tuned() -> Value {
         "remedies": ["malloc.arenas"], "options": ["MALLOC_ARENA_MAX=1"], "stage": "bundle", "trials": 2,
         "holds": false, "bytes": 1e9, "cpu_ratio": 1.01, "owners": [{"owner": "gc", "bytes": 1e6}], "why": ["why"]
     });
-    let judged = loadline(&["report", "archives/compared", "--json"]);
-    let judged: Value = serde_json::from_str(&judged.stdout).unwrap();
+    let judged = document("archives/compared");
     let find = searched()["find"].clone();
     let mut tuned = document("archives/account");
     tuned["trials"][0]["tuned"] = json!({
@@ -214,12 +209,9 @@ fn searched() -> Value {
 #[test]
 fn a_search_is_as_described() {
     let (schema, right) = (Schema::published(RESULTS), searched());
-    assert_eq!(schema.complaints(&right), [] as [&str; 0]);
-    assert_eq!(schema.undescribed(&right), [] as [&str; 0]);
+    schema.describes(&right, "a search");
     let check = |pointer: &str, value: Value, accepted: bool| {
-        let mut document = right.clone();
-        *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
-        assert_eq!(schema.accepts(&document), accepted, "{pointer}");
+        assert_eq!(schema.accepts_with(&right, pointer, value), accepted, "{pointer}");
     };
     // Every word that the program writes, and no other.
     for outcome in
@@ -308,13 +300,8 @@ fn a_number_says_its_unit() {
 
 #[test]
 fn a_wrong_result_is_refused() {
-    let schema = Schema::published(RESULTS);
-    let right = document("archives/two");
-    let check = |pointer: &str, wrong: Value| {
-        let mut document = right.clone();
-        *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = wrong;
-        assert!(!schema.accepts(&document), "{pointer}");
-    };
+    let (schema, right) = (Schema::published(RESULTS), document("archives/two"));
+    let check = |pointer: &str, wrong| assert!(!schema.accepts_with(&right, pointer, wrong), "{pointer}");
     check("/schema", json!("loadline.result/3"));
     check("/conditions/machine/cgroup", json!("v3"));
     check("/trials/0/outcome", json!("done"));
@@ -335,7 +322,7 @@ fn readers_may_meet_new_fields_and_new_doubts() {
     assert_eq!(Schema::published(RESULTS).complaints(&document), [] as [&str; 0]);
 }
 
-/// Each kind of doubt once. The match below does not compile when one is missing here.
+/// Each kind of doubt once; `every_kind_of_doubt_is_described` fails when one is missing here.
 pub(crate) fn doubts() -> Vec<Doubt> {
     let (phase, why) = (|| "steady".to_owned(), || "why".to_owned());
     [
@@ -452,84 +439,21 @@ fn doubts_of_merging() -> Vec<Doubt> {
     .into()
 }
 
-/// Position in [`doubts`].
-fn position(doubt: &Doubt) -> usize {
-    match doubt {
-        Doubt::NoisyMachine { .. } => 0,
-        Doubt::GeneratorSaturated { .. } => 1,
-        Doubt::SharedCpus => 2,
-        Doubt::CollectorByCpus { .. } => 3,
-        Doubt::FlagsIgnored { .. } => 4,
-        Doubt::FlagChanged { .. } => 5,
-        Doubt::LoadFailures { .. } => 6,
-        Doubt::CutShort { .. } => 7,
-        Doubt::LimitNotSeen { .. } => 8,
-        Doubt::Plateau40Ms { .. } => 9,
-        Doubt::HugePagesAlways => 10,
-        Doubt::SwapInUse { .. } => 11,
-        Doubt::CountersMissing { .. } => 12,
-        Doubt::AttachMissing { .. } => 13,
-        Doubt::ReadFailed { .. } => 14,
-        Doubt::AccountPartial { .. } => 15,
-        Doubt::MallocUnsplit { .. } => 16,
-        Doubt::Unexplained { .. } => 17,
-        Doubt::AccountMoved { .. } => 18,
-        Doubt::HeapMultiMapped { .. } => 19,
-        Doubt::HugePagesInUse { .. } => 20,
-        Doubt::OutOfMemoryError { .. } => 21,
-        Doubt::SeveralJvms { .. } => 22,
-        Doubt::LogIncomplete { .. } => 23,
-        Doubt::AchievedBelowOffered { .. } => 24,
-        Doubt::GeneratorLag { .. } => 25,
-        Doubt::PortsNearExhaustion { .. } => 26,
-        Doubt::DriverThresholds { .. } => 27,
-        Doubt::DriverNotRead { .. } => 28,
-        Doubt::OperationsFailed { .. } => 29,
-        Doubt::MarkersNotAwaited { .. } => 30,
-        Doubt::SeveralProcesses { .. } => 31,
-        Doubt::SharedCountedOften { .. } => 32,
-        Doubt::ProcessEnded { .. } => 33,
-        Doubt::WorkFolderLeft { .. } => 34,
-        Doubt::Allocation(Allocation::AllocationUnread { .. }) => 35,
-        Doubt::Allocation(Allocation::AllocationRough { .. }) => 36,
-        Doubt::Allocation(Allocation::AllocationNotWarm { .. }) => 37,
-        Doubt::Comparing(Comparing::EqualConfigurations { .. }) => 38,
-        Doubt::Comparing(Comparing::UnequalWork { .. }) => 39,
-        Doubt::Comparing(Comparing::DifferentBuilds { .. }) => 40,
-        Doubt::Comparing(Comparing::GeneratorLimit { .. }) => 41,
-        Doubt::Comparing(Comparing::FewBlocks { .. }) => 42,
-        Doubt::Comparing(Comparing::NotInterleaved { .. }) => 43,
-        Doubt::Comparing(Comparing::NotJudged { .. }) => 44,
-        Doubt::Comparing(Comparing::ArchivesDiffer { .. }) => 45,
-        Doubt::Comparing(Comparing::LeftOut { .. }) => 46,
-        Doubt::Comparing(Comparing::AnotherProcess { .. }) => 47,
-        Doubt::Comparing(Comparing::CompilerMemory { .. }) => 48,
-        Doubt::AllocatorIgnores { .. } => 49,
-        Doubt::VariablesLost { .. } => 50,
-        Doubt::Place(Place::NodeBusy { .. }) => 51,
-        Doubt::Place(Place::NodeShared { .. }) => 52,
-        Doubt::Place(Place::NodeThrottled { .. }) => 53,
-        Doubt::Place(Place::NodeSwapped { .. }) => 54,
-        Doubt::Merging(Merging::OtherCpu { .. }) => 55,
-        Doubt::Merging(Merging::ClocksDiffer { .. }) => 56,
-        Doubt::Merging(Merging::OtherLoadline { .. }) => 57,
-        Doubt::Merging(Merging::OtherName { .. }) => 58,
-        Doubt::Merging(Merging::ResultUnread { .. }) => 59,
-    }
-}
-
+/// The published schema is made of the types, so that it has every kind that there is.
 #[test]
 fn every_kind_of_doubt_is_described() {
     let schema = Schema::published(RESULTS);
     let mut document = document("archives/failed");
     let all = doubts();
-    for (index, doubt) in all.iter().cloned().enumerate() {
-        assert_eq!(position(&doubt), index);
+    let mut kinds = BTreeSet::new();
+    for doubt in &all {
         assert_eq!(all.iter().filter(|other| doubt.is_like(other)).count(), 1, "{doubt:?} stands for others too");
-        document["trials"][0]["doubts"] = json!([DoubtRecord::from(doubt.clone())]);
-        assert_eq!(schema.complaints(&document), [] as [&str; 0], "{doubt:?}");
-        assert_eq!(schema.undescribed(&document), [] as [&str; 0], "{doubt:?}");
+        let record = json!(DoubtRecord::from(doubt.clone()));
+        kinds.insert(record["kind"].as_str().unwrap().to_owned());
+        document["trials"][0]["doubts"] = json!([record]);
+        schema.describes(&document, &format!("{doubt:?}"));
     }
+    assert_eq!(kinds, schema.kinds("DoubtRecord"), "those of the list, and those of the schema");
 }
 
 // ---- Scenarios ----
@@ -573,8 +497,7 @@ fn every_plan_is_as_described() {
             let mut plan = TrialPlan::of(&scenario, configuration);
             plan.configuration.inputs = Some("0a1b".to_owned());
             let written = json!(plan);
-            assert_eq!(schema.complaints(&written), [] as [&str; 0], "{}", path.display());
-            assert_eq!(schema.undescribed(&written), [] as [&str; 0], "{}", path.display());
+            schema.describes(&written, &path.display().to_string());
         }
     }
     assert!(!schema.accepts(&json!({"title": "x"})));
@@ -686,25 +609,28 @@ fn changed(from: &str, to: &str) -> String {
     PLAIN.replacen(from, to, 1)
 }
 
-fn right_for_both(schema: &Schema, from: &str, to: &str) {
+/// The schema of scenarios, which is asked of hundreds of them.
+static OF_SCENARIOS: LazyLock<Schema> = LazyLock::new(|| Schema::published(SCENARIO));
+
+/// The plain scenario with this change is one for the schema and for the parser.
+#[track_caller]
+fn right(from: &str, to: &str) {
     let text = changed(from, to);
-    assert_eq!(complaints(schema, &text), [] as [&str; 0], "{to}");
+    assert_eq!(complaints(&OF_SCENARIOS, &text), [] as [&str; 0], "{to}");
     parsed(&text).unwrap_or_else(|error| panic!("{to}: {error}"));
 }
 
 #[test]
 fn marks_of_phases_are_right_for_both() {
-    let schema = Schema::published(SCENARIO);
-    let check = |from: &str, to: &str| right_for_both(&schema, from, to);
-    check("rest: {idle: 5s}", "rest: {idle: 5s, mark: true}");
-    check("rest: {idle: 5s}", "rest: {idle: 5s, mark: collected}");
-    check("{same: steady}", "{same: steady, mark: true}");
-    check("expect: 204", "expect: 204, mark: collected");
-    check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m, mark: true}");
-    check("rest: {idle: 5s}", "own: {phases: [empty, full, 3]}");
-    check("rest: {idle: 5s}", "own: {phases: [a b], within: 5m, pattern: '== (.+) ==', collect: 2, settle: 1s}");
-    check("trials: 2", "collect: {times: 3, settle: 1s}");
-    check("trials: 2", "collect: {}");
+    right("rest: {idle: 5s}", "rest: {idle: 5s, mark: true}");
+    right("rest: {idle: 5s}", "rest: {idle: 5s, mark: collected}");
+    right("{same: steady}", "{same: steady, mark: true}");
+    right("expect: 204", "expect: 204, mark: collected");
+    right("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m, mark: true}");
+    right("rest: {idle: 5s}", "own: {phases: [empty, full, 3]}");
+    right("rest: {idle: 5s}", "own: {phases: [a b], within: 5m, pattern: '== (.+) ==', collect: 2, settle: 1s}");
+    right("trials: 2", "collect: {times: 3, settle: 1s}");
+    right("trials: 2", "collect: {}");
 }
 
 #[test]
@@ -722,67 +648,65 @@ fn an_image_is_right_for_both_with_a_command_or_without() {
 
 #[test]
 fn what_is_right_is_right_for_both() {
-    let schema = Schema::published(SCENARIO);
-    let check = |from: &str, to: &str| right_for_both(&schema, from, to);
-    check("name: plain", "name: 2021");
-    check("{same: steady}", "{driver: 'wrk -d 10s {url}/hello'}");
-    check("{same: steady}", "{driver: ./load.sh, within: 2m}");
-    check("heap: 6m", "heap: 6MiB");
-    check("heap: 6m", "heap: 6291456");
-    check("heap: 6m", "heap: 1.5 g");
-    check("gc: serial", "gc: G1GC");
-    check("jdk: 17", "jdk: /opt/jdk-17");
-    check("jdk: 17", "jdk: '17'");
-    check("cpus: 0", "cpus: '0-2,5'");
-    check("cpus: 0", "cpus: all");
-    check("nmt: off", "nmt: summary");
-    check("within: 30s", "within: 90");
-    check("within: 30s", "within: 1.5m");
-    check("http: /hello", "tcp: true");
-    check("http: /hello", "log: 'Started in \\d+'");
-    check("http: /hello", "phase: ready");
-    check("requests: 5000", "duration: 500ms");
-    check("connections: 25, ", "");
-    check("http: /hello, ", "");
-    check("requests: 5000", "requests: 5k");
-    check("marks: [start, loaded]", "marks: [collected, trimmed]");
-    check("body: {size: 1k}", "body: {file: a.bin}");
-    check("put: /x", "post: /x");
+    right("name: plain", "name: 2021");
+    right("{same: steady}", "{driver: 'wrk -d 10s {url}/hello'}");
+    right("{same: steady}", "{driver: ./load.sh, within: 2m}");
+    right("heap: 6m", "heap: 6MiB");
+    right("heap: 6m", "heap: 6291456");
+    right("heap: 6m", "heap: 1.5 g");
+    right("gc: serial", "gc: G1GC");
+    right("jdk: 17", "jdk: /opt/jdk-17");
+    right("jdk: 17", "jdk: '17'");
+    right("cpus: 0", "cpus: '0-2,5'");
+    right("cpus: 0", "cpus: all");
+    right("nmt: off", "nmt: summary");
+    right("within: 30s", "within: 90");
+    right("within: 30s", "within: 1.5m");
+    right("http: /hello", "tcp: true");
+    right("http: /hello", "log: 'Started in \\d+'");
+    right("http: /hello", "phase: ready");
+    right("requests: 5000", "duration: 500ms");
+    right("connections: 25, ", "");
+    right("http: /hello, ", "");
+    right("requests: 5000", "requests: 5k");
+    right("marks: [start, loaded]", "marks: [collected, trimmed]");
+    right("body: {size: 1k}", "body: {file: a.bin}");
+    right("put: /x", "post: /x");
     for method in ["patch", "delete", "options"] {
-        check("put: /x", &format!("{method}: '/x?n={{seq}}&r={{rand 1 9}}'"));
+        right("put: /x", &format!("{method}: '/x?n={{seq}}&r={{rand 1 9}}'"));
     }
-    check("put: /x, headers: {A: b}, body: {size: 1k}", "head: /x");
-    check(", body: {size: 1k}", ", keep_alive: false, timeout: 2s, drain: 500ms");
-    check("body: {size: 1k}", "body: {size: 1k, fill: zero}, expect_continue: true");
-    check("body: {size: 1k}", "body: {text: 'n={seq}'}");
-    check("expect: 204", "expect: {status: 204, length: 0, headers: {X: , Y: 1}, body: ok}");
-    check("expect: 204", "send_rate: 100, receive_rate: 1k, stop: ['failed>1%', 'p99>=500ms', 'rate<90%']");
-    check("body: {size: 1k}, expect: 204", "http2: true");
-    check("body: {size: 1k}, expect: 204", "http2: {streams: 10}");
-    check("requests: 5000", "requests: 5000, think: 20ms");
+    right("put: /x, headers: {A: b}, body: {size: 1k}", "head: /x");
+    right(", body: {size: 1k}", ", keep_alive: false, timeout: 2s, drain: 500ms");
+    right("body: {size: 1k}", "body: {size: 1k, fill: zero}, expect_continue: true");
+    right("body: {size: 1k}", "body: {text: 'n={seq}'}");
+    right("expect: 204", "expect: {status: 204, length: 0, headers: {X: , Y: 1}, body: ok}");
+    right("expect: 204", "send_rate: 100, receive_rate: 1k, stop: ['failed>1%', 'p99>=500ms', 'rate<90%']");
+    right("body: {size: 1k}, expect: 204", "http2: true");
+    right("body: {size: 1k}, expect: 204", "http2: {streams: 10}");
+    right("requests: 5000", "requests: 5000, think: 20ms");
     let closed = "closed: {connections: 25, requests: 5000}";
-    check(closed, "constant: {rate: 500, duration: 10s}");
-    check(closed, "constant: {rate: 1.5k/s, requests: 9k, connections: 5, connections_max: 50}");
-    check(closed, "poisson: {rate: 30/m, duration: 10s}");
-    check(closed, "ramp: {from: 0, to: 1000, duration: 1m, poisson: true}");
-    check(closed, "staircase: {from: 100, to: 1k, steps: 10, duration: 1m, connections: 50}");
-    check(closed, "schedule: {file: starts.txt, connections: 5}");
+    right(closed, "constant: {rate: 500, duration: 10s}");
+    right(closed, "constant: {rate: 1.5k/s, requests: 9k, connections: 5, connections_max: 50}");
+    right(closed, "poisson: {rate: 30/m, duration: 10s}");
+    right(closed, "ramp: {from: 0, to: 1000, duration: 1m, poisson: true}");
+    right(closed, "staircase: {from: 100, to: 1k, steps: 10, duration: 1m, connections: 50}");
+    right(closed, "schedule: {file: starts.txt, connections: 5}");
     let requests =
         "requests: [{get: /a, weight: 3, expect: {body: hello}}, {post: /b, body: {text: x}, headers: {C: d}}]";
-    check("put: /x, headers: {A: b}, body: {size: 1k}", requests);
-    check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}'}");
-    check("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m}");
-    check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: true\n");
-    check("seed: 7", &format!("figures: [{ELASTIC}, {SLOPE}]\nseed: 7"));
-    check("seed: 7", "figures: [{slope: {of: malloc.live, per: n, marks: [a, b]}}]\nseed: 7");
-    check("seed: 7", "figures: []\nseed: 7");
-    check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: {ca: ca.pem, insecure: true}\n  socket: a.sock\n");
-    check("  env: {LANG: C}\n", "  env: {LANG: C}\n  build: make\n  dir: a\n  host: localhost\n  port: 8080\n");
+    right("put: /x, headers: {A: b}, body: {size: 1k}", requests);
+    right("rest: {idle: 5s}", "rest: {driver: 'wrk {url}'}");
+    right("rest: {idle: 5s}", "rest: {driver: 'wrk {url}', within: 1m}");
+    right("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: true\n");
+    right("seed: 7", &format!("figures: [{ELASTIC}, {SLOPE}]\nseed: 7"));
+    right("seed: 7", "figures: [{slope: {of: malloc.live, per: n, marks: [a, b]}}]\nseed: 7");
+    right("seed: 7", "figures: []\nseed: 7");
+    right("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: {ca: ca.pem, insecure: true}\n  socket: a.sock\n");
+    right("  env: {LANG: C}\n", "  env: {LANG: C}\n  build: make\n  dir: a\n  host: localhost\n  port: 8080\n");
     let small = PLAIN.lines().find(|line| line.starts_with("  small:")).unwrap();
     let configurations = format!("configurations:\n{small}\n");
-    check(&configurations, "");
-    check(&configurations, "configurations: {a: {}, b: {gc: z}}\n");
-    check(
+    right(&configurations, "");
+    right(&configurations, "configurations: {a: {}, b: {gc: z}}\n");
+    right(
         &configurations,
         "matrix: {gc: [g1, serial], heap: [6m, 8m], jdk: [17, found], limit: [64m], nmt: [off], exclude: [{gc: g1, jdk: 17}]}\n",
     );
@@ -793,8 +717,7 @@ const SLOPE: &str = "{slope: {name: bytes_per_instance, of: heap_live, per: inst
 
 #[test]
 fn what_is_wrong_in_a_figure_is_wrong_for_both() {
-    let schema = Schema::published(SCENARIO);
-    let check = |figure: &str| wrong_for_both(&schema, "seed: 7", &format!("figures: [{figure}]\nseed: 7"));
+    let check = |figure: &str| wrong("seed: 7", &format!("figures: [{figure}]\nseed: 7"));
     check("{}");
     check("{slop: {of: rss, per: n}}");
     check("{slope: {of: rss}}");
@@ -812,97 +735,94 @@ fn what_is_wrong_in_a_figure_is_wrong_for_both() {
     check(&SLOPE.replace("per: instances", "per: instances, marks: [a, a]"));
 }
 
-fn wrong_for_both(schema: &Schema, from: &str, to: &str) {
+/// The plain scenario with this change is none for either.
+#[track_caller]
+fn wrong(from: &str, to: &str) {
     let text = changed(from, to);
-    assert_ne!(complaints(schema, &text), [] as [&str; 0], "the schema accepts: {to}");
+    assert_ne!(complaints(&OF_SCENARIOS, &text), [] as [&str; 0], "the schema accepts: {to}");
     assert!(parsed(&text).is_err(), "the parser accepts: {to}");
 }
 
 #[test]
 fn what_is_wrong_is_wrong_for_both() {
-    let schema = Schema::published(SCENARIO);
-    let check = |from: &str, to: &str| wrong_for_both(&schema, from, to);
     // Misspelt keys, at every depth.
-    check("name:", "nam:");
-    check("subject:", "subjekt:");
-    check("command:", "comand:");
-    check("within:", "whitin:");
-    check("heap:", "heep:");
-    check("idle:", "idel:");
-    check("connections:", "conections:");
-    check("size:", "sice:");
-    check("sample_hz:", "sample-hz:");
-    check("classes:", "clases:");
+    wrong("name:", "nam:");
+    wrong("subject:", "subjekt:");
+    wrong("command:", "comand:");
+    wrong("within:", "whitin:");
+    wrong("heap:", "heep:");
+    wrong("idle:", "idel:");
+    wrong("connections:", "conections:");
+    wrong("size:", "sice:");
+    wrong("sample_hz:", "sample-hz:");
+    wrong("classes:", "clases:");
     // Wrong types.
-    check("[java, '{jvm}', -jar, app.jar, '{port}']", "java -jar app.jar");
-    check("env: {LANG: C}", "env: [LANG]");
-    check("jvm: [-Xss256k]", "jvm: -Xss256k");
-    check("connections: 25", "connections: many");
-    check("connections: 25", "connections: 2.5");
-    check("headers: {A: b}", "headers: [A]");
-    check("trials: 2", "trials: two");
-    check("marks: [start, loaded]", "marks: start");
-    check("load:\n  - warmup: {same: steady}\n", "load:\n  - [warmup]\n");
+    wrong("[java, '{jvm}', -jar, app.jar, '{port}']", "java -jar app.jar");
+    wrong("env: {LANG: C}", "env: [LANG]");
+    wrong("jvm: [-Xss256k]", "jvm: -Xss256k");
+    wrong("connections: 25", "connections: many");
+    wrong("connections: 25", "connections: 2.5");
+    wrong("headers: {A: b}", "headers: [A]");
+    wrong("trials: 2", "trials: two");
+    wrong("marks: [start, loaded]", "marks: start");
+    wrong("load:\n  - warmup: {same: steady}\n", "load:\n  - [warmup]\n");
     // Wrong values.
-    check("heap: 6m", "heap: 6q");
-    check("heap: 6m", "heap: -6");
-    check("gc: serial", "gc: g2");
-    check("jdk: 17", "jdk: seventeen");
-    check("cpus: 0", "cpus: first");
-    check("nmt: off", "nmt: detail");
-    check("within: 30s", "within: soon");
-    check("connections: 25", "connections: 0");
-    check("{same: steady}", "{driver: ' '}");
-    check("{same: steady}", "{driver: ./load.sh, get: /x}");
-    check("{same: steady}", "{closed: {requests: 1}, get: /x, driver: ./load.sh}");
-    check("{same: steady}", "{within: 2m}");
-    check("requests: 5000", "requests: 0");
-    check("put: /x", "put: x");
-    check("expect: 204", "expect: 20");
-    check("marks: [start, loaded]", "marks: [start, lunch]");
-    check("trials: 2", "trials: 0");
-    check("sample_hz: 20", "sample_hz: 1000");
-    check("classes: true", "classes: many");
-    check("subject:\n", "subject:\n  port: 0\n");
-    check("command: [java, '{jvm}', -jar, app.jar, '{port}']", "command: []");
-    check("command: [java, '{jvm}', -jar, app.jar, '{port}']\n  env", "env");
-    check("command: [java", "image: ''\n  command: [java");
+    wrong("heap: 6m", "heap: 6q");
+    wrong("heap: 6m", "heap: -6");
+    wrong("gc: serial", "gc: g2");
+    wrong("jdk: 17", "jdk: seventeen");
+    wrong("cpus: 0", "cpus: first");
+    wrong("nmt: off", "nmt: detail");
+    wrong("within: 30s", "within: soon");
+    wrong("connections: 25", "connections: 0");
+    wrong("{same: steady}", "{driver: ' '}");
+    wrong("{same: steady}", "{driver: ./load.sh, get: /x}");
+    wrong("{same: steady}", "{closed: {requests: 1}, get: /x, driver: ./load.sh}");
+    wrong("{same: steady}", "{within: 2m}");
+    wrong("requests: 5000", "requests: 0");
+    wrong("put: /x", "put: x");
+    wrong("expect: 204", "expect: 20");
+    wrong("marks: [start, loaded]", "marks: [start, lunch]");
+    wrong("trials: 2", "trials: 0");
+    wrong("sample_hz: 20", "sample_hz: 1000");
+    wrong("classes: true", "classes: many");
+    wrong("subject:\n", "subject:\n  port: 0\n");
+    wrong("command: [java, '{jvm}', -jar, app.jar, '{port}']", "command: []");
+    wrong("command: [java, '{jvm}', -jar, app.jar, '{port}']\n  env", "env");
+    wrong("command: [java", "image: ''\n  command: [java");
     // Both of two that exclude each other, or none.
-    check("requests: 5000", "requests: 5000, duration: 5s");
-    check(", requests: 5000", "");
-    check("put: /x", "put: /x, get: /x");
-    check("put: /x, ", "");
-    check("put: /x", "get: /x");
-    check("http: /hello", "http: /hello, tcp: true");
-    check("body: {size: 1k}", "body: {size: 1k, file: a}");
-    check("same: steady", "same: steady, get: /x");
-    check("idle: 5s", "idle: 5s, timeout: 1s");
-    check("closed: {connections: 25, requests: 5000}, ", "");
-    check("configurations:\n", "matrix: {gc: [g1]}\nconfigurations:\n");
-    check("  - rest: {idle: 5s}\n", "  - rest: {idle: 5s}\n    more: {idle: 5s}\n");
-    check("name: plain\n", "");
-    check("  command: [java, '{jvm}', -jar, app.jar, '{port}']\n", "");
+    wrong("requests: 5000", "requests: 5000, duration: 5s");
+    wrong(", requests: 5000", "");
+    wrong("put: /x", "put: /x, get: /x");
+    wrong("put: /x, ", "");
+    wrong("put: /x", "get: /x");
+    wrong("http: /hello", "http: /hello, tcp: true");
+    wrong("body: {size: 1k}", "body: {size: 1k, file: a}");
+    wrong("same: steady", "same: steady, get: /x");
+    wrong("idle: 5s", "idle: 5s, timeout: 1s");
+    wrong("closed: {connections: 25, requests: 5000}, ", "");
+    wrong("configurations:\n", "matrix: {gc: [g1]}\nconfigurations:\n");
+    wrong("  - rest: {idle: 5s}\n", "  - rest: {idle: 5s}\n    more: {idle: 5s}\n");
+    wrong("name: plain\n", "");
+    wrong("  command: [java, '{jvm}', -jar, app.jar, '{port}']\n", "");
 }
 
 #[test]
 fn a_search_is_right_for_both() {
-    let schema = Schema::published(SCENARIO);
-    let check = |from: &str, to: &str| right_for_both(&schema, from, to);
-    check("seed: 7", "target: ['p99<50ms', 'rate>=98%', 'failed==0']\nseed: 7");
-    check("seed: 7", "find: {}\nseed: 7");
-    check(
+    right("seed: 7", "target: ['p99<50ms', 'rate>=98%', 'failed==0']\nseed: 7");
+    right("seed: 7", "find: {}\nseed: 7");
+    right(
         "seed: 7",
         "find: {step: 1%, proofs: 10, headroom: 0.2, as_is: true, limit_min: 64m, limit_max: 2g, trials_max: 30, \
          warm: false}\nseed: 7",
     );
-    check("seed: 7", "find: {prove: 107m}\nseed: 7");
-    check("seed: 7", "find: {max_rate: true}\nseed: 7");
+    right("seed: 7", "find: {prove: 107m}\nseed: 7");
+    right("seed: 7", "find: {max_rate: true}\nseed: 7");
 }
 
 #[test]
 fn what_is_wrong_in_a_search_is_wrong_for_both() {
-    let schema = Schema::published(SCENARIO);
-    let check = |line: &str| wrong_for_both(&schema, "seed: 7", &format!("{line}\nseed: 7"));
+    let check = |line: &str| wrong("seed: 7", &format!("{line}\nseed: 7"));
     check("target: p99<50ms");
     check("target: [p99]");
     check("find: [step]");
@@ -930,53 +850,51 @@ fn what_is_wrong_in_a_search_is_wrong_for_both() {
 
 #[test]
 fn what_is_wrong_in_a_load_is_wrong_for_both() {
-    let schema = Schema::published(SCENARIO);
-    let check = |from: &str, to: &str| wrong_for_both(&schema, from, to);
-    check("body: {size: 1k}", "body: {file: a, fill: zero}");
-    check("body: {size: 1k}", "body: {fill: zero}");
-    check("body: {size: 1k}", "body: {size: 1k, fill: one}");
-    check("put: /x", "requests: [{put: /x}]");
-    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: []");
-    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{weight: 1}]");
-    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, weight: 0}]");
-    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, put: /x}]");
-    check("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, wait: 1s}]");
+    wrong("body: {size: 1k}", "body: {file: a, fill: zero}");
+    wrong("body: {size: 1k}", "body: {fill: zero}");
+    wrong("body: {size: 1k}", "body: {size: 1k, fill: one}");
+    wrong("put: /x", "requests: [{put: /x}]");
+    wrong("put: /x, headers: {A: b}, body: {size: 1k}", "requests: []");
+    wrong("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{weight: 1}]");
+    wrong("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, weight: 0}]");
+    wrong("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, put: /x}]");
+    wrong("put: /x, headers: {A: b}, body: {size: 1k}", "requests: [{get: /x, wait: 1s}]");
     let closed = "closed: {connections: 25, requests: 5000}";
-    check(closed, &format!("{closed}, constant: {{rate: 1, requests: 1}}"));
-    check(closed, "constant: {duration: 10s}");
-    check(closed, "constant: {rate: 5}");
-    check(closed, "constant: {rate: -5, duration: 10s}");
-    check(closed, "constant: {rate: 1e9, duration: 10s}");
-    check(closed, "constant: {rate: fast, duration: 10s}");
-    check(closed, "ramp: {from: 1, to: 9}");
-    check(closed, "ramp: {from: 1, to: 9, requests: 10}");
-    check(closed, "staircase: {from: 1, to: 9, steps: 1, duration: 1s}");
-    check(closed, "staircase: {from: 1, to: 9, duration: 1s}");
-    check(closed, "schedule: {connections: 5}");
-    check("expect: 204", "expect: {status: 20}");
-    check("expect: 204", "expect: {stat: 204}");
-    check("expect: 204", "expect: {body: ''}");
-    check("expect: 204", "stop: ['p99']");
-    check("expect: 204", "stop: ['p99<50']");
-    check("expect: 204", "stop: ['speed<50ms']");
-    check("expect: 204", "send_rate: -1");
-    check("expect: 204", "within: 1s");
-    check("expect: 204", "http2: {streams: 0}");
-    check("idle: 5s", "driver: wrk, get: /x");
-    check("idle: 5s", "driver: ' '");
-    check("idle: 5s", "phases: []");
-    check("idle: 5s", "phases: [a, a]");
-    check("idle: 5s", "phases: [a], get: /x");
-    check("idle: 5s", "phases: [a], mark: true");
-    check("idle: 5s", "phases: [a], settle: 1s");
-    check("idle: 5s", "phases: [a], collect: 11");
-    check("idle: 5s", "idle: 5s, collect: 1");
-    check("idle: 5s", "idle: 5s, mark: later");
-    check("expect: 204", "pattern: x");
-    check("expect: 204", "collect: 1");
-    check("trials: 2", "collect: {times: 0}");
-    check("trials: 2", "collect: 2");
-    check("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: {key: a}\n");
+    wrong(closed, &format!("{closed}, constant: {{rate: 1, requests: 1}}"));
+    wrong(closed, "constant: {duration: 10s}");
+    wrong(closed, "constant: {rate: 5}");
+    wrong(closed, "constant: {rate: -5, duration: 10s}");
+    wrong(closed, "constant: {rate: 1e9, duration: 10s}");
+    wrong(closed, "constant: {rate: fast, duration: 10s}");
+    wrong(closed, "ramp: {from: 1, to: 9}");
+    wrong(closed, "ramp: {from: 1, to: 9, requests: 10}");
+    wrong(closed, "staircase: {from: 1, to: 9, steps: 1, duration: 1s}");
+    wrong(closed, "staircase: {from: 1, to: 9, duration: 1s}");
+    wrong(closed, "schedule: {connections: 5}");
+    wrong("expect: 204", "expect: {status: 20}");
+    wrong("expect: 204", "expect: {stat: 204}");
+    wrong("expect: 204", "expect: {body: ''}");
+    wrong("expect: 204", "stop: ['p99']");
+    wrong("expect: 204", "stop: ['p99<50']");
+    wrong("expect: 204", "stop: ['speed<50ms']");
+    wrong("expect: 204", "send_rate: -1");
+    wrong("expect: 204", "within: 1s");
+    wrong("expect: 204", "http2: {streams: 0}");
+    wrong("idle: 5s", "driver: wrk, get: /x");
+    wrong("idle: 5s", "driver: ' '");
+    wrong("idle: 5s", "phases: []");
+    wrong("idle: 5s", "phases: [a, a]");
+    wrong("idle: 5s", "phases: [a], get: /x");
+    wrong("idle: 5s", "phases: [a], mark: true");
+    wrong("idle: 5s", "phases: [a], settle: 1s");
+    wrong("idle: 5s", "phases: [a], collect: 11");
+    wrong("idle: 5s", "idle: 5s, collect: 1");
+    wrong("idle: 5s", "idle: 5s, mark: later");
+    wrong("expect: 204", "pattern: x");
+    wrong("expect: 204", "collect: 1");
+    wrong("trials: 2", "collect: {times: 0}");
+    wrong("trials: 2", "collect: 2");
+    wrong("  env: {LANG: C}\n", "  env: {LANG: C}\n  tls: {key: a}\n");
 }
 
 #[test]

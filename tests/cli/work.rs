@@ -114,13 +114,6 @@ impl PlanFolder {
     }
 }
 
-fn refused(called: &Called, says: &[&str]) {
-    assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{called}");
-    for text in says {
-        assert!(called.stderr.contains(text), "`{text}` is not in {called}");
-    }
-}
-
 #[test]
 fn the_help_says_what_engines_may_try_again() {
     insta::assert_snapshot!(loadline_with(&root(), &["work", "--help"], &[]));
@@ -129,21 +122,21 @@ fn the_help_says_what_engines_may_try_again() {
 #[test]
 fn what_is_missing_or_wrong_is_refused_before_anything_runs() {
     let place = PlanFolder::new();
-    refused(&place.call(&[]), &["which entry of the plan?", "JOB_COMPLETION_INDEX", "`--index N`"]);
-    refused(&place.call(&["--index", "3"]), &["the plan has no entry 3", "its indexes are 0 to 2"]);
-    refused(&place.call(&["--index", "-1"]), &["'-1'"]);
-    refused(&place.call(&["--index", "0", "--minutes", "0"]), &["`0` is no number of minutes"]);
-    refused(&place.call(&["--index", "2"]), &["entry 2 is to prove a line, and names none"]);
-    refused(&place.call_with(&[], &[("JOB_COMPLETION_INDEX", "x")]), &["JOB_COMPLETION_INDEX is `x`"]);
-    refused(&place.call_with(&[], &[("SLURM_ARRAY_TASK_ID", "99999999999")]), &["SLURM_ARRAY_TASK_ID is `9"]);
+    place.call(&[]).refused(&["which entry of the plan?", "JOB_COMPLETION_INDEX", "`--index N`"]);
+    place.call(&["--index", "3"]).refused(&["the plan has no entry 3", "its indexes are 0 to 2"]);
+    place.call(&["--index", "-1"]).refused(&["'-1'"]);
+    place.call(&["--index", "0", "--minutes", "0"]).refused(&["`0` is no number of minutes"]);
+    place.call(&["--index", "2"]).refused(&["entry 2 is to prove a line, and names none"]);
+    place.call_with(&[], &[("JOB_COMPLETION_INDEX", "x")]).refused(&["JOB_COMPLETION_INDEX is `x`"]);
+    place.call_with(&[], &[("SLURM_ARRAY_TASK_ID", "99999999999")]).refused(&["SLURM_ARRAY_TASK_ID is `9"]);
     let third = [("SLURM_ARRAY_TASK_ID", "1"), ("LOADLINE_FIRST", "2")];
-    refused(&place.call_with(&[], &third), &["the plan has no entry 3"]);
+    place.call_with(&[], &third).refused(&["the plan has no entry 3"]);
     let wrong = [("SLURM_ARRAY_TASK_ID", "1"), ("SLURM_RESTART_COUNT", "often")];
-    refused(&place.call_with(&[], &wrong), &["SLURM_RESTART_COUNT is `often`"]);
+    place.call_with(&[], &wrong).refused(&["SLURM_RESTART_COUNT is `often`"]);
     assert!(!place.path("out").exists());
     let none = loadline_with(place.folder.path(), &["work", "absent.jsonl", "--out", "out", "--index", "0"], &[]);
-    refused(&none, &["cannot read the plan absent.jsonl: No such file"]);
-    refused(&loadline_with(place.folder.path(), &["work", "plan.jsonl"], &[]), &["--out <DIR>"]);
+    none.refused(&["cannot read the plan absent.jsonl: No such file"]);
+    loadline_with(place.folder.path(), &["work", "plan.jsonl"], &[]).refused(&["--out <DIR>"]);
 }
 
 #[test]
@@ -152,7 +145,7 @@ fn a_plan_that_was_edited_or_cut_is_refused() {
     let text = read(place.path("plan.jsonl"));
     let other = |text: &str, says: &[&str]| {
         std::fs::write(place.path("plan.jsonl"), text).unwrap();
-        refused(&place.call(&["--index", "0"]), &[&["plan: plan.jsonl"], says].concat());
+        place.call(&["--index", "0"]).refused(&[&["plan: plan.jsonl"], says].concat());
     };
     other(&text.replace("\"minutes\":10.0", "\"minutes\":1000.0"), &["not those that its hash was made of"]);
     other(&text[..text.len() - 9], &["and 3 lines follow", "cut short or edited"]);
@@ -165,7 +158,7 @@ fn a_plan_that_was_edited_or_cut_is_refused() {
 #[test]
 fn other_files_than_those_of_the_plan_are_refused() {
     let place = PlanFolder::of(|scenario| scenario.configurations[0].inputs = Some("0".repeat(64))).go();
-    refused(&place.call(&["--index", "0"]), &["not those of the plan", "configuration: only", "make the plan again"]);
+    place.call(&["--index", "0"]).refused(&["not those of the plan", "configuration: only", "make the plan again"]);
     assert!(!place.path("out/index-000000").exists());
 }
 
@@ -181,15 +174,13 @@ fn an_entry_is_done_once_and_recorded_as_described() {
     assert!(result.seconds > 0.0 && result.node.cpus > 0 && !result.node.machine.kernel.is_empty());
     let archive = loadline::archive::read(&place.path("out/index-000001").join(&result.archives[0])).unwrap();
     assert_eq!(archive.trials.len(), 1);
-    let (schema, written) = (Schema::published(FLEET_ENTRY), json!(place.result(1)));
-    assert_eq!(schema.complaints(&written), [] as [&str; 0]);
-    assert_eq!(schema.undescribed(&written), [] as [&str; 0]);
+    Schema::published(FLEET_ENTRY).describes(&json!(place.result(1)), "an entry that was answered");
 
     let again = place.call(&["--index", "1", "--json"]);
     assert!(again.code == 0 && again.stderr.contains("this entry was done before"), "{again}");
     assert_eq!(serde_json::from_str::<EntryResult>(&again.stdout).unwrap(), place.result(1));
     let other = loadline_with(place.folder.path(), &["work", "other.jsonl", "--out", "out", "--index", "1"], &[]);
-    refused(&other, &["there is a result of another plan", "choose another folder with `--out DIR`"]);
+    other.refused(&["there is a result of another plan", "choose another folder with `--out DIR`"]);
 }
 
 #[test]
