@@ -1,6 +1,7 @@
 //! `action.yml`, the component of GitLab and the workflows of `docs/ci.md`: their form, that they name what there is,
 //! and what actionlint says of them.
 
+use crate::called::{products, read, root};
 use loadline_test_support::skip;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,16 +17,12 @@ const AT: &str = "@COMMIT # v0.1.0";
 /// Variables that the template itself reads.
 const OF_TEMPLATE: [&str; 2] = ["LOADLINE_SOURCE", "LOADLINE_COMMIT"];
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
 fn yaml(text: &str) -> Value {
     yaml_serde::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 fn file(name: &str) -> Value {
-    yaml(&fs::read_to_string(root().join(name)).unwrap())
+    yaml(&read(root().join(name)))
 }
 
 fn keys(of: &Value) -> Vec<&str> {
@@ -85,8 +82,8 @@ fn check_action(name: &str) {
 
 /// A script with those that it calls or sources.
 fn sources(path: &Path) -> String {
-    let own = fs::read_to_string(path).unwrap();
-    let shared = ["place", "ask", "comment"].map(|name| fs::read_to_string(root().join("action").join(name)).unwrap());
+    let own = read(path);
+    let shared = ["place", "ask", "comment"].map(|name| read(root().join("action").join(name)));
     own.clone() + &shared.into_iter().filter(|_| own.contains("$folder/")).collect::<String>()
 }
 
@@ -98,7 +95,7 @@ fn the_actions_have_the_published_form() {
     let expect = ["version", "scenario", "arguments", "baseline", "comment", "fail-on", "from", "github-token"];
     assert_eq!(keys(&action["inputs"]), expect);
     assert_eq!(keys(&action["outputs"]), ["verdict", "archive", "json"]);
-    let source = fs::read_to_string(root().join("action.yml")).unwrap();
+    let source = read(root().join("action.yml"));
     expect
         .iter()
         .for_each(|input| assert!(source.contains(&format!("${{{{ inputs.{input} }}}}")), "{input} is not used"));
@@ -106,7 +103,7 @@ fn the_actions_have_the_published_form() {
 
 #[test]
 fn the_component_of_gitlab_has_the_published_form() {
-    let source = fs::read_to_string(root().join("templates/weigh.yml")).unwrap();
+    let source = read(root().join("templates/weigh.yml"));
     let (header, body) = source.split_once("\n---\n").unwrap();
     let inputs = &yaml(header)["spec"]["inputs"];
     for input in keys(inputs) {
@@ -130,7 +127,7 @@ fn the_component_of_gitlab_has_the_published_form() {
         // Inputs are variables: in a command they would be commands.
         assert!(!line.contains("inputs."), "{line}");
     }
-    let script = fs::read_to_string(root().join("action/gitlab")).unwrap();
+    let script = read(root().join("action/gitlab"));
     for variable in keys(&job["variables"]).into_iter().filter(|name| !OF_TEMPLATE.contains(name)) {
         assert!(script.contains(variable), "action/gitlab does not speak of {variable}");
     }
@@ -189,7 +186,7 @@ fn is_pinned(named: &str) -> bool {
 fn every_action_is_named_by_its_commit() {
     let mut seen = 0;
     for path in naming_actions() {
-        let source = fs::read_to_string(&path).unwrap();
+        let source = read(&path);
         for line in source.lines() {
             let line = line.trim_start().trim_start_matches("- ");
             let Some(named) = line.strip_prefix("uses: ").filter(|named| !named.starts_with("./")) else { continue };
@@ -229,7 +226,7 @@ fn the_component_takes_the_scripts_of_one_commit_by_https() {
     );
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let commit = String::from_utf8(made.stdout).unwrap().trim().to_owned();
-    let source = fs::read_to_string(root().join("templates/weigh.yml")).unwrap();
+    let source = read(root().join("templates/weigh.yml"));
     let (_, script) = source.split_once("    - |\n").unwrap();
     let (script, _) = script.split_once("    - '").unwrap();
     let key = format!("url.file://{}/.insteadOf", at(""));
@@ -254,8 +251,7 @@ fn the_component_takes_the_scripts_of_one_commit_by_https() {
 }
 
 fn actionlint() -> Option<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let program = target.join("packaging-tools/bin/actionlint");
+    let program = products().join("packaging-tools/bin/actionlint");
     if !program.is_file() {
         skip("LOADLINE_ACTION", "packaging/fetch did not bring actionlint");
         return None;
@@ -301,7 +297,7 @@ fn here(workflow: &str) -> String {
 /// The steps of an action as the job of a workflow that is called with the same inputs: of an action itself actionlint
 /// reads the inputs only.
 fn as_workflow(action: &str) -> String {
-    let source = fs::read_to_string(root().join(action)).unwrap();
+    let source = read(root().join(action));
     let of = file(action);
     let inputs: String =
         keys(&of["inputs"]).iter().map(|input| format!("      {input}:\n        type: string\n")).collect();
@@ -317,7 +313,7 @@ fn actionlint_finds_nothing() {
     let Some(program) = actionlint() else { return };
     let mut all: Vec<String> = workflows().into_iter().map(here).collect();
     all.extend(["action.yml", "action/post/action.yml"].map(as_workflow));
-    all.push(fs::read_to_string(root().join(".github/workflows/nightly.yml")).unwrap());
+    all.push(read(root().join(".github/workflows/nightly.yml")));
     for workflow in all {
         let said = linted(&program, &workflow);
         assert!(said.is_empty(), "{said}\n{workflow}");

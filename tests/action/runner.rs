@@ -2,20 +2,13 @@
 
 use super::api::Api;
 use crate::archive_halves::half;
-use loadline_test_support::skip;
+use crate::called::{Called, root};
+use loadline_test_support::{executable, skip, write};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-
-/// The exit code and output of a run.
-#[derive(Debug)]
-pub(crate) struct Ran {
-    pub(crate) code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
 
 /// The runner.
 pub(crate) struct Runner {
@@ -69,8 +62,7 @@ impl Runner {
         let place = tempfile::tempdir().unwrap();
         let mut runner = Self { place, variables: BTreeMap::new() };
         let bin = runner.path("bin");
-        fs::create_dir(&bin).unwrap();
-        executable(&bin.join("loadline"), PROGRAM);
+        executable(bin.join("loadline"), PROGRAM);
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         for (name, value) in [
             ("PATH", path.as_str()),
@@ -104,14 +96,14 @@ impl Runner {
     }
 
     /// With a baseline that is lean and a change that makes it stout, of a scenario of this name; and an API.
-    pub(crate) fn with_change(scenario: &str, api: &Api) -> Option<Self> {
-        let mut runner = Self::new()?;
+    pub(crate) fn with_change(scenario: &str) -> Option<(Api, Self)> {
+        let (api, mut runner) = (Api::start(), Self::new()?);
         half("lean", scenario, &runner.path("main"));
         half("stout", scenario, &runner.path("made-up"));
         runner.set("LOADLINE_AGAINST", &runner.path("main").display().to_string());
         runner.set("GITHUB_API_URL", &api.url());
         runner.set("CI_API_V4_URL", &api.url());
-        Some(runner)
+        Some((api, runner))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -127,9 +119,7 @@ impl Runner {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        write(self.path(name), text);
     }
 
     /// The text of a file; empty where there is none.
@@ -144,22 +134,27 @@ impl Runner {
         own.next_back().unwrap_or_default().to_owned()
     }
 
-    /// Runs a script of the repository with these variables and no others.
-    pub(crate) fn run(&self, script: &str, arguments: &[&str]) -> Ran {
-        self.run_at(&Path::new(env!("CARGO_MANIFEST_DIR")).join(script), arguments)
+    /// Stops the test unless these words are in the summary of the job.
+    #[track_caller]
+    pub(crate) fn summary_says(&self, words: &str) {
+        let summary = self.read("summary");
+        assert!(summary.contains(words), "it does not say `{words}`: {summary}");
     }
 
-    pub(crate) fn run_at(&self, script: &Path, arguments: &[&str]) -> Ran {
+    /// Runs a script of the repository with these variables and no others.
+    pub(crate) fn run(&self, script: &str, arguments: &[&str]) -> Called {
+        self.run_at(&root().join(script), arguments)
+    }
+
+    pub(crate) fn run_at(&self, script: &Path, arguments: &[&str]) -> Called {
         let mut command = Command::new("bash");
         command.arg(script).args(arguments).current_dir(self.path("work")).env_clear().envs(&self.variables);
-        let done = command.output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ran { code: done.status.code().unwrap_or(-1), stdout: text(done.stdout), stderr: text(done.stderr) }
+        Called::of(command.output().unwrap())
     }
 
     /// The same, which has to succeed.
     #[track_caller]
-    pub(crate) fn done(&self, script: &str, arguments: &[&str]) -> Ran {
+    pub(crate) fn done(&self, script: &str, arguments: &[&str]) -> Called {
         let ran = self.run(script, arguments);
         assert_eq!(ran.code, 0, "{script}: {ran:?}");
         ran
@@ -167,7 +162,7 @@ impl Runner {
 
     /// Weighs, and comments on what came of it.
     #[track_caller]
-    pub(crate) fn weighed_and_commented(&mut self) -> Ran {
+    pub(crate) fn weighed_and_commented(&mut self) -> Called {
         self.done("action/run", &[]);
         let file = self.path("work").join(self.output("comment")).display().to_string();
         self.set("LOADLINE_COMMENT_FILE", &file);
@@ -182,14 +177,4 @@ pub(crate) fn packed(folder: &Path) -> Vec<u8> {
     let done = Command::new("zip").args(["-q", "-r"]).arg(&file).arg(".").current_dir(folder).status().unwrap();
     assert!(done.success());
     fs::read(file).unwrap()
-}
-
-pub(crate) fn executable(path: &Path, text: &str) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // Written by a process of its own: a file that a test has open for writing is open in what other tests start, too,
-    // and cannot be executed meanwhile.
-    let mut writer = Command::new("bash");
-    let writer =
-        writer.args(["-c", r#"printf '%s' "$1" >"$0" && chmod +x "$0""#]).arg(path).arg(text).status().unwrap();
-    assert!(writer.success());
 }

@@ -1,7 +1,9 @@
 //! The scripts of `action/`, one after the other and each alone.
 
 use super::api::Api;
-use super::runner::{Runner, executable, packed};
+use super::runner::{Runner, packed};
+use crate::called::{read, root};
+use loadline_test_support::executable;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,18 +16,17 @@ fn said(verdict: &str) -> String {
 }
 
 /// A runner with a comment that says this.
-fn commenting(verdict: &str, api: &Api) -> Option<Runner> {
-    let mut runner = Runner::with_change("shop", api)?;
+fn commenting(verdict: &str) -> Option<(Api, Runner)> {
+    let (api, mut runner) = Runner::with_change("shop")?;
     runner.write("comment.md", &said(verdict));
     let file = runner.path("comment.md").display().to_string();
     runner.set("LOADLINE_COMMENT_FILE", &file);
-    Some(runner)
+    Some((api, runner))
 }
 
 #[test]
 fn a_change_is_weighed_summarised_and_commented_on() {
-    let api = Api::start();
-    let Some(mut runner) = Runner::with_change("shop", &api) else { return };
+    let Some((api, mut runner)) = Runner::with_change("shop") else { return };
     runner.set("LOADLINE_ARGUMENTS", r#"--trials 3 --budget 'rss.loaded<=1MiB'  --budget "failed<=0.1%""#);
     runner.set("GITHUB_RUN_ID", "42");
     runner.weighed_and_commented();
@@ -72,8 +73,7 @@ fn a_comment_is_edited_unless_it_turned_worse() {
         ("worse", "broken", "POST /repos/o/r/issues/7/comments"),
         ("broken", "failed", "POST /repos/o/r/issues/7/comments"),
     ] {
-        let api = Api::start();
-        let Some(runner) = commenting(new, &api) else { return };
+        let Some((api, runner)) = commenting(new) else { return };
         let other = said(old).replace("shop", "shop2");
         // A comment of another scenario, one that somebody else wrote, one on another line.
         api.state().comments = [
@@ -95,8 +95,7 @@ fn a_comment_is_edited_unless_it_turned_worse() {
 
 #[test]
 fn the_comment_is_found_on_a_later_page_and_by_who_the_token_is() {
-    let api = Api::start();
-    let Some(runner) = commenting("better", &api) else { return };
+    let Some((api, runner)) = commenting("better") else { return };
     api.state().login = Some("weigher".to_owned());
     let mut comments = vec![("somebody".to_owned(), "Hello".to_owned()); 230];
     comments[220] = ("weigher".to_owned(), said("worse"));
@@ -113,8 +112,7 @@ fn the_comment_is_found_on_a_later_page_and_by_who_the_token_is() {
 
 #[test]
 fn nothing_is_said_where_nothing_changed_unless_asked() {
-    let api = Api::start();
-    let Some(mut runner) = commenting("unchanged", &api) else { return };
+    let Some((api, mut runner)) = commenting("unchanged") else { return };
     let ran = runner.done("action/comment", &[]);
     assert_eq!(ran.stderr, "nothing changed: no comment\n");
     assert_eq!(api.state().written(), [] as [&str; 0]);
@@ -134,9 +132,8 @@ fn nothing_is_said_where_nothing_changed_unless_asked() {
 
 #[test]
 fn who_may_not_write_says_so_in_one_line() {
-    let api = Api::start();
+    let Some((api, runner)) = commenting("worse") else { return };
     api.state().is_read_only = true;
-    let Some(runner) = commenting("worse", &api) else { return };
     runner.done("action/comment", &[]);
     let summary = runner.read("summary");
     let line = summary.trim();
@@ -149,16 +146,11 @@ fn who_may_not_write_says_so_in_one_line() {
 
 #[test]
 fn without_a_network_a_token_or_a_pull_request_no_job_fails() {
-    let api = Api::start();
-    let Some(mut runner) = commenting("worse", &api) else { return };
+    let Some((api, mut runner)) = commenting("worse") else { return };
     // A port that nobody listens on.
     runner.set("GITHUB_API_URL", "http://127.0.0.1:1");
     runner.done("action/comment", &[]);
-    assert!(
-        runner.read("summary").contains("Loadline could not comment (no answer: curl: "),
-        "{}",
-        runner.read("summary")
-    );
+    runner.summary_says("Loadline could not comment (no answer: curl: ");
     runner.set("GITHUB_API_URL", &api.url());
     runner.write("summary", "");
     runner.unset("LOADLINE_TOKEN");
@@ -174,8 +166,7 @@ fn without_a_network_a_token_or_a_pull_request_no_job_fails() {
 #[test]
 fn hostile_names_stay_text_from_the_scenario_to_the_comment() {
     const NAME: &str = "x --> @team #1 $(touch pwned) `touch pwned`\n::error::x' \"";
-    let api = Api::start();
-    let Some(mut runner) = Runner::with_change(NAME, &api) else { return };
+    let Some((api, mut runner)) = Runner::with_change(NAME) else { return };
     runner.set("LOADLINE_SCENARIO", "a b/$(touch pwned)/-->'.loadline.yaml");
     runner.set("GITHUB_BASE_REF", "feature/$(touch pwned)");
     runner.done("action/baseline", &["name"]);
@@ -196,8 +187,7 @@ fn hostile_names_stay_text_from_the_scenario_to_the_comment() {
 
 #[test]
 fn arguments_are_words_and_no_commands() {
-    let api = Api::start();
-    let Some(mut runner) = Runner::with_change("shop", &api) else { return };
+    let Some((api, mut runner)) = Runner::with_change("shop") else { return };
     runner.set("LOADLINE_ARGUMENTS", "--trials '3");
     let ran = runner.run("action/run", &[]);
     assert_eq!(ran.code, 2);
@@ -214,7 +204,7 @@ fn arguments_are_words_and_no_commands() {
     runner.done("action/comment", &[]);
     runner.set("LOADLINE_STATUS", "2");
     runner.done("action/summarise", &[]);
-    assert!(runner.read("summary").contains("ended with exit code 2"), "{}", runner.read("summary"));
+    runner.summary_says("ended with exit code 2");
     assert_eq!(api.state().asked.len(), 0);
 }
 
@@ -243,8 +233,7 @@ fn the_job_is_red_for_what_was_asked() {
 
 #[test]
 fn a_baseline_that_is_not_there_is_said_and_no_error() {
-    let api = Api::start();
-    let Some(mut runner) = Runner::with_change("shop", &api) else { return };
+    let Some((api, mut runner)) = Runner::with_change("shop") else { return };
     let ran = runner.done("action/baseline", &["take"]);
     assert_eq!(ran.stderr, "No baseline of `main` yet: the next push to it leaves one.\n");
     assert_eq!(runner.output("found"), "");
@@ -276,15 +265,10 @@ fn a_baseline_that_is_not_there_is_said_and_no_error() {
 
 #[test]
 fn the_baseline_of_an_artifact_is_that_of_the_branch_and_of_this_repository() {
-    let api = Api::start();
-    let Some(mut runner) = Runner::with_change("shop", &api) else { return };
+    let Some((api, mut runner)) = Runner::with_change("shop") else { return };
     runner.set("LOADLINE_BASELINE", "artifact");
     runner.done("action/baseline", &["take"]);
-    assert!(
-        runner.read("summary").contains("No baseline of `main`: HTTP 404: Not Found."),
-        "{}",
-        runner.read("summary")
-    );
+    runner.summary_says("No baseline of `main`: HTTP 404: Not Found.");
     let of = |id: u64, branch: &str, from: u64, created: &str| {
         let run = json!({"head_branch": branch, "head_repository_id": from, "repository_id": 1});
         json!({"id": id, "expired": id == 5, "created_at": created, "workflow_run": run})
@@ -312,13 +296,13 @@ fn the_baseline_of_an_artifact_is_that_of_the_branch_and_of_this_repository() {
     runner.write("summary", "");
     std::fs::remove_dir_all(runner.path("work").join(&found)).unwrap();
     runner.done("action/baseline", &["take"]);
-    assert!(runner.read("summary").contains("cannot be unpacked"), "{}", runner.read("summary"));
+    runner.summary_says("cannot be unpacked");
     assert_eq!(runner.output("found"), "");
 }
 
 /// The event of a finished run in a fork.
-fn posting(api: &Api, number: &str, text: &str) -> Option<Runner> {
-    let runner = Runner::with_change("shop", api)?;
+fn posting(number: &str, text: &str) -> Option<(Api, Runner)> {
+    let (api, runner) = Runner::with_change("shop")?;
     let head = "a".repeat(40);
     runner.write("event", &json!({"workflow_run": {"id": 9, "head_sha": head}}).to_string());
     runner.write("artifact/comment.md", text);
@@ -344,14 +328,13 @@ fn posting(api: &Api, number: &str, text: &str) -> Option<Runner> {
     state.lists.insert("/repos/o/r/actions/runs/9/artifacts".to_owned(), json!({"artifacts": artifacts}));
     state.packed.insert(4, packed(&runner.path("artifact")));
     drop(state);
-    Some(runner)
+    Some((api, runner))
 }
 
 #[test]
 fn what_a_fork_left_is_posted_to_its_own_pull_request() {
-    let api = Api::start();
     let text = "@team, look\n&#64;org &#00064;org &#x40;org &commat;org <td>&#64org</td> `a&b` &#42; a && b\n";
-    let Some(runner) = posting(&api, "7\n", &format!("{}{text}", said("worse"))) else { return };
+    let Some((api, runner)) = posting("7\n", &format!("{}{text}", said("worse"))) else { return };
     runner.done("action/post/post", &[]);
     let state = api.state();
     assert_eq!(state.written(), ["POST /repos/o/r/issues/7/comments"], "{}", runner.read("summary"));
@@ -373,30 +356,26 @@ fn what_a_fork_made_up_is_not_posted() {
         ("7", said("worse").replace("shop", "shop2"), "`main` has no run of the scenario"),
         ("7", said("worse") + &"x".repeat(66_000), "too long"),
     ] {
-        let api = Api::start();
-        let Some(runner) = posting(&api, number, &text) else { return };
+        let Some((api, runner)) = posting(number, &text) else { return };
         runner.done("action/post/post", &[]);
-        let summary = runner.read("summary");
-        assert!(summary.contains(expect), "{number}: {summary}");
+        runner.summary_says(expect);
         assert_eq!(api.state().written(), [] as [&str; 0]);
     }
-    let api = Api::start();
-    let Some(runner) = Runner::with_change("shop", &api) else { return };
+    let Some((_, runner)) = Runner::with_change("shop") else { return };
     runner.done("action/post/post", &[]);
-    assert!(runner.read("summary").contains("no event of `workflow_run`"));
+    runner.summary_says("no event of `workflow_run`");
 }
 
 #[test]
 fn a_fork_posts_one_comment_of_a_scenario_and_five_of_a_run() {
-    let api = Api::start();
-    let Some(runner) = posting(&api, "7\n", &said("worse")) else { return };
+    let Some((api, runner)) = posting("7\n", &said("worse")) else { return };
     let listed =
         |id: u64, place: &str| json!({"id": id, "name": format!("loadline-comment-{place}"), "size_in_bytes": 10});
     let twice = json!({"artifacts": [listed(4, "shop"), listed(4, "shop")]});
     api.state().lists.insert("/repos/o/r/actions/runs/9/artifacts".to_owned(), twice);
     runner.done("action/post/post", &[]);
     assert_eq!(api.state().written().len(), 1);
-    assert!(runner.read("summary").contains("two comments for one scenario"), "{}", runner.read("summary"));
+    runner.summary_says("two comments for one scenario");
     // Eight scenarios that the branch has, too.
     let mut state = api.state();
     state.comments.clear();
@@ -421,17 +400,15 @@ fn a_fork_posts_one_comment_of_a_scenario_and_five_of_a_run() {
     drop(state);
     runner.done("action/post/post", &[]);
     assert_eq!(api.state().comments.len(), 5);
-    assert!(runner.read("summary").contains("no more than 5 comments"), "{}", runner.read("summary"));
+    runner.summary_says("no more than 5 comments");
 }
 
 /// A copy of the scripts beside an installer that is made up.
 fn with_installer(runner: &Runner, installer: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for file in ["action/install", "Cargo.toml"] {
-        let text = std::fs::read_to_string(root.join(file)).unwrap();
-        executable(&runner.path("root").join(file), &text);
+        executable(runner.path("root").join(file), &read(root().join(file)));
     }
-    executable(&runner.path("root/packaging/install"), installer);
+    executable(runner.path("root/packaging/install"), installer);
 }
 
 #[test]
@@ -486,7 +463,7 @@ fn what_lies_ready_in_a_temporary_folder_is_not_put_on_the_path() {
     runner.unset("RUNNER_TEMP");
     let folder = runner.path("everybodys");
     runner.set("TMPDIR", folder.to_str().unwrap());
-    executable(&folder.join("loadline-1.2.3/jq"), "#!/bin/sh\ntouch planted\n");
+    executable(folder.join("loadline-1.2.3/jq"), "#!/bin/sh\ntouch planted\n");
     runner.set("LOADLINE_VERSION", "1.2.3");
     let ran = runner.run_at(&runner.path("root/action/install"), &[]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -526,8 +503,8 @@ fn no_branch_restores_the_baseline_of_another() {
 }
 
 /// A runner as a job of GitLab is.
-fn of_gitlab(api: &Api) -> Option<Runner> {
-    let mut runner = Runner::with_change("shop", api)?;
+fn of_gitlab() -> Option<(Api, Runner)> {
+    let (api, mut runner) = Runner::with_change("shop")?;
     for name in
         ["GITHUB_BASE_REF", "GITHUB_API_URL", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY", "LOADLINE_AGAINST"]
     {
@@ -547,14 +524,13 @@ fn of_gitlab(api: &Api) -> Option<Runner> {
         runner.set(name, value);
     }
     api.state().login = Some("project_1_bot".to_owned());
-    Some(runner)
+    Some((api, runner))
 }
 
 /// The server that is weighed is code of the merge request, which must not see the tokens of the job.
 #[test]
 fn the_code_under_test_sees_no_token_of_gitlab() {
-    let api = Api::start();
-    let Some(mut runner) = of_gitlab(&api) else { return };
+    let Some((_, mut runner)) = of_gitlab() else { return };
     let seen = runner.path("seen").display().to_string();
     let secrets = [
         ("CI_REPOSITORY_URL", "https://gitlab-ci-token:url_secret@gitlab.example/o/r.git"),
@@ -570,8 +546,7 @@ fn the_code_under_test_sees_no_token_of_gitlab() {
 
 #[test]
 fn a_baseline_of_gitlab_is_found_whatever_job_and_branch_are_called() {
-    let api = Api::start();
-    let Some(mut runner) = of_gitlab(&api) else { return };
+    let Some((api, mut runner)) = of_gitlab() else { return };
     runner.set("CI_JOB_NAME", "weigh: [a, b]");
     runner.set("CI_DEFAULT_BRANCH", "release/1?x");
     runner.set("GITLAB_CI", "true");
@@ -583,8 +558,7 @@ fn a_baseline_of_gitlab_is_found_whatever_job_and_branch_are_called() {
 
 #[test]
 fn a_merge_request_of_gitlab_gets_the_same() {
-    let api = Api::start();
-    let Some(mut runner) = of_gitlab(&api) else { return };
+    let Some((api, mut runner)) = of_gitlab() else { return };
     // Without a baseline there is nothing to say.
     let ran = runner.run("action/gitlab", &[]);
     assert_eq!(ran.code, 0, "{ran:?}");

@@ -1,11 +1,10 @@
 //! The output of `loadline plan` for engines, held to its readers: bash, with `loadline` and `scontrol` made up, and
 //! the schemas of Kubernetes (`tests/fetch-kubernetes-validate`).
 
-use crate::called::{Called, read, root};
+use crate::called::{Called, products, read, root};
 use crate::plan::{SHOP, plan_in, shop};
-use loadline_test_support::skip;
+use loadline_test_support::{executable, skip};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -35,11 +34,6 @@ fn hostile() -> (TempDir, String) {
     (place, format!("{HOSTILE}/{HOSTILE}.jsonl"))
 }
 
-fn executable(path: &Path, text: &str) {
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 /// An array's script with a `loadline` that notes its words and ends with `code`, and an `scontrol` that notes its own.
 struct Array {
     place: TempDir,
@@ -49,9 +43,8 @@ struct Array {
 impl Array {
     fn new(place: TempDir, script: &str) -> Self {
         let bin = place.path().join("bin");
-        fs::create_dir(&bin).unwrap();
-        executable(&bin.join("loadline"), "#!/bin/sh\nprintf '%s|' \"$@\" >>\"$NOTES\"\nexit \"$CODE\"\n");
-        executable(&bin.join("scontrol"), "#!/bin/sh\nprintf 'scontrol %s\\n' \"$*\" >>\"$NOTES\"\n");
+        executable(bin.join("loadline"), "#!/bin/sh\nprintf '%s|' \"$@\" >>\"$NOTES\"\nexit \"$CODE\"\n");
+        executable(bin.join("scontrol"), "#!/bin/sh\nprintf 'scontrol %s\\n' \"$*\" >>\"$NOTES\"\n");
         let path = place.path().join("array.sbatch");
         executable(&path, script);
         Self { place, script: path }
@@ -67,10 +60,7 @@ impl Array {
             command.env_remove(name);
         }
         command.env("SLURM_ARRAY_JOB_ID", "17").envs(variables.iter().copied());
-        let done = command.current_dir(self.place.path()).stdin(Stdio::null()).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        let called =
-            Called { code: done.status.code().unwrap_or(-1), stdout: text(done.stdout), stderr: text(done.stderr) };
+        let called = Called::of(command.current_dir(self.place.path()).stdin(Stdio::null()).output().unwrap());
         let told = fs::read_to_string(&notes).unwrap_or_default();
         let _ = fs::remove_file(notes);
         (called, told)
@@ -148,14 +138,9 @@ fn an_index_of_a_later_array_is_a_later_entry() {
     assert_eq!(array.run(0, &named).1, "work|other plan|--index|0|--out|other results|");
 }
 
-/// Returns the folder that `tests/fetch-kubernetes-validate` puts it in.
-fn validator() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from).join("kv")
-}
-
 /// Returns whether the validator accepts a manifest, and its output; `None` where there is no validator.
 fn validated(manifest: &Path, version: &str) -> Option<(bool, String)> {
-    let kv = validator();
+    let kv = products().join("kv");
     if !kv.join("bin/kubernetes-validate").exists() {
         skip("LOADLINE_MANIFESTS", "there is no kubernetes-validate (tests/fetch-kubernetes-validate brings it)");
         return None;

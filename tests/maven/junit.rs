@@ -3,6 +3,7 @@
 use crate::build::{Project, maven};
 use crate::ide;
 use crate::stand_in::{BudgetOutcome, StandIn};
+use loadline_test_support::executable;
 
 /// A program that ends as the scenario is named, each by a stand-in of its own.
 const CHOOSES: &str = "#!/bin/sh\nexec \"$(dirname \"$0\")/$2.d/loadline\" \"$@\"\n";
@@ -17,9 +18,8 @@ fn a_budget_is_a_test_with_junit_5_and_6() {
         let app = StandIn::new(&of("app"), 1, "", &all);
         StandIn::new(&of("dies"), 3, "error: the subject died", &[]);
         StandIn::new(&of("empty"), 0, "", &[]);
-        project.file("loadline", CHOOSES);
         let program = project.folder.join("loadline");
-        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        executable(&program, CHOOSES);
         let option = format!("-Dloadline.executable={}", program.display());
         let built = project.build(&["test", &format!("-Djunit.version={junit}"), &format!("-DargLine={option}")]);
         built.passes().says("Tests run: 5, Failures: 1, Errors: 2, Skipped: 1");

@@ -2,6 +2,7 @@
 
 use crate::build::{VERSION, maven};
 use crate::stand_in::{BudgetOutcome, StandIn};
+use loadline_test_support::executable;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -55,10 +56,7 @@ fn a_program_that_never_tells_its_version_holds_no_build_up() {
     let Some(maven) = maven() else { return };
     let stand_in = StandIn::new(&maven.empty("no version").folder, 0, "", &[BudgetOutcome::Kept]);
     // Its child has the output, too, and outlives it.
-    let script = "#!/bin/sh\nsleep 600 & echo $! >\"$0.pid\"\nwait\n";
-    let write = r#"printf '%s' "$1" >"$0" && chmod +x "$0""#;
-    let mut writer = std::process::Command::new("bash");
-    assert!(writer.args(["-c", write]).arg(stand_in.program()).arg(script).status().unwrap().success());
+    executable(stand_in.program(), "#!/bin/sh\nsleep 600 & echo $! >\"$0.pid\"\nwait\n");
     let project = maven.project("app", "no version in time").with("PATH", &stand_in.path());
     project.file("a.jar", "no jar");
     let began = std::time::Instant::now();

@@ -1,8 +1,8 @@
 //! A script that stands for Loadline: it ends as it is told, and writes down how it was called.
 
 use crate::build::VERSION;
+use loadline_test_support::executable;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Answers from the files of its own folder. A call of `report` always gets the same answer.
@@ -49,8 +49,7 @@ impl StandIn {
         {
             fs::write(folder.join(name), text).unwrap();
         }
-        fs::write(stand_in.program(), SCRIPT).unwrap();
-        fs::set_permissions(stand_in.program(), fs::Permissions::from_mode(0o755)).unwrap();
+        executable(stand_in.program(), SCRIPT);
         stand_in
     }
 

@@ -1,7 +1,7 @@
 //! Containers of several Loadlines that share one daemon: a script stands for `docker`, each Loadline may be in a pid
 //! namespace of its own.
 
-use loadline_test_support::skip;
+use loadline_test_support::{executable, skip};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -67,14 +67,11 @@ struct Daemon {
 impl Daemon {
     fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
-        for folder in ["bin", "containers", "made"] {
+        for folder in ["containers", "made"] {
             fs::create_dir(place.path().join(folder)).unwrap();
         }
         let daemon = Self { place };
-        // Written by a process of its own: a file that is open for writing here is open in what other tests start, too.
-        let write = r#"printf '%s' "$1" >"$0" && chmod +x "$0""#;
-        let written = Command::new("bash").args(["-c", write]).arg(daemon.path("bin/docker")).arg(DOCKER).status();
-        assert!(written.unwrap().success());
+        executable(daemon.path("bin/docker"), DOCKER);
         daemon
     }
 

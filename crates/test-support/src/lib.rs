@@ -67,6 +67,19 @@ pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
     std::fs::write(path, bytes).expect("a file");
 }
 
+/// Writes a program of a test, with the folders that it lies in.
+#[track_caller]
+#[expect(clippy::disallowed_methods, reason = "lets a process of its own write")]
+pub fn executable(path: impl AsRef<Path>, text: &str) {
+    let path = path.as_ref();
+    write(path, "");
+    // Written by a process of its own: a file that a test has open for writing is open in what other tests start, too,
+    // and cannot be executed meanwhile.
+    let mut writer = std::process::Command::new("bash");
+    let writer = writer.args(["-c", r#"printf '%s' "$1" >"$0" && chmod +x "$0""#]).arg(path).arg(text).status();
+    assert!(writer.is_ok_and(|status| status.success()), "{}", path.display());
+}
+
 /// The bytes of a jar with these entries.
 pub fn jar(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
