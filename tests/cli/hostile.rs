@@ -1,38 +1,27 @@
 //! Files and processes that mean harm: what they are called steers no terminal, and what has no end is not read.
 
 use crate::called::{ARCHIVES, Called, folder, loadline, loadline_in};
+use loadline_test_support::KilledOnDrop;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 use tempfile::TempDir;
 
 /// Far more than any of these calls takes, far less than those took that did not end.
 const SECONDS_MAX: u64 = 20;
 
-/// A process that is ended with the test.
-struct Named(Child);
-
-impl Named {
-    /// Sleeps under a name of at most 15 bytes.
-    fn start(folder: &Path, name: &str) -> Self {
-        let program = folder.join(name);
-        std::fs::copy("/bin/sleep", &program).unwrap();
-        Self(Command::new(program).arg("60").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Named {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A process that sleeps under a name of at most 15 bytes.
+fn named(folder: &Path, name: &str) -> KilledOnDrop {
+    let program = folder.join(name);
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    KilledOnDrop(Command::new(program).arg("60").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
 }
 
 #[test]
 fn the_name_of_a_process_steers_no_terminal() {
     let place = TempDir::new().unwrap();
-    let named = Named::start(place.path(), "\u{1b}[31m\u{7}\u{202e}x\ny");
+    let named = named(place.path(), "\u{1b}[31m\u{7}\u{202e}x\ny");
     let pid = named.0.id().to_string();
     for call in [vec!["account", &pid], vec!["doctor", &pid], vec!["watch", "--pid", &pid, "--for", "1s"]] {
         let called = loadline_in(place.path(), &call);

@@ -3,14 +3,15 @@
 
 use crate::waiting::{LONG, wait_until};
 use crate::watch::writes;
+use loadline_test_support::{KilledOnDrop, skip};
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// A shell on a terminal of 70 columns and 12 lines.
 struct Terminal {
-    child: Child,
+    shell: KilledOnDrop,
     folder: TempDir,
 }
 
@@ -29,9 +30,9 @@ impl Terminal {
         command.env("TERM", "xterm").env("LC_ALL", "C.UTF-8").env("SHELL", "/bin/sh");
         let started = command.stdin(Stdio::piped()).stdout(shown).stderr(Stdio::null()).spawn();
         if started.is_err() {
-            loadline_test_support::skip("LOADLINE_TOOLS", "there is no script (util-linux)");
+            skip("LOADLINE_TOOLS", "there is no script (util-linux)");
         }
-        Some(Self { child: started.ok()?, folder })
+        Some(Self { shell: KilledOnDrop(started.ok()?), folder })
     }
 
     fn file(&self, name: &str) -> String {
@@ -45,15 +46,8 @@ impl Terminal {
     }
 
     fn press(&mut self, keys: &[u8]) {
-        let stdin = self.child.stdin.as_mut().unwrap();
+        let stdin = self.shell.0.stdin.as_mut().unwrap();
         stdin.write_all(keys).and_then(|()| stdin.flush()).unwrap();
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

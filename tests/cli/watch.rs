@@ -2,50 +2,52 @@
 
 use crate::called::loadline;
 use crate::waiting::{LONG, wait_for, wait_until};
-use loadline_test_support::skip;
+use loadline_test_support::{KilledOnDrop, answer, skip};
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pipe::pipe;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
 
-/// Processes that map a file named `libjvm.so` as code and are no JVMs; all end when this is dropped.
-struct Crowd(Vec<Child>);
-
-impl Crowd {
-    /// `None` where this program has no library of which there can be a copy.
-    fn of(number: usize, folder: &Path) -> Option<Self> {
-        let library = folder.join("libjvm.so");
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let own = maps.split_whitespace().find(|word| word.contains("/libgcc_s.so"))?;
-        std::fs::copy(own, &library).unwrap();
-        let start = |_| Command::new("sleep").arg("600").env("LD_PRELOAD", &library).spawn().unwrap();
-        Some(Self((0..number).map(start).collect()))
-    }
-
-    fn pids(&self) -> Vec<String> {
-        self.0.iter().map(|child| child.id().to_string()).collect()
-    }
+/// Processes that map a file named `libjvm.so` as code and are no JVMs.
+struct Crowd {
+    all: Vec<KilledOnDrop>,
+    folder: TempDir,
 }
 
-impl Drop for Crowd {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+impl Crowd {
+    /// `None`, which is said, where this program has no library of which there can be a copy.
+    fn of(number: usize) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libjvm.so");
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let Some(own) = maps.split_whitespace().find(|word| word.contains("/libgcc_s.so")) else {
+            skip("LOADLINE_TOOLS", "this test has no libgcc_s.so to copy");
+            return None;
+        };
+        std::fs::copy(own, &library).unwrap();
+        let start = |_| KilledOnDrop(Command::new("sleep").arg("600").env("LD_PRELOAD", &library).spawn().unwrap());
+        Some(Self { all: (0..number).map(start).collect(), folder })
+    }
+
+    /// A watch of all of them that writes there, and the address of its metrics.
+    fn watched(&self, options: &[&str], stdout: impl Into<Stdio>) -> (Child, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+        command.arg("watch").args(self.all.iter().map(|process| process.0.id().to_string()));
+        command.args(["--account", "never", "--listen", "127.0.0.1:0", "--history"]);
+        command.arg(self.folder.path().join("histories")).args(options).stdout(stdout).stderr(Stdio::piped());
+        let mut watch = command.spawn().unwrap();
+        // Its stderr stays open for what it says later.
+        let mut lines = BufReader::new(watch.stderr.as_mut().unwrap()).lines();
+        let line = lines.find_map(|line| line.unwrap().split("metrics at ").nth(1).map(str::to_owned)).unwrap();
+        (watch, line.split_whitespace().next().unwrap().to_owned())
     }
 }
 
 fn asked(address: &str, path: &str) -> String {
-    let mut peer = TcpStream::connect(address).unwrap();
-    peer.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
-    let mut text = String::new();
-    peer.read_to_string(&mut text).unwrap();
-    text
+    answer(address, &format!("GET {path} HTTP/1.1"))
 }
 
 /// Whether the first thread of a process waits for what it writes to stdout.
@@ -65,28 +67,14 @@ fn full_pipe() -> (OwnedFd, OwnedFd) {
 
 #[test]
 fn a_watch_whose_turn_does_not_end_answers_and_ends_when_it_is_told_to() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(crowd) = Crowd::of(1, folder.path()) else {
-        return skip("LOADLINE_TOOLS", "this test has no libgcc_s.so to copy");
-    };
+    let Some(crowd) = Crowd::of(1) else { return };
     for ends_by in [Some(Signal::TERM), None] {
         // Its first turn tells of the process that it found, and nobody reads that.
         let (reads, writes_to) = full_pipe();
-        let mut watch = Command::new(env!("CARGO_BIN_EXE_loadline"))
-            .arg("watch")
-            .args(crowd.pids())
-            .args(["--account", "never", "--listen", "127.0.0.1:0", "--history"])
-            .arg(folder.path().join("histories"))
-            .args(ends_by.is_none().then_some(["--for", "3s"]).into_iter().flatten())
-            .stdout(writes_to)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(watch.stderr.take().unwrap()).lines();
-        let line = lines.find_map(|line| line.unwrap().split("metrics at ").nth(1).map(str::to_owned)).unwrap();
-        let address = line.split_whitespace().next().unwrap();
+        let options: &[&str] = if ends_by.is_none() { &["--for", "3s"] } else { &[] };
+        let (mut watch, address) = crowd.watched(options, writes_to);
         wait_until("its turn is kept", LONG, || writes(&watch.id().to_string()));
-        assert!(asked(address, "/healthz").starts_with("HTTP/1.1 200 OK\r\n"), "{ends_by:?}");
+        assert!(asked(&address, "/healthz").starts_with("HTTP/1.1 200 OK\r\n"), "{ends_by:?}");
         if let Some(signal) = ends_by {
             kill_process(Pid::from_child(&watch), signal).unwrap();
         }
@@ -98,27 +86,13 @@ fn a_watch_whose_turn_does_not_end_answers_and_ends_when_it_is_told_to() {
 
 #[test]
 fn what_only_looks_like_jvms_is_watched_under_names_of_its_own_and_health_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(crowd) = Crowd::of(20, folder.path()) else {
-        return skip("LOADLINE_TOOLS", "this test has no libgcc_s.so to copy");
-    };
-    let mut watch = Command::new(env!("CARGO_BIN_EXE_loadline"))
-        .arg("watch")
-        .args(crowd.pids())
-        .args(["--every", "100ms", "--account", "never", "--listen", "127.0.0.1:0", "--history"])
-        .arg(folder.path().join("histories"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(watch.stderr.take().unwrap()).lines();
-    let line = lines.find_map(|line| line.unwrap().split("metrics at ").nth(1).map(str::to_owned)).unwrap();
-    let address = line.split_whitespace().next().unwrap();
-    let health = asked(address, "/healthz");
+    let Some(crowd) = Crowd::of(20) else { return };
+    let (mut watch, address) = crowd.watched(&["--every", "100ms"], Stdio::null());
+    let health = asked(&address, "/healthz");
     assert!(health.starts_with("HTTP/1.1 200 OK\r\n") && health.contains("\r\n\r\nok: "), "{health}");
     let text = wait_for("all of them are watched", LONG, || {
-        let is_all = |text: &String| text.matches("loadline_jvm_info{").count() == crowd.0.len();
-        Some(asked(address, "/metrics")).filter(is_all).ok_or("not yet")
+        let is_all = |text: &String| text.matches("loadline_jvm_info{").count() == crowd.all.len();
+        Some(asked(&address, "/metrics")).filter(is_all).ok_or("not yet")
     });
     assert!(text.contains("jvm=\"sleep\"") && text.contains("jvm=\"sleep#20\""), "{text}");
     for metric in ["turns_total", "finds_failed_total 0", "left_out_jvms 0", "set_aside_processes"] {

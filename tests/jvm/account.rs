@@ -140,9 +140,7 @@ fn a_small_server_is_explained_under_every_collector() {
     for release in all_releases() {
         for gc in ["Serial", "G1", "Parallel", "Z"] {
             for nmt in ["", TRACKED] {
-                let subject =
-                    LaunchPlan::on(release, &format!("-Xmx128m -XX:+Use{gc}GC {nmt}")).start("DemoServer", "{port}");
-                subject.answers();
+                let subject = LaunchPlan::on(release, &format!("-Xmx128m -XX:+Use{gc}GC {nmt}")).serving();
                 let account = closed(&subject, "", 1);
                 let share = 100.0 * account.unexplained_bytes as f64 / account.total_bytes as f64;
                 println!("JDK {release}, {gc} {nmt}: {} B, {share:.3} % unexplained", account.total_bytes);
@@ -416,8 +414,7 @@ fn rows(text: &str) -> Vec<(String, f64)> {
 #[test]
 fn the_text_shows_the_rows_of_the_document() {
     for release in newest() {
-        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").start("DemoServer", "{port}");
-        subject.answers();
+        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving();
         // The first account brings its own costs, as in `before_and_after`.
         let _ = subject.account();
         let ran = subject.account_call("").run().expect(0);

@@ -6,64 +6,45 @@ use crate::standing::{LaunchPlan, Standing, account_of};
 use crate::waiting::{LONG, wait_until};
 use loadline::doubt::Doubt;
 use loadline::record::AccountRecord;
-use loadline_test_support::skip;
+use loadline_test_support::{KilledOnDrop, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
 
 const SMALL: &str = "-Xmx64m -XX:+UseSerialGC";
 /// One more than Linux ever gives (PID_MAX_LIMIT is 4,194,304).
 const NEVER_GIVEN: u32 = 999_999_999;
 
 fn server(release: u32, options: &str) -> Standing {
-    let subject = LaunchPlan::on(release, options).start("DemoServer", "{port}");
-    subject.answers();
-    subject
+    LaunchPlan::on(release, options).serving()
 }
 
-/// A process that is no JVM; killed when dropped.
-struct Other(Child);
-
-impl Other {
-    fn start(words: &[&str]) -> Self {
-        Self(Command::new(words[0]).args(&words[1..]).stdin(Stdio::piped()).spawn().unwrap())
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A process that is no JVM.
+fn other(words: &[&str]) -> KilledOnDrop {
+    KilledOnDrop(Command::new(words[0]).args(&words[1..]).stdin(Stdio::piped()).spawn().unwrap())
 }
 
 fn account(pid: u32) -> Ran {
     Call::verb(&format!("account {pid}")).beside().run()
 }
 
-/// Asserts that it was refused as a wrong request, with these words and with nothing on stdout.
-#[track_caller]
-fn refused(ran: &Ran, words: &str) {
-    assert_eq!(ran.code(), Some(2), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(words), "no `{words}`:\n{}", ran.stderr);
-    assert_eq!(ran.stdout, "");
-}
+/// Somebody who has no rights and no files, and may read nothing of root's.
+pub(crate) const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
-fn is_root() -> bool {
-    user() == Some(0)
-}
-
-/// `Uid: 1000 1000 …`, apart by tabs: the second is the effective one.
-fn user() -> Option<u32> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()
+/// A folder in which anybody can run the binary: nobody else may enter the folders of who builds.
+pub(crate) fn for_anybody() -> TempDir {
+    let readable = std::fs::Permissions::from_mode(0o755);
+    let folder = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
+    let _ = std::fs::copy(env!("CARGO_BIN_EXE_loadline"), folder.path().join("loadline")).unwrap();
+    folder
 }
 
 /// Whether root may do this here; says why not.
 pub(crate) fn root_can(words: &[&str]) -> bool {
     let tried = Command::new(words[0]).args(&words[1..]).arg("true").stderr(Stdio::null()).status();
-    let can = is_root() && tried.is_ok_and(|status| status.success());
+    let can = rustix::process::geteuid().is_root() && tried.is_ok_and(|status| status.success());
     if !can {
         skip("LOADLINE_MACHINE", &format!("`{}` does not work here, or not without root", words.join(" ")));
     }
@@ -72,11 +53,11 @@ pub(crate) fn root_can(words: &[&str]) -> bool {
 
 #[test]
 fn a_pid_of_nobody_is_refused() {
-    refused(&account(NEVER_GIVEN), &format!("there is no process with pid {NEVER_GIVEN}"));
-    let mut other = Other::start(&["true"]);
-    let pid = other.0.id();
-    let _ = other.0.wait().unwrap();
-    refused(&account(pid), &format!("there is no process with pid {pid}"));
+    account(NEVER_GIVEN).refused(&format!("there is no process with pid {NEVER_GIVEN}"));
+    let mut gone = other(&["true"]);
+    let pid = gone.0.id();
+    let _ = gone.0.wait().unwrap();
+    account(pid).refused(&format!("there is no process with pid {pid}"));
     for word in ["0", "-1", "x", "1.5", "99999999999999999999"] {
         let ran = Call::verb("account").with_argument(Path::new(word)).beside().run();
         assert_eq!((ran.code(), ran.stdout.as_str()), (Some(2), ""), "{word}: {}", ran.stderr);
@@ -86,9 +67,9 @@ fn a_pid_of_nobody_is_refused() {
 
 #[test]
 fn what_is_no_jvm_is_refused() {
-    let sleeps = Other::start(&["sleep", "600"]);
+    let sleeps = other(&["sleep", "600"]);
     let pid = sleeps.0.id();
-    refused(&account(pid), &format!("the process with pid {pid} (sleep) is no HotSpot JVM"));
+    account(pid).refused(&format!("the process with pid {pid} (sleep) is no HotSpot JVM"));
     // The shell that asks names itself.
     let shell = format!("'{}' account $$; exit $?", env!("CARGO_BIN_EXE_loadline"));
     let asked = Command::new("sh").args(["-c", &shell]).output().unwrap();
@@ -100,28 +81,26 @@ fn what_is_no_jvm_is_refused() {
 #[test]
 fn a_zombie_is_refused() {
     // A child that nobody waits for.
-    let ended = Other::start(&["true"]);
+    let ended = other(&["true"]);
     let pid = ended.0.id();
     let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     wait_until("it is a zombie", LONG, || stat().contains(") Z "));
-    refused(&account(pid), "has ended and waits to be reaped (zombie)");
+    account(pid).refused("has ended and waits to be reaped (zombie)");
 }
 
 #[test]
 fn a_jvm_of_somebody_else_is_refused() {
-    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
-    if !root_can(&nobody) {
+    if !root_can(&NOBODY) {
         return;
     }
     for release in newest() {
         let subject = server(release, SMALL);
-        // Nobody may enter the folders of who builds.
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let binary = folder.path().join("loadline");
-        let _ = std::fs::copy(env!("CARGO_BIN_EXE_loadline"), &binary).unwrap();
-        let mut command = Command::new(nobody[0]);
-        let command = command.args(&nobody[1..]).arg(binary).args(["account", &subject.pid().to_string()]);
+        let folder = for_anybody();
+        let mut command = Command::new(NOBODY[0]);
+        let command = command
+            .args(&NOBODY[1..])
+            .arg(folder.path().join("loadline"))
+            .args(["account", &subject.pid().to_string()]);
         let asked = command.current_dir("/").output().unwrap();
         let said = String::from_utf8_lossy(&asked.stderr);
         assert_eq!(asked.status.code(), Some(4), "{said}");
@@ -138,8 +117,7 @@ fn a_jvm_in_its_own_pid_namespace_is_explained() {
         return;
     }
     for release in releases() {
-        let subject = LaunchPlan::on(release, SMALL).below(&apart).start("DemoServer", "{port}").in_child();
-        subject.answers();
+        let subject = LaunchPlan::on(release, SMALL).below(&apart).serving().in_child();
         let document = subject.document("");
         assert_eq!(document.jvm.pid, subject.pid());
         let account = document.mark.account.unwrap();
@@ -158,7 +136,7 @@ fn a_shell_that_becomes_a_jvm_is_explained() {
         let script = ["sh", "-c", "read line; exec \"$@\"", "sh"];
         let mut subject = LaunchPlan::on(release, SMALL).below(&script).start("DemoServer", "{port}");
         let pid = subject.pid();
-        refused(&account(pid), &format!("the process with pid {pid} (sh) is no HotSpot JVM"));
+        account(pid).refused(&format!("the process with pid {pid} (sh) is no HotSpot JVM"));
         subject.go_on();
         subject.answers();
         let document = subject.document("");
@@ -173,7 +151,7 @@ fn a_shell_that_becomes_a_jvm_is_explained() {
             match ran.code() {
                 // A JVM that is still starting cannot tell all of its spaces: no promise but the sum.
                 Some(0) => assert_closes(account_of(&ran).mark.account.as_ref().unwrap(), 1000),
-                _ => refused(&ran, "is no HotSpot JVM"),
+                _ => ran.refused("is no HotSpot JVM"),
             }
         }
         subject.answers();
@@ -251,7 +229,7 @@ fn a_subject_that_ends_meanwhile_is_told() {
                 Some(2) => {
                     let (pid, ways) = (subject.pid(), ["there is no process", "(zombie)", "(java) is no HotSpot JVM"]);
                     assert!(ways.iter().any(|way| ran.stderr.contains(way)), "{}", ran.stderr);
-                    refused(&ran, &format!("with pid {pid}"));
+                    ran.refused(&format!("with pid {pid}"));
                 }
                 // Later it failed.
                 _ => {

@@ -3,22 +3,19 @@
 //! The machine is a pid namespace of its own: other tests have JVMs that nobody else may touch.
 
 use crate::account::assert_closes;
-use crate::account_trouble::root_can;
+use crate::account_trouble::{NOBODY, for_anybody, root_can};
 use crate::invocation::{newest, releases};
 use crate::standing::{LaunchPlan, Standing};
 use crate::truth::truth;
 use loadline::doubt::{Comparing, Doubt};
 use loadline::record::{AccountsDocument, ChangesDocument, UnreadCause};
 use loadline::report;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
 const SMALL: &str = "-Xmx64m -XX:+UseSerialGC";
 const APART: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
-/// Somebody who may read nothing of root's.
-const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 /// A pid namespace with one JVM below a shell, which ends with it; others can be started there. A JVM in a namespace
 /// below has pid 1 there, and all share one `/tmp`: so the first JVM must have another pid in its own.
@@ -31,12 +28,8 @@ struct Machine {
 impl Machine {
     fn start(release: u32) -> Self {
         let below = APART.into_iter().chain(["sh", "-c", "\"$@\" & wait", "sh"]).collect::<Vec<_>>();
-        let first = LaunchPlan::on(release, SMALL).below(&below).start("DemoServer", "{port}").in_child();
-        first.answers();
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let _ = std::fs::copy(env!("CARGO_BIN_EXE_loadline"), folder.path().join("loadline")).unwrap();
-        Self { first, folder }
+        let first = LaunchPlan::on(release, SMALL).below(&below).serving().in_child();
+        Self { first, folder: for_anybody() }
     }
 
     /// The words that run something on it.
@@ -170,8 +163,7 @@ fn what_threads_took_since_is_told_of_their_pool() {
 #[test]
 fn another_process_is_compared_with_a_doubt_file_by_file() {
     for release in newest() {
-        let first = LaunchPlan::on(release, SMALL).start("DemoServer", "{port}");
-        first.answers();
+        let first = LaunchPlan::on(release, SMALL).serving();
         let then = report::document(&first.document(""));
         drop(first);
         let mut second = LaunchPlan::on(release, SMALL).start("MappedFile", "{folder}");

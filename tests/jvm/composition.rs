@@ -196,9 +196,7 @@ fn a_build_runs_again_only_when_something_it_reads_has_changed() {
     std::fs::write(&file, idle("echo up; exec tail -f /dev/null", build).replace("sleep 1.5", "'true'")).unwrap();
     std::fs::write(folder.path().join("source"), "a").unwrap();
     let built = |options: &[&str], said: &str| {
-        let call = Call::verb("run").with_argument(&file);
-        let out = call.archive();
-        let call = call.with("--out").with_argument(&out);
+        let call = Call::verb("run").with_argument(&file).archiving();
         options.iter().fold(call, |call, option| call.with(option)).run().expect(0).says(&[said]);
         std::fs::read_to_string(folder.path().join("target/made")).unwrap().lines().count()
     };

@@ -25,9 +25,7 @@ const SPRING: &str = "Spring-Boot-Version: 3.4.1\n";
 fn of_jar(verb: &str, release: u32, class: &str, manifest: &str) -> Call {
     let call = Call::verb(verb);
     jar(release, &call.folder().join("target/the app.jar"), class, manifest);
-    let out = call.archive();
-    let call = call.with_argument(Path::new("target/the app.jar"));
-    call.with("-n 200").with("--rest 200ms").with_argument(Path::new("--out")).with_argument(&out)
+    call.with_argument(Path::new("target/the app.jar")).with("-n 200").with("--rest 200ms").archiving()
 }
 
 #[test]
@@ -128,8 +126,7 @@ fn what_init_writes_runs() {
         assert!(text.contains("get: /hello") && text.contains("http: /actuator/health"), "{text}");
 
         let call = Call::verb("run -n 200 --rest 200ms").with_argument(&folder.join("the_shop___1_.loadline.yaml"));
-        let out = call.archive();
-        let done = call.with("--json").with_argument(Path::new("--out")).with_argument(&out).run().expect(0);
+        let done = call.with("--json").archiving().run().expect(0);
         assert_eq!(done.document().trials.len(), 1);
     }
 }

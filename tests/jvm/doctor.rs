@@ -6,11 +6,11 @@ use crate::invocation::{Call, Ran, doubts, every_release, jdk, newest, phase, re
 use crate::standing::{LaunchPlan, Standing};
 use loadline::doubt::{Allocation, Doubt};
 use loadline::record::{AllocatedBy, FlagOrigin, ToldBy};
-use loadline_test_support::skip;
+use loadline_test_support::{KilledOnDrop, skip};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// The oldest release whose tables are known.
@@ -102,26 +102,10 @@ fn who_cannot_be_attached_to_is_told() {
     }
 }
 
-/// A process that is no JVM; killed when dropped.
-struct Other(Child);
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-#[track_caller]
-fn refused(ran: &Ran, words: &str) {
-    assert_eq!((ran.code(), ran.stdout.as_str()), (Some(2), ""), "{}", ran.stderr);
-    assert!(ran.stderr.contains(words), "no `{words}`:\n{}", ran.stderr);
-}
-
 #[test]
 fn what_is_no_hotspot_is_said() {
-    refused(&doctor(999_999_999, ""), "there is no process with pid 999999999");
-    refused(&doctor(std::process::id(), ""), "is no HotSpot JVM");
+    doctor(999_999_999, "").refused("there is no process with pid 999999999");
+    doctor(std::process::id(), "").refused("is no HotSpot JVM");
     assert_eq!(Call::verb("doctor x").beside().run().code(), Some(2));
     assert_eq!(Call::verb("doctor --flags").beside().run().code(), Some(2));
     // An image that GraalVM makes exports its version.
@@ -133,10 +117,10 @@ fn what_is_no_hotspot_is_said() {
     if !compiled.is_ok_and(|status| status.success()) {
         return skip("LOADLINE_TOOLS", "there is no C compiler");
     }
-    let image = Other(Command::new(&program).stdin(Stdio::null()).spawn().unwrap());
+    let image = KilledOnDrop(Command::new(&program).stdin(Stdio::null()).spawn().unwrap());
     for verb in ["doctor", "account"] {
         let ran = Call::verb(&format!("{verb} {}", image.0.id())).beside().run();
-        refused(&ran, "(image) is a GraalVM native image, no HotSpot JVM");
+        ran.refused("(image) is a GraalVM native image, no HotSpot JVM");
         assert!(ran.stderr.contains("kind: native"), "{}", ran.stderr);
     }
 }

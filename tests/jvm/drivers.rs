@@ -48,16 +48,14 @@ END
 
 /// `loadline run` with this driver, `within` included where it is given.
 fn run(release: u32, driver: &str, options: &str) -> Call {
-    let call = Call::verb("run driven.loadline.yaml --json");
+    let call = Call::verb("run --json");
     let text = SCENARIO
         .replace("JAR", test_subjects())
         .replace("MARKING", &call.folder().display().to_string())
         .replace("RELEASE", &release.to_string())
         .replace("\"DRIVER\"", driver);
-    std::fs::write(call.folder().join("driven.loadline.yaml"), text).unwrap();
     std::fs::write(call.folder().join("like-wrk.sh"), LIKE_WRK).unwrap();
-    let out = format!("--out {}", call.archive().display());
-    let call = call.with(&out);
+    let call = call.of_scenario("driven", &text);
     if options.is_empty() { call } else { call.with(options) }
 }
 

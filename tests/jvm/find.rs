@@ -14,8 +14,7 @@ const MIB: u64 = 1 << 20;
 fn find(release: u32, appetite: &str) -> Call {
     let call =
         Call::verb("find --json --rate 50 -d 1s --warmup 300ms -c 4 --gc serial --no-warm --proofs 2 --step 10%");
-    let out = format!("--out {}", call.archive().display());
-    let call = call.with("--url http://127.0.0.1:{port}/").with(&out).of_jdk(release);
+    let call = call.with("--url http://127.0.0.1:{port}/").archiving().of_jdk(release);
     let call = call.with("--target failed==0").with("--jvm -XX:TieredStopAtLevel=1").with("--limit-max 512m");
     call.subject("Appetite", &format!("{{port}} {appetite}")).alone()
 }

@@ -14,9 +14,8 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 
 /// A call of `loadline run` on a scenario of the gallery.
 pub(crate) fn run(folder_: &str, scenario: &str) -> Call {
-    let call = Call::verb("run").with_argument(&folder(folder_).join(format!("{scenario}.loadline.yaml")));
-    let out = format!("--out {}", call.archive().display());
-    call.with(&out).with("--json")
+    let file = folder(folder_).join(format!("{scenario}.loadline.yaml"));
+    Call::verb("run --json").with_argument(&file).archiving()
 }
 
 /// Whether Maven is here.

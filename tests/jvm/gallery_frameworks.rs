@@ -38,10 +38,7 @@ fn is_asked_for() -> bool {
 
 #[test]
 fn most_of_a_spring_boot_service_lies_outside_its_heap() {
-    if !long_tests_run() {
-        return;
-    }
-    if !has_maven() {
+    if !long_tests_run() || !has_maven() {
         return;
     }
     let document = weighed("spring-boot");

@@ -76,10 +76,7 @@ fn what_malloc_would_keep_of_them_is_replayed() {
 
 #[test]
 fn uploads_leave_more_in_a_pool_than_a_stream_needs() {
-    if !long_tests_run() {
-        return;
-    }
-    if !has_maven() {
+    if !long_tests_run() || !has_maven() {
         return;
     }
     let call = run("netty-pools", "netty-pools-quick").with("--only cr3-pooled").with("--only cr3-streaming");
@@ -94,10 +91,7 @@ fn uploads_leave_more_in_a_pool_than_a_stream_needs() {
 
 #[test]
 fn an_instance_takes_so_many_bytes() {
-    if !long_tests_run() {
-        return;
-    }
-    if !has_maven() {
+    if !long_tests_run() || !has_maven() {
         return;
     }
     let _folder = SERVICES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,45 +6,27 @@ use crate::native::build;
 use crate::waiting::{LONG, wait_for};
 use crate::watch::Leaking;
 use loadline::clock::Clock;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use loadline_test_support::{KilledOnDrop, answer};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 
 /// The unit and the DaemonSet of `monitoring/` give it so much.
 const GIVEN_BYTES: u64 = 64 << 20;
 /// Samples of the honest JVM that are waited for.
 const SAMPLES: usize = 10;
+const METRICS: &str = "GET /metrics HTTP/1.1";
 
-/// A process with a `libjvm.so` that tells this lie; it ends when this is dropped.
-struct Liar(Child);
-
-impl Liar {
-    fn start(library: &Path, lie: &str) -> Self {
-        let child = Command::new("sleep").arg("600").env("LD_PRELOAD", library).env("LIAR", lie).spawn().unwrap();
-        let (maps, name) = (format!("/proc/{}/maps", child.id()), library.to_string_lossy().into_owned());
-        // Until its linker has mapped the library it is no JVM.
-        wait_for("the library is mapped", LONG, || {
-            let maps = std::fs::read_to_string(&maps).unwrap_or_default();
-            if maps.contains(&name) { Ok(()) } else { Err(maps) }
-        });
-        Self(child)
-    }
-}
-
-impl Drop for Liar {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn scrape(address: &str) -> String {
-    let mut peer = TcpStream::connect(address).unwrap();
-    peer.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-    let mut text = String::new();
-    peer.read_to_string(&mut text).unwrap();
-    text
+/// A process with a `libjvm.so` that tells this lie.
+fn liar(library: &Path, lie: &str) -> KilledOnDrop {
+    let child = Command::new("sleep").arg("600").env("LD_PRELOAD", library).env("LIAR", lie).spawn().unwrap();
+    let (maps, name) = (format!("/proc/{}/maps", child.id()), library.to_string_lossy().into_owned());
+    let liar = KilledOnDrop(child);
+    // Until its linker has mapped the library it is no JVM.
+    wait_for("the library is mapped", LONG, || {
+        let maps = std::fs::read_to_string(&maps).unwrap_or_default();
+        if maps.contains(&name) { Ok(()) } else { Err(maps) }
+    });
+    liar
 }
 
 /// The value of the metric whose line begins so.
@@ -66,7 +48,7 @@ fn tables_that_lie_keep_no_other_jvm_from_being_watched() {
     for release in newest() {
         let honest = Leaking::start(release, &[("idle", "rate=0", "-Xmx32m")]);
         for lie in ["classes:4000000", "netty:1000000", "threads:100000", "flags:16384"] {
-            let liar = Liar::start(&library, lie);
+            let liar = liar(&library, lie);
             let pids = format!("{} {}", honest.pids(), liar.0.id());
             let options = "--every 100ms --account never --listen 127.0.0.1:0 --history histories";
             let mut watched = Call::verb(&format!("watch {pids} {options}")).beside().start();
@@ -78,12 +60,12 @@ fn tables_that_lie_keep_no_other_jvm_from_being_watched() {
                     text.contains("loadline_jvm_info{jvm=\"sleep\"")
                         || value(text, "loadline_watch_set_aside_processes ").is_some_and(|count| count != "0")
                 };
-                Some(scrape(address)).filter(is_seen).ok_or("not yet")
+                Some(answer(address, METRICS)).filter(is_seen).ok_or("not yet")
             });
             let seen = clock.now();
             let mut ages: Vec<String> = Vec::new();
             wait_for("the honest one is sampled all the time", LONG, || {
-                let text = scrape(address);
+                let text = answer(address, METRICS);
                 let age = value(&text, "loadline_jvm_age_seconds{jvm=\"loadline.subjects.Leaks\"}");
                 ages.extend(age.map(str::to_owned).filter(|age| !ages.contains(age)));
                 if ages.len() > SAMPLES { Ok(()) } else { Err(text) }

@@ -90,8 +90,7 @@ impl Image {
     /// A call on it, with little load.
     fn call(&self, verb: &str, subject: &str) -> Call {
         let call = Call::verb(verb).with(&format!("--image {}", self.name)).with("--rate 50").with("--warmup 300ms");
-        let out = format!("--out {}", call.archive().display());
-        let call = call.with("--url http://127.0.0.1:{port}/").with(&out).with("--gc serial");
+        let call = call.with("--url http://127.0.0.1:{port}/").archiving().with("--gc serial");
         call.command(&subject.split(' ').collect::<Vec<_>>())
     }
 
@@ -194,10 +193,9 @@ fn an_image_is_tuned() {
     let Some(image) = Image::make() else { return };
     let tune = image.call("tune --json -d 500ms --rest 100ms -c 2", "loadline.subjects.Curable {port} arenas=64");
     let tune = tune.with("--heap 24m").with("--target failed==0").with("--price 100%");
-    let others = ["heap", "direct", "nio", "netty", "gc", "compiler", "headers", "cds", "malloc.trim"];
-    let others = others.into_iter().chain(["malloc.arenas+trim", "malloc.thresholds", "malloc.thresholds+trim"]);
-    let tune = others.fold(tune, |call, id| call.with(&format!("--skip {id}")));
-    let ran = tune.of_many_trials().run().expect(0);
+    let others = "heap direct nio netty gc compiler headers cds malloc.trim malloc.arenas+trim malloc.thresholds \
+                  malloc.thresholds+trim";
+    let ran = tune.skipping(others).of_many_trials().run().expect(0);
     let tuned = ran.document().tune.unwrap();
     assert_eq!(tuned.outcome, TuneOutcome::Proved, "{}", tuned.text);
     assert_eq!(tuned.answer, ["MALLOC_ARENA_MAX=1"], "{}", tuned.text);
@@ -210,6 +208,5 @@ fn an_image_that_is_not_here_is_not_fetched() {
     let works = FoundTool::installed(Clock::start()).iter().any(|tool| tool.probe().is_ok());
     let said = if works { "the image `nowhere/nothing:0` is not on this machine" } else { "no container tool" };
     let call = Call::verb("weigh --image nowhere/nothing:0 --url http://127.0.0.1:1/");
-    let out = format!("--out {}", call.archive().display());
-    call.with(&out).beside().run().expect(4).says(&[said]);
+    call.archiving().beside().run().expect(4).says(&[said]);
 }

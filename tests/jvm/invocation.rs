@@ -138,9 +138,20 @@ impl Call {
 
     /// A verb that makes a trial of a command, with little load and little rest.
     fn trial_of(verb: &str) -> Self {
-        let call = Self::verb(&format!("{verb} -n 200 --rest 200ms")).with("--url http://127.0.0.1:{port}/hello");
-        let out = call.archive();
-        call.with_argument(Path::new("--out")).with_argument(&out)
+        Self::verb(&format!("{verb} -n 200 --rest 200ms")).with("--url http://127.0.0.1:{port}/hello").archiving()
+    }
+
+    /// Its archive goes to [`Call::archive`].
+    pub(crate) fn archiving(self) -> Self {
+        let out = self.archive();
+        self.with("--out").with_argument(&out)
+    }
+
+    /// Of a scenario with this name and text, which lies in the call's folder; its archive goes to [`Call::archive`].
+    pub(crate) fn of_scenario(self, name: &str, text: &str) -> Self {
+        let file = format!("{name}.loadline.yaml");
+        std::fs::write(self.folder().join(&file), text).unwrap();
+        self.with_argument(Path::new(&file)).archiving()
     }
 
     /// `loadline explain --json`, on a JDK.
@@ -180,6 +191,11 @@ impl Call {
     /// The same with many trials, each of which may have to wait for others on the machine.
     pub(crate) fn of_many_trials(self) -> Self {
         Self { patience: 5 * LONG, ..self }
+    }
+
+    /// Without these remedies, whose names stand between blanks.
+    pub(crate) fn skipping(self, remedies: &str) -> Self {
+        remedies.split_whitespace().fold(self, |call, id| call.with(&format!("--skip {id}")))
     }
 
     /// The option with its value is dropped.
@@ -453,6 +469,14 @@ impl Ran {
         assert_eq!(self.code(), Some(code), "stderr:\n{stderr}\nstdout:\n{stdout}");
         assert!(!stderr.contains("panicked"), "{stderr}");
         self
+    }
+
+    /// Stops the test unless it was refused as a wrong request, with these words and with nothing on stdout.
+    #[track_caller]
+    pub(crate) fn refused(&self, words: &str) {
+        assert_eq!((self.code(), self.stdout.as_str()), (Some(2), ""), "{}", self.stderr);
+        let is_said = self.stderr.starts_with("error: ") && self.stderr.contains(words);
+        assert!(is_said, "no `{words}`:\n{}", self.stderr);
     }
 
     /// Stops the test unless stderr holds all of these, in this order.

@@ -45,7 +45,7 @@ fn build(folder: &Path, name: &str, linking: &str) -> Option<PathBuf> {
 
 /// The program weighed once it has planted this.
 fn weighed(linking: &str, filling: &str) -> Option<Ran> {
-    let call = Call::verb("run musl.loadline.yaml --json");
+    let call = Call::verb("run --json");
     let program = build(call.folder(), "appetite", linking)?;
     Some(run(call, &format!("command: [{}, {filling}]", program.display())))
 }
@@ -56,9 +56,7 @@ fn run(call: Call, subject: &str) -> Ran {
         "name: musl\nsubject: {{kind: native, {subject}}}\n\
          load:\n  - work: {{phases: [planted], within: 60s}}\nmarks: []\n"
     );
-    std::fs::write(call.folder().join("musl.loadline.yaml"), text).unwrap();
-    let out = format!("--out {}", call.archive().display());
-    call.with(&out).run().expect(0)
+    call.of_scenario("musl", &text).run().expect(0)
 }
 
 /// Returns the planted bytes by the program's own count, and the account of them.
@@ -147,7 +145,7 @@ fn a_program_on_musl_is_weighed_and_its_limit_found_in_an_image() {
     if !long_tests_run() {
         return;
     }
-    let call = Call::verb("run musl.loadline.yaml --json");
+    let call = Call::verb("run --json");
     let Some(image) = image(call.folder(), "appetite") else { return };
     let ran = run(call, &format!("image: '{}', command: [exact]", image.name()));
     let trial = ran.trial();
@@ -161,17 +159,14 @@ fn a_program_on_musl_is_weighed_and_its_limit_found_in_an_image() {
 }
 
 fn the_limit_of_a_server_is_found() {
-    let call = Call::verb("find musl.loadline.yaml --json --no-warm --proofs 2 --step 10% --limit-max 256m").alone();
+    let call = Call::verb("find --json --no-warm --proofs 2 --step 10% --limit-max 256m").alone();
     let Some(image) = image(call.folder(), "serves") else { return };
     let text = format!(
         "name: musl\nsubject: {{kind: native, image: '{}', command: ['{{port}}', '{SERVES_MIB}']}}\nload:\n  \
          - steady: {{constant: {{rate: 50, duration: 1s, connections: 4}}, get: /}}\ntarget: [failed==0]\n",
         image.name()
     );
-    std::fs::write(call.folder().join("musl.loadline.yaml"), text).unwrap();
-    let out = format!("--out {}", call.archive().display());
-    let document = call.with(&out).run().expect(0).document();
-    let find = document.find.unwrap();
+    let find = call.of_scenario("musl", &text).run().expect(0).document().find.unwrap();
     assert_eq!((find.outcome, find.unknowns), (FindOutcome::Found, Unknowns::Limit), "{}", find.text);
     let line = find.line.unwrap();
     let (limit, below) = (line.limit_bytes >> 20, line.below_bytes.unwrap() >> 20);
@@ -188,8 +183,7 @@ fn a_jvm_on_musl_is_split_as_on_glibc() {
     for (release, gc) in newest().into_iter().flat_map(|release| [(release, "Serial"), (release, "G1")]) {
         let options = format!("-Xmx64m -XX:+Use{gc}GC -Xint -XX:NativeMemoryTracking=summary");
         let trim = "-XX:+IgnoreUnrecognizedVMOptions -XX:TrimNativeHeapInterval=5000";
-        let subject = LaunchPlan::on(release, &format!("{options} {trim}")).java(&java).start("DemoServer", "{port}");
-        subject.answers();
+        let subject = LaunchPlan::on(release, &format!("{options} {trim}")).java(&java).serving();
         assert_tags(&subject);
         let document = subject.document("");
         let account = document.mark.account.unwrap();

@@ -184,8 +184,7 @@ fn a_shaded_netty_is_found() {
 #[test]
 fn a_jvm_without_netty_has_none() {
     for release in releases() {
-        let standing = LaunchPlan::on(release, "-Xmx32m").start("DemoServer", "{port}");
-        standing.answers();
+        let standing = LaunchPlan::on(release, "-Xmx32m").serving();
         let pools = pools(&standing);
         assert!(pools.libraries.is_empty() && pools.unread.is_empty(), "{pools:?}");
         standing.answers();
@@ -196,7 +195,6 @@ fn a_jvm_without_netty_has_none() {
 fn a_trial_lists_the_pools_at_every_mark() {
     let Some(jars) = jars("4.1.140.Final") else { return };
     for release in releases() {
-        let call = Call::verb("run netty.loadline.yaml");
         let source = folder().join("NettyCaches.java");
         let scenario = format!(
             "name: netty\nsubject:\n  netty: true\n  command: [java, '{{jvm}}', -cp, '{jars}', {}, '{{port}}', pooled, \
@@ -205,9 +203,7 @@ fn a_trial_lists_the_pools_at_every_mark() {
              jdk: {release}, netty: false}}\nload:\n  - work: {{driver: sleep 0.2}}\n  - rest: {{idle: 200ms}}\nmarks: [start, rested]\n",
             source.display()
         );
-        std::fs::write(call.folder().join("netty.loadline.yaml"), scenario).unwrap();
-        let out = format!("--out {}", call.archive().display());
-        let ran = call.with(&out).with("--json").run().expect(0);
+        let ran = Call::verb("run --json").of_scenario("netty", &scenario).run().expect(0);
         for trial in &ran.document().trials {
             assert_eq!(trial.outcome, Outcome::Completed, "{trial:?}");
             let names: Vec<&str> = trial.marks.iter().map(|mark| mark.name.as_str()).collect();

@@ -21,12 +21,9 @@ load:
 
 /// `loadline run` of the subject in this way, with one change of the scenario.
 fn run(release: u32, way: &str, change: (&str, &str)) -> Call {
-    let call = Call::verb("run own.loadline.yaml --json");
     let text = SCENARIO.replace("JAR", test_subjects()).replace("WAY", way).replace("RELEASE", &release.to_string());
     assert!(text.contains(change.0), "{change:?}");
-    std::fs::write(call.folder().join("own.loadline.yaml"), text.replacen(change.0, change.1, 1)).unwrap();
-    let out = format!("--out {}", call.archive().display());
-    call.with(&out)
+    Call::verb("run --json").of_scenario("own", &text.replacen(change.0, change.1, 1))
 }
 
 const SAME: (&str, &str) = ("", "");

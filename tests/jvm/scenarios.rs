@@ -21,10 +21,7 @@ trials: 2
 
 /// A call of `loadline run` on this text.
 pub(crate) fn run(scenario: &str, options: &str) -> Call {
-    let call = Call::verb("run pair.loadline.yaml");
-    std::fs::write(call.folder().join("pair.loadline.yaml"), scenario).unwrap();
-    let out = format!("--out {}", call.archive().display());
-    call.with(&out).with(options)
+    Call::verb("run").of_scenario("pair", scenario).with(options)
 }
 
 fn scenario(release: u32) -> String {

@@ -6,14 +6,13 @@ use crate::waiting::{LONG, wait_for, wait_until};
 use crate::watch::Leaking;
 use loadline::clock::Clock;
 use loadline::watch::{HttpRequest, HttpResponse, HttpServer, web_config};
-use loadline_test_support::skip;
+use loadline_test_support::{KilledOnDrop, answer, skip};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/monitoring/loadline.rules.yaml");
 /// Families that only a JVM has that grows.
@@ -74,7 +73,7 @@ impl Certificates {
 
 /// A Prometheus with a folder of its own; ended when dropped.
 struct Prometheus {
-    child: Child,
+    _process: KilledOnDrop,
     address: String,
     _folder: tempfile::TempDir,
 }
@@ -97,21 +96,18 @@ impl Prometheus {
         let mut command = Command::new("prometheus");
         command.args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address=127.0.0.1:0"]);
         command.current_dir(folder.path()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
-        let child = command.spawn().unwrap();
+        let process = KilledOnDrop(command.spawn().unwrap());
         let address = wait_for("Prometheus listens", LONG, || {
             let text = std::fs::read_to_string(&log).unwrap();
             let line = text.lines().find(|line| line.contains("\"Listening on\""));
             line.and_then(|line| line.split("address=").nth(1)).map(|at| at.trim().to_owned()).ok_or(text)
         });
-        Self { child, address, _folder: folder }
+        Self { _process: process, address, _folder: folder }
     }
 
     /// Returns the answer of its API; nothing where it is not ready.
     fn api(&self, path: &str) -> Value {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.write_all(format!("GET /api/v1/{path} HTTP/1.0\r\n\r\n").as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = answer(&self.address, &format!("GET /api/v1/{path} HTTP/1.0"));
         serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap_or_default()
     }
 
@@ -119,14 +115,6 @@ impl Prometheus {
     fn value(&self, expression: &str) -> Option<f64> {
         let encoded: String = expression.bytes().map(|byte| format!("%{byte:02x}")).collect();
         self.api(&format!("query?query={encoded}"))["data"]["result"][0]["value"][1].as_str()?.parse().ok()
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        // One that has ended cannot be killed, and need not.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -282,14 +270,4 @@ fn scrape(socket: &Path) -> String {
     let mut curl = Command::new("curl");
     curl.args(["-sS", "--max-time", "60", "http://loadline/metrics", "--unix-socket"]).arg(socket);
     String::from_utf8(curl.output().unwrap().stdout).unwrap()
-}
-
-/// A process that is ended when this is dropped.
-struct KilledOnDrop(Child);
-
-impl Drop for KilledOnDrop {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

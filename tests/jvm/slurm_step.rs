@@ -1,5 +1,6 @@
 //! A memory limit for an ordinary user who may make no cgroup, inside of a job of Slurm: each subject is a step of it.
 
+use crate::account_trouble::NOBODY;
 use crate::invocation::{jdk, small};
 use crate::slurm::{Cluster, VARIABLE, has_cgroups};
 use crate::test_subjects::test_subjects;
@@ -14,8 +15,6 @@ use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 const NODE: &str = "n1";
-/// Has no rights and no files.
-const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 /// A job of nobody's, and what nobody needs to run Loadline in it.
 struct Job {

@@ -69,6 +69,14 @@ impl LaunchPlan {
         self.start_with(&["-cp", class_path, &source.display().to_string()], arguments)
     }
 
+    /// Starts a server and waits until it answers.
+    #[track_caller]
+    pub(crate) fn serving(self) -> Standing {
+        let server = self.start("DemoServer", "{port}");
+        server.answers();
+        server
+    }
+
     fn start_with(self, what: &[&str], arguments: &str) -> Standing {
         let permit = Permit::one();
         let (folder, jdk) = (tempfile::tempdir().unwrap(), jdk(self.release).unwrap());

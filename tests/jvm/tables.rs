@@ -60,8 +60,7 @@ fn an_account_from_tables_is_the_one_that_was_asked_for() {
     }
     each(|release, collector, options| {
         // A compiler at work takes MiB of malloc and gives them back between two accounts.
-        let server = LaunchPlan::on(release, &format!("-Xmx96m -Xint {options}")).start("DemoServer", "{port}");
-        server.answers();
+        let server = LaunchPlan::on(release, &format!("-Xmx96m -Xint {options}")).serving();
         // The memory that a first question adds is there before both.
         let _ = server.document("--attach");
         let before = faults(&server);
@@ -103,8 +102,7 @@ fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
             return;
         }
         let options = format!("-Xmx96m -XX:+DisableAttachMechanism {options}");
-        let server = LaunchPlan::on(release, &options).start("DemoServer", "{port}");
-        server.answers();
+        let server = LaunchPlan::on(release, &options).serving();
         let document = server.document("");
         let what = format!("JDK {release}, {collector}");
         assert_eq!(told_by(&document).0, ToldBy::Tables, "{what}: {}", told_by(&document).1);

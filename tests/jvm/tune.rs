@@ -7,30 +7,15 @@ use loadline_test_support::long_tests_run;
 
 const MIB: f64 = 1_048_576.0;
 /// The remedies that are not to be tried.
-const SKIPPED: [&str; 13] = [
-    "heap",
-    "direct",
-    "nio",
-    "netty",
-    "gc",
-    "compiler",
-    "headers",
-    "cds",
-    "malloc.trim",
-    "malloc.arenas+trim",
-    "malloc.thresholds",
-    "malloc.jemalloc",
-    "malloc.mimalloc",
-];
+const SKIPPED: &str = "heap direct nio netty gc compiler headers cds malloc.trim malloc.arenas+trim \
+    malloc.thresholds malloc.jemalloc malloc.mimalloc";
 
 /// A tuning with little load, of a server that retains and holds what it is told to.
 fn tune(release: u32) -> Call {
     let call = Call::verb("tune --json --rate 30 -d 500ms --warmup 200ms --rest 100ms -c 2 --price 100%");
-    let out = format!("--out {}", call.archive().display());
-    let call = call.with("--url http://127.0.0.1:{port}/").with(&out).with(&format!("--jdk {release}"));
+    let call = call.with("--url http://127.0.0.1:{port}/").archiving().with(&format!("--jdk {release}"));
     let call = call.with("--target failed==0").with("--target p99<1s").with("--gc serial").with("--heap 24m");
-    let call = call.with("--jvm -XX:MaxDirectMemorySize=128m");
-    SKIPPED.iter().fold(call, |call, id| call.with(&format!("--skip {id}")))
+    call.with("--jvm -XX:MaxDirectMemorySize=128m").skipping(SKIPPED)
 }
 
 fn record(ran: &Ran) -> TuneRecord {

@@ -9,9 +9,8 @@ use loadline::record::{EndKind, GrowthWord, PostMortem, WatchDocument, WatchedJv
 use loadline::subject::MemoryCgroup;
 use loadline::subject::limit::probe;
 use loadline::units::Bytes;
-use loadline_test_support::{long_tests_run, skip};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use loadline_test_support::{answer, long_tests_run, skip};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
@@ -131,13 +130,7 @@ fn metrics_are_scraped_and_a_jvm_that_ends_is_told() {
     watched.until_said("metrics at ");
     let said = watched.said();
     let address = said.split("metrics at ").nth(1).unwrap().split_whitespace().next().unwrap();
-    let scrape = || {
-        let mut peer = TcpStream::connect(address).unwrap();
-        peer.write_all(b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n").unwrap();
-        let mut text = String::new();
-        peer.read_to_string(&mut text).unwrap();
-        text
-    };
+    let scrape = || answer(address, "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text");
     let text = wait_for("both are sampled", LONG, || {
         Some(scrape()).filter(|text| text.matches("loadline_jvm_info{").count() == 2).ok_or("not yet")
     });

@@ -7,9 +7,8 @@ use loadline::load::{Failures, Outcome, Plan};
 use loadline::scenario::{Body, ExpectStatus, Method, Request};
 use loadline::subject::jdk::{FoundJdk, Places, discover};
 use loadline::units::Bytes;
+use loadline_test_support::answer;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
 /// Bytes of the chunked answer.
@@ -67,10 +66,8 @@ impl JavaPeer {
     }
 
     fn counts(&self) -> Counts {
-        let mut stream = TcpStream::connect(self.peer.address()).unwrap();
-        stream.write_all(b"GET /counted HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let head = "GET /counted HTTP/1.1\r\nHost: localhost\r\nConnection: close";
+        let answer = answer(self.peer.address(), head);
         let line = answer.lines().find_map(|line| line.strip_prefix("counted ")).unwrap();
         let (requests, connections) = line.split_once(' ').unwrap();
         Counts { requests: requests.parse().unwrap(), connections: connections.parse().unwrap() }

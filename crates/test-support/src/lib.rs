@@ -1,8 +1,10 @@
 //! No test is skipped in silence: whoever skips says why, on the terminal at once, where no harness keeps it back, and
 //! once more in the last lines of `cargo test`, which `tests/what_was_skipped.rs` writes from the records kept here.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 
 /// The variable that names the file of the records, if not beside the tests: for runners that start the last target by
 /// themselves.
@@ -75,9 +77,31 @@ pub fn executable(path: impl AsRef<Path>, text: &str) {
     write(path, "");
     // Written by a process of its own: a file that a test has open for writing is open in what other tests start, too,
     // and cannot be executed meanwhile.
-    let mut writer = std::process::Command::new("bash");
+    let mut writer = Command::new("bash");
     let writer = writer.args(["-c", r#"printf '%s' "$1" >"$0" && chmod +x "$0""#]).arg(path).arg(text).status();
     assert!(writer.is_ok_and(|status| status.success()), "{}", path.display());
+}
+
+/// A process beside a test; killed when dropped.
+#[derive(Debug)]
+pub struct KilledOnDrop(pub Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        // One that has ended cannot be killed, and need not.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// All that a server answers to a request without a body, whose head is given without its empty line.
+#[track_caller]
+pub fn answer(address: impl ToSocketAddrs, head: &str) -> String {
+    let mut peer = TcpStream::connect(address).expect("it listens");
+    peer.write_all(format!("{head}\r\n\r\n").as_bytes()).expect("it takes a request");
+    let mut text = String::new();
+    peer.read_to_string(&mut text).expect("it answers");
+    text
 }
 
 /// The bytes of a jar with these entries.
