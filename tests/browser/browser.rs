@@ -11,6 +11,8 @@ use tempfile::TempDir;
 /// A page takes a second or two; a machine under load takes longer.
 const WITHIN: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
+/// Options of a browser whose user prefers the dark theme.
+pub(crate) const DARK: &[&str] = &["--blink-settings=preferredColorScheme=0"];
 /// The first starts in a third of the time of the others.
 const PROGRAMS: [&str; 4] = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 
@@ -37,20 +39,23 @@ impl Browser {
         fs::write(self.folder.path().join("report.html"), page).unwrap();
     }
 
-    /// A picture of the report's beginning, and the browser's log.
-    pub(crate) fn screenshot(&self, width: u32, height: u32) -> (Screenshot, String) {
+    /// A picture of the report's beginning, of which the browser has nothing to complain.
+    #[track_caller]
+    pub(crate) fn screenshot(&self, width: u32, height: u32) -> Screenshot {
         self.screenshot_with(width, height, &[])
     }
 
     /// The same, with more options of the browser. Pictures are kept in `LOADLINE_SHOTS`, where that is set.
-    pub(crate) fn screenshot_with(&self, width: u32, height: u32, more: &[&str]) -> (Screenshot, String) {
+    #[track_caller]
+    pub(crate) fn screenshot_with(&self, width: u32, height: u32, more: &[&str]) -> Screenshot {
         let (bytes, log) = self.shoot("report.html", width, height, more);
+        assert_eq!(complaints(&log), [""; 0]);
         if let Some(keep) = std::env::var_os("LOADLINE_SHOTS").map(PathBuf::from) {
             let how = if more.is_empty() { "" } else { "-dark" };
             fs::write(keep.join(format!("{}-{width}{how}.png", name_of_test())), &bytes).unwrap();
             fs::copy(self.folder.path().join("report.html"), keep.join(format!("{}.html", name_of_test()))).unwrap();
         }
-        (Screenshot::decode(&bytes), log)
+        Screenshot::decode(&bytes)
     }
 
     /// A picture of a page around the report.
@@ -83,9 +88,12 @@ impl Browser {
         (bytes, log)
     }
 
-    /// The document after its script ran, and the browser's log.
-    pub(crate) fn dump(&self) -> (String, String) {
-        self.call(&["--dump-dom".to_owned()], "report.html")
+    /// The document after its script ran, of which the browser has nothing to complain.
+    #[track_caller]
+    pub(crate) fn dump(&self) -> String {
+        let (dom, log) = self.call(&["--dump-dom".to_owned()], "report.html");
+        assert_eq!(complaints(&log), [""; 0]);
+        dom
     }
 
     /// A page around the report, after the report was loaded.

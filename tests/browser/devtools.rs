@@ -2,10 +2,10 @@
 
 use super::browser::Browser;
 use base64::Engine;
+use loadline_test_support::KilledOnDrop;
 use serde_json::{Value, json};
-use std::cell::Cell;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ const WITHIN: Duration = Duration::from_secs(120);
 /// A browser with one window, gone with its test.
 pub(crate) struct DevTools<'a> {
     browser: &'a Browser,
-    child: Child,
+    _program: KilledOnDrop,
     commands: ChildStdin,
     messages: Receiver<Value>,
     session: String,
-    calls: Cell<u64>,
+    calls: u64,
 }
 
 impl<'a> DevTools<'a> {
@@ -40,7 +40,8 @@ impl<'a> DevTools<'a> {
                 }
             }
         });
-        let mut this = Self { browser, child, commands, messages, session: String::new(), calls: Cell::new(0) };
+        let program = KilledOnDrop(child);
+        let mut this = Self { browser, _program: program, commands, messages, session: String::new(), calls: 0 };
         let target = this.call("Target.createTarget", &json!({"url": "about:blank"}));
         let attached = this.call("Target.attachToTarget", &json!({"targetId": target["targetId"], "flatten": true}));
         attached["sessionId"].as_str().unwrap().clone_into(&mut this.session);
@@ -51,16 +52,21 @@ impl<'a> DevTools<'a> {
     }
 
     fn call(&mut self, method: &str, parameters: &Value) -> Value {
-        let id = self.calls.get() + 1;
-        self.calls.set(id);
-        let mut message = json!({"id": id, "method": method, "params": parameters});
+        let id = self.send(method, parameters);
+        let answer = self.wait(|message| message["id"] == id);
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// Returns the number that its answer will have.
+    fn send(&mut self, method: &str, parameters: &Value) -> u64 {
+        self.calls += 1;
+        let mut message = json!({"id": self.calls, "method": method, "params": parameters});
         if !self.session.is_empty() {
             message["sessionId"] = json!(self.session);
         }
         self.commands.write_all(format!("{message}\0").as_bytes()).unwrap();
-        let answer = self.wait(|message| message["id"] == id);
-        assert!(answer["error"].is_null(), "{method}: {answer}");
-        answer["result"].clone()
+        self.calls
     }
 
     fn wait(&self, is_it: impl Fn(&Value) -> bool) -> Value {
@@ -76,11 +82,7 @@ impl<'a> DevTools<'a> {
     pub(crate) fn open(&mut self, page: &str) {
         self.browser.write(page);
         let address = self.browser.address();
-        let id = self.calls.get() + 1;
-        self.calls.set(id);
-        let parameters = json!({"url": address});
-        let message = json!({"id": id, "method": "Page.navigate", "params": parameters, "sessionId": self.session});
-        self.commands.write_all(format!("{message}\0").as_bytes()).unwrap();
+        self.send("Page.navigate", &json!({"url": address}));
         self.wait(|message| message["method"] == "Page.loadEventFired");
     }
 
@@ -128,12 +130,5 @@ impl<'a> DevTools<'a> {
     pub(crate) fn print(&mut self) -> Vec<u8> {
         let answer = self.call("Page.printToPDF", &json!({}));
         base64::engine::general_purpose::STANDARD.decode(answer["data"].as_str().unwrap()).unwrap()
-    }
-}
-
-impl Drop for DevTools<'_> {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -69,17 +69,16 @@ pub(crate) fn comparison(names: &[&str], blocks: u32, size: Size) -> (Document, 
 pub(crate) fn document(trials: Vec<Trial>) -> Document {
     let machine = Machine {
         cores: 4,
-        cpu_model: None,
         memory_bytes: 16 << 30,
         kernel: "6.1.0-28-amd64".to_owned(),
         cgroup: "v2".to_owned(),
         load_average_1m: Some(0.31),
         transparent_huge_pages: Some("madvise".to_owned()),
         swap_used_bytes: Some(0),
+        ..Machine::default()
     };
     Document {
         schema: loadline::record::RESULT_SCHEMA.to_owned(),
-        archives: Vec::new(),
         conditions: Conditions {
             loadline: "0.1.0".to_owned(),
             scenario: "tiny-http".to_owned(),
@@ -87,25 +86,15 @@ pub(crate) fn document(trials: Vec<Trial>) -> Document {
             machine,
             seed: 1,
             command: "loadline compare scenarios/tiny-http/tiny-http.loadline.yaml --seed 1".to_owned(),
-            left_out: Vec::new(),
-            source: None,
             load: vec![
                 "warm-up: closed, 25 connections, 50,000 requests, GET /hello".to_owned(),
                 "steady: closed, 25 connections, 50,000 requests, GET /hello".to_owned(),
                 "rest: idle for 5s".to_owned(),
             ],
+            ..Conditions::default()
         },
         trials,
-        metrics: Vec::new(),
-        blocks: Vec::new(),
-        comparisons: Vec::new(),
-        pareto: Vec::new(),
-        doubts: Vec::new(),
-        find: None,
-        tune: None,
-        findings: Vec::new(),
-        ruled_out: Vec::new(),
-        budgets: Vec::new(),
+        ..Document::default()
     }
 }
 
@@ -115,7 +104,6 @@ fn trial(name: &str, place: usize, block: u32, index: u32, size: Size, noise: &m
     trial.command =
         ["java", "-Xmx6m", "-XX:+UseSerialGC", "-jar", "target/tiny-http.jar", "8080"].map(str::to_owned).to_vec();
     trial.jvm = Some(Jvm {
-        flags_kept: None,
         pid: 4711 + index,
         version: Some("17.0.15+6-Debian-1deb12u1".to_owned()),
         name: Some("OpenJDK 64-Bit Server VM".to_owned()),
@@ -125,6 +113,7 @@ fn trial(name: &str, place: usize, block: u32, index: u32, size: Size, noise: &m
         options_through: "placeholder".to_owned(),
         flags: Some(vec!["-XX:MaxHeapSize=6291456".to_owned(), "-XX:+UseSerialGC".to_owned()]),
         allocator: Some("glibc 2.36".to_owned()),
+        ..Jvm::default()
     });
     trial.limit_bytes = Some(128 << 20);
     trial.ready_s = Some(0.41 + 0.05 * noise.next());
@@ -221,13 +210,7 @@ fn marks(place: usize, seconds: f64, noise: &mut Noise) -> Vec<Mark> {
             rss_bytes: account.total_bytes,
             pss_bytes: Some(account.total_bytes * 9 / 10),
             threads: Some(32),
-            heap: Heap {
-                used_bytes: Some((4.2 * MIB) as u64),
-                committed_bytes: Some(6 << 20),
-                live_bytes: None,
-                max_bytes: None,
-                ..Heap::default()
-            },
+            heap: Heap { used_bytes: Some((4.2 * MIB) as u64), committed_bytes: Some(6 << 20), ..Heap::default() },
             nmt: (place == 0).then(|| NmtRecord {
                 total_committed_bytes: 55 << 20,
                 total_reserved_bytes: 1 << 30,
@@ -489,7 +472,7 @@ fn pareto(document: &Document, y: &str, names: &[&str]) -> ParetoRecord {
 }
 
 fn budgets(names: &[&str]) -> Vec<BudgetRecord> {
-    let budget = |expression: &str, configuration: &str, verdict, value: f64, why: &str| BudgetRecord {
+    let budget = |expression: &str, configuration: &str, verdict, value: f64, side: &str| BudgetRecord {
         expression: expression.to_owned(),
         configuration: configuration.to_owned(),
         metric: Some("rss.loaded".to_owned()),
@@ -502,23 +485,11 @@ fn budgets(names: &[&str]) -> Vec<BudgetRecord> {
         of_change: false,
         trials: 5,
         verdict,
-        why: why.to_owned(),
+        why: format!("{value:.1} MiB, and all of its interval, is {side} 60.0 MiB"),
     };
     vec![
-        budget(
-            "rss.loaded<=60MiB",
-            names[0],
-            BudgetVerdict::Fail,
-            65.0,
-            "65.0 MiB, and all of its interval, is above 60.0 MiB",
-        ),
-        budget(
-            "rss.loaded<=60MiB",
-            names[names.len() - 1],
-            BudgetVerdict::Pass,
-            52.6,
-            "52.6 MiB, and all of its interval, is below 60.0 MiB",
-        ),
+        budget("rss.loaded<=60MiB", names[0], BudgetVerdict::Fail, 65.0, "above"),
+        budget("rss.loaded<=60MiB", names[names.len() - 1], BudgetVerdict::Pass, 52.6, "below"),
         BudgetRecord {
             metric: None,
             unit: None,
@@ -527,7 +498,8 @@ fn budgets(names: &[&str]) -> Vec<BudgetRecord> {
             high: None,
             bound: None,
             trials: 0,
-            ..budget("direct.loaded<=8MiB", names[0], BudgetVerdict::Undecided, 0.0, "no trial measured direct.loaded")
+            why: "no trial measured direct.loaded".to_owned(),
+            ..budget("direct.loaded<=8MiB", names[0], BudgetVerdict::Undecided, 0.0, "")
         },
     ]
 }

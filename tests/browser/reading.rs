@@ -202,4 +202,5 @@ fn ten_long_trials_are_not_too_much_for_a_browser() {
     window.open(&page);
     let nodes = window.evaluate("document.querySelectorAll('*').length").as_u64().unwrap();
     assert!(nodes <= 30_000, "{nodes} elements");
+    assert_eq!(browser::complaints(&browser.log()), [""; 0]);
 }

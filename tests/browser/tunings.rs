@@ -1,7 +1,8 @@
 //! The page of a tuning: its pictures, its tables, its lines to copy, at any width.
 
-use super::browser::{Browser, complaints};
+use super::browser::Browser;
 use super::fixtures;
+use super::page::fits;
 use loadline::record::{Document, TuneRecord};
 use loadline::report;
 use serde_json::{Value, json};
@@ -85,23 +86,15 @@ fn the_pictures_of_a_tuning_are_drawn_and_nothing_is_wider_than_the_page() {
     let Some(browser) = Browser::find() else { return };
     // As long as a command line may be, and no markup.
     let option = format!("-D<script>document.title='run'</script>={}", "x".repeat(300));
-    browser.write(&report::html(&tuned(&option), &[], &[]));
+    let page = report::html(&tuned(&option), &[], &[]);
+    browser.write(&page);
     for width in [400, 1280] {
-        let (picture, log) = browser.screenshot(width, 4000);
-        assert_eq!(complaints(&log), [""; 0]);
+        let picture = browser.screenshot(width, 4000);
         assert!(picture.count([0x00, 0x72, 0xb2]) > 150, "points of the front at {width} pixels");
         // Objects of the heap, in the bars.
         assert!(picture.count([0x2f, 0x79, 0xb9]) > 1000, "heap at {width} pixels");
-        let frame = format!(
-            "<!doctype html><title>?</title><iframe id=f width={width} height=800 src=report.html></iframe>\
-             <script>f.onload = () => {{ const d = f.contentDocument.documentElement; \
-             document.title = `${{d.scrollWidth}} of ${{d.clientWidth}}`; }}</script>"
-        );
-        let dom = browser.dump_frame(&frame);
-        let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or_default();
-        let (content, window) = title.split_once(" of ").unwrap_or_else(|| panic!("{title}"));
-        assert_eq!(content, window, "at {width} pixels");
     }
+    fits(&browser, &page);
 }
 
 #[test]
