@@ -2,7 +2,8 @@
 
 use super::certificates::Certificates;
 use super::laws::{drive_lawfully, drive_lawfully_on, gets, sends};
-use super::nginx::{Counts, MIB, Nginx};
+use super::nginx::{MIB, Nginx};
+use super::openssl;
 use super::peer::{Peer, program};
 use loadline::load::{Failures, GiveUp, Plan, Target};
 use loadline::scenario::{Arrivals, Spacing, Until};
@@ -97,8 +98,7 @@ fn nginx_counts_the_same() {
     let Some(nginx) = Nginx::start_with(folder, "http2") else { return };
     let plan = over_http2(gets(nginx.peer.target(), "/12", 4, 5003), 8);
     for threads in [1, 2] {
-        let (outcome, counts) = nginx.drive_on(&plan, threads);
-        assert_eq!((outcome.ok, counts), (5003, Counts { accepted: 4, requests: 5003 }), "{outcome:?}");
+        nginx.all_ok_on(threads, &plan, 5003, 4);
     }
     let mut upload = Request::new(Method::Put, "/up/a");
     upload.body = Body::Zero(Bytes(5 * MIB));
@@ -129,19 +129,8 @@ fn nginx_says_goodbye_after_every_ten_requests() {
 
 #[test]
 fn what_speaks_no_http_2_says_so() {
-    if program("openssl").is_none() {
-        return;
-    }
     for (words, chose) in [("-alpn http/1.1", "NoApplicationProtocol"), ("", "(it chose nothing)")] {
-        let folder = tempfile::tempdir().unwrap();
-        let Some(certificates) = Certificates::make(folder.path()) else { return };
-        let peer = Peer::start(folder, move |folder, port| {
-            let folder = folder.display();
-            let line = format!(
-                "exec openssl s_server -accept 127.0.0.1:{port} -cert {folder}/cert.pem -key {folder}/key.pem -www {words}"
-            );
-            ["sh", "-c", &line].map(str::to_owned).to_vec()
-        });
+        let Some((peer, certificates)) = openssl::start(&format!("-www {words}")) else { return };
         let target = Target { tls: Some(certificates.trusted()), ..peer.target() };
         let outcome = drive_lawfully(&over_http2(gets(target, "/", 2, 12), 5));
         assert_eq!(outcome.failures, Failures { tls: 12, ..Failures::default() }, "{outcome:?}");

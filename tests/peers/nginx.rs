@@ -63,6 +63,22 @@ impl Nginx {
         (outcome, counts)
     }
 
+    /// Drives a plan all of whose requests are answered well, on so many connections, by the counts of both sides.
+    #[track_caller]
+    pub(crate) fn all_ok(&self, plan: &Plan, requests: u64, connections: u64) -> Outcome {
+        self.all_ok_on(1, plan, requests, connections)
+    }
+
+    /// The same on several threads.
+    #[track_caller]
+    pub(crate) fn all_ok_on(&self, threads: u32, plan: &Plan, requests: u64, connections: u64) -> Outcome {
+        let (outcome, counts) = self.drive_on(plan, threads);
+        assert_eq!((outcome.ok, outcome.failures), (requests, Failures::default()), "{:?}", outcome.tls_trouble);
+        assert_eq!(counts, Counts { accepted: connections, requests });
+        assert_eq!(outcome.connections_opened, connections);
+        outcome
+    }
+
     /// Since the start, this look included: `Active …`, a line of names, ` ACCEPTED HANDLED REQUESTS`.
     fn counts(&self) -> Counts {
         let mut stream = UnixStream::connect(self.peer.folder.path().join("status")).unwrap();
@@ -118,24 +134,15 @@ http {{
     )
 }
 
-#[track_caller]
-fn all_ok(outcome: &Outcome, counts: Counts, requests: u64, connections: u64) {
-    assert_eq!((outcome.ok, outcome.failures), (requests, Failures::default()));
-    assert_eq!(counts, Counts { accepted: connections, requests });
-    assert_eq!(outcome.connections_opened, connections);
-}
-
 #[test]
 fn connections_are_kept() {
     let Some(nginx) = Nginx::start() else { return };
     let plan = gets(nginx.peer.target(), "/12", 7, 2003);
-    let (outcome, counts) = nginx.drive(&plan);
-    all_ok(&outcome, counts, 2003, 7);
+    let outcome = nginx.all_ok(&plan, 2003, 7);
     assert_eq!(outcome.backend, "http/1.1");
     assert_eq!(outcome.bytes_sent % 2003, 0);
     assert!(outcome.rows.iter().all(|row| (row.status, row.body_bytes) == (200, 12)));
-    let (outcome, counts) = nginx.drive_on(&plan, 3);
-    all_ok(&outcome, counts, 2003, 7);
+    let outcome = nginx.all_ok_on(3, &plan, 2003, 7);
     assert_eq!(outcome.threads, 3);
 }
 
@@ -145,34 +152,28 @@ fn a_connection_for_each_request() {
     let mut plan = gets(nginx.peer.target(), "/12", 5, 301);
     plan.work.keep_alive = false;
     for threads in [1, 2] {
-        let (outcome, counts) = nginx.drive_on(&plan, threads);
-        all_ok(&outcome, counts, 301, 301);
+        nginx.all_ok_on(threads, &plan, 301, 301);
     }
 }
 
 #[test]
 fn a_server_that_closes_says_so_and_no_request_fails() {
     let Some(nginx) = Nginx::start() else { return };
-    let (outcome, counts) = nginx.drive(&gets(nginx.peer.target(), "/last/12", 3, 100));
-    all_ok(&outcome, counts, 100, 100);
-    let (outcome, counts) = nginx.drive(&gets(nginx.peer.target(), "/few/12", 1, 100));
-    all_ok(&outcome, counts, 100, 10);
+    nginx.all_ok(&gets(nginx.peer.target(), "/last/12", 3, 100), 100, 100);
+    nginx.all_ok(&gets(nginx.peer.target(), "/few/12", 1, 100), 100, 10);
 }
 
 #[test]
 fn answers_without_a_body() {
     let Some(nginx) = Nginx::start() else { return };
     let head = sends(nginx.peer.target(), Request::new(Method::Head, "/large"), 2, 50);
-    let (outcome, counts) = nginx.drive(&head);
-    all_ok(&outcome, counts, 50, 2);
+    let outcome = nginx.all_ok(&head, 50, 2);
     assert!(outcome.bytes_received < 50 * 1000, "{}", outcome.bytes_received);
-    let (outcome, counts) = nginx.drive(&gets(nginx.peer.target(), "/nothing", 2, 50));
-    all_ok(&outcome, counts, 50, 2);
+    nginx.all_ok(&gets(nginx.peer.target(), "/nothing", 2, 50), 50, 2);
     let mut unchanged = gets(nginx.peer.target(), "/large", 2, 50);
     unchanged.work.request.headers = vec![("If-Modified-Since".to_owned(), last_modified(&nginx))];
     unchanged.work.expect = ExpectStatus::Exactly(304);
-    let (outcome, counts) = nginx.drive(&unchanged);
-    all_ok(&outcome, counts, 50, 2);
+    let outcome = nginx.all_ok(&unchanged, 50, 2);
     assert!(outcome.bytes_received < 50 * 1000, "{}", outcome.bytes_received);
 }
 
@@ -195,8 +196,7 @@ fn other_statuses_are_failures_or_what_was_expected() {
         assert_eq!(outcome.wrong_statuses, BTreeMap::from([(status, 60)]));
         assert_eq!(counts, Counts { accepted: 3, requests: 60 });
         plan.work.expect = ExpectStatus::Exactly(status);
-        let (outcome, counts) = nginx.drive(&plan);
-        all_ok(&outcome, counts, 60, 3);
+        nginx.all_ok(&plan, 60, 3);
     }
 }
 
@@ -214,8 +214,7 @@ fn large_answers_come_whole() {
     let mut plan = gets(nginx.peer.target(), "/large", 3, 60);
     plan.work.request.checks.length = Some(Bytes(MIB));
     plan.work.request.checks.body = Some(String::from_utf8_lossy(&mebibyte()[MIB as usize - 50..]).into_owned());
-    let (outcome, counts) = nginx.drive(&plan);
-    all_ok(&outcome, counts, 60, 3);
+    let outcome = nginx.all_ok(&plan, 60, 3);
     assert!((60 * MIB..60 * (MIB + 1000)).contains(&outcome.bytes_received), "{}", outcome.bytes_received);
     plan.work.request.checks.length = Some(Bytes(MIB - 1));
     assert_eq!(nginx.drive(&plan).0.failures, Failures { check: 60, ..Failures::default() });
@@ -228,8 +227,7 @@ fn chunks_are_put_together() {
     plan.work.request.headers = vec![("Accept-Encoding".to_owned(), "gzip".to_owned())];
     let is = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
     plan.work.request.checks.headers = vec![is("transfer-encoding", "chunked"), is("Content-Encoding", "gzip")];
-    let (outcome, counts) = nginx.drive(&plan);
-    all_ok(&outcome, counts, 30, 3);
+    let outcome = nginx.all_ok(&plan, 30, 3);
     let bodies: Vec<u64> = outcome.rows.iter().map(|row| row.body_bytes).collect();
     assert!(bodies.iter().all(|bytes| *bytes == bodies[0] && *bytes > 0), "{bodies:?}");
 }
@@ -249,11 +247,9 @@ fn answers_that_are_too_slow_time_out() {
 fn a_unix_socket_is_as_good() {
     let Some(nginx) = Nginx::start() else { return };
     let mut plan = gets(nginx.peer.target_at("socket"), "/12", 4, 1000);
-    let (outcome, counts) = nginx.drive(&plan);
-    all_ok(&outcome, counts, 1000, 4);
+    nginx.all_ok(&plan, 1000, 4);
     plan.work.keep_alive = false;
-    let (outcome, counts) = nginx.drive(&plan);
-    all_ok(&outcome, counts, 1000, 1000);
+    nginx.all_ok(&plan, 1000, 1000);
     let nobody = gets(nginx.peer.target_at("nobody"), "/12", 2, 10);
     assert_eq!(nginx.drive(&nobody).0.failures, Failures { refused: 10, ..Failures::default() });
 }
@@ -296,7 +292,8 @@ fn a_phase_that_time_ends_counts_what_was_asked() {
     for threads in [1, 2] {
         let (outcome, counts) = nginx.drive_on(&plan, threads);
         assert!(outcome.ok > 0 && outcome.rate_span_ns <= 400_000_000, "{outcome:?}");
-        all_ok(&outcome, counts, outcome.requests, 5);
+        assert_eq!((outcome.failures.total(), outcome.connections_opened), (0, 5));
+        assert_eq!(counts, Counts { accepted: 5, requests: outcome.requests });
     }
 }
 
@@ -319,8 +316,7 @@ fn connections_that_the_server_closes_while_idle_cost_no_request() {
     let mut plan = gets(nginx.peer.target(), "/idle/12", 1, 1);
     // Each of ten is idle for 2.5 s, of which nginx waits one.
     plan.work.schedule = Schedule::Open { arrivals, pool: Pool::fixed(10) };
-    let (outcome, counts) = nginx.drive(&plan);
-    all_ok(&outcome, counts, 18, 18);
+    let outcome = nginx.all_ok(&plan, 18, 18);
     assert_eq!(outcome.connections_asked, 10);
 }
 
@@ -330,8 +326,7 @@ fn a_slow_reader_takes_its_time_and_gets_all() {
     let mut plan = gets(nginx.peer.target(), "/large", 3, 6);
     plan.work.request.checks.length = Some(Bytes(MIB));
     plan.work.pace = Pace { send: None, receive: Some(Bytes(2 * MIB)) };
-    let (outcome, counts) = nginx.drive(&plan);
-    all_ok(&outcome, counts, 6, 3);
+    let outcome = nginx.all_ok(&plan, 6, 3);
     // A MiB at 2 MiB/s, less the portion that goes at once.
     assert!(outcome.service.min() >= 300_000_000, "{} ns", outcome.service.min());
 }

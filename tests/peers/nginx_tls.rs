@@ -7,11 +7,12 @@ use loadline::load::{End, Failures, Plan, Target};
 use loadline::scenario::{Body, Method, Request, Tls};
 use loadline::units::Bytes;
 
-/// nginx with the certificate for `localhost`; `more` goes to its configuration.
+/// nginx with the certificate for `localhost`; `more` goes to its configuration, with its folder for `FOLDER`.
 fn start(more: &str) -> Option<(Nginx, Certificates)> {
     let folder = tempfile::tempdir().unwrap();
     let certificates = Certificates::make(folder.path())?;
     let at = folder.path().display().to_string();
+    let more = more.replace("FOLDER", &at);
     let listen = format!("ssl; ssl_certificate {at}/cert.pem; ssl_certificate_key {at}/key.pem; {more}");
     Some((Nginx::start_with(folder, listen.trim_end_matches([';', ' ']))?, certificates))
 }
@@ -39,9 +40,8 @@ fn fails(nginx: &Nginx, mut plan: Plan, words: &[&str]) {
 fn one_s_own_authority_is_trusted() {
     let Some((nginx, certificates)) = start("") else { return };
     for threads in [1, 2] {
-        let (outcome, counts) = nginx.drive_on(&gets(target(&nginx, certificates.trusted()), "/12", 4, 1001), threads);
-        assert_eq!((outcome.ok, outcome.connections_opened), (1001, 4), "{outcome:?} {:?}", outcome.tls_trouble);
-        assert_eq!(counts, Counts { accepted: 4, requests: 1001 });
+        let plan = gets(target(&nginx, certificates.trusted()), "/12", 4, 1001);
+        let outcome = nginx.all_ok_on(threads, &plan, 1001, 4);
         // Which version is nginx' own choice.
         assert!(outcome.backend.starts_with("http/1.1 over TLSv1."), "{}", outcome.backend);
         assert_eq!(outcome.tls_trouble, None);
@@ -65,8 +65,7 @@ fn a_certificate_that_signed_itself_is_trusted_by_itself_only() {
     let at = folder.path().display().to_string();
     let listen = format!("ssl; ssl_certificate {at}/{certificate}; ssl_certificate_key {at}/{key}");
     let Some(nginx) = Nginx::start_with(folder, &listen) else { return };
-    let (outcome, counts) = nginx.drive(&gets(target(&nginx, trust), "/12", 2, 12));
-    assert_eq!((outcome.ok, counts), (12, Counts { accepted: 2, requests: 12 }), "{:?}", outcome.tls_trouble);
+    nginx.all_ok(&gets(target(&nginx, trust), "/12", 2, 12), 12, 2);
     fails(&nginx, gets(target(&nginx, certificates.trusted()), "/12", 2, 12), &["UnknownIssuer", "CaUsedAsEndEntity"]);
 }
 
@@ -75,23 +74,15 @@ fn insecure_takes_any_certificate_under_any_name() {
     let Some((nginx, _)) = start("") else { return };
     let mut plan = gets(target(&nginx, Tls { insecure: true, ..Tls::default() }), "/12", 3, 100);
     plan.target.host = "example.com".to_owned();
-    let (outcome, counts) = nginx.drive(&plan);
-    assert_eq!((outcome.ok, counts), (100, Counts { accepted: 3, requests: 100 }));
+    nginx.all_ok(&plan, 100, 3);
 }
 
 #[test]
 fn a_server_that_wants_to_know_its_clients_is_shown_a_certificate() {
     for version in ["TLSv1.2", "TLSv1.3"] {
-        let folder = tempfile::tempdir().unwrap();
-        let Some(certificates) = Certificates::make(folder.path()) else { return };
-        let at = folder.path().display().to_string();
-        let listen = format!(
-            "ssl; ssl_certificate {at}/cert.pem; ssl_certificate_key {at}/key.pem; ssl_protocols {version}; \
-             ssl_verify_client on; ssl_client_certificate {at}/ca.pem"
-        );
-        let Some(nginx) = Nginx::start_with(folder, &listen) else { return };
-        let (outcome, counts) = nginx.drive(&gets(target(&nginx, certificates.shown()), "/12", 2, 100));
-        assert_eq!((outcome.ok, counts), (100, Counts { accepted: 2, requests: 100 }), "{:?}", outcome.tls_trouble);
+        let clients = "ssl_verify_client on; ssl_client_certificate FOLDER/ca.pem";
+        let Some((nginx, certificates)) = start(&format!("ssl_protocols {version}; {clients}")) else { return };
+        nginx.all_ok(&gets(target(&nginx, certificates.shown()), "/12", 2, 100), 100, 2);
         // nginx shakes hands with strangers too, and then refuses each request and closes.
         let (outcome, counts) = nginx.drive(&gets(target(&nginx, certificates.trusted()), "/12", 2, 20));
         assert_eq!(outcome.failures, Failures { status: 20, ..Failures::default() });
@@ -106,12 +97,10 @@ fn both_versions_are_spoken() {
         let Some((nginx, certificates)) = start(&format!("ssl_protocols {version}")) else { return };
         let mut plan = gets(target(&nginx, certificates.trusted()), "/large", 3, 30);
         plan.work.request.checks.length = Some(Bytes(MIB));
-        let (outcome, counts) = nginx.drive(&plan);
-        assert_eq!((outcome.ok, counts), (30, Counts { accepted: 3, requests: 30 }), "{outcome:?}");
+        let outcome = nginx.all_ok(&plan, 30, 3);
         assert_eq!(outcome.backend, format!("http/1.1 over {version}"));
         plan.work.keep_alive = false;
-        let (outcome, counts) = nginx.drive(&plan);
-        assert_eq!((outcome.ok, counts), (30, Counts { accepted: 30, requests: 30 }), "{outcome:?}");
+        nginx.all_ok(&plan, 30, 30);
     }
 }
 

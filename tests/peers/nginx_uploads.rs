@@ -1,8 +1,8 @@
 //! Uploads to nginx, which writes them to files (WebDAV): what arrives is what was sent.
 
 use super::laws::sends;
-use super::nginx::{Counts, MIB, Nginx, mebibyte};
-use loadline::load::{Failures, Outcome};
+use super::nginx::{MIB, Nginx, mebibyte};
+use loadline::load::Failures;
 use loadline::scenario::{Body, Method, Request};
 use loadline::units::Bytes;
 use std::collections::BTreeMap;
@@ -20,19 +20,12 @@ fn uploaded(nginx: &Nginx) -> BTreeMap<u64, Vec<u8>> {
     entries.map(|entry| numbered(entry.unwrap().path())).collect()
 }
 
-#[track_caller]
-fn all_ok(outcome: &Outcome, counts: Counts, requests: u64, connections: u64) {
-    assert_eq!((outcome.ok, outcome.failures), (requests, Failures::default()));
-    assert_eq!(counts, Counts { accepted: connections, requests });
-}
-
 #[test]
 fn every_upload_arrives_whole_and_once() {
     let Some(nginx) = Nginx::start() else { return };
     let file = nginx.peer.folder.path().join("sent");
     std::fs::write(&file, mebibyte()).unwrap();
-    let (outcome, counts) = nginx.drive(&sends(nginx.peer.target(), put("/up/{seq}", Body::File(file)), 3, 20));
-    all_ok(&outcome, counts, 20, 3);
+    let outcome = nginx.all_ok(&sends(nginx.peer.target(), put("/up/{seq}", Body::File(file)), 3, 20), 20, 3);
     assert!((20 * MIB..20 * (MIB + 500)).contains(&outcome.bytes_sent), "{}", outcome.bytes_sent);
     let files = uploaded(&nginx);
     assert_eq!(files.keys().copied().collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
@@ -45,8 +38,7 @@ fn bodies_of_every_kind_and_size() {
     let large = 5 * MIB + 3;
     let text = Body::Text("number {seq}".to_owned());
     let check = |body: Body, length: u64| {
-        let (outcome, counts) = nginx.drive_on(&sends(nginx.peer.target(), put("/up/{seq}", body), 2, 6), 2);
-        all_ok(&outcome, counts, 6, 2);
+        nginx.all_ok_on(2, &sends(nginx.peer.target(), put("/up/{seq}", body), 2, 6), 6, 2);
         let files = uploaded(&nginx);
         assert!(files.len() == 6 && files.values().all(|file| file.len() as u64 == length), "{length}");
         files
@@ -65,8 +57,7 @@ fn a_body_waits_for_100_continue() {
     let Some(nginx) = Nginx::start() else { return };
     for body in [Bytes(10), Bytes(3 * MIB)] {
         let request = Request { expect_continue: true, ..put("/up/{seq}", Body::Generated(body)) };
-        let (outcome, counts) = nginx.drive(&sends(nginx.peer.target(), request, 2, 20));
-        all_ok(&outcome, counts, 20, 2);
+        let outcome = nginx.all_ok(&sends(nginx.peer.target(), request, 2, 20), 20, 2);
         assert!(uploaded(&nginx).values().all(|file| file.len() as u64 == body.0));
         // If none comes, each request waits for a second.
         assert!(outcome.service.value_at_quantile(0.5) < 1_000_000_000, "{outcome:?}");

@@ -7,16 +7,16 @@ use loadline::load::{Failures, Plan, Target};
 use loadline::scenario::{ExpectStatus, Tls};
 
 /// `s_server` with these words, and the certificates it uses.
-fn start(certificate: &str, key: &str, words: &str) -> Option<(Peer, Certificates)> {
+pub(crate) fn start(words: &str) -> Option<(Peer, Certificates)> {
     let folder = tempfile::tempdir().unwrap();
     let certificates = Certificates::make(folder.path())?;
     std::fs::write(folder.path().join("file"), "0123456789").unwrap();
-    let (certificate, key, words) = (certificate.to_owned(), key.to_owned(), words.to_owned());
+    let words = words.to_owned();
     let peer = Peer::start(folder, move |folder, port| {
         // Files are named by the request, below the folder it runs in.
         let folder = folder.display();
         let line = format!(
-            "cd {folder} && exec openssl s_server -accept 127.0.0.1:{port} -cert {certificate} -key {key} {words}"
+            "cd {folder} && exec openssl s_server -accept 127.0.0.1:{port} -cert cert.pem -key key.pem {words}"
         );
         ["sh", "-c", &line].map(str::to_owned).to_vec()
     });
@@ -30,7 +30,7 @@ fn plan(peer: &Peer, tls: Tls, path: &str) -> Plan {
 #[test]
 fn a_page_until_the_close() {
     for version in ["-tls1_2", "-tls1_3"] {
-        let Some((peer, certificates)) = start("cert.pem", "key.pem", &format!("-www {version}")) else { return };
+        let Some((peer, certificates)) = start(&format!("-www {version}")) else { return };
         let mut plan = plan(&peer, certificates.trusted(), "/");
         plan.work.request.checks.body = Some("</HTML>".to_owned());
         let outcome = drive_lawfully(&plan);
@@ -41,7 +41,7 @@ fn a_page_until_the_close() {
 
 #[test]
 fn a_file_until_the_close() {
-    let Some((peer, certificates)) = start("cert.pem", "key.pem", "-WWW") else { return };
+    let Some((peer, certificates)) = start("-WWW") else { return };
     let outcome = drive_lawfully(&plan(&peer, certificates.trusted(), "/file"));
     assert_eq!((outcome.ok, outcome.connections_opened), (20, 20), "{outcome:?} {:?}", outcome.tls_trouble);
     assert!(outcome.rows.iter().all(|row| row.body_bytes == 10));
@@ -49,7 +49,7 @@ fn a_file_until_the_close() {
 
 #[test]
 fn strangers_are_refused_and_the_server_goes_on() {
-    let Some((peer, certificates)) = start("cert.pem", "key.pem", "-www") else { return };
+    let Some((peer, certificates)) = start("-www") else { return };
     let outcome = drive_lawfully(&plan(&peer, certificates.mistrusted(), "/"));
     assert_eq!(outcome.failures, Failures { tls: 20, ..Failures::default() }, "{:?}", outcome.tls_trouble);
     let mut plan = plan(&peer, Tls { insecure: true, ..Tls::default() }, "/");

@@ -6,6 +6,7 @@ use loadline::load::{Address, Target};
 use loadline::scenario::{Configuration, Cpus, Subject};
 use loadline::subject::{CpuPlan, GuardedSubject, Launch, LaunchPlace, RunningSubject, Spawner, free_port};
 use loadline::units::Span;
+use loadline_test_support::on_path;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -82,9 +83,7 @@ pub(crate) fn skip(why: &str) {
 
 /// A program on the `PATH`, or where administrators' programs are.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
-    let found = folders.map(|folder| folder.join(name)).find(|file| file.is_file());
+    let found = on_path(name);
     if found.is_none() {
         skip(&format!("there is no {name}"));
     }
