@@ -3,7 +3,7 @@
 use super::api::Api;
 use crate::archive_halves::half;
 use crate::called::{Called, root};
-use loadline_test_support::{executable, skip, write};
+use loadline_test_support::{executable, has, write};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,8 +54,7 @@ impl Runner {
     /// `None` where a tool is missing that every runner has.
     pub(crate) fn new() -> Option<Self> {
         for tool in ["bash", "curl", "jq", "unzip", "zip"] {
-            if Command::new(tool).arg("--version").output().is_err() {
-                skip("LOADLINE_ACTION", &format!("there is no {tool}"));
+            if !has("LOADLINE_ACTION", tool) {
                 return None;
             }
         }

@@ -1,7 +1,7 @@
 //! A headless Chromium with a folder of its own: bounded in time, ended by its process id, gone with its test.
 
 use loadline::report::Plot;
-use loadline_test_support::skip;
+use loadline_test_support::{on_path, skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,9 +25,7 @@ pub(crate) struct Browser {
 impl Browser {
     /// The browser of this machine.
     pub(crate) fn find() -> Option<Self> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let all = std::env::split_paths(&path).flat_map(|folder| PROGRAMS.map(|name| folder.join(name)));
-        let program = { all }.find(|program| program.is_file());
+        let program = PROGRAMS.iter().find_map(|name| on_path(name));
         if program.is_none() {
             skip("LOADLINE_BROWSER", "there is no Chromium");
         }

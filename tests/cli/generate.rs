@@ -1,6 +1,7 @@
 //! The manual page and the completions: each is printed, has all that the help shows, and is what its reader takes.
 
 use crate::called::{Called, loadline, root, verbs};
+use loadline_test_support::on_path;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -42,8 +43,7 @@ fn said_of(text: &str, program: &str, arguments: &[&str]) -> Option<(bool, Strin
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("generated");
     std::fs::write(&file, text).unwrap();
-    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|place| place.join(program).exists());
-    if !found {
+    if on_path(program).is_none() {
         eprintln!("skipped, because this machine has no {program}");
         return None;
     }
@@ -99,8 +99,7 @@ fn the_schema_of_scenario_files_is_the_published_one() {
 
 #[test]
 fn what_cannot_be_generated_names_what_can() {
-    let called = loadline(&["--generate", "info"]);
-    assert_eq!(called.code, 2, "{called}");
+    let called = loadline(&["--generate", "info"]).expect(2);
     for what in ["man", "complete-bash", "complete-zsh", "complete-fish", "scenario-schema"] {
         assert!(called.stderr.contains(what), "{called}");
     }

@@ -2,15 +2,11 @@
 //! codes, words and what the files hold.
 
 use crate::called::{Called, loadline_in};
+use crate::interval_log::logged;
 use crate::loads::LOAD;
 use crate::schema::Schema;
 use crate::server::Server;
 use crate::waiting::{LONG, wait_until};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -190,7 +186,7 @@ fn the_files_say_what_the_document_says() {
     let called = load_in(folder.path(), &server.url("/hello"), &format!("--rate 2000 -n 300 -c 4 {files}"));
     expect(&called, 0, &["300 ok"]);
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
-    let counted = logged(&read("a.hlog"));
+    let counted = logged(&folder.path().join("a.hlog"));
     assert_eq!(counted, BTreeMap::from([("steady-response".to_owned(), 300), ("steady-service".to_owned(), 300)]));
     let seconds = table(&read("a.csv"));
     assert_eq!(seconds.iter().map(|row| row["ok"].parse::<u64>().unwrap()).sum::<u64>(), 300);
@@ -204,19 +200,6 @@ fn the_files_say_what_the_document_says() {
         assert!(number(row, "response_ms") >= number(row, "service_ms"), "{row:?}");
         assert!(number(row, "service_ms") >= number(row, "first_byte_ms"), "{row:?}");
     }
-}
-
-/// Values in an interval log by tag.
-fn logged(text: &str) -> BTreeMap<String, u64> {
-    let mut counted = BTreeMap::new();
-    for entry in IntervalLogIterator::new(text.as_bytes()) {
-        if let LogEntry::Interval(interval) = entry.unwrap() {
-            let bytes = STANDARD.decode(interval.encoded_histogram()).unwrap();
-            let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-            *counted.entry(interval.tag().unwrap().as_str().to_owned()).or_default() += histogram.len();
-        }
-    }
-    counted
 }
 
 /// Rows by the names in the head.

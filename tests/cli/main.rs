@@ -26,6 +26,8 @@ mod generate;
 mod history;
 mod hostile;
 mod init;
+#[path = "../shared/interval_log.rs"]
+mod interval_log;
 mod java;
 mod large;
 mod load;

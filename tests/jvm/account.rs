@@ -119,20 +119,21 @@ fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
 /// Bytes that a subject says it takes, and by how many MiB more the kernel may see it grow.
 type Claim = (u64, u64);
 
-/// Returns the accounts before the subject does its work and after, with its figures. The very first account brings its
-/// own costs and does not count. The kernel must first confirm the subject's claim before it can judge anybody.
-fn before_and_after(subject: &mut Standing, claim: Option<Claim>) -> (AccountRecord, AccountRecord, Figures) {
+/// Returns the accounts before the subject does its work and after, with its figures of both. The very first account
+/// brings its own costs and does not count. The kernel must first confirm the subject's claim before it can judge anybody.
+fn before_and_after(subject: &mut Standing, claim: Option<Claim>) -> (AccountRecord, AccountRecord, [Figures; 2]) {
+    let first = subject.says("BEFORE");
     let _ = subject.account();
     let before = closed(subject, "", 5);
     let rss = subject.rss_bytes();
     subject.go_on();
-    let figures = subject.says("AFTER");
+    let last = subject.says("AFTER");
     if let Some((bytes, more_mib)) = claim {
         let grown = subject.rss_bytes() - rss;
         println!("by the kernel: {grown} of {bytes}");
         assert!((bytes - bytes / 100..bytes + bytes / 100 + more_mib * MIB).contains(&grown), "{grown}, not {bytes}");
     }
-    (before, closed(subject, "", 5), figures)
+    (before, closed(subject, "", 5), [first, last])
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn a_small_server_is_explained_under_every_collector() {
     for release in all_releases() {
         for gc in ["Serial", "G1", "Parallel", "Z"] {
             for nmt in ["", TRACKED] {
-                let subject = LaunchPlan::on(release, &format!("-Xmx128m -XX:+Use{gc}GC {nmt}")).serving();
+                let subject = LaunchPlan::on(release, &format!("-Xmx128m -XX:+Use{gc}GC {nmt}")).serving("DemoServer");
                 let account = closed(&subject, "", 1);
                 let share = 100.0 * account.unexplained_bytes as f64 / account.total_bytes as f64;
                 println!("JDK {release}, {gc} {nmt}: {} B, {share:.3} % unexplained", account.total_bytes);
@@ -172,7 +173,6 @@ fn direct_buffers_are_malloc() {
     let direct = truth("DirectBuffers", "direct_bytes");
     for release in all_releases() {
         let mut subject = LaunchPlan::on(release, &format!("{CALM} {TRACKED}")).start("DirectBuffers", "");
-        let _ = subject.says("BEFORE");
         let (before, after, _) = before_and_after(&mut subject, Some((direct, 2)));
         // Its place depends on the largest mapping that was ever freed: glibc's threshold follows it.
         assert_near("direct buffers by tag", tagged(&after, "Other") - tagged(&before, "Other"), direct, 20);
@@ -180,7 +180,6 @@ fn direct_buffers_are_malloc() {
 
         let fixed = LaunchPlan::on(release, CALM).env("MALLOC_MMAP_THRESHOLD_", "131072");
         let mut subject = fixed.start("DirectBuffers", "");
-        let _ = subject.says("BEFORE");
         let (before, after, _) = before_and_after(&mut subject, Some((direct, 2)));
         let mapped = |account: &AccountRecord| held(account, "malloc.mmapped") + held(account, "malloc.direct");
         assert_near("direct buffers by mapping", mapped(&after) - mapped(&before), direct, 20);
@@ -218,7 +217,6 @@ fn stacks_belong_to_their_threads() {
     let (threads, least) = (truth("DeepStacks", "threads"), truth("DeepStacks", "touched_bytes_min"));
     for release in all_releases() {
         let mut subject = LaunchPlan::on(release, CALM).start("DeepStacks", "");
-        let _ = subject.says("BEFORE");
         let (before, after, _) = before_and_after(&mut subject, Some((threads * least, 10)));
         let grown = held(&after, "thread_stacks") - held(&before, "thread_stacks");
         assert!(grown >= threads * least, "JDK {release}: {grown}");
@@ -244,7 +242,6 @@ fn deflaters_are_malloc_that_nmt_does_not_know() {
     for release in all_releases() {
         for nmt in ["", TRACKED] {
             let mut subject = LaunchPlan::on(release, &format!("{CALM} {nmt}")).start("LiveDeflaters", "");
-            let _ = subject.says("BEFORE");
             let (before, after, _) = before_and_after(&mut subject, Some((asked, 4)));
             // Without tags nobody can tell whose a chunk is.
             let owners: &[&str] = match nmt {
@@ -268,8 +265,7 @@ fn deflaters_are_malloc_that_nmt_does_not_know() {
 fn classes_are_metaspace_and_class_space() {
     for release in all_releases() {
         let mut subject = LaunchPlan::on(release, CALM).start("ManyClasses", "");
-        let first = subject.says("BEFORE");
-        let (before, after, last) = before_and_after(&mut subject, None);
+        let (before, after, [first, last]) = before_and_after(&mut subject, None);
         let grown = |owner: &str| held(&after, owner) - held(&before, owner);
         let of_pool = |name: &str| last.of(name) - first.of(name);
         // The JVM counts the class space into its pool Metaspace; it commits by 64 KiB and writes nearly all of it.
@@ -297,8 +293,7 @@ fn compiled_methods_are_code_cache() {
     let least = truth("CodeFiller", "code_bytes_min");
     for release in releases() {
         let mut subject = LaunchPlan::on(release, CALM).start("CodeFiller", "");
-        let first = subject.says("BEFORE");
-        let (before, after, last) = before_and_after(&mut subject, Some((least, 12)));
+        let (before, after, [first, last]) = before_and_after(&mut subject, Some((least, 12)));
         let grown = held(&after, "code_cache") - held(&before, "code_cache");
         assert!(grown >= least, "JDK {release}: {grown}");
         // Written beforehand, as the heap is: what is committed is resident.
@@ -314,7 +309,6 @@ fn freed_malloc_that_glibc_keeps_is_retained() {
     for release in all_releases() {
         for nmt in ["", TRACKED] {
             let mut subject = LaunchPlan::on(release, &format!("{CALM} {nmt}")).start("RetainedMalloc", "");
-            let _ = subject.says("BEFORE");
             let (before, after, _) = before_and_after(&mut subject, Some((freed, 2)));
             let grown = held(&after, "malloc.retained") - held(&before, "malloc.retained");
             assert_near("retained", grown, freed, 20);
@@ -414,7 +408,7 @@ fn rows(text: &str) -> Vec<(String, f64)> {
 #[test]
 fn the_text_shows_the_rows_of_the_document() {
     for release in newest() {
-        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving();
+        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
         // The first account brings its own costs, as in `before_and_after`.
         let _ = subject.account();
         let ran = subject.account_call("").run().expect(0);

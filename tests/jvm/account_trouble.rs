@@ -18,7 +18,7 @@ const SMALL: &str = "-Xmx64m -XX:+UseSerialGC";
 const NEVER_GIVEN: u32 = 999_999_999;
 
 fn server(release: u32, options: &str) -> Standing {
-    LaunchPlan::on(release, options).serving()
+    LaunchPlan::on(release, options).serving("DemoServer")
 }
 
 /// A process that is no JVM.
@@ -117,7 +117,7 @@ fn a_jvm_in_its_own_pid_namespace_is_explained() {
         return;
     }
     for release in releases() {
-        let subject = LaunchPlan::on(release, SMALL).below(&apart).serving().in_child();
+        let subject = LaunchPlan::on(release, SMALL).below(&apart).serving("DemoServer").in_child();
         let document = subject.document("");
         assert_eq!(document.jvm.pid, subject.pid());
         let account = document.mark.account.unwrap();

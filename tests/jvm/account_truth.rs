@@ -35,7 +35,7 @@ fn rows_are_as_the_jvm_maps_them() {
     ];
     for release in every_release() {
         for options in ["-Xmx256m -XX:+UseG1GC", "-Xmx256m -XX:+UseSerialGC", "-Xmx256m -XX:+UseParallelGC"] {
-            let subject = LaunchPlan::on(release, &format!("{options} {DETAIL}")).serving();
+            let subject = LaunchPlan::on(release, &format!("{options} {DETAIL}")).serving("DemoServer");
             let account = subject.account();
             let Some(text) = subject.jcmd("VM.native_memory detail") else { continue };
             let ranges = nmt_detail::ranges(&text);
@@ -80,8 +80,8 @@ pub(crate) fn assert_tags(subject: &Standing) {
 #[test]
 fn tags_are_as_the_jvm_counts_them() {
     for release in every_release() {
-        let subject =
-            LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:NativeMemoryTracking=summary -Xint").serving();
+        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:NativeMemoryTracking=summary -Xint")
+            .serving("DemoServer");
         println!("JDK {release}");
         assert_tags(&subject);
     }
@@ -90,7 +90,7 @@ fn tags_are_as_the_jvm_counts_them() {
 #[test]
 fn the_walk_finds_what_glibc_has_taken() {
     for release in every_release().into_iter().filter(|release| *release >= 21) {
-        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving();
+        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
         // The listener that answers has an arena of its own from the first question on.
         let asked = || subject.document("--attach").mark.account.unwrap();
         let _ = asked();

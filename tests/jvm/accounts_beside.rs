@@ -28,7 +28,7 @@ struct Machine {
 impl Machine {
     fn start(release: u32) -> Self {
         let below = APART.into_iter().chain(["sh", "-c", "\"$@\" & wait", "sh"]).collect::<Vec<_>>();
-        let first = LaunchPlan::on(release, SMALL).below(&below).serving().in_child();
+        let first = LaunchPlan::on(release, SMALL).below(&below).serving("DemoServer").in_child();
         Self { first, folder: for_anybody() }
     }
 
@@ -163,7 +163,7 @@ fn what_threads_took_since_is_told_of_their_pool() {
 #[test]
 fn another_process_is_compared_with_a_doubt_file_by_file() {
     for release in newest() {
-        let first = LaunchPlan::on(release, SMALL).serving();
+        let first = LaunchPlan::on(release, SMALL).serving("DemoServer");
         let then = report::document(&first.document(""));
         drop(first);
         let mut second = LaunchPlan::on(release, SMALL).start("MappedFile", "{folder}");

@@ -45,7 +45,7 @@ fn weighed(server: &Standing) -> Try {
 /// A fresh server for each collector, in the state that `settle` leaves it in; all tries are shown and all are bounded.
 fn tries(release: u32, state: &str, settle: impl Fn(&Standing)) -> Vec<Try> {
     let one = |collector: &&str| {
-        let server = LaunchPlan::on(release, &format!("-Xmx128m {collector}")).serving();
+        let server = LaunchPlan::on(release, &format!("-Xmx128m {collector}")).serving("DemoServer");
         settle(&server);
         weighed(&server)
     };

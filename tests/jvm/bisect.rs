@@ -2,7 +2,7 @@
 //! history of what was weighed on the way names the commit and the owner.
 
 use crate::invocation::{jdk, newest};
-use loadline_test_support::{long_tests_run, skip};
+use loadline_test_support::{has, long_tests_run, skip};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -105,8 +105,8 @@ fn git_bisect_finds_what_was_planted_and_the_history_names_its_owner() {
     if !jdk(release).unwrap().home.join("bin/javac").exists() {
         return skip("LOADLINE_TOOLS", "there is no javac");
     }
-    if Command::new("git").arg("--version").output().is_err() {
-        return skip("LOADLINE_TOOLS", "there is no git");
+    if !has("LOADLINE_TOOLS", "git") {
+        return;
     }
     let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let repository = Repository { folder: folder.path(), out: out.path(), release };

@@ -9,9 +9,7 @@ const MIB: u64 = 1 << 20;
 
 /// Returns the findings of a subject in which this cause was planted, and its trial.
 fn weighed(release: u32, options: &str, cause: &str) -> (Vec<FindingRecord>, Trial) {
-    let call = Call::on(release).with("-n 200").with("--rest 1").with("--warmup 50");
-    let jvm = options.split_whitespace().map(|option| format!("--jvm {option}"));
-    let call = jvm.fold(call, |call, option| call.with(&option));
+    let call = Call::on(release).with("-n 200").with("--rest 1").with("--warmup 50").with_jvm(options);
     let ran = call.subject("Plants", &format!("{{port}} {cause}")).run().expect(0);
     let mut document = ran.document();
     for found in &document.findings {

@@ -5,8 +5,7 @@ use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_until};
 use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Model, Outcome, Timing, Tool, Trial};
-use loadline_test_support::skip;
-use std::path::Path;
+use loadline_test_support::has;
 
 /// A subject that answers `/hello`, and one phase: its driver.
 const SCENARIO: &str = r#"
@@ -227,16 +226,6 @@ fn pid(pid: u32) -> rustix::process::Pid {
     rustix::process::Pid::from_raw(pid.cast_signed()).unwrap()
 }
 
-/// Whether this program is on the PATH.
-fn found(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).exists());
-    if !found {
-        skip("LOADLINE_TOOLS", &format!("there is no {program}"));
-    }
-    found
-}
-
 #[test]
 fn the_tools_themselves() {
     let tools = [
@@ -245,7 +234,7 @@ fn the_tools_themselves() {
         ("h2load", "h2load --h1 -n 500 -c 4 {url}/hello", Tool::H2load),
         ("oha", "oha --no-tui -n 500 -c 4 {url}/hello", Tool::Oha),
     ];
-    for (program, driver, tool) in tools.into_iter().filter(|(program, ..)| found(program)) {
+    for (program, driver, tool) in tools.into_iter().filter(|(program, ..)| has("LOADLINE_TOOLS", program)) {
         for release in newest() {
             let trial = run(release, &format!("\"{driver}\""), "").run().expect(0).trial();
             let steady = phase(&trial, "steady");

@@ -2,7 +2,7 @@
 
 use crate::invocation::{Call, newest, releases};
 use loadline::record::{EndCause, Outcome};
-use loadline_test_support::skip;
+use loadline_test_support::has;
 use std::net::TcpListener;
 
 #[test]
@@ -34,10 +34,10 @@ fn what_is_no_jvm_is_told() {
     let ran = call.run().expect(3);
     ran.says(&["did not answer on http://127.0.0.1:", "the subject is not a JVM: pid ", "sleep 60"]);
 
-    let python = ["python3", "-m", "http.server", "--bind", "127.0.0.1", "{port}"];
-    if !std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join("python3").exists()) {
-        return skip("LOADLINE_TOOLS", "there is no python3");
+    if !has("LOADLINE_TOOLS", "python3") {
+        return;
     }
+    let python = ["python3", "-m", "http.server", "--bind", "127.0.0.1", "{port}"];
     let call = Call::weigh().with("--url http://127.0.0.1:{port}/").command(&python);
     call.run().expect(3).says(&["the subject is not a JVM: pid ", "-m http.server", "hint: "]);
 }

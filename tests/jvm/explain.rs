@@ -11,9 +11,7 @@ const PLANTS: &str = "loadline.subjects.Plants.";
 
 /// Explains a subject in which this cause was planted, by its second start; `None` without a profiler.
 fn explained(release: u32, options: &str, cause: &str) -> Option<ExplanationRecord> {
-    let call = Call::explaining(release).with("-n 200").with("--rest 1").with("--warmup 50");
-    let jvm = options.split_whitespace().map(|option| format!("--jvm {option}"));
-    let call = jvm.fold(call, |call, option| call.with(&option));
+    let call = Call::explaining(release).with("-n 200").with("--rest 1").with("--warmup 50").with_jvm(options);
     let mut document = call.subject("Plants", &format!("{{port}} {cause}")).run().expect(0).document();
     let trial: Trial = document.trials.remove(0);
     let found = trial.explanation.expect("it was asked for");

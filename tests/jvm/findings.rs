@@ -1,7 +1,7 @@
 //! The findings on JVMs with a known appetite, and the absence of findings on one that is quiet.
 
 use crate::invocation::{every_release, jdk, newest};
-use crate::standing::{LaunchPlan, Standing};
+use crate::standing::LaunchPlan;
 use crate::waiting::{LONG, wait_for};
 use loadline::diagnosis::COPIED_DEFAULTS;
 use loadline::record::{AccountDocument, FindingRecord};
@@ -23,21 +23,12 @@ fn shows(document: &AccountDocument, wanted: &str) -> (FindingRecord, String) {
     (found, first)
 }
 
-/// A subject that says this word, then another once it is told to go on.
-fn after(release: u32, options: &str, subject: &str) -> Standing {
-    let mut standing = LaunchPlan::on(release, options).start(subject, "");
-    standing.says("BEFORE");
-    standing.go_on();
-    standing.says("AFTER");
-    standing
-}
-
 #[test]
 fn known_appetites_stand_out() {
     let Some(release) = every_release().into_iter().next() else { return };
     // Its heap is resident whole and nearly empty, and the collection by which classes are listed tells what lives.
     let options = "-XX:+UseG1GC -Xms128m -Xmx128m -XX:+AlwaysPreTouch";
-    let retained = after(release, options, "RetainedMalloc");
+    let (retained, _) = LaunchPlan::on(release, options).worked("RetainedMalloc");
     let document = retained.document("--classes");
     let (found, first) = shows(&document, "malloc_retained");
     assert!(found.gain_bytes_max >= Some(30 << 20) && first == "MALLOC_ARENA_MAX=1", "{found:?}");
@@ -47,7 +38,7 @@ fn known_appetites_stand_out() {
     assert!(found.gain_bytes_max >= Some(100 << 20) && first.is_empty(), "the heap was bounded: {found:?}");
     drop(retained);
 
-    let direct = after(release, "-XX:+UseSerialGC -Xmx2g", "DirectBuffers");
+    let (direct, _) = LaunchPlan::on(release, "-XX:+UseSerialGC -Xmx2g").worked("DirectBuffers");
     let (found, first) = shows(&direct.document(""), "direct_memory_waits");
     assert!(found.costs_bytes >= 64 << 20 && first.starts_with("-XX:MaxDirectMemorySize="), "{found:?}");
 }
@@ -55,8 +46,7 @@ fn known_appetites_stand_out() {
 #[test]
 fn threads_that_only_park_stand_out() {
     let Some(release) = newest().pop() else { return };
-    let threads = LaunchPlan::on(release, "-XX:+UseSerialGC -Xmx32m").start("Threads64", "{port}");
-    threads.answers();
+    let threads = LaunchPlan::on(release, "-XX:+UseSerialGC -Xmx32m").serving("Threads64");
     // A JVM younger than a second has no share of CPU time that says anything.
     let idle = || {
         let document = threads.document("");
@@ -77,10 +67,7 @@ fn threads_that_only_park_stand_out() {
 fn memory_in_an_arena_shared_with_a_compiler_stands_out() {
     let Some(release) = newest().pop() else { return };
     let plan = LaunchPlan::on(release, "-XX:+UseSerialGC -Xmx32m").env("MALLOC_ARENA_MAX", "2");
-    let mut retained = plan.start("RetainedMalloc", "");
-    retained.says("BEFORE");
-    retained.go_on();
-    retained.says("AFTER");
+    let (retained, _) = plan.worked("RetainedMalloc");
     shows(&retained.document(""), "malloc_retained");
 }
 

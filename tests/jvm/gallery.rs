@@ -2,9 +2,11 @@
 
 use crate::invocation::Call;
 use loadline::record::{Document, Trial};
-use loadline_test_support::skip;
+use loadline_test_support::{on_path, skip};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
+use tempfile::TempDir;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -16,6 +18,26 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 pub(crate) fn run(folder_: &str, scenario: &str) -> Call {
     let file = folder(folder_).join(format!("{scenario}.loadline.yaml"));
     Call::verb("run --json").with_argument(&file).archiving()
+}
+
+/// A copy of these files of a scenario, which is also the whole `PATH`, with these programs.
+pub(crate) fn bare(name: &str, files: &[&str], programs: &[&str]) -> TempDir {
+    let bare = tempfile::tempdir().unwrap();
+    for file in files {
+        let copy = bare.path().join(file);
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        let _ = std::fs::copy(folder(name).join(file), copy).unwrap();
+    }
+    for program in programs {
+        symlink(on_path(program).unwrap(), bare.path().join(program)).unwrap();
+    }
+    bare
+}
+
+/// `loadline run` in such a folder.
+pub(crate) fn run_bare(bare: &TempDir, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+    command.arg("run").args(arguments).current_dir(bare.path()).env("PATH", bare.path()).output().unwrap()
 }
 
 /// Whether Maven is here.

@@ -2,12 +2,10 @@
 //! everything, and keeps the budgets that its file states. Spring Boot stands for all of them; the others come with
 //! `LOADLINE_FRAMEWORKS=required`, each night. No bound on a time or a rate.
 
-use crate::gallery::{MIB, folder, has_maven, run, trial};
+use crate::gallery::{MIB, bare, has_maven, run, run_bare, trial};
 use crate::invocation::{mark, phase};
 use loadline::record::{BudgetVerdict, Document, Outcome};
 use loadline_test_support::{long_tests_run, skip};
-use std::os::unix::fs::symlink;
-use std::process::Command;
 
 /// Runs the quick size of a template, one trial of each of its configurations.
 fn weighed(name: &str) -> Document {
@@ -69,16 +67,8 @@ fn helidon_is_weighed_on_virtual_threads() {
 
 #[test]
 fn a_template_without_maven_says_what_is_missing() {
-    let bare = tempfile::tempdir().unwrap();
     let file = "spring-boot-quick.loadline.yaml";
-    std::fs::copy(folder("spring-boot").join(file), bare.path().join(file)).unwrap();
-    let path = std::env::var_os("PATH").unwrap();
-    for program in ["sh", "java"] {
-        let found = std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.exists());
-        symlink(found.unwrap(), bare.path().join(program)).unwrap();
-    }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
-    let ran = command.args(["run", file]).current_dir(bare.path()).env("PATH", bare.path()).output().unwrap();
+    let ran = run_bare(&bare("spring-boot", &[file], &["sh", "java"]), &[file]);
     let said = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(3), "{said}");
     for part in ["exit code 127", "mvn", "a program it needs is not installed"] {

@@ -1,13 +1,12 @@
 //! The gallery's HTTP servers in their quick sizes, run where they stand: what their READMEs teach must be seen.
 //! No bound on a time or a rate. Without Maven, tests that need it are skipped, unless `LOADLINE_GALLERY=required`.
 
-use crate::gallery::{MIB, folder, run, trial};
+use crate::gallery::{MIB, bare, folder, run, run_bare, trial};
 use crate::invocation::{Permit, doubts, mark, newest, phase, release};
 use crate::test_subjects::test_subjects;
 use loadline::doubt::Doubt;
 use loadline::record::{BudgetVerdict, Document, Outcome};
 use loadline_test_support::{long_tests_run, skip};
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
@@ -152,25 +151,11 @@ fn ports_that_run_out_are_named() {
 
 #[test]
 fn without_maven_what_needs_it_is_left_out() {
-    let bare = tempfile::tempdir().unwrap();
-    let copy = |name: &str| std::fs::copy(folder("tiny-http").join(name), bare.path().join(name)).unwrap();
-    for folder in ["src", "www"] {
-        std::fs::create_dir(bare.path().join(folder)).unwrap();
-    }
-    for file in ["build", "pom.xml", "tiny-http-quick.loadline.yaml", "www/hello"] {
-        copy(file);
-    }
-    for class in ["Site", "JdkHttpServer", "JlHttpServer", "OwnServer"] {
-        copy(&format!("src/{class}.java"));
-    }
-    let path = std::env::var_os("PATH").unwrap();
-    for program in ["sh", "dirname", "rm", "java", "javac", "jar"] {
-        let found = std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.exists());
-        symlink(found.unwrap(), bare.path().join(program)).unwrap();
-    }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
-    command.args(["run", "tiny-http-quick.loadline.yaml", "--only", "serial-own", "--only", "serial-jlhttp", "--json"]);
-    let ran = command.current_dir(bare.path()).env("PATH", bare.path()).output().unwrap();
+    let file = "tiny-http-quick.loadline.yaml";
+    let sources = ["src/Site.java", "src/JdkHttpServer.java", "src/JlHttpServer.java", "src/OwnServer.java"];
+    let files = [&["build", "pom.xml", file, "www/hello"], &sources[..]].concat();
+    let bare = bare("tiny-http", &files, &["sh", "dirname", "rm", "java", "javac", "jar"]);
+    let ran = run_bare(&bare, &[file, "--only", "serial-own", "--only", "serial-jlhttp", "--json"]);
     let said = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(0), "{said}");
     let document: Document = serde_json::from_slice(&ran.stdout).unwrap();

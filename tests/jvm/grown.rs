@@ -17,8 +17,7 @@ fn of<'a>(found: &'a ObjectsRecord, name: &str) -> &'a ObjectClass {
 fn what_lives_is_counted_to_the_object_and_told_before_it_is_asked() {
     let held = truth("Holds64MiB", "heap_bytes");
     for release in releases() {
-        let subject = LaunchPlan::on(release, "-Xmx128m -XX:+UseSerialGC").start("Holds64MiB", "{port}");
-        subject.answers();
+        let subject = LaunchPlan::on(release, "-Xmx128m -XX:+UseSerialGC").serving("Holds64MiB");
         let ran = subject.account_call("--json --classes").run().expect(0).says(&["live objects: a full collection"]);
         let found = crate::standing::account_of(&ran).objects.unwrap();
         let arrays = of(&found, "[B").now;
@@ -48,8 +47,7 @@ fn what_grew_is_told_against_a_fresh_jvm() {
 #[test]
 fn a_heap_dump_is_written_once() {
     for release in newest() {
-        let subject = LaunchPlan::on(release, "-Xmx64m").start("Threads64", "{port}");
-        subject.answers();
+        let subject = LaunchPlan::on(release, "-Xmx64m").serving("Threads64");
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a b.hprof");
         let call = || subject.account_call("--json --heap-dump").with_argument(&file);
@@ -69,8 +67,7 @@ fn a_heap_dump_is_written_once() {
 fn threads_that_differ_in_numbers_are_one_pool() {
     let extra = truth("Threads64", "threads_extra");
     for release in releases() {
-        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").start("Threads64", "{port}");
-        subject.answers();
+        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("Threads64");
         let mark = subject.document("").mark;
         let pool = mark.pools.iter().find(|pool| pool.name == "parked-*").unwrap();
         assert_eq!(pool.threads, extra, "JDK {release}");
@@ -84,11 +81,9 @@ fn threads_that_differ_in_numbers_are_one_pool() {
 #[test]
 fn segments_of_the_code_cache_are_what_its_pools_say() {
     for release in releases() {
-        let mut subject =
-            LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1").start("CodeFiller", "");
-        subject.says("BEFORE");
-        subject.go_on();
-        let used = subject.says("AFTER").of("code_used");
+        let plan = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1");
+        let (subject, figures) = plan.worked("CodeFiller");
+        let used = figures.of("code_used");
         let mark = subject.document("").mark;
         let told: u64 = mark.code.iter().map(|heap| heap.used_bytes).sum();
         // The pools count a heap's free blocks in another way; nothing is compiled any more.

@@ -3,6 +3,7 @@
 
 use crate::invocation::{Call, newest};
 use crate::native::build;
+use crate::scraped::address;
 use crate::waiting::{LONG, wait_for};
 use crate::watch::Leaking;
 use loadline::clock::Clock;
@@ -52,20 +53,18 @@ fn tables_that_lie_keep_no_other_jvm_from_being_watched() {
             let pids = format!("{} {}", honest.pids(), liar.0.id());
             let options = "--every 100ms --account never --listen 127.0.0.1:0 --history histories";
             let mut watched = Call::verb(&format!("watch {pids} {options}")).beside().start();
-            watched.until_said("metrics at ");
-            let (said, clock) = (watched.said(), Clock::start());
-            let address = said.split("metrics at ").nth(1).unwrap().split_whitespace().next().unwrap();
+            let (address, clock) = (address(&mut watched), Clock::start());
             let text = wait_for("the liar is watched or set aside", LONG, || {
                 let is_seen = |text: &String| {
                     text.contains("loadline_jvm_info{jvm=\"sleep\"")
                         || value(text, "loadline_watch_set_aside_processes ").is_some_and(|count| count != "0")
                 };
-                Some(answer(address, METRICS)).filter(is_seen).ok_or("not yet")
+                Some(answer(&address, METRICS)).filter(is_seen).ok_or("not yet")
             });
             let seen = clock.now();
             let mut ages: Vec<String> = Vec::new();
             wait_for("the honest one is sampled all the time", LONG, || {
-                let text = answer(address, METRICS);
+                let text = answer(&address, METRICS);
                 let age = value(&text, "loadline_jvm_age_seconds{jvm=\"loadline.subjects.Leaks\"}");
                 ages.extend(age.map(str::to_owned).filter(|age| !ages.contains(age)));
                 if ages.len() > SAMPLES { Ok(()) } else { Err(text) }

@@ -1,7 +1,7 @@
 //! Readings of a JVM through its own tables, from outside: against what the JVM says of itself, and against what
 //! was planted.
 
-use crate::invocation::{Call, phase, releases};
+use crate::invocation::{Call, phase, releases, starts_with};
 use crate::standing::{Figures, LaunchPlan, Standing};
 use loadline::clock::Clock;
 use loadline::kernel::mapping::Mapping;
@@ -15,7 +15,6 @@ use loadline::observe::memory::ProcessMemory;
 use loadline::observe::procfs::Process;
 use loadline::observe::untouched::Untouched;
 use loadline::record::AllocatedBy;
-use loadline_test_support::skip;
 
 const COLLECTORS: [&str; 5] =
     ["-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseZGC", "-XX:+UseShenandoahGC"];
@@ -62,16 +61,6 @@ impl OpenedJvm {
     }
 }
 
-/// Whether this JVM starts with these options: some builds lack Shenandoah.
-fn has(release: u32, options: &str) -> bool {
-    let java = crate::invocation::jdk(release).unwrap().java;
-    let out = std::process::Command::new(java).args(options.split(' ')).arg("-version").output().unwrap();
-    if !out.status.success() {
-        skip("LOADLINE_COLLECTORS", &format!("JDK {release} has no {options}"));
-    }
-    out.status.success()
-}
-
 /// Between two lines of the subject: what was read from outside, what the JVM counted, what was planted.
 fn step(
     subject: &mut Standing,
@@ -104,7 +93,7 @@ fn what_was_allocated_is_read_to_the_byte() {
     for release in releases() {
         let compact = |options: &str| options.contains("UseCompactObjectHeaders");
         let forms = FORMS.iter().filter(|options| release >= 24 || !compact(options));
-        for options in COLLECTORS.iter().chain(forms).filter(|options| has(release, options)) {
+        for options in COLLECTORS.iter().chain(forms).filter(|options| starts_with(release, options)) {
             // Newer releases warn of what will go.
             let options = &format!("-Xmx320m -Xlog:disable -XX:-PrintWarnings {options}");
             let mut subject = LaunchPlan::on(release, options).start("Allocates", "{folder}/mapped");

@@ -95,6 +95,16 @@ pub(crate) fn jdk(release: u32) -> Option<FoundJdk> {
     discover(&places, Clock::start()).into_iter().find(|jdk| jdk.release == release)
 }
 
+/// Whether the JVM of a release starts with these options, which is said where not: some builds lack a collector.
+pub(crate) fn starts_with(release: u32, options: &str) -> bool {
+    let mut java = Command::new(jdk(release).unwrap().java);
+    let started = java.args(options.split_whitespace()).arg("-version").output().unwrap();
+    if !started.status.success() {
+        loadline_test_support::skip("LOADLINE_COLLECTORS", &format!("JDK {release} does not start with `{options}`"));
+    }
+    started.status.success()
+}
+
 fn fetched_jdks() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("jdks")
 }
@@ -191,6 +201,11 @@ impl Call {
     /// The same with many trials, each of which may have to wait for others on the machine.
     pub(crate) fn of_many_trials(self) -> Self {
         Self { patience: 5 * LONG, ..self }
+    }
+
+    /// With these options of the JVM, which stand between blanks.
+    pub(crate) fn with_jvm(self, options: &str) -> Self {
+        options.split_whitespace().fold(self, |call, option| call.with(&format!("--jvm {option}")))
     }
 
     /// Without these remedies, whose names stand between blanks.

@@ -56,10 +56,7 @@ fn a_server_that_makes_none_is_not_accused() {
 #[test]
 fn an_account_has_the_classes_of_a_loader() {
     for release in every_release() {
-        let mut subject = LaunchPlan::on(release, "-Xmx96m -XX:+UseSerialGC").start("ManyClasses", "");
-        subject.says("BEFORE");
-        subject.go_on();
-        subject.says("AFTER");
+        let (subject, _) = LaunchPlan::on(release, "-Xmx96m -XX:+UseSerialGC").worked("ManyClasses");
         let document = subject.document("");
         let loader = of(&document.mark, LEAKY);
         assert_eq!((loader.now.loaders, loader.now.classes, loader.change), (1, 8_001, None), "JDK {release}");

@@ -34,6 +34,8 @@ mod hostile;
 mod images;
 mod inside;
 mod interrupts;
+#[path = "../shared/interval_log.rs"]
+mod interval_log;
 mod invocation;
 mod loaders;
 mod matrix;

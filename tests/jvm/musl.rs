@@ -183,7 +183,7 @@ fn a_jvm_on_musl_is_split_as_on_glibc() {
     for (release, gc) in newest().into_iter().flat_map(|release| [(release, "Serial"), (release, "G1")]) {
         let options = format!("-Xmx64m -XX:+Use{gc}GC -Xint -XX:NativeMemoryTracking=summary");
         let trim = "-XX:+IgnoreUnrecognizedVMOptions -XX:TrimNativeHeapInterval=5000";
-        let subject = LaunchPlan::on(release, &format!("{options} {trim}")).java(&java).serving();
+        let subject = LaunchPlan::on(release, &format!("{options} {trim}")).java(&java).serving("DemoServer");
         assert_tags(&subject);
         let document = subject.document("");
         let account = document.mark.account.unwrap();

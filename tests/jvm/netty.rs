@@ -184,7 +184,7 @@ fn a_shaded_netty_is_found() {
 #[test]
 fn a_jvm_without_netty_has_none() {
     for release in releases() {
-        let standing = LaunchPlan::on(release, "-Xmx32m").serving();
+        let standing = LaunchPlan::on(release, "-Xmx32m").serving("DemoServer");
         let pools = pools(&standing);
         assert!(pools.libraries.is_empty() && pools.unread.is_empty(), "{pools:?}");
         standing.answers();

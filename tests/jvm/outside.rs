@@ -110,11 +110,8 @@ fn machine() -> Machine {
         cores: 2,
         cpu_model: Some("made up".to_owned()),
         memory_bytes: 8 << 30,
-        kernel: String::new(),
         cgroup: "v1".to_owned(),
-        load_average_1m: None,
-        transparent_huge_pages: None,
-        swap_used_bytes: None,
+        ..Machine::default()
     }
 }
 

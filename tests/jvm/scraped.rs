@@ -6,7 +6,7 @@ use crate::waiting::{LONG, wait_for, wait_until};
 use crate::watch::Leaking;
 use loadline::clock::Clock;
 use loadline::watch::{HttpRequest, HttpResponse, HttpServer, web_config};
-use loadline_test_support::{KilledOnDrop, answer, skip};
+use loadline_test_support::{KilledOnDrop, answer, has};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -22,9 +22,7 @@ const SCRAPES: f64 = 4.0;
 
 /// Whether all of these programs are here; says which is not, and fails where `variable` requires it.
 fn have(variable: &str, programs: &[&str]) -> bool {
-    let runs = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    let missing = programs.iter().find(|program| !runs(program));
-    missing.inspect(|program| skip(variable, &format!("there is no {program}"))).is_none()
+    programs.iter().all(|program| has(variable, program))
 }
 
 /// Certificates of a server at 127.0.0.1 and of two clients: one that its authority signed, and one of another.
@@ -118,7 +116,8 @@ impl Prometheus {
     }
 }
 
-fn address(watch: &mut Started) -> String {
+/// Where a watch says that its metrics are.
+pub(crate) fn address(watch: &mut Started) -> String {
     watch.until_said("metrics at ");
     wait_for("the whole line", LONG, || {
         let said = watch.said();

@@ -4,7 +4,7 @@
 use crate::invocation::Permit;
 use crate::ports::free_ports;
 use crate::waiting::{LONG, wait_for, wait_until};
-use loadline_test_support::skip;
+use loadline_test_support::{on_path, skip};
 use rustix::process::{Pid, Signal};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -46,7 +46,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Brings it up; `None` where Slurm is not installed or may not run here, which is said.
     pub(crate) fn start() -> Option<Self> {
-        if let Some(missing) = PROGRAMS.iter().find(|program| which(program).is_none()) {
+        if let Some(missing) = PROGRAMS.iter().find(|program| on_path(program).is_none()) {
             skip(VARIABLE, &format!("there is no {missing}: Debian has it in munge, slurmctld, slurmd, slurm-client"));
             return None;
         }
@@ -186,13 +186,6 @@ fn marked(mark: &str) -> Vec<u32> {
     pids.filter(carries).collect()
 }
 
-fn which(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    // Daemons lie where the path of a user need not lead.
-    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
-}
-
 /// A daemon that stays in the foreground and is this test's child.
 fn start(folder: &Path, program: &str, arguments: &[&str]) -> Child {
     let log =
@@ -200,7 +193,7 @@ fn start(folder: &Path, program: &str, arguments: &[&str]) -> Child {
             format!("{program}{}", last.trim_start_matches('-').replace('/', "_"))
         })));
     let log = log.unwrap();
-    let mut command = Command::new(which(program).unwrap());
+    let mut command = Command::new(on_path(program).unwrap());
     command.args(arguments).env(MARK, folder).env("SLURM_CONF", folder.join("slurm.conf"));
     command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
 }

@@ -1,11 +1,7 @@
 //! The sources of a trial, taken together: native memory, collections, timeline, histograms, and others beside it.
 
-use crate::invocation::{Call, Ran, mark, newest, phase, releases};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use crate::interval_log::logged;
+use crate::invocation::{Call, mark, newest, phase, releases};
 use loadline::record::Model;
 use loadline_test_support::skip;
 use std::process::Command;
@@ -96,7 +92,7 @@ fn the_histograms_hold_every_correct_answer() {
         let ran = call.subject("Answers20Ms", "{port}").run().expect(0);
         let trial = ran.trial();
         for name in ["warmup", "steady"] {
-            assert_eq!(logged(&ran, name), phase(&trial, name).ok, "{name}");
+            assert_eq!(logged(&ran.file("phases.hlog"))[&format!("{name}-service")], phase(&trial, name).ok, "{name}");
         }
         assert!(phase(&trial, "steady").seconds >= 2.5);
     }
@@ -106,23 +102,8 @@ fn the_histograms_hold_every_correct_answer() {
 fn the_histograms_of_a_phase_that_died_are_kept() {
     for release in newest() {
         let call = Call::on(release).with("--warmup 100").with("-n 5000").subject("DiesAfter", "{port} 150 7");
-        assert_eq!(logged(&call.run().expect(3), "steady"), 49);
+        assert_eq!(logged(&call.run().expect(3).file("phases.hlog"))["steady-service"], 49);
     }
-}
-
-/// Values in all histograms of a phase.
-fn logged(ran: &Ran, phase: &str) -> u64 {
-    let log = std::fs::read(ran.file("phases.hlog")).unwrap();
-    let mut count = 0;
-    for entry in IntervalLogIterator::new(&log) {
-        let LogEntry::Interval(interval) = entry.unwrap() else { continue };
-        if interval.tag().unwrap().as_str() == format!("{phase}-service") {
-            let bytes = STANDARD.decode(interval.encoded_histogram()).unwrap();
-            let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-            count += histogram.len();
-        }
-    }
-    count
 }
 
 #[test]

@@ -71,10 +71,20 @@ impl LaunchPlan {
 
     /// Starts a server and waits until it answers.
     #[track_caller]
-    pub(crate) fn serving(self) -> Standing {
-        let server = self.start("DemoServer", "{port}");
+    pub(crate) fn serving(self, subject: &str) -> Standing {
+        let server = self.start(subject, "{port}");
         server.answers();
         server
+    }
+
+    /// Starts a subject that does one piece of work, and lets it do that; what it says afterwards.
+    #[track_caller]
+    pub(crate) fn worked(self, subject: &str) -> (Standing, Figures) {
+        let mut standing = self.start(subject, "");
+        let _ = standing.says("BEFORE");
+        standing.go_on();
+        let figures = standing.says("AFTER");
+        (standing, figures)
     }
 
     fn start_with(self, what: &[&str], arguments: &str) -> Standing {

@@ -2,12 +2,12 @@
 //! and not a page more in the subject.
 
 use crate::account::{assert_closes, assert_whole, held};
-use crate::invocation::{every_release, newest};
+use crate::invocation::{every_release, newest, starts_with};
 use crate::standing::{LaunchPlan, Standing};
 use loadline::observe::procfs::Process;
 use loadline::observe::thread_stats;
 use loadline::record::{AccountDocument, AccountRecord, ToldBy};
-use loadline_test_support::{long_tests_run, skip};
+use loadline_test_support::long_tests_run;
 use std::collections::BTreeSet;
 
 const COLLECTORS: [&str; 6] = ["Serial", "Parallel", "G1", "Z", "Shenandoah", "Epsilon"];
@@ -32,21 +32,11 @@ fn faults(server: &Standing) -> Vec<(String, u64)> {
     answering.map(|thread| (thread.name, thread.faults)).collect()
 }
 
-/// Whether this JVM has this collector: some builds lack Shenandoah or Epsilon.
-fn has(release: u32, options: &str) -> bool {
-    let java = crate::invocation::jdk(release).unwrap().java;
-    let started = std::process::Command::new(java).args(options.split_whitespace()).arg("-version").output().unwrap();
-    if !started.status.success() {
-        skip("LOADLINE_COLLECTORS", &format!("JDK {release} does not start with `{options}`"));
-    }
-    started.status.success()
-}
-
 fn each(mut then: impl FnMut(u32, &str, &str)) {
     for release in every_release().into_iter().filter(|release| *release >= OLDEST) {
         for collector in COLLECTORS {
             let options = format!("-XX:+UnlockExperimentalVMOptions -XX:+Use{collector}GC");
-            if has(release, &options) {
+            if starts_with(release, &options) {
                 then(release, collector, &options);
             }
         }
@@ -60,7 +50,7 @@ fn an_account_from_tables_is_the_one_that_was_asked_for() {
     }
     each(|release, collector, options| {
         // A compiler at work takes MiB of malloc and gives them back between two accounts.
-        let server = LaunchPlan::on(release, &format!("-Xmx96m -Xint {options}")).serving();
+        let server = LaunchPlan::on(release, &format!("-Xmx96m -Xint {options}")).serving("DemoServer");
         // The memory that a first question adds is there before both.
         let _ = server.document("--attach");
         let before = faults(&server);
@@ -102,7 +92,7 @@ fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
             return;
         }
         let options = format!("-Xmx96m -XX:+DisableAttachMechanism {options}");
-        let server = LaunchPlan::on(release, &options).serving();
+        let server = LaunchPlan::on(release, &options).serving("DemoServer");
         let document = server.document("");
         let what = format!("JDK {release}, {collector}");
         assert_eq!(told_by(&document).0, ToldBy::Tables, "{what}: {}", told_by(&document).1);
@@ -120,10 +110,7 @@ fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
 #[test]
 fn classes_of_loaders_that_may_be_garbage_make_a_prediction_unknown_either_way() {
     for release in every_release().into_iter().filter(|release| *release >= OLDEST) {
-        let mut subject = LaunchPlan::on(release, "-Xmx128m -XX:+UseSerialGC").start("ManyClasses", "");
-        subject.says("BEFORE");
-        subject.go_on();
-        subject.says("AFTER");
+        let (subject, _) = LaunchPlan::on(release, "-Xmx128m -XX:+UseSerialGC").worked("ManyClasses");
         let (read, asked) = (subject.document(""), subject.document("--attach"));
         println!("JDK {release}: {:?}, asked {:?}", account(&read).would_return, account(&asked).would_return);
         assert_eq!(told_by(&read), (ToldBy::Tables, String::new()));

@@ -2,6 +2,7 @@
 //! minutes. Each leak is steady and each bound far enough that seconds of delay decide nothing.
 
 use crate::invocation::{Call, Permit, Ran, jdk, newest};
+use crate::scraped::address;
 use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for};
 use loadline::clock::Clock;
@@ -127,10 +128,8 @@ fn metrics_are_scraped_and_a_jvm_that_ends_is_told() {
     let pids = leaking.pids();
     let call = Call::verb(&format!("watch {pids} --every 100ms --listen 127.0.0.1:0 --history histories")).beside();
     let mut watched = call.start();
-    watched.until_said("metrics at ");
-    let said = watched.said();
-    let address = said.split("metrics at ").nth(1).unwrap().split_whitespace().next().unwrap();
-    let scrape = || answer(address, "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text");
+    let address = address(&mut watched);
+    let scrape = || answer(&address, "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text");
     let text = wait_for("both are sampled", LONG, || {
         Some(scrape()).filter(|text| text.matches("loadline_jvm_info{").count() == 2).ok_or("not yet")
     });

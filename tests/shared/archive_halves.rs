@@ -35,8 +35,7 @@ pub(crate) fn half(of: &str, scenario: &str, to: &Path) {
         }
         out.push_str(&format!("{line}\n"));
     }
-    std::fs::create_dir_all(to).unwrap();
-    std::fs::write(to.join("archive.jsonl"), out).unwrap();
+    loadline_test_support::write(to.join("archive.jsonl"), out);
 }
 
 /// Adds it to RSS and to its owner, so that the account still closes.

@@ -9,7 +9,7 @@ use loadline::subject::jdk::{Places, discover, read_home};
 use loadline::subject::work_folder::{Swept, sweep_in};
 use loadline::subject::{Eviction, FoundJdk, GuardedSubject, PrivateJdk, file_pages, limit};
 use loadline::units::Bytes;
-use loadline_test_support::skip;
+use loadline_test_support::{on_path, skip};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -76,10 +76,8 @@ fn who_reads_a_file_first_is_charged_for_its_pages() {
 #[test]
 fn a_file_is_held_by_who_has_it_mapped() {
     let folder = tempfile::tempdir().unwrap();
-    let path = std::env::var_os("PATH").unwrap();
-    let sleep = std::env::split_paths(&path).map(|folder| folder.join("sleep")).find(|file| file.exists()).unwrap();
     let copy = folder.path().join("sleep");
-    std::fs::copy(sleep, &copy).unwrap();
+    std::fs::copy(on_path("sleep").unwrap(), &copy).unwrap();
     let files = [copy.clone()];
     assert!(!file_pages::held_by_others(&files, &[]).are_there());
     // A link leads to the same file.
@@ -178,8 +176,7 @@ fn shares_class_data(original: &FoundJdk, copy: &FoundJdk) {
 /// Not much of a JDK, but quickly copied.
 fn tiny_jdk(folder: &Path) -> FoundJdk {
     let home = folder.join("jdk");
-    std::fs::create_dir_all(home.join("bin")).unwrap();
-    std::fs::write(home.join("bin/java"), "").unwrap();
+    loadline_test_support::write(home.join("bin/java"), "");
     std::fs::write(home.join("release"), "JAVA_VERSION=\"99\"\n").unwrap();
     read_home(&home, Clock::start()).unwrap()
 }

@@ -104,6 +104,23 @@ pub fn answer(address: impl ToSocketAddrs, head: &str) -> String {
     text
 }
 
+/// A program on the `PATH`, or where administrators' programs are, to which the path of a user need not lead.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// Whether this program is on the `PATH`; skips, or fails where `variable` requires it, if not.
+#[track_caller]
+pub fn has(variable: &str, program: &str) -> bool {
+    let has = on_path(program).is_some();
+    if !has {
+        skip(variable, &format!("there is no {program}"));
+    }
+    has
+}
+
 /// The bytes of a jar with these entries.
 pub fn jar(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
