@@ -189,8 +189,7 @@ fn hostile_names_stay_text_from_the_scenario_to_the_comment() {
 fn arguments_are_words_and_no_commands() {
     let Some((api, mut runner)) = Runner::with_change("shop") else { return };
     runner.set("LOADLINE_ARGUMENTS", "--trials '3");
-    let ran = runner.run("action/run", &[]);
-    assert_eq!(ran.code, 2);
+    let ran = runner.run("action/run", &[]).expect(2);
     assert!(ran.stderr.contains("is not closed: --trials '3"), "{}", ran.stderr);
     runner.set("ENDS_WITH", "2");
     runner.set("LOADLINE_ARGUMENTS", "$(touch pwned) ; touch pwned * \"a  b\"");
@@ -465,8 +464,7 @@ fn what_lies_ready_in_a_temporary_folder_is_not_put_on_the_path() {
     runner.set("TMPDIR", folder.to_str().unwrap());
     executable(folder.join("loadline-1.2.3/jq"), "#!/bin/sh\ntouch planted\n");
     runner.set("LOADLINE_VERSION", "1.2.3");
-    let ran = runner.run_at(&runner.path("root/action/install"), &[]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    runner.run_at(&runner.path("root/action/install"), &[]).expect(0);
     let path = runner.read("path");
     let to = Path::new(path.trim_end());
     assert!(to.starts_with(&folder) && to != folder.join("loadline-1.2.3"), "{path}");
@@ -479,8 +477,9 @@ fn what_lies_ready_in_a_temporary_folder_is_not_put_on_the_path() {
 fn a_release_does_not_come_by_plain_http() {
     let Some(runner) = Runner::new() else { return };
     let to = runner.path("bin2");
-    let ran = runner.run("packaging/install", &["--from", "http://127.0.0.1:1/release", "--to", to.to_str().unwrap()]);
-    assert_eq!(ran.code, 1, "{ran:?}");
+    let ran = runner
+        .run("packaging/install", &["--from", "http://127.0.0.1:1/release", "--to", to.to_str().unwrap()])
+        .expect(1);
     assert!(ran.stderr.starts_with("error: http://127.0.0.1:1/release is not fetched"), "{}", ran.stderr);
     assert!(ran.stderr.contains("hint: name it with `https://`") && !to.exists(), "{}", ran.stderr);
 }
@@ -560,16 +559,14 @@ fn a_baseline_of_gitlab_is_found_whatever_job_and_branch_are_called() {
 fn a_merge_request_of_gitlab_gets_the_same() {
     let Some((api, mut runner)) = of_gitlab() else { return };
     // Without a baseline there is nothing to say.
-    let ran = runner.run("action/gitlab", &[]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    runner.done("action/gitlab", &[]);
     assert_eq!(api.state().written(), [] as [&str; 0]);
     // The archive as the job on the default branch left it, below the same folder.
     let this = std::fs::read_dir(runner.path("work/.loadline")).unwrap().map(Result::unwrap);
     let own = this.map(|entry| entry.file_name().into_string().unwrap()).find(|name| name.starts_with("app-")).unwrap();
     runner.write(&format!("left/.loadline/{own}/this/archive.jsonl"), &runner.read("main/archive.jsonl"));
     api.state().packed.insert(1, packed(&runner.path("left")));
-    let ran = runner.run("action/gitlab", &[]);
-    assert_eq!(ran.code, 1, "{ran:?}");
+    let ran = runner.run("action/gitlab", &[]).expect(1);
     assert!(ran.stderr.ends_with("error: it is worse than the baseline\n"), "{}", ran.stderr);
     assert!(
         !runner.read("work/.loadline/junit.xml").is_empty() && !runner.read("work/.loadline/metrics.txt").is_empty()

@@ -6,8 +6,8 @@ use crate::called::{Called, loadline, loadline_in, read, root};
 use crate::schema::Schema;
 use loadline::doubt::Doubt;
 use loadline::record::{
-    ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, ChangesDocument, DetailRecord, DoubtRecord, OwnerRecord,
-    UnreadCause, UnreadRecord,
+    ACCOUNTS_SCHEMA, AccountDocument, AccountsDocument, ChangesDocument, DetailRecord, DoubtRecord, UnreadCause,
+    UnreadRecord,
 };
 use loadline::report::{self, Detail, render, summarize_accounts, summarize_changes};
 use loadline::result::{Column, changes, ranked};
@@ -74,7 +74,6 @@ fn later() -> AccountDocument {
     account.total_bytes += grown;
     account.pss_bytes += grown;
     document.mark.rss_bytes += grown;
-    let owner = |owners: &'_ mut Vec<OwnerRecord>, name: &str| owners.iter().position(|of| of.name == name).unwrap();
     let detail = |kind: &str, name: &str, count, rss_bytes| DetailRecord {
         kind: kind.to_owned(),
         name: name.to_owned(),
@@ -82,20 +81,17 @@ fn later() -> AccountDocument {
         rss_bytes,
         allocated_bytes: None,
     };
-    let owners = &mut account.owners;
-    let at = owner(owners, "malloc.live");
-    owners[at].rss_bytes += grown - (3 << 20);
-    owners[at].pss_bytes += grown - (3 << 20);
-    let at = owner(owners, "thread_stacks");
-    owners[at].rss_bytes += 2 << 20;
-    owners[at].pss_bytes += 2 << 20;
-    owners[at].detail.push(detail("thread", "http-8080-1", 1, 1 << 20));
-    owners[at].detail.push(detail("thread", "http-8080-2", 7, 1 << 20));
-    let at = owner(owners, "mapped_files");
-    owners[at].rss_bytes += 1 << 20;
-    owners[at].pss_bytes += 1 << 20;
+    let mut grows = |name: &str, bytes: u64, detail: Vec<DetailRecord>| {
+        let owner = account.owners.iter_mut().find(|of| of.name == name).unwrap();
+        owner.rss_bytes += bytes;
+        owner.pss_bytes += bytes;
+        owner.detail.extend(detail);
+    };
+    grows("malloc.live", grown - (3 << 20), Vec::new());
+    let threads = [("http-8080-1", 1), ("http-8080-2", 7)];
+    grows("thread_stacks", 2 << 20, threads.map(|(name, count)| detail("thread", name, count, 1 << 20)).to_vec());
     let long = "/srv/app/plugins/with/a/rather/long/path/to/its/plugin-1.2.3.jar";
-    owners[at].detail.push(detail("file", long, 1, 1 << 20));
+    grows("mapped_files", 1 << 20, vec![detail("file", long, 1, 1 << 20)]);
     document
 }
 

@@ -26,6 +26,18 @@ impl Called {
         serde_json::from_str(&self.stdout).unwrap_or_else(|cause| panic!("{cause}: {self}"))
     }
 
+    /// Stops the test, with all that was said, unless it ended with this code.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self}");
+        self
+    }
+
+    /// Its stdout on one line: line breaks fall where 80 columns end, and a sentence is looked for without them.
+    pub(crate) fn flat(&self) -> String {
+        self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     /// Stops the test unless the request was refused, with all of these words on stderr and nothing on stdout.
     #[track_caller]
     pub(crate) fn refused(&self, says: &[&str]) {

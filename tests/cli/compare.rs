@@ -99,9 +99,7 @@ fn budgets_decide_the_exit_code() {
 
 #[test]
 fn an_archive_is_no_different_from_itself() {
-    let called = loadline(&["compare", "archives/compared", "archives/compared", "--json"]);
-    assert_eq!(called.code, 0, "{called}");
-    let document = called.json();
+    let document = loadline(&["compare", "archives/compared", "archives/compared", "--json"]).expect(0).json();
     let rows = document["comparisons"].as_array().unwrap();
     assert!(rows.len() > 20 && document["trials"].as_array().unwrap().len() == 24, "{}", rows.len());
     for row in rows {
@@ -115,11 +113,9 @@ fn an_archive_is_no_different_from_itself() {
 
 #[test]
 fn archives_of_different_scenarios_say_what_differs() {
-    let called = loadline(&["compare", "archives/nmt", "archives/failed"]);
-    assert_eq!(called.code, 0, "{called}");
+    let called = loadline(&["compare", "archives/nmt", "archives/failed"]).expect(0);
     assert!(called.stdout.contains("differ in more than their configurations"), "{called}");
-    let called = loadline(&["compare", "archives/compared", "archives/nmt"]);
-    assert_eq!(called.code, 2, "{called}");
+    let called = loadline(&["compare", "archives/compared", "archives/nmt"]).expect(2);
     assert!(called.stderr.contains("no configuration in common"), "{called}");
     let called = loadline(&["compare", "archives/two", "archives/two", "--heap", "6m"]);
     assert!(called.code == 2 && called.stderr.contains("nothing runs"), "{called}");
@@ -133,8 +129,7 @@ fn every_format_is_written_and_one_may_go_to_stdout() {
     let names: Vec<&str> = Format::ALL.iter().map(|format| format.word()).filter(|word| *word != "comment").collect();
     let mut options: Vec<String> = names.iter().flat_map(|name| [format!("--{name}"), at(name)]).collect();
     options.extend(["--plot".to_owned(), at("plots")]);
-    let called = report("compared", &options.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(called.code, 0, "{called}");
+    report("compared", &options.iter().map(String::as_str).collect::<Vec<_>>()).expect(0);
     let begins = ["<!doctype html>", "", "configuration,block,", "<?xml", "[", "# ", "{"];
     assert_eq!(names.len(), begins.len());
     let page = std::fs::read_to_string(root().join("docs/exports.md")).unwrap();

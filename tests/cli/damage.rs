@@ -22,8 +22,7 @@ fn report(bytes: &[u8], options: &[&str]) -> Called {
 }
 
 fn write(place: &Path, bytes: &[u8]) {
-    std::fs::create_dir(place.join("x")).unwrap();
-    std::fs::write(place.join("x/archive.jsonl"), bytes).unwrap();
+    loadline_test_support::write(place.join("x/archive.jsonl"), bytes);
 }
 
 /// Checks what must hold for every damaged archive, shown or refused.
@@ -51,15 +50,10 @@ fn cut_after_each_line() {
                     true => "the run was interrupted".to_owned(),
                     false => format!("the run was cut off after {trials} trial"),
                 };
-                assert!(unwrapped(&called.stdout).contains(&lacks), "{called}");
+                assert!(called.flat().contains(&lacks), "{called}");
             }
         }
     }
-}
-
-/// Line breaks fall where 80 columns end; a sentence is looked for without them.
-fn unwrapped(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]

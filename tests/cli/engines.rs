@@ -16,8 +16,7 @@ const HOSTILE: &str = "it's \"$(touch broken)\" `touch broken` #: {x}";
 
 /// Returns the output for an engine, of a plan that lies at `out`.
 fn printed(place: &TempDir, out: &str, engine: &str) -> String {
-    let called = plan_in(place, &["fleet.yaml", "--out", out, engine, "--nodes", "2"]);
-    assert_eq!(called.code, 0, "{called}");
+    let called = plan_in(place, &["fleet.yaml", "--out", out, engine, "--nodes", "2"]).expect(0);
     // The same again, of the plan that is there now.
     let again = plan_in(place, &[out, engine, "--nodes", "2"]);
     assert_eq!((again.code, again.stderr.as_str()), (0, ""), "{again}");

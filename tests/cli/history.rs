@@ -2,8 +2,9 @@
 
 use crate::called::{Called, folder, loadline, loadline_in, read};
 use crate::schema::Schema;
+use loadline_test_support::write;
 use serde_json::{Value, json};
-use std::fs::{create_dir_all, write};
+use std::fs::create_dir_all;
 use std::path::Path;
 
 const HISTORY: &str = "history.schema.json";
@@ -67,9 +68,7 @@ fn archive(day: usize, of: &Night) -> String {
 }
 
 fn put(folder: &Path, name: &str, day: usize, of: &Night) {
-    let own = folder.join(name);
-    create_dir_all(&own).unwrap();
-    write(own.join("archive.jsonl"), archive(day, of)).unwrap();
+    write(folder.join(name).join("archive.jsonl"), archive(day, of));
 }
 
 /// Eight commits, of which the sixth holds 8 MiB more in metaspace.
@@ -85,18 +84,11 @@ fn short(number: usize) -> String {
 }
 
 fn document(folder: &Path, arguments: &[&str]) -> Value {
-    let called = loadline_in(folder, &[&["history"], arguments, &["--json"]].concat());
-    assert_eq!(called.code, 0, "{called}");
-    called.json()
+    loadline_in(folder, &[&["history"], arguments, &["--json"]].concat()).expect(0).json()
 }
 
 fn refused(folder: &Path, arguments: &[&str], expect: &str) {
     loadline_in(folder, &[&["history"], arguments].concat()).refused(&[expect]);
-}
-
-/// Puts printed text on one line: sentences are wrapped.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -105,7 +97,7 @@ fn the_commit_and_the_owner_are_named_and_nobody_else() {
     eight(folder.path());
     let called = loadline_in(folder.path(), &["history", "night", "--metric", "rss.loaded", "--only", "lean"]);
     assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{called}");
-    let told = flat(&called.stdout);
+    let told = called.flat();
     assert_eq!(told.matches(" since ").count(), 1, "{called}");
     let range = format!("since {} ({}..{})", short(5), short(4), short(5));
     assert!(
@@ -121,7 +113,7 @@ fn the_document_is_as_described_and_nothing_else_is() {
     let folder = tempfile::tempdir().unwrap();
     eight(folder.path());
     let list: String = (0..8).map(|day| format!("{} Commit {day}\n", hash(day))).collect();
-    write(folder.path().join("commits"), list).unwrap();
+    write(folder.path().join("commits"), list);
     let mut full = document(folder.path(), &["night", "--commits", "commits"]);
     let (schema, change) = (Schema::published(HISTORY), full["series"][0]["metrics"][0]["changes"][0].clone());
     schema.describes(&full, "eight commits");
@@ -146,7 +138,7 @@ fn where_conditions_change_no_commit_is_blamed() {
         put(folder.path(), &format!("{day}"), day, &Night { metaspace_mib, jdk, ..of_commit(day) });
     }
     let called = loadline_in(folder.path(), &["history", ".", "--metric", "rss.loaded", "--only", "lean"]);
-    let told = flat(&called.stdout);
+    let told = called.flat();
     let expect = "conditions changed as well (JDK: 17.0.15+6-Debian-1deb12u1 | 21.0.3+9-LTS), so no commit is blamed";
     assert!(called.code == 0 && told.contains(expect) && !told.contains(&format!("..{}", short(4))), "{called}");
 }
@@ -180,7 +172,7 @@ fn commits_stand_in_the_order_of_the_list() {
     }
     put(folder.path(), "side", 9, &of_commit(99));
     let list: String = (0..8).map(|commit| format!("{}\n", hash(commit))).collect();
-    write(folder.path().join("list"), list).unwrap();
+    write(folder.path().join("list"), list);
     let asked = [".", "--commits", "list", "--only", "lean", "--metric", "rss.loaded"];
     let found = document(folder.path(), &asked);
     let series = &found["series"][0];
@@ -190,7 +182,7 @@ fn commits_stand_in_the_order_of_the_list() {
     assert_eq!(series["metrics"][0]["changes"][0]["point"], 3);
     assert_eq!(found["left_out"], json!(["./side is of a commit that is not in the list"]));
     refused(folder.path(), &[".", "--commits", "absent"], "the list of commits absent cannot be read");
-    write(folder.path().join("empty"), "\n").unwrap();
+    write(folder.path().join("empty"), "\n");
     refused(folder.path(), &[".", "--commits", "empty"], "is empty");
 }
 
@@ -202,7 +194,7 @@ fn documents_scenarios_and_builds_go_together() {
         put(folder.path(), &format!("a{day}"), day, &Night { build, ..Night::default() });
     }
     let printed = loadline_in(folder.path(), &["report", "a1", "--json"]).stdout;
-    write(folder.path().join("printed.json"), printed).unwrap();
+    write(folder.path().join("printed.json"), printed);
     std::fs::remove_dir_all(folder.path().join("a1")).unwrap();
     put(folder.path(), "other", 5, &Night { scenario: Some("elsewhere".to_owned()), ..Night::default() });
     let found = document(folder.path(), &[".", "--by", "build", "--only", "lean"]);
@@ -230,8 +222,7 @@ fn what_cannot_be_followed_says_why() {
     refused(folder.path(), &["a", "--by", "build"], "no archive is left");
     refused(folder.path(), &["a", "--by", "month"], "invalid value 'month'");
     refused(folder.path(), &["a", "--html", "-", "--csv", "-"], "only one thing can go to stdout");
-    create_dir_all(folder.path().join("cut")).unwrap();
-    write(folder.path().join("cut/archive.jsonl"), "{\"record\": \"header\"").unwrap();
+    write(folder.path().join("cut/archive.jsonl"), "{\"record\": \"header\"");
     refused(folder.path(), &["cut"], "cut cannot be read: this is not an archive of Loadline");
 }
 
@@ -241,20 +232,18 @@ fn what_is_damaged_is_told_and_the_rest_is_followed() {
     put(folder.path(), "a", 0, &of_commit(0));
     put(folder.path(), "b", 1, &of_commit(1));
     let whole = read(folder.path().join("b/archive.jsonl"));
-    write(folder.path().join("b/archive.jsonl"), &whole[..whole.len() * 2 / 3]).unwrap();
-    create_dir_all(folder.path().join("c")).unwrap();
-    write(folder.path().join("c/archive.jsonl"), "not one\n").unwrap();
+    write(folder.path().join("b/archive.jsonl"), &whole[..whole.len() * 2 / 3]);
+    write(folder.path().join("c/archive.jsonl"), "not one\n");
     let called = loadline_in(folder.path(), &["history", "."]);
     assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{called}");
     for expect in ["left out", "./c cannot be read", "of ./b: ", "No change is told over 2 points"] {
-        assert!(flat(&called.stdout).contains(expect), "{expect}: {called}");
+        assert!(called.flat().contains(expect), "{expect}: {called}");
     }
     let alone = loadline_in(folder.path(), &["history", "a"]);
-    assert!(alone.code == 0 && flat(&alone.stdout).contains("One point says nothing of changes"), "{alone}");
+    assert!(alone.code == 0 && alone.flat().contains("One point says nothing of changes"), "{alone}");
     // A search asks each of its trials something else; a run without a completed trial says nothing.
-    let others = loadline(&["history", "archives/searched", "archives/two", "archives/failed"]);
-    assert_eq!(others.code, 0, "{others}");
-    assert!(flat(&others.stdout).contains("archives/failed has no trial that completed"), "{others}");
+    let others = loadline(&["history", "archives/searched", "archives/two", "archives/failed"]).expect(0);
+    assert!(others.flat().contains("archives/failed has no trial that completed"), "{others}");
 }
 
 #[test]
@@ -264,8 +253,7 @@ fn files_are_written_and_hostile_names_do_nothing() {
     let evil = "</td><script>alert(1)</script>\u{1b}[2J`|\n";
     put(folder.path(), "night/evil", 9, &Night { commit: Some(evil.to_owned()), ..Night::default() });
     let files = ["--html", "h.html", "--markdown", "h.md", "--csv", "h.csv", "--json", "h.json"];
-    let called = loadline_in(folder.path(), &[&["history", "night"], &files[..]].concat());
-    assert_eq!(called.code, 0, "{called}");
+    let called = loadline_in(folder.path(), &[&["history", "night"], &files[..]].concat()).expect(0);
     assert!(!called.stdout.contains('\u{1b}'), "{called}");
     let text = |name: &str| read(folder.path().join(name));
     assert!(!text("h.html").contains("<script") && text("h.html").contains("<svg"));
@@ -285,8 +273,7 @@ fn hundreds_of_archives_make_bounded_pages() {
         put(folder.path(), &format!("{day}"), day, &Night { commit: Some(commit), ..Night::default() });
     }
     let asked = ["history", ".", "--metric", "rss.loaded,rss_peak", "--html", "h.html"];
-    let called = loadline_in(folder.path(), &asked);
-    assert_eq!(called.code, 0, "{called}");
+    let called = loadline_in(folder.path(), &asked).expect(0);
     assert!(called.stdout.lines().count() < 120, "{called}");
     assert!(read(folder.path().join("h.html")).len() < 500_000);
 }
@@ -341,8 +328,7 @@ fn a_subject_that_does_not_start_is_skipped_and_a_slip_is_not() {
         let asked = ["weigh", "--bisect", "--budget", budget, "--url", url, "--"];
         loadline_in(folder.path(), &[&asked, command].concat())
     };
-    let ended = weigh(&["sh", "-c", "exit 3"]);
-    assert_eq!(ended.code, 125, "{ended}");
+    weigh(&["sh", "-c", "exit 3"]).expect(125);
     let absent = weigh(&["/nonexistent/java", "-jar", "app.jar"]);
     assert!(absent.code == 128 && absent.stderr.contains("command not found"), "{absent}");
 }

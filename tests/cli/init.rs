@@ -13,8 +13,7 @@ fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
 
 /// Returns the written file, and its scenario as it is read back.
 fn written(folder: &Path, arguments: &[&str]) -> (String, Scenario) {
-    let called = loadline_in(folder, &[&["init", "--no-start"], arguments].concat());
-    assert_eq!(called.code, 0, "{called}");
+    let called = loadline_in(folder, &[&["init", "--no-start"], arguments].concat()).expect(0);
     let file = folder.join(called.stdout.trim_end());
     let text = read(&file);
     let scenario = parse(&text, file.parent().unwrap(), &[17]).unwrap_or_else(|error| panic!("{error}\n{text}"));

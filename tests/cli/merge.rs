@@ -149,8 +149,7 @@ fn the_exit_code_says_whether_every_line_is_known_and_held() {
         put(place.path(), "results", &result);
         merge(&place, &["results", "--json"])
     };
-    let failed = changed(|result| result.outcome = EntryOutcome::NodeUnfit);
-    assert_eq!(failed.code, 4, "{failed}");
+    let failed = changed(|result| result.outcome = EntryOutcome::NodeUnfit).expect(4);
     assert_eq!(failed.json()["standing"]["failed"][0], 0);
     assert!(failed.stderr.contains("warning: account (0): the node could not measure"), "{failed}");
     let below = changed(|result| {
@@ -258,15 +257,14 @@ fn a_result_that_is_cut_counts_as_missing_and_is_named() {
     let whole = std::fs::read(&file).unwrap();
     for cut in (0..whole.len()).step_by(whole.len() / 12) {
         std::fs::write(&file, &whole[..cut]).unwrap();
-        let called = merge(&place, &["results"]);
-        assert_eq!(called.code, 4, "{called}");
+        let called = merge(&place, &["results"]).expect(4);
         let named = "a result was left out: results/index-000001 has a result.json that is";
-        let text = called.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = called.flat();
         assert!(text.contains(named) && text.contains("without a result: 1 (basket)"), "{cut}: {called}");
     }
     std::fs::write(&file, vec![b'['; 2 << 20]).unwrap();
-    let text = merge(&place, &["results"]).stdout;
-    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains("it has more than 1 MiB"), "{text}");
+    let text = merge(&place, &["results"]).flat();
+    assert!(text.contains("it has more than 1 MiB"), "{text}");
 }
 
 /// The archive kept with the tests as two nodes made it, three blocks each.
@@ -325,7 +323,7 @@ fn blocks_of_nodes_become_one_comparison_with_every_report() {
     let text = merge(&place, &["results"]).stdout;
     assert!(text.contains("2 of 2 answered") && text.contains(" against "), "{text}");
     std::fs::remove_dir_all(place.path().join("results/index-000001/blocks")).unwrap();
-    let text = merge(&place, &["results"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = merge(&place, &["results"]).flat();
     assert!(text.contains("results/index-000001 has no archive `blocks` to read"), "{text}");
 }
 

@@ -55,8 +55,7 @@ pub(crate) fn plan_in(place: &TempDir, words: &[&str]) -> Called {
 
 /// A plan that has to come about, and what was said.
 fn planned(place: &TempDir, words: &[&str]) -> (Plan, String) {
-    let called = plan_in(place, words);
-    assert_eq!(called.code, 0, "{called}");
+    let called = plan_in(place, words).expect(0);
     (Plan::parse(&called.stdout).unwrap(), called.stderr)
 }
 
@@ -294,8 +293,7 @@ fn what_is_no_fleet_is_refused() {
     refused(&place, &[], &["required"]);
     refused(&place, &["fleet.yaml", "--minutes", "0"], &["`0` is no number of minutes"]);
     refused(&place, &["fleet.yaml", "--nodes", "0"], &["0 is not in 1.."]);
-    let nowhere = plan_in(&shop(), &["fleet.yaml", "--out", "no/such/plan.jsonl"]);
-    assert_eq!(nowhere.code, 4, "{nowhere}");
+    let nowhere = plan_in(&shop(), &["fleet.yaml", "--out", "no/such/plan.jsonl"]).expect(4);
     assert!(
         nowhere.stderr.contains("cannot write") && nowhere.stderr.contains("plan.jsonl: No such file"),
         "{nowhere}"

@@ -221,8 +221,7 @@ fn what_an_engine_ended_is_begun_again_and_nothing_is_recorded() {
 #[test]
 fn when_time_is_up_what_there_is_is_recorded() {
     let place = PlanFolder::new();
-    let called = place.call(&["--index", "0", "--minutes", "0.06"]);
-    assert_eq!(called.code, 0, "{called}");
+    let called = place.call(&["--index", "0", "--minutes", "0.06"]).expect(0);
     assert!(called.stdout.contains(": its time was up"), "{called}");
     let result = place.result(0);
     assert_eq!((result.outcome, result.archives.len()), (EntryOutcome::OutOfTime, 1));
@@ -233,8 +232,7 @@ fn when_time_is_up_what_there_is_is_recorded() {
 fn a_subject_that_cannot_start_is_recorded_and_is_final() {
     let place = PlanFolder::of(|scenario| scenario.subject.command = vec!["sh".to_owned(), "absent.sh".to_owned()]);
     for _ in 0..2 {
-        let called = place.call(&["--index", "0"]);
-        assert_eq!(called.code, 3, "{called}");
+        let called = place.call(&["--index", "0"]).expect(3);
         assert!(called.stderr.contains("error: the subject ended after"), "{called}");
     }
     let result = place.result(0);
@@ -253,15 +251,13 @@ fn a_full_disk_is_said_and_leaves_nothing_half() {
         let out = out.display().to_string();
         loadline_with(place.folder.path(), &["work", "plan.jsonl", "--out", &out, "--index", "0"], &[])
     };
-    let called = full(&out);
-    assert_eq!(called.code, 4, "{called}");
+    let called = full(&out).expect(4);
     assert!(called.stderr.contains("No space left on device") && called.stderr.contains("hint: free some"), "{called}");
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
     // Room for the claim, but not for the archive.
     std::fs::remove_file(disk.folder.join("filler")).unwrap();
     disk.fill_but(8 << 10);
-    let called = full(&out);
-    assert_eq!(called.code, 4, "{called}");
+    let called = full(&out).expect(4);
     assert!(called.stderr.contains("No space left on device"), "{called}");
     let aside = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with('.');
     assert!(!std::fs::read_dir(&out).unwrap().flatten().any(|entry| aside(&entry)));
