@@ -1,10 +1,18 @@
 //! The page: its size, and how it fares in the browser.
 
 use super::browser::{Browser, DARK};
-use super::fixtures::{self, FEW, LARGE, SMALL, hostile_texts};
+use super::fixtures::{self, FEW, LARGE, SMALL, Size, hostile_texts};
 use loadline::report;
 
 const NAMES: [&str; 3] = ["g1", "serial", "parallel"];
+
+/// A browser that finds the page of a comparison of so many blocks.
+fn compared(blocks: u32, size: Size) -> Option<Browser> {
+    let browser = Browser::find()?;
+    let (document, evidence) = fixtures::comparison(&NAMES, blocks, size);
+    browser.write(&report::html(&document, &evidence, &[]));
+    Some(browser)
+}
 
 #[test]
 fn hundreds_of_trials_make_a_page_that_can_still_be_opened() {
@@ -51,9 +59,7 @@ fn the_browser_has_nothing_to_complain_of_and_draws_the_charts() {
 
 #[test]
 fn the_dark_theme_is_dark() {
-    let Some(browser) = Browser::find() else { return };
-    let (document, evidence) = fixtures::comparison(&NAMES, 2, FEW);
-    browser.write(&report::html(&document, &evidence, &[]));
+    let Some(browser) = compared(2, FEW) else { return };
     let picture = browser.screenshot_with(1280, 9000, DARK);
     assert!(picture.count([0x14, 0x18, 0x1d]) * 2 > picture.pixels());
 }
@@ -90,9 +96,7 @@ pub(crate) fn fits(browser: &Browser, page: &str) {
 
 #[test]
 fn a_phone_shows_the_same() {
-    let Some(browser) = Browser::find() else { return };
-    let (document, evidence) = fixtures::comparison(&NAMES, 2, FEW);
-    browser.write(&report::html(&document, &evidence, &[]));
+    let Some(browser) = compared(2, FEW) else { return };
     for options in [&[][..], DARK] {
         let picture = browser.screenshot_with(400, 9000, options);
         assert!(picture.count_near([0x1d, 0x8a, 0x78], 80) > 300, "the CDS archive in the account");
@@ -101,9 +105,7 @@ fn a_phone_shows_the_same() {
 
 #[test]
 fn charts_of_a_trial_are_zoomed_together_and_read_off() {
-    let Some(browser) = Browser::find() else { return };
-    let (document, evidence) = fixtures::comparison(&NAMES, 1, SMALL);
-    browser.write(&report::html(&document, &evidence, &[]));
+    let Some(browser) = compared(1, SMALL) else { return };
     let dom = browser.dump_frame(include_str!("zoom.html"));
     let told: Vec<&str> = dom.split("<li>").skip(1).filter_map(|rest| rest.split("</li>").next()).collect();
     assert_eq!(told.len(), 8, "{dom}");
@@ -124,9 +126,7 @@ fn charts_of_a_trial_are_zoomed_together_and_read_off() {
 
 #[test]
 fn without_a_script_every_number_is_there() {
-    let Some(browser) = Browser::find() else { return };
-    let (document, evidence) = fixtures::comparison(&NAMES, 2, FEW);
-    browser.write(&report::html(&document, &evidence, &[]));
+    let Some(browser) = compared(2, FEW) else { return };
     // A frame that may not run scripts; the page around it, which may, copies its text.
     let frame = "<!doctype html><title>?</title><iframe id=f sandbox=allow-same-origin src=report.html></iframe><pre id=p>\
                  </pre><script>f.onload = () => { const d = f.contentDocument; p.textContent = d.body.textContent; \

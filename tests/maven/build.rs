@@ -129,9 +129,7 @@ impl Maven {
 impl Project<'_> {
     /// Writes one of its files.
     pub(crate) fn file(&self, name: &str, text: &str) -> &Self {
-        let path = self.folder.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        loadline_test_support::write(self.folder.join(name), text);
         self
     }
 

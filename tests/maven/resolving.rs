@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 
 const WEIGH: &str = "dev.loadline:loadline-maven-plugin:weigh";
 const VERIFY: &str = "dev.loadline:loadline-maven-plugin:verify";
+const OF_JAR: &str = "-Dloadline.artifact=a.jar";
 
 #[test]
 fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() {
@@ -15,7 +16,7 @@ fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() 
     let stand_in = StandIn::new(&maven.empty("on the path").folder, 0, "", &[BudgetOutcome::Kept]);
     let project = maven.project("app", "resolving").with("PATH", &stand_in.path());
     project.file("a.jar", "no jar");
-    let goals = [WEIGH, VERIFY, "-Dloadline.artifact=a.jar"];
+    let goals = [WEIGH, VERIFY, OF_JAR];
     project.build(&goals).passes().says("1 budget kept");
     assert!(stand_in.called().contains(&"run".to_owned()), "{:?}", stand_in.called());
 
@@ -47,7 +48,7 @@ fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
     let path = std::env::var("PATH").unwrap();
     let project = project.with("PATH", &format!(":{path}::"));
     project.file("a.jar", "no jar");
-    project.build(&[WEIGH, VERIFY, "-Dloadline.artifact=a.jar"]).fails().says("exit code 3");
+    project.build(&[WEIGH, VERIFY, OF_JAR]).fails().says("exit code 3");
     assert_eq!(stand_in.called(), Vec::<String>::new());
 }
 
@@ -60,7 +61,7 @@ fn a_program_that_never_tells_its_version_holds_no_build_up() {
     let project = maven.project("app", "no version in time").with("PATH", &stand_in.path());
     project.file("a.jar", "no jar");
     let began = std::time::Instant::now();
-    let built = project.build(&[WEIGH, VERIFY, "-Dloadline.artifact=a.jar", "-Dloadline.version=9.9.9", "-o"]);
+    let built = project.build(&[WEIGH, VERIFY, OF_JAR, "-Dloadline.version=9.9.9", "-o"]);
     let took = began.elapsed();
     let left = stand_in.program().with_file_name("loadline.pid");
     let left = fs::read_to_string(left).unwrap();
@@ -87,7 +88,7 @@ fn the_binary_comes_from_where_plugins_do() {
         project.folder.join("libraries").display().to_string().replace(' ', "%20")
     );
     project.change("pom.xml", "<properties>", &format!("{repository}<properties>"));
-    let built = project.build(&[WEIGH, VERIFY, "-Dloadline.artifact=a.jar", "-Dloadline.version=9.9.9"]);
+    let built = project.build(&[WEIGH, VERIFY, OF_JAR, "-Dloadline.version=9.9.9"]);
     built.fails().says("the binary is not to be had");
 }
 
@@ -98,7 +99,7 @@ fn a_program_that_was_named_is_used_as_it_is() {
     stand_in.version("7.0.0");
     let project = maven.project("app", "named by option");
     project.file("a.jar", "no jar");
-    let goals = [WEIGH, VERIFY, "-Dloadline.artifact=a.jar", &stand_in.option()];
+    let goals = [WEIGH, VERIFY, OF_JAR, &stand_in.option()];
     project.build(&goals).passes().says(&format!("is Loadline 7.0.0, and this plugin was made for {VERSION}"));
     fs::set_permissions(stand_in.program(), fs::Permissions::from_mode(0o644)).unwrap();
     project.build(&goals).fails().says("cannot be executed");
@@ -110,7 +111,7 @@ fn a_scenario_is_found_where_scenarios_lie() {
     let stand_in = StandIn::new(&maven.empty("found").folder, 0, "", &[BudgetOutcome::Kept]);
     let project = maven.project("app", "scenarios");
     project.file("a.jar", "no jar").file("other.loadline.yaml", "{}").file("app-quick.loadline.yaml", "{}");
-    let goals = [WEIGH, VERIFY, "-Dloadline.artifact=a.jar", &stand_in.option()];
+    let goals = [WEIGH, VERIFY, OF_JAR, &stand_in.option()];
     project.build(&goals).passes();
     let (scenario, jar) = (project.folder.join("app.loadline.yaml"), project.folder.join("a.jar"));
     let words = stand_in.called().join(" ");
@@ -153,13 +154,13 @@ fn the_jdk_is_that_of_the_toolchain() {
     let wanted = |version: &str| {
         let text = format!("<configuration><jdkToolchain><version>{version}</version></jdkToolchain></configuration>");
         project.change("pom.xml", "<executions>", &format!("{text}<executions>"));
-        project.build(&[WEIGH, VERIFY, "-t", "toolchains.xml", "-Dloadline.artifact=a.jar", &stand_in.option()])
+        project.build(&[WEIGH, VERIFY, "-t", "toolchains.xml", OF_JAR, &stand_in.option()])
     };
     wanted("21").passes();
     assert_eq!(stand_in.place().1, home.display().to_string());
     project.change("pom.xml", "<version>21</version>", "<version>99</version>");
     project
-        .build(&[WEIGH, VERIFY, "-t", "toolchains.xml", "-Dloadline.artifact=a.jar", &stand_in.option()])
+        .build(&[WEIGH, VERIFY, "-t", "toolchains.xml", OF_JAR, &stand_in.option()])
         .fails()
         .says("no toolchain fits jdkToolchain {version=99}");
 }

@@ -42,31 +42,17 @@ fn counts(reported: &Reported, requests: u64, failures: Failures) {
     assert_eq!(reported.ok(), requests - failures.total());
 }
 
-const NONE: Failures = Failures {
-    status: 0,
-    short: 0,
-    refused: 0,
-    reset: 0,
-    timeout: 0,
-    ports: 0,
-    protocol: 0,
-    check: 0,
-    tls: 0,
-    unanswered: 0,
-    other: 0,
-};
-
 #[test]
 fn wrk_with_and_without_latency() {
     let plain = of("wrk.txt");
     assert_eq!((plain.tool, plain.timing), (Tool::Wrk, Timing::Service));
-    counts(&plain, 115_487, NONE);
+    counts(&plain, 115_487, Failures::default());
     near(plain.seconds, 2.11, "time");
     near(plain.requests_per_s, 54_807.28, "rate");
     assert_eq!(plain.received_bytes, Some((11.34 * 1_048_576.0) as u64));
     times(&plain.times_ms, [None, None, None, None, Some(3.99), Some(0.10851)]);
     let with = of("wrk-latency.txt");
-    counts(&with, 640, NONE);
+    counts(&with, 640, Failures::default());
     times(&with.times_ms, [Some(30.62), Some(33.28), Some(34.59), None, Some(34.69), Some(31.06)]);
     times(&of("wrk-seconds.txt").times_ms, [None, None, None, None, Some(1200.0), Some(1200.0)]);
 }
@@ -74,11 +60,11 @@ fn wrk_with_and_without_latency() {
 #[test]
 fn wrk_with_failures() {
     // 4009 reads failed beside the 8018 answers.
-    counts(&of("wrk-errors.txt"), 12_027, Failures { reset: 4009, ..NONE });
-    counts(&of("wrk-non2xx.txt"), 26_737, Failures { status: 26_737, ..NONE });
+    counts(&of("wrk-errors.txt"), 12_027, Failures { reset: 4009, ..Failures::default() });
+    counts(&of("wrk-non2xx.txt"), 26_737, Failures { status: 26_737, ..Failures::default() });
     // All eight answers came too late; the zeros of the table are no times.
     let late = of("wrk-timeouts.txt");
-    counts(&late, 8, Failures { timeout: 8, ..NONE });
+    counts(&late, 8, Failures { timeout: 8, ..Failures::default() });
     times(&late.times_ms, [None; 6]);
 }
 
@@ -86,7 +72,7 @@ fn wrk_with_failures() {
 fn wrk2_is_from_the_intended_start() {
     let reported = of("wrk2.txt");
     assert_eq!((reported.tool, reported.timing), (Tool::Wrk2, Timing::Response));
-    counts(&reported, 60_021, Failures { timeout: 3, ..NONE });
+    counts(&reported, 60_021, Failures { timeout: 3, ..Failures::default() });
     // Not those of the uncorrected distribution below it.
     times(&reported.times_ms, [Some(6.67), Some(9.14), Some(11.18), Some(12.30), Some(12.5), Some(6.6)]);
 }
@@ -95,18 +81,18 @@ fn wrk2_is_from_the_intended_start() {
 fn apache_bench() {
     let slow = of("ab.txt");
     assert_eq!((slow.tool, slow.timing), (Tool::Ab, Timing::Service));
-    counts(&slow, 200, NONE);
+    counts(&slow, 200, Failures::default());
     assert!(slow.times_ms.p50.is_some_and(|p50| (30.0..33.0).contains(&p50)), "{:?}", slow.times_ms);
     let alive = of("ab-keepalive.txt");
-    counts(&alive, 2000, NONE);
+    counts(&alive, 2000, Failures::default());
     near(alive.seconds, 0.038, "time");
     near(alive.requests_per_s, 52_957.69, "rate");
     assert_eq!(alive.received_bytes, Some(206_000));
     // A time that ab prints as 0 ms is less than it can tell.
     times(&alive.times_ms, [None, None, None, None, Some(4.0), None]);
-    counts(&of("ab-non2xx.txt"), 500, Failures { status: 500, ..NONE });
-    counts(&of("ab-failed.txt"), 500, Failures { other: 396, ..NONE });
-    counts(&of("ab-reset.txt"), 300, Failures { other: 200, ..NONE });
+    counts(&of("ab-non2xx.txt"), 500, Failures { status: 500, ..Failures::default() });
+    counts(&of("ab-failed.txt"), 500, Failures { other: 396, ..Failures::default() });
+    counts(&of("ab-reset.txt"), 300, Failures { other: 200, ..Failures::default() });
     assert_eq!(read("ab", &text("drivers/ab-refused.txt")), None);
 }
 
@@ -114,22 +100,22 @@ fn apache_bench() {
 fn oha_as_text_and_as_json() {
     let reported = of("oha.txt");
     assert_eq!((reported.tool, reported.timing), (Tool::Oha, Timing::Service));
-    counts(&reported, 2000, NONE);
+    counts(&reported, 2000, Failures::default());
     near(reported.seconds, 0.041_962_3, "time");
     times(&reported.times_ms, [Some(0.0944), Some(0.1165), Some(0.1806), Some(1.1038), Some(2.0413), Some(0.1002)]);
     // Five requests were under way when the time was over.
-    counts(&of("oha-slow.txt"), 320, NONE);
+    counts(&of("oha-slow.txt"), 320, Failures::default());
     times(
         &of("oha-slower.txt").times_ms,
         [Some(1202.9), Some(1202.9), Some(1202.9), Some(1202.9), Some(1202.9), Some(1202.5)],
     );
-    counts(&of("oha-mixed.txt"), 500, Failures { status: 100, ..NONE });
-    counts(&of("oha-errors.txt"), 300, Failures { reset: 100, ..NONE });
+    counts(&of("oha-mixed.txt"), 500, Failures { status: 100, ..Failures::default() });
+    counts(&of("oha-errors.txt"), 300, Failures { reset: 100, ..Failures::default() });
     let refused = of("oha-refused.txt");
-    counts(&refused, 10, Failures { refused: 10, ..NONE });
+    counts(&refused, 10, Failures { refused: 10, ..Failures::default() });
     times(&refused.times_ms, [None; 6]);
     let document = of("oha-errors.json");
-    counts(&document, 300, Failures { reset: 100, ..NONE });
+    counts(&document, 300, Failures { reset: 100, ..Failures::default() });
     assert_eq!(document.received_bytes, Some(2800));
     let expect = [0.213, 0.519287, 1.381043, 1.475876, 1.475876, 0.286_451_875].map(Some);
     times(&document.times_ms, expect);
@@ -143,37 +129,37 @@ fn oha_as_text_and_as_json() {
 fn k6_in_all_its_forms() {
     let compact = of("k6-compact.txt");
     assert_eq!((compact.tool, compact.timing), (Tool::K6, Timing::Service));
-    counts(&compact, 315, NONE);
+    counts(&compact, 315, Failures::default());
     near(compact.requests_per_s, 155.836131, "rate");
     assert!(compact.seconds.is_some_and(|seconds| (2.0..2.1).contains(&seconds)));
     times(&compact.times_ms, [Some(31.39), Some(33.96), None, None, Some(41.36), Some(31.97)]);
     let full = of("k6-full.txt");
-    counts(&full, 19_942, Failures { other: 3988, ..NONE });
+    counts(&full, 19_942, Failures { other: 3988, ..Failures::default() });
     // Those of the answers with an expected status.
     times(&full.times_ms, [Some(0.19018), Some(0.57124), Some(6.21), Some(9.76), Some(16.37), Some(0.4507)]);
-    counts(&of("k6-threshold.txt"), 24_063, NONE);
-    counts(&of("k6-legacy.txt"), 24_645, NONE);
-    counts(&of("k6-052.txt"), 32_824, Failures { other: 6565, ..NONE });
+    counts(&of("k6-threshold.txt"), 24_063, Failures::default());
+    counts(&of("k6-legacy.txt"), 24_645, Failures::default());
+    counts(&of("k6-052.txt"), 32_824, Failures { other: 6565, ..Failures::default() });
     let old = of("k6-052-stats.txt");
-    counts(&old, 320, NONE);
+    counts(&old, 320, Failures::default());
     times(&old.times_ms, [Some(31.18), Some(31.64), Some(34.84), Some(35.35), Some(35.35), Some(31.28)]);
     let refused = of("k6-refused.txt");
-    counts(&refused, 35_166, Failures { other: 35_166, ..NONE });
+    counts(&refused, 35_166, Failures { other: 35_166, ..Failures::default() });
     times(&refused.times_ms, [None; 6]);
 }
 
 #[test]
 fn k6_as_json() {
     let handled = of("k6-handle.json");
-    counts(&handled, 315, NONE);
+    counts(&handled, 315, Failures::default());
     assert_eq!(handled.received_bytes, Some(32_445));
     let expect = [31.632441, 33.7974482, 39.35296086, 39.958942806, 40.008687, 32.05008073968254].map(Some);
     times(&handled.times_ms, expect);
     let exported = of("k6-export.json");
-    counts(&exported, 22_298, Failures { other: 4460, ..NONE });
+    counts(&exported, 22_298, Failures { other: 4460, ..Failures::default() });
     near(exported.times_ms.p50, 0.16509, "median");
     let new = of("k6-new.json");
-    counts(&new, 315, NONE);
+    counts(&new, 315, Failures::default());
     near(new.seconds, 2.002600565, "time");
     times(&new.times_ms, [Some(31.247011), Some(33.1779948), None, None, Some(35.775484), Some(31.57075182539685)]);
 }
@@ -182,17 +168,17 @@ fn k6_as_json() {
 fn h2load() {
     let reported = of("h2load.txt");
     assert_eq!((reported.tool, reported.timing), (Tool::H2load, Timing::Service));
-    counts(&reported, 2000, NONE);
+    counts(&reported, 2000, Failures::default());
     near(reported.seconds, 0.07161, "time");
     near(reported.requests_per_s, 27_928.67, "rate");
     assert_eq!(reported.received_bytes, Some(206_000));
     times(&reported.times_ms, [None, None, None, None, Some(5.53), Some(0.177)]);
-    counts(&of("h2load-duration.txt"), 320, NONE);
-    counts(&of("h2load-non2xx.txt"), 200, Failures { status: 200, ..NONE });
-    counts(&of("h2load-errors.txt"), 300, Failures { other: 292, ..NONE });
+    counts(&of("h2load-duration.txt"), 320, Failures::default());
+    counts(&of("h2load-non2xx.txt"), 200, Failures { status: 200, ..Failures::default() });
+    counts(&of("h2load-errors.txt"), 300, Failures { other: 292, ..Failures::default() });
     times(&of("h2load-seconds.txt").times_ms, [None, None, None, None, Some(1210.0), Some(1200.0)]);
     let refused = of("h2load-refused.txt");
-    counts(&refused, 10, Failures { other: 10, ..NONE });
+    counts(&refused, 10, Failures { other: 10, ..Failures::default() });
     times(&refused.times_ms, [None; 6]);
 }
 
@@ -200,12 +186,12 @@ fn h2load() {
 fn hyperfoil() {
     let reported = of("hyperfoil-wrk.txt");
     assert_eq!((reported.tool, reported.timing), (Tool::Hyperfoil, Timing::Service));
-    counts(&reported, 79_931, Failures { status: 12, reset: 1, timeout: 7, ..NONE });
+    counts(&reported, 79_931, Failures { status: 12, reset: 1, timeout: 7, ..Failures::default() });
     near(reported.seconds, 10.001, "time");
     let expect = [Some(1.18), Some(1.52), Some(2.74), Some(6.03), Some(12.58), Some(1.24)];
     times(&reported.times_ms, expect);
     let document = of("hyperfoil-stats.json");
-    counts(&document, 79_931, Failures { status: 12, reset: 1, timeout: 7, ..NONE });
+    counts(&document, 79_931, Failures { status: 12, reset: 1, timeout: 7, ..Failures::default() });
     times(&document.times_ms, [Some(1.18), Some(1.52), Some(2.74), Some(6.03), Some(12.583), Some(1.24)]);
 }
 

@@ -14,6 +14,7 @@ use loadline::series::search::{self, Search};
 use loadline::series::{self, Archived, PreparedSeries};
 use loadline::units::MIB;
 use loadline::work::{self, Blocks, By, Done, Runner, Searched, Stopped, WorkerInput};
+use loadline_test_support::write;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -476,17 +477,14 @@ fn half_written_folders_are_no_results() {
     };
     for text in ["", "{", "{}", "[]", "null", "{\"schema\": \"loadline.fleet-entry/1\"}"] {
         let out = tempfile::tempdir().unwrap();
-        let home = out.path().join("index-000000");
-        std::fs::create_dir(&home).unwrap();
-        std::fs::write(home.join("result.json"), text).unwrap();
+        write(out.path().join("index-000000/result.json"), text);
         whole(&out);
     }
     let out = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(out.path().join("index-000000/try-n.1.1/search")).unwrap();
     whole(&out);
     let out = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(out.path().join("index-000000")).unwrap();
-    std::fs::write(out.path().join("index-000000/result.json"), "{\"schema\": \"loadline.fleet-entry/9\"}").unwrap();
+    write(out.path().join("index-000000/result.json"), "{\"schema\": \"loadline.fleet-entry/9\"}");
     let error = work_on(&search_plan(), 0, out.path(), &Node::default()).unwrap_err();
     assert!(error.kind == ErrorKind::Request && error.what.contains("loadline.fleet-entry/9"), "{}", error.what);
 }

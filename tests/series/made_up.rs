@@ -327,7 +327,6 @@ impl Making<'_> {
                     cpu_s: Some(ok as f64 * 200e-6 * self.wobble * (1.0 + collecting)),
                     gc_count: Some(3),
                     gc_ms: Some(20.0),
-                    rss_bytes_max: None,
                     ..SubjectWork::default()
                 },
                 ..PhaseRecord::default()
@@ -360,13 +359,10 @@ impl Making<'_> {
 pub(crate) fn conditions(scenario: &Scenario) -> Conditions {
     let machine = Machine {
         cores: 2,
-        cpu_model: None,
         memory_bytes: 8 << 30,
         kernel: "6.18.0".to_owned(),
         cgroup: "v2".to_owned(),
-        load_average_1m: None,
-        transparent_huge_pages: None,
-        swap_used_bytes: None,
+        ..Machine::default()
     };
     Conditions {
         loadline: env!("CARGO_PKG_VERSION").to_owned(),
@@ -375,9 +371,7 @@ pub(crate) fn conditions(scenario: &Scenario) -> Conditions {
         machine,
         seed: scenario.seed,
         command: "loadline run made-up.loadline.yaml".to_owned(),
-        load: Vec::new(),
-        left_out: Vec::new(),
-        source: None,
+        ..Conditions::default()
     }
 }
 

@@ -129,18 +129,13 @@ fn unwritable(error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Reader;
+    use crate::trace::tests::read;
     use proptest::prelude::*;
 
     fn recorded(log: &[u8]) -> Result<(Summary, Vec<Event>)> {
         let mut bytes = Vec::new();
         let summary = record(log, &mut bytes)?;
-        let mut reader = Reader::new(bytes.as_slice())?;
-        let mut events = Vec::new();
-        while let Some(event) = reader.next()? {
-            events.push(event);
-        }
-        Ok((summary, events))
+        Ok((summary, read(&bytes)?))
     }
 
     #[test]

@@ -242,7 +242,8 @@ pub(crate) mod tests {
         writer.finish().unwrap()
     }
 
-    fn read(bytes: &[u8]) -> Result<Vec<Event>> {
+    /// The events of a trace, which has nothing behind them.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Vec<Event>> {
         let mut reader = Reader::new(bytes)?;
         let mut events = Vec::new();
         while let Some(event) = reader.next()? {
