@@ -114,25 +114,13 @@ impl Browser {
     /// Returns the options that it is always started with. As root, as in continuous integration, Chromium runs only
     /// without its sandbox. The resolver finds nothing, so that any request to a host fails and is logged.
     pub(crate) fn options(&self) -> Vec<String> {
-        let fixed = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            "--enable-logging=stderr",
-            "--v=0",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-extensions",
-            "--disable-quic",
-            "--disable-sync",
-            "--host-resolver-rules=MAP * ~NOTFOUND",
-            "--force-device-scale-factor=1",
-            "--force-color-profile=srgb",
-        ];
+        let fixed = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --v=0 \
+                     --enable-logging=stderr --disable-background-networking --disable-component-update \
+                     --disable-extensions --disable-quic --disable-sync --force-device-scale-factor=1 \
+                     --force-color-profile=srgb";
         let profile = format!("--user-data-dir={}", self.folder.path().join("profile").display());
-        fixed.map(str::to_owned).into_iter().chain([profile]).collect()
+        let without_names = "--host-resolver-rules=MAP * ~NOTFOUND".to_owned();
+        fixed.split(' ').map(str::to_owned).chain([without_names, profile]).collect()
     }
 
     /// Returns the complaints of the programs of [`Self::command`].

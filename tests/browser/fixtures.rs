@@ -351,16 +351,15 @@ fn fill(document: &mut Document, names: &[&str], blocks: u32) {
 /// One metric for each verdict.
 fn metrics(document: &mut Document, names: &[&str], blocks: u32) {
     let kinds = [
-        ("rss.loaded", Unit::Bytes, Better::Lower, 65.0 * MIB),
-        ("p99.steady", Unit::Milliseconds, Better::Lower, 3.6),
-        ("rate.steady", Unit::PerSecond, Better::Higher, 9300.0),
-        ("cpu_per_1000.steady", Unit::Seconds, Better::Lower, 0.082),
+        (("rss.loaded", Unit::Bytes, Better::Lower), 65.0 * MIB, 0.81, DifferenceVerdict::Better),
+        (("p99.steady", Unit::Milliseconds, Better::Lower), 3.6, 1.12, DifferenceVerdict::Worse),
+        (("rate.steady", Unit::PerSecond, Better::Higher), 9300.0, 0.998, DifferenceVerdict::Equivalent),
+        (("cpu_per_1000.steady", Unit::Seconds, Better::Lower), 0.082, 1.01, DifferenceVerdict::CannotTell),
     ];
-    let factors = [0.81, 1.12, 0.998, 1.01];
-    for (kind, (metric, unit, better, base)) in kinds.into_iter().enumerate() {
+    for (kind, (metric, base, factor, verdict)) in kinds.into_iter().enumerate() {
         for (place, name) in names.iter().enumerate() {
             let mut noise = Noise::new((kind * 31 + place * 7 + 3) as u64);
-            let centre = base * (1.0 + (factors[kind] - 1.0) * place as f64);
+            let centre = base * (1.0 + (factor - 1.0) * place as f64);
             let value = |block: u32, noise: &mut Noise| ValueRecord {
                 trial: block * names.len() as u32 + place as u32,
                 block,
@@ -369,9 +368,9 @@ fn metrics(document: &mut Document, names: &[&str], blocks: u32) {
             };
             let values: Vec<ValueRecord> = (0..blocks).map(|block| value(block, &mut noise)).collect();
             document.metrics.push(MetricRecord {
-                metric: metric.to_owned(),
-                unit,
-                better,
+                metric: metric.0.to_owned(),
+                unit: metric.1,
+                better: metric.2,
                 configuration: (*name).to_owned(),
                 values,
                 median: centre,
@@ -379,21 +378,7 @@ fn metrics(document: &mut Document, names: &[&str], blocks: u32) {
                 high: Some(centre * 1.015),
             });
             if place > 0 {
-                let verdict = [
-                    DifferenceVerdict::Better,
-                    DifferenceVerdict::Worse,
-                    DifferenceVerdict::Equivalent,
-                    DifferenceVerdict::CannotTell,
-                ][kind];
-                document.comparisons.push(compared(
-                    metric,
-                    unit,
-                    better,
-                    (names[0], name),
-                    (base, centre),
-                    verdict,
-                    blocks,
-                ));
+                document.comparisons.push(compared(metric, (names[0], name), (base, centre), verdict, blocks));
             }
         }
     }
@@ -404,27 +389,16 @@ fn details(document: &mut Document, names: &[&str], blocks: u32) {
     for index in 0..60 {
         let detail = format!("malloc.live.phase{index}");
         for name in &names[1..] {
-            let pair = (names[0], *name);
-            document.comparisons.push(ComparisonRecord {
-                primary: false,
-                ..compared(
-                    &detail,
-                    Unit::Bytes,
-                    Better::Lower,
-                    pair,
-                    (7e6, 7.1e6),
-                    DifferenceVerdict::CannotTell,
-                    blocks,
-                )
-            });
+            let metric = (detail.as_str(), Unit::Bytes, Better::Lower);
+            let verdict = DifferenceVerdict::CannotTell;
+            let compared = compared(metric, (names[0], name), (7e6, 7.1e6), verdict, blocks);
+            document.comparisons.push(ComparisonRecord { primary: false, ..compared });
         }
     }
 }
 
 fn compared(
-    metric: &str,
-    unit: Unit,
-    better: Better,
+    (metric, unit, better): (&str, Unit, Better),
     (baseline, candidate): (&str, &str),
     (base, other): (f64, f64),
     verdict: DifferenceVerdict,

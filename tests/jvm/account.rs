@@ -120,7 +120,8 @@ fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
 type Claim = (u64, u64);
 
 /// Returns the accounts before the subject does its work and after, with its figures of both. The very first account
-/// brings its own costs and does not count. The kernel must first confirm the subject's claim before it can judge anybody.
+/// brings its own costs and does not count. The kernel must first confirm the subject's claim before it can judge
+/// anybody.
 fn before_and_after(subject: &mut Standing, claim: Option<Claim>) -> (AccountRecord, AccountRecord, [Figures; 2]) {
     let first = subject.says("BEFORE");
     let _ = subject.account();

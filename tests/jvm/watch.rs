@@ -1,6 +1,7 @@
 //! `loadline watch` on real JVMs in accelerated time: samples every 20 ms make ten minutes of 1.2 s, and a day of three
 //! minutes. Each leak is steady and each bound far enough that seconds of delay decide nothing.
 
+use crate::deaths::limits_work;
 use crate::invocation::{Call, Permit, Ran, jdk, newest};
 use crate::scraped::address;
 use crate::test_subjects::test_subjects;
@@ -8,9 +9,8 @@ use crate::waiting::{LONG, wait_for};
 use loadline::clock::Clock;
 use loadline::record::{EndKind, GrowthWord, PostMortem, WatchDocument, WatchedJvm};
 use loadline::subject::MemoryCgroup;
-use loadline::subject::limit::probe;
 use loadline::units::Bytes;
-use loadline_test_support::{answer, long_tests_run, skip};
+use loadline_test_support::{answer, long_tests_run};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -152,7 +152,7 @@ fn metrics_are_scraped_and_a_jvm_that_ends_is_told() {
 
 #[test]
 fn what_was_killed_is_told_with_its_limit_and_what_it_held() {
-    if probe(Clock::start()).inspect_err(|error| skip("LOADLINE_LIMITS", &error.what)).is_err() {
+    if !limits_work() {
         return;
     }
     let limit = MemoryCgroup::create(Bytes::mib(160), Clock::start()).unwrap();

@@ -1,11 +1,11 @@
 //! Sudden deaths: of Loadline, of its guardian, of the command.
 
+use super::limits::limits_work;
 use super::support::*;
 use loadline::record::EndCause;
 use loadline::subject::Spawner;
 use loadline::subject::processes::{self, Process};
 use loadline::units::Bytes;
-use loadline_test_support::skip;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -115,16 +115,20 @@ fn nothing_outlives_the_command() {
     assert_gone(&processes);
 }
 
-#[test]
-fn the_cgroup_of_a_killed_loadline_is_removed() {
-    if let Err(error) = loadline::subject::limit::probe(loadline::clock::Clock::start()) {
-        return skip("LOADLINE_LIMITS", &error.what);
-    }
-    let folder = tempfile::tempdir().unwrap();
+/// Another Loadline with a stubborn subject under a limit, the processes of that, and their cgroup; `None` where limits
+/// do not work.
+fn limited_elsewhere() -> Option<(Child, Vec<Process>, PathBuf)> {
+    let folder = limits_work().then(|| tempfile::tempdir().unwrap())?;
     let pids = folder.path().join("pids");
-    let mut loadline = another_loadline(&stubborn(&pids), Some("64m"));
+    let loadline = another_loadline(&stubborn(&pids), Some("64m"));
     let processes = told_in(&pids, 2);
     let cgroup = cgroup_of(processes[0].pid);
+    Some((loadline, processes, cgroup))
+}
+
+#[test]
+fn the_cgroup_of_a_killed_loadline_is_removed() {
+    let Some((mut loadline, processes, cgroup)) = limited_elsewhere() else { return };
     assert!(cgroup.is_dir(), "{}", cgroup.display());
     assert!(cgroup.to_str().unwrap().contains(&format!("loadline-{}-", loadline.id())));
     loadline.kill().unwrap();
@@ -136,14 +140,7 @@ fn the_cgroup_of_a_killed_loadline_is_removed() {
 /// As the kernel does where a scope has no memory left: neither of them can clean up after the other.
 #[test]
 fn what_a_loadline_that_was_killed_with_its_guardian_left_in_its_cgroup_is_killed_by_the_next() {
-    if let Err(error) = loadline::subject::limit::probe(loadline::clock::Clock::start()) {
-        return skip("LOADLINE_LIMITS", &error.what);
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let pids = folder.path().join("pids");
-    let mut loadline = another_loadline(&stubborn(&pids), Some("64m"));
-    let processes = told_in(&pids, 2);
-    let cgroup = cgroup_of(processes[0].pid);
+    let Some((mut loadline, processes, cgroup)) = limited_elsewhere() else { return };
     let own = Process::read(loadline.id()).unwrap();
     let is_guardian = |process: &Process| process.parent == own.pid && process.name == "ll-guardian";
     let guardian = processes::all().into_iter().find(is_guardian).unwrap();

@@ -10,7 +10,7 @@ use loadline::units::Bytes;
 use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 
-fn limits_work() -> bool {
+pub(crate) fn limits_work() -> bool {
     probe(Clock::start()).inspect_err(|error| skip("LOADLINE_LIMITS", &error.what)).is_ok()
 }
 
