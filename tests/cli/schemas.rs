@@ -32,7 +32,7 @@ pub(crate) const FLEET_ENTRY: &str = "fleet-entry.schema.json";
 const RELEASES: [u32; 2] = [17, 25];
 
 fn document(archive: &str) -> Value {
-    loadline(&["report", archive, "--json"]).json()
+    loadline(&["report", archive, "--json"]).expect(0).json()
 }
 
 #[test]
