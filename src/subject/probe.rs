@@ -43,24 +43,9 @@ pub(super) struct HttpQuestion<'a> {
     pub host: &'a str,
     /// Path and query.
     pub path: &'a str,
-    /// The one status that is an answer, where another than those below 400 is.
-    pub status: Option<u16>,
 }
 
-/// Asks GET; a status below 400 is ready, or the one that is expected. Gives up early when `abandon` says so.
-pub(super) fn http(
-    address: SocketAddr,
-    question: HttpQuestion,
-    clock: Clock,
-    abandon: &dyn Fn() -> bool,
-) -> ProbeAnswer {
-    match ask(address, question, clock, abandon) {
-        Ok(head) => judge(&head, question.status),
-        Err(cause) => ProbeAnswer::NotYet(plain(&cause).to_ascii_lowercase()),
-    }
-}
-
-/// Asks GET, for the status of the answer, or what came instead, in words.
+/// Asks GET, for the status of the answer, or what came instead, in words. Gives up early when `abandon` says so.
 pub(super) fn status_of(
     address: SocketAddr,
     question: HttpQuestion,
@@ -68,7 +53,7 @@ pub(super) fn status_of(
     abandon: &dyn Fn() -> bool,
 ) -> Result<u16, String> {
     let answer = ask(address, question, clock, abandon).map_err(|cause| plain(&cause).to_ascii_lowercase())?;
-    status(&answer).ok_or_else(|| no_http(&answer))
+    status_or_words(&answer)
 }
 
 fn ask(
@@ -126,23 +111,24 @@ fn waits(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-fn judge(answer: &[u8], expected: Option<u16>) -> ProbeAnswer {
-    match (status(answer), expected) {
-        (Some(status), None) if status < 400 => ProbeAnswer::Ready,
-        (Some(status), None) => ProbeAnswer::OtherStatus(format!("status {status}")),
-        (Some(status), Some(expected)) if status == expected => ProbeAnswer::Ready,
-        (Some(status), Some(expected)) => {
+/// A status below 400 is ready, or the one that is expected.
+pub(super) fn judge(status: Result<u16, String>, expected: Option<u16>) -> ProbeAnswer {
+    match (status, expected) {
+        (Ok(status), None) if status < 400 => ProbeAnswer::Ready,
+        (Ok(status), Some(expected)) if status == expected => ProbeAnswer::Ready,
+        (Ok(status), None) => ProbeAnswer::OtherStatus(format!("status {status}")),
+        (Ok(status), Some(expected)) => {
             ProbeAnswer::OtherStatus(format!("status {status}, and {expected} is expected"))
         }
-        (None, _) => ProbeAnswer::NotYet(no_http(answer)),
+        (Err(why), _) => ProbeAnswer::NotYet(why),
     }
 }
 
-fn no_http(answer: &[u8]) -> String {
-    match answer {
+fn status_or_words(answer: &[u8]) -> Result<u16, String> {
+    status(answer).ok_or_else(|| match answer {
         [] => "the connection was closed without an answer".to_owned(),
         _ => format!("not HTTP: `{}`", answer[..answer.len().min(SHOWN_BYTES)].escape_ascii()),
-    }
+    })
 }
 
 /// The status in `HTTP/1.1 503 Service Unavailable`.
@@ -159,7 +145,7 @@ mod tests {
 
     #[test]
     fn judges_answers() {
-        let judged = |answer: &str| judge(answer.as_bytes(), None);
+        let judged = |answer: &str| judge(status_or_words(answer.as_bytes()), None);
         let check = |answer: &str, why: &str| assert_eq!(judged(answer), ProbeAnswer::NotYet(why.to_owned()));
         assert_eq!(judged("HTTP/1.1 200 OK\r\n\r\nx"), ProbeAnswer::Ready);
         assert_eq!(judged("HTTP/1.0 302 Found\r\n"), ProbeAnswer::Ready);
@@ -169,9 +155,9 @@ mod tests {
         check("", "the connection was closed without an answer");
         check("HTTP/1.1", "not HTTP: `HTTP/1.1`");
         check("HTTP/1.1 xyz", "not HTTP: `HTTP/1.1 xyz`");
-        assert_eq!(judge(b"HTTP/1.1 404 Not Found\r\n", Some(404)), ProbeAnswer::Ready);
+        assert_eq!(judge(Ok(404), Some(404)), ProbeAnswer::Ready);
         let other = ProbeAnswer::OtherStatus("status 200, and 404 is expected".to_owned());
-        assert_eq!(judge(b"HTTP/1.1 200 OK\r\n", Some(404)), other);
+        assert_eq!(judge(Ok(200), Some(404)), other);
     }
 
     #[test]
@@ -194,8 +180,8 @@ mod tests {
             stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
             String::from_utf8_lossy(&request[..n]).into_owned()
         });
-        let question = HttpQuestion { host: "localhost", path: "/a?b", status: None };
-        assert_eq!(http(address, question, Clock::start(), &|| false), ProbeAnswer::Ready);
+        let question = HttpQuestion { host: "localhost", path: "/a?b" };
+        assert_eq!(status_of(address, question, Clock::start(), &|| false), Ok(204));
         assert!(server.join().unwrap().starts_with("GET /a?b HTTP/1.1\r\nHost: localhost:"));
         assert_eq!(tcp(address), ProbeAnswer::NotYet("connection refused".to_owned()));
     }
@@ -204,8 +190,8 @@ mod tests {
     fn a_silent_server_is_left_when_asked_to() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let question = HttpQuestion { host: "localhost", path: "/", status: None };
-        let answer = http(address, question, Clock::start(), &|| true);
-        assert_eq!(answer, ProbeAnswer::NotYet("connected, but no answer".to_owned()));
+        let question = HttpQuestion { host: "localhost", path: "/" };
+        let answer = status_of(address, question, Clock::start(), &|| true);
+        assert_eq!(answer, Err("connected, but no answer".to_owned()));
     }
 }

@@ -40,15 +40,6 @@ pub struct ReadyInfo {
     pub took: Duration,
 }
 
-/// Why waiting ended.
-enum Waited {
-    Ready,
-    Ended(Exit),
-    Lost,
-    Interrupted,
-    TimeOver,
-}
-
 /// A port that is asked until it answers.
 struct Probe {
     port: u16,
@@ -68,34 +59,36 @@ pub(super) fn wait(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<ReadyInfo> {
     let mut probes = probes(running)?;
-    match poll(running, within, interrupted, &mut probes) {
-        Waited::Ready => found_ready(running, &probes),
-        Waited::Ended(exit) => Err(ended(running, exit)),
-        Waited::Lost => Err(lost()),
-        Waited::Interrupted => Err(Error::interrupted()),
-        Waited::TimeOver => Err(not_ready(running, within, &probes)),
+    let until = running.started_at() + within;
+    let mut pause = PROBE_PAUSE_FIRST;
+    loop {
+        let over = || interrupted() || running.ended().is_some() || running.clock().now() >= until;
+        if probe_once(running, &mut probes, &over) {
+            return found_ready(running, &probes);
+        }
+        check_alive(running, interrupted)?;
+        let now = running.clock().now();
+        if now >= until {
+            return Err(not_ready(running, within, &probes));
+        }
+        running.wait_exit(pause.min(until - now));
+        pause = (pause * 2).min(PROBE_PAUSE_LAST);
     }
 }
 
 /// An error where waiting for it is over before its time.
 pub(super) fn check_alive(running: &mut GuardedSubject, interrupted: &dyn Fn() -> bool) -> Result<()> {
-    match (interrupted(), running.lost(), running.ended()) {
-        (true, ..) => Err(Error::interrupted()),
-        (_, true, _) => Err(lost()),
-        (_, _, Some(exit)) => Err(ended(running, exit)),
-        _ => Ok(()),
+    if interrupted() {
+        return Err(Error::interrupted());
     }
-}
-
-fn lost() -> Error {
-    Error::machine("the guardian of the subject was killed, and the subject with it")
-}
-
-fn ended(running: &mut GuardedSubject, exit: Exit) -> Error {
+    if running.lost() {
+        return Err(Error::machine("the guardian of the subject was killed, and the subject with it"));
+    }
+    let Some(exit) = running.ended() else { return Ok(()) };
     let took = running.clock().now().saturating_sub(running.started_at());
     // The processes that the command left are ended, so that its last words are complete.
     running.close();
-    ended_early(running, exit, took)
+    Err(ended_early(running, exit, took))
 }
 
 /// The ports to be asked; none where the output tells of readiness.
@@ -110,32 +103,6 @@ fn probes(running: &GuardedSubject) -> Result<Vec<Probe>> {
     launch.subject.ports.from(launch.port).map(probe).collect()
 }
 
-fn poll(running: &GuardedSubject, within: Duration, interrupted: &dyn Fn() -> bool, probes: &mut [Probe]) -> Waited {
-    let until = running.started_at() + within;
-    let mut pause = PROBE_PAUSE_FIRST;
-    loop {
-        let over = || interrupted() || running.ended().is_some() || running.clock().now() >= until;
-        if probe_once(running, probes, &over) {
-            return Waited::Ready;
-        }
-        if interrupted() {
-            return Waited::Interrupted;
-        }
-        if running.lost() {
-            return Waited::Lost;
-        }
-        if let Some(exit) = running.ended() {
-            return Waited::Ended(exit);
-        }
-        let now = running.clock().now();
-        if now >= until {
-            return Waited::TimeOver;
-        }
-        running.wait_exit(pause.min(until - now));
-        pause = (pause * 2).min(PROBE_PAUSE_LAST);
-    }
-}
-
 /// Probes each port that has not answered yet, once; whether the subject is ready now.
 fn probe_once(running: &GuardedSubject, probes: &mut [Probe], over: &dyn Fn() -> bool) -> bool {
     let launch = running.launch();
@@ -147,20 +114,20 @@ fn probe_once(running: &GuardedSubject, probes: &mut [Probe], over: &dyn Fn() ->
         for &address in &probe.addresses {
             let answer = match &launch.subject.ready {
                 Ready::Http(path) => {
-                    let question = HttpQuestion { host: &launch.subject.host, path, status: launch.ready_status };
-                    probe::http(address, question, running.clock(), over)
+                    let question = HttpQuestion { host: &launch.subject.host, path };
+                    probe::judge(probe::status_of(address, question, running.clock(), over), launch.ready_status)
                 }
                 _ => probe::tcp(address),
             };
             probe.other_status = matches!(answer, ProbeAnswer::OtherStatus(_));
             match answer {
-                ProbeAnswer::Ready => probe.answered = Some(address),
+                ProbeAnswer::Ready => {
+                    probe.answered = Some(address);
+                    break;
+                }
                 ProbeAnswer::OtherStatus(why) | ProbeAnswer::NotYet(why) => {
                     probe.seen = Some(format!("{address}: {why}"));
                 }
-            }
-            if probe.answered.is_some() {
-                break;
             }
         }
         match launch.subject.ports.answers {
@@ -279,7 +246,7 @@ fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Er
 /// The ports of a block that did not answer, and those that did: the nodes that never joined, where each has a port.
 fn of_several(probes: &[Probe]) -> String {
     let (answered, silent): (Vec<&Probe>, Vec<&Probe>) = probes.iter().partition(|probe| probe.answered.is_some());
-    let list = |probes: &[&Probe]| probes.iter().map(|probe| probe.port.to_string()).collect::<Vec<_>>().join(", ");
+    let list = |probes: &[&Probe]| listed(probes.iter().map(|probe| probe.port));
     match answered.as_slice() {
         [] => format!("did not answer on any of its ports {}", list(&silent)),
         some => format!(
@@ -309,18 +276,17 @@ fn describe(running: &GuardedSubject, probes: &[Probe], error: Error) -> Error {
     if probes.iter().all(|probe| ports.contains(&probe.port)) {
         return error;
     }
-    let listed: Vec<String> = ports.iter().map(u16::to_string).collect();
-    let port = launch.port;
-    match (listed.as_slice(), probes) {
+    let (list, port) = (listed(&ports), launch.port);
+    match (ports.as_slice(), probes) {
         ([], _) => error.at("it listens on no port"),
         ([only], [_]) => error
             .at(format!("it listens on port {only}, not on {port}"))
             .hint(format!("use that port in `--url`, or pass `{{port}}` to the command so that it listens on {port}")),
         (_, [_]) => error
-            .at(format!("it listens on ports {}, not on {port}", listed.join(", ")))
+            .at(format!("it listens on ports {list}, not on {port}"))
             .hint("use one of those ports in `--url`, or pass `{port}` to the command"),
         _ => error
-            .at(format!("it listens on {}", listed.join(", ")))
+            .at(format!("it listens on {list}"))
             .hint("the ports are `{port}` and those that follow it, one for each node; look at the log of the node"),
     }
 }
@@ -328,8 +294,12 @@ fn describe(running: &GuardedSubject, probes: &[Probe], error: Error) -> Error {
 fn pids(one: &str, several: &str, pids: &[u32]) -> String {
     match pids {
         [only] => format!("{one} {only}"),
-        _ => format!("{several} {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        _ => format!("{several} {}", listed(pids)),
     }
+}
+
+fn listed<T: ToString>(numbers: impl IntoIterator<Item = T>) -> String {
+    numbers.into_iter().map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
