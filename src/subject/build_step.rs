@@ -25,7 +25,7 @@ impl Spawner {
         interrupted: &dyn Fn() -> bool,
     ) -> Result<(Option<Exit>, Output)> {
         let (mut guarded, pipe) = self.guard(order, None)?;
-        let (output, _) = Output::read(pipe, Watch::default(), None, self.clock)?;
+        let output = Output::read(pipe, Watch::default(), None, self.clock)?;
         let until = self.clock.now() + within;
         while guarded.exit().is_none() && !guarded.lost() && self.clock.now() < until {
             if interrupted() {

@@ -1,14 +1,13 @@
 //! A program that drives the load, under the same guard as the subject: started, heard and ended, whatever it does.
 
 use super::guarded::{Guarded, Spawner};
+use super::heard::{Heard, Keeps};
 use super::log_file::LogFile;
-use super::output::{DRAIN_WITHIN, read_to_end, readable};
+use super::output::readable;
 use super::protocol::{Exit, Order};
 use crate::error::{Error, Result};
-use std::io::PipeReader;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The summary of a load tool takes a few KiB; its lines before that, such as a line for each failed request,
 /// has no bound, and is kept whole in the log only.
@@ -31,8 +30,7 @@ pub struct DriverLaunch {
 #[derive(Debug)]
 pub struct DriverRunning {
     guarded: Guarded,
-    heard: Arc<Mutex<Heard>>,
-    over: Receiver<()>,
+    heard: Heard<Tail>,
 }
 
 /// How a driver ended.
@@ -48,11 +46,9 @@ pub struct DriverEnd {
     pub log_trouble: Option<Error>,
 }
 
+/// The end of what it printed.
 #[derive(Debug, Default)]
-struct Heard {
-    tail: Vec<u8>,
-    log_trouble: Option<Error>,
-}
+struct Tail(Vec<u8>);
 
 impl Spawner {
     /// Starts a driver.
@@ -60,16 +56,13 @@ impl Spawner {
     /// # Errors
     /// When its log cannot be created, or no shell can be started in its folder on its CPUs.
     pub fn start_driver(&self, launch: &DriverLaunch) -> Result<DriverRunning> {
+        // A log that cannot be created is told before anything is started.
         let log = launch.log.as_deref().map(LogFile::create).transpose()?;
         let cpus = Some(launch.cpus.clone());
         let order = Order { dir: launch.dir.clone(), cpus, ..Order::of_shell(&launch.line) };
         let (guarded, pipe) = self.guard(&order, None)?;
-        let heard = Arc::new(Mutex::new(Heard::default()));
-        let (sender, over) = channel();
-        let reader = TailReader { heard: Arc::clone(&heard), log, over: sender };
-        let thread = std::thread::Builder::new().name("driver output".to_owned()).spawn(move || reader.run(pipe));
-        thread.map_err(|cause| Error::machine(format!("cannot start a thread: {cause}")))?;
-        Ok(DriverRunning { guarded, heard, over })
+        let heard = Heard::begin(pipe, Tail::default(), log, self.clock)?;
+        Ok(DriverRunning { guarded, heard })
     }
 }
 
@@ -93,10 +86,10 @@ impl DriverRunning {
     pub fn end(mut self) -> DriverEnd {
         let exit = self.guarded.exit();
         let left = self.guarded.finish();
-        // A reader that sends nothing is kept by a process that could not be killed: the tail so far must do.
-        let _ = self.over.recv_timeout(DRAIN_WITHIN);
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&heard.tail).into_owned();
+        // A reader that does not end is kept by a process that could not be killed: the tail so far must do.
+        self.heard.drain();
+        let mut heard = self.heard.lock();
+        let text = String::from_utf8_lossy(&heard.kept.0).into_owned();
         DriverEnd { exit, text, left, log_trouble: heard.log_trouble.take() }
     }
 }
@@ -111,36 +104,17 @@ impl DriverEnd {
     }
 }
 
-struct TailReader {
-    heard: Arc<Mutex<Heard>>,
-    log: Option<LogFile>,
-    over: Sender<()>,
-}
-
-impl TailReader {
-    fn run(mut self, from: PipeReader) {
-        read_to_end(from, |bytes| self.take(bytes));
-        // Fails where the driver was dropped and nobody waits.
-        let _ = self.over.send(());
-    }
-
-    fn take(&mut self, bytes: &[u8]) {
-        let trouble = self.log.as_mut().and_then(|log| log.write(bytes).err());
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(trouble) = trouble {
-            heard.log_trouble.get_or_insert(trouble);
+impl Keeps for Tail {
+    /// Appends; beyond twice the bound, the oldest lines go.
+    fn take(&mut self, bytes: &[u8], _at: Duration) {
+        let Self(tail) = self;
+        tail.extend_from_slice(bytes);
+        if tail.len() > 2 * TAIL_BYTES {
+            let surplus = tail.len() - TAIL_BYTES;
+            let line_end =
+                tail[surplus..].iter().position(|&byte| byte == b'\n').map_or(surplus, |at| surplus + at + 1);
+            tail.drain(..line_end);
         }
-        keep(&mut heard.tail, bytes);
-    }
-}
-
-/// Appends; beyond twice the bound, the oldest lines go.
-fn keep(tail: &mut Vec<u8>, bytes: &[u8]) {
-    tail.extend_from_slice(bytes);
-    if tail.len() > 2 * TAIL_BYTES {
-        let surplus = tail.len() - TAIL_BYTES;
-        let line_end = tail[surplus..].iter().position(|&byte| byte == b'\n').map_or(surplus, |at| surplus + at + 1);
-        tail.drain(..line_end);
     }
 }
 
@@ -150,10 +124,11 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_kept_whole() {
-        let mut tail = Vec::new();
+        let mut kept = Tail::default();
         for n in 0..400_000 {
-            keep(&mut tail, format!("line {n}\n").as_bytes());
+            kept.take(format!("line {n}\n").as_bytes(), Duration::ZERO);
         }
+        let Tail(tail) = kept;
         assert!(tail.len() <= 2 * TAIL_BYTES && tail.len() > TAIL_BYTES / 2, "{}", tail.len());
         assert!(tail.starts_with(b"line ") && tail.ends_with(b"line 399999\n"));
     }

@@ -19,6 +19,7 @@ pub mod file_pages;
 mod first_answer;
 mod guarded;
 pub mod guardian;
+mod heard;
 pub mod image;
 pub mod itself;
 pub mod jdk;

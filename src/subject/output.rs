@@ -1,7 +1,8 @@
-//! The subject's stdout and stderr, read by one thread so that the subject never waits for its reader: what it said
-//! last, what it told Loadline, what it complained of, and a bounded copy in a file.
+//! The subject's stdout and stderr: what it said last, what it told Loadline, what it complained of, and a bounded copy
+//! in a file.
 
 use super::complaint::{Complaint, ComplaintKind};
+use super::heard::{Heard, Keeps};
 use super::lines::Lines;
 use super::log_file::LogFile;
 use super::marker::Marker;
@@ -10,10 +11,8 @@ use crate::error::{Error, Result};
 use crate::scenario::Ready;
 use regex_lite::Regex;
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Last lines kept.
@@ -22,14 +21,10 @@ const TAIL_LINES: usize = 200;
 const COMPLAINTS_MAX: usize = 50;
 /// Markers kept; a subject that prints more per trial prints too many to weigh at.
 const MARKERS_MAX: usize = 100_000;
-/// The size of a pipe: one read empties it.
-const READ_BYTES: usize = 64 << 10;
 /// Shorter lines hold no complaint and no marker of Loadline's own form.
 const SEARCHED_BYTES_MIN: usize = 8;
 /// Lines shown with an error.
 pub(super) const SAID_LINES: usize = 10;
-/// How long the end of the output may take to arrive after the last process ended.
-pub(super) const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Patterns that are watched for.
 #[derive(Debug, Default)]
@@ -56,62 +51,41 @@ impl Watch {
 /// The output so far. Cheap to copy: all copies see the same.
 #[derive(Debug, Clone)]
 pub struct Output {
-    shared: Arc<SharedOutput>,
-}
-
-#[derive(Debug, Default)]
-struct SharedOutput {
-    state: Mutex<OutputState>,
-    changed: Condvar,
+    heard: Heard<OutputState>,
 }
 
 #[derive(Debug, Default)]
 struct OutputState {
+    watch: Watch,
+    lines: Lines,
     /// The last lines as bytes, since most are never looked at.
     tail: VecDeque<Vec<u8>>,
     bytes: u64,
     markers: Vec<Marker>,
     complaints: Vec<Complaint>,
     ready_at: Option<Duration>,
-    log_trouble: Option<Error>,
-    over: bool,
 }
 
 impl Output {
     /// Starts to read.
+    ///
+    /// # Errors
+    /// `Machine` where the log cannot be created, or there can be no thread.
     pub(super) fn read(
         from: impl Read + Send + 'static,
         watch: Watch,
         log: Option<&Path>,
         clock: Clock,
-    ) -> Result<(Self, JoinHandle<()>)> {
-        Self::read_into(from, watch, log.map(LogFile::create).transpose()?, clock)
-    }
-
-    fn read_into(
-        from: impl Read + Send + 'static,
-        watch: Watch,
-        log: Option<LogFile>,
-        clock: Clock,
-    ) -> Result<(Self, JoinHandle<()>)> {
-        let output = Self { shared: Arc::new(SharedOutput::default()) };
-        let reader = OutputReader { shared: Arc::clone(&output.shared), watch, log, clock };
-        let thread = std::thread::Builder::new().name("output".to_owned());
-        let thread = thread.spawn(move || reader.run(from));
-        let failed = |cause: std::io::Error| Error::machine(format!("cannot start a thread: {cause}"));
-        Ok((output, thread.map_err(failed)?))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, OutputState> {
-        // The reader leaves no change half done that matters here.
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    ) -> Result<Self> {
+        let log = log.map(LogFile::create).transpose()?;
+        Ok(Self { heard: Heard::begin(from, OutputState { watch, ..OutputState::default() }, log, clock)? })
     }
 
     /// The last lines, at most `count` of the 200 kept, oldest first; without their ends and control characters.
     pub fn tail_texts(&self, count: usize) -> Vec<String> {
-        let state = self.lock();
-        let skipped = state.tail.len().saturating_sub(count);
-        state.tail.iter().skip(skipped).map(|line| readable(line)).collect()
+        let state = self.heard.lock();
+        let skipped = state.kept.tail.len().saturating_sub(count);
+        state.kept.tail.iter().skip(skipped).map(|line| readable(line)).collect()
     }
 
     /// Adds its last lines to an error.
@@ -121,50 +95,55 @@ impl Output {
 
     /// Bytes read so far.
     pub fn bytes(&self) -> u64 {
-        self.lock().bytes
+        self.heard.lock().kept.bytes
     }
 
     /// The `index`th marker, if it was printed. Lines with counters only are markers, too.
     pub fn marker(&self, index: usize) -> Option<Marker> {
-        self.lock().markers.get(index).cloned()
+        self.heard.lock().kept.markers.get(index).cloned()
     }
 
     /// Whether so many markers were printed that later ones were not kept.
     pub fn markers_full(&self) -> bool {
-        self.lock().markers.len() >= MARKERS_MAX
+        self.heard.lock().kept.markers.len() >= MARKERS_MAX
     }
 
     /// When the first line matched the pattern of readiness.
     pub fn ready_at(&self) -> Option<Duration> {
-        self.lock().ready_at
+        self.heard.lock().kept.ready_at
     }
 
     /// When the phase of this name was first marked.
     pub fn phase_at(&self, name: &str) -> Option<Duration> {
-        self.lock().markers.iter().find(|marker| marker.phase.as_deref() == Some(name)).map(|marker| marker.at)
+        self.heard
+            .lock()
+            .kept
+            .markers
+            .iter()
+            .find(|marker| marker.phase.as_deref() == Some(name))
+            .map(|marker| marker.at)
     }
 
     /// Complaints: the first 50 lines.
     pub fn complaints(&self) -> Vec<Complaint> {
-        self.lock().complaints.clone()
+        self.heard.lock().kept.complaints.clone()
     }
 
     /// The first line with `java.lang.OutOfMemoryError`.
     pub fn out_of_memory_error(&self) -> Option<String> {
-        let state = self.lock();
-        let found = state.complaints.iter().find(|complaint| complaint.kind == ComplaintKind::OutOfMemoryError);
+        let state = self.heard.lock();
+        let found = state.kept.complaints.iter().find(|complaint| complaint.kind == ComplaintKind::OutOfMemoryError);
         found.map(|complaint| complaint.line.trim().to_owned())
     }
 
     /// Why the log file is not complete, if it is not for another reason than its bound.
     pub fn log_trouble(&self) -> Option<Error> {
-        self.lock().log_trouble.clone()
+        self.heard.lock().log_trouble.clone()
     }
 
     /// Waits until everything that was written has been read. False when the time is over first.
     pub(super) fn drain(&self) -> bool {
-        let waited = self.shared.changed.wait_timeout_while(self.lock(), DRAIN_WITHIN, |state| !state.over);
-        waited.unwrap_or_else(PoisonError::into_inner).0.over
+        self.heard.drain()
     }
 }
 
@@ -188,57 +167,24 @@ fn after_colour(c: char, rest: &str) -> Option<&str> {
     parameters.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').strip_prefix('m')
 }
 
-/// Hands on what comes, as soon as it comes, until nobody can write any more.
-pub(super) fn read_to_end(mut from: impl Read, mut take: impl FnMut(&[u8])) {
-    let mut buffer = vec![0; READ_BYTES];
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(n) => take(&buffer[..n]),
-            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
-}
-
-struct OutputReader {
-    shared: Arc<SharedOutput>,
-    watch: Watch,
-    log: Option<LogFile>,
-    clock: Clock,
-}
-
-impl OutputReader {
-    fn run(mut self, from: impl Read) {
-        let mut lines = Lines::default();
-        read_to_end(from, |bytes| self.take(bytes, &mut lines));
-        let at = self.clock.now();
-        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.finish(|line| state.take_line(line, &self.watch, at));
-        state.over = true;
-        drop(state);
-        self.shared.changed.notify_all();
+impl Keeps for OutputState {
+    fn take(&mut self, bytes: &[u8], at: Duration) {
+        self.bytes += bytes.len() as u64;
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.split(bytes, |line| self.take_line(line, at));
+        self.lines = lines;
     }
 
-    fn take(&mut self, bytes: &[u8], lines: &mut Lines) {
-        let at = self.clock.now();
-        let trouble = self.log.as_mut().and_then(|log| log.write(bytes).err());
-        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.bytes += bytes.len() as u64;
-        if let Some(trouble) = trouble {
-            state.log_trouble.get_or_insert(trouble);
-        }
-        lines.split(bytes, |line| state.take_line(line, &self.watch, at));
-        drop(state);
-        self.shared.changed.notify_all();
+    fn end(&mut self, at: Duration) {
+        std::mem::take(&mut self.lines).finish(|line| self.take_line(line, at));
     }
 }
 
 impl OutputState {
-    fn take_line(&mut self, line: &[u8], watch: &Watch, at: Duration) {
-        let awaited = !watch.phases.is_empty() || (watch.ready.is_some() && self.ready_at.is_none());
+    fn take_line(&mut self, line: &[u8], at: Duration) {
+        let awaited = !self.watch.phases.is_empty() || (self.watch.ready.is_some() && self.ready_at.is_none());
         if awaited || line.len() >= SEARCHED_BYTES_MIN {
-            self.search(&String::from_utf8_lossy(line), watch, at);
+            self.search(&String::from_utf8_lossy(line), at);
         }
         // A full ring gives its oldest buffer back: no allocation per line.
         let mut kept = match self.tail.len() {
@@ -250,12 +196,12 @@ impl OutputState {
         self.tail.push_back(kept);
     }
 
-    fn search(&mut self, line: &str, watch: &Watch, at: Duration) {
-        if self.ready_at.is_none() && watch.ready.as_ref().is_some_and(|pattern| pattern.is_match(line)) {
+    fn search(&mut self, line: &str, at: Duration) {
+        if self.ready_at.is_none() && self.watch.ready.as_ref().is_some_and(|pattern| pattern.is_match(line)) {
             self.ready_at = Some(at);
         }
         if self.markers.len() < MARKERS_MAX {
-            self.markers.extend(Marker::parse(line, &watch.phases, at));
+            self.markers.extend(Marker::parse(line, &self.watch.phases, at));
         }
         if self.complaints.len() < COMPLAINTS_MAX {
             self.complaints.extend(Complaint::parse(line));
@@ -267,12 +213,12 @@ impl OutputState {
 #[cfg(test)]
 impl Output {
     pub(crate) fn made_up() -> Self {
-        Self { shared: Arc::default() }
+        Self { heard: Heard::default() }
     }
 
     /// A line is read at this moment of the clock.
     pub(crate) fn say(&self, line: &str, at: Duration) {
-        self.lock().take_line(line.as_bytes(), &Watch::default(), at);
+        self.heard.lock().kept.take_line(line.as_bytes(), at);
     }
 }
 
@@ -282,8 +228,8 @@ mod tests {
 
     fn read(bytes: Vec<u8>) -> Output {
         let watch = Watch::new(&Ready::Log("^Started in \\d+".to_owned()), &[]).unwrap();
-        let (output, thread) = Output::read(std::io::Cursor::new(bytes), watch, None, Clock::start()).unwrap();
-        thread.join().unwrap();
+        let output = Output::read(std::io::Cursor::new(bytes), watch, None, Clock::start()).unwrap();
+        assert!(output.drain());
         output
     }
 
@@ -323,8 +269,9 @@ mod tests {
         }
         let log = LogFile::of(full, std::fs::File::options().write(true).open(full).unwrap());
         let from = std::io::Cursor::new(b"one\ntwo\n");
-        let (output, thread) = Output::read_into(from, Watch::default(), Some(log), Clock::start()).unwrap();
-        thread.join().unwrap();
+        let heard = Heard::begin(from, OutputState::default(), Some(log), Clock::start()).unwrap();
+        let output = Output { heard };
+        assert!(output.drain());
         assert_eq!(output.tail_texts(9), ["one", "two"]);
         assert!(output.log_trouble().unwrap().what.contains("No space left"));
     }

@@ -18,7 +18,6 @@ use crate::record::EndCause;
 use crate::units::Bytes;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Between two looks whether everything ended.
@@ -91,7 +90,6 @@ pub struct GuardedSubject {
     output: Output,
     /// Only where the subject reads.
     stdin: Option<Stdin>,
-    reader: Option<JoinHandle<()>>,
     launch: Launch,
     clock: Clock,
     started_at: Duration,
@@ -137,14 +135,13 @@ impl Spawner {
         let (read, stdin) = launch.reads.then(Stdin::open).transpose()?.unzip();
         let order = launch.order(cgroup.as_ref().map(|limited| limited.cgroup.folder.as_path()), keeper.as_ref());
         let (guarded, pipe) = self.guard(&order, read)?;
-        let (output, reader) = Output::read(pipe, watch, log, clock)?;
+        let output = Output::read(pipe, watch, log, clock)?;
         let mut running = GuardedSubject {
             guarded,
             cgroup,
             contained,
             output,
             stdin,
-            reader: Some(reader),
             launch: launch.clone(),
             clock,
             started_at,
@@ -303,12 +300,7 @@ impl GuardedSubject {
         self.oom_kills = self.oom_kills();
         self.asked_to_end = true;
         let left = self.guarded.finish();
-        if self.output.drain()
-            && let Some(reader) = self.reader.take()
-        {
-            // The reader has said that it is over.
-            let _ = reader.join();
-        }
+        self.output.drain();
         left
     }
 

@@ -1,0 +1,100 @@
+//! What a program writes, read by one thread so that the program never waits for its reader: a bounded copy goes to a
+//! file, and all that look see what is kept of it so far.
+
+use super::log_file::LogFile;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use std::io::{ErrorKind, Read};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The size of a pipe: one read empties it.
+const READ_BYTES: usize = 64 << 10;
+/// How long the end of the output may take to arrive after the last process ended.
+const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+
+/// What is kept of an output.
+pub(super) trait Keeps: Send + 'static {
+    /// Takes in what came at this moment of the clock.
+    fn take(&mut self, bytes: &[u8], at: Duration);
+
+    /// Nothing comes any more.
+    fn end(&mut self, _at: Duration) {}
+}
+
+/// An output so far. Cheap to copy: all copies see the same.
+#[derive(Debug, Default)]
+pub(super) struct Heard<K> {
+    shared: Arc<SharedHeard<K>>,
+}
+
+#[derive(Debug, Default)]
+struct SharedHeard<K> {
+    state: Mutex<HeardState<K>>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct HeardState<K> {
+    pub kept: K,
+    /// Why the log file is not complete, if it is not for another reason than its bound.
+    pub log_trouble: Option<Error>,
+    over: bool,
+}
+
+impl<K> Clone for Heard<K> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<K> Heard<K> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HeardState<K>> {
+        // The reader leaves no change half done that matters here.
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until everything that was written has been read. False when the time is over first.
+    pub(super) fn drain(&self) -> bool {
+        let waited = self.shared.changed.wait_timeout_while(self.lock(), DRAIN_WITHIN, |state| !state.over);
+        waited.unwrap_or_else(PoisonError::into_inner).0.over
+    }
+}
+
+impl<K: Keeps> Heard<K> {
+    /// Starts to read, with a copy in `log`.
+    ///
+    /// # Errors
+    /// `Machine` where there can be no thread.
+    pub(super) fn begin(from: impl Read + Send + 'static, kept: K, log: Option<LogFile>, clock: Clock) -> Result<Self> {
+        let state = Mutex::new(HeardState { kept, log_trouble: None, over: false });
+        let heard = Self { shared: Arc::new(SharedHeard { state, changed: Condvar::new() }) };
+        let own = heard.clone();
+        let thread = std::thread::Builder::new().name("output".to_owned()).spawn(move || own.hear(from, log, clock));
+        thread.map_err(|cause| Error::machine(format!("cannot start a thread: {cause}")))?;
+        Ok(heard)
+    }
+
+    /// Takes in what comes, as soon as it comes, until nobody can write any more.
+    fn hear(&self, mut from: impl Read, mut log: Option<LogFile>, clock: Clock) {
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            let bytes = match from.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => &buffer[..n],
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            };
+            let at = clock.now();
+            let trouble = log.as_mut().and_then(|log| log.write(bytes).err());
+            let mut state = self.lock();
+            state.log_trouble = state.log_trouble.take().or(trouble);
+            state.kept.take(bytes, at);
+        }
+        let mut state = self.lock();
+        state.kept.end(clock.now());
+        state.over = true;
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+}
