@@ -94,12 +94,10 @@ pub struct Here {
     patience: Patience,
     jvms_max: usize,
     open: BTreeMap<Id, OpenJvm>,
-    /// Those that are being opened or were late when they were.
-    opening: BTreeMap<Id, Late>,
+    /// The work that a worker is at, or that was late.
+    late: BTreeMap<Task, Late>,
     /// Whether there was no time to look at all processes that were due.
     is_behind: bool,
-    /// Processes that were late when their mappings were read.
-    unmapped: BTreeMap<ProcessCandidate, Late>,
     /// JVMs that are not meant, with what the kernel says of their cgroups: until that changes they are not looked at.
     strangers: BTreeMap<Id, Vec<u8>>,
     opened: Vec<(Id, Opened)>,
@@ -117,7 +115,7 @@ struct About {
 }
 
 /// A piece of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     Map(ProcessCandidate),
     Open(Id),
@@ -137,7 +135,6 @@ struct OpenJvm {
     handles: Arc<Mutex<ProcHandles>>,
     /// The time that the last look took; the JVMs that take the least are looked at first.
     cost: Duration,
-    late: Late,
 }
 
 /// How long one is left alone that was late: for no turn the first time, then for one, for three, ever longer.
@@ -211,9 +208,8 @@ impl Here {
             patience: SHORT,
             jvms_max,
             open: BTreeMap::new(),
-            opening: BTreeMap::new(),
+            late: BTreeMap::new(),
             is_behind: false,
-            unmapped: BTreeMap::new(),
             strangers: BTreeMap::new(),
             opened: Vec::new(),
             looked: Vec::new(),
@@ -237,91 +233,84 @@ impl Here {
     fn map(&mut self) -> io::Result<()> {
         let due = self.finder.begin()?;
         self.is_behind = false;
-        self.unmapped.retain(|candidate, late| late.out || due.binary_search(candidate).is_ok());
+        self.late.retain(|task, late| late.out || !matches!(task, Task::Map(of) if due.binary_search(of).is_err()));
         for candidate in due {
-            if self.unmapped.get_mut(&candidate).is_none_or(Late::is_due) {
-                self.crew.give(Task::Map(candidate), move || Done::Mapped(candidate.look()));
+            if self.is_due(Task::Map(candidate)) {
+                self.give(Task::Map(candidate), move || Done::Mapped(candidate.look()));
             }
         }
         self.gather();
         Ok(())
     }
 
+    /// Whether to try it now: no worker is at it, and it does not rest.
+    fn is_due(&mut self, task: Task) -> bool {
+        self.late.get_mut(&task).is_none_or(Late::is_due)
+    }
+
+    fn give(&mut self, task: Task, job: impl FnOnce() -> Done + Send + 'static) {
+        self.late.entry(task).or_default().out = true;
+        self.crew.give(task, job);
+    }
+
+    fn was_late(&self, task: Task) -> bool {
+        self.late.get(&task).is_some_and(|late| late.times > 0)
+    }
+
     /// Waits for what was given, and takes in what came of it.
     fn gather(&mut self) {
         let Gathered { done, late, unbegun } = self.crew.gather(self.patience.one, self.patience.all);
         for task in unbegun {
-            match task {
-                Task::Map(_) => self.is_behind = true,
-                Task::Open(id) => self.opening_ended(id),
-                Task::Look(id) => self.returned(id),
-            }
+            self.is_behind |= matches!(task, Task::Map(_));
+            self.returned(task);
         }
         for task in late {
-            let late = match task {
-                Task::Map(candidate) => self.unmapped.entry(candidate).or_insert(Late { out: true, ..Late::default() }),
-                Task::Open(id) => self.opening.entry(id).or_default(),
-                Task::Look(id) => match self.open.get_mut(&id) {
-                    Some(known) => &mut known.late,
-                    None => continue,
-                },
-            };
-            late.again();
+            // Of a JVM that was closed meanwhile nothing is remembered.
+            if let Some(late) = self.late.get_mut(&task) {
+                late.again();
+            }
         }
         for (task, done) in done {
             self.take(task, done);
         }
     }
 
-    /// No worker looks at it any more.
-    fn returned(&mut self, id: Id) {
-        if let Some(known) = self.open.get_mut(&id) {
-            known.late.out = false;
-        }
-    }
-
-    /// No worker opens it any more; one that was late keeps its rest.
-    fn opening_ended(&mut self, id: Id) {
-        if let Some(late) = self.opening.get_mut(&id) {
+    /// No worker is at it any more; what was late keeps its rest.
+    fn returned(&mut self, task: Task) {
+        if let Some(late) = self.late.get_mut(&task) {
             late.out = false;
         }
     }
 
     fn take(&mut self, task: Task, done: Option<Done>) {
+        self.returned(task);
         match (task, done) {
             (Task::Map(candidate), done) => {
                 // One on which Loadline fails is none that can be watched.
                 let mapped = if let Some(Done::Mapped(mapped)) = done { mapped } else { Mapped::Other };
-                self.unmapped.remove(&candidate);
+                self.late.remove(&task);
                 self.finder.saw(candidate, mapped);
             }
             (Task::Look(id), Some(Done::Looked { looked, took })) => {
-                self.returned(id);
+                if took < self.patience.one {
+                    self.late.remove(&task);
+                }
                 if let Some(known) = self.open.get_mut(&id) {
                     known.cost = took;
-                    if took < self.patience.one {
-                        known.late = Late::default();
-                    }
                     self.looked.push((id, looked));
                 }
             }
-            (Task::Look(id), _) => {
-                self.returned(id);
-                self.looked.push((id, Looked::Unseen("Loadline fails on it".to_owned())));
-            }
+            (Task::Look(id), _) => self.looked.push((id, Looked::Unseen("Loadline fails on it".to_owned()))),
             (Task::Open(id), Some(Done::Opened(Some(opened)))) => {
                 let (handles, found) = *opened;
-                self.opening.remove(&id);
-                let known =
-                    OpenJvm { handles: Arc::new(Mutex::new(handles)), cost: Duration::ZERO, late: Late::default() };
-                self.open.insert(id, known);
+                self.late.remove(&task);
+                self.open.insert(id, OpenJvm { handles: Arc::new(Mutex::new(handles)), cost: Duration::ZERO });
                 self.opened.push((id, Opened::Found(Box::new(found))));
             }
             (Task::Open(id), done) => {
                 if let Some(Done::Stranger(membership)) = done {
                     self.strangers.insert(id, membership);
                 }
-                self.opening_ended(id);
                 self.opened.push((id, Opened::Not));
             }
         }
@@ -445,7 +434,7 @@ impl World for Here {
         let ids = some(&mut found.pids.into_iter())?;
         let ids = self.without_strangers(ids);
         let (ids, left_out) = fair(ids, self.jvms_max, membership);
-        self.opening.retain(|id, late| late.out || ids.contains(id));
+        self.late.retain(|task, late| late.out || !matches!(task, Task::Open(id) if !ids.contains(id)));
         Ok(There { ids, hidden: found.hidden.len() as u64, left_out, is_behind: self.is_behind })
     }
 
@@ -453,38 +442,32 @@ impl World for Here {
         let mut given = 0;
         // Whoever may keep a worker for good gets none while so many are kept.
         let may_open = self.crew.stuck() < STUCK_MAX;
-        for id in ids {
-            let late = self.opening.entry(*id).or_default();
-            if given < self.patience.opened && may_open && !self.open.contains_key(id) && late.is_due() {
-                late.out = true;
+        for id in ids.iter().copied() {
+            let may_open = may_open && given < self.patience.opened && !self.open.contains_key(&id);
+            if may_open && self.is_due(Task::Open(id)) {
                 given += 1;
-                let (id, about) = (*id, Arc::clone(&self.about));
-                self.crew.give(Task::Open(id), move || about.open(id));
+                let about = Arc::clone(&self.about);
+                self.give(Task::Open(id), move || about.open(id));
             }
         }
         self.gather();
         let opened = std::mem::take(&mut self.opened);
         with_others(opened, ids, |id| {
-            let is_late = self.opening.get(&id).is_some_and(|late| late.times > 0);
-            if is_late { Opened::Aside(self.aside()) } else { Opened::Later }
+            if self.was_late(Task::Open(id)) { Opened::Aside(self.aside()) } else { Opened::Later }
         })
     }
 
     fn look(&mut self, ids: &[Id]) -> Vec<(Id, Looked)> {
-        let mut due: Vec<(Duration, Id)> = Vec::new();
-        for id in ids {
-            if let Some(known) = self.open.get_mut(id)
-                && known.late.is_due()
-            {
-                due.push((known.cost, *id));
+        let known = ids.iter().filter_map(|id| Some((self.open.get(id)?.cost, *id)));
+        let mut known: Vec<(Duration, Id)> = known.collect();
+        known.sort();
+        for (_, id) in known {
+            let Some(handles) = self.open.get(&id).map(|known| Arc::clone(&known.handles)) else { continue };
+            if !self.is_due(Task::Look(id)) {
+                continue;
             }
-        }
-        due.sort();
-        for (_, id) in due {
-            let Some(known) = self.open.get_mut(&id) else { continue };
-            known.late.out = true;
-            let (handles, about, clock) = (Arc::clone(&known.handles), Arc::clone(&self.about), self.clock);
-            self.crew.give(Task::Look(id), move || {
+            let (about, clock) = (Arc::clone(&self.about), self.clock);
+            self.give(Task::Look(id), move || {
                 let began = clock.now();
                 let looked = about.look(&mut handles.lock().unwrap_or_else(PoisonError::into_inner));
                 Done::Looked { looked, took: clock.now().saturating_sub(began) }
@@ -493,13 +476,14 @@ impl World for Here {
         self.gather();
         let looked = std::mem::take(&mut self.looked);
         with_others(looked, ids, |id| {
-            let is_late = self.open.get(&id).is_some_and(|known| known.late.times > 0);
-            Looked::Unseen(if is_late { self.aside() } else { "there was no time for it in this turn".to_owned() })
+            let was_late = self.was_late(Task::Look(id));
+            Looked::Unseen(if was_late { self.aside() } else { "there was no time for it in this turn".to_owned() })
         })
     }
 
     fn close(&mut self, id: Id) -> Option<KilledBy> {
         let known = self.open.remove(&id)?;
+        self.late.remove(&Task::Look(id));
         // Whoever is stuck in it has it for good.
         let handles = known.handles.try_lock().ok()?;
         let now = handles.outside.cgroup().and_then(|cgroup| cgroup.cgroup().oom_kills());
@@ -526,6 +510,7 @@ impl World for Here {
 
     fn forget(&mut self, id: Id) {
         self.open.remove(&id);
+        self.late.remove(&Task::Look(id));
     }
 
     fn weigh(&mut self, id: Id, why: WhyWeighed, into: &Path) -> Result<(), String> {
@@ -541,9 +526,7 @@ impl World for Here {
     }
 
     fn set_aside(&self) -> u64 {
-        let known = self.open.values().map(|known| known.late);
-        let all = known.chain(self.opening.values().copied()).chain(self.unmapped.values().copied());
-        all.filter(|late| late.times > 0).count() as u64
+        self.late.values().filter(|late| late.times > 0).count() as u64
     }
 
     fn is_blind(&self) -> bool {
