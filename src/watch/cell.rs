@@ -30,8 +30,11 @@ impl Filling {
         Self { cell, sums: [0; COLUMNS], seen: [0; COLUMNS] }
     }
 
-    pub(super) fn number(&self) -> u64 {
-        self.cell.number
+    /// Adds a sample to the cell of this number; returns the cell that was being filled before, where that is another.
+    pub(super) fn go_on(under_way: &mut Option<Self>, number: u64, sample: &Sample) -> Option<Cell> {
+        let done = under_way.take_if(|filling| filling.cell.number != number);
+        under_way.get_or_insert_with(|| Self::new(number)).add(sample);
+        done.map(|filling| filling.cell)
     }
 
     pub(super) fn add(&mut self, sample: &Sample) {

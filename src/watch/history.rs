@@ -181,11 +181,7 @@ impl Past {
             let (samples, slower) = self.tiers.split_at_mut(1);
             let cells = &mut slower[tier - 1];
             for sample in samples[0].iter().filter(|cell| done.is_none_or(|done| cell.number / length > done)) {
-                let number = sample.number / length;
-                if filling.as_ref().is_some_and(|filling| filling.number() != number) {
-                    cells.extend(filling.take().map(|filling| filling.cell().clone()));
-                }
-                filling.get_or_insert_with(|| Filling::new(number)).add(&sample.sample());
+                cells.extend(Filling::go_on(&mut filling, sample.number / length, &sample.sample()));
             }
             cells.extend(filling.map(|filling| filling.cell().clone()));
             keep_recent(cells, TIERS[tier].1);
@@ -360,12 +356,11 @@ impl History {
         let samples = past.cells(Tier::Samples);
         let Some(last) = samples.last().map(|cell| cell.number) else { return Ok(()) };
         self.last = Some(Last { number: last, age_ms: None });
-        for (filling, (length, _)) in self.filling.iter_mut().zip(&TIERS[1..]) {
-            let mut under_way = Filling::new(last / length);
-            samples.iter().filter(|cell| cell.number / length == last / length).for_each(|cell| {
-                under_way.add(&cell.sample());
-            });
-            *filling = Some(under_way);
+        for cell in samples {
+            for (filling, (length, _)) in self.filling.iter_mut().zip(&TIERS[1..]) {
+                // What was done before is in the file.
+                Filling::go_on(filling, cell.number / length, &cell.sample());
+            }
         }
         Ok(())
     }
@@ -381,19 +376,11 @@ impl History {
         one.add(sample);
         self.unwritten.push(0, one.cell().clone());
         for tier in [1, 2] {
-            let number = number / TIERS[tier].0;
-            let under_way = self.filling[tier - 1].take();
-            let mut filling = match under_way {
-                Some(filling) if filling.number() == number => filling,
-                Some(done) => {
-                    self.unwritten.push(tier, done.cell().clone());
-                    self.due |= TIERS[tier].0 == SAMPLES_OF_CELL;
-                    Filling::new(number)
-                }
-                None => Filling::new(number),
-            };
-            filling.add(sample);
-            self.filling[tier - 1] = Some(filling);
+            let (length, _) = TIERS[tier];
+            if let Some(done) = Filling::go_on(&mut self.filling[tier - 1], number / length, sample) {
+                self.unwritten.push(tier, done);
+                self.due |= length == SAMPLES_OF_CELL;
+            }
         }
         for (at, column) in Column::ALL.into_iter().enumerate().filter(|(_, column)| !column.only_rises()) {
             if let Some(seen) = sample.get(column).filter(|seen| *seen > self.extremes[at]) {

@@ -136,7 +136,7 @@ pub(super) fn write(file: &File, at: u64, kept: &Kept, revision: u64) -> io::Res
     page.extend_from_slice(&revision.to_le_bytes());
     page.extend_from_slice(&(json.len() as u32).to_le_bytes());
     page.extend_from_slice(&json);
-    page.extend_from_slice(&sealed::sum(&page).to_le_bytes());
+    sealed::seal(&mut page);
     file.write_all_at(&page, at)
 }
 

@@ -14,14 +14,11 @@ pub(super) const CELL_BYTES: usize = 8 + 4 + 3 * 4 * COLUMNS + 4;
 /// Bytes of a whole sample.
 pub(super) const SAMPLE_BYTES: usize = 8 + 4 * COLUMNS + 4;
 
-pub(super) fn cell_bytes(cell: &Cell) -> [u8; CELL_BYTES] {
-    let mut bytes = Writer::<CELL_BYTES>::default();
-    bytes.put(&cell.number.to_le_bytes());
-    bytes.put(&cell.samples.to_le_bytes());
-    for value in cell.parts().into_iter().flatten() {
-        bytes.put(&value.to_le_bytes());
-    }
-    bytes.sealed()
+pub(super) fn cell_bytes(cell: &Cell) -> Vec<u8> {
+    let mut bytes = [&cell.number.to_le_bytes()[..], &cell.samples.to_le_bytes()].concat();
+    bytes.extend(cell.parts().into_iter().flatten().flat_map(|value| value.to_le_bytes()));
+    seal(&mut bytes);
+    bytes
 }
 
 /// `None` for what is no whole cell.
@@ -32,13 +29,11 @@ pub(super) fn cell(bytes: &[u8]) -> Option<Cell> {
     (samples > 0).then(|| Cell::of_parts(number, samples, parts))
 }
 
-pub(super) fn sample_bytes(sample: &Sample) -> [u8; SAMPLE_BYTES] {
-    let mut bytes = Writer::<SAMPLE_BYTES>::default();
-    bytes.put(&sample.age_ms.to_le_bytes());
-    for value in sample.values() {
-        bytes.put(&value.to_le_bytes());
-    }
-    bytes.sealed()
+pub(super) fn sample_bytes(sample: &Sample) -> Vec<u8> {
+    let mut bytes = sample.age_ms.to_le_bytes().to_vec();
+    bytes.extend(sample.values().iter().flat_map(|value| value.to_le_bytes()));
+    seal(&mut bytes);
+    bytes
 }
 
 /// `None` for what is no whole sample.
@@ -46,6 +41,11 @@ pub(super) fn sample(bytes: &[u8]) -> Option<Sample> {
     let mut body = unsealed(bytes, SAMPLE_BYTES)?;
     let age_ms = u64::from_le_bytes(take(&mut body)?);
     Some(Sample::from_values(age_ms, numbers(&mut body)?))
+}
+
+/// Puts the sum behind these bytes.
+pub(super) fn seal(bytes: &mut Vec<u8>) {
+    bytes.extend(sum(bytes).to_le_bytes());
 }
 
 /// The sum that seals these bytes.
@@ -74,28 +74,4 @@ fn numbers(bytes: &mut &[u8]) -> Option<[u32; COLUMNS]> {
         *value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     }
     Some(values)
-}
-
-struct Writer<const N: usize> {
-    bytes: [u8; N],
-    at: usize,
-}
-
-impl<const N: usize> Default for Writer<N> {
-    fn default() -> Self {
-        Self { bytes: [0; N], at: 0 }
-    }
-}
-
-impl<const N: usize> Writer<N> {
-    fn put(&mut self, part: &[u8]) {
-        self.bytes[self.at..self.at + part.len()].copy_from_slice(part);
-        self.at += part.len();
-    }
-
-    fn sealed(mut self) -> [u8; N] {
-        let sum = sum(&self.bytes[..N - 4]);
-        self.bytes[N - 4..].copy_from_slice(&sum.to_le_bytes());
-        self.bytes
-    }
 }
