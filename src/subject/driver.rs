@@ -7,6 +7,7 @@ use super::output::readable;
 use super::protocol::{Exit, Order};
 use crate::error::{Error, Result};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The summary of a load tool takes a few KiB; its lines before that, such as a line for each failed request,
@@ -30,7 +31,7 @@ pub struct DriverLaunch {
 #[derive(Debug)]
 pub struct DriverRunning {
     guarded: Guarded,
-    heard: Heard<Tail>,
+    heard: Arc<Heard<Tail>>,
 }
 
 /// How a driver ended.

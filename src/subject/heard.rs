@@ -22,14 +22,9 @@ pub(super) trait Keeps: Send + 'static {
     fn end(&mut self, _at: Duration) {}
 }
 
-/// An output so far. Cheap to copy: all copies see the same.
+/// An output so far.
 #[derive(Debug, Default)]
 pub(super) struct Heard<K> {
-    shared: Arc<SharedHeard<K>>,
-}
-
-#[derive(Debug, Default)]
-struct SharedHeard<K> {
     state: Mutex<HeardState<K>>,
     changed: Condvar,
 }
@@ -42,21 +37,15 @@ pub(super) struct HeardState<K> {
     over: bool,
 }
 
-impl<K> Clone for Heard<K> {
-    fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
-    }
-}
-
 impl<K> Heard<K> {
     pub(super) fn lock(&self) -> MutexGuard<'_, HeardState<K>> {
         // The reader leaves no change half done that matters here.
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until everything that was written has been read. False when the time is over first.
     pub(super) fn drain(&self) -> bool {
-        let waited = self.shared.changed.wait_timeout_while(self.lock(), DRAIN_WITHIN, |state| !state.over);
+        let waited = self.changed.wait_timeout_while(self.lock(), DRAIN_WITHIN, |state| !state.over);
         waited.unwrap_or_else(PoisonError::into_inner).0.over
     }
 }
@@ -66,10 +55,15 @@ impl<K: Keeps> Heard<K> {
     ///
     /// # Errors
     /// `Machine` where there can be no thread.
-    pub(super) fn begin(from: impl Read + Send + 'static, kept: K, log: Option<LogFile>, clock: Clock) -> Result<Self> {
+    pub(super) fn begin(
+        from: impl Read + Send + 'static,
+        kept: K,
+        log: Option<LogFile>,
+        clock: Clock,
+    ) -> Result<Arc<Self>> {
         let state = Mutex::new(HeardState { kept, log_trouble: None, over: false });
-        let heard = Self { shared: Arc::new(SharedHeard { state, changed: Condvar::new() }) };
-        let own = heard.clone();
+        let heard = Arc::new(Self { state, changed: Condvar::new() });
+        let own = Arc::clone(&heard);
         let thread = std::thread::Builder::new().name("output".to_owned()).spawn(move || own.hear(from, log, clock));
         thread.map_err(|cause| Error::machine(format!("cannot start a thread: {cause}")))?;
         Ok(heard)
@@ -95,6 +89,6 @@ impl<K: Keeps> Heard<K> {
         state.kept.end(clock.now());
         state.over = true;
         drop(state);
-        self.shared.changed.notify_all();
+        self.changed.notify_all();
     }
 }

@@ -13,6 +13,7 @@ use regex_lite::Regex;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Last lines kept.
@@ -51,7 +52,7 @@ impl Watch {
 /// The output so far. Cheap to copy: all copies see the same.
 #[derive(Debug, Clone)]
 pub struct Output {
-    heard: Heard<OutputState>,
+    heard: Arc<Heard<OutputState>>,
 }
 
 #[derive(Debug, Default)]
@@ -213,7 +214,7 @@ impl OutputState {
 #[cfg(test)]
 impl Output {
     pub(crate) fn made_up() -> Self {
-        Self { heard: Heard::default() }
+        Self { heard: Arc::default() }
     }
 
     /// A line is read at this moment of the clock.
