@@ -4,15 +4,16 @@
 
 use super::processes::{self, Process};
 use super::work_folder::WorkFolder;
+use crate::bounded;
 use crate::clock::Clock;
 use crate::error::plain;
 use crate::kernel::mapping::{self, Mapping};
 use rustix::fs::{Advice, fadvise, fstatfs};
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A page that was not written to the disk yet cannot be dropped. The kernel writes it by itself within 35 s, with its
@@ -83,19 +84,12 @@ fn drop_pages(file: &File) -> io::Result<()> {
 
 /// Opens what is there and a regular file; others, such as a device, might not bear it.
 fn open_regular(path: &Path) -> io::Result<Option<File>> {
-    let is_gone = |cause: &io::Error| matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
-    match fs::metadata(path) {
-        Err(cause) if is_gone(&cause) => return Ok(None),
-        Err(cause) => return Err(cause),
-        Ok(metadata) if !metadata.is_file() => return Ok(None),
-        Ok(_) => {}
-    }
-    // Should it have become a pipe meanwhile, opening must not wait for its other end.
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Err(cause) if is_gone(&cause) => Ok(None),
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, Other};
+    match bounded::open(path) {
+        Ok(file) => Ok(Some(file)),
+        // `Other` is what is neither a file nor a folder: no call of the system fails so.
+        Err(cause) if matches!(cause.kind(), NotFound | NotADirectory | IsADirectory | Other) => Ok(None),
         Err(cause) => Err(cause),
-        Ok(file) => Ok(file.metadata()?.is_file().then_some(file)),
     }
 }
 
