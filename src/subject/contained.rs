@@ -18,9 +18,9 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// The processes in a container of ours.
 #[derive(Debug)]
 pub(super) struct Contained {
-    keeper: Keeper,
+    pub keeper: Keeper,
     /// The first process of the container; `None` where it ended before it was seen.
-    first: Option<Process>,
+    pub first: Option<Process>,
     /// Kills of the whole machine before the container was started.
     kills_before: Option<u64>,
 }
@@ -55,11 +55,6 @@ impl Contained {
         Err(Error::machine(format!("no process ran in the {word} {within} s after its start")).at(self.keeper.at()))
     }
 
-    /// The first process of the container.
-    pub(super) fn first(&self) -> Option<&Process> {
-        self.first.as_ref()
-    }
-
     /// All that live: the first one and what descends from it, since orphans in a container are its children; in a step
     /// they are those of what started it.
     pub(super) fn processes(&self) -> Vec<Process> {
@@ -78,11 +73,6 @@ impl Contained {
 
     fn first_now(&self) -> Option<Process> {
         self.first.as_ref()?.now()
-    }
-
-    /// Its keeper.
-    pub(super) fn keeper(&self) -> &Keeper {
-        &self.keeper
     }
 
     /// Whether its first process was seen and is gone.

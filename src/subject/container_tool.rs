@@ -95,10 +95,7 @@ impl FoundTool {
     /// # Errors
     /// The answer of the tool instead.
     pub fn probe(&self) -> Result<String, String> {
-        let listed = self.ask(&["ps", "--quiet"]);
-        if !listed.is_good() {
-            return Err(listed.why());
-        }
+        self.ask(&["ps", "--quiet"]).good()?;
         Ok(match version(&self.ask(&["--version"]).out) {
             Some(version) => format!("{} {version}", self.tool.word()),
             None => self.tool.word().to_owned(),
@@ -137,10 +134,8 @@ pub(super) fn remove(tool: &str, name: &str, clock: Clock) -> Result<(), String>
     let ask = |arguments: &[&str]| {
         let within = until.saturating_sub(clock.now());
         let answer = program::run(Path::new(tool), arguments, clock, within).map_err(|cause| plain(&cause))?;
-        match answer.is_good() || answer.errors.to_lowercase().contains("no such container") {
-            true => Ok(answer.out),
-            false => Err(answer.why()),
-        }
+        let is_gone = answer.errors.to_lowercase().contains("no such container");
+        if is_gone { Ok(answer.out) } else { answer.good() }
     };
     let filter = format!("label={}", label(name));
     let listed = ask(&["ps", "--all", "--no-trunc", "--filter", &filter, "--format", LISTED])?;

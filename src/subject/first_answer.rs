@@ -112,9 +112,7 @@ impl GuardedSubject {
             self.wait_exit(pause.min(until - now));
         }
     }
-}
 
-impl GuardedSubject {
     fn found(&self, found: FirstAnswer, usual: &Usual) -> FirstAnswer {
         let took = self.clock().now().saturating_sub(self.started_at());
         FirstAnswer { took, told_port: usual.told_port && found.port == self.launch().port, ..found }

@@ -264,11 +264,9 @@ impl Watcher {
 
 /// Whether a process is of the subject of this guardian: it is the command, or in its session, or inherited its mark.
 fn belongs_to(process: &Process, guardian: u32, command: Option<u32>) -> bool {
-    command.is_some_and(|command| process.pid == command || process.session == command) || marked(process.pid, guardian)
-}
-
-fn marked(pid: u32, guardian: u32) -> bool {
-    let mark = format!("{GUARDIAN_VARIABLE}={guardian}");
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    strings(&environment).contains(&mark)
+    let is_marked = || {
+        let environment = std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+        strings(&environment).contains(&format!("{GUARDIAN_VARIABLE}={guardian}"))
+    };
+    command.is_some_and(|command| process.pid == command || process.session == command) || is_marked()
 }

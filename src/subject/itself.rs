@@ -18,11 +18,10 @@ const NO_MEMORY: &str = "memory allocation of";
 pub fn run(arguments: &[&str], clock: Clock, within: Duration) -> Result<(), String> {
     let done = program::run(Path::new("/proc/self/exe"), arguments, clock, within);
     let printed = done.map_err(|cause| format!("Loadline cannot be started once more: {cause}"))?;
-    match printed.is_good() {
-        true => Ok(()),
-        false if printed.errors.contains(NO_MEMORY) => Err("it takes more memory than it may here".to_owned()),
-        false => Err(printed.why()),
+    if !printed.is_good() && printed.errors.contains(NO_MEMORY) {
+        return Err("it takes more memory than it may here".to_owned());
     }
+    printed.good().map(drop)
 }
 
 /// Bounds this process, which was started by [`run`]: it gets no more memory than this. The kernel ends it first where

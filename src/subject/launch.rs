@@ -21,10 +21,11 @@ const PLACEHOLDERS: [&str; 7] = ["jvm", "port", "jdk", "args", "code", "artifact
 const JDK_OPTIONS: &str = "JDK_JAVA_OPTIONS";
 
 /// How the configuration's JVM options reach the JVM.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionsPassed {
     /// There are none.
+    #[default]
     NoneNeeded,
     /// At `{jvm}` in the command.
     AtPlaceholder,
@@ -35,7 +36,7 @@ pub enum OptionsPassed {
 }
 
 /// Everything needed to start one subject.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Launch {
     /// The subject, as the scenario has it.
     pub subject: Subject,
@@ -126,17 +127,11 @@ impl Launch {
         Self {
             subject: subject.clone(),
             argv,
-            env: Vec::new(),
-            dir: None,
             cpus: place.cpus.subject.clone(),
             limit: configuration.limit,
             port: place.port,
-            ready_status: None,
-            phases: Vec::new(),
-            reads: false,
             options_passed,
-            jdk: None,
-            container: None,
+            ..Self::default()
         }
     }
 
@@ -149,15 +144,7 @@ impl Launch {
     ) -> Result<Self> {
         check_words(&subject.command)?;
         let options = configuration.jvm_options();
-        let values = Values {
-            options: &options,
-            port: place.port,
-            java: String::new(),
-            args: &configuration.args,
-            code: None,
-            artifact: None,
-            work: None,
-        };
+        let values = Values { options: &options, port: place.port, args: &configuration.args, ..Values::default() };
         let mut env = Environment::of(subject, configuration, &values);
         let options_passed = match () {
             () if options.is_empty() => OptionsPassed::NoneNeeded,
@@ -218,6 +205,7 @@ pub fn needs_work(subject: &Subject, configuration: &Configuration) -> bool {
 }
 
 /// The values of the placeholders.
+#[derive(Default)]
 struct Values<'a> {
     options: &'a [String],
     port: u16,

@@ -30,6 +30,14 @@ impl Printed {
         self.code == Some(0)
     }
 
+    /// What it printed, where it is good.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub(super) fn good(self) -> Result<String, String> {
+        if self.is_good() { Ok(self.out) } else { Err(self.why()) }
+    }
+
     /// Why it is not good: the last line of `errors`, or the exit code.
     pub(super) fn why(&self) -> String {
         let said = self.errors.lines().rev().map(str::trim).find(|line| !line.is_empty());

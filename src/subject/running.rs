@@ -179,7 +179,7 @@ impl RunningSubject for GuardedSubject {
     }
 
     fn limit_grain(&self) -> Option<Bytes> {
-        self.contained.as_ref()?.keeper().limit_grain()
+        self.contained.as_ref()?.keeper.limit_grain()
     }
 
     fn oom_kills(&self) -> u64 {
@@ -211,7 +211,7 @@ impl RunningSubject for GuardedSubject {
     fn layers(&self) -> Option<Vec<PathBuf>> {
         self.launch.container.as_ref()?;
         let contained = self.contained.as_ref()?;
-        Some(contained.first().map(|first| container_files::layers(first.pid)).unwrap_or_default())
+        Some(contained.first.as_ref().map(|first| container_files::layers(first.pid)).unwrap_or_default())
     }
 
     fn lost(&self) -> bool {
@@ -238,10 +238,10 @@ impl GuardedSubject {
     fn find_kept(&mut self) -> Result<()> {
         let Some(contained) = &mut self.contained else { return Ok(()) };
         contained.await_first(&self.guarded, self.clock)?;
-        let Some(first) = contained.first() else { return Ok(()) };
+        let Some(first) = &contained.first else { return Ok(()) };
         self.started_at = first.started_at(self.clock).unwrap_or(self.started_at).max(self.started_at);
-        let keeper = contained.keeper();
-        self.cgroup = match self.launch.limit.map(|limit| MemoryCgroup::adopt(first.pid, limit, keeper, self.clock)) {
+        let adopt = |limit| MemoryCgroup::adopt(first.pid, limit, &contained.keeper, self.clock);
+        self.cgroup = match self.launch.limit.map(adopt) {
             Some(Err(_)) if !first.is_there() => None,
             adopted => adopted.transpose()?,
         };
@@ -250,7 +250,7 @@ impl GuardedSubject {
 
     /// Whether it was to run in a container or a step, and no process of one was seen.
     pub(super) fn container_never_ran(&self) -> bool {
-        self.contained.as_ref().is_some_and(|contained| contained.first().is_none())
+        self.contained.as_ref().is_some_and(|contained| contained.first.is_none())
     }
 
     /// The clock it was started with.
@@ -276,7 +276,7 @@ impl GuardedSubject {
         self.oom_kills = self.oom_kills();
         self.asked_to_end = true;
         let obeyed = self.ask_to_end(within);
-        if obeyed && self.contained.as_ref().is_some_and(|contained| contained.keeper().adopts()) {
+        if obeyed && self.contained.as_ref().is_some_and(|contained| contained.keeper.adopts()) {
             // Its last output comes by way of srun.
             self.guarded.wait_exit(LAST_WORDS_WITHIN);
         }

@@ -45,13 +45,13 @@ impl Job {
     /// Its steps on this node, by id and name.
     fn steps(&self, clock: Clock) -> Result<Vec<(String, String)>, String> {
         let said = self.ask("squeue", &["--steps", "--noheader", &format!("--jobs={}", self.id), COLUMNS], clock);
-        if said.is_good() { Ok(parse_steps(&said.out, &self.node)) } else { Err(said.why()) }
+        Ok(parse_steps(&said.good()?, &self.node))
     }
 
     fn kill(&self, id: &str, clock: Clock) -> Result<(), String> {
         let said = self.ask("scancel", &["--signal=KILL", id], clock);
         // One that has ended meanwhile is no trouble.
-        if said.is_good() || said.errors.contains("already complet") { Ok(()) } else { Err(said.why()) }
+        if said.errors.contains("already complet") { Ok(()) } else { said.good().map(drop) }
     }
 
     /// Kills the steps of Loadlines of this node that are gone. Returns how many.
