@@ -36,7 +36,12 @@ pub(super) fn course(past: &Past, bounds: &Bounds, stretches: usize) -> WatchCou
     let part = |name: &str| WatchPart {
         name: name.to_owned(),
         bytes: held(name, &last),
-        bound_bytes: bound(name, bounds),
+        bound_bytes: match name {
+            "java_heap" => bounds.heap,
+            // What old collections leave of it has no bound of its own.
+            HEAP => None,
+            _ => Thing::ALL.into_iter().find(|thing| thing.name() == name).and_then(|thing| thing.bound(bounds)),
+        },
         changes: Vec::new(),
         values: most.iter().map(|sample| held(name, sample.as_ref()?)).collect(),
     };
@@ -104,15 +109,5 @@ fn held(part: &str, sample: &Sample) -> Option<u64> {
             // For a JVM without counters this part is not known, rather than nothing.
             own.or((seen.heap_committed_bytes.is_some() || matches!(part, "rest" | "files")).then_some(0))
         }
-    }
-}
-
-fn bound(part: &str, bounds: &Bounds) -> Option<u64> {
-    match part {
-        "memory" => Some(bounds.memory),
-        "java_heap" => bounds.heap,
-        name if name == Thing::Metaspace.name() => bounds.metaspace,
-        name if name == Thing::Direct.name() => bounds.direct,
-        _ => None,
     }
 }

@@ -52,6 +52,17 @@ impl Thing {
         }
     }
 
+    /// Its own bound; `None` where it has none, or that is not known.
+    pub(super) fn bound(self, bounds: &Bounds) -> Option<u64> {
+        match self {
+            Self::Memory => Some(bounds.memory),
+            Self::Heap => bounds.heap,
+            Self::Metaspace => bounds.metaspace,
+            Self::Direct => bounds.direct,
+            Self::Threads | Self::Rest => None,
+        }
+    }
+
     /// Returns the least that it held in a cell.
     pub(super) fn floor(self, cell: &Cell) -> Option<u64> {
         let least = |column| cell.least(column);
@@ -126,16 +137,9 @@ pub(super) fn judge(ladder: &Ladder, past: &Past, bounds: &Bounds, precedents: &
     let memory_now = Thing::Memory.floor(dense.last).unwrap_or(0);
     let judged = |thing: Thing| {
         let now = thing.floor(dense.last)?;
-        let own = match thing {
-            Thing::Memory => Some(bounds.memory),
-            Thing::Heap => bounds.heap,
-            Thing::Metaspace => bounds.metaspace,
-            Thing::Direct => bounds.direct,
-            Thing::Threads | Thing::Rest => None,
-        };
         // A thing without a bound of its own may grow until the memory of all is gone.
         let room = now + bounds.memory.saturating_sub(memory_now);
-        let limit = own.map_or(room, |own| own.min(room.max(now)));
+        let limit = thing.bound(bounds).map_or(room, |own| own.min(room.max(now)));
         let values = dense.floors(thing);
         let collections = (thing == Thing::Heap).then(|| collections(&dense.cells));
         let floors = Floors { values: &values, age: dense.first as usize, collections: collections.as_deref() };
