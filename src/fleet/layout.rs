@@ -20,14 +20,8 @@ pub struct JobSettings<'a> {
 /// Letters, digits and dashes of a name, small, as job names and labels may have them: `loadline-my-shop`.
 pub(super) fn slug(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let words: Vec<String> = name
-        .chars()
-        .map(plain)
-        .collect::<String>()
-        .split('-')
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect();
+    let plain: String = name.chars().map(plain).collect();
+    let words: Vec<&str> = plain.split('-').filter(|word| !word.is_empty()).collect();
     let short: String = words.join("-").chars().take(SLUG_MAX).collect();
     match short.trim_end_matches('-') {
         "" => "loadline".to_owned(),

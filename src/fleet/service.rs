@@ -12,6 +12,8 @@ use crate::units::{Bytes, growth, several, trimmed, unix_s};
 const SLIP_S: i64 = 5;
 /// Limits are whole pages: so much two that are a step apart may be more.
 const PAGES_BYTES: u64 = 8 << 10;
+/// What is said of an entry without a result.
+const MISSING: &str = "there is no result";
 
 /// When a plan was made, and when its results are merged.
 #[derive(Debug, Clone, Copy)]
@@ -23,35 +25,35 @@ pub(super) struct Around<'a> {
 /// The service of an entry; `result` is the one that counts, where there is one.
 pub(super) fn service(entry: &PlanEntry, result: Option<&EntryResult>, around: Around<'_>) -> ServiceRecord {
     let last = entry.last.as_ref();
-    let now = result.filter(|result| result.outcome == EntryOutcome::Answered).and_then(|result| result.line.as_ref());
-    let find = result.and_then(|result| result.find.as_ref());
-    let verdict = result.map_or(LineVerdict::Missing, |result| verdict(entry, result, now));
-    let line = now.map(|now| line(now, result));
-    let limit_bytes = now.map(|now| to_set(entry, result, now));
-    let wasted_bytes = entry.declared_bytes.zip(limit_bytes).map(|(declared, limit)| growth(limit, declared));
-    let past = last.map(past).unwrap_or_default();
-    let other = result.zip(now).and_then(|(result, now)| other_cpu(last, result, now));
-    let mut doubts = result.map(|result| result.doubts.clone()).unwrap_or_default();
-    let own = result.map(|result| doubts_of(entry, result, around)).unwrap_or_default();
-    doubts.extend(own.into_iter().chain(other.clone()).map(record));
-    let mut service = ServiceRecord {
+    let before = ServiceRecord {
         name: entry.name.clone(),
         index: entry.index,
-        verdict,
-        text: String::new(),
-        line,
-        limit_bytes,
-        options: find.filter(|_| now.is_some()).map(|find| find.options.clone()).unwrap_or_default(),
         declared_bytes: entry.declared_bytes,
-        wasted_bytes,
         last_bytes: last.map(|last| last.limit_bytes),
-        last: now.map(|now| next(entry, now, result, &past)).or_else(|| entry.last.clone()),
-        past,
-        node: result.map(|result| result.node.name.clone()).unwrap_or_default(),
+        last: entry.last.clone(),
+        past: last.map(past).unwrap_or_default(),
+        ..ServiceRecord::default()
+    };
+    let Some(result) = result else {
+        return ServiceRecord { verdict: LineVerdict::Missing, text: MISSING.to_owned(), ..before };
+    };
+    let now = result.line.as_ref().filter(|_| result.outcome == EntryOutcome::Answered);
+    let limit_bytes = now.map(|now| to_set(entry, result, now));
+    let other = now.and_then(|now| other_cpu(last?, result, now));
+    let own = doubts_of(entry, result, around).into_iter().chain(other.clone()).map(record);
+    let mut service = ServiceRecord {
+        verdict: verdict(entry, result, now),
+        line: now.map(|now| line(now, result)),
+        limit_bytes,
+        options: result.find.iter().filter(|_| now.is_some()).flat_map(|find| find.options.clone()).collect(),
+        wasted_bytes: entry.declared_bytes.zip(limit_bytes).map(|(declared, limit)| growth(limit, declared)),
+        last: now.map(|now| next(entry, now, result, &before.past)).or_else(|| entry.last.clone()),
+        node: result.node.name.clone(),
         other_cpu: other.is_some(),
-        trials: find.map_or(0, |find| find.trials),
-        seconds: result.map_or(0.0, |result| result.seconds),
-        doubts,
+        trials: result.find.as_ref().map_or(0, |find| find.trials),
+        seconds: result.seconds,
+        doubts: result.doubts.iter().cloned().chain(own).collect(),
+        ..before
     };
     service.text = text(&service, entry, result);
     service
@@ -88,8 +90,8 @@ fn is_same(now: u64, last: u64, step: f64) -> bool {
 }
 
 /// The line as it was searched or proved; what only the search knows is unknown where it does not say.
-fn line(now: &Last, result: Option<&EntryResult>) -> LineRecord {
-    let found = result.and_then(|result| result.find.as_ref()?.line.as_ref());
+fn line(now: &Last, result: &EntryResult) -> LineRecord {
+    let found = result.find.as_ref().and_then(|find| find.line.as_ref());
     found.filter(|line| line.limit_bytes == now.limit_bytes).cloned().unwrap_or_else(|| LineRecord {
         limit_bytes: now.limit_bytes,
         heap_bytes: now.heap_bytes,
@@ -100,8 +102,8 @@ fn line(now: &Last, result: Option<&EntryResult>) -> LineRecord {
 }
 
 /// The limit to set. A proof adds no headroom to what it proves, so that of the scenario is added here.
-fn to_set(entry: &PlanEntry, result: Option<&EntryResult>, now: &Last) -> u64 {
-    let find = result.and_then(|result| result.find.as_ref()).filter(|find| find.prove_bytes.is_none());
+fn to_set(entry: &PlanEntry, result: &EntryResult, now: &Last) -> u64 {
+    let find = result.find.as_ref().filter(|find| find.prove_bytes.is_none());
     let set = find.filter(|find| find.line.as_ref().is_some_and(|line| line.limit_bytes == now.limit_bytes));
     set.and_then(|find| find.limit_bytes).unwrap_or_else(|| limit_to_set(now.limit_bytes, entry.scenario.find.headroom))
 }
@@ -115,24 +117,24 @@ pub(super) fn past(last: &Last) -> Vec<PastLine> {
 }
 
 /// The line as the next plan wants it, with what the result leaves to be known from elsewhere.
-fn next(entry: &PlanEntry, now: &Last, result: Option<&EntryResult>, past: &[PastLine]) -> Last {
-    let started = result.map(|result| result.started.clone());
-    let is_proof = result.is_some_and(|result| result.task == Task::Prove);
-    let searched =
-        if is_proof { entry.last.as_ref().and_then(|last| last.searched_at.clone()) } else { started.clone() };
-    let cpu = result.and_then(|result| result.node.machine.cpu_model.clone());
+fn next(entry: &PlanEntry, now: &Last, result: &EntryResult, past: &[PastLine]) -> Last {
+    let started = Some(result.started.clone());
+    let searched = match result.task {
+        Task::Prove => entry.last.as_ref().and_then(|last| last.searched_at.clone()),
+        Task::Search { .. } | Task::Block { .. } => started.clone(),
+    };
     Last {
         proved_at: now.proved_at.clone().or(started),
         searched_at: now.searched_at.clone().or(searched),
         question: now.question.clone().or_else(|| Some(entry.question.clone())),
-        cpu_model: now.cpu_model.clone().or(cpu),
+        cpu_model: now.cpu_model.clone().or_else(|| result.node.machine.cpu_model.clone()),
         past: past.to_vec(),
         ..now.clone()
     }
 }
 
-fn other_cpu(last: Option<&Last>, result: &EntryResult, now: &Last) -> Option<Merging> {
-    let before = last?.cpu_model.clone().filter(|model| !model.is_empty())?;
+fn other_cpu(last: &Last, result: &EntryResult, now: &Last) -> Option<Merging> {
+    let before = last.cpu_model.clone().filter(|model| !model.is_empty())?;
     let now = now.cpu_model.clone().or_else(|| result.node.machine.cpu_model.clone())?;
     (!now.is_empty() && now != before).then_some(Merging::OtherCpu { before, now })
 }
@@ -166,7 +168,7 @@ pub(super) fn record(doubt: Merging) -> DoubtRecord {
 }
 
 /// Says what became of the line, in a sentence with the numbers; a limit too small in production comes first.
-fn text(service: &ServiceRecord, entry: &PlanEntry, result: Option<&EntryResult>) -> String {
+fn text(service: &ServiceRecord, entry: &PlanEntry, result: &EntryResult) -> String {
     let became = became(service, entry, result);
     let Some((declared, wasted)) = service.declared_bytes.zip(service.wasted_bytes) else { return became };
     let (of, apart) = (Bytes(declared), Bytes(wasted.unsigned_abs()));
@@ -181,12 +183,12 @@ fn text(service: &ServiceRecord, entry: &PlanEntry, result: Option<&EntryResult>
     }
 }
 
-fn became(service: &ServiceRecord, entry: &PlanEntry, result: Option<&EntryResult>) -> String {
-    let why = |what: &str| {
-        let said = result.map(|result| result.why.join("; ")).filter(|said| !said.is_empty());
-        said.map_or_else(|| what.to_owned(), |said| format!("{what}: {said}"))
+fn became(service: &ServiceRecord, entry: &PlanEntry, result: &EntryResult) -> String {
+    let why = |what: &str| match result.why.join("; ") {
+        said if said.is_empty() => what.to_owned(),
+        said => format!("{what}: {said}"),
     };
-    let find = result.and_then(|result| result.find.as_ref());
+    let told = |otherwise: &str| result.find.as_ref().map_or_else(|| why(otherwise), |find| find.text.clone());
     let now = service.line.as_ref().map_or(0, |line| line.limit_bytes);
     let last = service.last_bytes.unwrap_or(0);
     let (line, before, apart) = (Bytes(now), Bytes(last), Bytes(now.abs_diff(last)));
@@ -197,21 +199,19 @@ fn became(service: &ServiceRecord, entry: &PlanEntry, result: Option<&EntryResul
         LineVerdict::Proved => format!("the line of {line} held again{held}"),
         LineVerdict::First => format!("the line is {line}, which held{held}"),
         LineVerdict::Same => {
-            let percent = result.map_or(0.0, |result| step(entry, result)) * 100.0;
+            let percent = step(entry, result) * 100.0;
             format!("the line is {line} after {before}, the same within a step of {} %", trimmed(percent, 2))
         }
         LineVerdict::Lower => format!("the line is {line}, {apart} less than the {before} before"),
         LineVerdict::Higher => format!("the line is {line}, {apart} more than the {before} before"),
-        LineVerdict::NotHeld => find.map_or_else(|| why("the target does not hold"), |find| find.text.clone()),
-        LineVerdict::Unknown if result.is_some_and(|result| result.outcome == EntryOutcome::OutOfTime) => {
+        LineVerdict::NotHeld => told("the target does not hold"),
+        LineVerdict::Unknown if result.outcome == EntryOutcome::OutOfTime => {
             why("its time was up before there was a line")
         }
-        LineVerdict::Unknown => find.map_or_else(|| why("no line was found"), |find| find.text.clone()),
-        LineVerdict::Failed if result.is_some_and(|result| result.outcome == EntryOutcome::NodeUnfit) => {
-            why("the node could not measure")
-        }
+        LineVerdict::Unknown => told("no line was found"),
+        LineVerdict::Failed if result.outcome == EntryOutcome::NodeUnfit => why("the node could not measure"),
         LineVerdict::Failed => why("it could not be run"),
-        LineVerdict::Missing => "there is no result".to_owned(),
+        LineVerdict::Missing => MISSING.to_owned(),
     }
 }
 
