@@ -183,7 +183,7 @@ impl PortAnswers {
 
     /// Whether something spoke HTTP.
     fn answers(&self) -> bool {
-        self.0.iter().any(|answer| answer.status.is_ok())
+        self.port().is_some()
     }
 
     /// The first port that spoke HTTP; others are of something else, as those of a cluster are.
@@ -199,11 +199,8 @@ impl PortAnswers {
     fn lines(&self, host: &str) -> Vec<String> {
         let mut ports: Vec<u16> = self.0.iter().map(|answer| answer.port).collect();
         ports.dedup();
-        ports.iter().map(|port| format!("http://{host}:{port}: {}", self.of_port(*port))).collect()
-    }
-
-    fn of_port(&self, port: u16) -> String {
-        by_status(self.0.iter().filter(|answer| answer.port == port))
+        let of_port = |port: &u16| by_status(self.0.iter().filter(|answer| answer.port == *port));
+        ports.iter().map(|port| format!("http://{host}:{port}: {}", of_port(port))).collect()
     }
 }
 

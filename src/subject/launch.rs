@@ -4,10 +4,10 @@ use super::cpus::CpuPlan;
 use super::image::FoundImage;
 use super::jdk::FoundJdk;
 use super::keeper::Keeper;
-use super::launch_image::{self, Container, ContainerOptions, TOOL_OPTIONS};
+use super::launch_image::{Container, ContainerOptions, TOOL_OPTIONS};
 use super::limit;
 use super::protocol::Order;
-use super::quoting::for_java;
+use super::quoting::with_options;
 use super::slurm_step::StepOptions;
 use crate::error::{Error, Result};
 use crate::scenario::{Configuration, Subject, shell_word, shell_words};
@@ -146,15 +146,10 @@ impl Launch {
         let options = configuration.jvm_options();
         let values = Values { options: &options, port: place.port, args: &configuration.args, ..Values::default() };
         let mut env = Environment::of(subject, configuration, &values);
-        let options_passed = match () {
-            () if options.is_empty() => OptionsPassed::NoneNeeded,
-            () if subject.command.iter().any(|word| word.contains("{jvm}")) => OptionsPassed::AtPlaceholder,
-            () => {
-                let before = env.own(TOOL_OPTIONS).unwrap_or_else(|| image.tool_options().to_owned());
-                env.set(TOOL_OPTIONS, launch_image::tool_options(&before, &options));
-                OptionsPassed::ByVariable(TOOL_OPTIONS.to_owned())
-            }
-        };
+        let options_passed = passed_without_variable(&subject.command, &options).unwrap_or_else(|| {
+            let before = env.own(TOOL_OPTIONS).unwrap_or_else(|| image.tool_options().to_owned());
+            env.pass(TOOL_OPTIONS, &before, &options)
+        });
         let container = Container::new(image);
         let argv = container.argv(&ContainerOptions {
             limit: configuration.limit,
@@ -217,15 +212,27 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
+    /// The words that a placeholder stands for; `None` where it stands for nothing here.
+    fn words(&self, name: &str) -> Option<Vec<String>> {
+        let of_path = |path: Option<&Path>| path.map(|path| vec![path.display().to_string()]);
+        match name {
+            "jvm" => Some(self.options.to_vec()),
+            "args" => Some(self.args.to_vec()),
+            "port" => Some(vec![self.port.to_string()]),
+            "code" => of_path(self.code.as_deref()),
+            "artifact" => of_path(self.artifact.as_deref()),
+            "work" => of_path(self.work),
+            _ => None,
+        }
+    }
+
     fn expand(&self, command: &[String]) -> Vec<String> {
         let mut argv = Vec::new();
         for word in command {
             match word.as_str() {
-                "{jvm}" => argv.extend_from_slice(self.options),
-                "{args}" => argv.extend_from_slice(self.args),
-                "{code}" => argv.extend(self.code.iter().map(|path| path.display().to_string())),
-                "{artifact}" => argv.extend(self.artifact.iter().map(|path| path.display().to_string())),
-                "{work}" => argv.extend(self.work.map(|path| path.display().to_string())),
+                "{jvm}" | "{args}" | "{code}" | "{artifact}" | "{work}" => {
+                    argv.extend(self.words(&word[1..word.len() - 1]).unwrap_or_default());
+                }
                 // Inside a word, as in `sh -c "java {jvm} …"`, a shell will split the value again.
                 _ => argv.push(self.expand_in(word, shell_word)),
             }
@@ -237,26 +244,23 @@ impl Values<'_> {
     }
 
     fn expand_in(&self, text: &str, quote: impl Fn(&str) -> String) -> String {
-        let join = |words: &[String]| words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;
         // One pass: what an option holds is not expanded again.
         while let Some(open) = rest.find('{') {
             expanded.push_str(&rest[..open]);
             rest = &rest[open..];
-            let value = match placeholder(rest) {
-                Some("port") => Some(self.port.to_string()),
+            let name = placeholder(rest);
+            let value = match name {
                 Some("jdk") => Some(self.java.clone()),
-                Some("jvm") => Some(join(self.options)),
-                Some("args") => Some(join(self.args)),
-                Some("code") => self.code.as_ref().map(|path| quote(&path.display().to_string())),
-                Some("artifact") => self.artifact.as_ref().map(|path| quote(&path.display().to_string())),
-                Some("work") => self.work.map(|path| quote(&path.display().to_string())),
-                _ => None,
+                Some(name) => {
+                    self.words(name).map(|words| words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" "))
+                }
+                None => None,
             };
-            let taken = match &value {
-                Some(_) => rest.find('}').map_or(rest.len(), |close| close + 1),
-                None => 1,
+            let taken = match (name, &value) {
+                (Some(name), Some(_)) => name.len() + 2,
+                _ => 1,
             };
             expanded.push_str(value.as_deref().unwrap_or("{"));
             rest = &rest[taken..];
@@ -306,6 +310,14 @@ fn is_java(program: &str) -> bool {
     Path::new(program).file_name().is_some_and(|name| name == "java") || program == "{jdk}"
 }
 
+/// How options are passed that need no variable; `None` for those that do.
+fn passed_without_variable(command: &[String], options: &[String]) -> Option<OptionsPassed> {
+    match options.is_empty() {
+        true => Some(OptionsPassed::NoneNeeded),
+        false => command.iter().any(|word| word.contains("{jvm}")).then_some(OptionsPassed::AtPlaceholder),
+    }
+}
+
 fn pass_options(
     command: &[String],
     options: &[String],
@@ -313,26 +325,15 @@ fn pass_options(
     argv: &mut Vec<String>,
     env: &mut Environment,
 ) -> OptionsPassed {
-    if options.is_empty() {
-        return OptionsPassed::NoneNeeded;
-    }
-    if command.iter().any(|word| word.contains("{jvm}")) {
-        return OptionsPassed::AtPlaceholder;
+    if let Some(passed) = passed_without_variable(command, options) {
+        return passed;
     }
     if command.first().is_some_and(|program| is_java(program)) {
         argv.splice(1..1, options.iter().cloned());
         return OptionsPassed::AfterJava;
     }
     let name = if jdk.is_some_and(|jdk| jdk.release < 9) { TOOL_OPTIONS } else { JDK_OPTIONS };
-    let mut value = env.get(name).unwrap_or_default();
-    for option in options {
-        if !value.is_empty() {
-            value.push(' ');
-        }
-        value.push_str(&for_java(option));
-    }
-    env.set(name, value);
-    OptionsPassed::ByVariable(name.to_owned())
+    env.pass(name, &env.get(name).unwrap_or_default(), options)
 }
 
 /// Variables on top of Loadline's own environment.
@@ -351,6 +352,12 @@ impl Environment {
     fn set(&mut self, name: &str, value: String) {
         self.0.retain(|(known, _)| known != name);
         self.0.push((name.to_owned(), value));
+    }
+
+    /// Passes options by this variable, behind what it holds before.
+    fn pass(&mut self, name: &str, before: &str, options: &[String]) -> OptionsPassed {
+        self.set(name, with_options(before, options));
+        OptionsPassed::ByVariable(name.to_owned())
     }
 
     fn get(&self, name: &str) -> Option<String> {

@@ -5,7 +5,6 @@
 use super::container_tool;
 use super::image::FoundImage;
 use super::names;
-use super::quoting::for_java;
 use crate::units::Bytes;
 
 /// Read by every JVM, however the image starts it.
@@ -63,13 +62,6 @@ pub(super) struct ContainerOptions<'a> {
     pub arguments: &'a [String],
 }
 
-/// The value of `JAVA_TOOL_OPTIONS`: what is set already, then these options, which win.
-pub(super) fn tool_options(before: &str, options: &[String]) -> String {
-    let own = options.iter().map(|option| for_java(option));
-    let before = Some(before.to_owned()).filter(|before| !before.is_empty());
-    before.into_iter().chain(own).collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,11 +99,5 @@ mod tests {
         let (one, two) = (Container::new(&image), Container::new(&image));
         assert_ne!(one.name, two.name);
         assert!(one.name.starts_with(&format!("loadline-{}-", std::process::id())));
-    }
-
-    #[test]
-    fn our_options_follow_those_of_the_image() {
-        assert_eq!(tool_options("-Da=b", &words("-Xmx8m -Dx=y")), "-Da=b -Xmx8m -Dx=y");
-        assert_eq!(tool_options("", &["-Da=b c".to_owned()]), "\"-Da=b c\"");
     }
 }

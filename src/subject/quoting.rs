@@ -2,7 +2,7 @@
 
 /// Quotes an option for `JDK_JAVA_OPTIONS`, which the `java` launcher (JDK 9 and later, `JLI_AddArgsFromEnvVar`) splits
 /// at white space; between `"…"` or `'…'` everything is literal, and no character escapes another.
-pub(super) fn for_java(option: &str) -> String {
+fn for_java(option: &str) -> String {
     if !option.is_empty() && !option.contains(|c: char| c.is_ascii_whitespace() || matches!(c, '"' | '\'')) {
         return option.to_owned();
     }
@@ -18,6 +18,13 @@ pub(super) fn for_java(option: &str) -> String {
         rest = &rest[end..];
     }
     if quoted.is_empty() { "\"\"".to_owned() } else { quoted }
+}
+
+/// The value of such a variable, or of `JAVA_TOOL_OPTIONS`: what is set already, then these options, which win.
+pub(super) fn with_options(before: &str, options: &[String]) -> String {
+    let own = options.iter().map(|option| for_java(option));
+    let before = Some(before.to_owned()).filter(|before| !before.is_empty());
+    before.into_iter().chain(own).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -50,5 +57,12 @@ mod tests {
             assert_eq!(java_reads(&for_java(option)), [option], "{}", for_java(option));
         }
         assert_eq!(for_java("-Xmx6m"), "-Xmx6m");
+    }
+
+    #[test]
+    fn our_options_follow_those_that_are_set() {
+        let options = ["-Xmx8m", "-Dx=y"].map(str::to_owned);
+        assert_eq!(with_options("-Da=b", &options), "-Da=b -Xmx8m -Dx=y");
+        assert_eq!(with_options("", &["-Da=b c".to_owned()]), "\"-Da=b c\"");
     }
 }
