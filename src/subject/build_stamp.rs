@@ -8,7 +8,6 @@ use crate::bounded;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -40,14 +39,12 @@ pub struct Inputs {
 impl Inputs {
     /// Looks at the folder; `None` where it cannot be read or is too large to be looked at.
     pub fn read(folder: &Path, commands: &[&str]) -> Option<Self> {
-        let mut head = String::new();
-        for command in commands {
-            head.push_str(&format!("command {}\n", command.escape_default()));
-        }
-        for name in ["JAVA_HOME", "PATH"] {
+        let commands = commands.iter().map(|command| format!("command {}\n", command.escape_default()));
+        let variables = ["JAVA_HOME", "PATH"].map(|name| {
             let value = std::env::var_os(name).unwrap_or_default();
-            head.push_str(&format!("{name} {}\n", value.to_string_lossy().escape_default()));
-        }
+            format!("{name} {}\n", value.to_string_lossy().escape_default())
+        });
+        let head = commands.chain(variables).collect();
         let mut files = BTreeMap::new();
         collect(folder, Path::new(""), &mut files)?;
         Some(Self { folder: folder.to_owned(), head, files })
@@ -55,12 +52,7 @@ impl Inputs {
 
     /// Whether the same commands ran on the same inputs, and what they made is still there.
     pub fn are_built(&self) -> bool {
-        let mut text = Vec::new();
-        let Ok(stamp) = bounded::open(&self.stamp()) else { return false };
-        if stamp.take(STAMP_BYTES_MAX).read_to_end(&mut text).is_err() {
-            return false;
-        }
-        let text = String::from_utf8_lossy(&text);
+        let Ok(text) = bounded::beginning(&self.stamp(), STAMP_BYTES_MAX) else { return false };
         let Some(made) = text.strip_prefix(&self.text()) else { return false };
         let output = self.folder.join(OUTPUT);
         made.lines().all(|line| line.strip_prefix("made ").is_some_and(|name| output.join(name).exists()))
@@ -141,22 +133,25 @@ mod tests {
 
     const BUILD: [&str; 1] = ["javac -d target src/*.java"];
 
-    struct Folder(PathBuf);
+    struct Folder(tempfile::TempDir);
 
     impl Folder {
-        fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("loadline-stamp-{name}-{}", std::process::id()));
-            let folder = Self(folder);
+        fn new() -> Self {
+            let folder = Self(tempfile::tempdir().unwrap());
             folder.write("src/A.java", "a");
             folder
         }
 
+        fn at(&self, path: &str) -> PathBuf {
+            self.0.path().join(path)
+        }
+
         fn write(&self, path: &str, text: &str) {
-            loadline_test_support::write(self.0.join(path), text);
+            loadline_test_support::write(self.at(path), text);
         }
 
         fn inputs(&self) -> Inputs {
-            Inputs::read(&self.0, &BUILD).unwrap()
+            Inputs::read(self.0.path(), &BUILD).unwrap()
         }
 
         /// As a build does: it reads, makes, and is remembered.
@@ -167,22 +162,16 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn what_is_built_stays_built_until_something_it_read_changes() {
-        let folder = Folder::new("changes");
+        let folder = Folder::new();
         assert!(!folder.inputs().are_built());
         let breaks: [(&str, &dyn Fn()); 5] = [
             ("a longer source", &|| folder.write("src/A.java", "aa")),
             ("a new source", &|| folder.write("src/deep/B.java", "b")),
-            ("a source that went", &|| fs::remove_dir_all(folder.0.join("src/deep")).unwrap()),
-            ("a part of the output that went", &|| fs::remove_file(folder.0.join("target/A.class")).unwrap()),
-            ("the whole output that went", &|| fs::remove_dir_all(folder.0.join("target")).unwrap()),
+            ("a source that went", &|| fs::remove_dir_all(folder.at("src/deep")).unwrap()),
+            ("a part of the output that went", &|| fs::remove_file(folder.at("target/A.class")).unwrap()),
+            ("the whole output that went", &|| fs::remove_dir_all(folder.at("target")).unwrap()),
         ];
         for (what, change) in breaks {
             folder.build();
@@ -194,39 +183,39 @@ mod tests {
 
     #[test]
     fn scenarios_archives_and_output_are_no_inputs_but_the_command_is_one() {
-        let folder = Folder::new("others");
+        let folder = Folder::new();
         folder.build();
         folder.write("x.loadline.yaml", "name: x");
         folder.write("loadline-archive/x/trial.json", "{}");
         folder.write("results/archive.jsonl", "{}");
         folder.write("target/more/log", "written by the subject");
         assert!(folder.inputs().are_built());
-        assert!(!Inputs::read(&folder.0, &["javac --release 17"]).unwrap().are_built());
-        assert!(!Inputs::read(&folder.0, &[BUILD[0], "mvn package"]).unwrap().are_built());
+        assert!(!Inputs::read(folder.0.path(), &["javac --release 17"]).unwrap().are_built());
+        assert!(!Inputs::read(folder.0.path(), &[BUILD[0], "mvn package"]).unwrap().are_built());
         folder.write("target/.loadline-build", "command x\nfile");
         assert!(!folder.inputs().are_built());
     }
 
     #[test]
     fn a_source_edited_during_the_build_and_a_build_without_output_are_not_remembered() {
-        let folder = Folder::new("edited");
+        let folder = Folder::new();
         let inputs = folder.inputs();
         folder.write("target/A.class", "a");
         folder.write("src/A.java", "edited");
         inputs.remember(&BUILD).unwrap();
         assert!(!folder.inputs().are_built());
-        fs::remove_dir_all(folder.0.join("target")).unwrap();
+        fs::remove_dir_all(folder.at("target")).unwrap();
         folder.inputs().remember(&BUILD).unwrap();
-        assert!(!folder.0.join("target").exists() && !folder.inputs().are_built());
-        assert_eq!(Inputs::read(&folder.0.join("nowhere"), &BUILD), None);
+        assert!(!folder.at("target").exists() && !folder.inputs().are_built());
+        assert_eq!(Inputs::read(&folder.at("nowhere"), &BUILD), None);
     }
 
     #[test]
     fn a_link_counts_by_what_it_leads_to_and_circles_are_not_followed() {
-        let folder = Folder::new("links");
-        std::os::unix::fs::symlink(&folder.0, folder.0.join("src/circle")).unwrap();
-        std::os::unix::fs::symlink("/nowhere", folder.0.join("src/dangling")).unwrap();
-        std::os::unix::fs::symlink(folder.0.join("src/A.java"), folder.0.join("link.java")).unwrap();
+        let folder = Folder::new();
+        std::os::unix::fs::symlink(folder.0.path(), folder.at("src/circle")).unwrap();
+        std::os::unix::fs::symlink("/nowhere", folder.at("src/dangling")).unwrap();
+        std::os::unix::fs::symlink(folder.at("src/A.java"), folder.at("link.java")).unwrap();
         let names: Vec<_> = folder.inputs().files.into_keys().collect();
         assert_eq!(names, [Path::new("link.java"), Path::new("src/A.java")]);
     }

@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 use crate::scenario::{Jdk, Subject};
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -111,16 +110,11 @@ pub fn read_home(home: &Path, clock: Clock) -> Option<FoundJdk> {
     if !java.is_file() {
         return None;
     }
-    let (version, vendor) = read_release(home).or_else(|| ask_version(&java, clock))?;
+    let named = bounded::beginning(&home.join("release"), RELEASE_BYTES_MAX).ok();
+    let (version, vendor) = named.and_then(|text| parse_release(&text)).or_else(|| ask_version(&java, clock))?;
     let release = feature_release(&version)?;
     let has_javac = home.join("bin/javac").is_file();
     Some(FoundJdk { home: home.to_path_buf(), java, version, release, vendor, has_javac })
-}
-
-fn read_release(home: &Path) -> Option<(String, String)> {
-    let mut text = Vec::new();
-    bounded::open(&home.join("release")).ok()?.take(RELEASE_BYTES_MAX).read_to_end(&mut text).ok()?;
-    parse_release(&String::from_utf8_lossy(&text))
 }
 
 /// Version and vendor.

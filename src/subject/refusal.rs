@@ -2,7 +2,6 @@
 
 use super::protocol::{Order, Refusal, StartStep};
 use crate::error::Error;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const EPERM: i32 = 1;
@@ -80,13 +79,9 @@ fn find_program(program: &str, dir: Option<&Path>, path: &str) -> Option<PathBuf
 }
 
 fn interpreter_missing(program: &str, file: &Path) -> Error {
-    let mut head = Vec::new();
-    if let Ok(file) = crate::bounded::open(file) {
-        // Unreadable: then nothing is known of its first line.
-        let _ = file.take(FIRST_LINE_BYTES_MAX).read_to_end(&mut head);
-    }
-    let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let error = match String::from_utf8_lossy(first).strip_prefix("#!") {
+    // Unreadable: then nothing is known of its first line.
+    let head = crate::bounded::beginning(file, FIRST_LINE_BYTES_MAX).unwrap_or_default();
+    let error = match head.split('\n').next().unwrap_or_default().strip_prefix("#!") {
         Some(interpreter) => {
             let interpreter = interpreter.trim().escape_debug();
             Error::request(format!("cannot execute `{program}`: its interpreter `{interpreter}` does not exist"))

@@ -45,6 +45,16 @@ pub fn text(path: &Path, bytes_max: u64) -> io::Result<String> {
     text_from(bytes(path, bytes_max)?)
 }
 
+/// The first bytes of a plain file, at most so many, as text; what is no UTF-8 is replaced.
+///
+/// # Errors
+/// As [`open`]; where it cannot be read.
+pub fn beginning(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// The text that a user has named, of at most so many bytes: a file, or a pipe such as a shell makes of `<(command)`.
 ///
 /// # Errors
