@@ -95,17 +95,12 @@ impl HttpResponse {
 }
 
 /// A running server; ends when dropped.
+#[derive(Debug)]
 pub struct HttpServer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// The place that it listens at, as shown.
     pub at: String,
-}
-
-impl fmt::Debug for HttpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Server at {}", self.at)
-    }
 }
 
 impl HttpServer {
@@ -532,6 +527,11 @@ mod tests {
         text
     }
 
+    /// All that still comes, to its orderly end.
+    fn answer(stream: impl Read) -> String {
+        std::io::read_to_string(stream).unwrap()
+    }
+
     #[test]
     fn a_scrape_is_answered_and_anything_else_refused() {
         let server = start();
@@ -570,8 +570,7 @@ mod tests {
             let mut stream = TcpStream::connect(&server.at).unwrap();
             stream.write_all(request).unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
-            let mut text = String::new();
-            stream.read_to_string(&mut text).unwrap();
+            let text = answer(stream);
             let whole = request.ends_with(b"\r\n\r\n");
             assert_eq!(text.starts_with("HTTP/1.1 200") && text.ends_with("/metrics for \n"), whole, "{}", text.len());
         }
@@ -595,8 +594,7 @@ mod tests {
         let read = flood[100 - CONNECTIONS_MAX].read(&mut [0; 1]);
         assert!(!read.is_ok_and(|read| read > 0));
         slow.write_all(b"\r\n").unwrap();
-        let mut text = String::new();
-        slow.read_to_string(&mut text).unwrap();
+        let text = answer(slow);
         assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("/metrics for \n"), "{} bytes", text.len());
     }
 
@@ -687,9 +685,7 @@ mod tests {
         let server = HttpServer::start(&place, None, Clock::start(), |_| Some(HttpResponse::plain("200 OK"))).unwrap();
         let mut stream = UnixStream::connect(&path).unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        assert!(text.ends_with("200 OK\n"));
+        assert!(answer(stream).ends_with("200 OK\n"));
         assert!(HttpServer::start(&place, None, Clock::start(), |_| None).is_err(), "somebody listens there");
         drop(server);
         assert!(!path.exists());
