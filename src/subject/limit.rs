@@ -46,7 +46,7 @@ pub struct MemoryCgroup {
 impl MemoryCgroup {
     /// Makes a cgroup with this limit, without swap, and verifies that the kernel took it.
     pub fn create(limit: Bytes, clock: Clock) -> Result<Self> {
-        let own = own_cgroup::find()?;
+        let own = own_cgroup::of_process(std::process::id())?;
         let mut refusals = Vec::new();
         for parent in own_cgroup::candidates(&own) {
             sweep(&parent.folder, clock);
@@ -264,7 +264,7 @@ fn move_ourselves_down(parent: &Cgroup) -> bool {
 
 /// The smallest limit among the cgroups in which that of a subject is made: none above it has an effect.
 pub fn outer() -> Option<Limit> {
-    own_cgroup::find().ok()?.limit()
+    own_cgroup::of_process(std::process::id()).ok()?.limit()
 }
 
 /// Removes a cgroup and those below it, waiting for the kernel to let go of them.

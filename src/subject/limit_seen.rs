@@ -72,16 +72,13 @@ impl Spawner {
 fn compare(lines: &[String], limit: Bytes) -> LimitSeen {
     let said: Vec<&str> = lines.iter().filter_map(|line| Some(line.split_once(SAYS)?.1.trim())).collect();
     let read: Vec<u64> = said.iter().filter_map(|text| text.parse().ok()).collect();
+    let looks_for_none = lines.iter().any(|line| LOOKS_FOR_NONE.iter().any(|sign| line.contains(sign)));
     match read.iter().filter(|bytes| **bytes < NO_LIMIT_MIN).min() {
         _ if read.contains(&limit.0) => LimitSeen::Seen,
         Some(other) => LimitSeen::Other(Bytes(*other)),
-        None if said.is_empty() && !lines.iter().any(|line| looks_for_none(line)) => LimitSeen::NotSaid,
+        None if said.is_empty() && !looks_for_none => LimitSeen::NotSaid,
         None => LimitSeen::Unseen,
     }
-}
-
-fn looks_for_none(line: &str) -> bool {
-    LOOKS_FOR_NONE.iter().any(|sign| line.contains(sign))
 }
 
 #[cfg(test)]

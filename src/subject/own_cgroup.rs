@@ -5,15 +5,10 @@ use crate::error::{Error, Result};
 use crate::kernel::cgroup::{Cgroup, Hierarchy};
 use crate::kernel::text;
 
-/// The cgroup of this process.
+/// The cgroup of a process; where it cannot be seen from here, that at the mount point.
 ///
 /// # Errors
 /// `Machine` where nothing can be limited.
-pub(super) fn find() -> Result<Cgroup> {
-    of_process(std::process::id())
-}
-
-/// The cgroup of a process; where it cannot be seen from here, that at the mount point.
 pub(super) fn of_process(pid: u32) -> Result<Cgroup> {
     let hierarchy = Hierarchy::find().map_err(|cause| Error::io("read", "/proc/self/mountinfo", &cause))?;
     let hierarchy = hierarchy.ok_or_else(|| {

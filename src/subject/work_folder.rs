@@ -155,33 +155,28 @@ pub fn sweep_in(parent: &Path) -> Swept {
 mod tests {
     use super::*;
 
-    fn parent(name: &str) -> PathBuf {
-        let parent = std::env::temp_dir().join(format!("loadline-test-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&parent).unwrap();
-        parent
-    }
-
     #[test]
     fn a_folder_is_empty_private_and_gone_with_all_that_was_in_it() {
-        let parent = parent("work");
-        let (one, two) = (WorkFolder::create_in(&parent).unwrap(), WorkFolder::create_in(&parent).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let parent = folder.path();
+        let (one, two) = (WorkFolder::create_in(parent).unwrap(), WorkFolder::create_in(parent).unwrap());
         assert_ne!(one.path(), two.path());
         assert_eq!(std::fs::read_dir(one.path()).unwrap().count(), 0);
         assert_eq!(std::fs::metadata(one.path()).unwrap().mode() & 0o777, 0o700);
         std::fs::create_dir(one.path().join("sandbox")).unwrap();
         std::fs::write(one.path().join("sandbox/x"), "x").unwrap();
-        std::os::unix::fs::symlink(&parent, one.path().join("sandbox/up")).unwrap();
+        std::os::unix::fs::symlink(parent, one.path().join("sandbox/up")).unwrap();
         assert_eq!(one.remove(), None);
         assert!(two.path().is_dir(), "a link is removed, not followed");
         drop(two);
-        assert_eq!(std::fs::read_dir(&parent).unwrap().count(), 0);
-        std::fs::remove_dir(&parent).unwrap();
+        assert_eq!(std::fs::read_dir(parent).unwrap().count(), 0);
     }
 
     #[test]
     fn what_is_locked_or_not_ours_by_name_stays_and_a_leftover_goes() {
-        let parent = parent("sweep");
-        let alive = WorkFolder::create_in(&parent).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let parent = folder.path();
+        let alive = WorkFolder::create_in(parent).unwrap();
         let leftover = parent.join(format!("{PREFIX}1-0"));
         std::fs::create_dir_all(leftover.join("deep")).unwrap();
         for other in ["loadline-demo-1", "else"] {
@@ -189,20 +184,19 @@ mod tests {
         }
         std::fs::write(parent.join(format!("{PREFIX}file")), "").unwrap();
         std::os::unix::fs::symlink(parent.join("else"), parent.join(format!("{PREFIX}link"))).unwrap();
-        assert_eq!(sweep_in(&parent), Swept { removed: 1, left: Vec::new() });
+        assert_eq!(sweep_in(parent), Swept { removed: 1, left: Vec::new() });
         assert!(!leftover.exists() && alive.path().is_dir() && parent.join("else").is_dir());
-        assert_eq!(sweep_in(&parent), Swept::default());
+        assert_eq!(sweep_in(parent), Swept::default());
         drop(alive);
-        std::fs::remove_dir_all(&parent).unwrap();
     }
 
     #[test]
     fn a_folder_that_went_by_itself_is_trouble_but_no_panic() {
-        let parent = parent("gone");
-        let folder = WorkFolder::create_in(&parent).unwrap();
+        let parent = tempfile::tempdir().unwrap();
+        let folder = WorkFolder::create_in(parent.path()).unwrap();
         std::fs::remove_dir(folder.path()).unwrap();
         assert_eq!(folder.remove().as_deref(), Some("No such file or directory"));
-        std::fs::remove_dir_all(&parent).unwrap();
+        let parent = parent.path().join("none");
         assert!(WorkFolder::create_in(&parent).is_err());
         assert_eq!(sweep_in(&parent), Swept::default());
     }
