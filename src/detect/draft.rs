@@ -65,27 +65,30 @@ const BUDGETS: &str = "\
 impl Draft {
     /// The text of the file.
     pub fn text(&self) -> String {
-        let mut lines = vec![format!("# yaml-language-server: $schema={}", comment(&self.schema)), "#".to_owned()];
-        lines.extend(self.told.iter().map(|told| format!("# {}", comment(told))));
-        lines.push("# `loadline run` on this file weighs it; every key has its description in the schema.".to_owned());
-        lines.push(format!("name: {}", scalar(&self.name)));
-        lines.push("subject:".to_owned());
-        lines.extend(self.subject().into_iter().map(|line| format!("  {line}")));
-        lines.push("# Ways to run it. With a second one, `loadline compare` on this file gives verdicts.".to_owned());
-        lines.push("configurations:".to_owned());
-        lines.push("  as-is: {}".to_owned());
-        lines.push("  # serial: {gc: serial, heap: 128m}".to_owned());
-        lines.push("# The same work first, unmeasured, so that code is compiled and pools are filled.".to_owned());
-        lines.push("load:".to_owned());
-        lines.push(format!("  # {}", comment(&self.page_by)));
-        let page = scalar(&self.page);
-        lines.push(format!("  - warmup: {{closed: {{connections: 25, duration: 10s}}, get: {page}}}"));
-        lines.push("  - steady: {same: warmup}".to_owned());
-        lines.push(
-            "  # By then the JVM's compilers have given back what they worked with, and trials differ less.".to_owned(),
-        );
-        lines.push("  - rest: {idle: 12s}".to_owned());
-        lines.join("\n") + "\n" + BUDGETS
+        let schema = comment(&self.schema);
+        let told: String = self.told.iter().map(|told| format!("# {}\n", comment(told))).collect();
+        let subject: String = self.subject().iter().map(|line| format!("  {line}\n")).collect();
+        let (name, page, page_by) = (scalar(&self.name), scalar(&self.page), comment(&self.page_by));
+        format!(
+            "\
+# yaml-language-server: $schema={schema}
+#
+{told}# `loadline run` on this file weighs it; every key has its description in the schema.
+name: {name}
+subject:
+{subject}# Ways to run it. With a second one, `loadline compare` on this file gives verdicts.
+configurations:
+  as-is: {{}}
+  # serial: {{gc: serial, heap: 128m}}
+# The same work first, unmeasured, so that code is compiled and pools are filled.
+load:
+  # {page_by}
+  - warmup: {{closed: {{connections: 25, duration: 10s}}, get: {page}}}
+  - steady: {{same: warmup}}
+  # By then the JVM's compilers have given back what they worked with, and trials differ less.
+  - rest: {{idle: 12s}}
+{BUDGETS}"
+        )
     }
 
     /// Puts in what was learned when it was started once, in place of what was guessed.

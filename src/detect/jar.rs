@@ -99,7 +99,7 @@ impl Jar {
 
     /// Returns the paths of its health check.
     pub fn health(&self) -> Vec<String> {
-        health_of(self.framework).iter().map(|path| (*path).to_owned()).collect()
+        health_of(self.framework)
     }
 }
 

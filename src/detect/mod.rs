@@ -22,5 +22,5 @@ pub fn pages() -> Vec<String> {
 
 /// Returns the paths of health checks for a server of which nothing is known.
 pub fn health() -> Vec<String> {
-    signs::health_of(None).iter().map(|path| (*path).to_owned()).collect()
+    signs::health_of(None)
 }

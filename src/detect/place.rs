@@ -123,20 +123,17 @@ impl DetectedServer {
     }
 }
 
-fn port_told(port: Option<u16>) -> String {
-    match port {
-        Some(_) => "The port that it exposes.".to_owned(),
-        None => "A guess: it exposes no port that is written as a number.".to_owned(),
-    }
-}
-
 fn of_image(image: &str, port: Option<u16>) -> Draft {
     let short = image.rsplit('/').next().unwrap_or_default();
+    let port_by = match port {
+        Some(_) => "The port that it exposes.",
+        None => "A guess: it exposes no port that is written as a number.",
+    };
     Draft {
         name: plain_name(short.split([':', '@']).next().unwrap_or(short)),
         start: Start::Image(image.to_owned()),
         port: Some(port.unwrap_or(PORT_USUAL)),
-        port_by: port_told(port),
+        port_by: port_by.to_owned(),
         ..guessed()
     }
 }

@@ -182,8 +182,8 @@ impl Framework {
 const HEALTH_OF_ANY: [&str; 3] = ["/health", "/healthz", "/actuator/health"];
 
 /// Returns the paths of a server's health check.
-pub(crate) fn health_of(framework: Option<Framework>) -> &'static [&'static str] {
-    framework.map_or(&HEALTH_OF_ANY, Framework::health)
+pub(crate) fn health_of(framework: Option<Framework>) -> Vec<String> {
+    framework.map_or(&HEALTH_OF_ANY[..], Framework::health).iter().map(|path| (*path).to_owned()).collect()
 }
 
 #[cfg(test)]
