@@ -109,12 +109,13 @@ pub(super) fn command(jar: &str, framework: Option<Framework>, arguments: &[Stri
     // Without a file its server is what Dropwizard has by itself, in which there is nothing to override.
     let serves = framework == Some(Framework::Dropwizard) && arguments.is_empty();
     let told = framework.filter(|_| !is_told && !serves);
+    let [options, told] = told.map_or([&[][..], &[]], Framework::port_words);
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let mut words = vec!["java".to_owned()];
-    words.extend(owned(told.map_or(&[], Framework::options)));
+    words.extend(owned(options));
     words.extend(["-jar".to_owned(), jar.to_owned()]);
     words.extend(owned(if serves { &["server"] } else { &[] }));
-    words.extend(owned(told.map_or(&[], Framework::arguments)));
+    words.extend(owned(told));
     words.extend_from_slice(arguments);
     words
 }

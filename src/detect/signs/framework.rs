@@ -133,48 +133,37 @@ impl Framework {
         SIGNS.iter().find(|signs| signs.framework == self).map_or("", |signs| signs.name)
     }
 
-    /// Options of the JVM by which it is told its port.
-    pub fn options(self) -> &'static [&'static str] {
+    /// How it is told its port: options of the JVM, and arguments, which of Spring Boot win over all other places.
+    pub fn port_words(self) -> [&'static [&'static str]; 2] {
         match self {
-            Self::SpringBoot => &[],
-            Self::Quarkus => &["-Dquarkus.http.port={port}"],
-            Self::Micronaut => &["-Dmicronaut.server.port={port}"],
-            Self::Helidon => &["-Dserver.port={port}"],
+            Self::SpringBoot => [&[], &["--server.port={port}"]],
+            Self::Quarkus => [&["-Dquarkus.http.port={port}"], &[]],
+            Self::Micronaut => [&["-Dmicronaut.server.port={port}"], &[]],
+            Self::Helidon => [&["-Dserver.port={port}"], &[]],
             Self::Dropwizard => {
-                &["-Ddw.server.applicationConnectors[0].port={port}", "-Ddw.server.adminConnectors[0].port=0"]
+                [&["-Ddw.server.applicationConnectors[0].port={port}", "-Ddw.server.adminConnectors[0].port=0"], &[]]
             }
         }
     }
 
-    /// Arguments by which it is told its port: of Spring Boot they win over all other places.
-    pub fn arguments(self) -> &'static [&'static str] {
+    /// The paths of its health check, on the port of its pages, if it was built with one, and how the names of the
+    /// artifacts begin that add it.
+    fn health_check(self) -> [&'static [&'static str]; 2] {
         match self {
-            Self::SpringBoot => &["--server.port={port}"],
-            _ => &[],
-        }
-    }
-
-    /// Returns the paths of its health check, on the port of its pages, if it was built with one.
-    pub fn health(self) -> &'static [&'static str] {
-        match self {
-            Self::SpringBoot => &["/actuator/health"],
-            Self::Quarkus => &["/q/health"],
-            Self::Micronaut => &["/health"],
-            Self::Helidon => &["/observe/health", "/health"],
-            Self::Dropwizard => &[],
+            Self::SpringBoot => [&["/actuator/health"], &["spring-boot-starter-actuator"]],
+            Self::Quarkus => [&["/q/health"], &["quarkus-smallrye-health"]],
+            Self::Micronaut => [&["/health"], &["micronaut-management"]],
+            Self::Helidon => {
+                [&["/observe/health", "/health"], &["helidon-webserver-observe-health", "helidon-microprofile"]]
+            }
+            Self::Dropwizard => [&[], &[]],
         }
     }
 
     /// Returns the path of the health check that this artifact adds, if it adds one.
     pub(super) fn health_by(self, artifact: &str) -> Option<&'static str> {
-        let adds: &[&str] = match self {
-            Self::SpringBoot => &["spring-boot-starter-actuator"],
-            Self::Quarkus => &["quarkus-smallrye-health"],
-            Self::Micronaut => &["micronaut-management"],
-            Self::Helidon => &["helidon-webserver-observe-health", "helidon-microprofile"],
-            Self::Dropwizard => &[],
-        };
-        self.health().first().copied().filter(|_| adds.iter().any(|begins| artifact.starts_with(begins)))
+        let [paths, adds] = self.health_check();
+        paths.first().copied().filter(|_| adds.iter().any(|begins| artifact.starts_with(begins)))
     }
 }
 
@@ -183,7 +172,8 @@ const HEALTH_OF_ANY: [&str; 3] = ["/health", "/healthz", "/actuator/health"];
 
 /// Returns the paths of a server's health check.
 pub(crate) fn health_of(framework: Option<Framework>) -> Vec<String> {
-    framework.map_or(&HEALTH_OF_ANY[..], Framework::health).iter().map(|path| (*path).to_owned()).collect()
+    let paths = framework.map_or(&HEALTH_OF_ANY[..], |framework| framework.health_check()[0]);
+    paths.iter().map(|path| (*path).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -222,8 +212,8 @@ mod tests {
     #[test]
     fn each_but_one_is_told_its_port_in_one_place() {
         for signs in SIGNS {
-            let words = signs.framework.options().iter().chain(signs.framework.arguments());
-            assert_eq!(words.filter(|word| word.contains("{port}")).count(), 1, "{}", signs.name);
+            let words = signs.framework.port_words().concat();
+            assert_eq!(words.iter().filter(|word| word.contains("{port}")).count(), 1, "{}", signs.name);
         }
     }
 }
