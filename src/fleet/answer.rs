@@ -132,7 +132,7 @@ pub fn last_of(find: &FindRecord, task: &Task, before: Option<&Last>, known: &Li
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{LineRecord, Unknowns, Why};
+    use crate::record::{LineRecord, Why};
     use crate::scenario::{PAST_MAX, PastLine, parse};
     use crate::units::MIB;
     use std::path::Path;
@@ -157,15 +157,9 @@ mod tests {
     }
 
     fn find(limit_bytes: u64, outcome: FindOutcome) -> FindRecord {
-        let line = LineRecord { limit_bytes, held: 5, failing_share_max: 0.45, ..LineRecord::default() };
+        let line = LineRecord { limit_bytes, ..LineRecord::default() };
         FindRecord {
-            configuration: "a".to_owned(),
-            unknowns: Unknowns::Limit,
-            step: 0.02,
-            proofs: 5,
             outcome,
-            text: "5 of 5 trials in a row held".to_owned(),
-            reference: Some(0),
             line: Some(line).filter(|_| outcome == FindOutcome::AtLowerBound),
             limit_bytes: Some(limit_bytes),
             prove_bytes: Some(limit_bytes),

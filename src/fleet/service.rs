@@ -218,11 +218,9 @@ fn became(service: &ServiceRecord, entry: &PlanEntry, result: &EntryResult) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::Plan;
+    use crate::fleet::{Plan, layout};
     use crate::record::{FLEET_ENTRY_SCHEMA, FindRecord, Machine, NodeRecord, Why};
-    use crate::scenario::parse;
     use crate::units::MIB;
-    use std::path::Path;
 
     const MADE: &str = "2026-11-23T01:00:00Z";
 
@@ -237,34 +235,19 @@ mod tests {
 
     /// A plan of one service that has 200 MiB.
     fn plan(before: Option<Last>) -> Plan {
-        let text = "name: shop\nsubject: {command: [java, '{jvm}', -jar, x.jar, '{port}']}\n\
-                    configurations: {only: {gc: serial}}\n\
-                    load: [{steady: {constant: {rate: 200, duration: 10s}, get: /}}]\n";
         let entry = PlanEntry {
-            index: 0,
             name: "shop".to_owned(),
             task: Task::Prove,
-            minutes: 60.0,
             declared_bytes: Some(200 * MIB),
             last: before,
             question: "now".to_owned(),
-            scenario: parse(text, Path::new("/x"), &[17]).unwrap(),
+            ..layout::tests::plan("x", 1).entries.remove(0)
         };
         Plan::new("nightly", MADE.to_owned(), vec![entry]).unwrap()
     }
 
     fn find(outcome: FindOutcome, text: &str) -> FindRecord {
-        FindRecord {
-            configuration: "only".to_owned(),
-            step: 0.02,
-            proofs: 5,
-            outcome,
-            text: text.to_owned(),
-            headroom: 0.1,
-            trials: 14,
-            seconds: 500.0,
-            ..FindRecord::default()
-        }
+        FindRecord { step: 0.02, outcome, text: text.to_owned(), ..FindRecord::default() }
     }
 
     fn answered(task: Task, line: Option<u64>) -> EntryResult {
@@ -350,12 +333,8 @@ mod tests {
 
     #[test]
     fn a_proof_has_the_headroom_that_a_search_has() {
-        let proved = FindRecord {
-            headroom: 0.0,
-            limit_bytes: Some(100 * MIB),
-            prove_bytes: Some(100 * MIB),
-            ..find(FindOutcome::Found, "")
-        };
+        let proved =
+            FindRecord { limit_bytes: Some(100 * MIB), prove_bytes: Some(100 * MIB), ..find(FindOutcome::Found, "") };
         let of_proof = EntryResult { find: Some(proved), ..answered(Task::Prove, Some(100)) };
         assert_eq!(told(Some(last(100)), Some(&of_proof)).limit_bytes, Some(110 * MIB));
         assert_eq!(told(Some(last(100)), Some(&answered(SEARCH, Some(100)))).limit_bytes, Some(110 * MIB));
