@@ -139,8 +139,8 @@ fn ask_ports(running: &GuardedSubject, usual: &Usual, last: bool, over: &dyn Fn(
             if over() {
                 return answers;
             }
-            let question = HttpQuestion { host: &launch.subject.host, path };
-            let status = probe::status_of(*address, question, running.clock(), over);
+            let question = HttpQuestion { address: *address, host: &launch.subject.host, path };
+            let status = probe::status_of(question, running.clock(), over);
             let (is_silent, is_good) = (status.is_err(), is_page && status == Ok(GOOD));
             answers.0.push(PortAnswer { port, path: path.clone(), status, is_page });
             match () {

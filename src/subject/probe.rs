@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::error::plain;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ pub(super) fn tcp(address: SocketAddr) -> ProbeAnswer {
 /// A question over HTTP.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HttpQuestion<'a> {
+    pub address: SocketAddr,
     /// For the header `Host`.
     pub host: &'a str,
     /// Path and query.
@@ -46,29 +47,19 @@ pub(super) struct HttpQuestion<'a> {
 }
 
 /// Asks GET, for the status of the answer, or what came instead, in words. Gives up early when `abandon` says so.
-pub(super) fn status_of(
-    address: SocketAddr,
-    question: HttpQuestion,
-    clock: Clock,
-    abandon: &dyn Fn() -> bool,
-) -> Result<u16, String> {
-    let answer = ask(address, question, clock, abandon).map_err(|cause| plain(&cause).to_ascii_lowercase())?;
+pub(super) fn status_of(question: HttpQuestion, clock: Clock, abandon: &dyn Fn() -> bool) -> Result<u16, String> {
+    let answer = ask(question, clock, abandon).map_err(|cause| plain(&cause).to_ascii_lowercase())?;
     status_or_words(&answer)
 }
 
-fn ask(
-    address: SocketAddr,
-    question: HttpQuestion,
-    clock: Clock,
-    abandon: &dyn Fn() -> bool,
-) -> std::io::Result<Vec<u8>> {
+fn ask(question: HttpQuestion, clock: Clock, abandon: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
+    let HttpQuestion { address, host, path } = question;
     let mut stream = TcpStream::connect_timeout(&address, CONNECT_WITHIN)?;
     stream.set_write_timeout(Some(CONNECT_WITHIN))?;
     stream.set_read_timeout(Some(LOOK_EVERY))?;
     let port = address.port();
     let request = format!(
-        "GET {} HTTP/1.1\r\nHost: {}:{port}\r\nUser-Agent: loadline\r\nAccept: */*\r\nConnection: close\r\n\r\n",
-        question.path, question.host
+        "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUser-Agent: loadline\r\nAccept: */*\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes())?;
     let until = clock.now() + ANSWER_WITHIN;
@@ -89,7 +80,7 @@ fn ask(
             // With a status line at hand the answer is known, however it ends.
             Err(_) if status(&answer).is_some() => break,
             Err(cause) if waits(cause.kind()) => {
-                return Err(std::io::Error::other("connected, but no answer"));
+                return Err(io::Error::other("connected, but no answer"));
             }
             Err(cause) => return Err(cause),
         }
@@ -180,8 +171,8 @@ mod tests {
             stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
             String::from_utf8_lossy(&request[..n]).into_owned()
         });
-        let question = HttpQuestion { host: "localhost", path: "/a?b" };
-        assert_eq!(status_of(address, question, Clock::start(), &|| false), Ok(204));
+        let question = HttpQuestion { address, host: "localhost", path: "/a?b" };
+        assert_eq!(status_of(question, Clock::start(), &|| false), Ok(204));
         assert!(server.join().unwrap().starts_with("GET /a?b HTTP/1.1\r\nHost: localhost:"));
         assert_eq!(tcp(address), ProbeAnswer::NotYet("connection refused".to_owned()));
     }
@@ -190,8 +181,8 @@ mod tests {
     fn a_silent_server_is_left_when_asked_to() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let question = HttpQuestion { host: "localhost", path: "/" };
-        let answer = status_of(address, question, Clock::start(), &|| true);
+        let question = HttpQuestion { address, host: "localhost", path: "/" };
+        let answer = status_of(question, Clock::start(), &|| true);
         assert_eq!(answer, Err("connected, but no answer".to_owned()));
     }
 }

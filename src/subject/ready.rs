@@ -114,8 +114,8 @@ fn probe_once(running: &GuardedSubject, probes: &mut [Probe], over: &dyn Fn() ->
         for &address in &probe.addresses {
             let answer = match &launch.subject.ready {
                 Ready::Http(path) => {
-                    let question = HttpQuestion { host: &launch.subject.host, path };
-                    probe::judge(probe::status_of(address, question, running.clock(), over), launch.ready_status)
+                    let question = HttpQuestion { address, host: &launch.subject.host, path };
+                    probe::judge(probe::status_of(question, running.clock(), over), launch.ready_status)
                 }
                 _ => probe::tcp(address),
             };
