@@ -236,15 +236,11 @@ impl Watcher {
 
     fn await_guardian(&mut self) {
         let removal = self.removal.as_ref().map_or(Duration::ZERO, |_| REMOVAL_WITHIN);
-        let until = self.clock.now() + GUARDIAN_EXIT_WITHIN + removal;
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if self.clock.now() >= until {
-                // Both calls fail only for a process that is gone.
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            self.clock.sleep(LOOK_AGAIN_AFTER);
+        let is_gone = || !matches!(self.child.try_wait(), Ok(None));
+        if !self.clock.wait_until(GUARDIAN_EXIT_WITHIN + removal, LOOK_AGAIN_AFTER, is_gone) {
+            // Both calls fail only for a process that is gone.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
         }
     }
 

@@ -269,20 +269,14 @@ pub fn outer() -> Option<Limit> {
 
 /// Removes a cgroup and those below it, waiting for the kernel to let go of them.
 pub(super) fn remove(cgroup: &Path, clock: Clock) {
-    let until = clock.now() + REMOVE_WITHIN;
-    loop {
+    // Gone, or beyond us in the end: the next Loadline sweeps it.
+    clock.wait_until(REMOVE_WITHIN, TRY_AGAIN_AFTER, || {
         // One round, the deepest first: what is still busy waits for the next.
         for child in below(cgroup).iter().rev() {
             let _ = fs::remove_dir(child);
         }
-        match fs::remove_dir(cgroup) {
-            Err(cause) if cause.kind() == io::ErrorKind::ResourceBusy && clock.now() < until => {
-                clock.sleep(TRY_AGAIN_AFTER);
-            }
-            // Gone, or beyond us: the next Loadline sweeps it.
-            _ => return,
-        }
-    }
+        !fs::remove_dir(cgroup).is_err_and(|cause| cause.kind() == io::ErrorKind::ResourceBusy)
+    });
 }
 
 /// Removes cgroups of Loadlines that were killed together with their guardians, and kills what still runs in them.

@@ -90,18 +90,14 @@ pub(super) fn run(program: &Path, arguments: &[&str], clock: Clock, within: Dura
         .stderr(errors.try_clone()?)
         .process_group(0)
         .spawn()?;
-    let until = clock.now() + within;
-    let code = loop {
-        match child.try_wait() {
-            Ok(None) if clock.now() < until => clock.sleep(LOOK_AGAIN_AFTER),
-            Ok(Some(status)) => break status.code(),
-            _ => {
-                // Both calls fail only for a process that has ended.
-                let _ = child.kill();
-                let _ = child.wait();
-                break None;
-            }
-        }
+    clock.wait_until(within, LOOK_AGAIN_AFTER, || !matches!(child.try_wait(), Ok(None)));
+    let code = if let Ok(Some(status)) = child.try_wait() {
+        status.code()
+    } else {
+        // Both calls fail only for a process that has ended.
+        let _ = child.kill();
+        let _ = child.wait();
+        None
     };
     Ok(Printed { code, out: text_of(out)?, errors: text_of(errors)? })
 }

@@ -236,11 +236,8 @@ mod tests {
         let hanging: Vec<_> = (0..20).map(|key| hang(&crew, key)).collect();
         crew.staff(&mut crew.shared.lock());
         // All that can begin has begun: how busy the machine is decides nothing.
-        let clock = Clock::start();
-        while crew.shared.lock().running.len() < ACTIVE {
-            assert!(clock.now() < LONG, "no worker begins");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let have_begun = || crew.shared.lock().running.len() >= ACTIVE;
+        assert!(Clock::start().wait_until(LONG, Duration::from_millis(1), have_begun), "no worker begins");
         let Gathered { late, unbegun, .. } = crew.gather(LONG, SHORT);
         assert_eq!((late.len(), unbegun), (0, (ACTIVE as u32..20).collect()));
         drop(hanging);

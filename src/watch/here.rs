@@ -654,6 +654,10 @@ mod tests {
         (child, id)
     }
 
+    fn waited(is_over: impl FnMut() -> bool) -> bool {
+        Clock::start().wait_until(Duration::from_secs(60), Duration::from_millis(1), is_over)
+    }
+
     /// Opens one; `None` where that cannot be.
     fn opened(here: &mut Here, id: Id) -> Option<DiscoveredJvm> {
         let opened = here.open(&BTreeSet::from([id]));
@@ -679,7 +683,7 @@ mod tests {
         assert!(look.sample.get(Column::RssAnon).is_some());
         child.kill().unwrap();
         // A zombie holds nothing any more, and is none once it was waited for.
-        wait_until_ended(id);
+        assert!(waited(|| !Stat::of(id.pid).is_some_and(|stat| stat.lives())), "{id:?} goes on after SIGKILL");
         assert_eq!(looked(&mut here, id), Looked::Gone, "a zombie");
         child.wait().unwrap();
         assert!(looked(&mut here, id) == Looked::Gone && opened(&mut here, id).is_none());
@@ -709,11 +713,8 @@ mod tests {
         assert_eq!((here.set_aside(), here.crew.stuck(), here.is_blind()), (1, 1, false));
         // It ends meanwhile: nobody waits for whoever is stuck in it.
         drop(hangs);
-        let clock = Clock::start();
-        while !here.look(&ids).iter().any(|(id, looked)| *id == stuck_id && matches!(looked, Looked::Seen(_))) {
-            assert!(clock.now() < Duration::from_secs(60), "it answers again");
-            clock.sleep(Duration::from_millis(1));
-        }
+        let is_seen = |(id, looked): &(Id, Looked)| *id == stuck_id && matches!(looked, Looked::Seen(_));
+        assert!(waited(|| here.look(&ids).iter().any(is_seen)), "it answers again");
         let hangs = handles.lock().unwrap();
         here.look(&ids);
         assert_eq!(here.close(stuck_id), None);
@@ -749,14 +750,6 @@ mod tests {
         assert!([3001, 3002, 3003].into_iter().all(|pid| watched.contains(&id(pid))));
         assert!(watched.contains(&id(397)) && left_out.contains(&id(398)), "the oldest of those");
         assert_eq!(fair(ids.clone(), 2003, cgroup), (ids, BTreeSet::new()));
-    }
-
-    fn wait_until_ended(id: Id) {
-        let clock = Clock::start();
-        while Stat::of(id.pid).is_some_and(|stat| stat.lives()) {
-            assert!(clock.now() < Duration::from_secs(60), "{id:?} goes on after SIGKILL");
-            clock.sleep(Duration::from_millis(1));
-        }
     }
 
     #[test]

@@ -86,12 +86,9 @@ impl Pushing {
     pub fn end(mut self) -> Vec<String> {
         self.bodies = None;
         self.shared.ends.store(true, Ordering::Relaxed);
-        let until = self.clock.now() + ENDS_WITHIN;
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            while !thread.is_finished() && self.clock.now() < until {
-                self.clock.sleep(LOOK_EVERY);
-            }
+            self.clock.wait_until(ENDS_WITHIN, LOOK_EVERY, || thread.is_finished());
         }
         let mut told: Vec<String> = self.says.try_iter().collect();
         let lost = self.shared.lost.load(Ordering::Relaxed) + self.shared.open.load(Ordering::Relaxed);

@@ -48,6 +48,20 @@ impl Clock {
         std::thread::park_timeout(span);
     }
 
+    /// Looks again and again, `every` so long, until `is_over` says so, at most for `within`. Whether it did.
+    pub fn wait_until(&self, within: Duration, every: Duration, mut is_over: impl FnMut() -> bool) -> bool {
+        let until = self.now() + within;
+        loop {
+            if is_over() {
+                return true;
+            }
+            if self.now() >= until {
+                return false;
+            }
+            self.sleep(every);
+        }
+    }
+
     /// Time since the origin.
     #[inline]
     pub fn now(&self) -> Duration {
