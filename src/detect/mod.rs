@@ -12,7 +12,7 @@ mod sought;
 pub use draft::{Build, Draft, Start};
 pub use jar::{Jar, is_named_jar};
 pub use place::{DetectedServer, way};
-pub use signs::{Dockerfile, Framework, Gradle, Manifest, Pom, Scripts};
+pub use signs::{Dockerfile, Framework, Manifest};
 pub use sought::{Detected, Detection, JarTarget, TypedJar, describe};
 
 /// Pages that a server is asked for.

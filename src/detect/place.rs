@@ -2,7 +2,7 @@
 
 use super::draft::{Build, Draft, Start};
 use super::jar::{self, Jar, programs_in};
-use super::signs::{Dockerfile, Framework, Gradle, PAGES, Pom, Scripts};
+use super::signs::{Dockerfile, PAGES, Project, Scripts, of_gradle, of_maven};
 use crate::bounded;
 use crate::error::{Error, Result, plain};
 use crate::scenario::{plain_name, shell_word};
@@ -28,18 +28,12 @@ pub struct DetectedServer {
     pub jar: Option<Jar>,
 }
 
-/// The facts from the files of a build.
+/// A project with what its tool is.
 #[derive(Default)]
-struct Project {
-    name: String,
+struct BuiltProject {
+    project: Project,
     told: Vec<String>,
-    /// The jar it will make.
-    makes: Option<String>,
     build: Option<String>,
-    framework: Option<Framework>,
-    health: Option<&'static str>,
-    /// Folders of its parts, where it is only their root.
-    parts: Vec<String>,
 }
 
 impl DetectedServer {
@@ -79,9 +73,11 @@ impl DetectedServer {
         };
         let dockerfile = ["Dockerfile", "Containerfile"].into_iter().find(|name| folder.join(name).is_file());
         let project = match (&jar, project, dockerfile) {
-            (None, Some(project), _) if !project.parts.is_empty() => return Err(several(folder, &project.parts)),
+            (None, Some(BuiltProject { project, .. }), _) if !project.parts.is_empty() => {
+                return Err(several(folder, &project.parts));
+            }
             (_, Some(project), _) => project,
-            (Some(_), None, _) => Project::default(),
+            (Some(_), None, _) => BuiltProject::default(),
             (None, None, Some(name)) => return Self::of_dockerfile(folder, name, container_tool),
             (None, None, None) => return Err(nothing(folder)),
         };
@@ -147,10 +143,11 @@ fn guessed() -> Draft {
     }
 }
 
-impl Project {
+impl BuiltProject {
     /// The scenario of the jar that is there, else of the one that will be.
     fn draft(self, folder: &Path, jar: Option<&Jar>) -> Result<Draft> {
-        let path = match (jar, &self.makes) {
+        let Self { project, mut told, build } = self;
+        let path = match (jar, &project.makes) {
             (Some(jar), _) => jar.path.strip_prefix(folder).unwrap_or(&jar.path).display().to_string(),
             (None, Some(makes)) => makes.clone(),
             (None, None) => {
@@ -161,31 +158,30 @@ impl Project {
                 .hint("build it, then run `loadline init` again, or name the jar"));
             }
         };
-        let framework = jar.map_or(self.framework, |jar| jar.framework);
-        let mut told = self.told;
+        let framework = jar.map_or(project.framework, |jar| jar.framework);
         told.push(match jar {
             Some(jar) => format!("Written by `loadline init` from {path} ({}).", jar.kind()),
             None => format!("Written by `loadline init` before {path} was built."),
         });
         let command = jar::command(&path, framework, &[]);
         let is_told = command.iter().any(|word| word.contains("{port}"));
-        let name = if self.name.is_empty() { jar.map_or_else(String::new, Jar::name) } else { self.name };
+        let name = if project.name.is_empty() { jar.map_or_else(String::new, Jar::name) } else { project.name };
         Ok(Draft {
             name: plain_name(&name),
             told,
-            build: self.build.map(|command| Build { command, is_needed: jar.is_none() }),
+            build: build.map(|command| Build { command, is_needed: jar.is_none() }),
             start: Start::Command(command),
             port: (!is_told).then_some(PORT_USUAL),
             port_by: "A guess: how it is told its port is not known, and it was not started.".to_owned(),
-            health: self.health.map(str::to_owned),
+            health: project.health.map(str::to_owned),
             ..guessed()
         })
     }
 }
 
 /// The jar of a folder that can be started, and others that could.
-fn built(folder: &Path, project: Option<&Project>) -> Result<(Option<Jar>, Vec<String>)> {
-    let expected = project.and_then(|project| Some(folder.join(project.makes.as_ref()?)));
+fn built(folder: &Path, project: Option<&BuiltProject>) -> Result<(Option<Jar>, Vec<String>)> {
+    let expected = project.and_then(|built| Some(folder.join(built.project.makes.as_ref()?)));
     let mut found: Vec<PathBuf> = BUILT.iter().flat_map(|place| programs_in(&folder.join(place))).collect();
     // The jar that a build is known to make goes first, then the one that a framework leaves in a folder of its own.
     if let Some(at) = found.iter().position(|path| Some(path) == expected.as_ref()) {
@@ -197,38 +193,25 @@ fn built(folder: &Path, project: Option<&Project>) -> Result<(Option<Jar>, Vec<S
 }
 
 /// Reads the files of a build in a folder; `None` where there are none.
-fn project(folder: &Path) -> Result<Option<Project>> {
+fn project(folder: &Path) -> Result<Option<BuiltProject>> {
     let exists = |name: &str| folder.join(name).is_file();
+    let first = |names: [&'static str; 2]| names.into_iter().find(|name| exists(name));
+    let built = |project: Project, tool: &str, told: String| {
+        let build = Some(format!("{tool} -q {}", project.task));
+        Ok(Some(BuiltProject { project, told: vec![told], build }))
+    };
     if exists("pom.xml") {
         let path = folder.join("pom.xml");
-        let pom = Pom::parse(&text(&path)?).map_err(|error| error.at(path.display().to_string()))?;
+        let project = of_maven(&text(&path)?).map_err(|error| error.at(path.display().to_string()))?;
         let tool = if exists("mvnw") { "./mvnw" } else { "mvn" };
-        return Ok(Some(Project {
-            name: pom.artifact,
-            told: vec!["Built by Maven (pom.xml).".to_owned()],
-            makes: pom.jar,
-            build: Some(format!("{tool} -q -DskipTests package")),
-            framework: pom.framework,
-            health: pom.health,
-            parts: pom.modules,
-        }));
+        return built(project, tool, "Built by Maven (pom.xml).".to_owned());
     }
-    let first = |names: [&'static str; 2]| names.into_iter().find(|name| exists(name));
     let Some(build) = first(["build.gradle.kts", "build.gradle"]) else { return Ok(None) };
     let settings = first(["settings.gradle.kts", "settings.gradle"]);
     let settings = settings.map(|name| text(&folder.join(name))).transpose()?.unwrap_or_default();
-    let gradle = Gradle::parse(Scripts { build: &text(&folder.join(build))?, settings: &settings });
+    let scripts = Scripts { build: &text(&folder.join(build))?, settings: &settings };
     let tool = if exists("gradlew") { "./gradlew" } else { "gradle" };
-    let own = name_of(folder);
-    Ok(Some(Project {
-        told: vec![format!("Built by Gradle ({build}).")],
-        makes: Some(gradle.jar(&own)),
-        build: Some(format!("{tool} -q {}", gradle.task())),
-        framework: gradle.framework,
-        health: gradle.health,
-        parts: if gradle.starts { Vec::new() } else { gradle.projects },
-        name: gradle.name.unwrap_or(own),
-    }))
+    built(of_gradle(scripts, &name_of(folder)), tool, format!("Built by Gradle ({build})."))
 }
 
 fn several(folder: &Path, parts: &[String]) -> Error {

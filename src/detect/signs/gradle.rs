@@ -7,84 +7,55 @@
 //! include 'api', 'web'                                           include(":web")
 //! ```
 
-use super::Framework;
+use super::{Framework, Project};
 
 /// The texts of the two scripts; empty where there is none.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Scripts<'a> {
+pub(crate) struct Scripts<'a> {
     /// `build.gradle` or `build.gradle.kts`.
     pub build: &'a str,
     /// `settings.gradle` or `settings.gradle.kts`.
     pub settings: &'a str,
 }
 
-/// The facts in a project of Gradle.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Gradle {
-    /// Its name; `None` where that is its folder's.
-    pub name: Option<String>,
-    /// Projects below it, by their folders.
-    pub projects: Vec<String>,
-    /// Its version; Gradle leaves it out of the name of a jar where there is none.
-    pub version: Option<String>,
-    /// Its framework.
-    pub framework: Option<Framework>,
-    /// Whether a plugin puts everything into one jar, whose name ends in `-all`.
-    pub shadow: bool,
-    /// Whether it is an application, and not only the root of others.
-    pub starts: bool,
-    /// The path of the server's health check, by its dependencies.
-    pub health: Option<&'static str>,
-}
-
-impl Gradle {
-    /// Reads the scripts line by line.
-    pub fn parse(scripts: Scripts<'_>) -> Self {
-        let mut found = Self::default();
-        for line in scripts.settings.lines().map(without_comment) {
-            if line.starts_with("rootProject.name") {
-                found.name = quoted(line).next().map(str::to_owned).filter(|name| !name.is_empty());
-            } else if let Some(rest) = line.strip_prefix("include").filter(|rest| rest.starts_with([' ', '('])) {
-                found.projects.extend(quoted(rest).map(|name| name.trim_start_matches(':').replace(':', "/")));
-            }
-        }
-        for line in scripts.build.lines().map(without_comment) {
-            if line.starts_with("version") && !line.contains('$') {
-                found.version = quoted(line).next().map(str::to_owned).filter(|version| !version.is_empty());
-            }
-            found.starts |= line == "application" || quoted(line).any(|word| word == "application");
-            for word in quoted(line) {
-                let plugin = Framework::of_plugin(word);
-                let artifact = word.split(':').nth(1);
-                found.shadow |= word.ends_with(".shadow") || word.starts_with("io.micronaut.application");
-                found.framework = found.framework.or(plugin).or_else(|| Framework::of_artifacts(artifact.into_iter()));
-                found.health = found.health.or_else(|| found.framework?.health_by(artifact?));
-            }
-        }
-        found.starts |= found.framework.is_some() || found.shadow;
-        found
-    }
-
-    /// The jar that its build makes, below its folder.
-    pub fn jar(&self, folder: &str) -> String {
-        if self.framework == Some(Framework::Quarkus) {
-            return "build/quarkus-app/quarkus-run.jar".to_owned();
-        }
-        let name = self.name.as_deref().unwrap_or(folder);
-        let version = self.version.as_ref().map_or_else(String::new, |version| format!("-{version}"));
-        let end = if self.shadow { "-all" } else { "" };
-        format!("build/libs/{name}{version}{end}.jar")
-    }
-
-    /// The task that makes it.
-    pub fn task(&self) -> &'static str {
-        match self.framework {
-            Some(Framework::SpringBoot) => "bootJar",
-            Some(Framework::Quarkus) => "quarkusBuild",
-            _ if self.shadow => "shadowJar",
-            _ => "assemble",
+/// Reads the scripts of a project line by line; one that names itself nowhere is called as its folder.
+pub(crate) fn of_gradle(scripts: Scripts<'_>, folder: &str) -> Project {
+    let text = |line| quoted(line).next().filter(|text: &&str| !text.is_empty());
+    let (mut name, mut below) = (folder, Vec::new());
+    for line in scripts.settings.lines().map(without_comment) {
+        if line.starts_with("rootProject.name") {
+            name = text(line).unwrap_or(folder);
+        } else if let Some(rest) = line.strip_prefix("include").filter(|rest| rest.starts_with([' ', '('])) {
+            below.extend(quoted(rest).map(|name| name.trim_start_matches(':').replace(':', "/")));
         }
     }
+    // Whether a plugin puts everything into one jar, whose name ends in `-all`; whether it is an application.
+    let (mut shadow, mut starts) = (false, false);
+    let (mut version, mut framework, mut health) = (None, None, None);
+    for line in scripts.build.lines().map(without_comment) {
+        if line.starts_with("version") && !line.contains('$') {
+            version = text(line);
+        }
+        starts |= line == "application" || quoted(line).any(|word| word == "application");
+        for word in quoted(line) {
+            let artifact = word.split(':').nth(1);
+            shadow |= word.ends_with(".shadow") || word.starts_with("io.micronaut.application");
+            let by_word = || Framework::of_plugin(word).or_else(|| Framework::of_artifacts(artifact.into_iter()));
+            framework = framework.or_else(by_word);
+            health = health.or_else(|| framework?.health_by(artifact?));
+        }
+    }
+    // Gradle leaves the version out of the name of a jar where there is none.
+    let version = version.map_or_else(String::new, |version| format!("-{version}"));
+    let usual = |end: &str| format!("build/libs/{name}{version}{end}.jar");
+    let (makes, task) = match framework {
+        Some(Framework::Quarkus) => ("build/quarkus-app/quarkus-run.jar".to_owned(), "quarkusBuild"),
+        Some(Framework::SpringBoot) => (usual(if shadow { "-all" } else { "" }), "bootJar"),
+        _ if shadow => (usual("-all"), "shadowJar"),
+        _ => (usual(""), "assemble"),
+    };
+    let parts = if starts || framework.is_some() || shadow { Vec::new() } else { below };
+    Project { name: name.to_owned(), makes: Some(makes), task, framework, health, parts }
 }
 
 /// A line without the comment at its end; `//` within a URL is none.
@@ -115,22 +86,25 @@ mod tests {
         let build = "plugins {\n  id 'java' // no\n  id 'org.springframework.boot' version '3.4.1'\n}\nversion = '1.2'\n\
                      repositories { maven { url 'https://example.org' } }\n\
                      dependencies { implementation 'org.springframework.boot:spring-boot-starter-actuator' }\n";
-        let groovy = Gradle::parse(Scripts { build, settings: "rootProject.name = 'shop'\n" });
-        assert_eq!(groovy.jar("x"), "build/libs/shop-1.2.jar");
-        assert_eq!((groovy.task(), groovy.health), ("bootJar", Some("/actuator/health")));
+        let of = |build, settings| of_gradle(Scripts { build, settings }, "x");
+        let groovy = of(build, "rootProject.name = 'shop'\n");
+        assert_eq!(groovy.makes.as_deref(), Some("build/libs/shop-1.2.jar"));
+        assert_eq!((groovy.task, groovy.health), ("bootJar", Some("/actuator/health")));
 
-        let kotlin = "plugins {\n  id(\"io.micronaut.application\") version \"4\"\n}\n";
-        let kotlin = Gradle::parse(Scripts { build: kotlin, settings: "include(\":api\", \":web:app\")\n" });
-        assert_eq!((kotlin.jar("x").as_str(), kotlin.task()), ("build/libs/x-all.jar", "shadowJar"));
-        assert_eq!(kotlin.projects, ["api", "web/app"]);
-        assert!(!Gradle::parse(Scripts { build: "allprojects {}", settings: "include 'a'" }).starts);
+        let build = "plugins {\n  id(\"io.micronaut.application\") version \"4\"\n}\n";
+        let settings = "include(\":api\", \":web:app\")\n";
+        let kotlin = of(build, settings);
+        assert_eq!((kotlin.makes.as_deref(), kotlin.task), (Some("build/libs/x-all.jar"), "shadowJar"));
+        assert!(kotlin.parts.is_empty(), "it starts itself");
+        assert_eq!(of("allprojects {}", settings).parts, ["api", "web/app"]);
+        assert_eq!(of("allprojects {}", "include 'a'").parts, ["a"]);
     }
 
     #[test]
     fn scripts_cut_anywhere_do_no_harm() {
         let script = "rootProject.name = 'é'\ninclude \"a\", ':b:c' // '\nversion = \"1\"\nid('io.quarkus')\n";
         for cut in (0..script.len()).filter(|cut| script.is_char_boundary(*cut)) {
-            let _ = Gradle::parse(Scripts { build: &script[..cut], settings: &script[..cut] });
+            of_gradle(Scripts { build: &script[..cut], settings: &script[..cut] }, "x");
         }
     }
 }

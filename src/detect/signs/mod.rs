@@ -6,10 +6,12 @@ mod framework;
 mod gradle;
 mod manifest;
 mod pom;
+mod project;
 
 pub use dockerfile::Dockerfile;
 pub use framework::Framework;
 pub(crate) use framework::{PAGES, health_of};
-pub use gradle::{Gradle, Scripts};
+pub(crate) use gradle::{Scripts, of_gradle};
 pub use manifest::Manifest;
-pub use pom::Pom;
+pub(crate) use pom::of_maven;
+pub(crate) use project::Project;

@@ -9,7 +9,7 @@
 //! </project>
 //! ```
 
-use super::Framework;
+use super::{Framework, Project};
 use crate::error::{Error, Result};
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -20,22 +20,6 @@ const DEPTH_MAX: usize = 64;
 /// A property that names another that names another.
 const RESOLVED_MAX: usize = 8;
 
-/// The facts in a project of Maven.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Pom {
-    /// The name of what it makes.
-    pub artifact: String,
-    /// Folders of its modules.
-    pub modules: Vec<String>,
-    /// The file that its build makes, below the folder of the project; `None` where its name rests on what the file
-    /// does not say.
-    pub jar: Option<String>,
-    /// Its framework.
-    pub framework: Option<Framework>,
-    /// The path of the server's health check, by its dependencies.
-    pub health: Option<&'static str>,
-}
-
 /// The texts of a file, each by the path of its element below `project`.
 #[derive(Default)]
 struct Texts {
@@ -44,29 +28,27 @@ struct Texts {
     artifacts: Vec<String>,
 }
 
-impl Pom {
-    /// Reads the text of a `pom.xml`.
-    ///
-    /// # Errors
-    /// `Request` where it is no XML, or no project.
-    pub fn parse(text: &str) -> Result<Self> {
-        let texts = Texts::read(text)?;
-        let get = |path: &str| texts.by_path.get(path).map(|value| texts.resolve(value));
-        let Some(artifact) = get("artifactId").filter(|artifact| !artifact.is_empty()) else {
-            return Err(Error::request("it is no project of Maven: `project` has no `artifactId`"));
-        };
-        let framework = Framework::of_artifacts(texts.artifacts.iter().map(String::as_str));
-        let version = get("version").or_else(|| get("parent/version"));
-        let usual = version.map(|version| format!("{artifact}-{version}"));
-        let name = get("build/finalName").or(usual);
-        let end = get("packaging").unwrap_or_else(|| "jar".to_owned());
-        let jar = match framework {
-            Some(Framework::Quarkus) => Some("target/quarkus-app/quarkus-run.jar".to_owned()),
-            _ => name.map(|name| format!("target/{name}.{end}")).filter(|jar| !jar.contains("${")),
-        };
-        let health = texts.artifacts.iter().find_map(|artifact| framework?.health_by(artifact));
-        Ok(Self { artifact, modules: texts.modules, jar, framework, health })
-    }
+/// Reads the text of a `pom.xml`.
+///
+/// # Errors
+/// `Request` where it is no XML, or no project.
+pub(crate) fn of_maven(text: &str) -> Result<Project> {
+    let texts = Texts::read(text)?;
+    let get = |path: &str| texts.by_path.get(path).map(|value| texts.resolve(value));
+    let Some(artifact) = get("artifactId").filter(|artifact| !artifact.is_empty()) else {
+        return Err(Error::request("it is no project of Maven: `project` has no `artifactId`"));
+    };
+    let framework = Framework::of_artifacts(texts.artifacts.iter().map(String::as_str));
+    let version = get("version").or_else(|| get("parent/version"));
+    let usual = version.map(|version| format!("{artifact}-{version}"));
+    let name = get("build/finalName").or(usual);
+    let end = get("packaging").unwrap_or_else(|| "jar".to_owned());
+    let makes = match framework {
+        Some(Framework::Quarkus) => Some("target/quarkus-app/quarkus-run.jar".to_owned()),
+        _ => name.map(|name| format!("target/{name}.{end}")).filter(|jar| !jar.contains("${")),
+    };
+    let health = texts.artifacts.iter().find_map(|artifact| framework?.health_by(artifact));
+    Ok(Project { name: artifact, makes, task: "-DskipTests package", framework, health, parts: texts.modules })
 }
 
 impl Texts {
@@ -149,23 +131,26 @@ mod tests {
 
     #[test]
     fn a_project_says_its_jar_framework_and_health() {
-        let pom = Pom::parse(SPRING).unwrap();
-        assert_eq!((pom.artifact.as_str(), pom.jar.as_deref()), ("shop", Some("target/shop-1.2.jar")));
+        let pom = of_maven(SPRING).unwrap();
+        assert_eq!((pom.name.as_str(), pom.makes.as_deref()), ("shop", Some("target/shop-1.2.jar")));
         assert_eq!((pom.framework, pom.health), (Some(Framework::SpringBoot), Some("/actuator/health")));
-        let of = |inside: &str| Pom::parse(&format!("<project><artifactId>a</artifactId>{inside}</project>")).unwrap();
+        let of = |inside: &str| of_maven(&format!("<project><artifactId>a</artifactId>{inside}</project>")).unwrap();
         let named = of("<build><finalName>x &amp; y</finalName></build><packaging>war</packaging>");
-        assert_eq!(named.jar.as_deref(), Some("target/x & y.war"));
-        assert_eq!(of("<version>${elsewhere}</version>").jar, None);
-        assert_eq!(of("<version>${version}</version><properties><version>${version}</version></properties>").jar, None);
+        assert_eq!(named.makes.as_deref(), Some("target/x & y.war"));
+        assert_eq!(of("<version>${elsewhere}</version>").makes, None);
+        assert_eq!(
+            of("<version>${version}</version><properties><version>${version}</version></properties>").makes,
+            None
+        );
         let quarkus =
             of("<build><plugins><plugin><artifactId>quarkus-maven-plugin</artifactId></plugin></plugins></build>");
-        assert_eq!(quarkus.jar.as_deref(), Some("target/quarkus-app/quarkus-run.jar"));
-        assert_eq!(of("<modules><module>api</module><module>web</module></modules>").modules, ["api", "web"]);
+        assert_eq!(quarkus.makes.as_deref(), Some("target/quarkus-app/quarkus-run.jar"));
+        assert_eq!(of("<modules><module>api</module><module>web</module></modules>").parts, ["api", "web"]);
     }
 
     #[test]
     fn what_is_no_project_is_refused() {
-        let refused = |text: &str| Pom::parse(text).unwrap_err().what;
+        let refused = |text: &str| of_maven(text).unwrap_err().what;
         assert!(refused("<settings/>").contains("no `artifactId`"));
         assert!(refused("<project>\n<artifactId>a</project>").contains("line 2: it is no XML"));
         assert!(refused("<project>").contains("it ends within `project`"));
@@ -173,13 +158,13 @@ mod tests {
         // An entity that grows is not followed: nothing of a DTD is.
         let bomb =
             "<!DOCTYPE p [<!ENTITY a \"xx\"><!ENTITY b \"&a;&a;\">]><project><artifactId>&b;</artifactId></project>";
-        assert!(Pom::parse(bomb).is_err());
+        assert!(of_maven(bomb).is_err());
     }
 
     #[test]
     fn a_project_cut_anywhere_is_an_error_or_a_project() {
         for cut in 0..SPRING.len() {
-            let _ = Pom::parse(&SPRING[..cut]);
+            let _ = of_maven(&SPRING[..cut]);
         }
     }
 
@@ -187,7 +172,7 @@ mod tests {
         #[test]
         fn damage_does_no_harm(at in 0usize..400, put in "[<>&;!\\-\\[\\]/\"a\u{e9}]{1,4}") {
             let at = at.min(SPRING.len());
-            let _ = Pom::parse(&format!("{}{put}{}", &SPRING[..at], &SPRING[at..]));
+            let _ = of_maven(&format!("{}{put}{}", &SPRING[..at], &SPRING[at..]));
         }
     }
 }
