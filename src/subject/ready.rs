@@ -7,7 +7,7 @@ use super::probe::{self, HttpQuestion, ProbeAnswer};
 use super::processes::Process;
 use super::protocol::Exit;
 use super::running::{GuardedSubject, RunningSubject};
-use super::{jvm, native, slurm_step, sockets};
+use super::{serving, slurm_step, sockets};
 use crate::error::{Error, Result};
 use crate::scenario::{Answers, Kind, Ready};
 use std::net::SocketAddr;
@@ -167,10 +167,7 @@ fn found_ready(running: &GuardedSubject, probes: &[Probe]) -> Result<ReadyInfo> 
 /// The processes to be weighed, the one that serves first.
 fn find(running: &GuardedSubject, processes: &[Process], port: u16) -> Result<Vec<u32>> {
     let launch = running.launch();
-    let found = match launch.subject.kind {
-        Kind::Jvm => jvm::find(processes, port),
-        Kind::Native => native::find(processes, port, launch.subject.processes),
-    };
+    let found = serving::find(processes, port, launch.subject.kind, launch.subject.processes);
     let image = launch.container.as_ref().map(|container| &container.image);
     found.map_err(|error| match (image, launch.subject.kind) {
         (Some(image), _) => {

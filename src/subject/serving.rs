@@ -1,9 +1,10 @@
-//! The JVM among the subject's processes.
+//! The processes of the subject that serve: its JVMs, or all of a subject that is none.
 
 use super::processes::Process;
-use super::sockets::serving_first;
+use super::sockets::listens;
 use crate::error::{Error, Result};
 use crate::kernel::mapping;
+use crate::scenario::{Kind, Processes};
 use loadline_base::order::Order as _;
 
 /// Whether a process has HotSpot or OpenJ9 loaded. `None` when its mappings may not be read.
@@ -11,17 +12,25 @@ pub fn is_jvm(pid: u32) -> Option<bool> {
     Some(mapping::of(pid).ok()?.iter().any(|mapping| mapping.file_name() == "libjvm.so"))
 }
 
-/// The JVMs among the processes, in the order of who listens on the port, then who started last.
+/// The JVMs among the processes, or all of them where the subject is none, the one that listens on the port first. If
+/// none listens, the one that started last comes first: if a script waits for its server, that is the server. If all
+/// processes are weighed, the one that started first comes first, because the subject ends with it.
 ///
 /// # Errors
-/// Names what did run when there is no JVM.
-pub(super) fn find(processes: &[Process], port: u16) -> Result<Vec<u32>> {
-    let mut jvms: Vec<&Process> = processes.iter().filter(|process| is_jvm(process.pid) == Some(true)).collect();
-    if jvms.is_empty() {
+/// If no process is left; names what did run when there is no JVM.
+pub(super) fn find(processes: &[Process], port: u16, kind: Kind, weighed: Processes) -> Result<Vec<u32>> {
+    let serves = |process: &&Process| kind == Kind::Native || is_jvm(process.pid) == Some(true);
+    let mut found: Vec<&Process> = processes.iter().filter(serves).collect();
+    if found.is_empty() {
         return Err(none(processes));
     }
-    jvms.largest_first(|process| (process.started_ticks, process.pid));
-    Ok(serving_first(jvms.into_iter().map(|process| process.pid), port))
+    found.order_by_key(|process| (process.started_ticks, process.pid));
+    if kind == Kind::Jvm || weighed == Processes::One {
+        found.reverse();
+    }
+    let pids = found.into_iter().map(|process| process.pid);
+    let (serving, others): (Vec<u32>, Vec<u32>) = pids.partition(|&pid| listens(pid, port));
+    Ok([serving, others].concat())
 }
 
 fn none(processes: &[Process]) -> Error {
@@ -42,13 +51,34 @@ fn none(processes: &[Process]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpListener;
 
     #[test]
     fn says_what_ran_instead() {
         let this = Process::read(std::process::id()).unwrap();
         assert_eq!(is_jvm(this.pid), Some(false));
-        let error = find(&[this], 8080).unwrap_err();
+        let error = find(&[this], 8080, Kind::Jvm, Processes::One).unwrap_err();
         assert!(error.what.starts_with("the subject is not a JVM: pid "), "{error}");
-        assert_eq!(find(&[], 8080).unwrap_err().what, "no process of the subject is left");
+        for kind in [Kind::Jvm, Kind::Native] {
+            let error = find(&[], 8080, kind, Processes::One).unwrap_err();
+            assert_eq!(error.what, "no process of the subject is left");
+        }
+    }
+
+    #[test]
+    fn who_listens_comes_before_who_started_last() {
+        let this = Process::read(std::process::id()).unwrap();
+        let first = Process { pid: 1, started_ticks: 1, ..this.clone() };
+        let later = Process { pid: u32::MAX, started_ticks: u64::MAX, ..this.clone() };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let all = [first, this.clone(), later];
+        let found = |weighed| find(&all, port, Kind::Native, weighed).unwrap();
+        use Processes::{All, One};
+        assert_eq!(found(One), [this.pid, u32::MAX, 1]);
+        assert_eq!(found(All), [this.pid, 1, u32::MAX]);
+        drop(listener);
+        assert_eq!(found(One), [u32::MAX, this.pid, 1]);
+        assert_eq!(found(All), [1, this.pid, u32::MAX]);
     }
 }

@@ -24,12 +24,6 @@ pub(super) fn listens(pid: u32, port: u16) -> bool {
     listening(pid).iter().any(|listener| listener.address.port() == port)
 }
 
-/// The ids of these processes, those first that listen on this port; else in their order.
-pub(super) fn serving_first(processes: impl Iterator<Item = u32>, port: u16) -> Vec<u32> {
-    let (serving, others): (Vec<u32>, Vec<u32>) = processes.partition(|&pid| listens(pid, port));
-    [serving, others].concat()
-}
-
 /// The ports on which the processes listen, ascending.
 pub(super) fn ports(processes: &[Process]) -> Vec<u16> {
     let listeners = processes.iter().flat_map(|process| listening(process.pid));

@@ -6,8 +6,8 @@ use crate::observe::procfs::Process;
 use crate::observe::smaps::read_rollup;
 use crate::record::Sample;
 use crate::scenario::Kind;
-use crate::subject::jvm::is_jvm;
 use crate::subject::processes;
+use crate::subject::serving::is_jvm;
 
 /// Looking through all processes of a machine takes some milliseconds, and PSS makes the kernel walk their pages.
 const LOOK_EVERY_NS: u64 = 1_000_000_000;
