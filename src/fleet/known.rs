@@ -40,6 +40,8 @@ impl KnownServices {
         if let Ok(Head { schema }) = serde_json::from_str(first)
             && schema.starts_with(family(FLEET_PLAN_SCHEMA))
         {
+            let of_entry =
+                |entry: PlanEntry| (entry.name, KnownService { last: entry.last, ..KnownService::default() });
             return Ok(Self(Plan::parse(text)?.entries.into_iter().map(of_entry).collect()));
         }
         let Head { schema } = serde_json::from_str(text).map_err(neither)?;
@@ -75,10 +77,6 @@ impl KnownServices {
 /// A schema without its version.
 fn family(schema: &str) -> &str {
     schema.rsplit_once('/').map_or(schema, |(family, _)| family)
-}
-
-fn of_entry(entry: PlanEntry) -> (String, KnownService) {
-    (entry.name, KnownService { last: entry.last, ..KnownService::default() })
 }
 
 fn of_service(service: ServiceRecord) -> (String, KnownService) {

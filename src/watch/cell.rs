@@ -60,11 +60,6 @@ impl Cell {
         spoken(column, self.least[column as usize])
     }
 
-    /// The mean of a column, in the same way.
-    pub fn mean(&self, column: Column) -> Option<u64> {
-        spoken(column, self.mean[column as usize])
-    }
-
     /// The most of a column, in the same way.
     pub fn most(&self, column: Column) -> Option<u64> {
         spoken(column, self.most[column as usize])

@@ -72,10 +72,10 @@ impl Collector {
     /// `Request` where one of them is no URL, no pairs, no number, or asks for gRPC.
     pub fn of(typed: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let own = |name: &str| set(name).map(|value| (name.to_owned(), value));
         // The variable for metrics comes before the one for all signals; its name is for messages.
         let either = |end: &str| {
-            let names = [format!("OTEL_EXPORTER_OTLP_METRICS_{end}"), format!("OTEL_EXPORTER_OTLP_{end}")];
-            names.into_iter().find_map(|name| set(&name).map(|value| (name, value)))
+            own(&format!("OTEL_EXPORTER_OTLP_METRICS_{end}")).or_else(|| own(&format!("OTEL_EXPORTER_OTLP_{end}")))
         };
         if let Some((name, protocol)) = either("PROTOCOL").filter(|(_, protocol)| protocol.trim() == "grpc") {
             return Err(Error::request(format!("{name} is `{protocol}`, and metrics are sent as JSON over HTTP"))
@@ -107,8 +107,6 @@ impl Collector {
                     .hint(format!("write `{name}=10000`"))
             }),
         };
-        let interval = ("OTEL_METRIC_EXPORT_INTERVAL", set("OTEL_METRIC_EXPORT_INTERVAL"));
-        let interval = interval.1.map(|value| (interval.0.to_owned(), value));
         let (name, headers) = either("HEADERS").unwrap_or_default();
         let headers = pairs(&name, &headers)?;
         Ok(Self {
@@ -118,7 +116,7 @@ impl Collector {
             authorities: either("CERTIFICATE").map(|(_, path)| PathBuf::from(path.trim())),
             within: milliseconds(either("TIMEOUT"), WITHIN)?.max(OFTEN),
             resource: resource(&set)?,
-            every: milliseconds(interval, EVERY)?.max(OFTEN),
+            every: milliseconds(own("OTEL_METRIC_EXPORT_INTERVAL"), EVERY)?.max(OFTEN),
         })
     }
 

@@ -27,17 +27,16 @@ impl Ends {
     /// Takes in what happened at this time.
     pub fn take(&mut self, events: &[WatchEvent], now: Duration) {
         for event in events {
-            let one = match event.what {
-                Happened::Appeared(_) | Happened::Ended(_) | Happened::Killed(_) => {
-                    self.names.entry(event.name.clone()).or_default()
-                }
+            let (came, killed, ended) = match event.what {
+                Happened::Appeared(_) => (1, 0, 0),
+                Happened::Killed(_) => (0, 1, 0),
+                Happened::Ended(_) => (0, 0, 1),
                 _ => continue,
             };
-            match event.what {
-                Happened::Appeared(_) => one.living += 1,
-                Happened::Killed(_) => (one.killed, one.living) = (one.killed + 1, one.living.saturating_sub(1)),
-                _ => (one.other, one.living) = (one.other + 1, one.living.saturating_sub(1)),
-            }
+            let one = self.names.entry(event.name.clone()).or_default();
+            one.living = (one.living + came).saturating_sub(killed + ended);
+            one.killed += killed;
+            one.other += ended;
             one.last = now;
         }
         self.names.retain(|_, one| one.living > 0 || now.saturating_sub(one.last) < FORGOTTEN_AFTER);

@@ -57,7 +57,7 @@ fn cells_have_least_mean_and_most_of_their_samples_and_the_file_never_grows() {
     let mib = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
     assert_eq!(mib(ten.least(Column::RssAnon)), Some(ten.number as f64));
     assert_eq!(mib(ten.most(Column::RssAnon)), Some(ten.number as f64 + 5.0));
-    assert_eq!(mib(ten.mean(Column::RssAnon)), Some(ten.number as f64 + 2.5));
+    assert_eq!(mib(ten.sample().get(Column::RssAnon)), Some(ten.number as f64 + 2.5));
     assert_eq!(ten.least(Column::HeapUsed), None, "what was not seen");
     let about = fs::metadata(&path).unwrap();
     assert!(about.len() <= 2 << 20, "{} bytes", about.len());
