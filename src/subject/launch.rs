@@ -84,10 +84,16 @@ pub struct LaunchPlace<'a> {
 impl Launch {
     /// The command line of one configuration of the subject.
     pub fn new(subject: &Subject, configuration: &Configuration, place: &LaunchPlace) -> Result<Self> {
-        if let Some(image) = place.image {
-            return Self::in_container(subject, configuration, place, image);
+        if subject.command.is_empty() && place.image.is_none() {
+            return Err(
+                Error::request("the subject has no command").hint("give one after `--`: `-- java -jar app.jar`")
+            );
         }
-        check_placeholders(&subject.command)?;
+        check_words(&subject.command)?;
+        let launch = Self::of(subject, configuration, place);
+        if let Some(image) = place.image {
+            return Ok(launch.in_container(configuration, image));
+        }
         let options = configuration.jvm_options();
         let values = Values {
             options: &options,
@@ -108,58 +114,49 @@ impl Launch {
             env.prepend_path(&jdk.home.join("bin"));
         }
         let mut argv = values.expand(&subject.command);
-        let options_passed = pass_options(&subject.command, &options, place.jdk, &mut argv, &mut env);
+        let options_passed = match passed_without_variable(&subject.command, &options) {
+            Some(passed) => passed,
+            None if subject.command.first().is_some_and(|program| is_java(program)) => {
+                argv.splice(1..1, options.iter().cloned());
+                OptionsPassed::AfterJava
+            }
+            None => {
+                let name = if place.jdk.is_some_and(|jdk| jdk.release < 9) { TOOL_OPTIONS } else { JDK_OPTIONS };
+                env.pass(name, &env.get(name).unwrap_or_default(), &options)
+            }
+        };
         if argv.first().is_some_and(|program| program == "java") {
             argv[0] = values.java.clone();
         }
         let (dir, jdk) = (subject.dir.clone(), place.jdk.cloned());
-        Ok(Self { env: env.0, dir, jdk, ..Self::of(subject, configuration, place, argv, options_passed) })
+        Ok(Self { argv, options_passed, env: env.0, dir, jdk, ..launch })
     }
 
-    /// A launch of this command line, with nothing on top of Loadline's own environment and folder.
-    pub(crate) fn of(
-        subject: &Subject,
-        configuration: &Configuration,
-        place: &LaunchPlace,
-        argv: Vec<String>,
-        options_passed: OptionsPassed,
-    ) -> Self {
-        Self {
-            subject: subject.clone(),
-            argv,
-            cpus: place.cpus.subject.clone(),
-            limit: configuration.limit,
-            port: place.port,
-            options_passed,
-            ..Self::default()
-        }
+    /// A launch of no command yet, with nothing on top of Loadline's own environment and folder.
+    pub(crate) fn of(subject: &Subject, configuration: &Configuration, place: &LaunchPlace) -> Self {
+        let (subject, cpus) = (subject.clone(), place.cpus.subject.clone());
+        Self { subject, cpus, limit: configuration.limit, port: place.port, ..Self::default() }
     }
 
-    /// The command line that runs an image: the subject's command stands for that of the image, behind its entrypoint.
-    fn in_container(
-        subject: &Subject,
-        configuration: &Configuration,
-        place: &LaunchPlace,
-        image: &FoundImage,
-    ) -> Result<Self> {
-        check_words(&subject.command)?;
-        let options = configuration.jvm_options();
-        let values = Values { options: &options, port: place.port, args: &configuration.args, ..Values::default() };
-        let mut env = Environment::of(subject, configuration, &values);
-        let options_passed = passed_without_variable(&subject.command, &options).unwrap_or_else(|| {
+    /// The same of a command that runs an image: the subject's command stands for that of the image, behind its
+    /// entrypoint.
+    fn in_container(self, configuration: &Configuration, image: &FoundImage) -> Self {
+        let (options, command) = (configuration.jvm_options(), &self.subject.command);
+        let values = Values { options: &options, port: self.port, args: &configuration.args, ..Values::default() };
+        let mut env = Environment::of(&self.subject, configuration, &values);
+        let options_passed = passed_without_variable(command, &options).unwrap_or_else(|| {
             let before = env.own(TOOL_OPTIONS).unwrap_or_else(|| image.tool_options().to_owned());
             env.pass(TOOL_OPTIONS, &before, &options)
         });
         let container = Container::new(image);
         let argv = container.argv(&ContainerOptions {
-            limit: configuration.limit,
+            limit: self.limit,
             forbids_swap: limit::has_swap(),
-            cpus: place.cpus.subject.as_deref(),
+            cpus: self.cpus.as_deref(),
             env: &env.0,
-            arguments: &values.expand(&subject.command),
+            arguments: &values.expand(command),
         });
-        let container = Some(container);
-        Ok(Self { container, ..Self::of(subject, configuration, place, argv, options_passed) })
+        Self { argv, options_passed, container: Some(container), ..self }
     }
 
     /// The order to the guardian, where the subject has a cgroup of ours, or somebody else keeps it.
@@ -285,13 +282,6 @@ fn placeholder(text: &str) -> Option<&str> {
 }
 
 /// Braces are common in commands (JSON, shell variables), so only what is one slip away from a placeholder is refused.
-fn check_placeholders(command: &[String]) -> Result<()> {
-    match command.is_empty() {
-        true => Err(Error::request("the subject has no command").hint("give one after `--`: `-- java -jar app.jar`")),
-        false => check_words(command),
-    }
-}
-
 fn check_words(command: &[String]) -> Result<()> {
     for word in command {
         let names = word.match_indices('{').filter(|(at, _)| !word[..*at].ends_with('$'));
@@ -316,24 +306,6 @@ fn passed_without_variable(command: &[String], options: &[String]) -> Option<Opt
         true => Some(OptionsPassed::NoneNeeded),
         false => command.iter().any(|word| word.contains("{jvm}")).then_some(OptionsPassed::AtPlaceholder),
     }
-}
-
-fn pass_options(
-    command: &[String],
-    options: &[String],
-    jdk: Option<&FoundJdk>,
-    argv: &mut Vec<String>,
-    env: &mut Environment,
-) -> OptionsPassed {
-    if let Some(passed) = passed_without_variable(command, options) {
-        return passed;
-    }
-    if command.first().is_some_and(|program| is_java(program)) {
-        argv.splice(1..1, options.iter().cloned());
-        return OptionsPassed::AfterJava;
-    }
-    let name = if jdk.is_some_and(|jdk| jdk.release < 9) { TOOL_OPTIONS } else { JDK_OPTIONS };
-    env.pass(name, &env.get(name).unwrap_or_default(), options)
 }
 
 /// Variables on top of Loadline's own environment.

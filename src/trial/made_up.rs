@@ -702,8 +702,9 @@ pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> MadeTrial {
     let cpus = CpuPlan { subject: Some(vec![0]), load: None };
     let place = LaunchPlace { port: 8080, work: None, cpus: &cpus, jdk: None, image: None };
     let (argv, passed) = (plan.subject.command.clone(), OptionsPassed::AtPlaceholder);
-    let launch = Launch::of(&plan.subject, &plan.configuration, &place, argv, passed);
-    let launch = Launch { limit: script.limit, reads: plan.load.has_own_work(), ..launch };
+    let launch = Launch::of(&plan.subject, &plan.configuration, &place);
+    let reads = plan.load.has_own_work();
+    let launch = Launch { argv, options_passed: passed, limit: script.limit, reads, ..launch };
     let state = Rc::new(WorldState {
         clock,
         interrupt: AtomicBool::new(false),
