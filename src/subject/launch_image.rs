@@ -92,12 +92,4 @@ mod tests {
         asked = ContainerOptions { limit: None, forbids_swap: true, cpus: None, env: &[], arguments: &[] };
         assert_eq!(container.argv(&asked)[6..], words("--pull=never --stop-timeout=0 --network=host app:1"));
     }
-
-    #[test]
-    fn two_containers_have_two_names_with_our_pid() {
-        let image = super::super::image::sample(&["java"], &[], &[]);
-        let (one, two) = (Container::new(&image), Container::new(&image));
-        assert_ne!(one.name, two.name);
-        assert!(one.name.starts_with(&format!("loadline-{}-", std::process::id())));
-    }
 }
