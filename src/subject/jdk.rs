@@ -21,7 +21,7 @@ const VERSION_WITHIN: Duration = Duration::from_secs(5);
 const RELEASE_BYTES_MAX: u64 = 64 << 10;
 
 /// A JDK or a Java runtime.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FoundJdk {
     /// The folder of the JDK, links resolved: `JAVA_HOME`.
     pub home: PathBuf,

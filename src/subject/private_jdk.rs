@@ -198,14 +198,7 @@ mod tests {
         fs::write(outside.join("jvm.cfg"), "-server KNOWN").unwrap();
         symlink(outside.join("jvm.cfg"), home.join("lib/jvm.cfg")).unwrap();
         symlink("../jdk-99", home.join("lib/circle")).unwrap();
-        FoundJdk {
-            java: home.join("bin/java"),
-            home,
-            version: "99".to_owned(),
-            release: 99,
-            vendor: "X".to_owned(),
-            has_javac: false,
-        }
+        FoundJdk { java: home.join("bin/java"), home, release: 99, ..FoundJdk::default() }
     }
 
     fn copy(jdk: &FoundJdk, places: &[PathBuf]) -> Result<PrivateJdk> {

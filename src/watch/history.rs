@@ -94,7 +94,7 @@ struct Last {
 }
 
 /// A history that was read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Past {
     /// Whose it is.
     pub kept: Kept,
@@ -134,7 +134,7 @@ impl Past {
 
     fn of(file: &File, unwritten: &Unwritten) -> io::Result<Self> {
         let (kept, _) = kept::read(file, PAGES_AT)?;
-        let mut past = Self { kept, tiers: Default::default(), extremes: Vec::new(), spoilt: 0 };
+        let mut past = Self { kept, ..Self::default() };
         for tier in 0..TIERS.len() {
             past.tiers[tier] = past.tier(file, tier, unwritten)?;
         }
@@ -429,8 +429,7 @@ impl History {
     /// # Errors
     /// If the file cannot be read.
     pub(super) fn lately(&self, minutes: u64) -> io::Result<Past> {
-        let kept = self.kept.clone();
-        let mut past = Past { kept, tiers: Default::default(), extremes: Vec::new(), spoilt: 0 };
+        let mut past = Past { kept: self.kept.clone(), ..Past::default() };
         let last = self.last.map_or(0, |last| last.number);
         for (tier, count) in [(0, 0), (1, minutes)] {
             let newest = last / TIERS[tier].0;
