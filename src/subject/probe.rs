@@ -39,6 +39,7 @@ pub(super) fn tcp(address: SocketAddr) -> ProbeAnswer {
 /// A question over HTTP.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HttpQuestion<'a> {
+    /// The port that is asked.
     pub address: SocketAddr,
     /// For the header `Host`.
     pub host: &'a str,
