@@ -2,6 +2,7 @@
 
 use super::link::Link;
 use super::message::Extent;
+use super::outcome::Row;
 use super::response::ResponseReader;
 use super::turn::no_epoll;
 use crate::work::Pace;
@@ -31,22 +32,53 @@ pub(super) struct Connection {
     /// The handshakes are over: a send has succeeded.
     pub(super) established: bool,
     pub(super) watched: Watched,
-    /// Index of the request in the plan.
-    pub(super) request: u32,
+    pub(super) under_way: UnderWay,
     pub(super) extent: Extent,
     /// Bytes of the request that are on their way.
     pub(super) sent: u64,
-    /// From the plan; equal to `started_ns` in a closed model.
-    pub(super) intended_ns: u64,
-    /// When the first byte was sent or, on a new connection, the connect began.
-    pub(super) started_ns: u64,
-    /// When the connection stood.
-    pub(super) connected_ns: u64,
-    /// When the first bytes of the answer came; only kept where rows are asked for, else 0.
-    pub(super) first_byte_ns: u64,
     /// Since when it is free; 0 before its first request.
     pub(super) free_ns: u64,
     pub(super) reader: ResponseReader,
+}
+
+/// The request under way in a place for one at a time, whatever the protocol.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct UnderWay {
+    /// Index of the request in the plan.
+    pub(super) request: u32,
+    /// From the plan; equal to `started_ns` in a closed model.
+    pub(super) intended_ns: u64,
+    /// When it was sent or, on a new connection, the connect began.
+    pub(super) started_ns: u64,
+    /// When the connection stood; 0 where it stood before.
+    pub(super) connected_ns: u64,
+    /// When the first bytes of the answer came; only kept where rows are asked for, else 0.
+    pub(super) first_byte_ns: u64,
+}
+
+impl UnderWay {
+    #[inline]
+    pub(super) fn begin(&mut self, intended_ns: u64, started_ns: u64) {
+        *self = Self { intended_ns, started_ns, ..Self::default() };
+    }
+
+    /// The request as it ends now on a connection of this number, without an answer.
+    #[inline]
+    pub(super) fn ended(&self, connection: u32, ended_ns: u64) -> Row {
+        let Self { request, intended_ns, started_ns, connected_ns, first_byte_ns } = *self;
+        Row {
+            intended_ns,
+            started_ns,
+            connected_ns,
+            first_byte_ns,
+            ended_ns,
+            body_bytes: 0,
+            request: Some(request),
+            connection: Some(connection),
+            status: 0,
+            failure: None,
+        }
+    }
 }
 
 /// When a slow connection may send and read on; 0 where it waits for its server, so that waiting earns it nothing.
@@ -92,9 +124,7 @@ impl Connection {
     #[inline]
     pub(super) fn begin(&mut self, intended_ns: u64, started_ns: u64) {
         self.doing = Doing::Sending;
-        self.intended_ns = intended_ns;
-        self.started_ns = started_ns;
-        self.first_byte_ns = 0;
+        self.under_way.begin(intended_ns, started_ns);
         self.sent = 0;
     }
 
@@ -114,14 +144,7 @@ impl Connection {
     /// Tells whether the connection had been established.
     pub(super) fn close(&mut self) -> bool {
         let established = self.established;
-        *self = Self {
-            doing: self.doing,
-            request: self.request,
-            free_ns: self.free_ns,
-            intended_ns: self.intended_ns,
-            started_ns: self.started_ns,
-            ..Self::default()
-        };
+        *self = Self { doing: self.doing, under_way: self.under_way, free_ns: self.free_ns, ..Self::default() };
         established
     }
 }

@@ -1,11 +1,12 @@
 //! The course of one phase on one thread, whatever protocol it speaks: its arrivals, its counts, its intervals, and
 //! when it ends. The engines ask and report; they differ in how bytes go and come.
 
+use super::connection::UnderWay;
 use super::link::{self, Link, Trouble};
-use super::outcome::{End, Interval, Outcome};
+use super::outcome::{End, Interval, Outcome, Row};
 use super::rows::Rows;
 use super::schedule::{Arrivals, Share, nanoseconds};
-use super::tally::{Failure, FinishedRequest, Now, Tally};
+use super::tally::{Failure, Tally};
 use super::{Control, Plan};
 use crate::work::{Protocol, Schedule};
 use loadline_base::clock::Clock;
@@ -28,18 +29,12 @@ pub(super) struct PhaseCourse<'a> {
     pub(super) timeout_ns: u64,
     /// How long a connection rests after an answer, in a closed model.
     pub(super) think_ns: u64,
-    /// Established now.
-    pub(super) open_connections: u64,
     control: &'a Control,
-    start_ns: u64,
     drain_ns: u64,
     /// The end of the drain; `u64::MAX` while it is not known or where a count ends the phase.
     drain_end_ns: u64,
     next_interval_ns: u64,
     next_check_ns: u64,
-    open_connections_max: u64,
-    queue_max: u64,
-    queue: u64,
     share: Share,
     /// What the first connection is made over, in words; `None` before it.
     over: Option<String>,
@@ -63,28 +58,21 @@ impl<'a> PhaseCourse<'a> {
         let share_of = |max: usize| max.div_ceil(share.count as usize);
         let seed = plan.seed ^ share.index;
         let rows = Rows::new(share_of(plan.rows_max), seed).with_failed_apart(share_of(plan.rows_failed_max), !seed);
-        let tally = Tally::new(requests, rows)?;
-        let tally = if arrivals.is_open() { tally.with_open_model()? } else { tally };
         Ok(Self {
             plan,
             clock,
             drain_end_ns: u64::MAX,
+            tally: Tally::new(requests, rows, arrivals.is_open())?,
             arrivals,
-            tally,
             timeout_ns: nanoseconds(plan.work.timeout.0),
             think_ns: match plan.work.schedule {
                 Schedule::Closed { think, .. } => nanoseconds(think.0),
                 Schedule::Open { .. } => 0,
             },
-            open_connections: 0,
             control,
-            start_ns: 0,
             drain_ns: nanoseconds(plan.work.drain().0),
             next_interval_ns: u64::MAX,
             next_check_ns: 0,
-            open_connections_max: 0,
-            queue_max: 0,
-            queue: 0,
             share,
             over: None,
             met: None,
@@ -102,7 +90,6 @@ impl<'a> PhaseCourse<'a> {
 
     /// The phase begins.
     pub(super) fn start(&mut self, start_ns: u64) {
-        self.start_ns = start_ns;
         self.arrivals.start(start_ns);
         self.tally.start(start_ns, self.arrivals.end_ns());
         if !self.arrivals.is_open() {
@@ -133,9 +120,10 @@ impl<'a> PhaseCourse<'a> {
     pub(super) fn tick(&mut self, now_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Option<End>> {
         if now_ns >= self.next_interval_ns {
             self.end_interval(now_ns, on_interval)?;
-            self.next_interval_ns = now_ns - (now_ns - self.start_ns) % INTERVAL_NS + INTERVAL_NS;
+            self.next_interval_ns = now_ns - (now_ns - self.tally.sum.start_ns) % INTERVAL_NS + INTERVAL_NS;
         }
-        self.control.publish(self.tally.ok, self.tally.failures.total(), self.open_connections);
+        let sum = &self.tally.sum;
+        self.control.publish(sum.ok, sum.failures.total(), self.tally.interval.open_connections);
         if self.control.is_stopped() {
             return Ok(Some(End::Stopped));
         }
@@ -149,12 +137,12 @@ impl<'a> PhaseCourse<'a> {
     /// that they wait for one, and not for the engine's next turn.
     #[inline]
     pub(super) fn watch_queue(&mut self, now_ns: u64, exhausted: bool) {
-        if self.tally.open.is_none() {
+        if !self.arrivals.is_open() {
             return;
         }
-        let waiting = self.arrivals.waiting(now_ns);
-        self.queue = if exhausted { waiting } else { 0 };
-        self.queue_max = self.queue_max.max(self.queue);
+        let queue = if exhausted { self.arrivals.waiting(now_ns) } else { 0 };
+        self.tally.interval.queue = queue;
+        self.tally.sum.queue_max = self.tally.sum.queue_max.max(queue);
         if self.drain_end_ns == u64::MAX
             && let Some(last_ns) = self.arrivals.all_due_at(now_ns)
         {
@@ -163,11 +151,9 @@ impl<'a> PhaseCourse<'a> {
     }
 
     fn end_interval(&mut self, ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
-        let now =
-            Now { ns, open_connections: self.open_connections, queue: self.queue, offered: self.arrivals.offered(ns) };
         // Several threads are judged together.
         let stop = if self.share == Share::WHOLE { &self.plan.work.stop[..] } else { &[] };
-        self.met = self.tally.end_interval(now, stop, on_interval)?;
+        self.met = self.tally.end_interval(ns, self.arrivals.offered(ns), stop, on_interval)?;
         Ok(())
     }
 
@@ -180,9 +166,10 @@ impl<'a> PhaseCourse<'a> {
     /// A connection stands.
     #[inline]
     pub(super) fn opened(&mut self, link: &Link) {
-        self.tally.connections_opened += 1;
-        self.open_connections += 1;
-        self.open_connections_max = self.open_connections_max.max(self.open_connections);
+        let (sum, open_connections) = (&mut self.tally.sum, &mut self.tally.interval.open_connections);
+        sum.connections_opened += 1;
+        *open_connections += 1;
+        sum.connections_open_max = sum.connections_open_max.max(*open_connections);
         self.over.get_or_insert_with(|| {
             link.negotiated().map_or_else(String::new, |(version, _)| format!(" over {version}"))
         });
@@ -190,7 +177,7 @@ impl<'a> PhaseCourse<'a> {
 
     /// Counts a complete answer: as one that came too late, as what was wrong with it, or as correct.
     #[inline]
-    pub(super) fn answered(&mut self, ended: FinishedRequest, wrong: Option<Failure>) {
+    pub(super) fn answered(&mut self, ended: Row, wrong: Option<Failure>) {
         match wrong {
             _ if ended.ended_ns - ended.started_ns > self.timeout_ns => self.tally.failed(Failure::Timeout, ended),
             None => self.tally.answered(ended),
@@ -238,83 +225,50 @@ impl<'a> PhaseCourse<'a> {
     /// Records the requests that came due and never began, with their age.
     pub(super) fn give_up_queue(&mut self, now_ns: u64) {
         while let super::schedule::Arrival::Due { intended_ns } = self.arrivals.next(now_ns) {
-            let never = FinishedRequest {
-                intended_ns,
-                started_ns: now_ns,
-                connected_ns: 0,
-                first_byte_ns: 0,
-                ended_ns: now_ns,
-                place: None,
-                status: 0,
-                body_bytes: 0,
-            };
+            let never = UnderWay { intended_ns, started_ns: now_ns, ..UnderWay::default() };
+            let never = Row { request: None, connection: None, ..never.ended(0, now_ns) };
             self.tally.failed(Failure::Unanswered, never);
         }
     }
 
-    /// Hands the last interval out and sums up. `asked`: connections; `busy`: requests under way.
+    /// Hands the last interval out and sums up; the plan asked for so many connections.
     pub(super) fn finish(
         mut self,
         ended: End,
-        asked: u64,
-        busy: u64,
+        connections_asked: u64,
         on_interval: &mut dyn FnMut(Interval<'_>),
     ) -> Result<Outcome> {
-        self.control.publish(self.tally.ok, self.tally.failures.total(), 0);
+        self.control.publish(self.tally.sum.ok, self.tally.sum.failures.total(), 0);
         let now_ns = self.clock.now_ns();
         self.end_interval(now_ns, on_interval)?;
-        let elapsed_ns = match ended {
-            End::Done => self.tally.last_end_ns.saturating_sub(self.start_ns),
+        let mut sum = self.tally.sum;
+        sum.elapsed_ns = match ended {
+            End::Done => self.tally.last_end_ns.saturating_sub(sum.start_ns),
             // Waiting in vain is part of the phase.
-            End::Stopped | End::GaveUp(_) | End::Met(_) => now_ns - self.start_ns,
+            End::Stopped | End::GaveUp(_) | End::Met(_) => now_ns - sum.start_ns,
         };
-        let planned_ns = self.arrivals.end_ns().saturating_sub(self.start_ns);
-        let rate_span_ns = match (self.arrivals.end_ns(), &ended) {
-            (u64::MAX, _) => elapsed_ns,
+        let planned_ns = self.arrivals.end_ns().saturating_sub(sum.start_ns);
+        sum.rate_span_ns = match (self.arrivals.end_ns(), &ended) {
+            (u64::MAX, _) => sum.elapsed_ns,
             (_, End::Done) => planned_ns,
-            (_, _) => elapsed_ns.min(planned_ns),
+            (_, _) => sum.elapsed_ns.min(planned_ns),
         };
-        let offered = self.arrivals.offered(self.start_ns.saturating_add(rate_span_ns));
+        sum.offered = self.arrivals.offered(sum.start_ns.saturating_add(sum.rate_span_ns));
         let backend = match self.plan.work.protocol {
             Protocol::Http1 => "http/1.1",
             // The implementation is not the engine's own, and the figures depend on it.
             Protocol::Http2 { .. } => "http/2 (h2 crate)",
         };
-        let tally = self.tally;
-        let (response, lag) = tally.open.map_or((None, None), |open| (Some(open.response), Some(open.lag)));
-        Ok(Outcome {
-            start_ns: self.start_ns,
-            elapsed_ns,
-            requests: tally.ok + tally.failures.total(),
-            ok: tally.ok,
-            failures: tally.failures,
-            rate_ok: tally.rate_ok,
-            rate_span_ns,
-            service: tally.total,
-            response,
-            lag,
-            offered,
-            queued: tally.queued,
-            // One that waited within a turn of the engine was never seen waiting.
-            queue_max: self.queue_max.max(tally.queued.min(1)),
-            unanswered: tally.unanswered,
-            in_flight: busy,
-            connections_asked: asked,
-            connections_opened: tally.connections_opened,
-            connections_open_max: self.open_connections_max,
-            by_request: tally.by_request,
-            never_begun: tally.never_begun,
-            rows: tally.rows.finish(),
-            backend: backend.to_owned() + &self.over.unwrap_or_default(),
-            tls_told: matches!(ended, End::GaveUp(_)) && tally.last_failure == Some(Failure::Tls),
-            tls_trouble: tally.tls_trouble,
-            bytes_sent: tally.bytes_sent,
-            bytes_received: tally.bytes_received,
-            wrong_statuses: tally.wrong_statuses,
-            ended,
-            cpu_ns: thread_cpu_ns().saturating_sub(self.cpu_before_ns),
-            threads: 1,
-        })
+        sum.backend = backend.to_owned() + &self.over.unwrap_or_default();
+        sum.requests = sum.ok + sum.failures.total();
+        // One that waited within a turn of the engine was never seen waiting.
+        sum.queue_max = sum.queue_max.max(sum.queued.min(1));
+        sum.connections_asked = connections_asked;
+        sum.rows = self.tally.rows.finish();
+        sum.tls_told = matches!(ended, End::GaveUp(_)) && self.tally.last_failure == Some(Failure::Tls);
+        sum.ended = ended;
+        sum.cpu_ns = thread_cpu_ns().saturating_sub(self.cpu_before_ns);
+        Ok(sum)
     }
 }
 

@@ -25,7 +25,6 @@ const SEGMENT_BYTES_MIN: usize = 536;
 /// One phase under way.
 pub(super) struct Engine<'a> {
     pub(super) course: PhaseCourse<'a>,
-    pub(super) clock: Clock,
     pub(super) dialler: Dialler,
     pub(super) messages: Messages,
     pub(super) portions: Portions,
@@ -37,8 +36,6 @@ pub(super) struct Engine<'a> {
     /// Indices of connections without a request; the one that is free the longest comes first, so that all are used.
     pub(super) free: VecDeque<usize>,
     pub(super) timers: Timers,
-    /// Requests under way.
-    pub(super) busy: u64,
     pub(super) buffer: Vec<u8>,
     /// Records of TLS, before they are plaintext; empty without TLS.
     pub(super) raw: Vec<u8>,
@@ -60,7 +57,6 @@ impl<'a> Engine<'a> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_epoll)?;
         Ok(Self {
             course,
-            clock,
             dialler: Dialler::new(&plan.target, work.pace, undelayed, &["http/1.1"])?,
             own: vec![Vec::new(); if messages.have_placeholders() { wanted.max(2) as usize } else { 1 }],
             messages,
@@ -71,7 +67,6 @@ impl<'a> Engine<'a> {
             connections_max: connections_max as usize,
             free: (0..wanted as usize).collect(),
             timers: Timers::default(),
-            busy: 0,
             buffer: vec![0; READ_BYTES],
             raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
             block: Vec::new(),
@@ -83,7 +78,7 @@ impl<'a> Engine<'a> {
     pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
         self.course.start(start_ns);
         let ended = turn::run(&mut self, on_interval)?;
-        self.course.finish(ended, self.connections.len() as u64, self.busy, on_interval)
+        self.course.finish(ended, self.connections.len() as u64, on_interval)
     }
 
     /// The connection is free for a request from now on.
@@ -140,7 +135,8 @@ impl<'a> Turning<'a> for Engine<'a> {
         let timeout_ns = self.course.timeout_ns;
         for index in 0..self.connections.len() {
             let connection = &self.connections[index];
-            if connection.doing != Doing::Nothing && now_ns.saturating_sub(connection.started_ns) > timeout_ns {
+            if connection.doing != Doing::Nothing && now_ns.saturating_sub(connection.under_way.started_ns) > timeout_ns
+            {
                 self.fail(index, Failure::Timeout, now_ns);
             }
         }
@@ -170,7 +166,7 @@ impl<'a> Turning<'a> for Engine<'a> {
             if self.free.is_empty() && self.connections.len() == self.connections_max {
                 self.course.watch_queue(now_ns, true);
                 // Connections that only think need not wake when no arrival follows.
-                if self.busy == 0 && self.course.arrivals.are_over(now_ns) {
+                if self.course.tally.sum.in_flight == 0 && self.course.arrivals.are_over(now_ns) {
                     return Ok(Turn::Over);
                 }
                 return Ok(Turn::Until(self.course.end_ns(now_ns)));
@@ -180,9 +176,9 @@ impl<'a> Turning<'a> for Engine<'a> {
                     let index = self.free.pop_front().unwrap_or_else(|| self.grow());
                     self.begin(index, intended_ns, now_ns)?;
                 }
-                none => return Ok(Turn::without(none, &mut self.course, self.busy, now_ns)),
+                none => return Ok(Turn::without(none, &mut self.course, now_ns)),
             }
-            now_ns = self.clock.now_ns();
+            now_ns = self.course.clock.now_ns();
         }
         self.course.watch_queue(now_ns, false);
         Ok(Turn::Until(now_ns))
@@ -191,7 +187,7 @@ impl<'a> Turning<'a> for Engine<'a> {
     #[inline]
     fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
         let until_ns = until_ns.min(self.timers.next_ns()).min(self.course.next_ns());
-        turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)?;
+        turn::wait(&self.epoll, events, self.course.clock.now_ns(), until_ns)?;
         for event in events.drain(..) {
             let free = self.free.len();
             self.handle(event)?;

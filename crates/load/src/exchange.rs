@@ -1,11 +1,12 @@
 //! One request from its beginning to its end on one connection: send, receive, judge, and on to the next.
 //! The other half of [`Engine`], whose loop is in `engine`.
 
-use super::connection::{Connection, Doing, LAST_INPUT, after_portion};
+use super::connection::{Doing, LAST_INPUT, after_portion};
 use super::engine::Engine;
 use super::link::{self, Read, Trouble};
+use super::outcome::Row;
 use super::response::{Ending, Progress, ResponseFacts};
-use super::tally::{Failure, FinishedRequest, RequestOrigin};
+use super::tally::Failure;
 use super::timers::Due;
 use loadline_base::error::Result;
 use rustix::event::epoll::{self, EventFlags};
@@ -33,15 +34,14 @@ impl Engine<'_> {
     /// Begins a request, on a new connection if there is none.
     #[inline]
     pub(super) fn begin(&mut self, index: usize, intended_ns: u64, now_ns: u64) -> Result<()> {
-        self.busy += 1;
         // A pool that can grow never makes a request wait.
         let waits = self.connections.len() == self.connections_max;
         let connection = &mut self.connections[index];
         self.course.tally.begun(intended_ns, if waits { connection.free_ns } else { 0 }, now_ns);
         connection.begin(intended_ns, now_ns);
         let place = if self.own.len() > 1 { index } else { 0 };
-        (connection.request, connection.extent) = self.messages.next(&mut self.own[place]);
-        if self.messages.get(connection.request).waits {
+        (connection.under_way.request, connection.extent) = self.messages.next(&mut self.own[place]);
+        if self.messages.get(connection.under_way.request).waits {
             connection.doing = Doing::Waiting;
             self.timers.set(now_ns + CONTINUE_NS, index, Due::Continue);
         }
@@ -79,13 +79,13 @@ impl Engine<'_> {
             let connection = &mut self.connections[index];
             let end = connection.sendable();
             let Some(link) = &mut connection.link else { return Ok(()) };
-            let message = self.messages.get(connection.request);
+            let message = self.messages.get(connection.under_way.request);
             let own = self.own.get(index).map_or(&[][..], Vec::as_slice);
             let mut piece = message.piece(own, connection.sent, &mut self.block)?;
             let left = end - connection.sent;
             piece = &piece[..piece.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
             if let Some(portion) = self.portions.send {
-                let now_ns = self.clock.now_ns();
+                let now_ns = self.course.clock.now_ns();
                 if self.paces[index].send_from_ns > now_ns {
                     return self.watch(index);
                 }
@@ -95,7 +95,7 @@ impl Engine<'_> {
             match wrote {
                 Ok(sent) => {
                     connection.sent += sent as u64;
-                    self.course.tally.bytes_sent += sent as u64;
+                    self.course.tally.sum.bytes_sent += sent as u64;
                     if !connection.established {
                         self.establish(index);
                     }
@@ -135,7 +135,7 @@ impl Engine<'_> {
         if let Some(portion) = self.portions.send
             && sent > 0
         {
-            let now_ns = self.clock.now_ns();
+            let now_ns = self.course.clock.now_ns();
             let pace = &mut self.paces[index];
             pace.send_from_ns = after_portion(pace.send_from_ns, now_ns, portion.pause_ns);
             if !all {
@@ -149,7 +149,7 @@ impl Engine<'_> {
     fn establish(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         connection.established = true;
-        connection.connected_ns = self.clock.now_ns();
+        connection.under_way.connected_ns = self.course.clock.now_ns();
         if let Some(link) = &connection.link {
             self.course.opened(link);
         }
@@ -158,7 +158,7 @@ impl Engine<'_> {
     /// The body need not wait any longer: `100 Continue` came, or did not come in time.
     pub(super) fn stop_waiting(&mut self, index: usize, now_ns: u64) -> Result<()> {
         let connection = &mut self.connections[index];
-        let asked = connection.reader.take_continued() || now_ns >= connection.started_ns + CONTINUE_NS;
+        let asked = connection.reader.take_continued() || now_ns >= connection.under_way.started_ns + CONTINUE_NS;
         if connection.doing != Doing::Waiting || !asked {
             return Ok(());
         }
@@ -186,7 +186,7 @@ impl Engine<'_> {
             let Some(link) = &mut connection.link else { return Ok(()) };
             let mut limit = usize::MAX;
             if let Some(portion) = self.portions.receive {
-                let now_ns = self.clock.now_ns();
+                let now_ns = self.course.clock.now_ns();
                 if self.paces[index].receive_from_ns > now_ns {
                     return Ok(());
                 }
@@ -196,7 +196,7 @@ impl Engine<'_> {
                 Ok(Read::Bytes { length, more }) => {
                     // Also after the last bytes: an end that was announced before they were read is seen then.
                     if let Some(portion) = self.portions.receive {
-                        let (pace, now_ns) = (&mut self.paces[index], self.clock.now_ns());
+                        let (pace, now_ns) = (&mut self.paces[index], self.course.clock.now_ns());
                         pace.receive_from_ns = after_portion(pace.receive_from_ns, now_ns, portion.pause_ns);
                         self.timers.set(pace.receive_from_ns, index, Due::Receive);
                     }
@@ -214,7 +214,7 @@ impl Engine<'_> {
                     return Ok(());
                 }
             };
-            self.course.tally.bytes_received += length as u64;
+            self.course.tally.interval.bytes_received += length as u64;
             if length > 0 {
                 if self.take(index, length, to_the_end)? {
                     return Ok(());
@@ -248,23 +248,23 @@ impl Engine<'_> {
             self.close(index);
             return Ok(true);
         }
-        let wanted = &self.messages.get(connection.request).wanted;
+        let wanted = &self.messages.get(connection.under_way.request).wanted;
         let progress = connection.reader.feed(&mut self.heads, wanted, &self.buffer[..length]);
         // An answer that came in one piece has its first byte when it has its last: the clock is read once for both.
         let in_pieces = matches!(progress, Progress::More);
-        if in_pieces && connection.first_byte_ns == 0 && self.course.tally.rows.wanted() {
-            connection.first_byte_ns = self.clock.now_ns();
+        if in_pieces && connection.under_way.first_byte_ns == 0 && self.course.tally.rows.wanted() {
+            connection.under_way.first_byte_ns = self.course.clock.now_ns();
         }
         match progress {
             Progress::More if connection.doing == Doing::Waiting => {
-                let now_ns = self.clock.now_ns();
+                let now_ns = self.course.clock.now_ns();
                 self.stop_waiting(index, now_ns)?;
                 Ok(false)
             }
             Progress::More => Ok(false),
             Progress::Done { answer, left: 0 } => self.answered(index, answer, to_the_end).map(|()| true),
             Progress::Done { .. } | Progress::Broken => {
-                self.fail(index, Failure::Protocol, self.clock.now_ns());
+                self.fail(index, Failure::Protocol, self.course.clock.now_ns());
                 Ok(true)
             }
         }
@@ -272,42 +272,37 @@ impl Engine<'_> {
 
     fn stream_ended(&mut self, index: usize) -> Result<()> {
         let connection = &mut self.connections[index];
-        let wanted = &self.messages.get(connection.request).wanted;
+        let wanted = &self.messages.get(connection.under_way.request).wanted;
         let shaking = connection.link.as_ref().is_some_and(|link| !link.is_ready());
         let failure = match connection.reader.end(wanted) {
             Ending::Done(answer) => return self.answered(index, answer, true),
             Ending::Nothing => self.course.silence(shaking),
             Ending::Cut => Failure::Short,
         };
-        self.fail(index, failure, self.clock.now_ns());
+        self.fail(index, failure, self.course.clock.now_ns());
         Ok(())
     }
 
     /// Judges a complete answer and lets the connection go on at once.
     #[inline]
     fn answered(&mut self, index: usize, answer: ResponseFacts, closing: bool) -> Result<()> {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.course.clock.now_ns();
         let connection = &mut self.connections[index];
-        let ended = FinishedRequest {
-            status: answer.status,
-            body_bytes: answer.body_bytes,
-            ..ended(connection, index, now_ns)
-        };
-        let failure = self.messages.get(connection.request).wanted.judge(&answer);
+        let ended = connection.under_way.ended(index as u32, now_ns);
+        let ended = Row { status: answer.status, body_bytes: answer.body_bytes, ..ended };
+        let failure = self.messages.get(connection.under_way.request).wanted.judge(&answer);
         // An answer before the end of the request leaves a server that still reads, or no longer does.
         let cut = connection.sent < connection.extent.whole;
         connection.doing = Doing::Nothing;
-        self.busy -= 1;
         if closing || cut || !answer.keep_alive || !self.course.plan.work.keep_alive {
             self.close(index);
         }
         self.course.answered(ended, failure);
         if self.course.think_ns > 0 {
             self.timers.set(now_ns + self.course.think_ns, index, Due::Free);
-            return Ok(());
+        } else {
+            self.release(index, now_ns);
         }
-        self.connections[index].free_ns = now_ns;
-        self.free.push_back(index);
         Ok(())
     }
 
@@ -316,7 +311,7 @@ impl Engine<'_> {
         let connection = &self.connections[index];
         let shaking = connection.link.as_ref().is_some_and(|link| !link.is_ready());
         let failure = self.course.failure_of(trouble, connection.established, shaking);
-        self.fail(index, failure, self.clock.now_ns());
+        self.fail(index, failure, self.course.clock.now_ns());
     }
 
     /// Ends the request under way, if there is one, and closes the connection. It does not go on at once, so that
@@ -324,13 +319,13 @@ impl Engine<'_> {
     pub(super) fn fail(&mut self, index: usize, failure: Failure, now_ns: u64) {
         let connection = &mut self.connections[index];
         let under_way = connection.doing != Doing::Nothing;
-        let ended = FinishedRequest { status: connection.reader.status(), ..ended(connection, index, now_ns) };
+        let ended = connection.under_way.ended(index as u32, now_ns);
+        let ended = Row { status: connection.reader.status(), ..ended };
         connection.doing = Doing::Nothing;
         self.close(index);
         if !under_way {
             return;
         }
-        self.busy -= 1;
         self.course.tally.failed(failure, ended);
         if self.course.backs_off(failure, self.connections.len()) {
             self.timers.set(now_ns + BACK_OFF_NS, index, Due::Free);
@@ -340,21 +335,6 @@ impl Engine<'_> {
     }
 
     fn close(&mut self, index: usize) {
-        self.course.open_connections -= u64::from(self.connections[index].close());
-    }
-}
-
-/// The request on a connection as it ends now, without an answer.
-#[inline]
-fn ended(connection: &Connection, index: usize, now_ns: u64) -> FinishedRequest {
-    FinishedRequest {
-        intended_ns: connection.intended_ns,
-        started_ns: connection.started_ns,
-        connected_ns: connection.connected_ns,
-        first_byte_ns: connection.first_byte_ns,
-        ended_ns: now_ns,
-        place: Some(RequestOrigin { request: connection.request, connection: index as u32 }),
-        status: 0,
-        body_bytes: 0,
+        self.course.tally.interval.open_connections -= u64::from(self.connections[index].close());
     }
 }

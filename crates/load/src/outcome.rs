@@ -3,6 +3,7 @@
 use super::tally::Failure;
 use crate::work::{Condition, Measured, Statistic, Time};
 use hdrhistogram::Histogram;
+use loadline_base::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -82,6 +83,46 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The outcome of a phase with so many requests in its plan, before the first of them begins.
+    pub(super) fn new(requests: usize, is_open: bool) -> Result<Self> {
+        // Three significant digits; it grows with its largest value: room for a timeout or a day would be resident from
+        // the beginning, a quarter of a MiB each.
+        let times = Histogram::new(3).map_err(|cause| Error::bug(format!("no histogram of nanoseconds: {cause}")))?;
+        let of_open_model = is_open.then(|| times.clone());
+        Ok(Self {
+            start_ns: 0,
+            elapsed_ns: 0,
+            requests: 0,
+            ok: 0,
+            failures: Failures::default(),
+            rate_ok: 0,
+            rate_span_ns: 0,
+            service: times.clone(),
+            response: of_open_model.clone(),
+            lag: of_open_model,
+            offered: is_open.then_some(0),
+            queued: 0,
+            queue_max: 0,
+            unanswered: times,
+            in_flight: 0,
+            connections_asked: 0,
+            connections_opened: 0,
+            connections_open_max: 0,
+            by_request: vec![(0, 0); requests],
+            never_begun: 0,
+            rows: Vec::new(),
+            tls_trouble: None,
+            tls_told: false,
+            backend: String::new(),
+            bytes_sent: 0,
+            bytes_received: 0,
+            wrong_statuses: BTreeMap::new(),
+            ended: End::Done,
+            cpu_ns: 0,
+            threads: 1,
+        })
+    }
+
     /// Returns the offered rate per second; `None` in a closed model.
     pub fn offered_per_s(&self) -> Option<f64> {
         let offered = self.offered?;

@@ -29,11 +29,11 @@ pub(super) enum Turn {
 
 impl Turn {
     /// Returns the turn if no arrival is due: until the next one, or the end.
-    pub(super) fn without(arrival: Arrival, course: &mut PhaseCourse<'_>, busy: u64, now_ns: u64) -> Self {
+    pub(super) fn without(arrival: Arrival, course: &mut PhaseCourse<'_>, now_ns: u64) -> Self {
         course.watch_queue(now_ns, false);
         match arrival {
             Arrival::At(ns) => Self::Until(ns),
-            Arrival::Done if busy == 0 => Self::Over,
+            Arrival::Done if course.tally.sum.in_flight == 0 => Self::Over,
             Arrival::Done | Arrival::Due { .. } => Self::Until(u64::MAX),
         }
     }

@@ -4,9 +4,9 @@
 use super::Engine;
 use super::connection::{Connection, Room};
 use super::requests::Next;
-use super::stream::{Doing, Slot, StreamStep, Upload};
+use super::stream::{Doing, StreamStep, Upload};
 use crate::exchange::BACK_OFF_NS;
-use crate::tally::{Failure, FinishedRequest, RequestOrigin};
+use crate::tally::Failure;
 use crate::timers::Due;
 use bytes::Bytes;
 use h2::Reason;
@@ -22,14 +22,13 @@ const RETURNS_MAX: u32 = 3;
 impl Engine<'_> {
     /// Begins a request in a slot that was on offer.
     pub(super) fn begin(&mut self, slot: u32, intended_ns: u64, now_ns: u64) -> Result<()> {
-        self.busy += 1;
         let place = slot / self.streams;
         self.places[place as usize].offered -= 1;
         let at = &mut self.slots[slot as usize];
         self.course.tally.begun(intended_ns, at.free_ns, now_ns);
         at.begin(intended_ns, now_ns);
         let next = self.requests.next()?;
-        (at.request, at.number, at.connection) = (next.index, next.number, u32::MAX);
+        (at.under_way.request, at.number, at.connection) = (next.index, next.number, u32::MAX);
         self.start(slot, next, now_ns)
     }
 
@@ -43,7 +42,7 @@ impl Engine<'_> {
         connection.streams += 1;
         let at = &mut self.slots[slot as usize];
         at.connection = index;
-        at.connected_ns = connection.connected_ns;
+        at.under_way.connected_ns = connection.connected_ns;
         at.doing = Doing::Waiting(response);
         if next.long_bytes > 0 {
             at.upload = Some(Upload { stream, sent: 0, whole: next.long_bytes });
@@ -67,7 +66,7 @@ impl Engine<'_> {
             }
             if self.may_begin(slot / self.streams, now_ns) {
                 let at = &self.slots[slot as usize];
-                let next = self.requests.again(at.request, at.number)?;
+                let next = self.requests.again(at.under_way.request, at.number)?;
                 self.start(slot, next, now_ns)?;
             } else {
                 self.sent_back.push_back(slot);
@@ -114,7 +113,7 @@ impl Engine<'_> {
             while rang != 0 {
                 let slot = place * self.streams + (word * 64) as u32 + rang.trailing_zeros();
                 rang &= rang - 1;
-                let now_ns = self.clock.now_ns();
+                let now_ns = self.course.clock.now_ns();
                 self.advance(slot, now_ns)?;
             }
         }
@@ -128,7 +127,7 @@ impl Engine<'_> {
         }
         loop {
             let at = &mut self.slots[slot as usize];
-            let wanted = &self.requests.get(at.request).wanted;
+            let wanted = &self.requests.get(at.under_way.request).wanted;
             match at.step(wanted) {
                 StreamStep::Pending => return Ok(()),
                 StreamStep::Head => self.head_came(slot, now_ns),
@@ -155,8 +154,8 @@ impl Engine<'_> {
     #[inline]
     fn head_came(&mut self, slot: u32, now_ns: u64) {
         let at = &mut self.slots[slot as usize];
-        if at.first_byte_ns == 0 && self.course.tally.rows.wanted() {
-            at.first_byte_ns = now_ns;
+        if at.under_way.first_byte_ns == 0 && self.course.tally.rows.wanted() {
+            at.under_way.first_byte_ns = now_ns;
         }
     }
 
@@ -165,7 +164,7 @@ impl Engine<'_> {
         let at = &mut self.slots[slot as usize];
         loop {
             let capacity = at.capacity(PIECE_BYTES);
-            let (Some(upload), Some(long)) = (&mut at.upload, &self.requests.get(at.request).long) else {
+            let (Some(upload), Some(long)) = (&mut at.upload, &self.requests.get(at.under_way.request).long) else {
                 return Ok(());
             };
             if capacity == 0 {
@@ -186,8 +185,8 @@ impl Engine<'_> {
     /// Judges a complete answer and frees its slot.
     fn answered(&mut self, slot: u32, now_ns: u64) {
         let at = &mut self.slots[slot as usize];
-        let ended = ended(at, slot / self.streams, now_ns);
-        let failure = self.requests.get(at.request).wanted.judge(&at.answer);
+        let ended = at.ended(slot / self.streams, now_ns);
+        let failure = self.requests.get(at.under_way.request).wanted.judge(&at.answer);
         self.end(slot);
         self.course.answered(ended, failure);
         if self.course.think_ns > 0 {
@@ -204,7 +203,7 @@ impl Engine<'_> {
         if !at.is_busy() {
             return;
         }
-        let ended = ended(at, place, now_ns);
+        let ended = at.ended(place, now_ns);
         self.end(slot);
         self.course.tally.failed(failure, ended);
         if self.course.backs_off(failure, self.slots.len()) {
@@ -220,7 +219,6 @@ impl Engine<'_> {
     fn end(&mut self, slot: u32) {
         self.leave(slot);
         self.slots[slot as usize].end();
-        self.busy -= 1;
     }
 
     /// The stream of a slot is none of its connection's any more.
@@ -241,20 +239,6 @@ impl Engine<'_> {
         if silent {
             self.lose(index, Failure::Timeout);
         }
-    }
-}
-
-/// The request in a slot as it ends now.
-fn ended(slot: &Slot, place: u32, now_ns: u64) -> FinishedRequest {
-    FinishedRequest {
-        intended_ns: slot.intended_ns,
-        started_ns: slot.started_ns,
-        connected_ns: slot.connected_ns,
-        first_byte_ns: slot.first_byte_ns,
-        ended_ns: now_ns,
-        place: Some(RequestOrigin { request: slot.request, connection: place }),
-        status: slot.answer.status,
-        body_bytes: slot.answer.body_bytes,
     }
 }
 

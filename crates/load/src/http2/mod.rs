@@ -46,7 +46,6 @@ const GROWN_AGAIN_NS: u64 = 1_000_000;
 /// One phase under way.
 pub(super) struct Engine<'a> {
     course: PhaseCourse<'a>,
-    clock: Clock,
     dialler: Dialler,
     requests: Requests,
     epoll: OwnedFd,
@@ -67,8 +66,6 @@ pub(super) struct Engine<'a> {
     /// Slots that are to be free once their servers have spoken.
     promised: u64,
     timers: Timers,
-    /// Requests under way.
-    busy: u64,
     buffer: Vec<u8>,
     /// Records of TLS, before they are plaintext; empty without TLS.
     raw: Vec<u8>,
@@ -102,7 +99,6 @@ impl<'a> Engine<'a> {
         link::check_descriptors(2 * places_max).or_else(|_| link::check_descriptors(places_max))?;
         let mut engine = Self {
             course,
-            clock,
             dialler: Dialler::new(&plan.target, work.pace, true, &["h2"])?,
             requests,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_epoll)?,
@@ -117,7 +113,6 @@ impl<'a> Engine<'a> {
             dirty: VecDeque::new(),
             promised: 0,
             timers: Timers::default(),
-            busy: 0,
             buffer: vec![0; READ_BYTES],
             raw: if plan.target.tls.is_some() { vec![0; READ_BYTES] } else { Vec::new() },
             block: Vec::new(),
@@ -143,7 +138,7 @@ impl<'a> Engine<'a> {
     pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
         self.course.start(start_ns);
         let ended = turn::run(&mut self, on_interval)?;
-        self.course.finish(ended, self.places.len() as u64, self.busy, on_interval)
+        self.course.finish(ended, self.places.len() as u64, on_interval)
     }
 
     /// The slot has no request any more, and can have one when its place offers it.
@@ -212,9 +207,9 @@ impl<'a> Engine<'a> {
                         self.begin(slot, intended_ns, now_ns)?;
                     }
                 }
-                none => return Ok(Turn::without(none, &mut self.course, self.busy, now_ns)),
+                none => return Ok(Turn::without(none, &mut self.course, now_ns)),
             }
-            now_ns = self.clock.now_ns();
+            now_ns = self.course.clock.now_ns();
         }
         self.course.watch_queue(now_ns, false);
         Ok(Turn::Until(now_ns))
@@ -229,7 +224,7 @@ impl<'a> Engine<'a> {
         }
         self.course.watch_queue(now_ns, true);
         // Places that only think need not wake when no arrival follows.
-        if self.busy == 0 && self.course.arrivals.are_over(now_ns) {
+        if self.course.tally.sum.in_flight == 0 && self.course.arrivals.are_over(now_ns) {
             return Some(Turn::Over);
         }
         let again_ns = if full { self.course.end_ns(now_ns) } else { now_ns + GROWN_AGAIN_NS };
@@ -248,7 +243,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         let timeout_ns = self.course.timeout_ns;
         for number in 0..self.slots.len() {
             let slot = &self.slots[number];
-            if slot.is_busy() && now_ns.saturating_sub(slot.started_ns) > timeout_ns {
+            if slot.is_busy() && now_ns.saturating_sub(slot.under_way.started_ns) > timeout_ns {
                 self.time_out(number as u32, now_ns);
             }
         }
@@ -285,7 +280,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         // Work that begun requests left over is done at the next turn.
         let until_ns = if self.dirty.is_empty() { until_ns } else { 0 };
         let until_ns = until_ns.min(self.timers.next_ns()).min(self.course.next_ns());
-        turn::wait(&self.epoll, events, self.clock.now_ns(), until_ns)?;
+        turn::wait(&self.epoll, events, self.course.clock.now_ns(), until_ns)?;
         for event in events.drain(..) {
             self.handle(event)?;
         }

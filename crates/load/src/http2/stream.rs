@@ -1,5 +1,7 @@
 //! One slot for a request at a time on a connection of HTTP/2: the request under way and how far its answer has come.
 
+use crate::connection::UnderWay;
+use crate::outcome::Row;
 use crate::response::ResponseFacts;
 use crate::wanted::{Search, Wanted};
 use bytes::Bytes;
@@ -40,20 +42,11 @@ pub(super) struct Slot {
     pub(super) upload: Option<Upload>,
     /// The connection of the request under way.
     pub(super) connection: u32,
-    /// Index of the request in the plan.
-    pub(super) request: u32,
+    pub(super) under_way: UnderWay,
     /// Number of the request in the phase.
     pub(super) number: u64,
     /// How often it was sent back.
     pub(super) returns: u32,
-    /// From the plan; equal to `started_ns` in a closed model.
-    pub(super) intended_ns: u64,
-    /// When it was handed to h2 or, on a new connection, the connect began.
-    pub(super) started_ns: u64,
-    /// When the connection stood.
-    pub(super) connected_ns: u64,
-    /// When the head of the answer came; only kept where rows are asked for, else 0.
-    pub(super) first_byte_ns: u64,
     /// Since when it is free; 0 before its first request.
     pub(super) free_ns: u64,
     /// The answer so far; its status is 0 before the head.
@@ -83,13 +76,9 @@ impl Slot {
             doing: Doing::Nothing,
             upload: None,
             connection: 0,
-            request: 0,
+            under_way: UnderWay::default(),
             number: 0,
             returns: 0,
-            intended_ns: 0,
-            started_ns: 0,
-            connected_ns: 0,
-            first_byte_ns: 0,
             free_ns: 0,
             answer: ResponseFacts::default(),
             search: Search::default(),
@@ -100,8 +89,8 @@ impl Slot {
     #[inline]
     pub(super) fn begin(&mut self, intended_ns: u64, started_ns: u64) {
         self.doing = Doing::Beginning;
-        (self.intended_ns, self.started_ns) = (intended_ns, started_ns);
-        (self.connected_ns, self.first_byte_ns, self.returns) = (0, 0, 0);
+        self.under_way.begin(intended_ns, started_ns);
+        self.returns = 0;
         self.answer = ResponseFacts::default();
     }
 
@@ -118,6 +107,11 @@ impl Slot {
     pub(super) fn end(&mut self) {
         self.doing = Doing::Nothing;
         self.upload = None;
+    }
+
+    /// The request as it ends now on the connection of this place.
+    pub(super) fn ended(&self, place: u32, now_ns: u64) -> Row {
+        Row { status: self.answer.status, body_bytes: self.answer.body_bytes, ..self.under_way.ended(place, now_ns) }
     }
 
     #[inline]

@@ -72,7 +72,7 @@ impl Engine<'_> {
             let polled = connection.poll();
             self.keep_promise(index);
             self.answer_bells(place)?;
-            let now_ns = self.clock.now_ns();
+            let now_ns = self.course.clock.now_ns();
             self.offer(place, now_ns);
             if !self.free.is_empty() || !self.sent_back.is_empty() {
                 self.begin_free(now_ns)?;
@@ -137,7 +137,7 @@ impl Engine<'_> {
                     let done = connection.pipe.is_written() && (written == 0 || !connection.link.is_tls());
                     connection.blocked = false;
                     let first = !connection.established && written > 0;
-                    self.course.tally.bytes_sent += written as u64;
+                    self.course.tally.sum.bytes_sent += written as u64;
                     if first {
                         self.establish(index);
                     }
@@ -153,7 +153,7 @@ impl Engine<'_> {
                 // The server may have answered before it closed; that is read first.
                 Err(Trouble::Os(Errno::CONNRESET | Errno::PIPE)) if connection.established => {
                     connection.broken = true;
-                    let now_ns = self.clock.now_ns();
+                    let now_ns = self.course.clock.now_ns();
                     self.timers.set(now_ns, index as usize, Due::Receive);
                     return Ok(());
                 }
@@ -185,11 +185,11 @@ impl Engine<'_> {
 
     /// The connection stands: a first write went through, as in HTTP/1.1; over TLS, after its handshake.
     fn establish(&mut self, index: u32) {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.course.clock.now_ns();
         let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) else { return };
         connection.established = true;
         connection.connected_ns = now_ns;
-        self.slots[connection.leader as usize].connected_ns = now_ns;
+        self.slots[connection.leader as usize].under_way.connected_ns = now_ns;
         self.course.opened(&connection.link);
     }
 
@@ -230,13 +230,13 @@ impl Engine<'_> {
                     return Ok(());
                 }
             };
-            self.course.tally.bytes_received += length as u64;
+            self.course.tally.interval.bytes_received += length as u64;
             self.take(index, length)?;
             if !more {
                 return Ok(());
             }
         }
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.course.clock.now_ns();
         self.timers.set(now_ns, index as usize, Due::Receive);
         Ok(())
     }
@@ -282,7 +282,7 @@ impl Engine<'_> {
         let (place, streams) = (connection.place, connection.streams);
         // First the place is free, so that a slot that is freed opens the next connection.
         let closed = self.take_out(index);
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.course.clock.now_ns();
         if streams > 0 {
             let first = place * self.streams;
             for slot in first..first + self.streams {
@@ -305,7 +305,7 @@ impl Engine<'_> {
     fn take_out(&mut self, index: u32) -> Option<Box<Connection>> {
         let connection = self.connections.get_mut(index as usize)?.take()?;
         self.promised -= u64::from(connection.promised);
-        self.course.open_connections -= u64::from(connection.established);
+        self.course.tally.interval.open_connections -= u64::from(connection.established);
         let place = &mut self.places[connection.place as usize];
         if place.connection == Some(index) {
             place.connection = None;
