@@ -205,18 +205,23 @@ impl Failures {
 
     /// Kind and count, in the order of the fields.
     pub fn kinds(&self) -> [(&'static str, u64); 11] {
+        let mut counted = *self;
+        counted.counts().map(|(kind, count)| (kind, *count))
+    }
+
+    fn counts(&mut self) -> [(&'static str, &mut u64); 11] {
         [
-            ("wrong status", self.status),
-            ("short", self.short),
-            ("refused", self.refused),
-            ("reset", self.reset),
-            ("timed out", self.timeout),
-            ("out of ports", self.ports),
-            ("not HTTP", self.protocol),
-            ("failed check", self.check),
-            ("TLS", self.tls),
-            ("unanswered", self.unanswered),
-            ("unspecified", self.other),
+            ("wrong status", &mut self.status),
+            ("short", &mut self.short),
+            ("refused", &mut self.refused),
+            ("reset", &mut self.reset),
+            ("timed out", &mut self.timeout),
+            ("out of ports", &mut self.ports),
+            ("not HTTP", &mut self.protocol),
+            ("failed check", &mut self.check),
+            ("TLS", &mut self.tls),
+            ("unanswered", &mut self.unanswered),
+            ("unspecified", &mut self.other),
         ]
     }
 
@@ -248,17 +253,9 @@ impl Failures {
 
 impl AddAssign for Failures {
     fn add_assign(&mut self, more: Self) {
-        self.status += more.status;
-        self.short += more.short;
-        self.refused += more.refused;
-        self.reset += more.reset;
-        self.timeout += more.timeout;
-        self.ports += more.ports;
-        self.protocol += more.protocol;
-        self.check += more.check;
-        self.tls += more.tls;
-        self.unanswered += more.unanswered;
-        self.other += more.other;
+        for ((_, count), (_, more)) in self.counts().into_iter().zip(more.kinds()) {
+            *count += more;
+        }
     }
 }
 
