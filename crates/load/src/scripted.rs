@@ -1,4 +1,5 @@
-//! A server that does as a test says: one thread for each connection, answers written by a closure.
+//! A server that does as a test says: one thread for each connection, answers written by a closure. Where it listens
+//! and what it counts is the same for every protocol.
 
 use loadline_base::clock::Clock;
 use std::io::{self, Read, Write};
@@ -46,76 +47,87 @@ impl Exchange<'_> {
     }
 }
 
+/// What a server counts, and whether its test is over.
 #[derive(Default)]
-struct SharedCounts {
-    over: AtomicBool,
-    requests: AtomicU64,
-    connections: AtomicU64,
+pub(super) struct ServerCounts {
+    pub(super) over: AtomicBool,
+    pub(super) requests: AtomicU64,
+    pub(super) connections: AtomicU64,
+    /// Requests under way now and at most, where the protocol has several on a connection.
+    pub(super) busy: AtomicU64,
+    pub(super) busy_max: AtomicU64,
 }
 
 /// Listens until dropped.
 pub(super) struct ScriptedServer {
     pub(super) address: SocketAddr,
-    shared: Arc<SharedCounts>,
+    counts: Arc<ServerCounts>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
+type Script = dyn Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync;
+
 impl ScriptedServer {
-    pub(super) fn start<F>(script: F) -> Self
-    where
-        F: Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static,
-    {
+    pub(super) fn start(script: impl Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static) -> Self {
         Self::start_at("127.0.0.1:0", script)
     }
 
-    pub(super) fn start_at<F>(address: &str, script: F) -> Self
-    where
-        F: Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static,
-    {
+    pub(super) fn start_at(
+        address: &str,
+        script: impl Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static,
+    ) -> Self {
+        let script: Arc<Script> = Arc::new(script);
+        Self::listen(address, move |listener, counts| accept(listener, counts, &script))
+    }
+
+    /// Listens at an address, on a thread that accepts until the test is over.
+    pub(super) fn listen(address: &str, accept: impl FnOnce(TcpListener, &Arc<ServerCounts>) + Send + 'static) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(SharedCounts::default());
+        let counts = Arc::new(ServerCounts::default());
         let thread = thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || accept(listener, &shared, &Arc::new(script))
+            let counts = Arc::clone(&counts);
+            move || accept(listener, &counts)
         });
-        Self { address, shared, thread: Some(thread) }
+        Self { address, counts, thread: Some(thread) }
     }
 
     /// Requests read so far.
     pub(super) fn requests(&self) -> u64 {
-        self.shared.requests.load(SeqCst)
+        self.counts.requests.load(SeqCst)
     }
 
     /// Connections accepted so far.
     pub(super) fn connections(&self) -> u64 {
-        self.shared.connections.load(SeqCst)
+        self.counts.connections.load(SeqCst)
+    }
+
+    /// The most requests that were under way at once.
+    pub(super) fn busy_max(&self) -> u64 {
+        self.counts.busy_max.load(SeqCst)
     }
 }
 
 impl Drop for ScriptedServer {
     fn drop(&mut self) {
-        self.shared.over.store(true, SeqCst);
+        self.counts.over.store(true, SeqCst);
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
         }
     }
 }
 
-fn accept<F>(listener: TcpListener, shared: &Arc<SharedCounts>, script: &Arc<F>)
-where
-    F: Fn(&mut Exchange<'_>) -> io::Result<Next> + Send + Sync + 'static,
-{
+fn accept(listener: TcpListener, counts: &Arc<ServerCounts>, script: &Arc<Script>) {
     let mut threads = Vec::new();
-    while !shared.over.load(SeqCst) {
+    while !counts.over.load(SeqCst) {
         match listener.accept() {
             Ok((mut stream, _)) => {
-                shared.connections.fetch_add(1, SeqCst);
-                let (shared, script) = (Arc::clone(shared), Arc::clone(script));
+                counts.connections.fetch_add(1, SeqCst);
+                let (counts, script) = (Arc::clone(counts), Arc::clone(script));
                 threads.push(thread::spawn(move || {
                     // A broken connection is what many tests are about.
-                    if !matches!(serve(&mut stream, &shared, &*script), Ok(Next::Abort)) {
+                    if !matches!(serve(&mut stream, &counts, &*script), Ok(Next::Abort)) {
                         let _ = stream.shutdown(Shutdown::Both);
                     }
                 }));
@@ -130,24 +142,21 @@ where
 }
 
 /// Serves until the script wants no more; tells how it ended.
-fn serve<F>(stream: &mut TcpStream, shared: &SharedCounts, script: &F) -> io::Result<Next>
-where
-    F: Fn(&mut Exchange<'_>) -> io::Result<Next>,
-{
+fn serve(stream: &mut TcpStream, counts: &ServerCounts, script: &Script) -> io::Result<Next> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(Duration::from_millis(5)))?;
     let mut bytes = Vec::new();
-    while let Some((head, body)) = read_request(stream, &mut bytes, &shared.over)? {
-        if shared.over.load(SeqCst) {
+    while let Some((head, body)) = read_request(stream, &mut bytes, &counts.over)? {
+        if counts.over.load(SeqCst) {
             break;
         }
-        let nth = shared.requests.fetch_add(1, SeqCst);
-        let mut exchange = Exchange { stream, head: &head, body: &body, nth, over: &shared.over };
+        let nth = counts.requests.fetch_add(1, SeqCst);
+        let mut exchange = Exchange { stream, head: &head, body: &body, nth, over: &counts.over };
         match script(&mut exchange)? {
             Next::Keep => {}
             Next::Die => {
-                shared.over.store(true, SeqCst);
+                counts.over.store(true, SeqCst);
                 break;
             }
             end => return Ok(end),

@@ -1,6 +1,7 @@
 //! An HTTP/2 server that does as a test says: h2's server side on a thread, answers made by an async closure. All of it
 //! is polled over and over, so that no runtime is needed.
 
+use crate::scripted::{ScriptedServer, ServerCounts};
 use bytes::Bytes;
 use h2::server::{Builder, SendResponse};
 use h2::{RecvStream, SendStream};
@@ -9,11 +10,11 @@ use loadline_base::clock::Clock;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -39,7 +40,7 @@ pub(super) struct Exchange {
     /// Counts all requests, from 0.
     pub(super) nth: u64,
     orders: Sender<ScriptedOrder>,
-    shared: Arc<ServerCounts>,
+    counts: Arc<ServerCounts>,
 }
 
 impl Exchange {
@@ -77,7 +78,7 @@ impl Exchange {
 
     /// Answers nothing until the test is over.
     pub(super) async fn hang(&self) {
-        while !self.shared.over.load(SeqCst) {
+        while !self.counts.over.load(SeqCst) {
             pause(1).await;
         }
     }
@@ -90,70 +91,22 @@ pub(super) async fn pause(ms: u64) {
     poll_fn(|_| if clock.now() < end { Poll::Pending } else { Poll::Ready(()) }).await;
 }
 
-#[derive(Default)]
-struct ServerCounts {
-    over: AtomicBool,
-    requests: AtomicU64,
-    connections: AtomicU64,
-    busy: AtomicU64,
-    busy_max: AtomicU64,
+/// Starts a server of HTTP/2 with h2's own settings.
+pub(super) fn start<S, F>(script: S) -> ScriptedServer
+where
+    S: Fn(Exchange) -> F + Send + 'static,
+    F: Future<Output = ()> + 'static,
+{
+    start_with(&Builder::new(), script)
 }
 
-/// Listens until dropped.
-pub(super) struct ScriptedH2Server {
-    pub(super) address: SocketAddr,
-    shared: Arc<ServerCounts>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl ScriptedH2Server {
-    pub(super) fn start<S, F>(script: S) -> Self
-    where
-        S: Fn(Exchange) -> F + Send + 'static,
-        F: Future<Output = ()> + 'static,
-    {
-        Self::start_with(&Builder::new(), script)
-    }
-
-    pub(super) fn start_with<S, F>(settings: &Builder, script: S) -> Self
-    where
-        S: Fn(Exchange) -> F + Send + 'static,
-        F: Future<Output = ()> + 'static,
-    {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let shared = Arc::new(ServerCounts::default());
-        let thread = thread::spawn({
-            let (shared, settings) = (Arc::clone(&shared), settings.clone());
-            move || run(&listener, &settings, &shared, script)
-        });
-        Self { address, shared, thread: Some(thread) }
-    }
-
-    /// Requests read so far.
-    pub(super) fn requests(&self) -> u64 {
-        self.shared.requests.load(SeqCst)
-    }
-
-    /// Connections accepted so far.
-    pub(super) fn connections(&self) -> u64 {
-        self.shared.connections.load(SeqCst)
-    }
-
-    /// The most requests that were under way at once.
-    pub(super) fn busy_max(&self) -> u64 {
-        self.shared.busy_max.load(SeqCst)
-    }
-}
-
-impl Drop for ScriptedH2Server {
-    fn drop(&mut self) {
-        self.shared.over.store(true, SeqCst);
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
-        }
-    }
+pub(super) fn start_with<S, F>(settings: &Builder, script: S) -> ScriptedServer
+where
+    S: Fn(Exchange) -> F + Send + 'static,
+    F: Future<Output = ()> + 'static,
+{
+    let settings = settings.clone();
+    ScriptedServer::listen("127.0.0.1:0", move |listener, counts| run(&listener, &settings, counts, script))
 }
 
 type ServerTask = Pin<Box<dyn Future<Output = ()>>>;
@@ -162,7 +115,7 @@ type ServerTask = Pin<Box<dyn Future<Output = ()>>>;
 type Begun = Rc<RefCell<Vec<ServerTask>>>;
 
 /// Accepts connections and polls all tasks until the test is over.
-fn run<S, F>(listener: &TcpListener, settings: &Builder, shared: &Arc<ServerCounts>, script: S)
+fn run<S, F>(listener: &TcpListener, settings: &Builder, counts: &Arc<ServerCounts>, script: S)
 where
     S: Fn(Exchange) -> F + 'static,
     F: Future<Output = ()> + 'static,
@@ -170,12 +123,12 @@ where
     let (script, begun) = (Rc::new(script), Begun::default());
     let mut tasks: Vec<ServerTask> = Vec::new();
     let mut context = Context::from_waker(Waker::noop());
-    while !shared.over.load(SeqCst) {
+    while !counts.over.load(SeqCst) {
         while let Ok((stream, _)) = listener.accept() {
-            shared.connections.fetch_add(1, SeqCst);
+            counts.connections.fetch_add(1, SeqCst);
             stream.set_nodelay(true).unwrap();
             stream.set_nonblocking(true).unwrap();
-            let connection = serve(Socket(stream), settings.clone(), shared.clone(), script.clone(), begun.clone());
+            let connection = serve(Socket(stream), settings.clone(), counts.clone(), script.clone(), begun.clone());
             tasks.push(Box::pin(connection));
         }
         tasks.retain_mut(|task| task.as_mut().poll(&mut context).is_pending());
@@ -184,7 +137,7 @@ where
     }
 }
 
-async fn serve<S, F>(stream: Socket, settings: Builder, shared: Arc<ServerCounts>, script: Rc<S>, begun: Begun)
+async fn serve<S, F>(stream: Socket, settings: Builder, counts: Arc<ServerCounts>, script: Rc<S>, begun: Begun)
 where
     S: Fn(Exchange) -> F + 'static,
     F: Future<Output = ()> + 'static,
@@ -199,14 +152,14 @@ where
         });
         match next.await {
             Ok(Some(Ok((request, respond)))) => {
-                let nth = shared.requests.fetch_add(1, SeqCst);
-                let busy = shared.busy.fetch_add(1, SeqCst) + 1;
-                shared.busy_max.fetch_max(busy, SeqCst);
-                let exchange = Exchange { request, respond, nth, orders: orders.clone(), shared: Arc::clone(&shared) };
-                let (answer, shared) = (script(exchange), Arc::clone(&shared));
+                let nth = counts.requests.fetch_add(1, SeqCst);
+                let busy = counts.busy.fetch_add(1, SeqCst) + 1;
+                counts.busy_max.fetch_max(busy, SeqCst);
+                let exchange = Exchange { request, respond, nth, orders: orders.clone(), counts: Arc::clone(&counts) };
+                let (answer, counts) = (script(exchange), Arc::clone(&counts));
                 begun.borrow_mut().push(Box::pin(async move {
                     answer.await;
-                    shared.busy.fetch_sub(1, SeqCst);
+                    counts.busy.fetch_sub(1, SeqCst);
                 }));
             }
             Err(ScriptedOrder::GoAway) => connection.graceful_shutdown(),

@@ -1,9 +1,9 @@
 //! The engine against HTTP/2 servers that do as they are told. A timing decides nothing here but that things end.
 
-use super::scripted::{Exchange, ScriptedH2Server, ScriptedOrder, pause};
-use crate::scripted::{self as http1, Next, wait_until};
-use crate::tests::{drive_lawfully, drive_under, failures, plan as http1_plan};
-use crate::work::{Arrivals, Body, Method, Pool, Protocol, Rate, Request, Schedule, Spacing, Until};
+use super::scripted::{self, Exchange, ScriptedOrder, pause};
+use crate::scripted::{Next, ScriptedServer, wait_until};
+use crate::tests::{at_rate, drive_lawfully, drive_under, failures, plan as http1_plan};
+use crate::work::{Body, Method, Pool, Protocol, Request, Schedule, Until};
 use crate::{Control, End, Failures, GiveUp, Outcome, Plan};
 use bytes::Bytes;
 use h2::Reason;
@@ -26,12 +26,12 @@ fn plan(address: SocketAddr, connections: u32, streams: u32, until: Until) -> Pl
 }
 
 /// Exactly `requests` over `connections` with `streams` each to a server with this script.
-fn exactly<S, F>(connections: u32, streams: u32, requests: u64, script: S) -> (Outcome, ScriptedH2Server)
+fn exactly<S, F>(connections: u32, streams: u32, requests: u64, script: S) -> (Outcome, ScriptedServer)
 where
     S: Fn(Exchange) -> F + Send + 'static,
     F: Future<Output = ()> + 'static,
 {
-    let server = ScriptedH2Server::start(script);
+    let server = scripted::start(script);
     let outcome = drive_lawfully(&plan(server.address, connections, streams, Until::Requests(requests)));
     assert_eq!(outcome.requests, requests);
     assert_eq!(outcome.ended, End::Done);
@@ -40,12 +40,6 @@ where
 
 async fn ok(mut exchange: Exchange) {
     exchange.say(200, "hi");
-}
-
-fn open(plan: &mut Plan, rate: f64, requests: u64, pool: Pool) {
-    let until = Until::Requests(requests);
-    let arrivals = Arrivals::Rate { rate: Rate::Constant(rate), spacing: Spacing::Even, until };
-    plan.work.schedule = Schedule::Open { arrivals, pool };
 }
 
 #[test]
@@ -162,18 +156,17 @@ fn a_connection_that_ends_fails_its_streams_and_is_opened_again() {
 
 #[test]
 fn a_server_that_takes_one_stream_gets_one_at_a_time() {
-    let server = ScriptedH2Server::start_with(Builder::new().max_concurrent_streams(1), ok);
+    let server = scripted::start_with(Builder::new().max_concurrent_streams(1), ok);
     let outcome = drive_lawfully(&plan(server.address, 1, 10, Until::Requests(200)));
     assert_eq!((outcome.ok, outcome.failures.total()), (200, 0));
     assert_eq!((server.connections(), server.busy_max()), (1, 1));
     // In an open model a request waits for a stream as for a connection: its response time shows it.
-    let slow =
-        ScriptedH2Server::start_with(Builder::new().max_concurrent_streams(1), async |mut exchange: Exchange| {
-            pause(5).await;
-            exchange.say(200, "hi");
-        });
+    let slow = scripted::start_with(Builder::new().max_concurrent_streams(1), async |mut exchange: Exchange| {
+        pause(5).await;
+        exchange.say(200, "hi");
+    });
     let mut open_model = plan(slow.address, 1, 10, Until::Requests(40));
-    open(&mut open_model, 1000.0, 40, Pool::fixed(1));
+    open_model.work.schedule = at_rate(1000.0, Until::Requests(40), Pool::fixed(1));
     let outcome = drive_lawfully(&open_model);
     assert_eq!((outcome.ok, slow.busy_max()), (40, 1));
     assert!(outcome.queued >= 35 && outcome.queue_max >= 20, "{} {}", outcome.queued, outcome.queue_max);
@@ -183,9 +176,9 @@ fn a_server_that_takes_one_stream_gets_one_at_a_time() {
 
 #[test]
 fn an_open_model_sends_every_request_of_the_plan() {
-    let server = ScriptedH2Server::start(ok);
+    let server = scripted::start(ok);
     let mut open_model = plan(server.address, 2, 10, Until::Requests(500));
-    open(&mut open_model, 2000.0, 500, Pool::fixed(2));
+    open_model.work.schedule = at_rate(2000.0, Until::Requests(500), Pool::fixed(2));
     let outcome = drive_lawfully(&open_model);
     assert_eq!((outcome.ok, outcome.requests, outcome.offered), (500, 500, Some(500)));
     assert_eq!((outcome.response.unwrap().len(), outcome.lag.unwrap().len()), (500, 500));
@@ -194,12 +187,12 @@ fn an_open_model_sends_every_request_of_the_plan() {
 
 #[test]
 fn a_pool_grows_by_connections_when_their_slots_are_taken() {
-    let server = ScriptedH2Server::start(async |mut exchange: Exchange| {
+    let server = scripted::start(async |mut exchange: Exchange| {
         pause(40).await;
         exchange.say(200, "hi");
     });
     let mut growing = plan(server.address, 1, 4, Until::Requests(100));
-    open(&mut growing, 500.0, 100, Pool { connections: 1, connections_max: 20 });
+    growing.work.schedule = at_rate(500.0, Until::Requests(100), Pool { connections: 1, connections_max: 20 });
     let outcome = drive_lawfully(&growing);
     assert_eq!(outcome.ok, 100);
     // 500 per second of 40 ms need 20 slots: 5 connections, more of them where a busy machine makes answers late, but
@@ -211,7 +204,7 @@ fn a_pool_grows_by_connections_when_their_slots_are_taken() {
 
 #[test]
 fn a_silent_stream_times_out_and_the_connection_goes_on() {
-    let server = ScriptedH2Server::start(async |mut exchange: Exchange| match exchange.nth % 4 {
+    let server = scripted::start(async |mut exchange: Exchange| match exchange.nth % 4 {
         3 => exchange.hang().await,
         _ => exchange.say(200, "hi"),
     });
@@ -294,7 +287,7 @@ fn what_is_no_http_2_is_a_protocol_failure_and_is_given_up() {
     let headers_without_status = "\0\0\0\x01\x05\0\0\0\x01";
     let answers = ["HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "garbage\r\n\r\n", headers_without_status];
     for answer in answers {
-        let server = http1::ScriptedServer::start(move |exchange| {
+        let server = ScriptedServer::start(move |exchange| {
             exchange.say(answer)?;
             exchange.hang()
         });
@@ -315,7 +308,7 @@ fn what_is_no_http_2_is_a_protocol_failure_and_is_given_up() {
 
 #[test]
 fn a_close_instead_of_a_word_is_a_reset_and_nobody_listening_is_refused() {
-    let server = http1::ScriptedServer::start(|_| Ok(Next::Close));
+    let server = ScriptedServer::start(|_| Ok(Next::Close));
     let outcome = drive_lawfully(&plan(server.address, 2, 2, Until::Requests(8)));
     assert_eq!(failures(&outcome), Failures { reset: 8, ..Failures::default() });
     let address = server.address;
@@ -371,7 +364,7 @@ fn uploads_larger_than_the_windows_arrive_whole() {
             Body::Text(_) => 3,
             Body::None | Body::File(_) => 2_000_000,
         };
-        let server = ScriptedH2Server::start(move |mut exchange: Exchange| async move {
+        let server = scripted::start(move |mut exchange: Exchange| async move {
             let got = exchange.body().await;
             let told = exchange.request.headers()["content-length"].to_str().unwrap().parse::<u64>().unwrap();
             let right = got.len() as u64 == length && told == length;
@@ -388,7 +381,7 @@ fn uploads_larger_than_the_windows_arrive_whole() {
 
 #[test]
 fn an_upload_refused_half_way_counts_by_its_status() {
-    let server = ScriptedH2Server::start(async |mut exchange: Exchange| exchange.say(413, "too large"));
+    let server = scripted::start(async |mut exchange: Exchange| exchange.say(413, "too large"));
     let mut upload = plan(server.address, 1, 3, Until::Requests(9));
     upload.work.request.method = Method::Post;
     upload.work.request.body = Body::Generated(Size::mib(32));
@@ -399,7 +392,7 @@ fn an_upload_refused_half_way_counts_by_its_status() {
 
 #[test]
 fn an_answer_to_head_has_no_body() {
-    let server = ScriptedH2Server::start(async |mut exchange: Exchange| {
+    let server = scripted::start(async |mut exchange: Exchange| {
         let response = http::Response::builder().header("content-length", "1000").body(()).unwrap();
         exchange.respond.send_response(response, true).unwrap();
     });
@@ -410,7 +403,7 @@ fn an_answer_to_head_has_no_body() {
 
 #[test]
 fn answers_are_checked() {
-    let (server, good, bad) = (ScriptedH2Server::start(ok), "h", "x");
+    let (server, good, bad) = (scripted::start(ok), "h", "x");
     let mut checked = plan(server.address, 1, 2, Until::Requests(10));
     checked.work.request.checks.headers = vec![("X-Kind".to_owned(), Some("test".to_owned()))];
     checked.work.request.checks.length = Some(Size(2));
@@ -428,7 +421,7 @@ fn answers_are_checked() {
 
 #[test]
 fn mixes_are_sent_by_weight_with_the_authority() {
-    let server = ScriptedH2Server::start(async |mut exchange: Exchange| {
+    let server = scripted::start(async |mut exchange: Exchange| {
         let uri = exchange.request.uri();
         let named = uri.authority().is_some_and(|authority| authority.as_str() == "named:1");
         let status = if named && uri.path().starts_with("/b/") { 201 } else { 200 };
@@ -449,7 +442,7 @@ fn mixes_are_sent_by_weight_with_the_authority() {
 
 #[test]
 fn rows_tell_each_request() {
-    let server = ScriptedH2Server::start(ok);
+    let server = scripted::start(ok);
     let mut rows = plan(server.address, 2, 3, Until::Requests(50));
     rows.rows_max = 100;
     let outcome = drive_lawfully(&rows);
@@ -466,7 +459,7 @@ fn rows_tell_each_request() {
 
 #[test]
 fn thinking_lowers_the_rate_and_time_ends_the_phase() {
-    let server = ScriptedH2Server::start(ok);
+    let server = scripted::start(ok);
     let mut thinking = plan(server.address, 1, 4, Until::Elapsed(Span(Duration::from_millis(300))));
     let Schedule::Closed { think, .. } = &mut thinking.work.schedule else { panic!() };
     *think = Span(Duration::from_millis(50));
@@ -477,7 +470,7 @@ fn thinking_lowers_the_rate_and_time_ends_the_phase() {
 
 #[test]
 fn what_has_no_answer_at_the_end_of_the_drain_says_its_age() {
-    let server = ScriptedH2Server::start(async |exchange: Exchange| exchange.hang().await);
+    let server = scripted::start(async |exchange: Exchange| exchange.hang().await);
     let mut plan = plan(server.address, 1, 3, Until::Elapsed(Span(Duration::from_millis(50))));
     plan.work.drain = Some(Span(Duration::from_millis(50)));
     let outcome = drive_lawfully(&plan);
@@ -487,7 +480,7 @@ fn what_has_no_answer_at_the_end_of_the_drain_says_its_age() {
 
 #[test]
 fn a_stop_is_heard_while_the_server_is_silent() {
-    let server = ScriptedH2Server::start(async |exchange: Exchange| exchange.hang().await);
+    let server = scripted::start(async |exchange: Exchange| exchange.hang().await);
     let plan = plan(server.address, 2, 3, Until::Elapsed(Span::seconds(600)));
     let (control, clock) = (Control::default(), Clock::start());
     thread::scope(|scope| {
@@ -501,7 +494,7 @@ fn a_stop_is_heard_while_the_server_is_silent() {
 
 #[test]
 fn several_threads_share_the_work() {
-    let server = ScriptedH2Server::start(ok);
+    let server = scripted::start(ok);
     let plan = plan(server.address, 4, 5, Until::Requests(1001));
     let outcome = crate::drive_threads(&plan, Clock::start(), &Control::default(), 2, &[], &mut |_| {}).unwrap();
     assert_eq!((outcome.ok, outcome.threads, server.connections()), (1001, 2, 4));

@@ -19,6 +19,12 @@ pub(super) fn plan(address: SocketAddr, connections: u32, until: Until) -> Plan 
     Plan { target, give_up, work, seed: 1, rows_max: 0, rows_failed_max: 0 }
 }
 
+/// An open model with this many starts a second.
+pub(super) fn at_rate(rate: f64, until: Until, pool: Pool) -> Schedule {
+    let arrivals = Arrivals::Rate { rate: Rate::Constant(rate), spacing: Spacing::Even, until };
+    Schedule::Open { arrivals, pool }
+}
+
 /// Drives the plan and checks the laws that hold for every outcome.
 pub(super) fn drive_lawfully(plan: &Plan) -> Outcome {
     drive_under(plan, &Control::default())
@@ -353,28 +359,6 @@ fn an_upload_refused_half_way_counts_by_its_status() {
     let outcome = drive_lawfully(&plan);
     server.join().unwrap();
     assert_eq!(outcome.wrong_statuses, [(413, 1)].into(), "{outcome:?}");
-}
-
-#[test]
-fn an_open_schedule_runs_through_the_same_engine() {
-    let server = ScriptedServer::start(|exchange| {
-        if exchange.nth == 10 {
-            thread::sleep(Duration::from_millis(200));
-        }
-        exchange.say(OK)
-    });
-    let mut plan = plan(server.address, 1, Until::Requests(50));
-    let until = Until::Requests(50);
-    plan.work.schedule = Schedule::Open {
-        arrivals: Arrivals::Rate { rate: Rate::Constant(500.0), spacing: Spacing::Even, until },
-        pool: Pool::fixed(1),
-    };
-    let outcome = drive_lawfully(&plan);
-    assert_eq!((outcome.ok, outcome.requests), (50, 50));
-    let response = outcome.response.unwrap();
-    assert_eq!(response.len(), 50);
-    assert!(response.value_at_quantile(0.5) > outcome.service.value_at_quantile(0.5));
-    assert!(response.max() >= 150_000_000, "the requests that waited say so");
 }
 
 #[test]

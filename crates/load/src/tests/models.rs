@@ -1,12 +1,11 @@
 //! Models: when requests start, what waits, what is drained, what ends a phase.
 
 use super::*;
-use crate::work::{Condition, Rate};
+use crate::work::{Arrivals, Condition, Rate, Spacing};
 
 fn open(address: SocketAddr, rate: f64, until: Until, pool: Pool) -> Plan {
     let mut plan = plan(address, 1, until);
-    let arrivals = Arrivals::Rate { rate: Rate::Constant(rate), spacing: Spacing::Even, until };
-    plan.work.schedule = Schedule::Open { arrivals, pool };
+    plan.work.schedule = at_rate(rate, until, pool);
     plan
 }
 
