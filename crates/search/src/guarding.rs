@@ -2,7 +2,7 @@
 
 use crate::comparison::{speaks_of, split};
 use crate::record::{PhaseRecord, Trial};
-use crate::scenario::{Amount, Budget, Guard, Late, Limit, LoadPlan, PhaseGuard, Relation, Time};
+use crate::scenario::{Amount, Budget, Figure, Guard, Late, Limit, LoadPlan, PhaseGuard, Relation, Statistic};
 use std::time::Duration;
 
 /// So many times as long as where memory was no concern: no target is met after that.
@@ -57,19 +57,11 @@ fn late(budget: &Budget, before: &PhaseRecord) -> Option<Late> {
     if !speaks_of(budget, before) || !matches!(budget.relation, Relation::Less | Relation::AtMost) {
         return None;
     }
-    let family = split(&budget.metric).0;
-    let (time, quantile) = match family.split_once('.') {
-        Some(("response", quantile)) => (Time::Response, quantile),
-        Some(("service", quantile)) => (Time::Service, quantile),
-        _ => (Time::Usual, family),
-    };
-    let share = match quantile {
-        "p50" => 0.5,
-        "p90" => 0.1,
-        "p99" => 0.01,
-        "p999" => 0.001,
-        "max" => 0.0,
-        _ => return None,
+    let Figure::Time(time, statistic) = Figure::of(split(&budget.metric).0)? else { return None };
+    let share = match statistic {
+        Statistic::Quantile(thousandths) => f64::from(1000 - thousandths) / 1000.0,
+        Statistic::Max => 0.0,
+        Statistic::Mean => return None,
     };
     let allowed = (before.requests as f64 * share * LATE_MARGIN).ceil() as u64;
     Some(Late { bound_ms: bound.as_s() * 1e3, time, requests_max: allowed + if share > 0.0 { LATE_MORE } else { 0 } })
@@ -101,15 +93,14 @@ fn rate_min_per_s(target: &[Budget], before: &PhaseRecord) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Time;
 
     fn before() -> PhaseRecord {
-        let offered_per_s = Some(200.0);
-        let name = "steady".to_owned();
         PhaseRecord {
-            name,
+            name: "steady".to_owned(),
             seconds: 10.0,
             requests: 2000,
-            offered_per_s,
+            offered_per_s: Some(200.0),
             achieved_per_s: 199.0,
             ..PhaseRecord::default()
         }

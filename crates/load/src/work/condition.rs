@@ -158,6 +158,9 @@ impl Relation {
     }
 }
 
+/// How the word of a figure begins where it says which time is meant; the usual one stands last.
+const TIMES: [(&str, Time); 3] = [("response.", Time::Response), ("service.", Time::Service), ("", Time::Usual)];
+
 const FORM: &str = "write it as `p99<50ms`, `max<=1s`, `failed<0.1%`, `failed==0`, `rate>=99%` or `rate>=1000`";
 
 impl FromStr for Condition {
@@ -166,38 +169,34 @@ impl FromStr for Condition {
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = |why: &str| format!("`{text}` is no condition: {why}; {FORM}");
         let (figure_word, relation, value) = Relation::split(text).ok_or_else(|| refuse("it compares nothing"))?;
-        let figure = figure(figure_word).ok_or_else(|| refuse("its figure is unknown"))?;
+        let figure = Figure::of(figure_word).ok_or_else(|| refuse("its figure is unknown"))?;
         let bound = bound(figure, value).ok_or_else(|| refuse("its bound does not fit the figure"))?;
         Ok(Self { figure, relation, bound })
     }
 }
 
-/// `p99`, `response.p99.9`, `service.max`, `failed`, `rate`.
-fn figure(word: &str) -> Option<Figure> {
-    match word {
-        "failed" => return Some(Figure::Failed),
-        "rate" => return Some(Figure::Rate),
-        _ => {}
-    }
-    let (time, statistic) = if let Some(rest) = word.strip_prefix("response.") {
-        (Time::Response, rest)
-    } else if let Some(rest) = word.strip_prefix("service.") {
-        (Time::Service, rest)
-    } else {
-        (Time::Usual, word)
-    };
-    let statistic = match statistic {
-        "max" => Statistic::Max,
-        "mean" => Statistic::Mean,
-        "p999" => Statistic::Quantile(999),
-        quantile => {
-            let thousandths = quantile.strip_prefix('p')?.parse::<f64>().ok()? * 10.0;
-            let whole = thousandths.round();
-            let sound = (thousandths - whole).abs() < 1e-6 && (1.0..1000.0).contains(&whole);
-            Statistic::Quantile(sound.then_some(whole as u32)?)
+impl Figure {
+    /// The figure of a word: `p99`, `response.p99.9`, `service.max`, `failed`, `rate`.
+    pub fn of(word: &str) -> Option<Self> {
+        match word {
+            "failed" => return Some(Self::Failed),
+            "rate" => return Some(Self::Rate),
+            _ => {}
         }
-    };
-    Some(Figure::Time(time, statistic))
+        let (time, statistic) = TIMES.iter().find_map(|(begins, time)| Some((*time, word.strip_prefix(begins)?)))?;
+        let statistic = match statistic {
+            "max" => Statistic::Max,
+            "mean" => Statistic::Mean,
+            "p999" => Statistic::Quantile(999),
+            quantile => {
+                let thousandths = quantile.strip_prefix('p')?.parse::<f64>().ok()? * 10.0;
+                let whole = thousandths.round();
+                let sound = (thousandths - whole).abs() < 1e-6 && (1.0..1000.0).contains(&whole);
+                Statistic::Quantile(sound.then_some(whole as u32)?)
+            }
+        };
+        Some(Self::Time(time, statistic))
+    }
 }
 
 fn bound(figure: Figure, text: &str) -> Option<Bound> {
@@ -219,11 +218,7 @@ impl fmt::Display for Condition {
             Figure::Failed => f.write_str("failed")?,
             Figure::Rate => f.write_str("rate")?,
             Figure::Time(time, statistic) => {
-                f.write_str(match time {
-                    Time::Usual => "",
-                    Time::Response => "response.",
-                    Time::Service => "service.",
-                })?;
+                f.write_str(TIMES.iter().find(|(_, of)| *of == time).map_or("", |(begins, _)| begins))?;
                 match statistic {
                     Statistic::Max => f.write_str("max")?,
                     Statistic::Mean => f.write_str("mean")?,

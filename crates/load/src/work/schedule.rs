@@ -210,20 +210,24 @@ pub enum Rate {
 }
 
 impl Rate {
+    /// At the beginning and at the end, per second.
+    fn ends(&self) -> (f64, f64) {
+        match *self {
+            Self::Constant(rate) => (rate, rate),
+            Self::Ramp { from, to } | Self::Staircase { from, to, .. } => (from, to),
+        }
+    }
+
     /// The highest, per second.
     pub fn max(&self) -> f64 {
-        match self {
-            Self::Constant(rate) => *rate,
-            Self::Ramp { from, to } | Self::Staircase { from, to, .. } => from.max(*to),
-        }
+        let (from, to) = self.ends();
+        from.max(to)
     }
 
     /// The lowest, per second.
     pub fn min(&self) -> f64 {
-        match self {
-            Self::Constant(rate) => *rate,
-            Self::Ramp { from, to } | Self::Staircase { from, to, .. } => from.min(*to),
-        }
+        let (from, to) = self.ends();
+        from.min(to)
     }
 
     /// So many times as high.
@@ -237,10 +241,8 @@ impl Rate {
 
     /// Over the whole phase, per second.
     pub fn mean(&self) -> f64 {
-        match self {
-            Self::Constant(rate) => *rate,
-            Self::Ramp { from, to } | Self::Staircase { from, to, .. } => (from + to) / 2.0,
-        }
+        let (from, to) = self.ends();
+        (from + to) / 2.0
     }
 }
 
