@@ -4,16 +4,16 @@ use super::metrics::configurations;
 use crate::doubt::Doubt;
 use crate::record::{BlockRecord, Outcome, Trial};
 use loadline_base::order::Order as _;
-use loadline_stats::random::Random;
+use loadline_stats::random;
 
 /// The order in which a block runs so many configurations: a fresh permutation for each block, the same for the same
 /// seed. Whatever drifts over the hours then favours none of them.
 pub fn order(seed: u64, block: u32, configurations: usize) -> Vec<usize> {
-    let mut random = Random::new(seed, u64::from(block));
+    let mut random = random::stream(seed, u64::from(block));
     let mut order: Vec<usize> = (0..configurations).collect();
     // Fisher and Yates, as in Knuth, volume 2, algorithm 3.4.2P.
     for last in (1..configurations).rev() {
-        order.swap(last, random.below(last + 1));
+        order.swap(last, random.below(last as u64 + 1) as usize);
     }
     order
 }

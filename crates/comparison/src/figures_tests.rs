@@ -6,7 +6,7 @@ use super::super::{judge_budgets, metrics, possible, resolve};
 use super::*;
 use crate::record::{AccountRecord, BudgetVerdict, Heap};
 use crate::scenario::{Budget, Compare};
-use loadline_stats::random::Random;
+use loadline_stats::random;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -291,7 +291,7 @@ fn a_refusal_is_told_for_whom_it_concerns() {
 
 /// Trials of a subject with 466 bytes for each instance: each has a level and a slope of its own, each mark drifts.
 fn simulated(seed: u64, counts: &[f64]) -> Vec<Trial> {
-    let mut random = Random::new(3, seed);
+    let mut random = random::stream(3, seed);
     let asked = [per_instance(&[])];
     let trial = |index: u32| {
         let level = 8e6 + 2e5 * normal(&mut random);
@@ -325,7 +325,7 @@ fn the_interval_of_a_slope_over_trials_holds_the_truth() {
 /// Without a slope, most trials report none. Two marks alone cannot tell, which is why the interval over trials counts.
 #[test]
 fn noise_alone_is_refused_mostly() {
-    let mut random = Random::new(4, 0);
+    let mut random = random::stream(4, 0);
     let mut found = [0.0; 2];
     for _ in 0..1_000 {
         for (at, counts) in

@@ -4,7 +4,7 @@
 use super::super::simulated::{normal, uniform};
 use super::*;
 use crate::units::MIB;
-use loadline_stats::random::Random;
+use loadline_stats::random;
 use loadline_test_support::all_simulations_run;
 
 const SLOW: bool = cfg!(debug_assertions);
@@ -42,7 +42,7 @@ const USUAL: HistoryModel = HistoryModel { commits: 30, trials: 3, noise: 2.0, s
 
 /// A history whose commits lie this much above the level.
 fn history(kind: HistoryModel, seed: u64, above_mib: &dyn Fn(usize) -> f64) -> Vec<Vec<f64>> {
-    let mut random = Random::new(seed, 7);
+    let mut random = random::stream(seed, 7);
     let mut commit = |at: usize| {
         let shared = kind.shared * normal(&mut random);
         let mut trial = || {

@@ -1,7 +1,8 @@
 //! Trials for tests: made up, with noise of a known spread.
 
+use crate::numbers::SplitMix64;
 use crate::record::{AccountRecord, Mark, Model, Outcome, PhaseRecord, Quantiles, SubjectWork, Trial};
-use loadline_stats::random::Random;
+use loadline_stats::random;
 
 /// Standard deviations from trial to trial, normal.
 #[derive(Debug, Clone, Copy)]
@@ -30,12 +31,12 @@ pub(super) const RSS_MIB: f64 = 64.0;
 const RETAINED_MIB: f64 = 18.0;
 
 /// Uniform between 0 and 1, neither included.
-pub(super) fn uniform(random: &mut Random) -> f64 {
+pub(super) fn uniform(random: &mut SplitMix64) -> f64 {
     ((random.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
 /// Standard normal, after Box and Muller.
-pub(super) fn normal(random: &mut Random) -> f64 {
+pub(super) fn normal(random: &mut SplitMix64) -> f64 {
     (-2.0 * uniform(random).ln()).sqrt() * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
@@ -60,7 +61,7 @@ pub(super) fn with_effects(blocks: u32, configurations: &[(&str, Effect)], seed:
 
 /// Blocks of configurations that differ.
 pub(super) fn with_noise(spread: Spread, blocks: u32, configurations: &[(&str, Effect)], seed: u64) -> Vec<Trial> {
-    let mut random = Random::new(seed, 0);
+    let mut random = random::stream(seed, 0);
     let mut trials = Vec::new();
     for block in 0..blocks {
         let drift = [normal(&mut random) * BLOCK_DRIFT, normal(&mut random) * BLOCK_DRIFT];

@@ -4,10 +4,11 @@
 
 use super::simulated::{self, Effect, Spread, normal, uniform, with_effects, with_noise};
 use super::*;
+use crate::numbers::SplitMix64;
 use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, MetricRecord};
 use crate::scenario::Compare;
 use loadline_stats::interval::{Resamples, Sample};
-use loadline_stats::random::Random;
+use loadline_stats::random;
 use loadline_test_support::long_tests_run;
 
 const SLOW: bool = cfg!(debug_assertions);
@@ -31,7 +32,10 @@ enum Noise {
     Uniform,
 }
 
-fn drawn(noise: Noise, random: &mut Random) -> f64 {
+/// All of it; the last is the one with short tails.
+const NOISES: [Noise; 4] = [Noise::Normal, Noise::Skewed, Noise::HeavyTailed, Noise::Uniform];
+
+fn drawn(noise: Noise, random: &mut SplitMix64) -> f64 {
     match noise {
         Noise::Normal => normal(random),
         Noise::Skewed => (0.5 * normal(random)).exp(),
@@ -49,7 +53,7 @@ fn truth(noise: Noise) -> f64 {
         Noise::Normal | Noise::HeavyTailed => 0.0,
         Noise::Uniform => 0.5,
         Noise::Skewed => {
-            let mut random = Random::new(99, 0);
+            let mut random = random::stream(99, 0);
             let mut means: Vec<f64> =
                 (0..200_000).map(|_| (drawn(noise, &mut random) + drawn(noise, &mut random)) / 2.0).collect();
             means.sort_unstable_by(f64::total_cmp);
@@ -59,9 +63,15 @@ fn truth(noise: Noise) -> f64 {
 }
 
 /// The share of samples whose interval holds the truth.
-fn coverage(of: Sample, values: usize, confidence: f64, truth: f64, mut sample: impl FnMut(&mut Random) -> f64) -> f64 {
+fn coverage(
+    of: Sample,
+    values: usize,
+    confidence: f64,
+    truth: f64,
+    mut sample: impl FnMut(&mut SplitMix64) -> f64,
+) -> f64 {
     let mut resamples = Resamples::new(1, if SLOW { 300 } else { 1_000 });
-    let mut random = Random::new(2, values as u64);
+    let mut random = random::stream(2, values as u64);
     let holds = |_: &usize| {
         let values: Vec<f64> = (0..values).map(|_| sample(&mut random)).collect();
         let (low, high) = resamples.one_sample(of, &values, confidence).unwrap().ends.unwrap();
@@ -70,21 +80,29 @@ fn coverage(of: Sample, values: usize, confidence: f64, truth: f64, mut sample: 
     (0..SAMPLES).filter(holds).count() as f64 / SAMPLES as f64
 }
 
-#[test]
-fn intervals_of_differences_hold_the_truth() {
+/// Asserts that the share of intervals that hold the truth is as it must be, for each noise and number of values.
+fn check(what: &str, noises: &[Noise], covered: impl Fn(Noise, usize) -> f64, allowed: impl Fn(Noise, f64) -> bool) {
     let mut found = Vec::new();
-    for noise in [Noise::Normal, Noise::Skewed, Noise::HeavyTailed, Noise::Uniform] {
+    for noise in noises.iter().copied() {
         for values in VALUES.iter().copied() {
-            let covered = coverage(Sample::Differences, values, 0.95, 0.7, |random| {
-                0.7 + drawn(noise, random) - drawn(noise, random)
-            });
-            found.push(format!("{noise:?} {values}: {:.1} %", covered * 100.0));
-            // Sums of even noise are still short-tailed: there the intervals err to the wide side.
-            let wider = if matches!(noise, Noise::Uniform) { 0.005 } else { 0.0 };
-            assert!((*COVERED.start()..=*COVERED.end() + wider).contains(&covered), "{found:?}");
+            let covered = covered(noise, values);
+            found.push(format!("{noise:?} {values}: {:.2} %", covered * 100.0));
+            assert!(allowed(noise, covered), "{what}: {found:?}");
         }
     }
-    println!("differences: {found:?}");
+    println!("{what}: {found:?}");
+}
+
+#[test]
+fn intervals_of_differences_hold_the_truth() {
+    let covered = |noise, values| {
+        coverage(Sample::Differences, values, 0.95, 0.7, |random| 0.7 + drawn(noise, random) - drawn(noise, random))
+    };
+    check("differences", &NOISES, covered, |noise, covered| {
+        // Sums of even noise are still short-tailed: there the intervals err to the wide side.
+        let wider = if matches!(noise, Noise::Uniform) { 0.005 } else { 0.0 };
+        (*COVERED.start()..=*COVERED.end() + wider).contains(&covered)
+    });
 }
 
 #[test]
@@ -92,15 +110,8 @@ fn intervals_of_values_hold_the_truth() {
     if !long_tests_run() {
         return;
     }
-    let mut found = Vec::new();
-    for noise in [Noise::Normal, Noise::Skewed, Noise::HeavyTailed, Noise::Uniform] {
-        for values in VALUES.iter().copied() {
-            let covered = coverage(Sample::Values, values, 0.95, truth(noise), |random| drawn(noise, random));
-            found.push(format!("{noise:?} {values}: {:.1} %", covered * 100.0));
-            assert!(COVERED.contains(&covered), "{found:?}");
-        }
-    }
-    println!("values: {found:?}");
+    let covered = |noise, values| coverage(Sample::Values, values, 0.95, truth(noise), |random| drawn(noise, random));
+    check("values", &NOISES, covered, |_, covered| COVERED.contains(&covered));
 }
 
 /// The corrected confidence of a family of five, and of a hundred details.
@@ -110,17 +121,11 @@ fn intervals_that_were_corrected_hold_the_truth() {
         return;
     }
     for (confidence, least) in [(0.99, 0.975), (0.9995, 0.9965)] {
-        let mut found = Vec::new();
-        for noise in [Noise::Normal, Noise::Skewed, Noise::HeavyTailed] {
-            for values in VALUES.iter().copied() {
-                let covered = coverage(Sample::Differences, values, confidence, 0.0, |random| {
-                    drawn(noise, random) - drawn(noise, random)
-                });
-                found.push(format!("{noise:?} {values}: {:.2} %", covered * 100.0));
-                assert!(covered >= if SLOW { 0.9 } else { least }, "{confidence}: {found:?}");
-            }
-        }
-        println!("at {confidence}: {found:?}");
+        let covered = |noise, values| {
+            coverage(Sample::Differences, values, confidence, 0.0, |random| drawn(noise, random) - drawn(noise, random))
+        };
+        let least = if SLOW { 0.9 } else { least };
+        check(&format!("at {confidence}"), &NOISES[..3], covered, |_, covered| covered >= least);
     }
 }
 
@@ -317,7 +322,7 @@ fn looking_again_is_seldom_wrong() {
     let looks = if SLOW { 5..=8 } else { 5..=30 };
     let (mut wrong, mut sure, mut blocks) = (0, 0, 0);
     let mut resamples = Resamples::new(1, if SLOW { 300 } else { 1_000 });
-    let mut random = Random::new(3, 0);
+    let mut random = random::stream(3, 0);
     for _ in 0..runs {
         // Three metrics whose differences have a standard deviation of 1.41 and a least difference of 1.
         let values: Vec<[f64; 3]> =

@@ -15,7 +15,7 @@
 
 use super::centre::{Pairs, Walsh};
 use super::quantiles::{normal, normal_inverse, student};
-use super::random::Random;
+use super::random;
 use std::collections::BTreeMap;
 
 /// The confidence asked of the bootstrap itself: far enough inside its extremes from 5 values on.
@@ -66,11 +66,11 @@ impl Resamples {
         let count = self.count.min(PAIRS_MAX / (values * values).max(1)).max(self.count.min(RESAMPLES_MIN));
         let seed = self.seed;
         self.drawn.entry(values).or_insert_with(|| {
-            let mut random = Random::new(seed, values as u64);
+            let mut random = random::stream(seed, values as u64);
             let mut occurs = vec![0; values * count];
             for resample in occurs.chunks_exact_mut(values.max(1)) {
                 for _ in 0..values {
-                    resample[random.below(values)] += 1;
+                    resample[random.below(values as u64) as usize] += 1;
                 }
             }
             occurs
@@ -110,10 +110,10 @@ impl Resamples {
             return Some(Estimate { centre, ends: None });
         }
         // Drawn as one, so that two samples of equal size are not resampled alike.
-        let mut random = Random::new(self.seed, (first as u64) << 32 | second as u64);
+        let mut random = random::stream(self.seed, (first as u64) << 32 | second as u64);
         let mut draw = |values: usize| {
             let mut occurs = vec![0; values];
-            (0..values).for_each(|_| occurs[random.below(values)] += 1);
+            (0..values).for_each(|_| occurs[random.below(values as u64) as usize] += 1);
             occurs
         };
         let resampled = (0..self.count).map(|_| pairs.centre_of(&draw(first), &draw(second))).collect();
