@@ -5,7 +5,7 @@
 //! or, in a closed model, of what the same phase reached where memory was no concern.
 
 use super::amounts::absolute;
-use super::catalogue::{FAMILIES, Family, ReadAt, split};
+use super::catalogue::{ReadAt, family_named, split};
 use crate::record::{Missed, Outcome, PhaseRecord, Trial, Unit};
 use crate::scenario::{Amount, Budget, Limit};
 use crate::units::{Bytes, milliseconds};
@@ -45,7 +45,7 @@ pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
         return refuse("it is a change, and a search has no baseline".to_owned());
     };
     let (name, place) = split(&target.metric);
-    let Some(family) = family(name) else {
+    let Some(family) = family_named(name) else {
         return refuse(format!("no metric of phases is called `{name}`; such are {}", names()));
     };
     match family.place {
@@ -109,7 +109,7 @@ pub fn speaks_of(target: &Budget, phase: &PhaseRecord) -> bool {
 
 fn meant(budget: &Budget, amount: Amount, trial: &Trial, reference: Option<&Trial>) -> Vec<Meant> {
     let (name, place) = split(&budget.metric);
-    let Some(family) = family(name) else { return Vec::new() };
+    let Some(family) = family_named(name) else { return Vec::new() };
     match family.place {
         ReadAt::AtMark(_) => Vec::new(),
         ReadAt::InTrial(read) => vec![Meant { metric: name.to_owned(), unit: family.unit, value: read(trial) }],
@@ -138,10 +138,6 @@ fn share_of_rate(phase: &PhaseRecord, reference: Option<&Trial>) -> Option<f64> 
     let Some(reference) = reference else { return Some(1.0) };
     let same = reference.phases.iter().find(|of| of.name == phase.name).map(|of| of.achieved_per_s);
     same.filter(|rate| *rate > 0.0).map(|rate| phase.achieved_per_s / rate)
-}
-
-fn family(name: &str) -> Option<&'static Family> {
-    FAMILIES.iter().find(|family| family.name == name)
 }
 
 /// Returns the usual targets.

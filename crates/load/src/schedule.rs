@@ -325,16 +325,15 @@ fn read_starts(path: &Path) -> Result<Vec<u64>> {
     let text = bounded::text_named(path, STARTS_BYTES_MAX).map_err(|cause| {
         Error::request(format!("cannot read the schedule {}: {}", path.display(), loadline_base::error::plain(&cause)))
     })?;
+    const FORM: &str = "write a start on each line, in seconds since the beginning of the phase: `0.125`";
     let mut starts_ns = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let refuse = |why: &str| {
-            Error::request(format!("line {} of {}: `{line}` {why}", number + 1, path.display()))
-                .hint("write a start on each line, in seconds since the beginning of the phase: `0.125`")
-        };
+        let refuse =
+            |why: &str| Error::request(format!("line {} of {}: `{line}` {why}", number + 1, path.display())).hint(FORM);
         // A year, as for every span.
         let seconds: Option<f64> = line.parse().ok().filter(|seconds| (0.0..=31_536_000.0).contains(seconds));
         let start_ns = (seconds.ok_or_else(|| refuse("is no number of seconds"))? * 1e9).round() as u64;
@@ -344,8 +343,7 @@ fn read_starts(path: &Path) -> Result<Vec<u64>> {
         starts_ns.push(start_ns);
     }
     if starts_ns.is_empty() {
-        return Err(Error::request(format!("the schedule {} has no start", path.display()))
-            .hint("write a start on each line, in seconds since the beginning of the phase: `0.125`"));
+        return Err(Error::request(format!("the schedule {} has no start", path.display())).hint(FORM));
     }
     Ok(starts_ns)
 }

@@ -2,6 +2,7 @@
 
 use loadline_base::error::{Error, Result};
 use loadline_base::numbers::SplitMix64;
+use std::io::Write;
 
 /// Text with placeholders. Other braces stand for themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,18 +94,8 @@ fn placeholder(inside: &str) -> Result<Option<Segment>> {
 
 /// Appends a number in digits.
 pub(super) fn decimal(out: &mut Vec<u8>, number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    let mut rest = number;
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
+    // Memory takes all that is written.
+    let _ = write!(out, "{number}");
 }
 
 #[cfg(test)]

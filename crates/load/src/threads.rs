@@ -1,7 +1,7 @@
 //! One phase on several threads that share nothing: each has its part of the connections and of the arrivals. Their
 //! intervals and outcomes are merged; histograms merge exactly.
 
-use super::outcome::{End, Interval, IntervalOf, Outcome, Row};
+use super::outcome::{End, Interval, IntervalOf, Outcome};
 use super::schedule::Share;
 use super::{Control, Plan, drive, drive_share};
 use crate::work::Condition;
@@ -124,7 +124,6 @@ fn run(
 
 /// Merges the reports of the threads.
 struct Merger<'a> {
-    threads: usize,
     whole: &'a Control,
     parts: &'a [Control],
     stop: &'a [Condition],
@@ -138,17 +137,7 @@ struct Merger<'a> {
 
 impl<'a> Merger<'a> {
     fn new(whole: &'a Control, parts: &'a [Control], stop: &'a [Condition]) -> Self {
-        Self {
-            threads: parts.len(),
-            whole,
-            parts,
-            stop,
-            met: None,
-            open: BTreeMap::new(),
-            outcome: None,
-            trouble: None,
-            done: 0,
-        }
+        Self { whole, parts, stop, met: None, open: BTreeMap::new(), outcome: None, trouble: None, done: 0 }
     }
 
     fn collect(
@@ -156,7 +145,7 @@ impl<'a> Merger<'a> {
         receiver: &Receiver<ThreadReport>,
         on_interval: &mut dyn FnMut(Interval<'_>),
     ) -> Result<Outcome> {
-        while self.done < self.threads {
+        while self.done < self.parts.len() {
             match receiver.recv_timeout(LOOK_EVERY) {
                 Ok(message) => self.take(message, on_interval)?,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -174,7 +163,7 @@ impl<'a> Merger<'a> {
                 if let Some(met) = self.met.filter(|_| outcome.ended == End::Stopped) {
                     outcome.ended = End::Met(met);
                 }
-                outcome.rows.sort_by_key(|row: &Row| (row.started_ns, row.ended_ns));
+                outcome.rows.sort_by_key(|row| (row.started_ns, row.ended_ns));
                 Ok(outcome)
             }
             (None, None) => Err(Error::bug("no thread of the load engine came to an end")),
@@ -230,7 +219,7 @@ impl<'a> Merger<'a> {
 
     /// Hands out, in order, what all threads have delivered.
     fn hand_out_complete(&mut self, on_interval: &mut dyn FnMut(Interval<'_>)) {
-        while let Some(entry) = self.open.first_entry().filter(|entry| entry.get().0 == self.threads) {
+        while let Some(entry) = self.open.first_entry().filter(|entry| entry.get().0 == self.parts.len()) {
             let whole = entry.remove().1;
             let interval = whole.with(|own| own);
             let met = interval.met(self.stop);

@@ -5,7 +5,7 @@ use crate::message::{Long, RequestOrder, body_of, check_header, check_path, tell
 use crate::schedule::Share;
 use crate::template::Template;
 use crate::wanted::Wanted;
-use crate::work::{Method, Request, Work};
+use crate::work::{Request, Work};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{PathAndQuery, Scheme, Uri};
@@ -146,8 +146,9 @@ impl Encoded {
         }
         let scheme = if origin.over_tls { "https" } else { "http" };
         let template = Template::parse(&format!("{scheme}://{host}{}", request.path))?;
+        let method = http::Method::from_bytes(request.method.as_str().as_bytes());
         let mut encoded = Self {
-            method: method(request.method),
+            method: method.map_err(|_| Error::bug("a method is none of HTTP"))?,
             uri: Uri::default(),
             filled_uri: None,
             headers,
@@ -205,22 +206,10 @@ fn uri(text: Bytes) -> Result<Uri> {
     if scheme + "://".len() + authority + kept == text.len() { Ok(uri) } else { Err(refuse(&text)) }
 }
 
-fn method(method: Method) -> http::Method {
-    match method {
-        Method::Get => http::Method::GET,
-        Method::Head => http::Method::HEAD,
-        Method::Put => http::Method::PUT,
-        Method::Post => http::Method::POST,
-        Method::Patch => http::Method::PATCH,
-        Method::Delete => http::Method::DELETE,
-        Method::Options => http::Method::OPTIONS,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::work::{Body, Until};
+    use crate::work::{Body, Method, Until};
     use loadline_base::units::Bytes as Size;
 
     const ORIGIN: Origin<'_> = Origin { host: "h:1", over_tls: false };
