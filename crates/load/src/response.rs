@@ -302,8 +302,12 @@ mod tests {
     use crate::reference::{self, StreamVerdict, read};
     use proptest::prelude::*;
 
+    /// The verdict of both readers.
     fn whole(stream: &[u8]) -> StreamVerdict {
-        read(&mut Heads::default(), false, std::iter::once(stream))
+        let (first, reference) =
+            (read(&mut Heads::default(), false, std::iter::once(stream)), reference::judge(stream, false));
+        assert!(reference::agree(first, reference), "{first:?}, but the reference says {reference:?}");
+        first
     }
 
     fn check(stream: &str, status: u16, keep_alive: bool, rest: usize, body_bytes: u64) {
@@ -322,6 +326,9 @@ mod tests {
         check("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 1\r\n\r\nlong", 200, false, 0, 4);
         check("HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", 204, true, 0, 0);
         check("HTTP/1.1 304 Not Modified\r\n\r\n", 304, true, 0, 0);
+        check("HTTP/1.1 204 No\r\nConnection: a, close\r\n\r\nx", 204, false, 1, 0);
+        check("HTTP/1.0 200 OK\nContent-Length: 2\n\nhi", 200, false, 0, 2);
+        check("HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 200\r\n\r\nbody", 200, false, 0, 4);
         check(
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 204 No\r\n\r\n",
             204,
@@ -336,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_broken() {
+    fn what_is_no_whole_answer_is_broken_or_cut() {
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         for stream in [
             "garbage\r\n\r\n".to_owned(),
@@ -358,6 +365,14 @@ mod tests {
         ] {
             assert_eq!(whole(stream.as_bytes()), StreamVerdict::Broken, "{stream:.60}");
         }
+        for (stream, expected) in [
+            (format!("{chunked}3\r\nab"), StreamVerdict::Cut),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nh".to_owned(), StreamVerdict::Cut),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2".to_owned(), StreamVerdict::Headless),
+        ] {
+            assert_eq!(whole(stream.as_bytes()), expected, "{stream}");
+        }
+        reference::check(b"H HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
         let many = format!("HTTP/1.1 200 OK\r\n{}Content-Length: 0\r\n\r\n", "a:b\r\n".repeat(HEADERS + 1));
         assert!(matches!(whole(many.as_bytes()), StreamVerdict::Answer { .. }));
     }

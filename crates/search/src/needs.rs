@@ -164,13 +164,14 @@ mod tests {
         let bare = Trial { marks: Vec::new(), cgroup: cgroup(None, None), rss_bytes_peak: Some(7), ..trial.clone() };
         assert_eq!(Needs::of(&bare).map(|needs| (needs.anon, needs.file, needs.heap)), Some((7, 0, 0)));
         assert_eq!(Needs::of(&Trial { rss_bytes_peak: None, ..bare }), None);
+        assert_eq!(Needs::of(&Trial::new("a", 0, 0)), None);
     }
 
     #[test]
     fn a_share_of_the_files_grows_with_what_is_read_ahead() {
         let near = |read_ahead, expect: f64| (file_share(read_ahead) - expect).abs() < 1e-12;
         assert!(near(Some(128 << 10), 0.30) && near(Some(256 << 10), 0.45) && near(Some(8 << 20), 1.20));
-        assert!(near(Some(64 << 10), 0.30) && near(None, 0.6));
+        assert!(near(Some(64 << 10), 0.30) && near(Some(0), 0.30) && near(None, 0.6));
     }
 
     #[test]
@@ -222,23 +223,5 @@ mod tests {
         assert_eq!(of(None, Some(20 * MIB)), [29], "nothing is known of what is live");
         assert_eq!(of(Some(16 * MIB), Some(40 * MIB)), [24, 48]);
         assert_eq!(of(Some(16 * MIB), Some(1000 * MIB)), [24, 167, 1104]);
-    }
-
-    #[test]
-    fn a_guess_exchanges_the_heap_and_keeps_the_rest() {
-        let cgroup =
-            CgroupRecord { anon_peak_bytes: Some(90 * MIB), file_bytes: Some(50 * MIB), ..CgroupRecord::default() };
-        let heap = Heap { live_bytes: Some(5 * MIB), ..Heap::default() };
-        let mark = Mark { name: "collected".to_owned(), heap, ..Mark::default() };
-        let trial = Trial { cgroup: Some(cgroup), marks: vec![mark], ..Trial::new("a", 0, 0) };
-        let needs = Needs { heap: 40 * MIB, ..Needs::of(&trial).unwrap() };
-        assert_eq!(needs.heap_guess(), 6 * MIB);
-        assert_eq!(needs.direct_max(), 50 * MIB);
-        assert_eq!(needs.limit_guess(Some(8 * MIB)), (50 + 8 + 30) * MIB);
-        assert_eq!(needs.limit_guess(None), 120 * MIB);
-        let weighed = Needs { file: 30 * MIB, file_share: file_share(Some(128 << 10)), ..needs };
-        assert_eq!(needs.with_files_of(&weighed).limit_guess(None), (90 + 9) * MIB);
-        assert!(file_share(Some(8 << 20)) > 1.0 && file_share(Some(0)) == FILE_SHARE_MIN);
-        assert_eq!(Needs::of(&Trial::new("a", 0, 0)), None);
     }
 }

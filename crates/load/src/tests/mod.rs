@@ -216,23 +216,6 @@ fn what_is_no_answer_is_a_protocol_failure() {
 }
 
 #[test]
-fn a_cut_answer_is_short() {
-    for answer in ["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi", "HTTP/1.1 200 OK\r\nContent-Le"] {
-        let (outcome, _) = exactly(2, 4, move |exchange| {
-            exchange.say(answer)?;
-            Ok(Next::Close)
-        });
-        assert_eq!(failures(&outcome), Failures { short: 4, ..Failures::default() });
-    }
-}
-
-#[test]
-fn a_close_instead_of_an_answer_is_a_reset() {
-    let (outcome, _) = exactly(2, 4, |_| Ok(Next::Close));
-    assert_eq!(failures(&outcome), Failures { reset: 4, ..Failures::default() });
-}
-
-#[test]
 fn a_server_that_dies_leaves_resets_and_refusals_and_an_exact_count() {
     let (outcome, server) = exactly(3, 60, |exchange| match exchange.nth {
         20 => Ok(Next::Die),

@@ -249,7 +249,7 @@ pub(super) fn read<'a>(heads: &mut Heads, bodiless: bool, pieces: impl Iterator<
 }
 
 /// Whether both readers may say this of one stream.
-fn agree(first: StreamVerdict, reference: StreamVerdict) -> bool {
+pub(super) fn agree(first: StreamVerdict, reference: StreamVerdict) -> bool {
     // The first may see early that a head is broken.
     first == reference || (reference == StreamVerdict::Headless && first == StreamVerdict::Broken)
 }
@@ -281,29 +281,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::path::Path;
-
-    #[test]
-    fn the_reference_knows_every_framing() {
-        let answer =
-            |status, keep_alive, body_bytes, rest| StreamVerdict::Answer { status, keep_alive, body_bytes, rest };
-        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        for (stream, expected) in [
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi!", answer(200, true, 2, 1)),
-            ("HTTP/1.0 200 OK\nContent-Length: 2\n\nhi", answer(200, false, 2, 0)),
-            ("HTTP/1.1 204 No\r\nConnection: a, close\r\n\r\nx", answer(204, false, 0, 1)),
-            ("HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 200\r\n\r\nbody", answer(200, false, 4, 0)),
-            (&format!("{chunked}3;x\r\nabc\r\n0\r\nT: r\r\n\r\nx"), answer(200, true, 3, 1)),
-            (&format!("{chunked}3\r\nabcd"), StreamVerdict::Broken),
-            (&format!("{chunked}3\r\nab"), StreamVerdict::Cut),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nh", StreamVerdict::Cut),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2", StreamVerdict::Headless),
-            ("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", StreamVerdict::Broken),
-            ("HTTP/2 200\r\n\r\n", StreamVerdict::Broken),
-        ] {
-            assert_eq!(judge(stream.as_bytes(), false), expected, "{stream}");
-        }
-        assert_eq!(judge(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", true), answer(200, true, 0, 0));
-    }
 
     /// Pieces of answers, whole and broken.
     const PIECES: [&str; 44] = [
