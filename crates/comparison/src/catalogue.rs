@@ -29,6 +29,26 @@ impl Family {
         if place.is_empty() { self.name.to_owned() } else { format!("{}.{place}", self.name) }
     }
 
+    /// The marks or phases at which it is read; one without a name where it is read once in a trial.
+    pub(super) fn places<'a>(&self, marks: &'a [&'a str], phases: &'a [&'a str]) -> &'a [&'a str] {
+        match self.place {
+            ReadAt::InTrial(_) => &[""],
+            ReadAt::AtMark(_) => marks,
+            ReadAt::InPhase(_) => phases,
+        }
+    }
+
+    /// Its value in a trial, at one of its places.
+    pub(super) fn read(&self, trial: &Trial, place: &str) -> Option<f64> {
+        match self.place {
+            ReadAt::InTrial(read) => read(trial),
+            ReadAt::AtMark(read) => trial.mark(place).and_then(read),
+            ReadAt::InPhase(read) => {
+                trial.phases.iter().find(|phase| phase.works() && phase.name == place).and_then(read)
+            }
+        }
+    }
+
     /// Whether a word may be its name with a slip.
     pub(super) fn is_near(&self, word: &str) -> bool {
         strsim::damerau_levenshtein(self.name, word) <= self.name.len() / 3
@@ -107,12 +127,10 @@ pub(super) const FAMILIES: &[Family] = &[
 /// be in them. `phases` are those in which something is sent, `figures` what the scenario derives.
 pub fn possible(marks: &[&str], phases: &[&str], figures: &[Derived]) -> Vec<MetricRecord> {
     let of_family = |family: &'static Family| {
-        let places = match family.place {
-            ReadAt::InTrial(_) => &[""][..],
-            ReadAt::AtMark(_) => marks,
-            ReadAt::InPhase(_) => phases,
-        };
-        places.iter().map(move |place| without_values(family.at(place), family.unit, family.better, ""))
+        family
+            .places(marks, phases)
+            .iter()
+            .map(move |place| without_values(family.at(place), family.unit, family.better, ""))
     };
     let of_figure = |figure: &Derived| {
         let unit = unit_of(&figure.way);

@@ -199,45 +199,39 @@ fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Option<Values> {
     (!both.is_empty()).then_some(Values::Blocks(both))
 }
 
-/// The estimates of a pairing: of the difference, and of the logarithm of the ratio where all values are positive; and
-/// how many blocks they rest on.
-fn estimates(
-    pairing: &Pairing<'_>,
-    confidence: f64,
-    resamples: &mut Resamples,
-) -> (Option<Estimate>, Option<Estimate>, usize) {
+/// An estimate of the difference, and of the logarithm of the ratio where all values are positive.
+type Estimates = (Option<Estimate>, Option<Estimate>);
+
+/// The estimates of a pairing, and how many blocks they rest on.
+fn estimates(pairing: &Pairing<'_>, confidence: f64, resamples: &mut Resamples) -> (Estimates, usize) {
     match &pairing.values {
         Values::Blocks(values) => {
             let (before, after): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
-            let within = |before: &[f64], after: &[f64]| -> Vec<f64> {
-                before.iter().zip(after).map(|(before, after)| after - before).collect()
+            let of_blocks = |before: &[f64], after: &[f64]| {
+                let within: Vec<f64> = before.iter().zip(after).map(|(before, after)| after - before).collect();
+                resamples.one_sample(Sample::Differences, &within, confidence)
             };
-            let difference = resamples.one_sample(Sample::Differences, &within(&before, &after), confidence);
-            let logarithms = logarithms(&before).zip(logarithms(&after));
-            let ratio = logarithms.and_then(|(before, after)| {
-                resamples.one_sample(Sample::Differences, &within(&before, &after), confidence)
-            });
-            (difference, ratio, values.len())
+            (on_both_scales(&before, &after, of_blocks), values.len())
         }
         Values::Apart => {
             let (before, after) = (used(pairing.baseline), used(pairing.candidate));
-            let (difference, ratio) = estimates_apart(&before, &after, confidence, resamples);
-            (difference, ratio, before.len().min(after.len()))
+            (estimates_apart(&before, &after, confidence, resamples), before.len().min(after.len()))
         }
     }
 }
 
 /// The same of values that do not belong together.
-pub(super) fn estimates_apart(
+pub(super) fn estimates_apart(before: &[f64], after: &[f64], confidence: f64, resamples: &mut Resamples) -> Estimates {
+    on_both_scales(before, after, |before, after| resamples.two_samples(before, after, confidence))
+}
+
+fn on_both_scales(
     before: &[f64],
     after: &[f64],
-    confidence: f64,
-    resamples: &mut Resamples,
-) -> (Option<Estimate>, Option<Estimate>) {
-    let difference = resamples.two_samples(before, after, confidence);
-    let ratio = logarithms(before).zip(logarithms(after));
-    let ratio = ratio.and_then(|(before, after)| resamples.two_samples(&before, &after, confidence));
-    (difference, ratio)
+    mut estimate: impl FnMut(&[f64], &[f64]) -> Option<Estimate>,
+) -> Estimates {
+    let logarithms = logarithms(before).zip(logarithms(after));
+    (estimate(before, after), logarithms.and_then(|(before, after)| estimate(&before, &after)))
 }
 
 /// `None` where a value is not positive.
@@ -247,7 +241,7 @@ fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
 
 fn record(pairing: &Pairing<'_>, asked: &Compare, confidence: f64, resamples: &mut Resamples) -> ComparisonRecord {
     let Pairing { baseline, candidate, primary, .. } = pairing;
-    let (difference, ratio, blocks) = estimates(pairing, confidence, resamples);
+    let ((difference, ratio), blocks) = estimates(pairing, confidence, resamples);
     let difference = difference.unwrap_or(Estimate { centre: 0.0, ends: None });
     let [baseline_median, candidate_median] = [baseline, candidate].map(|metric| median(&used(metric)));
     let least = least(&baseline.metric, baseline.unit, asked);

@@ -1,11 +1,11 @@
 //! From trials to metrics: every value of every metric of every configuration.
 
 use super::blocks::unused;
-use super::catalogue::{FAMILIES, ReadAt, without_values};
+use super::catalogue::{FAMILIES, without_values};
 use super::figures::better_of;
 use super::owners::held;
 use crate::numbers;
-use crate::record::{Better, MetricRecord, Outcome, PhaseRecord, Trial, Unit, ValueRecord, each_once};
+use crate::record::{Better, MetricRecord, Outcome, Trial, Unit, ValueRecord, each_once};
 use crate::scenario::Compare;
 use loadline_base::order::Order as _;
 use loadline_stats::interval::{Resamples, Sample};
@@ -124,33 +124,19 @@ fn record(
 
 /// Returns the metrics of these trials, in the order of the catalogue and, within a family, of marks and phases.
 fn wanted(trials: &[&Trial]) -> Vec<MetricReader> {
-    let marks = in_order(trials.iter().flat_map(|trial| &trial.marks).map(|mark| mark.name.as_str()));
+    let marks = each_once(trials.iter().flat_map(|trial| &trial.marks).map(|mark| mark.name.as_str()));
     let worked = trials.iter().flat_map(|trial| &trial.phases).filter(|phase| phase.works());
-    let phases = in_order(worked.map(|phase| phase.name.as_str()));
+    let phases = each_once(worked.map(|phase| phase.name.as_str()));
     let mut wanted = Vec::new();
-    let mut accounts = Some(owners(trials, &marks));
     for family in FAMILIES {
-        let mut want = |place: &str, read: TrialReader| {
-            wanted.push(MetricReader { metric: family.at(place), unit: family.unit, better: family.better, read });
-        };
-        match family.place {
-            ReadAt::AtMark(read) => {
-                for place in &marks {
-                    let name = place.clone();
-                    want(place, Box::new(move |trial| trial.mark(&name).and_then(read)));
-                }
-            }
-            ReadAt::InPhase(read) => {
-                for place in &phases {
-                    let name = place.clone();
-                    want(place, Box::new(move |trial| phase_of(trial, &name).and_then(read)));
-                }
-            }
-            ReadAt::InTrial(read) => want("", Box::new(read)),
+        for place in family.places(&marks, &phases) {
+            let (metric, place) = (family.at(place), (*place).to_owned());
+            let read = Box::new(move |trial: &Trial| family.read(trial, &place));
+            wanted.push(MetricReader { metric, unit: family.unit, better: family.better, read });
         }
         // The accounts stand behind the figures of the marks they belong to.
         if family.name == "threads" {
-            wanted.extend(accounts.take().into_iter().flatten());
+            wanted.extend(marks.iter().flat_map(|mark| owners(trials, mark)));
         }
     }
     wanted.extend(derived(trials));
@@ -169,25 +155,14 @@ fn derived(trials: &[&Trial]) -> Vec<MetricReader> {
     in_order(all().map(|figure| figure.name.as_str())).into_iter().filter_map(wanted).collect()
 }
 
-fn phase_of<'a>(trial: &'a Trial, name: &str) -> Option<&'a PhaseRecord> {
-    trial.phases.iter().find(|phase| phase.works() && phase.name == name)
-}
-
-/// The owners of the accounts, mark by mark.
-fn owners(trials: &[&Trial], marks: &[String]) -> Vec<MetricReader> {
-    let mut wanted = Vec::new();
-    for mark in marks {
-        let accounts = trials.iter().filter_map(|trial| trial.mark(mark)?.account.as_ref());
-        let owners = in_order(accounts.flat_map(|account| &account.owners).map(|owner| owner.name.as_str()));
-        for owner in owners {
-            let mark = mark.clone();
-            wanted.push(MetricReader {
-                metric: format!("{owner}.{mark}"),
-                unit: Unit::Bytes,
-                better: Better::Lower,
-                read: Box::new(move |trial| held(trial.mark(&mark)?.account.as_ref()?, &owner)),
-            });
-        }
-    }
-    wanted
+/// The owners of the accounts at a mark.
+fn owners(trials: &[&Trial], mark: &str) -> Vec<MetricReader> {
+    let accounts = trials.iter().filter_map(|trial| trial.mark(mark)?.account.as_ref());
+    let owners = in_order(accounts.flat_map(|account| &account.owners).map(|owner| owner.name.as_str()));
+    let wanted = |owner: String| {
+        let (metric, mark) = (format!("{owner}.{mark}"), mark.to_owned());
+        let read = Box::new(move |trial: &Trial| held(trial.mark(&mark)?.account.as_ref()?, &owner));
+        MetricReader { metric, unit: Unit::Bytes, better: Better::Lower, read }
+    };
+    owners.into_iter().map(wanted).collect()
 }
