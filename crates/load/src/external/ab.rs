@@ -25,13 +25,14 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     // Stands after the lines that may be missing.
     let per_s = number(after(&report, "Requests per second:")?.strip_suffix("[#/sec] (mean)")?.trim())?;
     let complete = count(after(&report, "Complete requests:")?)?;
-    let mut reported = Reported::new(Tool::Ab, complete);
-    reported.requests_per_s = Some(per_s);
-    reported.failed = Some(failures(&report, complete)?);
-    reported.seconds = after(&report, "Time taken for tests:").and_then(|time| number(time.strip_suffix(" seconds")?));
-    reported.received_bytes = after(&report, "Total transferred:").and_then(|size| count(size.strip_suffix(" bytes")?));
-    reported.times_ms = times(&report);
-    Some(reported)
+    Some(Reported {
+        requests_per_s: Some(per_s),
+        failed: Some(failures(&report, complete)?),
+        seconds: after(&report, "Time taken for tests:").and_then(|time| number(time.strip_suffix(" seconds")?)),
+        received_bytes: after(&report, "Total transferred:").and_then(|size| count(size.strip_suffix(" bytes")?)),
+        times_ms: times(&report),
+        ..Reported::new(Tool::Ab, complete)
+    })
 }
 
 fn failures(report: &[&str], complete: u64) -> Option<Failures> {

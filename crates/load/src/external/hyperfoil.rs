@@ -27,12 +27,15 @@ fn wrk_like(text: &str) -> Option<Reported> {
         return None;
     }
     let per_s = number(after(&report, "Requests/sec:")?)?;
-    let (requests, measured, received) = wrk::totals(&report)?;
-    let mut reported = Reported::new(Tool::Hyperfoil, requests);
-    (reported.seconds, reported.requests_per_s, reported.received_bytes) = (Some(measured), Some(per_s), received);
-    reported.failed = failures(&report);
-    reported.times_ms = wrk::times(&report);
-    Some(reported)
+    let (requests, measured, received_bytes) = wrk::totals(&report)?;
+    Some(Reported {
+        failed: failures(&report),
+        seconds: Some(measured),
+        requests_per_s: Some(per_s),
+        received_bytes,
+        times_ms: wrk::times(&report),
+        ..Reported::new(Tool::Hyperfoil, requests)
+    })
 }
 
 fn failures(report: &[&str]) -> Option<Failures> {

@@ -77,10 +77,8 @@ impl Counts {
         if !self.are_all(per_s, seconds) {
             return None;
         }
-        let mut reported = Reported::new(Tool::Oha, self.requests());
-        reported.failed = Some(self.failures);
-        (reported.requests_per_s, reported.seconds, reported.times_ms) = (Some(per_s), Some(seconds), ms);
-        Some(reported)
+        let (requests_per_s, seconds, failed) = (Some(per_s), Some(seconds), Some(self.failures));
+        Some(Reported { failed, seconds, requests_per_s, times_ms: ms, ..Reported::new(Tool::Oha, self.requests()) })
     }
 }
 

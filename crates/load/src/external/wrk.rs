@@ -33,18 +33,17 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     let (answered, measured, received) = totals(&report)?;
     let corrected = report.iter().any(|line| line.contains("Thread calibration:"));
     let failures = failures(&report, answered, corrected)?;
-    let tool = if corrected { Tool::Wrk2 } else { Tool::Wrk };
-    let mut reported = Reported::new(tool, answered + failures.0);
-    reported.failed = Some(failures.1);
-    reported.seconds = Some(measured);
-    reported.requests_per_s = Some(per_s);
-    reported.received_bytes = received;
-    // No answer came within the timeout: the zeros stand for nothing.
-    reported.times_ms = Some(times(&report)).filter(|times| times.max != Some(0.0)).unwrap_or_default();
-    if corrected {
-        reported.timing = Timing::Response;
-    }
-    Some(reported)
+    let (tool, timing) = if corrected { (Tool::Wrk2, Timing::Response) } else { (Tool::Wrk, Timing::Service) };
+    Some(Reported {
+        failed: Some(failures.1),
+        seconds: Some(measured),
+        requests_per_s: Some(per_s),
+        received_bytes: received,
+        // No answer came within the timeout: the zeros stand for nothing.
+        times_ms: Some(times(&report)).filter(|times| times.max != Some(0.0)).unwrap_or_default(),
+        timing,
+        ..Reported::new(tool, answered + failures.0)
+    })
 }
 
 /// `640 requests in 2.00s, 64.38KB read`.
