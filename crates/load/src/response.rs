@@ -48,19 +48,11 @@ pub(super) enum Ending {
     Done(ResponseFacts),
 }
 
-/// How the length of a body is told (RFC 9112, section 6.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Framing {
-    Length(u64),
-    Chunked,
-    UntilClose,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head {
     status: u16,
     keep_alive: bool,
-    framing: Framing,
+    body: ParserState,
 }
 
 /// Parses heads and remembers the last one: servers repeat the same head, apart from the second in `Date`,
@@ -121,7 +113,7 @@ fn parse_head<'a>(
     }
 }
 
-/// Status, framing and persistence; `None` where the head contradicts itself or asks for what was never offered.
+/// Status, persistence and how the length of the body is told (RFC 9112, section 6.3); `None` where the head contradicts itself or asks for what was never offered.
 fn understand(response: &Response<'_, '_>) -> Option<Head> {
     let (status, version) = (response.code?, response.version?);
     let (mut length, mut chunked, mut coded, mut close, mut keep) = (None, false, false, false, false);
@@ -140,15 +132,15 @@ fn understand(response: &Response<'_, '_>) -> Option<Head> {
             keep |= tokens(header.value).any(|token| token.eq_ignore_ascii_case(b"keep-alive"));
         }
     }
-    let framing = match status {
+    let body = match status {
         // 101 answers an upgrade, which is never asked for.
         0..=99 | 101 => return None,
-        100..=199 | 204 | 304 => Framing::Length(0),
-        _ if chunked => Framing::Chunked,
-        _ if coded => Framing::UntilClose,
-        _ => length.map_or(Framing::UntilClose, Framing::Length),
+        100..=199 | 204 | 304 => ParserState::Length(0),
+        _ if chunked => ParserState::Chunked(Chunks::default()),
+        _ if coded => ParserState::UntilClose,
+        _ => length.map_or(ParserState::UntilClose, ParserState::Length),
     };
-    Some(Head { status, keep_alive: !close && (version == 1 || keep), framing })
+    Some(Head { status, keep_alive: !close && (version == 1 || keep), body })
 }
 
 /// A number of at most 18 digits, which fits 63 bits.
@@ -165,10 +157,12 @@ fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
 }
 
+/// What is read next: a head, or the rest of a body, by how its length is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum ParserState {
     #[default]
     Head,
+    /// So many bytes are missing.
     Length(u64),
     Chunked(Chunks),
     UntilClose,
@@ -241,15 +235,10 @@ impl ResponseReader {
             return;
         }
         let fits = !wanted.names_headers() || wanted.finds_headers(bytes);
-        let framing = if wanted.bodiless { Framing::Length(0) } else { head.framing };
+        self.state = if wanted.bodiless { ParserState::Length(0) } else { head.body };
         // A body until the close closes; an answer to HEAD has none, whatever its head says.
-        let keep_alive = head.keep_alive && framing != Framing::UntilClose;
+        let keep_alive = head.keep_alive && self.state != ParserState::UntilClose;
         self.answer = ResponseFacts { status: head.status, keep_alive, body_bytes: 0, fits };
-        self.state = match framing {
-            Framing::Length(length) => ParserState::Length(length),
-            Framing::Chunked => ParserState::Chunked(Chunks::default()),
-            Framing::UntilClose => ParserState::UntilClose,
-        };
         if wanted.body.is_some() {
             self.search.get_or_insert_default().begin();
         }
