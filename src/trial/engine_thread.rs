@@ -2,9 +2,9 @@
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+pub(super) use crate::load::Interval;
 use crate::load::{self, Control, Outcome, Plan};
 use crate::record::IntervalTimes;
-use hdrhistogram::Histogram;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -14,9 +14,6 @@ use std::time::Duration;
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A load that was stopped comes back within 100 ms; this bounds the wait for one that does not.
 pub(super) const STOPPED_WITHIN: Duration = Duration::from_secs(10);
-
-/// About a second of a phase, kept: [`load::Interval`] lends its histograms only.
-pub(super) type Interval = load::IntervalOf<Histogram<u64>>;
 
 /// The times of an interval, with its place in time by this clock.
 pub(super) fn times(of: &Interval, clock: Clock) -> IntervalTimes<'_> {
@@ -51,8 +48,8 @@ impl Driving {
     /// Starts the load on a thread. The last word of `tell` is [`LoadProgress::Done`], whatever happens.
     pub(super) fn start(self, mut tell: impl FnMut(LoadProgress) + Send + 'static) -> JoinHandle<()> {
         std::thread::spawn(move || {
-            let mut tell_interval = |interval: load::Interval<'_>| {
-                tell(LoadProgress::Interval(Box::new(interval.with(|lent| (*lent).clone()))));
+            let mut tell_interval = |interval: &Interval| {
+                tell(LoadProgress::Interval(Box::new(interval.clone())));
             };
             let outcome = catch_unwind(AssertUnwindSafe(|| self.drive(&mut tell_interval)));
             let outcome = outcome.unwrap_or_else(|_| Err(Error::bug("the load engine panicked")));
@@ -60,7 +57,7 @@ impl Driving {
         })
     }
 
-    fn drive(&self, on_interval: &mut dyn FnMut(load::Interval<'_>)) -> Result<Outcome> {
+    fn drive(&self, on_interval: &mut dyn FnMut(&Interval)) -> Result<Outcome> {
         let cpus = self.cpus.as_deref().unwrap_or_default();
         load::drive_threads(&self.plan, self.clock, &self.control, self.threads, cpus, on_interval)
     }

@@ -29,7 +29,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, interval: &Interval<'_>) {
+    fn add(&mut self, interval: &Interval) {
         self.ok += interval.ok;
         self.failed += interval.failed;
         self.bytes_received += interval.bytes_received;
@@ -37,8 +37,8 @@ impl Sum {
             None => *sum = Some(other.clone()),
             Some(sum) => sum.add(other).unwrap(),
         };
-        merge(&mut self.service, interval.service);
-        if let Some(response) = interval.response {
+        merge(&mut self.service, &interval.service);
+        if let Some(response) = &interval.response {
             merge(&mut self.response, response);
         }
     }
@@ -52,8 +52,8 @@ pub(crate) fn drive_lawfully(plan: &Plan) -> Outcome {
 /// The same on several threads.
 pub(crate) fn drive_lawfully_on(plan: &Plan, threads: u32) -> Outcome {
     let (mut sum, mut spans, control) = (Sum::default(), Vec::new(), Control::default());
-    let mut watch = |interval: Interval<'_>| {
-        sum.add(&interval);
+    let mut watch = |interval: &Interval| {
+        sum.add(interval);
         spans.push((interval.start_ns, interval.end_ns));
     };
     let outcome = match threads {

@@ -117,7 +117,7 @@ impl<'a> PhaseCourse<'a> {
 
     /// Looks after intervals and counters; the end, if something outside the engine ends the phase.
     #[inline]
-    pub(super) fn tick(&mut self, now_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Option<End>> {
+    pub(super) fn tick(&mut self, now_ns: u64, on_interval: &mut dyn FnMut(&Interval)) -> Result<Option<End>> {
         if now_ns >= self.next_interval_ns {
             self.end_interval(now_ns, on_interval)?;
             self.next_interval_ns = now_ns - (now_ns - self.tally.sum.start_ns) % INTERVAL_NS + INTERVAL_NS;
@@ -150,7 +150,7 @@ impl<'a> PhaseCourse<'a> {
         }
     }
 
-    fn end_interval(&mut self, ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
+    fn end_interval(&mut self, ns: u64, on_interval: &mut dyn FnMut(&Interval)) -> Result<()> {
         // Several threads are judged together.
         let stop = if self.share == Share::WHOLE { &self.plan.work.stop[..] } else { &[] };
         self.met = self.tally.end_interval(ns, self.arrivals.offered(ns), stop, on_interval)?;
@@ -236,7 +236,7 @@ impl<'a> PhaseCourse<'a> {
         mut self,
         ended: End,
         connections_asked: u64,
-        on_interval: &mut dyn FnMut(Interval<'_>),
+        on_interval: &mut dyn FnMut(&Interval),
     ) -> Result<Outcome> {
         self.control.publish(self.tally.sum.ok, self.tally.sum.failures.total(), 0);
         let now_ns = self.clock.now_ns();

@@ -36,7 +36,7 @@ mod turn;
 mod wanted;
 pub mod work;
 
-pub use outcome::{End, Failures, GiveUp, Interval, IntervalOf, Outcome, Row};
+pub use outcome::{End, Failures, GiveUp, Interval, Outcome, Row};
 pub use threads::drive_threads;
 
 use loadline_base::clock::Clock;
@@ -146,12 +146,7 @@ impl Control {
 /// # Errors
 /// Only what makes the whole phase impossible: the body cannot be read, the request cannot be written, no epoll or
 /// sockets, fewer file descriptors than connections. Whatever the server does is in the [`Outcome`].
-pub fn drive(
-    plan: &Plan,
-    clock: Clock,
-    control: &Control,
-    on_interval: &mut dyn FnMut(Interval<'_>),
-) -> Result<Outcome> {
+pub fn drive(plan: &Plan, clock: Clock, control: &Control, on_interval: &mut dyn FnMut(&Interval)) -> Result<Outcome> {
     drive_share(plan, Share::WHOLE, clock, control, &|| clock.now_ns(), on_interval)
 }
 
@@ -163,7 +158,7 @@ fn drive_share(
     clock: Clock,
     control: &Control,
     start: &dyn Fn() -> u64,
-    on_interval: &mut dyn FnMut(Interval<'_>),
+    on_interval: &mut dyn FnMut(&Interval),
 ) -> Result<Outcome> {
     let _punctual = Punctual::begin();
     match plan.work.protocol {

@@ -259,12 +259,21 @@ impl AddAssign for Failures {
     }
 }
 
-/// A figure of a histogram of nanoseconds, in milliseconds; `None` where it is empty.
-fn statistic_ms(histogram: &Histogram<u64>, statistic: Statistic) -> Option<f64> {
-    if histogram.is_empty() {
-        return None;
-    }
+/// A figure of a time in milliseconds, from its histogram of nanoseconds; `None` where that is empty. Response time is
+/// the usual one where there is one.
+fn time_ms(
+    service: &Histogram<u64>,
+    response: Option<&Histogram<u64>>,
+    time: Time,
+    statistic: Statistic,
+) -> Option<f64> {
+    let histogram = match time {
+        Time::Service => service,
+        Time::Response => response?,
+        Time::Usual => response.unwrap_or(service),
+    };
     let ns = match statistic {
+        _ if histogram.is_empty() => return None,
         Statistic::Quantile(thousandths) => histogram.value_at_quantile(f64::from(thousandths) / 1000.0) as f64,
         Statistic::Max => histogram.max() as f64,
         Statistic::Mean => histogram.mean(),
@@ -274,7 +283,7 @@ fn statistic_ms(histogram: &Histogram<u64>, statistic: Statistic) -> Option<f64>
 
 impl Measured for Outcome {
     fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64> {
-        usual(time, &self.service, self.response.as_ref()).and_then(|histogram| statistic_ms(histogram, statistic))
+        time_ms(&self.service, self.response.as_ref(), time, statistic)
     }
 
     fn failed_of(&self) -> (u64, u64) {
@@ -324,22 +333,19 @@ pub struct Row {
     pub failure: Option<&'static str>,
 }
 
-/// About a second of a phase, handed out while it runs; the last one is shorter.
+/// About a second of a phase, lent while it runs; the last one is shorter.
 ///
-/// The intervals of a phase leave no gap, and their histograms and counts add up to the outcome's. They are lent:
-/// [`IntervalOf::with`] keeps them.
-pub type Interval<'a> = IntervalOf<&'a Histogram<u64>>;
-
-/// An [`Interval`] with histograms that are lent or its own.
-pub struct IntervalOf<H> {
+/// The intervals of a phase leave no gap, and their histograms and counts add up to the outcome's.
+#[derive(Clone)]
+pub struct Interval {
     /// The beginning of the interval, on the clock that was given.
     pub start_ns: u64,
     /// The end of the interval.
     pub end_ns: u64,
     /// Service time of the correct answers that came in it, in nanoseconds.
-    pub service: H,
+    pub service: Histogram<u64>,
     /// Response time of the same answers; `None` in a closed model.
-    pub response: Option<H>,
+    pub response: Option<Histogram<u64>>,
     /// Correct answers in it.
     pub ok: u64,
     /// Requests that failed in it.
@@ -357,16 +363,7 @@ pub struct IntervalOf<H> {
 /// Shorter intervals are judged by no condition: the rest of a phase says little.
 const JUDGED_NS_MIN: u64 = 500_000_000;
 
-impl<H> IntervalOf<H> {
-    /// The same interval with histograms that are held in another way.
-    pub fn with<'a, T>(&'a self, held: impl Fn(&'a H) -> T) -> IntervalOf<T> {
-        let Self { start_ns, end_ns, ok, failed, offered, bytes_received, open_connections, queue, .. } = *self;
-        let (service, response) = (held(&self.service), self.response.as_ref().map(held));
-        IntervalOf { start_ns, end_ns, service, response, ok, failed, offered, bytes_received, open_connections, queue }
-    }
-}
-
-impl Interval<'_> {
+impl Interval {
     /// The first of the stop conditions that holds over it, in words.
     pub(super) fn met(&self, stop: &[Condition]) -> Option<String> {
         if self.end_ns.saturating_sub(self.start_ns) < JUDGED_NS_MIN {
@@ -379,9 +376,9 @@ impl Interval<'_> {
     }
 }
 
-impl Measured for Interval<'_> {
+impl Measured for Interval {
     fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64> {
-        usual(time, self.service, self.response).and_then(|histogram| statistic_ms(histogram, statistic))
+        time_ms(&self.service, self.response.as_ref(), time, statistic)
     }
 
     fn failed_of(&self) -> (u64, u64) {
@@ -394,20 +391,7 @@ impl Measured for Interval<'_> {
     }
 }
 
-/// The histogram of a time; response time is the usual one where there is one.
-fn usual<'a>(
-    time: Time,
-    service: &'a Histogram<u64>,
-    response: Option<&'a Histogram<u64>>,
-) -> Option<&'a Histogram<u64>> {
-    match time {
-        Time::Service => Some(service),
-        Time::Response => response,
-        Time::Usual => Some(response.unwrap_or(service)),
-    }
-}
-
-impl fmt::Debug for Interval<'_> {
+impl fmt::Debug for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Interval {}..{} ns: {} ok, {} failed", self.start_ns, self.end_ns, self.ok, self.failed)
     }

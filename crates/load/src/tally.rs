@@ -1,6 +1,6 @@
 //! Counts while a phase runs: each request ends here, once, as correct or as one kind of failure.
 
-use super::outcome::{Failures, GiveUp, Interval, IntervalOf, Outcome, Row};
+use super::outcome::{Failures, GiveUp, Interval, Outcome, Row};
 use super::rows::Rows;
 use crate::work::Condition;
 use hdrhistogram::Histogram;
@@ -55,7 +55,7 @@ pub(super) struct Tally {
     pub(super) sum: Outcome,
     /// The interval under way, its connections and queue as they are now. In a closed model its histogram is the only
     /// one that the hot path touches.
-    pub(super) interval: IntervalOf<Histogram<u64>>,
+    pub(super) interval: Interval,
     pub(super) rows: Rows,
     pub(super) last_end_ns: u64,
     pub(super) failures_in_a_row: u64,
@@ -69,7 +69,7 @@ impl Tally {
     /// `requests` are in the plan. Response time and lag are kept in an open model only.
     pub(super) fn new(requests: usize, rows: Rows, is_open: bool) -> Result<Self> {
         let sum = Outcome::new(requests, is_open)?;
-        let interval = IntervalOf {
+        let interval = Interval {
             start_ns: 0,
             end_ns: 0,
             service: sum.service.clone(),
@@ -188,14 +188,13 @@ impl Tally {
         end_ns: u64,
         offered: Option<u64>,
         stop: &[Condition],
-        on_interval: &mut dyn FnMut(Interval<'_>),
+        on_interval: &mut dyn FnMut(&Interval),
     ) -> Result<Option<String>> {
         let (sum, interval) = (&mut self.sum, &mut self.interval);
         interval.end_ns = end_ns;
         interval.offered = offered.zip(sum.offered).map(|(now, before)| now.saturating_sub(before));
-        let lent = interval.with(|own| own);
-        let met = lent.met(stop);
-        on_interval(lent);
+        let met = interval.met(stop);
+        on_interval(interval);
         let differ = |cause| Error::bug(format!("histograms of one phase differ: {cause}"));
         sum.service.add(&interval.service).map_err(differ)?;
         interval.service.reset();
@@ -262,7 +261,7 @@ mod tests {
             tally.failed(Failure::Short, ended(0, 1));
             tally
                 .end_interval(1000 * round, None, &[], &mut |interval| {
-                    merged.add(interval.service).unwrap();
+                    merged.add(&interval.service).unwrap();
                     spans.push((interval.start_ns, interval.end_ns, interval.ok, interval.failed));
                 })
                 .unwrap();
@@ -310,7 +309,9 @@ mod tests {
         tally.begun(100, 450, 500);
         tally.answered(Row { intended_ns: 100, ..ended(500, 600) });
         let mut response = 0;
-        tally.end_interval(600, None, &[], &mut |interval| response = interval.response.unwrap().max()).unwrap();
+        tally
+            .end_interval(600, None, &[], &mut |interval| response = interval.response.as_ref().unwrap().max())
+            .unwrap();
         let sum = tally.sum;
         assert_eq!((sum.service.max(), response, sum.response.unwrap().max()), (100, 500, 500));
         assert_eq!((sum.lag.unwrap().max(), sum.queued), (50, 1), "the connection was free for 50 ns only");

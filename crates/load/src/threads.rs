@@ -1,7 +1,7 @@
 //! One phase on several threads that share nothing: each has its part of the connections and of the arrivals. Their
 //! intervals and outcomes are merged; histograms merge exactly.
 
-use super::outcome::{End, Interval, IntervalOf, Outcome};
+use super::outcome::{End, Interval, Outcome};
 use super::schedule::Share;
 use super::{Control, Plan, drive, drive_share};
 use crate::work::Condition;
@@ -19,12 +19,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A report from a thread.
 enum ThreadReport {
-    Interval { number: u64, last: bool, interval: Box<Owned> },
+    Interval { number: u64, last: bool, interval: Box<Interval> },
     Done(Box<Result<Outcome>>),
 }
-
-/// An interval which outlives its thread's turn.
-type Owned = IntervalOf<Histogram<u64>>;
 
 /// Runs the phase on `threads` threads, each pinned to the next of `cpus`, round and round; on the calling thread where
 /// it is one and no CPU is named.
@@ -39,7 +36,7 @@ pub fn drive_threads(
     control: &Control,
     threads: u32,
     cpus: &[u32],
-    on_interval: &mut dyn FnMut(Interval<'_>),
+    on_interval: &mut dyn FnMut(&Interval),
 ) -> Result<Outcome> {
     let threads = threads.min(plan.work.schedule.connections_max()).max(1);
     if threads == 1 && cpus.is_empty() {
@@ -105,14 +102,14 @@ fn run(
         // Fails for a CPU that is gone: the thread then runs where it may.
         let _ = sched_setaffinity(None, &set);
     }
-    let mut held: Option<(u64, Box<Owned>)> = None;
+    let mut held: Option<(u64, Box<Interval>)> = None;
     let mut number = 0;
     let outcome = drive_share(plan, share, together.clock, control, &|| together.start_ns(), &mut |interval| {
         // An interval is known to be the last one when none follows it.
         if let Some((number, interval)) = held.take() {
             let _ = sender.send(ThreadReport::Interval { number, last: false, interval });
         }
-        held = Some((number, Box::new(interval.with(|lent| (*lent).clone()))));
+        held = Some((number, Box::new(interval.clone())));
         number += 1;
     });
     if let Some((number, interval)) = held {
@@ -129,7 +126,7 @@ struct Merger<'a> {
     stop: &'a [Condition],
     met: Option<String>,
     /// Intervals that not all threads have delivered, with how many have.
-    open: BTreeMap<u64, (usize, Box<Owned>)>,
+    open: BTreeMap<u64, (usize, Box<Interval>)>,
     outcome: Option<Outcome>,
     trouble: Option<Error>,
     done: usize,
@@ -140,11 +137,7 @@ impl<'a> Merger<'a> {
         Self { whole, parts, stop, met: None, open: BTreeMap::new(), outcome: None, trouble: None, done: 0 }
     }
 
-    fn collect(
-        mut self,
-        receiver: &Receiver<ThreadReport>,
-        on_interval: &mut dyn FnMut(Interval<'_>),
-    ) -> Result<Outcome> {
+    fn collect(mut self, receiver: &Receiver<ThreadReport>, on_interval: &mut dyn FnMut(&Interval)) -> Result<Outcome> {
         while self.done < self.parts.len() {
             match receiver.recv_timeout(LOOK_EVERY) {
                 Ok(message) => self.take(message, on_interval)?,
@@ -155,7 +148,7 @@ impl<'a> Merger<'a> {
             self.publish();
         }
         for (_, interval) in std::mem::take(&mut self.open).into_values() {
-            on_interval(interval.with(|own| own));
+            on_interval(&interval);
         }
         match (self.trouble, self.outcome) {
             (Some(trouble), _) => Err(trouble),
@@ -178,7 +171,7 @@ impl<'a> Merger<'a> {
         }
     }
 
-    fn take(&mut self, message: ThreadReport, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<()> {
+    fn take(&mut self, message: ThreadReport, on_interval: &mut dyn FnMut(&Interval)) -> Result<()> {
         match message {
             ThreadReport::Interval { number, last, interval } => {
                 // The rest at the end joins the last whole interval that is still open, or stands for itself.
@@ -218,12 +211,11 @@ impl<'a> Merger<'a> {
     }
 
     /// Hands out, in order, what all threads have delivered.
-    fn hand_out_complete(&mut self, on_interval: &mut dyn FnMut(Interval<'_>)) {
+    fn hand_out_complete(&mut self, on_interval: &mut dyn FnMut(&Interval)) {
         while let Some(entry) = self.open.first_entry().filter(|entry| entry.get().0 == self.parts.len()) {
-            let whole = entry.remove().1;
-            let interval = whole.with(|own| own);
+            let interval = entry.remove().1;
             let met = interval.met(self.stop);
-            on_interval(interval);
+            on_interval(&interval);
             if met.is_some() && self.met.is_none() {
                 self.met = met;
                 self.parts.iter().for_each(Control::stop);
@@ -244,7 +236,7 @@ fn merge_some(sum: &mut Option<Histogram<u64>>, other: Option<&Histogram<u64>>) 
 }
 
 /// Adds one thread's interval to another's.
-fn join(sum: &mut Owned, other: &Owned) -> Result<()> {
+fn join(sum: &mut Interval, other: &Interval) -> Result<()> {
     sum.start_ns = sum.start_ns.min(other.start_ns);
     sum.end_ns = sum.end_ns.max(other.end_ns);
     merge(&mut sum.service, &other.service)?;

@@ -54,7 +54,7 @@ pub(super) trait Turning<'a> {
 }
 
 /// Turns until the phase is over; tells why it is.
-pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<End> {
+pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut(&Interval)) -> Result<End> {
     let mut events = Vec::with_capacity(EVENTS_PER_TURN);
     loop {
         let now_ns = engine.course().clock.now_ns();

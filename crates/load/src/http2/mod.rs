@@ -135,7 +135,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs the phase from `start_ns` to its end.
-    pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(Interval<'_>)) -> Result<Outcome> {
+    pub(super) fn run(mut self, start_ns: u64, on_interval: &mut dyn FnMut(&Interval)) -> Result<Outcome> {
         self.course.start(start_ns);
         let ended = turn::run(&mut self, on_interval)?;
         self.course.finish(ended, self.places.len() as u64, on_interval)

@@ -32,13 +32,13 @@ pub(super) fn drive_lawfully(plan: &Plan) -> Outcome {
 
 pub(super) fn drive_under(plan: &Plan, control: &Control) -> Outcome {
     let (mut ok, mut failed, mut merged, mut spans) = (0, 0, None, Vec::new());
-    let outcome = drive(plan, Clock::start(), control, &mut |interval: Interval<'_>| {
+    let outcome = drive(plan, Clock::start(), control, &mut |interval: &Interval| {
         ok += interval.ok;
         failed += interval.failed;
         spans.push((interval.start_ns, interval.end_ns));
         match &mut merged {
             None => merged = Some(interval.service.clone()),
-            Some(merged) => merged.add(interval.service).unwrap(),
+            Some(merged) => merged.add(&interval.service).unwrap(),
         }
     })
     .unwrap();

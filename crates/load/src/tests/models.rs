@@ -187,7 +187,7 @@ fn threads_share_the_work_and_their_outcomes_merge_exactly() {
         ok += interval.ok;
         match &mut service {
             None => service = Some(interval.service.clone()),
-            Some(sum) => sum.add(interval.service).unwrap(),
+            Some(sum) => sum.add(&interval.service).unwrap(),
         }
     })
     .unwrap();
