@@ -16,9 +16,10 @@ pub fn normal_inverse(p: f64) -> f64 {
 /// How many standard errors to each side an interval of this confidence reaches, for an estimate from `values`
 /// values: Student's t with one degree of freedom less. Infinite below two values.
 pub fn student(confidence: f64, values: usize) -> f64 {
-    let freedom = values.saturating_sub(1) as f64;
-    match StudentsT::new(0.0, 1.0, freedom) {
-        Ok(t) => -t.inverse_cdf((1.0 - confidence) / 2.0),
-        Err(_) => f64::INFINITY,
-    }
+    student_beyond((1.0 - confidence) / 2.0, values.saturating_sub(1))
+}
+
+/// The point that Student's t with so many degrees of freedom exceeds with this chance. Infinite without any freedom.
+pub fn student_beyond(chance: f64, freedom: usize) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom as f64).map_or(f64::INFINITY, |t| -t.inverse_cdf(chance))
 }

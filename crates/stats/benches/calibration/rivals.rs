@@ -5,7 +5,7 @@
 use crate::lives::Life;
 use loadline_base::numbers::median;
 use loadline_stats::growth::{DAY, HOUR, fitted, trailing_minima};
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use loadline_stats::quantiles::student_beyond;
 
 /// Cells of a floor, and floors of a window of 24 h.
 const SIZE: usize = 3;
@@ -67,9 +67,7 @@ fn matters(slope: f64, life: &Life, level: f64) -> bool {
 
 fn least_squares(life: &Life, floors: &[f64]) -> bool {
     let (slope, error) = fitted(floors);
-    let freedom = floors.len() as f64 - 2.0;
-    let needed = StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| -t.inverse_cdf(0.001));
-    slope / error > needed && matters(slope * 2.0, life, floors[floors.len() - 1])
+    slope / error > student_beyond(0.001, floors.len() - 2) && matters(slope * 2.0, life, floors[floors.len() - 1])
 }
 
 fn predicts(life: &Life, cells: usize, over: usize, ahead: usize) -> bool {

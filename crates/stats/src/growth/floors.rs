@@ -17,8 +17,9 @@ pub struct Floors<'a> {
 
 /// Cells after the start of a JVM in which nothing is judged.
 pub(super) const WARM_UP: usize = 3;
-/// Age from which the hour of the day can be taken out: three days each with the half day behind it.
-const SEASONED: usize = 3 * DAY + DAY / 2;
+/// Cells after the first one in which the hour of the day cannot be taken out: it takes three days, each with the half
+/// day behind it.
+pub(super) const SEASONED: usize = 3 * DAY + DAY / 2;
 /// Days of which the same time is looked at.
 const DAYS: usize = 7;
 
@@ -100,11 +101,6 @@ fn deviations(values: &[f64]) -> Vec<f64> {
         }
     }
     deviations
-}
-
-/// Returns the cell at which the seasoned values begin, counted from the first cell.
-pub(super) const fn seasoned_from() -> usize {
-    SEASONED
 }
 
 impl Floors<'_> {

@@ -2,11 +2,11 @@
 //!
 //! The constants were chosen on simulated lives (`lives`); what each is worth stands in `docs/watch.md`.
 
-use super::floors::{WARM_UP, deepest_falls, deseasoned, seasoned_from, trailing_minima};
+use super::floors::{SEASONED, WARM_UP, deepest_falls, deseasoned, trailing_minima};
 use super::precedent::{Precedent, Told};
 use super::window::{FLOORS_MAX, Halves, Window, median_slope};
 use super::{DAY, Floors, Growth, HOUR, Hint, Judgement, Projection, STEP, Unsure, Verdict};
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use crate::quantiles::{normal, student_beyond};
 
 /// Cells of a floor, and floors of a window: 2, 4, 8, 16, 24, 48 and 72 hours, then days, five to twenty-five of them.
 pub(super) const RUNGS: [(usize, usize); 15] = [
@@ -91,13 +91,9 @@ struct Rung {
 
 impl Rung {
     fn new((size, count): (usize, usize)) -> Self {
-        let quantile = |tail: f64| {
-            let freedom = (count - 2) as f64;
-            StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| -t.inverse_cdf(tail))
-        };
-        let tail = |deviations: f64| Normal::standard().cdf(-deviations);
+        let beyond = |tail: f64| student_beyond(tail, count - 2);
         let steps = if size >= DAY { STEPS_OF_DAYS } else { STEPS };
-        Self { size, count, trend: quantile(tail(TREND)), steps: quantile(tail(steps)), interval: quantile(0.025) }
+        Self { size, count, trend: beyond(normal(-TREND)), steps: beyond(normal(-steps)), interval: beyond(0.025) }
     }
 
     fn cells(&self) -> usize {
@@ -115,13 +111,13 @@ impl Ladder {
     /// Computes what every window needs of these floors at every moment.
     pub fn over<'a>(&'a self, floors: Floors<'a>, precedent: Option<&'a Precedent>) -> Judge<'a> {
         let count = floors.values.len();
-        let season = if count > seasoned_from() { deseasoned(floors.values) } else { Vec::new() };
+        let season = if count > SEASONED { deseasoned(floors.values) } else { Vec::new() };
         let mut sizes: Vec<usize> = self.rungs.iter().map(|rung| rung.size).collect();
         sizes.dedup();
         let grain = |size: usize| {
             let since = (WARM_UP + size).saturating_sub(floors.age);
             let raw = Grain::new(floors.values, size, since);
-            let flat = (size < DAY && !season.is_empty()).then(|| Grain::new(&season, size, seasoned_from() + size));
+            let flat = (size < DAY && !season.is_empty()).then(|| Grain::new(&season, size, SEASONED + size));
             (size, raw, flat)
         };
         let collected = floors.collections.map(|each| {
@@ -270,7 +266,7 @@ impl Judge<'_> {
     /// one of them was not seen.
     fn floors_of(&self, rung: &Rung, begin: usize) -> Option<(&Grain, [f64; FLOORS_MAX])> {
         let (_, raw, flat) = self.grains.iter().find(|(size, ..)| *size == rung.size)?;
-        let flat = flat.as_ref().filter(|_| begin >= seasoned_from());
+        let flat = flat.as_ref().filter(|_| begin >= SEASONED);
         let of = |grain: &Grain| {
             let mut floors = [0.0; FLOORS_MAX];
             for (at, floor) in floors[..rung.count].iter_mut().enumerate() {
