@@ -102,16 +102,22 @@ fn refaults_per_s(trial: &Trial) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::doubt::MemoryPool;
     use crate::record::{CgroupRecord, End, Outcome, SubjectWork, Unit};
     use FailureCause::{Collections, Died, Failures, FilePages, OomKill, Other, OutOfMemoryError, Rate, Start, Times};
 
-    fn trial() -> Trial {
+    pub(crate) fn trial() -> Trial {
         let phase = PhaseRecord { name: "steady".to_owned(), seconds: 10.0, ..PhaseRecord::default() };
         let outcome = Outcome::Completed;
         Trial { outcome, ready_s: Some(1.0), phases: vec![phase], ..Trial::new("a", 0, 0) }
+    }
+
+    pub(crate) fn noisy(foreign_cores: f64, memory_stall_share: Option<f64>) -> Trial {
+        let (phase, foreign_cores) = ("steady".to_owned(), Some(foreign_cores));
+        let doubt = Doubt::NoisyMachine { phase, foreign_cores, steal_share: 0.0, memory_stall_share };
+        Trial { doubts: vec![doubt.into()], ..trial() }
     }
 
     fn ended(cause: EndCause) -> Trial {
@@ -229,11 +235,6 @@ mod tests {
 
     #[test]
     fn a_busy_machine_excuses_times_and_not_a_kill() {
-        let noisy = |foreign_cores, memory_stall_share| {
-            let (phase, foreign_cores) = ("steady".to_owned(), Some(foreign_cores));
-            let doubt = Doubt::NoisyMachine { phase, foreign_cores, steal_share: 0.0, memory_stall_share };
-            Trial { doubts: vec![doubt.into()], ..trial() }
-        };
         let of = noisy(0.8, None);
         for cause in [Times, Rate, Failures, Other] {
             assert!(is_disturbed(&of, cause), "{cause:?}");

@@ -86,19 +86,8 @@ fn with_refaults(mut why: Vec<String>, cause: FailureCause, trial: &Trial) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doubt::Doubt;
-    use crate::record::{CgroupRecord, PhaseRecord, Unit};
-
-    fn trial() -> Trial {
-        let phases = vec![PhaseRecord { name: "steady".to_owned(), seconds: 10.0, ..PhaseRecord::default() }];
-        Trial { outcome: Outcome::Completed, ready_s: Some(1.0), phases, ..Trial::new("a", 0, 0) }
-    }
-
-    fn disturbed() -> Trial {
-        let phase = "steady".to_owned();
-        let noisy = Doubt::NoisyMachine { phase, foreign_cores: Some(0.8), steal_share: 0.0, memory_stall_share: None };
-        Trial { doubts: vec![noisy.into()], ..trial() }
-    }
+    use crate::cause::tests::{noisy, trial};
+    use crate::record::{CgroupRecord, Unit};
 
     fn check(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>, expect: ProbeVerdict) {
         let ruling = Ruling::of(judged, trial, discarded, shared);
@@ -122,8 +111,8 @@ mod tests {
         check(Judged::Held, &trial(), 0, None, ProbeVerdict::Holds);
         check(Judged::Held, &trial(), 0, Some(9 << 20), ProbeVerdict::Discarded);
         check(slow(), &trial(), 0, Some(9 << 20), ProbeVerdict::Fails);
-        check(slow(), &disturbed(), DISCARDED_MAX - 1, None, ProbeVerdict::Discarded);
-        check(slow(), &disturbed(), DISCARDED_MAX, None, ProbeVerdict::Fails);
+        check(slow(), &noisy(0.8, None), DISCARDED_MAX - 1, None, ProbeVerdict::Discarded);
+        check(slow(), &noisy(0.8, None), DISCARDED_MAX, None, ProbeVerdict::Fails);
         for discarded in [0, DISCARDED_MAX, DISCARDED_MAX + 1] {
             check(unmeasured(), &trial(), discarded, None, ProbeVerdict::Discarded);
         }
