@@ -111,23 +111,6 @@ fn a_text_is_looked_for_until_the_close() {
     assert_eq!((outcome.ok, outcome.failures.check), (2, 2));
 }
 
-/// A server that reads a head, does something, and reads the announced body.
-fn raw_server(
-    connections: usize,
-    serve: impl Fn(&mut std::net::TcpStream) + Send + 'static,
-) -> (SocketAddr, thread::JoinHandle<()>) {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let server = thread::spawn(move || {
-        for _ in 0..connections {
-            let (mut stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-            serve(&mut stream);
-        }
-    });
-    (address, server)
-}
-
 /// Reads up to and with the text.
 fn read_until(stream: &mut impl Read, end: &str) -> String {
     let mut text = Vec::new();
@@ -138,8 +121,8 @@ fn read_until(stream: &mut impl Read, end: &str) -> String {
     String::from_utf8(text).unwrap()
 }
 
-fn upload(address: SocketAddr, requests: u64) -> Plan {
-    let mut plan = plan(address, 1, Until::Requests(requests));
+fn upload(requests: u64) -> Plan {
+    let mut plan = plan(NOWHERE, 1, Until::Requests(requests));
     plan.work.request.method = Method::Put;
     plan.work.request.body = Body::Text("contents".to_owned());
     plan.work.request.expect_continue = true;
@@ -148,7 +131,7 @@ fn upload(address: SocketAddr, requests: u64) -> Plan {
 
 #[test]
 fn a_body_waits_for_100_continue() {
-    let (address, server) = raw_server(1, |stream| {
+    let outcome = drive_on(upload(3), 1, |stream| {
         for _ in 0..3 {
             assert!(read_until(stream, "\r\n\r\n").contains("Expect: 100-continue\r\n"));
             thread::sleep(Duration::from_millis(20));
@@ -160,32 +143,26 @@ fn a_body_waits_for_100_continue() {
             stream.write_all(OK.as_bytes()).unwrap();
         }
     });
-    let outcome = drive_lawfully(&upload(address, 3));
-    server.join().unwrap();
     assert_eq!(outcome.ok, 3);
 }
 
 #[test]
 fn a_body_that_nobody_wants_is_not_sent() {
-    let (address, server) = raw_server(2, |stream| {
+    let outcome = drive_on(upload(2), 2, |stream| {
         read_until(stream, "\r\n\r\n");
         stream.write_all(b"HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n").unwrap();
         assert_eq!(read_until(stream, "contents"), "", "the connection is closed instead");
     });
-    let outcome = drive_lawfully(&upload(address, 2));
-    server.join().unwrap();
     assert_eq!(outcome.wrong_statuses, [(417, 2)].into());
 }
 
 #[test]
 fn a_body_does_not_wait_for_ever() {
-    let (address, server) = raw_server(1, |stream| {
+    let outcome = drive_on(upload(1), 1, |stream| {
         read_until(stream, "\r\n\r\n");
         assert_eq!(read_until(stream, "contents"), "contents");
         stream.write_all(OK.as_bytes()).unwrap();
     });
-    let outcome = drive_lawfully(&upload(address, 1));
-    server.join().unwrap();
     assert_eq!(outcome.ok, 1);
     assert!(outcome.service.max() >= 990_000_000, "a second is waited");
 }
@@ -238,16 +215,14 @@ fn a_slow_connection_gains_nothing_by_waiting() {
 
 #[test]
 fn a_slow_body_that_waits_for_100_continue_goes_out() {
-    let (address, server) = raw_server(1, |stream| {
+    let mut plan = upload(1);
+    plan.work.pace.send = Some(Bytes(1000));
+    let outcome = drive_on(plan, 1, |stream| {
         read_until(stream, "\r\n\r\n");
         stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
         assert_eq!(read_until(stream, "contents"), "contents");
         stream.write_all(OK.as_bytes()).unwrap();
     });
-    let mut plan = upload(address, 1);
-    plan.work.pace.send = Some(Bytes(1000));
-    let outcome = drive_lawfully(&plan);
-    server.join().unwrap();
     assert_eq!(outcome.ok, 1);
 }
 
@@ -340,7 +315,7 @@ fn rows_tell_each_request_as_it_went() {
 fn unix_sockets_carry_the_same_load() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
-    let mut plan = plan(([127, 0, 0, 1], 1).into(), 1, Until::Requests(20));
+    let mut plan = plan(NOWHERE, 1, Until::Requests(20));
     plan.target.address = Address::Unix(path.clone());
     plan.give_up.failures_in_a_row = 5;
     let outcome = drive_lawfully(&plan);
@@ -363,35 +338,26 @@ fn unix_sockets_carry_the_same_load() {
 
 #[test]
 fn a_server_without_tls_gives_no_session() {
-    let (outcome, _) = {
-        let server = ScriptedServer::start(|exchange| exchange.say(OK));
-        let mut plan = plan(server.address, 1, Until::Elapsed(Span::seconds(60)));
-        plan.target.tls = Some(Tls { insecure: true, ..Tls::default() });
-        plan.give_up.failures_in_a_row = 3;
-        // The scripted server waits for the end of a head, which a client hello has not.
-        plan.work.timeout = Span(Duration::from_millis(100));
-        plan.give_up.silence_ns = 250_000_000;
-        (drive_lawfully(&plan), server)
-    };
+    let server = ScriptedServer::start(|exchange| exchange.say(OK));
+    let mut over_tls = plan(server.address, 1, Until::Elapsed(Span::seconds(60)));
+    over_tls.target.tls = Some(Tls { insecure: true, ..Tls::default() });
+    over_tls.give_up.failures_in_a_row = 3;
+    // The scripted server waits for the end of a head, which a client hello has not.
+    over_tls.work.timeout = Span(Duration::from_millis(100));
+    over_tls.give_up.silence_ns = 250_000_000;
+    let outcome = drive_lawfully(&over_tls);
     assert_eq!(failures(&outcome).timeout, outcome.requests);
-    let (address, server) = raw_server(3, |stream| {
+    let speaks_clear = |stream: &mut TcpStream| {
         stream.read_exact(&mut [0; 5]).unwrap();
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
-    });
-    let mut plan = plan(address, 1, Until::Requests(3));
-    plan.target.tls = Some(Tls { insecure: true, ..Tls::default() });
-    let outcome = drive_lawfully(&plan);
-    server.join().unwrap();
+    };
+    let counted = plan(NOWHERE, 1, Until::Requests(3));
+    over_tls = Plan { target: over_tls.target, ..counted };
+    let outcome = drive_on(over_tls.clone(), 3, speaks_clear);
     assert_eq!(failures(&outcome), Failures { tls: 3, ..Failures::default() });
     assert!(outcome.tls_trouble.is_some() && outcome.tls_untold() == outcome.tls_trouble.as_deref());
-    plan.give_up.failures_in_a_row = 2;
-    let (address, server) = raw_server(2, |stream| {
-        stream.read_exact(&mut [0; 5]).unwrap();
-        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
-    });
-    plan.target.address = Address::Tcp(address);
-    let outcome = drive_lawfully(&plan);
-    server.join().unwrap();
+    over_tls.give_up.failures_in_a_row = 2;
+    let outcome = drive_on(over_tls, 2, speaks_clear);
     let End::GaveUp(why) = &outcome.ended else { panic!("{outcome:?}") };
     assert!(why.contains(outcome.tls_trouble.as_deref().unwrap()), "{why}");
     assert_eq!(outcome.tls_untold(), None);

@@ -8,6 +8,7 @@ use super::*;
 use crate::work::{Arrivals, Body, ExpectStatus, Method, Pool, Rate, Request, Schedule, Spacing, Until};
 use loadline_base::units::{Bytes, Span};
 use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
@@ -82,6 +83,25 @@ fn exactly(
     (outcome, server)
 }
 
+/// The outcome of a plan on a server that does as it is told with each of so many connections.
+fn drive_on(mut plan: Plan, connections: usize, serve: impl Fn(&mut TcpStream) + Send) -> Outcome {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    plan.target.address = Address::Tcp(listener.local_addr().unwrap());
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for _ in 0..connections {
+                let (mut stream, _) = listener.accept().unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+                serve(&mut stream);
+            }
+        });
+        drive_lawfully(&plan)
+    })
+}
+
+/// An address at which nobody is asked.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+
 pub(super) fn failures(outcome: &Outcome) -> Failures {
     assert_eq!(outcome.ok, 0);
     outcome.failures
@@ -107,7 +127,7 @@ fn no_more_connections_than_requests() {
 
 #[test]
 fn ipv6() {
-    if std::net::TcpListener::bind("[::1]:0").is_err() {
+    if TcpListener::bind("[::1]:0").is_err() {
         return loadline_test_support::skip("LOADLINE_MACHINE", "there is no IPv6");
     }
     let server = ScriptedServer::start_at("[::1]:0", |exchange| exchange.say(OK));
@@ -260,7 +280,7 @@ fn a_late_answer_is_a_timeout_whoever_notices() {
 #[test]
 fn nobody_listening_is_refused_and_given_up_without_a_busy_loop() {
     let address = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
     };
     let mut plan = plan(address, 2, Until::Elapsed(Span::seconds(60)));
@@ -328,29 +348,24 @@ fn a_large_download() {
 
 #[test]
 fn an_upload_refused_half_way_counts_by_its_status() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
+    let mut plan = plan(NOWHERE, 1, Until::Requests(1));
+    plan.work.request.method = Method::Post;
+    plan.work.request.body = Body::Generated(Bytes::mib(32));
+    let outcome = drive_on(plan, 1, |stream| {
         stream.write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n").unwrap();
         // Closing with unread input resets the connection.
         thread::sleep(Duration::from_millis(20));
     });
-    let mut plan = plan(address, 1, Until::Requests(1));
-    plan.work.request.method = Method::Post;
-    plan.work.request.body = Body::Generated(Bytes::mib(32));
-    let outcome = drive_lawfully(&plan);
-    server.join().unwrap();
     assert_eq!(outcome.wrong_statuses, [(413, 1)].into(), "{outcome:?}");
 }
 
 #[test]
 fn a_phase_that_cannot_begin_is_an_error() {
-    let mut impossible = plan(([127, 0, 0, 1], 1).into(), 1, Until::Requests(1));
+    let mut impossible = plan(NOWHERE, 1, Until::Requests(1));
     impossible.work.request.body = Body::File("/nowhere".into());
     let error = drive(&impossible, Clock::start(), &Control::default(), &mut |_| {}).unwrap_err();
     assert!(error.what.contains("/nowhere"), "{error}");
-    let crowded = plan(([127, 0, 0, 1], 1).into(), u32::MAX, Until::Elapsed(Span::seconds(1)));
+    let crowded = plan(NOWHERE, u32::MAX, Until::Elapsed(Span::seconds(1)));
     let error = drive(&crowded, Clock::start(), &Control::default(), &mut |_| {}).unwrap_err();
     assert!(error.what.contains("file descriptors"), "{error}");
 }

@@ -217,7 +217,7 @@ fn a_stop_is_passed_on_to_all_threads() {
 
 #[test]
 fn a_thread_that_cannot_begin_ends_the_phase() {
-    let mut impossible = plan(([127, 0, 0, 1], 1).into(), 4, Until::Requests(100));
+    let mut impossible = plan(NOWHERE, 4, Until::Requests(100));
     impossible.work.request = Request { body: Body::File("/nowhere".into()), ..Request::new(Method::Put, "/") };
     let error = drive_threads(&impossible, Clock::start(), &Control::default(), 2, &[], &mut |_| {}).unwrap_err();
     assert!(error.what.contains("/nowhere"), "{error}");
