@@ -164,9 +164,15 @@ impl Link {
             return self.read_tls(buffer, raw, limit);
         }
         let limit = limit.min(buffer.len());
-        match net::recv(&self.socket, &mut buffer[..limit], RecvFlags::empty()) {
+        self.receive(&mut buffer[..limit])
+    }
+
+    /// Reads what the socket has, whatever it is, as far as there is room.
+    #[inline]
+    fn receive(&self, room: &mut [u8]) -> Result<Read, Trouble> {
+        match net::recv(&self.socket, &mut *room, RecvFlags::empty()) {
             Ok((0, _)) => Ok(Read::End),
-            Ok((length, _)) => Ok(Read::Bytes { length, more: length == limit }),
+            Ok((length, _)) => Ok(Read::Bytes { length, more: length == room.len() }),
             Err(Errno::AGAIN) => Ok(Read::Nothing),
             Err(Errno::INTR) => Ok(Read::Bytes { length: 0, more: true }),
             Err(errno) => Err(Trouble::Os(errno)),
@@ -176,17 +182,14 @@ impl Link {
     fn read_tls(&mut self, buffer: &mut [u8], raw: &mut [u8], limit: usize) -> Result<Read, Trouble> {
         // A record that began earlier may add its beginning to the plaintext of what is read now.
         let limit = limit.min(raw.len()).min(buffer.len() / 2);
-        let Some(session) = &mut self.session else { return Ok(Read::End) };
-        if session.peer_closed() {
+        if self.session.as_ref().is_none_or(|session| session.peer_closed()) {
             return Ok(Read::End);
         }
-        let read = match net::recv(&self.socket, &mut raw[..limit], RecvFlags::empty()) {
-            Ok((0, _)) => return Ok(Read::End),
-            Ok((length, _)) => length,
-            Err(Errno::AGAIN) => return Ok(Read::Nothing),
-            Err(Errno::INTR) => return Ok(Read::Bytes { length: 0, more: true }),
-            Err(errno) => return Err(Trouble::Os(errno)),
+        let (read, more) = match self.receive(&mut raw[..limit])? {
+            Read::Bytes { length, more } if length > 0 => (length, more),
+            nothing => return Ok(nothing),
         };
+        let Some(session) = &mut self.session else { return Ok(Read::End) };
         let mut length = 0;
         let mut take = |plaintext: &[u8]| {
             let end = (length + plaintext.len()).min(buffer.len());
@@ -204,7 +207,7 @@ impl Link {
         let closed = self.session.as_ref().is_some_and(|session| session.peer_closed());
         match (length, closed) {
             (0, true) => Ok(Read::End),
-            (length, _) => Ok(Read::Bytes { length, more: read == limit || closed }),
+            (length, _) => Ok(Read::Bytes { length, more: more || closed }),
         }
     }
 }

@@ -209,11 +209,9 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 
 /// The complete lines from the last one on that `begins` a report; none where there is no such line.
 fn last_report(text: &str, begins: impl Fn(&str) -> bool) -> Vec<&str> {
-    let lines: Vec<&str> = lines(text).collect();
-    match lines.iter().rposition(|line| begins(line)) {
-        Some(at) => lines[at..].to_vec(),
-        None => Vec::new(),
-    }
+    let mut lines: Vec<&str> = lines(text).collect();
+    let at = lines.iter().rposition(|line| begins(line)).unwrap_or(lines.len());
+    lines.split_off(at)
 }
 
 /// Returns the text after `label` on the first line that begins with it, without the spaces around it.

@@ -145,25 +145,24 @@ impl Encoded {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
         let scheme = if origin.over_tls { "https" } else { "http" };
-        let template = Template::parse(&format!("{scheme}://{host}{}", request.path))?;
+        let text = format!("{scheme}://{host}{}", request.path);
+        let template = Template::parse(&text)?;
+        let (uri, filled_uri) = match template.is_fixed() {
+            true => (uri(text.into())?, None),
+            false => (Uri::default(), Some(template)),
+        };
         let method = http::Method::from_bytes(request.method.as_str().as_bytes());
-        let mut encoded = Self {
+        Ok(Self {
             method: method.map_err(|_| Error::bug("a method is none of HTTP"))?,
-            uri: Uri::default(),
-            filled_uri: None,
+            uri,
+            filled_uri,
             headers,
             filled_headers,
             body: body.into(),
             filled_body,
             long,
             wanted: Wanted::of(work, request),
-        };
-        if template.is_fixed() {
-            encoded.uri = uri(format!("{scheme}://{host}{}", request.path).into())?;
-        } else {
-            encoded.filled_uri = Some(template);
-        }
-        Ok(encoded)
+        })
     }
 
     /// Head and body with the placeholders filled in.
