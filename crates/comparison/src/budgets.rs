@@ -89,17 +89,8 @@ impl Court<'_> {
         let mut record = BudgetRecord {
             expression: budget.to_string(),
             configuration: configuration.to_owned(),
-            metric: None,
-            unit: None,
-            value: None,
-            low: None,
-            high: None,
-            bound: None,
-            relative: false,
             of_change: matches!(budget.limit, Limit::Change(..)),
-            trials: 0,
-            verdict: BudgetVerdict::Undecided,
-            why: String::new(),
+            ..BudgetRecord::default()
         };
         match self.held(budget, configuration, &mut record) {
             Err(why) => record.why = why,

@@ -200,7 +200,7 @@ pub struct ParetoPoint {
 }
 
 /// The verdict on a budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetVerdict {
@@ -209,11 +209,12 @@ pub enum BudgetVerdict {
     /// Exceeded.
     Fail,
     /// Too near to call, or not measured.
+    #[default]
     Undecided,
 }
 
 /// A budget of one configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BudgetRecord {
     /// As written, such as `rss.loaded<=60MiB`.
