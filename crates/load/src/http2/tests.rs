@@ -1,8 +1,8 @@
 //! The engine against HTTP/2 servers that do as they are told. A timing decides nothing here but that things end.
 
 use super::scripted::{self, Exchange, ScriptedOrder, pause};
-use crate::scripted::{Next, ScriptedServer, wait_until};
-use crate::tests::{at_rate, drive_lawfully, drive_under, failures, plan as http1_plan};
+use crate::scripted::{Next, ScriptedServer};
+use crate::tests::{at_rate, check_silence, check_stop, drive_lawfully, failures, plan as http1_plan};
 use crate::work::{Body, Method, Pool, Protocol, Request, Schedule, Until};
 use crate::{Control, End, Failures, GiveUp, Outcome, Plan};
 use bytes::Bytes;
@@ -269,17 +269,8 @@ fn late_answers_to_many_forgotten_streams_do_no_harm() {
 fn a_server_that_never_speaks_times_out_and_is_given_up() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let mut counted = plan(address, 2, 3, Until::Requests(6));
-    counted.work.timeout = Span(Duration::from_millis(60));
-    let outcome = drive_lawfully(&counted);
-    assert_eq!(failures(&outcome), Failures { timeout: 6, ..Failures::default() });
-    assert_eq!((outcome.ended.clone(), outcome.connections_opened), (End::Done, 6));
-    let mut timed = plan(address, 2, 3, Until::Elapsed(Span::seconds(60)));
-    timed.work.timeout = Span(Duration::from_millis(60));
-    timed.give_up = GiveUp::for_work(&timed.work);
-    let outcome = drive_lawfully(&timed);
-    let End::GaveUp(why) = &outcome.ended else { panic!("{outcome:?}") };
-    assert!(why.ends_with("the last timed out"), "{why}");
+    let outcome = check_silence(|until| plan(address, 2, 3, until));
+    assert_eq!((outcome.ended, outcome.connections_opened), (End::Done, 6));
 }
 
 #[test]
@@ -481,15 +472,7 @@ fn what_has_no_answer_at_the_end_of_the_drain_says_its_age() {
 #[test]
 fn a_stop_is_heard_while_the_server_is_silent() {
     let server = scripted::start(async |exchange: Exchange| exchange.hang().await);
-    let plan = plan(server.address, 2, 3, Until::Elapsed(Span::seconds(600)));
-    let (control, clock) = (Control::default(), Clock::start());
-    thread::scope(|scope| {
-        let driving = scope.spawn(|| drive_under(&plan, &control));
-        wait_until(clock, || server.requests() == 6 && control.open_connections() == 2);
-        control.stop();
-        let outcome = driving.join().unwrap();
-        assert_eq!((outcome.ended, outcome.in_flight, outcome.requests), (End::Stopped, 6, 0));
-    });
+    check_stop(&plan(server.address, 2, 3, Until::Elapsed(Span::seconds(600))), &server, 6, 2);
 }
 
 #[test]

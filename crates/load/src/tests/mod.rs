@@ -247,20 +247,28 @@ fn a_server_that_dies_leaves_resets_and_refusals_and_an_exact_count() {
     assert_eq!(outcome.failures.total(), outcome.failures.refused + outcome.failures.reset);
 }
 
-#[test]
-fn a_silent_server_times_out_and_is_given_up() {
-    let server = ScriptedServer::start(|exchange| exchange.hang());
-    let mut counted = plan(server.address, 3, Until::Requests(6));
-    counted.work.timeout = Span(Duration::from_millis(60));
-    let outcome = drive_lawfully(&counted);
-    assert_eq!(failures(&outcome), Failures { timeout: 6, ..Failures::default() });
-    assert_eq!(outcome.ended, End::Done);
-    let mut timed = plan(server.address, 3, Until::Elapsed(Span::seconds(60)));
-    timed.work.timeout = Span(Duration::from_millis(60));
+/// A phase on a server that never answers gives up; six requests to it, with the usual patience, time out. Returns the
+/// outcome of these.
+pub(super) fn check_silence(until: impl Fn(Until) -> Plan) -> Outcome {
+    let impatient = |end: Until| {
+        let mut plan = until(end);
+        plan.work.timeout = Span(Duration::from_millis(60));
+        plan
+    };
+    let mut timed = impatient(Until::Elapsed(Span::seconds(60)));
     timed.give_up = GiveUp::for_work(&timed.work);
     let outcome = drive_lawfully(&timed);
     let End::GaveUp(why) = &outcome.ended else { panic!("{outcome:?}") };
     assert!(why.starts_with("no correct answer for 0.") && why.ends_with("the last timed out"), "{why}");
+    let outcome = drive_lawfully(&impatient(Until::Requests(6)));
+    assert_eq!(failures(&outcome), Failures { timeout: 6, ..Failures::default() });
+    outcome
+}
+
+#[test]
+fn a_silent_server_times_out_and_is_given_up() {
+    let server = ScriptedServer::start(|exchange| exchange.hang());
+    assert_eq!(check_silence(|until| plan(server.address, 3, until)).ended, End::Done);
 }
 
 #[test]
@@ -291,19 +299,23 @@ fn nobody_listening_is_refused_and_given_up_without_a_busy_loop() {
     assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections rest nine times: {outcome:?}");
 }
 
+/// A phase is stopped while all of so many requests wait for a server that never answers, on so many connections.
+pub(super) fn check_stop(plan: &Plan, server: &ScriptedServer, requests: u64, connections: u64) {
+    let (control, clock) = (Control::default(), Clock::start());
+    thread::scope(|scope| {
+        let driving = scope.spawn(|| drive_under(plan, &control));
+        wait_until(clock, || server.requests() == requests && control.open_connections() == connections);
+        control.stop();
+        let outcome = driving.join().unwrap();
+        assert_eq!((outcome.ended, outcome.in_flight, outcome.requests), (End::Stopped, requests, 0));
+    });
+    assert!(clock.now_s() < 30.0);
+}
+
 #[test]
 fn a_stop_is_heard_while_the_server_is_silent() {
     let server = ScriptedServer::start(|exchange| exchange.hang());
-    let plan = plan(server.address, 3, Until::Elapsed(Span::seconds(600)));
-    let (control, clock) = (Control::default(), Clock::start());
-    thread::scope(|scope| {
-        let driving = scope.spawn(|| drive_under(&plan, &control));
-        wait_until(clock, || server.requests() == 3 && control.open_connections() == 3);
-        control.stop();
-        let outcome = driving.join().unwrap();
-        assert_eq!((outcome.ended, outcome.in_flight, outcome.requests), (End::Stopped, 3, 0));
-    });
-    assert!(clock.now_s() < 30.0);
+    check_stop(&plan(server.address, 3, Until::Elapsed(Span::seconds(600))), &server, 3, 3);
 }
 
 #[test]
