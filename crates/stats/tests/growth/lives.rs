@@ -176,15 +176,19 @@ pub(crate) fn life(own: &mut Dice, dice: &mut Dice, kind: &str, days: usize) -> 
         *floor += level * (1.0 - share * (-hours(at) / warm).exp());
     }
     let mut life = Life { floors, collections: None, load: vec![0.5; count], limit: 0.0, leaks_from: 0 };
-    match kind.split_once("fill_") {
-        Some(("", hours)) => fill(&mut life, own, level, 0.0, spoken(hours)),
+    let on_top = match kind.split_once("fill_") {
+        Some(("", hours)) => filled(count, own, level, 0.0, spoken(hours)),
         Some(("late_", hours)) => {
             let from = dice.between(3.0, 14.0) * 24.0;
-            fill(&mut life, own, level, from, spoken(hours));
+            filled(count, own, level, from, spoken(hours))
         }
-        _ if UNSEEN.contains(&kind) => add_unseen(&mut life, (own, dice), kind, level),
-        _ => add(&mut life, (own, dice), kind, level, noise),
+        _ if UNSEEN.contains(&kind) => unseen(count, (own, dice), kind, level),
+        _ => usual(&mut life, (own, dice), kind, level, noise),
+    };
+    for (floor, top) in life.floors.iter_mut().zip(&on_top) {
+        *floor += top;
     }
+    settle(&mut life);
     // Memory that its load gives and takes.
     let jitter: Vec<f64> = (0..count).map(|_| 1.0 + 0.05 * dice.0.normal()).collect();
     for (load, jitter) in life.load.iter_mut().zip(jitter) {
@@ -205,15 +209,13 @@ fn spoken(hours: &str) -> f64 {
     hours.trim_end_matches('h').parse().expect("a kind that fills says in how many hours")
 }
 
-fn fill(life: &mut Life, own: &mut Dice, level: f64, from: f64, constant: f64) {
+fn filled(count: usize, own: &mut Dice, level: f64, from: f64, constant: f64) -> Vec<f64> {
     let height = level * own.between(0.1, 0.6);
-    for (at, floor) in life.floors.iter_mut().enumerate() {
-        *floor += height * (1.0 - (-(hours(at) - from).max(0.0) / constant).exp());
-    }
+    (0..count).map(|at| height * (1.0 - (-(hours(at) - from).max(0.0) / constant).exp())).collect()
 }
 
-/// Everything but fills.
-fn add(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: f64, noise: f64) {
+/// What lies on top in everything but fills and the kinds that were made last.
+fn usual(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: f64, noise: f64) -> Vec<f64> {
     let count = life.floors.len();
     let mut on_top = vec![0.0; count];
     match kind {
@@ -270,39 +272,29 @@ fn add(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: 
                 }
             }
         }
-        _ => add_slow(life, (own, dice), kind, level, noise, &mut on_top),
+        _ => on_top = slow(life, (own, dice), kind, level, noise),
     }
-    for (floor, top) in life.floors.iter_mut().zip(&on_top) {
-        *floor += top;
-    }
-    settle(life);
+    on_top
 }
 
-/// Kinds that change over weeks.
-fn add_slow(
-    life: &mut Life,
-    (own, dice): (&mut Dice, &mut Dice),
-    kind: &str,
-    level: f64,
-    noise: f64,
-    on_top: &mut Vec<f64>,
-) {
-    let count = on_top.len();
+/// The same of kinds that change over weeks.
+fn slow(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: f64, noise: f64) -> Vec<f64> {
+    let count = life.floors.len();
     match kind {
         "log_fill" => {
             let [height, constant] = [level * own.between(0.02, 0.15), own.between(1.0, 24.0)];
-            *on_top = (0..count).map(|at| height * (hours(at) / constant).ln_1p()).collect();
+            (0..count).map(|at| height * (hours(at) / constant).ln_1p()).collect()
         }
         "root_fill" => {
             let height = level * own.between(0.1, 0.6);
-            *on_top = (0..count).map(|at| height * (at as f64 / count as f64).sqrt()).collect();
+            (0..count).map(|at| height * (at as f64 / count as f64).sqrt()).collect()
         }
         "rough_days" => {
             let each: Vec<f64> = (0..count / DAY + 1).map(|_| 1.0 + 0.33 * dice.0.normal()).collect();
             life.load = dice.days(count).iter().enumerate().map(|(at, load)| load * each[at / DAY]).collect();
             let height = level * own.between(0.05, 0.2);
             let wander = dice.wander(count, 0.98, noise);
-            *on_top = life.load.iter().zip(wander).map(|(load, wander)| height * load + wander).collect();
+            life.load.iter().zip(wander).map(|(load, wander)| height * load + wander).collect()
         }
         "pools" => {
             let [wander, days] = [dice.wander(count, 0.9, 1.0), dice.days(count)];
@@ -312,39 +304,41 @@ fn add_slow(
                 peak = peak.max(wander.abs() + day);
                 height * peak
             };
-            *on_top = wander.into_iter().zip(days).map(highest).collect();
+            wander.into_iter().zip(days).map(highest).collect()
         }
         "mixed" => {
             life.load = dice.days(count);
             let [height, filled] = [level * own.between(0.02, 0.1), level * own.between(0.05, 0.3)];
-            steps(dice, on_top, 7.0, (-0.05 * level, 0.05 * level), 1.0);
+            let mut on_top = vec![0.0; count];
+            steps(dice, &mut on_top, 7.0, (-0.05 * level, 0.05 * level), 1.0);
             for (at, top) in on_top.iter_mut().enumerate() {
                 *top += height * life.load[at] + filled * (1.0 - (-hours(at) / 24.0).exp());
             }
+            on_top
         }
         _ => panic!("no life is called {kind}"),
     }
 }
 
-/// Adds one of the kinds that were made last.
-fn add_unseen(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: f64) {
+/// The same of the kinds that were made last.
+fn unseen(count: usize, (own, dice): (&mut Dice, &mut Dice), kind: &str, level: f64) -> Vec<f64> {
     let from = 24.0 * dice.between(2.0, 14.0);
     let height = level * own.between(0.1, 0.5);
-    let on_top: Vec<f64> = match kind {
+    match kind {
         "ramp" => {
             let lasts = 24.0 * own.between(0.5, 10.0);
-            (0..life.floors.len()).map(|at| height * ((hours(at) - from) / lasts).clamp(0.0, 1.0)).collect()
+            (0..count).map(|at| height * ((hours(at) - from) / lasts).clamp(0.0, 1.0)).collect()
         }
         "late_log" => {
             let constant = own.between(1.0, 24.0);
             let since = |at: usize| (hours(at) - from).max(0.0);
-            (0..life.floors.len()).map(|at| 0.2 * height * (since(at) / constant).ln_1p()).collect()
+            (0..count).map(|at| 0.2 * height * (since(at) / constant).ln_1p()).collect()
         }
         "two_fills" => {
             let [early, late] = [own.log_between(1.0, 48.0), own.log_between(2.0, 48.0)];
             let filled = |since: f64, constant: f64| 1.0 - (-since.max(0.0) / constant).exp();
             let both = |at: usize| height * (filled(hours(at), early) + filled(hours(at) - from, late)) / 2.0;
-            (0..life.floors.len()).map(both).collect()
+            (0..count).map(both).collect()
         }
         "batches" => {
             let [lasts, at] = [own.between(1.0, 6.0), own.between(0.0, 18.0)];
@@ -353,12 +347,9 @@ fn add_unseen(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, 
                 let runs = (at..at + lasts).contains(&hour);
                 if runs { height * if day % 7 == 6 { 1.0 } else { 0.5 } } else { 0.0 }
             };
-            (0..life.floors.len()).map(batch).collect()
+            (0..count).map(batch).collect()
         }
         _ => panic!("no life is called {kind}"),
-    };
-    for (floor, top) in life.floors.iter_mut().zip(&on_top) {
-        *floor += top;
     }
 }
 
