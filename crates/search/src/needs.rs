@@ -128,6 +128,9 @@ mod tests {
     use super::*;
     use crate::record::{CgroupRecord, Heap, Mark};
 
+    const NOTHING: Needs =
+        Needs { live: None, heap: 0, anon: 0, file: 0, file_share: 0.3, direct_live: None, direct_most: None };
+
     fn mark(name: &str, file: Option<u64>, live: Option<u64>, heap: u64) -> Mark {
         let owners = [("java_heap.used", heap), ("java_heap.free", 3), ("code_cache", 1000)];
         Mark {
@@ -176,9 +179,7 @@ mod tests {
 
     #[test]
     fn guesses_are_whole_mebibytes() {
-        let (direct_live, direct_most) = (None, None);
-        let needs =
-            Needs { live: None, heap: 5 * MIB, anon: 5 * MIB, file: 100, file_share: 0.5, direct_live, direct_most };
+        let needs = Needs { heap: 5 * MIB, anon: 5 * MIB, file: 100, file_share: 0.5, ..NOTHING };
         assert_eq!(needs.heap_guess(), 4 * MIB, "half of the heap, and one to make garbage in");
         assert_eq!(Needs { live: Some(4 * MIB + 1), ..needs }.heap_guess(), 6 * MIB);
         assert_eq!(needs.direct_max(), MIB, "never none");
@@ -192,15 +193,7 @@ mod tests {
     /// 10 MiB are no heap, 40 are live, and as many are garbage.
     #[test]
     fn a_guess_for_a_heap_by_the_limit_fits_the_heap_that_the_jvm_would_choose() {
-        let needs = Needs {
-            live: Some(40 * MIB),
-            heap: 200 * MIB,
-            anon: 210 * MIB,
-            file: 0,
-            file_share: 0.3,
-            direct_live: None,
-            direct_most: None,
-        };
+        let needs = Needs { live: Some(40 * MIB), heap: 200 * MIB, anon: 210 * MIB, ..NOTHING };
         // No limit is enough for which the JVM chooses less than what is live and 1 MiB.
         assert_eq!(needs.limit_guess_as_is(0.25), 82 * MIB);
         // A heap of 80 MiB would be half of 160; with what is no heap, 90.
@@ -214,8 +207,7 @@ mod tests {
     #[test]
     fn ceilings_of_direct_memory_rise_from_what_is_live_to_what_there_was() {
         let of = |direct_live, direct_most| {
-            let (live, heap, anon, file) = (None, 0, 0, 0);
-            let needs = Needs { live, heap, anon, file, file_share: 0.3, direct_live, direct_most };
+            let needs = Needs { direct_live, direct_most, ..NOTHING };
             needs.direct_ceilings().iter().map(|bytes| bytes / MIB).collect::<Vec<_>>()
         };
         assert!(of(None, None).is_empty() && of(Some(5), Some(0)).is_empty());

@@ -138,10 +138,13 @@ impl Course {
 mod tests {
     use super::*;
 
+    fn course(values: &[f64], weight: f64) -> Course {
+        let points = values.iter().map(|value| WeightedPoint { value: *value, weight });
+        Course::of(&points.collect::<Vec<_>>())
+    }
+
     fn found(values: &[f64], price: f64) -> Vec<(usize, usize, f64)> {
-        let points: Vec<WeightedPoint> =
-            values.iter().map(|value| WeightedPoint { value: *value, weight: 1.0 }).collect();
-        let stretches = Course::of(&points).stretches(price);
+        let stretches = course(values, 1.0).stretches(price);
         stretches.iter().map(|of| (of.from, of.to, of.slope)).collect()
     }
 
@@ -164,9 +167,7 @@ mod tests {
     fn no_way_to_break_is_better() {
         // Every way to break eight points into levels, gone through.
         let values = [0.0, 0.4, 3.1, 2.9, 3.3, -1.0, -1.2, 5.0];
-        let points: Vec<WeightedPoint> =
-            values.iter().map(|value| WeightedPoint { value: *value, weight: 1.0 }).collect();
-        let (course, price) = (Course::of(&points), 1.5);
+        let (course, price) = (course(&values, 1.0), 1.5);
         let cost = |stretches: &[(usize, usize)]| -> f64 {
             let each: f64 = stretches.iter().map(|(from, to)| course.cost(*from, *to, price).0).sum();
             each + price * (stretches.len() - 1) as f64
@@ -183,11 +184,10 @@ mod tests {
 
     #[test]
     fn a_stretch_says_what_lies_on_it() {
-        let points: Vec<WeightedPoint> =
-            (0..9).map(|at| WeightedPoint { value: 100.0 + 2.0 * f64::from(at), weight: 3.0 }).collect();
-        let line = Course::of(&points).fitted(2, 9, true);
+        let course = course(&[0, 1, 2, 3, 4, 5, 6, 7, 8].map(|at| 100.0 + 2.0 * f64::from(at)), 3.0);
+        let line = course.fitted(2, 9, true);
         assert!((line.at(2.0) - 104.0).abs() < 1e-9 && (line.at(11.5) - 123.0).abs() < 1e-9, "{line:?}");
-        let level = Course::of(&points).fitted(0, 9, false);
+        let level = course.fitted(0, 9, false);
         assert!((level.at(7.0) - 108.0).abs() < 1e-9 && !level.rises());
     }
 }

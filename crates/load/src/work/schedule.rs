@@ -86,8 +86,7 @@ impl Schedule {
     /// When it ends; `None` where a file decides.
     pub fn until(&self) -> Option<Until> {
         match self {
-            Self::Closed { until, .. } => Some(*until),
-            Self::Open { arrivals: Arrivals::Rate { until, .. }, .. } => Some(*until),
+            Self::Closed { until, .. } | Self::Open { arrivals: Arrivals::Rate { until, .. }, .. } => Some(*until),
             Self::Open { arrivals: Arrivals::File(_), .. } => None,
         }
     }
