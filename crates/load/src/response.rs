@@ -113,7 +113,8 @@ fn parse_head<'a>(
     }
 }
 
-/// Status, persistence and how the length of the body is told (RFC 9112, section 6.3); `None` where the head contradicts itself or asks for what was never offered.
+/// Status, persistence and how the length of the body is told (RFC 9112, section 6.3). `None` where the head
+/// contradicts itself or asks for what was never offered.
 fn understand(response: &Response<'_, '_>) -> Option<Head> {
     let (status, version) = (response.code?, response.version?);
     let (mut length, mut chunked, mut coded, mut close, mut keep) = (None, false, false, false, false);
