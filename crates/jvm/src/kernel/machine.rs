@@ -2,7 +2,7 @@
 //! proc_stat and so on), `/proc/pressure/*` (kernel `Documentation/accounting/psi.rst`) and a few settings.
 
 use super::process::ticks_per_s;
-use super::text::{between, keyed, keyed_each, keyed_number, numbers, read, size};
+use super::text::{between, keyed, keyed_all, keyed_number, numbers, read, size};
 use loadline_base::units::Bytes;
 use std::time::Duration;
 
@@ -136,11 +136,11 @@ impl MemInfo {
 
     /// Lines of `MemTotal:       24684092 kB`.
     pub fn parse(text: &str) -> Option<Self> {
-        let keys = ["MemTotal", "MemAvailable", "SwapTotal", "SwapFree"];
-        let [total, available, swap_total, swap_free] = keyed_each(text, keys).map(|text| size(text?));
-        let swap_total = swap_total.unwrap_or_default();
-        let swap_used = Bytes(swap_total.0.saturating_sub(swap_free.unwrap_or_default().0));
-        Some(Self { total: total?, available: available?, swap_total, swap_used })
+        let values = keyed_all(text);
+        let sized = |key: &str| values.get(key).and_then(|text| size(text));
+        let swap_total = sized("SwapTotal").unwrap_or_default();
+        let swap_used = Bytes(swap_total.0.saturating_sub(sized("SwapFree").unwrap_or_default().0));
+        Some(Self { total: sized("MemTotal")?, available: sized("MemAvailable")?, swap_total, swap_used })
     }
 }
 

@@ -32,24 +32,28 @@ impl Texts {
     }
 }
 
-/// A line of `maps`, before anything of it is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line<'l> {
+/// One mapping: a range of addresses with one origin and one set of permissions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mapping<Text = Arc<str>> {
     /// First address.
     pub start: u64,
     /// First address behind.
     pub end: u64,
-    /// `rw-p`.
-    pub perms: &'l str,
+    /// As the kernel writes them: `rw-p`, `r-xp`, `rw-s`.
+    pub perms: Text,
     /// Position in the file, in bytes.
     pub offset: u64,
     /// Inode of the file, 0 for none.
     pub inode: u64,
-    /// The file, a name in brackets, or nothing.
-    pub path: &'l str,
+    /// The file, a name in brackets such as `[heap]`, or nothing.
+    pub path: Text,
 }
 
-impl<'l> Line<'l> {
+/// A line of `maps`, before anything of it is kept.
+pub type Line<'l> = Mapping<&'l str>;
+
+impl<'l, Text: From<&'l str>> Mapping<Text> {
+    /// The mapping of a line; `None` for a line in another form:
     /// `7f2f7e800000-7f2f7eae3000 r--p 00000000 fe:00 315638                     /opt/jdk-25/lib/server/libjvm.so`
     pub fn parse(line: &'l str) -> Option<Self> {
         let (range, rest) = line.split_once(' ')?;
@@ -62,9 +66,11 @@ impl<'l> Line<'l> {
         let (start, end) = (hex(start)?, hex(end)?);
         (perms.len() == 4 && start < end).then_some(())?;
         let (offset, inode) = (hex(offset)?, inode.parse().ok()?);
-        Some(Self { start, end, perms, offset, inode, path: path.trim_start() })
+        Some(Self { start, end, perms: perms.into(), offset, inode, path: path.trim_start().into() })
     }
+}
 
+impl Line<'_> {
     /// The mapping, its texts among those that are kept already.
     pub fn kept(self, texts: &mut Texts) -> Mapping {
         let Self { start, end, perms, offset, inode, path } = self;
@@ -72,29 +78,7 @@ impl<'l> Line<'l> {
     }
 }
 
-/// One mapping: a range of addresses with one origin and one set of permissions.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Mapping {
-    /// First address.
-    pub start: u64,
-    /// First address behind.
-    pub end: u64,
-    /// As the kernel writes them: `rw-p`, `r-xp`, `rw-s`.
-    pub perms: Arc<str>,
-    /// Position in the file, in bytes.
-    pub offset: u64,
-    /// Inode of the file, 0 for none.
-    pub inode: u64,
-    /// The file, a name in brackets such as `[heap]`, or nothing.
-    pub path: Arc<str>,
-}
-
 impl Mapping {
-    /// The mapping of a line; `None` for a line in another form.
-    pub fn parse(line: &str) -> Option<Self> {
-        Line::parse(line).map(|line| line.kept(&mut Texts::default()))
-    }
-
     /// Address space it takes.
     pub fn size(&self) -> Bytes {
         Bytes(self.end - self.start)
@@ -192,7 +176,7 @@ mod tests {
         check("7ffd1000-7ffd2000 rw-p 00000000 00:00 0    [stack]", Some((0, "")));
         let line = "7f1c46a00000-7f1c47b96000 r-xp 00000000 fe:00 1311 /é/libjvm.so";
         for end in (0..line.len()).filter(|&end| line.is_char_boundary(end)) {
-            let _ = Mapping::parse(&line[..end]);
+            let _ = Line::parse(&line[..end]);
         }
     }
 

@@ -1,7 +1,7 @@
 //! A process by its small files: `/proc/PID/{statm,status,stat}` (man proc_pid_statm, proc_pid_status, proc_pid_stat;
 //! kernel 4.5 on), `cmdline` and `environ`.
 
-use super::text::{keyed_each, numbers, read, size};
+use super::text::{keyed_all, numbers, read, size};
 use loadline_base::units::Bytes;
 use std::time::Duration;
 
@@ -63,43 +63,28 @@ impl Status {
 
     /// Lines of `VmRSS:    59428 kB`. `None` for text without memory lines (a zombie) or cut text.
     pub fn parse(text: &str) -> Option<Self> {
-        const KEYS: [&str; 14] = [
-            "VmRSS",
-            "VmHWM",
-            "RssAnon",
-            "RssFile",
-            "RssShmem",
-            "VmSwap",
-            "Threads",
-            "Uid",
-            "Gid",
-            "Pid",
-            "NSpid",
-            "TracerPid",
-            "SigCgt",
-            "CapEff",
-        ];
-        let [rss, peak, anon, file, shmem, swap, threads, uid, gid, pid, ns_pid, tracer, caught, capabilities] =
-            keyed_each(text, KEYS);
-        let sized = |text: Option<&str>| text.and_then(size);
+        let values = keyed_all(text);
+        let value = |key: &str| values.get(key).copied();
+        let sized = |key: &str| value(key).and_then(size);
         let id = |text: &str| text.parse::<u32>().ok();
         // The second of real, effective, saved, file system.
-        let effective = |ids: Option<&str>| ids?.split_ascii_whitespace().nth(1).and_then(id);
-        let mask = |text: Option<&str>| u64::from_str_radix(text?, 16).ok();
+        let effective = |key: &str| value(key)?.split_ascii_whitespace().nth(1).and_then(id);
+        let mask = |key: &str| u64::from_str_radix(value(key)?, 16).ok();
+        let innermost = value("NSpid").and_then(|ids| ids.rsplit(['\t', ' ']).next().and_then(id));
         Some(Self {
-            rss: sized(rss)?,
-            rss_peak: sized(peak)?,
-            rss_anon: sized(anon).unwrap_or_default(),
-            rss_file: sized(file).unwrap_or_default(),
-            rss_shmem: sized(shmem).unwrap_or_default(),
-            swap: sized(swap).unwrap_or_default(),
-            threads: threads?.parse().ok()?,
-            euid: effective(uid)?,
-            egid: effective(gid)?,
-            ns_pid: ns_pid.and_then(|ids| ids.rsplit(['\t', ' ']).next().and_then(id)).or(pid.and_then(id))?,
-            tracer: tracer.and_then(id).filter(|id| *id != 0),
-            signals_caught: mask(caught)?,
-            capabilities: mask(capabilities).unwrap_or_default(),
+            rss: sized("VmRSS")?,
+            rss_peak: sized("VmHWM")?,
+            rss_anon: sized("RssAnon").unwrap_or_default(),
+            rss_file: sized("RssFile").unwrap_or_default(),
+            rss_shmem: sized("RssShmem").unwrap_or_default(),
+            swap: sized("VmSwap").unwrap_or_default(),
+            threads: value("Threads")?.parse().ok()?,
+            euid: effective("Uid")?,
+            egid: effective("Gid")?,
+            ns_pid: innermost.or(value("Pid").and_then(id))?,
+            tracer: value("TracerPid").and_then(id).filter(|id| *id != 0),
+            signals_caught: mask("SigCgt")?,
+            capabilities: mask("CapEff").unwrap_or_default(),
         })
     }
 

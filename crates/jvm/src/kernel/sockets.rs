@@ -3,7 +3,7 @@
 use super::text::read;
 use std::collections::HashSet;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 /// A listening TCP socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +32,10 @@ impl Listener {
 fn parse_address(text: &str) -> Option<IpAddr> {
     let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     match text.len() {
-        8 => Some(IpAddr::V4(Ipv4Addr::from(word(0)?))),
+        8 => Some(word(0)?.into()),
         32 => {
             let words = [word(0)?, word(8)?, word(16)?, word(24)?];
-            let mut bytes = [0; 16];
-            words.iter().flatten().zip(&mut bytes).for_each(|(from, to)| *to = *from);
-            Some(IpAddr::V6(Ipv6Addr::from(bytes)))
+            Some(<[u8; 16]>::try_from(words.as_flattened()).ok()?.into())
         }
         _ => None,
     }

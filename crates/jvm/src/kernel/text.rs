@@ -1,6 +1,7 @@
 //! The few ways in which Linux writes numbers, shared by the parsers; HotSpot writes sizes in the same way.
 
 use loadline_base::units::Bytes;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 use std::{fs, io};
@@ -40,15 +41,10 @@ pub fn keyed<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     })
 }
 
-/// As [`keyed`], of several keys in one pass.
-pub fn keyed_each<'t, const N: usize>(text: &'t str, keys: [&str; N]) -> [Option<&'t str>; N] {
-    let mut values = [None; N];
-    for (key, value) in text.lines().filter_map(|line| line.split_once([':', ' ', '\t'])) {
-        if let Some(n) = keys.iter().position(|known| *known == key) {
-            values[n] = Some(value.trim());
-        }
-    }
-    values
+/// As [`keyed`], of all keys in one pass; the last value of a key that stands there several times.
+pub fn keyed_all(text: &str) -> BTreeMap<&str, &str> {
+    let pairs = text.lines().filter_map(|line| line.split_once([':', ' ', '\t']));
+    pairs.map(|(key, value)| (key, value.trim())).collect()
 }
 
 /// The numbers that the text begins with, between blanks.
@@ -81,7 +77,7 @@ mod tests {
         let text = "anon 5\nanon_thp 7\nVmRSS:\t 9 kB\n";
         assert_eq!(keyed_number(text, "anon"), Some(5));
         assert_eq!(keyed(text, "VmRSS"), Some("9 kB"));
-        assert_eq!(keyed_each(text, ["anon_thp", "none", "VmRSS"]), [Some("7"), None, Some("9 kB")]);
+        assert_eq!(keyed_all(text), BTreeMap::from([("anon", "5"), ("anon_thp", "7"), ("VmRSS", "9 kB")]));
         assert_eq!(keyed(text, "none"), None);
         assert_eq!(between("used 8M, capacity 64M", "used ", &[',']), Some("8M"));
     }
