@@ -8,12 +8,13 @@ use super::musl;
 use super::native::NativeEvidence;
 use super::plan::{AccountPlan, Planned, Question, Segment};
 use super::tables::{Sizes, by_size, ended_stacks};
-use super::tags::{TagNames, TagSum};
+use super::tags::TagNames;
 use crate::kernel::mapping::Mapping;
-use crate::observe::addresses::Purpose;
+use crate::observe::addresses::{JvmAddresses, Purpose};
 use crate::observe::glibc::MmappedChunk;
 use crate::observe::heap_info::Collector;
 use crate::observe::maps::Allocator;
+use crate::observe::nmt_header::Tag;
 use crate::observe::pagemap::{self, Run};
 use crate::observe::ranges::gaps;
 use crate::observe::stacks::ThreadStack;
@@ -100,25 +101,22 @@ fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack, malloc: &[(u6
 fn sizes(said: &Said, seen: &ProcessReadings) -> Sizes {
     let ranges = said.info.iter().flat_map(|info| &info.ranges).filter(|range| range.purpose == Purpose::CodeCache);
     let is = |collector| said.heap.is_some_and(|heap| heap.collector == collector);
+    let regions = |info: &JvmAddresses| {
+        let (start, end) = info.heap_reserved?;
+        end.saturating_sub(start).checked_div(info.region_size?.0)
+    };
     Sizes {
         page: seen.smaps.page(),
         code_heaps: ranges.cloned().collect(),
         heap: said.info.as_ref().and_then(|info| info.heap_reserved),
         old: said.heap.and_then(|heap| heap.old).map(|(committed, reserved)| (committed.0, reserved.0)),
-        regions: regions(said, Collector::G1),
+        regions: said.info.as_ref().filter(|_| is(Collector::G1)).and_then(regions),
         foreign_malloc: is_foreign(seen),
         guarded: is(Collector::Serial) || is(Collector::Parallel),
         parallel: is(Collector::Parallel),
         z: is(Collector::Z),
         named: seen.native.tables.clone(),
     }
-}
-
-/// How many regions the heap of this collector may have.
-fn regions(said: &Said, collector: Collector) -> Option<u64> {
-    let info = said.info.as_ref().filter(|_| said.heap.is_some_and(|heap| heap.collector == collector))?;
-    let (start, end) = info.heap_reserved?;
-    end.saturating_sub(start).checked_div(info.region_size?.0)
 }
 
 /// Enters the evidence for every mapping and closes the account.
@@ -139,7 +137,10 @@ pub fn close(said: &Said, seen: &ProcessReadings) -> Account {
                 let mapping = &seen.smaps.mappings[planned.index].mapping;
                 ledger.enter(planned.index, [LedgerEntry::of(&unsplit(seen, mapping.start, mapping.end), all)]);
             }
-            _ => ledger.enter(planned.index, by_pages(seen, planned, names.as_ref())),
+            _ => {
+                let parts = |segment| by_pages(seen, planned.index, segment, names.as_ref());
+                ledger.enter(planned.index, planned.segments.iter().flat_map(parts));
+            }
         }
     }
     let whole = |index: &usize| plan.mappings.iter().any(|of| of.index == *index && of.question == Question::Heap);
@@ -186,38 +187,19 @@ fn unsplit(seen: &ProcessReadings, start: u64, end: u64) -> Claim {
     Claim::new(start, end, Owner::MallocUnsplit, "allocator", name)
 }
 
-/// The parts of a mapping that has several owners, or none that is known.
-fn by_pages(seen: &ProcessReadings, planned: &Planned, names: Option<&TagNames>) -> Vec<LedgerEntry> {
-    let runs = seen.pages.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
-    let chunks = seen.chunks.get(&planned.index).map(Vec::as_slice).unwrap_or_default();
-    let mut parts = Vec::new();
-    for segment in &planned.segments {
-        match &segment.claim {
-            Some(claim) => parts.push(LedgerEntry::of(claim, backed(runs, segment.start, segment.end))),
-            None => parts.extend(unclaimed(seen, planned, segment, runs, chunks, names)),
-        }
-    }
-    parts
-}
-
-fn unclaimed(
-    seen: &ProcessReadings,
-    planned: &Planned,
-    segment: &Segment,
-    runs: &[Run],
-    chunks: &[MmappedChunk],
-    names: Option<&TagNames>,
-) -> Vec<LedgerEntry> {
-    let mapping = &seen.smaps.mappings[planned.index].mapping;
+/// The parts of a stretch of a mapping (`index`) that has several owners, or none that is known.
+fn by_pages(seen: &ProcessReadings, index: usize, segment: &Segment, names: Option<&TagNames>) -> Vec<LedgerEntry> {
     let unsplit = |start, end| unsplit(seen, start, end);
+    let runs = seen.pages.get(&index).map(Vec::as_slice).unwrap_or_default();
     let backed = |start, end| backed(runs, start, end);
     // An allocator whose structures are unknown gets what nobody else claims, under its name.
-    if is_foreign(seen) && &*mapping.perms == "rw-p" {
-        let (start, end) = (segment.start, segment.end);
-        return vec![LedgerEntry::of(&unsplit(start, end), backed(start, end))];
+    let foreign = is_foreign(seen) && &*seen.smaps.mappings[index].mapping.perms == "rw-p";
+    let foreign = foreign.then(|| unsplit(segment.start, segment.end));
+    if let Some(claim) = segment.claim.as_ref().or(foreign.as_ref()) {
+        return vec![LedgerEntry::of(claim, backed(segment.start, segment.end))];
     }
-    let inside: Vec<MmappedChunk> =
-        chunks.iter().filter(|chunk| segment.start <= chunk.start && chunk.end <= segment.end).copied().collect();
+    let is_inside = |chunk: &&MmappedChunk| segment.start <= chunk.start && chunk.end <= segment.end;
+    let inside: Vec<MmappedChunk> = seen.chunks.get(&index).into_iter().flatten().filter(is_inside).copied().collect();
     let mut parts = mmapped_parts(&inside, names, backed);
     let mut taken: Vec<(u64, u64)> = inside.iter().map(|chunk| (chunk.start, chunk.end)).collect();
     for (index, range) in seen.heaps_within(segment.start, segment.end) {
@@ -253,21 +235,16 @@ pub fn backed(runs: &[Run], start: u64, end: u64) -> (u64, u64) {
 /// Names of NMT's tags, where chunks in use carry them.
 fn tag_names(said: &Said, seen: &ProcessReadings) -> Option<TagNames> {
     let summary = said.nmt.as_ref()?;
-    let mut sums: BTreeMap<u8, u64> = BTreeMap::new();
-    let mut add = |number: u8, asked: u64| {
-        let sum = sums.entry(number).or_default();
-        *sum = sum.saturating_add(asked);
-    };
     let of_heaps = seen.walk.iter().flat_map(|walk| &walk.heaps).flat_map(|heap| &heap.tagged);
     let of_groups = seen.musl_walk().into_iter().flat_map(|walk| &walk.groups).flat_map(|group| &group.tagged);
-    for (tag, chunks) in of_heaps.chain(of_groups) {
-        add(*tag, chunks.asked);
+    let within = of_heaps.chain(of_groups).map(|(number, chunks)| Tag { number: *number, asked: chunks.asked });
+    let alone = seen.chunks.values().flatten().filter_map(|chunk| chunk.tag);
+    let mut sums: BTreeMap<u8, u64> = BTreeMap::new();
+    for Tag { number, asked } in within.chain(alone) {
+        let sum = sums.entry(number).or_default();
+        *sum = sum.saturating_add(asked);
     }
-    for tag in seen.chunks.values().flatten().filter_map(|chunk| chunk.tag) {
-        add(tag.number, tag.asked);
-    }
-    let sums: Vec<TagSum> = sums.into_iter().map(|(number, asked)| TagSum { number, asked }).collect();
-    (!sums.is_empty()).then(|| TagNames::align(&sums, summary))
+    (!sums.is_empty()).then(|| TagNames::align(sums, summary))
 }
 
 #[cfg(test)]

@@ -10,12 +10,8 @@ use std::collections::BTreeMap;
 /// A part found in a mapping, or in a stretch of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerEntry {
-    /// The owner of the part.
-    pub owner: Owner,
-    /// Kind of part of the owner: `thread`, `file`, `tag` …
-    pub kind: &'static str,
-    /// Its name; empty where it has none.
-    pub name: String,
+    /// Its owner, kind, name and range.
+    pub claim: Claim,
     /// How many it stands for: chunks of a tag; 1 otherwise.
     pub count: u64,
     /// Bytes asked for, resident or not, where that is known.
@@ -24,8 +20,6 @@ pub struct LedgerEntry {
     pub resident: u64,
     /// Bytes on pages that are swapped out.
     pub swapped: u64,
-    /// Its range: first address, and first address behind.
-    pub range: (u64, u64),
 }
 
 impl LedgerEntry {
@@ -33,8 +27,7 @@ impl LedgerEntry {
     pub(super) fn of(claim: &Claim, (resident, swapped): (u64, u64)) -> Self {
         // The split of the Java heap says more than its parts would.
         let name = if claim.owner == Owner::JavaHeap { String::new() } else { claim.name.clone() };
-        let range = (claim.start, claim.end);
-        Self { owner: claim.owner, kind: claim.kind, name, count: 1, allocated: None, resident, swapped, range }
+        Self { claim: Claim { name, ..*claim }, count: 1, allocated: None, resident, swapped }
     }
 }
 
@@ -187,17 +180,17 @@ fn enter_mapping(
     let swap = divide(weighed.weight.swap.0, &swapped);
     let mut shares: BTreeMap<Owner, u64> = BTreeMap::new();
     for (n, part) in parts.iter().enumerate() {
-        let book = books.entry(part.owner).or_default();
+        let Claim { start, end, owner, .. } = part.claim;
+        let book = books.entry(owner).or_default();
         add(&mut book.rss, rss[n]);
         add(&mut book.pss, pss[n]);
         add(&mut book.swap, swap[n]);
-        if !part.name.is_empty() {
+        if !part.claim.name.is_empty() {
             book.detail(part, rss[n]);
         }
         if rss[n] > 0 {
-            add(shares.entry(part.owner).or_default(), rss[n]);
-            if part.owner == Owner::Unexplained {
-                let (start, end) = part.range;
+            add(shares.entry(owner).or_default(), rss[n]);
+            if owner == Owner::Unexplained {
                 account.remainders.push(Remainder { start, end, index, rss: rss[n] });
             }
         }
@@ -237,11 +230,12 @@ struct Book {
 
 impl Book {
     fn detail(&mut self, part: &LedgerEntry, rss: u64) {
-        let new = || Detail { kind: part.kind, name: part.name.clone(), count: 0, allocated: None, rss: 0 };
-        let detail = self.details.entry((part.kind, part.name.clone())).or_insert_with(new);
+        let Claim { kind, name, .. } = &part.claim;
+        let new = || Detail { kind, name: name.clone(), count: 0, allocated: None, rss: 0 };
+        let detail = self.details.entry((kind, name.clone())).or_insert_with(new);
         add(&mut detail.rss, rss);
         // A file has several mappings and a stack may have two, but each is one.
-        detail.count = if part.kind == "tag" { detail.count.saturating_add(part.count) } else { part.count };
+        detail.count = if *kind == "tag" { detail.count.saturating_add(part.count) } else { part.count };
         if let Some(bytes) = part.allocated {
             add(detail.allocated.get_or_insert(0), bytes);
         }
@@ -280,9 +274,8 @@ mod tests {
             let mut ledger = Ledger::new(&smaps);
             for (index, owner, resident, named) in found {
                 let name = if named { format!("n{owner}") } else { String::new() };
-                let (owner, allocated, swapped) = (Owner::ALL[owner], Some(resident), resident / 3);
-                let part = LedgerEntry { owner, kind: "tag", name, count: 1, allocated, resident, swapped, range: (0, 1) };
-                ledger.enter(index, [part]);
+                let part = LedgerEntry::of(&Claim::new(0, 1, Owner::ALL[owner], "tag", &name), (resident, resident / 3));
+                ledger.enter(index, [LedgerEntry { allocated: Some(resident), ..part }]);
             }
             let account = ledger.close();
             let rss: u64 = weights.iter().map(|(rss, _)| rss * 1024).sum();

@@ -1,5 +1,6 @@
 //! Turns what a walk through malloc's heaps found into parts of the account.
 
+use super::claims::Claim;
 use super::ledger::LedgerEntry;
 use super::tags::TagNames;
 use crate::observe::glibc::{Chunks, HeapWalk, MmappedChunk};
@@ -19,22 +20,15 @@ pub(super) fn parts<'a>(
     range: (u64, u64),
     names: Option<&TagNames>,
 ) -> Vec<LedgerEntry> {
-    let part = |owner, kind, name: String, chunks: &Chunks, allocated| LedgerEntry {
-        owner,
-        kind,
-        name,
-        count: chunks.count,
-        allocated,
-        resident: chunks.resident,
-        swapped: chunks.swapped,
-        range,
+    let part = |owner, kind, name: &str, chunks: &Chunks, allocated| {
+        let claim = Claim::new(range.0, range.1, owner, kind, name);
+        LedgerEntry { count: chunks.count, allocated, ..LedgerEntry::of(&claim, (chunks.resident, chunks.swapped)) }
     };
     let untagged = if names.is_some() { Owner::MallocNonHotspot } else { Owner::MallocLive };
-    let mut parts =
-        vec![part(untagged, "", String::new(), live, None), part(Owner::MallocRetained, "", String::new(), free, None)];
+    let mut parts = vec![part(untagged, "", "", live, None), part(Owner::MallocRetained, "", "", free, None)];
     parts.extend(tagged.map(|(tag, chunks)| match names {
-        Some(names) => part(Owner::MallocLive, "tag", names.name(*tag), chunks, Some(chunks.asked)),
-        None => part(Owner::MallocLive, "", String::new(), chunks, None),
+        Some(names) => part(Owner::MallocLive, "tag", &names.name(*tag), chunks, Some(chunks.asked)),
+        None => part(Owner::MallocLive, "", "", chunks, None),
     }));
     parts
 }
@@ -46,23 +40,14 @@ pub(super) fn mmapped_parts(
     mut backed: impl FnMut(u64, u64) -> (u64, u64),
 ) -> Vec<LedgerEntry> {
     let part = |chunk: &MmappedChunk| {
-        let (resident, swapped) = backed(chunk.start, chunk.end);
         let name = match (chunk.tag, names) {
             (Some(tag), Some(names)) => names.name(tag.number),
             (None, Some(_)) => "not HotSpot's".to_owned(),
             (_, None) => String::new(),
         };
         let allocated = names.map(|_| chunk.tag.map_or(chunk.end.saturating_sub(chunk.start), |tag| tag.asked));
-        LedgerEntry {
-            owner: Owner::MallocMmapped,
-            kind: "tag",
-            name,
-            count: 1,
-            allocated,
-            resident,
-            swapped,
-            range: (chunk.start, chunk.end),
-        }
+        let claim = Claim::new(chunk.start, chunk.end, Owner::MallocMmapped, "tag", &name);
+        LedgerEntry { allocated, ..LedgerEntry::of(&claim, backed(chunk.start, chunk.end)) }
     };
     chunks.iter().map(part).collect()
 }

@@ -102,12 +102,8 @@ impl NativeMappings {
             Claim::new(range.start, range.end, owner, "library", &range.name())
         };
         // Exactly known ranges come before the rest, even those that are free.
-        let mut exact: Vec<(u64, u64)> = self
-            .ranges
-            .iter()
-            .filter(|range| range.evidence.is_exact())
-            .map(|range| (range.start, range.end))
-            .collect();
+        let exact = self.ranges.iter().filter(|range| range.evidence.is_exact());
+        let mut exact: Vec<(u64, u64)> = exact.map(|range| (range.start, range.end)).collect();
         exact.sort_unstable();
         let cut = |range: &NativeRange| {
             let from = exact.partition_point(|(_, end)| *end <= range.start);

@@ -184,7 +184,7 @@ pub fn gc(said: &Said, smaps: &Smaps, runs: &[Run], tables: u64) -> Prediction {
             Prediction::unknown(Reason::ClassesOpen, why)
         }
         _ => match HeapPages::of(said, &heap, smaps, runs, tables) {
-            Some(pages) if !runs.is_empty() => pages.predict(said),
+            Some(pages) if !runs.is_empty() => pages.predict(),
             _ => Prediction::unknown(Reason::NoAddresses, "the JVM did not say where its heap is, or no page was read"),
         },
     }
@@ -215,6 +215,7 @@ impl LiveSet {
 
 /// The heap's range, with its committed and its resident parts.
 struct HeapPages<'a> {
+    said: &'a Said,
     heap: &'a HeapInfo,
     runs: &'a [Run],
     start: u64,
@@ -229,7 +230,7 @@ struct HeapPages<'a> {
 }
 
 impl<'a> HeapPages<'a> {
-    fn of(said: &Said, heap: &'a HeapInfo, smaps: &Smaps, runs: &'a [Run], tables: u64) -> Option<Self> {
+    fn of(said: &'a Said, heap: &'a HeapInfo, smaps: &Smaps, runs: &'a [Run], tables: u64) -> Option<Self> {
         let info = said.info.as_ref()?;
         let (start, end) = info.heap_reserved.filter(|(start, end)| start < end)?;
         let region = info.region_size.map_or(MIB, |bytes| bytes.0).max(REGION_MIN);
@@ -244,7 +245,7 @@ impl<'a> HeapPages<'a> {
         if archived > 0 {
             committed.pop();
         }
-        Some(Self { heap, runs, start, end, region, tables, committed, archived })
+        Some(Self { said, heap, runs, start, end, region, tables, committed, archived })
     }
 
     /// Resident bytes in the lowest so many bytes of what is committed.
@@ -267,14 +268,14 @@ impl<'a> HeapPages<'a> {
         bytes.saturating_sub(self.resident(bottom, bottom.saturating_add(bytes)))
     }
 
-    fn predict(&self, said: &Said) -> Prediction {
-        let live = LiveSet::of(said, self.heap.used.0);
-        let likely = self.returned(said, live.likely);
+    fn predict(&self) -> Prediction {
+        let live = LiveSet::of(self.said, self.heap.used.0);
+        let likely = self.returned(live.likely);
         let step = (live.most - live.least) / LIVE_STEPS;
-        let away = (0..=LIVE_STEPS).map(|n| self.returned(said, live.least + n * step).abs_diff(likely)).max();
+        let away = (0..=LIVE_STEPS).map(|n| self.returned(live.least + n * step).abs_diff(likely)).max();
         let most = UNSURE_BYTES_MAX.max((likely.unsigned_abs() as f64 * UNSURE_SHARE_MAX) as u64);
         if away.is_some_and(|away| away > most) {
-            return match said.left_by_last_gc {
+            return match self.said.left_by_last_gc {
                 None => Prediction::unknown(
                     Reason::NotCollected,
                     format!("no collection has told how much of the {} in use is live", self.heap.used),
@@ -287,15 +288,15 @@ impl<'a> HeapPages<'a> {
         }
         let title = self.heap.collector.title();
         match self.heap.collector {
-            Collector::Serial if self.in_steps(said, live.least) > UNSURE_BYTES_MAX => Prediction::unknown(
+            Collector::Serial if self.in_steps(live.least) > UNSURE_BYTES_MAX => Prediction::unknown(
                 Reason::StepsOpen,
                 "Serial shrinks in steps, and how many it has taken in earlier full collections is not told",
             ),
-            Collector::Serial | Collector::Parallel if said.sizing.shrinks == Shrinks::InSteps || likely <= 0 => {
+            Collector::Serial | Collector::Parallel if self.said.sizing.shrinks == Shrinks::InSteps || likely <= 0 => {
                 Prediction::known(likely, Reason::Keeps, format!("{title} keeps the memory it has taken"))
             }
             _ => {
-                let capacity = self.capacity(said, live.likely);
+                let capacity = self.capacity(live.likely);
                 let why = match capacity < self.heap.committed.0 {
                     true => format!("{title} keeps {} for some {} that are live", Bytes(capacity), Bytes(live.likely)),
                     false => format!("{title} keeps the {} it has committed", self.heap.committed),
@@ -306,40 +307,40 @@ impl<'a> HeapPages<'a> {
     }
 
     /// Returns the bytes of RSS that come back if `live` bytes are live; negative if RSS grows.
-    fn returned(&self, said: &Said, live: u64) -> i64 {
+    fn returned(&self, live: u64) -> i64 {
         match self.heap.collector {
             Collector::Serial | Collector::Parallel => {
                 let (old, _) = self.old();
                 let touched = self.touched(old, live.min(self.old_committed()));
-                let shrunk = match (self.heap.collector, said.sizing.shrinks) {
-                    (Collector::Serial, Shrinks::AtOnce) => self.shrunk_generations(said, live),
+                let shrunk = match (self.heap.collector, self.said.sizing.shrinks) {
+                    (Collector::Serial, Shrinks::AtOnce) => self.shrunk_generations(live),
                     _ => 0,
                 };
                 let marked = if self.heap.collector == Collector::Parallel { self.heap.used.0 } else { 0 };
-                signed(shrunk) - signed(touched) - signed(marking_bits(said, marked))
+                signed(shrunk) - signed(touched) - signed(self.marking_bits(marked))
             }
             collector => {
-                let capacity = self.capacity(said, live).saturating_sub(self.regions(self.archived));
+                let capacity = self.capacity(live).saturating_sub(self.regions(self.archived));
                 let bottom = live.saturating_sub(self.archived).min(capacity);
-                let shrinks = self.capacity(said, live) < self.heap.committed.0;
+                let shrinks = self.capacity(live) < self.heap.committed.0;
                 let above = if shrinks { self.resident_below(u64::MAX) - self.resident_below(capacity) } else { 0 };
                 let touched = bottom.saturating_sub(self.resident_below(bottom));
                 if collector != Collector::G1 {
                     return signed(above) - signed(touched);
                 }
-                let kept = share_of(self.tables, self.capacity(said, live), self.heap.committed.0);
-                signed(above + self.tables - kept) - signed(touched) - signed(marking_bits(said, capacity))
+                let kept = share_of(self.tables, self.capacity(live), self.heap.committed.0);
+                signed(above + self.tables - kept) - signed(touched) - signed(self.marking_bits(capacity))
             }
         }
     }
 
     /// Bytes that G1 or Shenandoah keep committed; both count in whole regions.
-    fn capacity(&self, said: &Said, live: u64) -> u64 {
+    fn capacity(&self, live: u64) -> u64 {
         let free = match self.heap.collector {
-            Collector::G1 => said.sizing.max_free_ratio.unwrap_or(MAX_HEAP_FREE_RATIO).min(99),
+            Collector::G1 => self.said.sizing.max_free_ratio.unwrap_or(MAX_HEAP_FREE_RATIO).min(99),
             _ => 0,
         };
-        let keeps = room_for(self.regions(live), free).max(said.sizing.heap_min.unwrap_or(HEAP_MIN));
+        let keeps = room_for(self.regions(live), free).max(self.said.sizing.heap_min.unwrap_or(HEAP_MIN));
         self.regions(keeps).min(self.end - self.start).min(self.heap.committed.0)
     }
 
@@ -361,13 +362,14 @@ impl<'a> HeapPages<'a> {
     }
 
     /// Resident bytes above the sizes to which Serial would bring its generations.
-    fn shrunk_generations(&self, said: &Said, live: u64) -> u64 {
+    fn shrunk_generations(&self, live: u64) -> u64 {
         let (old, end) = self.old();
-        let ratio = said.sizing.max_free_ratio.unwrap_or(MAX_HEAP_FREE_RATIO).min(99);
+        let sizing = &self.said.sizing;
+        let ratio = sizing.max_free_ratio.unwrap_or(MAX_HEAP_FREE_RATIO).min(99);
         // JDK 24 and newer have no `OldSize`: the least heap minus the least young generation replaces it.
-        let young_least = said.sizing.new_size.unwrap_or(0);
-        let least = said.sizing.heap_min.unwrap_or(0).saturating_sub(young_least);
-        let least = said.sizing.old_size.unwrap_or(least);
+        let young_least = sizing.new_size.unwrap_or(0);
+        let least = sizing.heap_min.unwrap_or(0).saturating_sub(young_least);
+        let least = sizing.old_size.unwrap_or(least);
         let keeps = room_for(live, ratio).max(least).min(self.old_committed());
         let young_committed = self.heap.committed.0.saturating_sub(self.old_committed());
         let young = (keeps / NEW_RATIO).max(young_least).min(young_committed);
@@ -377,17 +379,17 @@ impl<'a> HeapPages<'a> {
     }
 
     /// Returns the bytes that a step of Serial may give back: 0 in the first full collection.
-    fn in_steps(&self, said: &Said, live: u64) -> u64 {
-        match (said.sizing.shrinks, said.full_collections) {
+    fn in_steps(&self, live: u64) -> u64 {
+        match (self.said.sizing.shrinks, self.said.full_collections) {
             (Shrinks::AtOnce, _) | (_, Some(0)) => 0,
-            _ => self.shrunk_generations(said, live),
+            _ => self.shrunk_generations(live),
         }
     }
-}
 
-/// Bytes that the first full collection touches to mark the objects of so many bytes of heap: a bit for each 8.
-fn marking_bits(said: &Said, bytes: u64) -> u64 {
-    if said.full_collections == Some(0) { bytes / 64 } else { 0 }
+    /// Bytes that the first full collection touches to mark the objects of so many bytes of heap: a bit for each 8.
+    fn marking_bits(&self, bytes: u64) -> u64 {
+        if self.said.full_collections == Some(0) { bytes / 64 } else { 0 }
+    }
 }
 
 /// Returns the size of which `free` percent are free when `used` bytes are in use.

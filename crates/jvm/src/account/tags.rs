@@ -2,17 +2,7 @@
 //! order does not differ from the summary's; so numbers and categories are aligned, by how many bytes each has.
 
 use crate::observe::nmt::NativeMemory;
-use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
-
-/// Bytes that carry a tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TagSum {
-    /// NMT's number.
-    pub number: u8,
-    /// Bytes asked for.
-    pub asked: u64,
-}
 
 /// Names of NMT's tags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,22 +11,22 @@ pub(super) struct TagNames {
 }
 
 impl TagNames {
-    /// Aligns the tags that were found with the categories of a summary: in order, with the least sum of differences.
-    pub(super) fn align(tags: &[TagSum], summary: &NativeMemory) -> Self {
-        let mut tags = tags.to_vec();
-        tags.order_by_key(|tag| tag.number);
+    /// Aligns the tags that were found, the bytes asked for by NMT's number, with the categories of a summary: in order,
+    /// with the least sum of differences.
+    pub(super) fn align(tags: BTreeMap<u8, u64>, summary: &NativeMemory) -> Self {
+        let tags: Vec<(u8, u64)> = tags.into_iter().collect();
         let categories = expected(summary);
         let (rows, columns) = (tags.len(), categories.len());
         let mut cost = vec![vec![0u64; columns + 1]; rows + 1];
-        for (row, tag) in tags.iter().enumerate() {
-            cost[row + 1][0] = cost[row][0].saturating_add(tag.asked);
+        for (row, (_, asked)) in tags.iter().enumerate() {
+            cost[row + 1][0] = cost[row][0].saturating_add(*asked);
         }
         for (column, (_, bytes)) in categories.iter().enumerate() {
             cost[0][column + 1] = cost[0][column].saturating_add(*bytes);
         }
         for row in 1..=rows {
             for column in 1..=columns {
-                let (tag, bytes) = (tags[row - 1].asked, categories[column - 1].1);
+                let (tag, bytes) = (tags[row - 1].1, categories[column - 1].1);
                 let same = cost[row - 1][column - 1].saturating_add(tag.abs_diff(bytes));
                 let alone = cost[row - 1][column].saturating_add(tag);
                 let unseen = cost[row][column - 1].saturating_add(bytes);
@@ -46,9 +36,9 @@ impl TagNames {
         let mut names = BTreeMap::new();
         let (mut row, mut column) = (rows, columns);
         while row > 0 && column > 0 {
-            let (tag, bytes) = (tags[row - 1].asked, categories[column - 1].1);
+            let (tag, bytes) = (tags[row - 1].1, categories[column - 1].1);
             if cost[row][column] == cost[row - 1][column - 1].saturating_add(tag.abs_diff(bytes)) {
-                names.insert(tags[row - 1].number, categories[column - 1].0.clone());
+                names.insert(tags[row - 1].0, categories[column - 1].0.clone());
                 (row, column) = (row - 1, column - 1);
             } else if cost[row][column] == cost[row - 1][column].saturating_add(tag) {
                 row -= 1;
@@ -87,8 +77,8 @@ mod tests {
                     -  Symbol (reserved=9KB, committed=8KB)\n (malloc=800KB #9)\n (arena=100KB #1)\n\
                     -  Arena Chunk (reserved=9KB, committed=8KB)\n (malloc=2KB #9)\n";
         let summary = NativeMemory::parse(text).unwrap();
-        let tag = |number, kib: u64| TagSum { number, asked: kib << 10 };
-        let names = TagNames::align(&[tag(1, 191), tag(2, 26), tag(11, 790), tag(14, 116), tag(15, 1)], &summary);
+        let tags = [(1, 191), (2, 26), (11, 790), (14, 116), (15, 1)].map(|(number, kib)| (number, kib << 10));
+        let names = TagNames::align(tags.into(), &summary);
         for (number, name) in [(1, "Class"), (2, "Thread"), (11, "Symbol"), (14, "Arena Chunk"), (15, "tag 15")] {
             assert_eq!(names.name(number), name);
         }

@@ -124,10 +124,7 @@ pub fn account(process: &Process, mut said: Said, wanted: Wanted, clock: &Clock)
     said.images = elf::images(process, &maps);
     said.thread_names = stacks::names(process).unwrap_or_default().into_iter().collect();
     let (mut account, (seen, pause, mut failed)) = close_at_rest(process, &said, wanted.stop, clock)?;
-    let heap_runs = heap_runs(process, &said, &seen.smaps).unwrap_or_else(|why| {
-        failed.push(why);
-        Vec::new()
-    });
+    let heap_runs = heap_runs(process, &said, &seen.smaps).map_err(|why| failed.push(why)).unwrap_or_default();
     let heap = account.holding(Owner::JavaHeap).map(|holding| (holding.rss, holding.pss));
     if let Some(used) = heap.and_then(|heap| account::used_resident(&said, &heap_runs, seen.smaps.page(), heap)) {
         account::split_heap(&mut account, used, wanted.live);
@@ -244,10 +241,7 @@ impl Heaps {
             // If holding fails once, it is not tried again.
             stop = stop && (held.is_some() || !hold);
             if stacks.is_none() {
-                stacks = Some(stacks::pointers(process).unwrap_or_else(|why| {
-                    failed.push(why);
-                    Vec::new()
-                }));
+                stacks = Some(stacks::pointers(process).map_err(|why| failed.push(why)).unwrap_or_default());
                 self.find_layout();
             }
             while !self.is_done() {
@@ -372,7 +366,7 @@ fn pages_in_question(
     failed: &mut Vec<Unavailable>,
 ) -> BTreeMap<usize, Vec<Run>> {
     let mut pages = BTreeMap::new();
-    let read = |pages: &mut BTreeMap<usize, Vec<Run>>| {
+    let mut read = || {
         let mut map = PageMap::open(process)?;
         for planned in plan.mappings.iter().filter(|planned| planned.question != Question::None) {
             let mapping = &smaps.mappings[planned.index].mapping;
@@ -380,9 +374,7 @@ fn pages_in_question(
         }
         Ok(())
     };
-    if let Err(why) = read(&mut pages) {
-        failed.push(why);
-    }
+    failed.extend(read().err());
     pages
 }
 
@@ -390,39 +382,24 @@ fn pages_in_question(
 /// Others may grow up to [`HEAP_MAX`] while they are looked at, and the kernel may show one as part of a mapping that
 /// began before it: a stack in front of it, or a heap that is full.
 fn candidates(smaps: &Smaps, plan: &AccountPlan) -> (Vec<HeapCandidate>, Vec<Vec<usize>>) {
-    let mut candidates: Vec<HeapCandidate> = Vec::new();
-    let mut mappings: Vec<Vec<usize>> = Vec::new();
+    let mut found: Vec<(HeapCandidate, Vec<usize>)> = Vec::new();
     for planned in &plan.mappings {
         let mapping = &smaps.mappings[planned.index].mapping;
-        if planned.question == Question::Heap && &*mapping.path == "[heap]" {
-            match (candidates.last_mut(), mappings.last_mut()) {
-                (Some(last), Some(indices)) if last.main && last.end == mapping.start => {
-                    last.end = mapping.end;
-                    indices.push(planned.index);
-                }
-                _ => {
-                    candidates.push(HeapCandidate {
-                        start: mapping.start,
-                        end: mapping.end,
-                        main: true,
-                        runs: Vec::new(),
-                    });
-                    mappings.push(vec![planned.index]);
-                }
+        let candidate = |start, end, main| (HeapCandidate { start, end, main, runs: Vec::new() }, vec![planned.index]);
+        let main = planned.question == Question::Heap && &*mapping.path == "[heap]";
+        match found.last_mut() {
+            Some((last, mappings)) if main && last.main && last.end == mapping.start => {
+                last.end = mapping.end;
+                mappings.push(planned.index);
             }
-            continue;
-        }
-        for start in planned.heap_starts(mapping) {
-            candidates.push(HeapCandidate {
-                start,
-                end: start.saturating_add(HEAP_MAX),
-                main: false,
-                runs: Vec::new(),
-            });
-            mappings.push(vec![planned.index]);
+            _ if main => found.push(candidate(mapping.start, mapping.end, true)),
+            _ => {
+                let starts = planned.heap_starts(mapping).into_iter();
+                found.extend(starts.map(|start| candidate(start, start.saturating_add(HEAP_MAX), false)));
+            }
         }
     }
-    (candidates, mappings)
+    found.into_iter().unzip()
 }
 
 /// The resident pages of the Java heap.
