@@ -26,14 +26,13 @@ pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
     if !matters(bytes, account.total_bytes) {
         return None;
     }
-    let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut programs: BTreeMap<&str, ChildProgram> = BTreeMap::new();
     for child in &mark.beside.children {
-        let sum = sums.entry(&child.name).or_default();
-        *sum = (sum.0 + 1, sum.1.saturating_add(held(child)));
+        let none = || ChildProgram { name: child.name.clone(), processes: 0, bytes: 0 };
+        let program = programs.entry(&child.name).or_insert_with(none);
+        (program.processes, program.bytes) = (program.processes + 1, program.bytes.saturating_add(held(child)));
     }
-    let program =
-        |(name, (processes, bytes)): (&str, (u64, u64))| ChildProgram { name: name.to_owned(), processes, bytes };
-    let mut programs: Vec<ChildProgram> = sums.into_iter().map(program).collect();
+    let mut programs: Vec<ChildProgram> = programs.into_values().collect();
     programs.largest_first(|program| program.bytes);
     programs.truncate(NAMED_MAX);
     let told = |of: &ChildProgram| format!("{} of `{}` with {}", grouped(of.processes), of.name, Bytes(of.bytes));
@@ -41,11 +40,10 @@ pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
     let count = mark.beside.children.len() as u64;
     let processes = if count == 1 { "1 child process holds" } else { "child processes hold" };
     let text = format!("{processes} {} beside the JVM, and its container pays for them: {list}", Bytes(bytes));
-    let each = bytes / count.max(1);
+    let each = Bytes(bytes / count.max(1));
     let next = format!(
-        "run fewer helpers at once, or give each a limit of its own; the container needs the JVM + helpers × {}: no \
-         flag of the JVM bounds them",
-        Bytes(each)
+        "run fewer helpers at once, or give each a limit of its own; the container needs the JVM + helpers × {each}: \
+         no flag of the JVM bounds them"
     );
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::ChildProcesses { bytes, programs }, text, next) })
 }
@@ -69,10 +67,10 @@ pub(super) fn files_in_memory(facts: &Facts) -> Option<FindingRecord> {
         format!("{} in {}{deleted}", several(of.files, "file"), of.place)
     };
     let list: Vec<String> = places.iter().map(told).collect();
+    let (all, list) = (Bytes(bytes), list.join("; "));
     let text = format!(
-        "{} are files in memory that the JVM has open: {}; they count against the container's limit and are in no RSS",
-        Bytes(bytes),
-        list.join("; ")
+        "{all} are files in memory that the JVM has open: {list}; they count against the container's limit and are in \
+         no RSS"
     );
     let next = "write them to a folder on disk (`-Djava.io.tmpdir` where they are temporary), or close them; give a \
         volume in memory a size limit";

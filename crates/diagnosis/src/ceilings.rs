@@ -86,24 +86,18 @@ pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
     let heap_bytes_max = facts.heap_max().filter(|_| !flags.heap_is_given())?;
     let part = |share: f64| (memory_bytes as f64 * share) as u64;
     let (asked_bytes, taken) = (part(asked), part(by_min));
-    let is_like = |bytes: u64| {
-        (heap_bytes_max as f64) < bytes as f64 * ROUNDING && heap_bytes_max as f64 > bytes as f64 / ROUNDING
-    };
-    if taken >= HEAP_USUAL || !is_like(taken) || is_like(asked_bytes) {
+    if taken >= HEAP_USUAL || !is_like(heap_bytes_max, taken) || is_like(heap_bytes_max, asked_bytes) {
         return None;
     }
     let said = facts.error_of(MemoryPool::Other).map(|error| format!("; the subject printed `{error}`"));
+    let [asked_percent, min_percent] = [asked, by_min].map(|share| share * 1e2);
+    let [memory, heap, wanted] = [memory_bytes, heap_bytes_max, asked_bytes].map(Bytes);
     let text = format!(
-        "your own `-XX:MaxRAMPercentage` ({:.0} %) has no effect: of {} of memory the JVM takes `MinRAMPercentage` \
-         ({:.0} %), a heap of {} in place of {}{}",
-        asked * 1e2,
-        Bytes(memory_bytes),
-        by_min * 1e2,
-        Bytes(heap_bytes_max),
-        Bytes(asked_bytes),
+        "your own `-XX:MaxRAMPercentage` ({asked_percent:.0} %) has no effect: of {memory} of memory the JVM takes \
+         `MinRAMPercentage` ({min_percent:.0} %), a heap of {heap} in place of {wanted}{}",
         said.unwrap_or_default()
     );
-    let same = changes::jvm([format!("-XX:MinRAMPercentage={}", asked * 1e2)]);
+    let same = changes::jvm([format!("-XX:MinRAMPercentage={asked_percent}")]);
     let next = format!(
         "set `{}`, which rules below some 250 MiB, or the heap in bytes (`-Xmx`); leave room for what is no heap",
         typed(&same)
@@ -161,9 +155,13 @@ fn unseen_cause(facts: &Facts, limit_bytes: u64, heap_bytes_max: u64) -> UnseenC
 
 /// Whether the heap is not that of the machine's memory either. Above [`MACHINE_MAX`] other bounds decide on a heap.
 fn took_other(facts: &Facts, heap_bytes_max: u64) -> bool {
-    let Some(machine) = facts.machine_bytes.filter(|bytes| *bytes <= MACHINE_MAX) else { return false };
-    let of_machine = heap_by(facts, machine) as f64;
-    (heap_bytes_max as f64) < of_machine / ROUNDING || heap_bytes_max as f64 > of_machine * ROUNDING
+    let machine = facts.machine_bytes.filter(|bytes| *bytes <= MACHINE_MAX);
+    machine.is_some_and(|machine| !is_like(heap_bytes_max, heap_by(facts, machine)))
+}
+
+/// Whether a heap is as large as another but for its rounding.
+fn is_like(heap: u64, other: u64) -> bool {
+    (heap as f64) < other as f64 * ROUNDING && heap as f64 > other as f64 / ROUNDING
 }
 
 /// The cause in words, and what to do about it; `set` is the heap of a JVM that sees the limit.
@@ -183,8 +181,7 @@ fn explained(facts: &Facts, cause: UnseenCause, set: &str) -> (String, String) {
         UnseenCause::ControllersUnlisted => {
             let unlisted = charge(facts).map(|charge| charge.unlisted.as_slice()).unwrap_or_default();
             let bug = if unlisted.iter().any(|name| name == "memory") { "JDK-8349988" } else { "JDK-8347129" };
-            let names: Vec<String> = unlisted.iter().map(|name| format!("no `{name}`")).collect();
-            let names = names.join(", ");
+            let names = listed(unlisted, |name| format!("no `{name}`"));
             (
                 format!(": it looks for controllers in `/proc/cgroups`, where this kernel lists {names} ({bug})"),
                 format!("take JDK 25, 21.0.10 or another update with the fix of {bug}, or set `{set}`"),
@@ -192,12 +189,10 @@ fn explained(facts: &Facts, cause: UnseenCause, set: &str) -> (String, String) {
         }
         UnseenCause::LimitAbove => {
             let above = charge(facts).and_then(|charge| charge.limit_cgroup.clone()).unwrap_or_default();
-            (
-                format!(
-                    ": the limit is that of the cgroup {above} above, where JDKs before 24 do not look (JDK-8322420)"
-                ),
-                format!("take JDK 24 or newer, limit its own cgroup, or set `{set}`"),
-            )
+            let why = format!(
+                ": the limit is that of the cgroup {above} above, where JDKs before 24 do not look (JDK-8322420)"
+            );
+            (why, format!("take JDK 24 or newer, limit its own cgroup, or set `{set}`"))
         }
         UnseenCause::LimitChanged => (
             ": the limit was another one when it started".to_owned(),

@@ -3,7 +3,7 @@
 
 use super::facts::{Facts, share, sum};
 use super::found::{file_name, found, listed};
-use crate::record::{ChargeRecord, DiskFileRecord, Finding, FindingRecord, Mark};
+use crate::record::{ChargeRecord, Finding, FindingRecord, Mark};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
@@ -55,12 +55,10 @@ pub(super) fn names(facts: &Facts) -> Option<FindingRecord> {
         true => format!("{} of them of files that do not exist (negative dentries)", grouped(missing)),
         false => "files that were made, opened or listed".to_owned(),
     };
+    let (grown, others, more) = (Bytes(kernel_bytes), others(last), grouped(names));
     let text = format!(
-        "kernel memory grew by {}{}: the kernel remembers {} more names of files (dentries), {of}; the container is \
-         charged for them, and no RSS has them",
-        Bytes(kernel_bytes),
-        others(last),
-        grouped(names)
+        "kernel memory grew by {grown}{others}: the kernel remembers {more} more names of files (dentries), {of}; the \
+         container is charged for them, and no RSS has them"
     );
     let next = "the kernel reclaims them before it kills, so the limit need not hold them: alarm on the working set. \
         Look up fewer paths: cache what was not found, use few names again, keep temporary files in one place. No flag \
@@ -74,13 +72,11 @@ pub(super) fn names(facts: &Facts) -> Option<FindingRecord> {
 pub(super) fn page_cache(facts: &Facts) -> Option<FindingRecord> {
     let (first, last) = span(facts)?;
     let cached = charge(last)?.file_bytes.saturating_sub(charge(first)?.file_bytes);
-    let before =
-        |path: &str| first.beside.disk_files.iter().find(|file| file.path == path).map_or(0, |file| file.bytes);
-    let grown = |file: &DiskFileRecord| DiskFileRecord {
-        bytes: file.bytes.saturating_sub(before(&file.path)),
-        path: file.path.clone(),
-    };
-    let mut files: Vec<DiskFileRecord> = last.beside.disk_files.iter().map(grown).collect();
+    let mut files = last.beside.disk_files.clone();
+    for file in &mut files {
+        let before = first.beside.disk_files.iter().find(|known| known.path == file.path);
+        file.bytes = file.bytes.saturating_sub(before.map_or(0, |before| before.bytes));
+    }
     files.retain(|file| file.bytes > 0);
     files.largest_first(|file| file.bytes);
     let written = sum(files.iter().map(|file| file.bytes));
@@ -90,11 +86,10 @@ pub(super) fn page_cache(facts: &Facts) -> Option<FindingRecord> {
     }
     files.truncate(FILES_MAX);
     let list = listed(&files, |file| format!("`{}` by {}", file_name(&file.path), Bytes(file.bytes)));
+    let (grown, others) = (Bytes(cached), others(last));
     let text = format!(
-        "page cache grew by {}{}: files that the JVM has open were written, {list}; the container is charged for it, \
-         and no RSS has it",
-        Bytes(cached),
-        others(last)
+        "page cache grew by {grown}{others}: files that the JVM has open were written, {list}; the container is charged \
+         for it, and no RSS has it"
     );
     let next = "the kernel drops these pages before it kills, so the limit need not hold them: alarm on the working \
         set (usage without inactive file pages). Write less, or rotate and delete sooner. No flag of the JVM changes \

@@ -82,11 +82,10 @@ pub(super) fn generated(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let loader = largest.name.clone();
+    let (came, hold) = (grouped(classes), Bytes(bytes));
     let text = format!(
-        "{} classes came with the load, most of them in `{loader}`, and hold {} of metaspace, which no collection \
-         frees while that loader lives",
-        grouped(classes),
-        Bytes(bytes)
+        "{came} classes came with the load, most of them in `{loader}`, and hold {hold} of metaspace, which no \
+         collection frees while that loader lives"
     );
     let next = "find what generates classes for each request (scripts, proxies, serializers, expressions: \
         `jcmd PID VM.classes`, or `-Xlog:class+load`), and keep one for all. `-XX:MaxMetaspaceSize` would only make \

@@ -47,14 +47,13 @@ pub(super) fn peak(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let compiler = if largest.tier == C2 { "C2" } else { "C1" };
+    let (most, CompilationRecord { method, seconds, .. }) = (Bytes(bytes), largest);
     let text = format!(
-        "{compiler} took up to {} of malloc to compile `{}` ({:.1} s), and malloc keeps what a compiler frees",
-        Bytes(bytes),
-        largest.method,
-        largest.seconds
+        "{compiler} took up to {most} of malloc to compile `{method}` ({seconds:.1} s), and malloc keeps what a \
+         compiler frees"
     );
     let command = |what: &str| changes::jvm([format!("-XX:CompileCommand={what}")]);
-    let exclude = command(&format!("exclude,{}", largest.method));
+    let exclude = command(&format!("exclude,{method}"));
     let next = format!(
         "split the method, or leave it to the interpreter: `{}`; a limit must hold this peak, and fewer arenas do \
          not lower it",

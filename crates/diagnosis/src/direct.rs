@@ -1,13 +1,13 @@
 //! Direct memory: buffers that wait for a collection, and chunks of Netty that hold next to nothing.
 
 use super::facts::{Facts, holds, share, sum};
-use super::found::{first, found, typed};
+use super::found::{first, found, so_far, typed};
 use super::malloc::THRESHOLDS;
 use crate::doubt::MemoryPool;
 use crate::owner::Owner;
 use crate::record::{
     CeilingCause, DirectHolder, DirectRecord, Finding, FindingRecord, Mark, NettyAllocator, NettyChunksRecord,
-    NettyKind, NettyMemory,
+    NettyKind, NettyMemory, ThreadBuffersRecord,
 };
 use crate::remedy::changes::{self, KEPT_FOR_A_THREAD, jvm};
 use crate::scenario::{Change, MarkPoint};
@@ -39,10 +39,7 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     let left = facts.at(MarkPoint::Collected).and_then(|mark| mark.direct).map(|direct| direct.reserved_bytes);
     let ceiling_bytes = ceiling(facts, &direct, mark);
     let is_high = ceiling_bytes.is_some_and(|ceiling| ceiling >= direct_bytes.saturating_mul(CEILING_TIMES_MIN));
-    let waited = match left {
-        Some(left) => direct_bytes.saturating_sub(left),
-        None => direct_bytes,
-    };
+    let waited = direct_bytes.saturating_sub(left.unwrap_or(0));
     let shows = match left {
         Some(_) => share(waited, direct_bytes) >= FREED_SHARE_MIN,
         // Netty frees the buffers that it counts itself.
@@ -51,18 +48,13 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     if !shows || share(waited, account.total_bytes) < DIRECT_SHARE_MIN {
         return None;
     }
-    let mut text = format!("{} are in {}", Bytes(direct_bytes), several(direct.buffers, "direct buffer"));
-    match left {
-        Some(left) => text.push_str(&format!(", of which a full GC left {}", Bytes(left))),
-        None => text.push_str(", which only a collection frees"),
-    }
+    let frees = match left {
+        Some(left) => format!(", of which a full GC left {}", Bytes(left)),
+        None => ", which only a collection frees".to_owned(),
+    };
     let collections = mark.heap.collections;
-    if let Some(collections) = collections {
-        text.push_str(&format!("; {} so far", several(collections, "collection")));
-    }
-    if let Some(ceiling) = ceiling_bytes {
-        text.push_str(&format!("; they may become {}", Bytes(ceiling)));
-    }
+    let most = ceiling_bytes.map(|ceiling| format!("; they may become {}", Bytes(ceiling))).unwrap_or_default();
+    let text = format!("{}{frees}{}{most}", are_in(direct_bytes, direct.buffers), so_far(collections));
     let remedies = remedies(facts, direct_bytes, left);
     // Live buffers fail at a ceiling, so one is set only after a full collection.
     let next = match (first(&remedies), left) {
@@ -77,6 +69,10 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     let finding = Finding::DirectMemoryWaits { direct_bytes, buffers, left_by_gc_bytes, ceiling_bytes, collections };
     let found = found(finding, text, next);
     Some(FindingRecord { costs_bytes: direct_bytes, gain_bytes_max: Some(waited), remedies, ..found })
+}
+
+fn are_in(bytes: u64, buffers: u64) -> String {
+    format!("{} are in {}", Bytes(bytes), several(buffers, "direct buffer"))
 }
 
 /// Speaks against it: a full collection left most of much direct memory.
@@ -135,11 +131,10 @@ pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let lives = left(facts).is_some_and(|left| share(left, direct_bytes) >= LIVES_SHARE_MIN);
-    let is_disabled = facts.flags.is("DisableExplicitGC", "true");
-    let cause = match () {
-        () if is_disabled && !lives => CeilingCause::CollectionsDisabled,
-        () if lives => CeilingCause::Alive,
-        () => CeilingCause::Unknown,
+    let cause = match lives {
+        true => CeilingCause::Alive,
+        false if facts.flags.is("DisableExplicitGC", "true") => CeilingCause::CollectionsDisabled,
+        false => CeilingCause::Unknown,
     };
     // Without an error, buffers at the ceiling are freed when the next one does not fit.
     if cause == CeilingCause::Unknown && error.is_none() {
@@ -180,12 +175,8 @@ pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
     let is_own = facts.flags.is_typed("MaxDirectMemorySize");
     let of = if is_own { "your own `-XX:MaxDirectMemorySize`" } else { "the size of the heap" };
     let said = error.as_ref().map(|error| format!("; the subject printed `{error}`")).unwrap_or_default();
-    let text = format!(
-        "{} are in {}, at a ceiling of {} by {of}{why}{said}",
-        Bytes(direct_bytes),
-        several(direct.buffers, "direct buffer"),
-        Bytes(ceiling_bytes)
-    );
+    let (are_in, ceiling) = (are_in(direct_bytes, direct.buffers), Bytes(ceiling_bytes));
+    let text = format!("{are_in}, at a ceiling of {ceiling} by {of}{why}{said}");
     let finding = Finding::DirectMemoryAtCeiling { direct_bytes, ceiling_bytes, cause, error };
     Some(FindingRecord { costs_bytes: direct_bytes, remedies, ..found(finding, text, next) })
 }
@@ -211,24 +202,18 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     if !lives || direct_bytes < LIVES_LEAST || share(direct_bytes, account.total_bytes) < DIRECT_SHARE_MIN {
         return None;
     }
-    let holder = match caches {
-        Some(of) => DirectHolder::ThreadCaches {
-            bytes: of.bytes,
-            threads: of.threads,
-            largest_bytes: of.largest_bytes,
-            pool: pool_of(mark, of.threads),
-            malloc_keeps_bytes: kept_by_malloc(facts, of.threads, of.largest_bytes).min(of.bytes),
-        },
-        None => match direct.netty_bytes {
-            Some(bytes) if share(bytes, direct_bytes) >= HOLDER_SHARE_MIN => held_by_netty(facts, mark, bytes),
-            // Without `Unsafe` Netty takes its chunks from the JDK, whose counter has them.
-            None if most_are_chunks(facts, direct.buffers) && direct.netty_loaded
-                || chunks_of(mark, direct_bytes).is_some() =>
-            {
-                held_by_netty(facts, mark, direct_bytes)
-            }
-            _ => DirectHolder::Program,
-        },
+    // Without `Unsafe` Netty takes its chunks from the JDK, whose counter has them.
+    let has_chunks =
+        || most_are_chunks(facts, direct.buffers) && direct.netty_loaded || chunks_of(mark, direct_bytes).is_some();
+    let holder = match (caches, direct.netty_bytes) {
+        (Some(ThreadBuffersRecord { bytes, threads, largest_bytes, .. }), _) => {
+            let malloc_keeps_bytes = kept_by_malloc(facts, threads, largest_bytes).min(bytes);
+            let pool = pool_of(mark, threads);
+            DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool, malloc_keeps_bytes }
+        }
+        (_, Some(bytes)) if share(bytes, direct_bytes) >= HOLDER_SHARE_MIN => held_by_netty(facts, mark, bytes),
+        (_, None) if has_chunks() => held_by_netty(facts, mark, direct_bytes),
+        _ => DirectHolder::Program,
     };
     let uncounted = mark.thread_buffers.filter(|_| direct_bytes > direct.bytes()).map_or(0, |kept| kept.buffers);
     let buffers = direct.buffers.saturating_add(uncounted);
@@ -292,7 +277,7 @@ fn told_of(
     (bytes, buffers): (u64, u64),
     stays: &str,
 ) -> (String, String, Option<u64>, Vec<Change>) {
-    let all = format!("{} are in {}{stays}", Bytes(bytes), several(buffers, "direct buffer"));
+    let all = format!("{}{stays}", are_in(bytes, buffers));
     match holder {
         DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool, malloc_keeps_bytes } => {
             let gain = bytes.saturating_sub(threads.saturating_mul(KEPT_FOR_A_THREAD.min(*largest_bytes)));
@@ -300,12 +285,10 @@ fn told_of(
             let bounds = free && *largest_bytes > KEPT_FOR_A_THREAD;
             let remedies: Vec<Change> = bounds.then(changes::small_buffers).into_iter().collect();
             let pool = pool.as_ref().map(|name| format!(", such as those of `{name}`")).unwrap_or_default();
+            let (of_threads, [kept, largest]) = (several(*threads, "thread"), [*bytes, *largest_bytes].map(Bytes));
             let text = format!(
-                "{all}: for {}{pool} the JDK keeps {} in buffers as large as their largest read or write of a \
-                 channel, up to {}",
-                several(*threads, "thread"),
-                Bytes(*bytes),
-                Bytes(*largest_bytes)
+                "{all}: for {of_threads}{pool} the JDK keeps {kept} in buffers as large as their largest read or write \
+                 of a channel, up to {largest}"
             );
             let keeps = match malloc_keeps_bytes {
                 0 => String::new(),
@@ -425,12 +408,10 @@ pub(super) fn netty(facts: &Facts) -> Option<FindingRecord> {
     let remedy = || changes::netty_allocator("type=pooled");
     let remedies: Vec<Change> = pooled.then(remedy).into_iter().collect();
     let class = of.class.rsplit('.').next().unwrap_or_default().to_owned();
-    let text = format!(
-        "Netty's {class} holds {} of direct memory, of which {} are handed out, in {} chunks",
-        Bytes(held_bytes),
-        Bytes(handed_out_bytes),
-        grouped(of.arenas.iter().flat_map(|arena| &arena.chunks).count() as u64)
-    );
+    let chunks = grouped(of.arenas.iter().flat_map(|arena| &arena.chunks).count() as u64);
+    let [held, out] = [held_bytes, handed_out_bytes].map(Bytes);
+    let text =
+        format!("Netty's {class} holds {held} of direct memory, of which {out} are handed out, in {chunks} chunks");
     let next = match first(&remedies) {
         Some(first) => format!("try `{first}`; which allocator holds less depends on the load"),
         None => "read which chunks linger and why (`account --netty`); fewer event loops hold fewer chunks".to_owned(),

@@ -2,6 +2,7 @@
 
 use crate::record::{Finding, FindingRecord};
 use crate::scenario::Change;
+use crate::units::several;
 
 /// A finding that weighs nothing yet and has no remedy.
 pub(super) fn found(finding: Finding, text: String, next: impl Into<String>) -> FindingRecord {
@@ -22,6 +23,11 @@ pub(super) fn typed(change: &Change) -> String {
 /// Each of these in words, with commas.
 pub(super) fn listed<T>(parts: &[T], told: impl Fn(&T) -> String) -> String {
     parts.iter().map(told).collect::<Vec<_>>().join(", ")
+}
+
+/// `; 3 collections so far`; nothing where they are not counted.
+pub(super) fn so_far(collections: Option<u64>) -> String {
+    collections.map(|count| format!("; {} so far", several(count, "collection"))).unwrap_or_default()
 }
 
 /// A file without its folder.

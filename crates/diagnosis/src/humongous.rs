@@ -33,12 +33,11 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
     let fits = fitting(each, region_bytes, mark.heap.max_bytes).filter(|_| facts.flags.is_free("G1HeapRegionSize"));
     let sized = |region| changes::jvm([format!("-XX:G1HeapRegionSize={}", Bytes(region).java())]);
     let remedies: Vec<Change> = fits.map(sized).into_iter().collect();
+    let [half, taken, empty] = [region_bytes / 2, object_bytes, tail_bytes].map(Bytes);
     let text = format!(
-        "{} of half a region ({}) and more take {}, and {} of G1's heap behind them is empty and of no use to others",
-        several(objects, "object"),
-        Bytes(region_bytes / 2),
-        Bytes(object_bytes),
-        Bytes(tail_bytes)
+        "{} of half a region ({half}) and more take {taken}, and {empty} of G1's heap behind them is empty and of no \
+         use to others",
+        several(objects, "object")
     );
     let smaller = format!("make them a little smaller (they have {} on average, with 16 bytes of header)", Bytes(each));
     let next = match first(&remedies) {

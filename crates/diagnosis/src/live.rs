@@ -52,21 +52,17 @@ pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
         format!("`{}.{}` with {} entries{bytes}", of.class, of.field, grouped(of.entries))
     };
     let first = holders.first()?;
-    let text = format!(
-        "{} of the heap are alive after a full GC, and static fields keep large collections: {}",
-        Bytes(live_bytes),
-        listed(&holders, told)
-    );
-    let next = match first.class.as_str() {
-        DELETE_ON_EXIT => {
-            "drop `File.deleteOnExit()` where the file is deleted anyway: its path stays in that set until the \
-            JVM ends. Not the size of the heap is the cause"
-                .to_owned()
-        }
+    let (live, list) = (Bytes(live_bytes), listed(&holders, told));
+    let text =
+        format!("{live} of the heap are alive after a full GC, and static fields keep large collections: {list}");
+    let StaticCollectionRecord { class, field, .. } = first;
+    let next = match class.as_str() {
+        DELETE_ON_EXIT => "drop `File.deleteOnExit()` where the file is deleted anyway: its path stays in that set \
+            until the JVM ends. Not the size of the heap is the cause"
+            .to_owned(),
         _ => format!(
-            "bound `{}.{}`, or let entries go: a larger heap only delays it (`loadline account PID --classes`, or a \
-             heap dump, shows their bytes)",
-            first.class, first.field
+            "bound `{class}.{field}`, or let entries go: a larger heap only delays it (`loadline account PID \
+             --classes`, or a heap dump, shows their bytes)"
         ),
     };
     let finding = Finding::HeapHeldByStatics { live_bytes, holders };
@@ -82,14 +78,11 @@ pub(super) fn thread_values(facts: &Facts) -> Option<FindingRecord> {
     let (live_bytes, mark) = much(facts)?;
     let held = mark.thread_values.clone().filter(|of| share(of.bytes, live_bytes) >= HOLDER_SHARE_MIN)?;
     let each = held.bytes / held.threads.max(1);
+    let [hang, live, each, largest] = [held.bytes, live_bytes, each, held.largest_bytes].map(Bytes);
     let text = format!(
-        "{} of the {} that live in the heap hang on `ThreadLocal` variables of {}, {} for each; the largest value is \
-         {} behind a `{}`",
-        Bytes(held.bytes),
-        Bytes(live_bytes),
+        "{hang} of the {live} that live in the heap hang on `ThreadLocal` variables of {}, {each} for each; the \
+         largest value is {largest} behind a `{}`",
         several(held.threads, "thread"),
-        Bytes(each),
-        Bytes(held.largest_bytes),
         spelled(&held.class)
     );
     let next = "remove the value when a request ends (`ThreadLocal.remove()`), share or bound it; fewer threads hold \
@@ -108,12 +101,11 @@ pub(super) fn virtual_threads(facts: &Facts) -> Option<FindingRecord> {
     if threads < VIRTUAL_MIN || share(stack_bytes, live_bytes) < HOLDER_SHARE_MIN {
         return None;
     }
+    let (parked, [stacks, live]) = (grouped(threads), [stack_bytes, live_bytes].map(Bytes));
+    let kib = stack_bytes as f64 / threads as f64 / 1024.0;
     let text = format!(
-        "{} virtual threads are parked, and their stacks take {} of the {} that live in the heap ({:.1} KiB each)",
-        grouped(threads),
-        Bytes(stack_bytes),
-        Bytes(live_bytes),
-        stack_bytes as f64 / threads as f64 / 1024.0
+        "{parked} virtual threads are parked, and their stacks take {stacks} of the {live} that live in the heap \
+         ({kib:.1} KiB each)"
     );
     let next = "bound how many run at once (a `Semaphore` before work is taken in), give what they wait for a timeout, \
         and end those that wait forever: `jcmd PID Thread.dump_to_file FILE` shows where they are parked. A larger \
@@ -134,12 +126,10 @@ pub(super) fn finalizers(facts: &Facts) -> Option<FindingRecord> {
     // A finalizer for each of the objects of a class: these are the ones that wait, or what they refer to.
     let of = mark.live_classes.iter().find(|of| !is_of_jdk(&of.class) && of.instances >= waiting / 2);
     let whose = of.map(|of| format!(", {} of them of `{}`", grouped(of.instances), spelled(&of.class)));
+    let (objects, whose, live) = (grouped(waiting), whose.unwrap_or_default(), Bytes(live_bytes));
     let text = format!(
-        "{} objects with a finalizer are in the heap{}, and with what they refer to {} stay alive until one thread has \
-         finalized them",
-        grouped(waiting),
-        whose.unwrap_or_default(),
-        Bytes(live_bytes)
+        "{objects} objects with a finalizer are in the heap{whose}, and with what they refer to {live} stay alive until \
+         one thread has finalized them"
     );
     let next = "drop `finalize()`: close what it frees (`AutoCloseable`, or a `java.lang.ref.Cleaner`); until then \
         make it quick, for one thread runs all of them. A larger `-Xmx` only delays it";
@@ -167,11 +157,10 @@ pub(super) fn unheld(facts: &Facts) -> Option<FindingRecord> {
     let classes = heaviest(mark);
     let told =
         |of: &LiveClassRecord| format!("{} in {} of `{}`", Bytes(of.bytes), grouped(of.instances), spelled(&of.class));
+    let (live, list) = (Bytes(live_bytes), listed(&classes, told));
     let text = format!(
-        "{} of the heap are alive after a full GC: {}; no static collection and no variable of a thread holds them, so \
-         a field of an object does, such as a cache or a queue",
-        Bytes(live_bytes),
-        listed(&classes, told)
+        "{live} of the heap are alive after a full GC: {list}; no static collection and no variable of a thread holds \
+         them, so a field of an object does, such as a cache or a queue"
     );
     let next = "see who refers to them in a heap dump (`--heap-dump FILE`), and bound that cache or queue: a larger \
         `-Xmx` only delays it";

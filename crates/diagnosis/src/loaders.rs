@@ -3,7 +3,7 @@
 use super::facts::{Facts, share, sum};
 use super::found::{found, listed};
 use super::spans::{alike, worked};
-use crate::record::{Finding, FindingRecord, LoaderSpan, LoaderSum, Mark};
+use crate::record::{Finding, FindingRecord, LoaderChange, LoaderSpan, LoaderSum, Mark};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, several};
 
@@ -52,16 +52,12 @@ pub(super) fn many(facts: &Facts, known: &[FindingRecord]) -> Vec<FindingRecord>
     let told = crowds.map(|of| {
         let came_last = of.change.map(|change| change.added.loaders).filter(|_| !facts.phases.is_empty());
         let came = came_last.map(|came| format!("; {} of them came in the last phase of load", grouped(came)));
-        let text = format!(
-            "{} class loaders of `{}` with {} hold {} of metaspace{}",
-            grouped(of.now.loaders),
-            of.name,
-            several(of.now.classes, "class"),
-            Bytes(of.now.taken_bytes),
-            came.unwrap_or_default()
-        );
-        let finding = Finding::LoadersMany { loader: of.name.clone(), now: of.now, came_last };
-        FindingRecord { costs_bytes: of.now.taken_bytes, ..found(finding, text, MANY_NEXT) }
+        let LoaderSum { loaders, classes, taken_bytes, .. } = of.now;
+        let (loaders, classes, taken) = (grouped(loaders), several(classes, "class"), Bytes(taken_bytes));
+        let (name, came) = (&of.name, came.unwrap_or_default());
+        let text = format!("{loaders} class loaders of `{name}` with {classes} hold {taken} of metaspace{came}");
+        let finding = Finding::LoadersMany { loader: name.clone(), now: of.now, came_last };
+        FindingRecord { costs_bytes: taken_bytes, ..found(finding, text, MANY_NEXT) }
     });
     told.collect()
 }
@@ -74,13 +70,8 @@ const MANY_NEXT: &str = "share what is compiled or generated among threads and r
 fn keeps_coming(marks: &[Mark], name: &str, spans: &[(&Mark, &Mark, u64)]) -> Option<FindingRecord> {
     let of = |(from, to, ok): &(&Mark, &Mark, u64)| {
         let change = at(to, name)?.1?;
-        let span = LoaderSpan {
-            from: from.name.clone(),
-            to: to.name.clone(),
-            ok: *ok,
-            added: change.added,
-            ended: change.ended,
-        };
+        let (from, to, LoaderChange { added, ended, .. }) = (from.name.clone(), to.name.clone(), change);
+        let span = LoaderSpan { from, to, ok: *ok, added, ended };
         Some((change.loaders_growth(), span)).filter(|(growth, _)| *growth >= LOADERS_MIN)
     };
     let grown: Vec<(i64, LoaderSpan)> = spans.iter().filter_map(of).collect();
@@ -116,7 +107,7 @@ fn keeps_coming(marks: &[Mark], name: &str, spans: &[(&Mark, &Mark, u64)]) -> Op
 }
 
 /// The loaders of a type at a mark.
-fn at(mark: &Mark, name: &str) -> Option<(LoaderSum, Option<crate::record::LoaderChange>)> {
+fn at(mark: &Mark, name: &str) -> Option<(LoaderSum, Option<LoaderChange>)> {
     let types = &mark.loaders.as_ref()?.types;
     types.iter().find(|of| of.name == name).map(|of| (of.now, of.change))
 }
@@ -125,7 +116,7 @@ fn at(mark: &Mark, name: &str) -> Option<(LoaderSum, Option<crate::record::Loade
 mod tests {
     use super::super::of_trials;
     use super::*;
-    use crate::record::{LoaderChange, LoaderType, LoadersRecord, PhaseRecord, Trial};
+    use crate::record::{LoaderType, LoadersRecord, PhaseRecord, Trial};
 
     fn sum(loaders: u64) -> LoaderSum {
         LoaderSum { loaders, classes: loaders, taken_bytes: loaders << 14, ..LoaderSum::default() }

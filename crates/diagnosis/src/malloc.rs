@@ -30,9 +30,10 @@ pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
     let trim_bytes = account.would_return.trim_bytes.filter(|_| is_glibc);
     let bound = trim_bytes.unwrap_or((retained_bytes as f64 * TRIMMED_SHARE) as u64).min(retained_bytes);
     let remedies = if is_glibc { remedies(facts, malloc.arenas) } else { Vec::new() };
+    let allocator = malloc.allocator.clone();
     let keeper = match malloc.arenas {
-        0 => malloc.allocator.clone(),
-        arenas => format!("{} in {}", malloc.allocator, several(arenas, "arena")),
+        0 => allocator.clone(),
+        arenas => format!("{allocator} in {}", several(arenas, "arena")),
     };
     let trim = trim_bytes.map(|bytes| format!("; a trim would return {}", Bytes(bytes))).unwrap_or_default();
     let text = format!("malloc retains {}, freed by the program and kept by {keeper}{trim}", Bytes(retained_bytes));
@@ -40,11 +41,9 @@ pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
         (true, Some(first)) => format!("try `{first}` under the load, and watch the CPU time per request"),
         (true, None) => "what is set already leaves this; another `MALLOC_ARENA_MAX` or allocator is left".to_owned(),
         (false, _) => format!(
-            "{} heeds no variable of glibc and no `-XX:TrimNativeHeapInterval`; an image with glibc does",
-            malloc.allocator
+            "{allocator} heeds no variable of glibc and no `-XX:TrimNativeHeapInterval`; an image with glibc does"
         ),
     };
-    let allocator = malloc.allocator.clone();
     let finding = Finding::MallocRetained { retained_bytes, trim_bytes, arenas: malloc.arenas, allocator };
     let found = found(finding, text, next);
     Some(FindingRecord { costs_bytes: retained_bytes, gain_bytes_max: Some(bound), remedies, ..found })

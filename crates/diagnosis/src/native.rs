@@ -2,12 +2,14 @@
 
 use super::compilers::compile;
 use super::facts::{Facts, holds, share, sum};
-use super::found::{file_name, first, found, listed};
+use super::found::{file_name, first, found, listed, so_far};
 use crate::owner::Owner;
-use crate::record::{AccountRecord, DiskFileRecord, Finding, FindingRecord, Mark, NativeHolder, OwnerFreed};
+use crate::record::{
+    AccountRecord, DetailRecord, DiskFileRecord, Finding, FindingRecord, Mark, NativeHolder, OwnerFreed,
+};
 use crate::remedy::changes::{collect_each, jvm};
 use crate::scenario::{Change, MarkPoint};
-use crate::units::{Bytes, grouped, several};
+use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
 
 /// Less of RSS, or less than this, is what any JVM frees by the way.
@@ -42,18 +44,15 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
     }
     let collections = before.heap.collections;
     let remedies = sooner(facts, before);
-    let so_far = collections.map(|count| format!("; {} so far", several(count, "collection"))).unwrap_or_default();
-    let text = format!(
-        "{} of native memory belong to Java objects that are garbage: a full GC freed them{so_far}",
-        Bytes(freed_bytes)
-    );
+    let (freed, so_far) = (Bytes(freed_bytes), so_far(collections));
+    let text =
+        format!("{freed} of native memory belong to Java objects that are garbage: a full GC freed them{so_far}");
     let close = "close what owns native memory (`close()`, `end()`, try-with-resources)";
     let next = match first(&remedies) {
         Some(first) => format!("{close}; until then collect sooner: `{first}`"),
         None if facts.flags.is_typed("MaxNewSize") => {
-            format!(
-                "{close}; until then lower your own `-Xmn`: a young generation that fills sooner is collected sooner"
-            )
+            let sooner = "a young generation that fills sooner is collected sooner";
+            format!("{close}; until then lower your own `-Xmn`: {sooner}")
         }
         None => close.to_owned(),
     };
@@ -238,10 +237,10 @@ pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
         None => NativeHolder::Unknown,
     };
     let (whose, next) = told_of(&by);
+    let came = Bytes(bytes);
     let text = format!(
-        "{} of native memory came with the load, and a full GC leaves them: malloc holds them for {whose}; no counter \
-         of the JDK has them",
-        Bytes(bytes)
+        "{came} of native memory came with the load, and a full GC leaves them: malloc holds them for {whose}; no \
+         counter of the JDK has them"
     );
     let next = format!("{next}. Neither `-Xmx` nor `-XX:MaxDirectMemorySize` nor arenas of malloc bound them");
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::NativeMemoryLives { bytes, owners, by }, text, next) })
@@ -317,12 +316,9 @@ pub(super) fn mapped_files(facts: &Facts) -> Option<FindingRecord> {
     let (_, account) = facts.weighed()?;
     let owner = account.owners.iter().find(|owner| owner.name == Owner::MappedFiles.name())?;
     let is_own = |path: &str| !MAPPED_BY_ANY.iter().any(|end| path.trim_end_matches(" (deleted)").ends_with(end));
-    let mut files: Vec<DiskFileRecord> = owner
-        .detail
-        .iter()
-        .filter(|part| is_own(&part.name))
-        .map(|part| DiskFileRecord { path: part.name.clone(), bytes: part.rss_bytes })
-        .collect();
+    let own = owner.detail.iter().filter(|part| is_own(&part.name));
+    let file = |part: &DetailRecord| DiskFileRecord { path: part.name.clone(), bytes: part.rss_bytes };
+    let mut files: Vec<DiskFileRecord> = own.map(file).collect();
     let bytes = sum(files.iter().map(|file| file.bytes));
     if bytes < MAPPED_MIN || share(bytes, account.total_bytes) < MAPPED_SHARE_MIN {
         return None;

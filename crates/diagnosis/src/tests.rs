@@ -1,7 +1,7 @@
 //! Each rule on made-up facts, at its threshold both ways.
 
 use super::{Diagnosis, flags_kept, of_account, of_trials};
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, MemoryPool};
 use crate::record::*;
 use crate::scenario::Model;
 use serde_json::Value;
@@ -47,13 +47,12 @@ fn flags(trial: &mut Trial) -> &mut FlagsRecord {
     jvm(trial).flags_kept.as_mut().unwrap()
 }
 
-/// The account of the first mark.
-fn account(trial: &mut Trial) -> &mut AccountRecord {
-    trial.marks[0].account.as_mut().unwrap()
+fn account(mark: &mut Mark) -> &mut AccountRecord {
+    mark.account.as_mut().unwrap()
 }
 
-fn malloc(trial: &mut Trial) -> &mut MallocRecord {
-    account(trial).malloc.as_mut().unwrap()
+fn malloc(mark: &mut Mark) -> &mut MallocRecord {
+    account(mark).malloc.as_mut().unwrap()
 }
 
 /// The same with this option in its command line, and the flag it sets in force.
@@ -107,7 +106,7 @@ fn retained_malloc_is_told_with_what_is_not_set_yet() {
     assert!(only(&loaded(&[("malloc.retained", 3)]), "malloc_retained").is_some());
     assert!(only(&loaded(&[("malloc.retained", 2)]), "malloc_retained").is_none());
     let of = |change: fn(&mut MallocRecord)| {
-        only(&with(&loaded(&[("malloc.retained", 20)]), |trial| change(malloc(trial))), "malloc_retained")
+        only(&with(&loaded(&[("malloc.retained", 20)]), |trial| change(malloc(&mut trial.marks[0]))), "malloc_retained")
     };
     assert_eq!(remedies(&of(|malloc| malloc.settings = Some(vec!["MALLOC_ARENA_MAX=2".to_owned()]))), all[1..]);
     assert_eq!(remedies(&of(|malloc| malloc.settings = Some(vec!["MALLOC_TOP_PAD_=0".to_owned()]))), all[..2]);
@@ -277,17 +276,15 @@ fn metadata_that_keeps_growing_is_told_unless_a_collection_takes_it() {
     assert!(!told([10, 20, 24], None) && told([10, 20, 25], None), "a request brings as much within a factor of 2");
 }
 
+fn pool(name: &str, threads: u64, stack_bytes: u64, cpu_s: f64) -> ThreadPoolRecord {
+    ThreadPoolRecord { name: name.to_owned(), threads, stack_bytes, cpu_s, allocated_bytes: Some(1) }
+}
+
 #[test]
 fn idle_pools_are_told_by_their_cpu_time() {
     let of = |threads, cpu_s, mib: u64| {
-        let pool = |name: &str| ThreadPoolRecord {
-            name: name.to_owned(),
-            threads,
-            stack_bytes: mib * MIB,
-            cpu_s,
-            allocated_bytes: Some(1),
-        };
         with(&loaded(&[("thread_stacks", 20)]), |trial| {
+            let pool = |name| pool(name, threads, mib * MIB, cpu_s);
             trial.marks[0].pools = vec![pool("http-nio-*"), pool("C2 CompilerThre*")];
         })
     };
@@ -509,7 +506,7 @@ fn trials_alike_are_counted_and_starved_ones_left_out() {
 fn what_compilers_retain_gets_no_arenas() {
     let of = |compilers: u64| {
         let trial = with(&loaded(&[("malloc.retained", 40)]), |trial| {
-            malloc(trial).compilers_retained_bytes = Some(compilers * MIB);
+            malloc(&mut trial.marks[0]).compilers_retained_bytes = Some(compilers * MIB);
         });
         only(&trial, "malloc_retained").is_some()
     };
@@ -518,10 +515,16 @@ fn what_compilers_retain_gets_no_arenas() {
 
 /// Loaded, rested and collected, with these owners at the last two, and CPU time of a compiler at each.
 fn collected(rested: &[(&str, u64)], after: &[(&str, u64)], compiled_s: [f64; 2]) -> Trial {
-    let pool = |cpu_s| vec![ThreadPoolRecord { name: "C* CompilerThre".to_owned(), cpu_s, ..Default::default() }];
     let mut marks = vec![mark("loaded", rested), mark("rested", rested), mark("collected", after)];
-    (marks[1].pools, marks[2].pools) = (pool(compiled_s[0]), pool(compiled_s[1]));
+    for (mark, cpu_s) in marks[1..].iter_mut().zip(compiled_s) {
+        mark.pools = vec![pool("C* CompilerThre", 0, 0, cpu_s)];
+    }
     trial(marks)
+}
+
+/// The same with all of it kept by the collection, and no compiler at work.
+fn kept(owners: &[(&str, u64)]) -> Trial {
+    collected(owners, owners, [0.0; 2])
 }
 
 #[test]
@@ -542,9 +545,8 @@ fn native_memory_that_a_collection_freed_was_held_by_garbage() {
     // What compilers freed is told by their arenas; of arenas that all share, they have a part like others.
     let in_compilers = |before: u64, after: u64| {
         with(&collected(&held, &freed, [1.0, 1.1]), |trial| {
-            for (mark, live) in [(1, before), (2, after)] {
-                let malloc = trial.marks[mark].account.as_mut().unwrap().malloc.as_mut().unwrap();
-                (malloc.arenas, malloc.compilers_live_bytes) = (16, Some(live * MIB));
+            for (mark, live) in trial.marks[1..].iter_mut().zip([before, after]) {
+                (malloc(mark).arenas, malloc(mark).compilers_live_bytes) = (16, Some(live * MIB));
             }
         })
     };
@@ -574,7 +576,7 @@ fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
     let caches = |mark: &mut Mark| {
         let buffers = ThreadBuffersRecord { threads: 32, buffers: 32, bytes: 64 * MIB, largest_bytes: 2 * MIB };
         mark.thread_buffers = Some(buffers);
-        mark.pools = vec![ThreadPoolRecord { name: "web-*".to_owned(), threads: 32, ..Default::default() }];
+        mark.pools = vec![pool("web-*", 32, 0, 0.0)];
     };
     let found = of(64, &caches);
     assert_eq!(remedies(&found), ["-Djdk.nio.maxCachedBufferSize=262144"]);
@@ -583,17 +585,16 @@ fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
     says(&found, &["some 40.0 MiB less: malloc keeps the rest", "`MALLOC_TRIM_THRESHOLD_=131072`"]);
     let few = of(64, &|mark| {
         caches(mark);
-        mark.account.as_mut().unwrap().malloc.as_mut().unwrap().arenas = 4;
+        malloc(mark).arenas = 4;
     });
     says(&few, &["some 48.0 MiB less"]);
     let fixed = of(64, &|mark| {
         caches(mark);
-        mark.account.as_mut().unwrap().malloc.as_mut().unwrap().settings =
-            Some(vec!["MALLOC_TRIM_THRESHOLD_=131072".to_owned()]);
+        malloc(mark).settings = Some(vec!["MALLOC_TRIM_THRESHOLD_=131072".to_owned()]);
     });
     assert!(!fixed.unwrap().next.contains("malloc keeps"));
     // JDK 25 counts none of them.
-    let uncounted = with(&collected(&[("malloc.direct", 64)], &[("malloc.direct", 64)], [0.0; 2]), |trial| {
+    let uncounted = with(&kept(&[("malloc.direct", 64)]), |trial| {
         for mark in &mut trial.marks {
             caches(mark);
             mark.direct = Some(DirectRecord::default());
@@ -649,12 +650,8 @@ fn the_heap_is_told_by_what_fills_it() {
         with(&loaded(&[("java_heap.used", 120)]), |trial| {
             let heap = &mut trial.marks[0].heap;
             (heap.used_bytes, heap.max_bytes) = (Some(130 * MIB), Some(512 * MIB));
-            heap.humongous = Some(HumongousRecord {
-                objects: 60,
-                object_bytes: 60 * (MIB + 16),
-                tail_bytes: tail * MIB,
-                region_bytes: MIB,
-            });
+            let (object_bytes, tail_bytes) = (60 * (MIB + 16), tail * MIB);
+            heap.humongous = Some(HumongousRecord { objects: 60, object_bytes, tail_bytes, region_bytes: MIB });
         })
     };
     let found = only(&humongous(60), "humongous_tails");
@@ -741,17 +738,12 @@ fn a_live_heap_is_told_by_threads_finalizers_or_its_classes() {
 /// A trial whose kernel memory, page cache and names of files grew.
 fn charged(kernel: u64, file: u64, names: u64, written: u64) -> Trial {
     let mark = |name: &str, n: u64| {
-        let mut mark = mark(name, &[]);
-        let charge = ChargeRecord {
-            kernel_bytes: Some(n * kernel * MIB),
-            file_bytes: n * file * MIB,
-            ..ChargeRecord::default()
-        };
-        mark.beside.shared_charge = Some(charge);
-        mark.beside.dentries = Some(DentriesRecord { all: 9000 + n * names, negative: n * names });
+        let (kernel_bytes, file_bytes) = (Some(n * kernel * MIB), n * file * MIB);
+        let shared_charge = Some(ChargeRecord { kernel_bytes, file_bytes, ..ChargeRecord::default() });
+        let dentries = Some(DentriesRecord { all: 9000 + n * names, negative: n * names });
         let log = DiskFileRecord { path: "/logs/app.log".to_owned(), bytes: (1 + n * written) * MIB };
-        mark.beside.disk_files = vec![log];
-        mark
+        let beside = BesideRecord { shared_charge, dentries, disk_files: vec![log], ..BesideRecord::default() };
+        Mark { beside, ..mark(name, &[]) }
     };
     trial(vec![mark("start", 0), mark("loaded", 1)])
 }
@@ -781,9 +773,8 @@ fn what_the_kernel_keeps_is_told_with_its_cause() {
 #[test]
 fn direct_memory_at_its_ceiling_is_told_with_why_nothing_is_freed() {
     let of = |mib: u64, left: Option<u64>| {
-        let mut trial = collected(&[("malloc.direct", 100)], &[("malloc.direct", 100)], [0.0; 2]);
-        trial.marks[0].direct = direct(mib);
-        trial.marks[0].direct.as_mut().unwrap().max_bytes = Some(100 * MIB);
+        let mut trial = kept(&[("malloc.direct", 100)]);
+        trial.marks[0].direct = direct(mib).map(|of| DirectRecord { max_bytes: Some(100 * MIB), ..of });
         match left {
             Some(left) => trial.marks[2].direct = direct(left),
             None => trial.marks.truncate(1),
@@ -801,8 +792,7 @@ fn direct_memory_at_its_ceiling_is_told_with_why_nothing_is_freed() {
     says(&only(&of(96, Some(90)), kind), &["a full GC leaves them", "below what is alive"]);
     let error = || "java.lang.OutOfMemoryError: Cannot reserve 1 bytes of direct buffer memory".to_owned();
     let printed = with(&of(60, None), |trial| {
-        trial.doubts =
-            vec![Doubt::OutOfMemoryError { error: error(), pool: crate::doubt::MemoryPool::DirectMemory }.into()];
+        trial.doubts = vec![Doubt::OutOfMemoryError { error: error(), pool: MemoryPool::DirectMemory }.into()];
     });
     says(&only(&printed, kind), &["the subject printed `java.lang.OutOfMemoryError: Cannot reserve"]);
 }
@@ -827,7 +817,7 @@ fn a_share_of_little_memory_is_ruled_by_the_other_flag() {
 #[test]
 fn a_heap_that_was_exhausted_is_told_without_any_weighing() {
     let of = |error: &str| {
-        let doubt = Doubt::OutOfMemoryError { error: error.to_owned(), pool: crate::doubt::MemoryPool::Other };
+        let doubt = Doubt::OutOfMemoryError { error: error.to_owned(), pool: MemoryPool::Other };
         only(&Trial { doubts: vec![doubt.into()], ..Trial::default() }, "heap_exhausted")
     };
     let found = of("java.lang.OutOfMemoryError: Java heap space");
@@ -835,15 +825,17 @@ fn a_heap_that_was_exhausted_is_told_without_any_weighing() {
     assert!(of("java.lang.OutOfMemoryError: Metaspace").is_none());
 }
 
+/// Native memory of which all but 4 MiB came with the load, with what is known of it after a collection.
+fn came(mib: u64, collected: impl FnOnce(&mut Mark)) -> Trial {
+    with(&kept(&[("malloc.live", mib)]), |trial| {
+        trial.marks.insert(0, mark("start", &[("malloc.live", 4)]));
+        collected(&mut trial.marks[3]);
+    })
+}
+
 #[test]
 fn native_memory_that_came_and_stays_is_told_with_who_asked_for_it() {
-    let of = |mib: u64, classes: &[LiveClassRecord]| {
-        let held = [("malloc.live", mib)];
-        with(&collected(&held, &held, [1.0, 1.0]), |trial| {
-            trial.marks.insert(0, mark("start", &[("malloc.live", 4)]));
-            trial.marks[3].live_classes = classes.to_vec();
-        })
-    };
+    let of = |mib: u64, classes: &[LiveClassRecord]| came(mib, |mark| mark.live_classes = classes.to_vec());
     let arenas = only(&of(104, &[live_class("jdk.internal.foreign.SharedSession", 1200, 1)]), "native_memory_lives");
     says(&arenas, &["100.0 MiB", "1,200 arenas", "close each arena"]);
     assert_eq!(remedies(&arenas), [] as [&str; 0]);
@@ -853,19 +845,24 @@ fn native_memory_that_came_and_stays_is_told_with_who_asked_for_it() {
     assert!(only(&no_start, "native_memory_lives").is_none(), "when it came is not known");
 }
 
+fn detail(name: &str, mib: u64) -> DetailRecord {
+    DetailRecord { name: name.to_owned(), rss_bytes: mib * MIB, ..DetailRecord::default() }
+}
+
+/// Loaded, with so much of one owner, in these parts.
+fn in_parts(owner: &str, mib: u64, parts: &[(&str, u64)]) -> Trial {
+    with(&loaded(&[(owner, mib)]), |trial| {
+        let of = account(&mut trial.marks[0]).owners.iter_mut().find(|of| of.name == owner).unwrap();
+        of.detail = parts.iter().map(|(name, mib)| detail(name, *mib)).collect();
+    })
+}
+
 #[test]
 fn a_library_of_the_program_is_named_for_native_memory_and_none_of_the_jdk() {
     let of = |files: &[&str]| {
-        let held = [("malloc.live", 104)];
-        let trial = with(&collected(&held, &held, [1.0, 1.0]), |trial| {
-            trial.marks.insert(0, mark("start", &[("malloc.live", 4)]));
-            let part = |name: &&str| DetailRecord { name: (*name).to_owned(), ..Default::default() };
-            let owner = OwnerRecord {
-                name: "libraries".to_owned(),
-                detail: files.iter().map(part).collect(),
-                ..Default::default()
-            };
-            trial.marks[3].account.as_mut().unwrap().owners.push(owner);
+        let trial = came(104, |mark| {
+            let (name, detail) = ("libraries".to_owned(), files.iter().map(|name| detail(name, 0)).collect());
+            account(mark).owners.push(OwnerRecord { name, detail, ..Default::default() });
         });
         only(&trial, "native_memory_lives").unwrap().text
     };
@@ -876,40 +873,27 @@ fn a_library_of_the_program_is_named_for_native_memory_and_none_of_the_jdk() {
 
 #[test]
 fn files_that_the_program_mapped_are_told_and_none_of_the_jdk() {
-    let of = |files: &[(&str, u64)]| {
-        with(&loaded(&[("mapped_files", 60)]), |trial| {
-            let owners = &mut account(trial).owners;
-            let part = |(name, mib): &(&str, u64)| DetailRecord {
-                name: (*name).to_owned(),
-                rss_bytes: mib * MIB,
-                ..Default::default()
-            };
-            let owner = owners.iter_mut().find(|owner| owner.name == "mapped_files").unwrap();
-            owner.detail = files.iter().map(part).collect();
-        })
-    };
-    let found =
-        only(&of(&[("/jdk/lib/modules", 10), ("/data/a.idx (deleted)", 50), ("/x/nothing", 0)]), "mapped_files");
+    let of = |files: &[(&str, u64)]| only(&in_parts("mapped_files", 60, files), "mapped_files");
+    let found = of(&[("/jdk/lib/modules", 10), ("/data/a.idx (deleted)", 50), ("/x/nothing", 0)]);
     assert!(!found.as_ref().unwrap().text.contains("nothing"));
     says(&found, &["50.0 MiB of RSS", "`a.idx (deleted)` with 50.0 MiB", "dropped before the kernel kills"]);
-    assert!(only(&of(&[("/jdk/lib/modules", 30), ("/app/lib/a.jar", 30)]), "mapped_files").is_none());
-    assert!(only(&of(&[("/data/a.idx", 29)]), "mapped_files").is_none(), "15 % of RSS");
+    assert!(of(&[("/jdk/lib/modules", 30), ("/app/lib/a.jar", 30)]).is_none());
+    assert!(of(&[("/data/a.idx", 29)]).is_none(), "15 % of RSS");
+}
+
+/// So many loaders of one type, and none of another.
+fn of_loaders(name: &str, loaders: u64, classes: u64, taken_bytes: u64) -> Option<LoadersRecord> {
+    let total = LoaderSum { loaders, classes, taken_bytes, ..LoaderSum::default() };
+    let types = vec![LoaderType { name: name.to_owned(), now: total, change: None }];
+    Some(LoadersRecord { total, types, ..LoadersRecord::default() })
 }
 
 #[test]
 fn classes_that_are_generated_under_load_are_told_by_their_loader() {
     let of = |classes: u64, loaders: u64, mib: u64| {
         let mark = |name: &str, n: u64| {
-            let total = LoaderSum {
-                loaders: 3 + n * loaders,
-                classes: 1400 + n * classes,
-                taken_bytes: n * mib * MIB,
-                ..Default::default()
-            };
-            let kind = LoaderType { name: "a.AppLoader".to_owned(), now: total, change: None };
-            let mut mark = mark(name, &[("metaspace", 60)]);
-            mark.loaders = Some(LoadersRecord { total, types: vec![kind], ..Default::default() });
-            mark
+            let loaders = of_loaders("a.AppLoader", 3 + n * loaders, 1400 + n * classes, n * mib * MIB);
+            Mark { loaders, ..mark(name, &[("metaspace", 60)]) }
         };
         only(&trial(vec![mark("start", 0), mark("loaded", 1)]), "classes_generated")
     };
@@ -922,8 +906,7 @@ fn classes_that_are_generated_under_load_are_told_by_their_loader() {
 #[test]
 fn chunks_of_netty_are_told_by_their_number_where_netty_counts_nothing() {
     let of = |chunks: u64, is_loaded: bool| {
-        let held = [("malloc.direct", 150)];
-        with(&collected(&held, &held, [0.0; 2]), |trial| {
+        with(&kept(&[("malloc.direct", 150)]), |trial| {
             for mark in &mut trial.marks {
                 mark.direct = direct(150);
                 let direct = mark.direct.as_mut().unwrap();
@@ -949,8 +932,7 @@ fn full_chunks_of_netty_are_told_from_nearly_empty_ones() {
         handed_out_bytes: handed_out.map(|mib| mib * MIB),
     };
     let trial = |loaded: Option<NettyChunksRecord>, rested: Option<NettyChunksRecord>| {
-        let held = [("malloc.direct", 128)];
-        with(&collected(&held, &held, [0.0; 2]), |trial| {
+        with(&kept(&[("malloc.direct", 128)]), |trial| {
             for mark in &mut trial.marks {
                 mark.direct = Some(DirectRecord { netty_bytes: Some(128 * MIB), ..DirectRecord::default() });
             }
@@ -998,14 +980,8 @@ fn full_chunks_of_netty_are_told_from_nearly_empty_ones() {
 fn threads_that_come_with_the_load_and_stay_pile_up() {
     let of = |threads: u64, cpu_s: f64| {
         let mut all = trial(vec![mark("start", &[]), mark("loaded", &[])]);
-        let pool = ThreadPoolRecord {
-            name: "export-*".to_owned(),
-            threads,
-            stack_bytes: threads << 15,
-            cpu_s,
-            allocated_bytes: Some(1),
-        };
-        (all.marks[0].threads, all.marks[1].threads, all.marks[1].pools) = (Some(30), Some(30 + threads), vec![pool]);
+        (all.marks[0].threads, all.marks[1].threads) = (Some(30), Some(30 + threads));
+        all.marks[1].pools = vec![pool("export-*", threads, threads << 15, cpu_s)];
         all
     };
     let found = only(&of(900, 1.0), "threads_pile_up");
@@ -1018,14 +994,9 @@ fn threads_that_come_with_the_load_and_stay_pile_up() {
 fn compilations_and_crowds_of_loaders() {
     let of = |growth: u64, kept: u64| {
         with(&loaded(&[("malloc.retained", 100)]), |trial| {
-            malloc(trial).compilers_retained_bytes = Some(kept * MIB);
-            trial.compilations = vec![CompilationRecord {
-                method: "a.Scores::of".to_owned(),
-                tier: 4,
-                seconds: 2.5,
-                rss_growth_bytes: growth * MIB,
-                ..Default::default()
-            }];
+            malloc(&mut trial.marks[0]).compilers_retained_bytes = Some(kept * MIB);
+            let (method, rss_growth_bytes) = ("a.Scores::of".to_owned(), growth * MIB);
+            trial.compilations = vec![CompilationRecord { method, tier: 4, rss_growth_bytes, ..Default::default() }];
         })
     };
     let found = only(&of(120, 90), "compiler_peak");
@@ -1034,9 +1005,7 @@ fn compilations_and_crowds_of_loaders() {
     assert!(only(&of(120, 60), "compiler_peak").is_none() && only(&of(60, 120), "compiler_peak").is_none());
     let loaders = |loaders: u64, classes: u64| {
         with(&loaded(&[("metaspace", 60)]), |trial| {
-            let now = LoaderSum { loaders, classes, taken_bytes: loaders << 14, ..Default::default() };
-            let of = LoaderType { name: "x.Defining".to_owned(), now, change: None };
-            trial.marks[0].loaders = Some(LoadersRecord { types: vec![of], ..Default::default() });
+            trial.marks[0].loaders = of_loaders("x.Defining", loaders, classes, loaders << 14);
         })
     };
     says(
@@ -1049,16 +1018,10 @@ fn compilations_and_crowds_of_loaders() {
 
 #[test]
 fn a_library_with_memory_of_its_own_is_named() {
-    let of = |mib: u64| {
-        with(&loaded(&[("native", mib)]), |trial| {
-            let own = account(trial).owners.iter_mut().find(|of| of.name == "native").unwrap();
-            let name = "libduck.so (jemalloc): in use, by its jemalloc's tables".to_owned();
-            own.detail =
-                vec![DetailRecord { kind: "library".to_owned(), name, rss_bytes: mib * MIB, ..Default::default() }];
-        })
-    };
-    says(&only(&of(80), "library_memory"), &["80.0 MiB", "`libduck.so (jemalloc)`", "own limit"]);
-    assert!(only(&of(9), "library_memory").is_none());
+    let name = "libduck.so (jemalloc): in use, by its jemalloc's tables";
+    let of = |mib: u64| only(&in_parts("native", mib, &[(name, mib)]), "library_memory");
+    says(&of(80), &["80.0 MiB", "`libduck.so (jemalloc)`", "own limit"]);
+    assert!(of(9).is_none());
 }
 
 #[test]

@@ -43,13 +43,11 @@ pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let bytes = pool.stack_bytes.saturating_add(pool.threads.saturating_mul(KERNEL_STACK));
+    let ([came, idle], stacks) = ([grown, pool.threads].map(grouped), Bytes(pool.stack_bytes));
     let text = format!(
-        "{} threads came with the load and did not end, {} of them `{}`, which do next to nothing: {} of stacks, and \
-         {} KiB of the kernel for each",
-        grouped(grown),
-        grouped(pool.threads),
+        "{came} threads came with the load and did not end, {idle} of them `{}`, which do next to nothing: {stacks} of \
+         stacks, and {} KiB of the kernel for each",
         pool.name,
-        Bytes(pool.stack_bytes),
         KERNEL_STACK >> 10
     );
     let next = "end them, or take them from one pool with a bound (`Executors.newFixedThreadPool`), and give what they \
@@ -68,14 +66,9 @@ pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
     pools.largest_first(|pool| pool.stack_bytes);
     pools.truncate(POOLS_MAX);
     let stacks = sum(pools.iter().map(|pool| pool.stack_bytes));
-    let told = |pool: &IdlePool| {
-        format!(
-            "{} of `{}` with {} of stacks and {:.2} CPUs in use",
-            grouped(pool.threads),
-            pool.name,
-            Bytes(pool.stack_bytes),
-            pool.cpus
-        )
+    let told = |IdlePool { name, threads, stack_bytes, cpus }: &IdlePool| {
+        let (threads, stacks) = (grouped(*threads), Bytes(*stack_bytes));
+        format!("{threads} of `{name}` with {stacks} of stacks and {cpus:.2} CPUs in use")
     };
     let text = format!("threads that do next to nothing: {}", listed(&pools, told));
     let next = "give the pool fewer threads, or let it shrink, in the application's own settings";

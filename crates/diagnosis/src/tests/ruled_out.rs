@@ -43,7 +43,7 @@ fn the_heap_and_malloc_are_ruled_out_by_what_lives_and_by_compilers() {
     assert_eq!(against(&heap(20), "heap_far_above_live"), None);
     let malloc = |compilers: u64, growth: u64| {
         with(&loaded(&[("malloc.retained", 40)]), |trial| {
-            super::malloc(trial).compilers_retained_bytes = Some(compilers * MIB);
+            super::malloc(&mut trial.marks[0]).compilers_retained_bytes = Some(compilers * MIB);
             let (method, rss_growth_bytes) = ("a.B::c".to_owned(), growth * MIB);
             trial.compilations = vec![CompilationRecord { method, rss_growth_bytes, ..Default::default() }];
         })
