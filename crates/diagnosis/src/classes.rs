@@ -1,8 +1,7 @@
 //! Classes and their code: metadata that grows, an archive that is missing, compiled code.
 
-use super::facts::{Facts, holds, share, sum, tagged};
+use super::facts::{Facts, alike, holds, share, sum, tagged};
 use super::found::{file_name, found, listed};
-use super::spans::{alike, worked};
 use crate::owner::Owner;
 use crate::record::{AccountRecord, CdsCause, Finding, FindingRecord, GrowthSpan, Mark};
 use crate::remedy::changes;
@@ -29,7 +28,7 @@ pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
         let span = GrowthSpan { from: from.name.clone(), to: to.name.clone(), ok: *ok, growth_bytes };
         (growth_bytes >= GROWTH_MIN).then_some(span)
     };
-    let grown: Vec<GrowthSpan> = worked(facts.marks, facts.phases).iter().filter_map(of).collect();
+    let grown: Vec<GrowthSpan> = facts.worked().iter().filter_map(of).collect();
     let last = grown.last()?.clone();
     let rate = |span: &GrowthSpan| span.growth_bytes as f64 / span.ok as f64;
     let spans: Vec<GrowthSpan> = grown.into_iter().filter(|span| alike(rate(span), rate(&last))).collect();
@@ -52,7 +51,7 @@ pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
 
 /// Speaks against it: the last load brought next to no class metadata.
 pub(super) fn metaspace_stands(facts: &Facts) -> Option<String> {
-    let (from, to, ok) = *worked(facts.marks, facts.phases).last()?;
+    let (from, to, ok) = *facts.worked().last()?;
     let (had, has) = (metadata(from)?, metadata(to)?);
     let growth = has.saturating_sub(had);
     let (from, to, growth_of) = (&from.name, &to.name, Bytes(growth));

@@ -13,6 +13,9 @@ use crate::units::unix_s;
 const LEAST_BYTES: u64 = 1 << 20;
 const LEAST_SHARE: f64 = 0.01;
 
+/// Spans in which a request brings as much within this factor are alike.
+const ALIKE_WITHIN: f64 = 2.0;
+
 /// Marks whose weighing has changed what it weighs, or rested before.
 const AFTER_LOAD: [MarkPoint; 3] = [MarkPoint::Rested, MarkPoint::Collected, MarkPoint::Trimmed];
 
@@ -116,6 +119,17 @@ impl<'a> Facts<'a> {
         self.phases.iter().filter(|phase| phase.works() && !phase.is_warmup() && phase.seconds > 0.0)
     }
 
+    /// Each two marks that follow each other with what was answered in between; none where nothing was.
+    pub(super) fn worked(&self) -> Vec<(&'a Mark, &'a Mark, u64)> {
+        let span = |pair: &'a [Mark]| {
+            let [from, to] = pair else { return None };
+            let between = self.phases.iter().filter(|phase| (from.at_s..to.at_s).contains(&phase.at_s));
+            let ok = sum(between.map(|phase| phase.ok));
+            (ok > 0).then_some((from, to, ok))
+        };
+        self.marks.windows(2).filter_map(span).collect()
+    }
+
     /// The collector in force.
     pub(super) fn collector(&self) -> &'a str {
         self.jvm.and_then(|jvm| jvm.collector.as_deref()).unwrap_or_default()
@@ -162,6 +176,11 @@ pub(super) fn least(rss: u64) -> u64 {
 /// A part of a whole; 0 of nothing.
 pub(super) fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
+}
+
+/// Whether two rates are as good as equal.
+pub(super) fn alike(one: f64, other: f64) -> bool {
+    (1.0 / ALIKE_WITHIN..=ALIKE_WITHIN).contains(&(one / other))
 }
 
 /// The sum of these, or the most that there can be.

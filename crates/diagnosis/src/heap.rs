@@ -1,8 +1,10 @@
-//! The Java heap: what is free and resident, and what no live object needs.
+//! The Java heap: what is free and resident, what no live object needs, and a heap that was exhausted.
 
 use super::direct::round_up;
 use super::facts::{Facts, holds, share};
 use super::found::{first, found};
+use super::{ceilings, live};
+use crate::doubt::MemoryPool;
 use crate::owner::Owner;
 use crate::record::{Finding, FindingRecord, LiveBy, Mark};
 use crate::remedy::changes::{NARROW_RATIOS, collect_each, jvm};
@@ -90,7 +92,7 @@ fn remedies(facts: &Facts) -> Vec<Change> {
 pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let heap_bytes = account.heap_bytes();
-    let (live_bytes, live_by) = live(facts, mark)?;
+    let (live_bytes, live_by) = live_set(facts, mark)?;
     let level = round_up(live_bytes.saturating_mul(ROOM_TIMES)).max(HEAP_LEAST);
     let gain = heap_bytes.saturating_sub(level);
     let is_far = heap_bytes >= live_bytes.saturating_mul(FAR_TIMES);
@@ -117,7 +119,7 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
 /// Speaks against it: much of the heap lives.
 pub(super) fn mostly_live(facts: &Facts) -> Option<String> {
     let (mark, account) = facts.weighed()?;
-    let (heap_bytes, (live_bytes, live_by)) = (account.heap_bytes(), live(facts, mark)?);
+    let (heap_bytes, (live_bytes, live_by)) = (account.heap_bytes(), live_set(facts, mark)?);
     let matters = share(heap_bytes, account.total_bytes) >= GAIN_SHARE_MIN;
     let by = match live_by {
         LiveBy::FullCollection => "a full GC left",
@@ -130,7 +132,7 @@ pub(super) fn mostly_live(facts: &Facts) -> Option<String> {
 }
 
 /// The live set, and what told it.
-fn live(facts: &Facts, mark: &Mark) -> Option<(u64, LiveBy)> {
+fn live_set(facts: &Facts, mark: &Mark) -> Option<(u64, LiveBy)> {
     let by_full = facts.live_after_gc().map(|live| (live, LiveBy::FullCollection));
     let tells = COUNT_WHAT_IS_LEFT.contains(&facts.collector());
     let left = mark.heap.left_by_gc_bytes.filter(|left| tells && *left > 0);
@@ -153,4 +155,23 @@ fn ceiling(facts: &Facts, level: u64) -> Vec<Change> {
         true => vec![jvm(options.iter().flat_map(Change::typed))],
         false => options.into_iter().take(1).collect(),
     }
+}
+
+/// The JVM's messages about a full heap (JDK 11–27).
+const OF_HEAP: [&str; 3] = ["Java heap space", "GC overhead limit exceeded", "Requested array size exceeds"];
+
+/// The subject printed an `OutOfMemoryError` of the heap, also where every request failed. A heap that is full of what
+/// lives is told by who holds it.
+pub(super) fn exhausted(facts: &Facts) -> Option<FindingRecord> {
+    let error = facts.error_of(MemoryPool::Other)?;
+    let is_told = ceilings::share_unheeded(facts).is_some() || live::statics(facts).is_some();
+    if is_told || !OF_HEAP.iter().any(|sign| error.contains(sign)) {
+        return None;
+    }
+    let max_bytes = facts.heap_max().filter(|bytes| *bytes > 0);
+    let of = max_bytes.map(|bytes| format!(", which may become {}", Bytes(bytes))).unwrap_or_default();
+    let text = format!("the heap{of}, was exhausted: the subject printed `{error}`");
+    let next = "see what fills it (`-XX:+HeapDumpOnOutOfMemoryError`): what grows without a bound fills any heap; \
+        where all of it is needed, raise `-Xmx`, and the limit with it";
+    Some(found(Finding::HeapExhausted { error, max_bytes }, text, next))
 }

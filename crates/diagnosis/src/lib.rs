@@ -16,7 +16,6 @@ mod classes;
 mod collector;
 mod compilers;
 mod direct;
-mod exhausted;
 mod facts;
 mod flags;
 mod found;
@@ -29,7 +28,6 @@ mod machine;
 mod malloc;
 mod native;
 mod ruled_out;
-mod spans;
 mod threads;
 
 pub use flags::flags_kept;
@@ -81,7 +79,7 @@ const RULES: &[Rule] = &[
     ceilings::share_unheeded,
     ceilings::not_seen,
     ceilings::above_limit,
-    exhausted::heap,
+    heap::exhausted,
     idle_flags::idle,
 ];
 

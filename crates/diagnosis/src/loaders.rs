@@ -1,8 +1,7 @@
 //! Class loaders that keep coming.
 
-use super::facts::{Facts, share, sum};
+use super::facts::{Facts, alike, share, sum};
 use super::found::{found, listed};
-use super::spans::{alike, worked};
 use crate::record::{Finding, FindingRecord, LoaderChange, LoaderSpan, LoaderSum, Mark};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, several};
@@ -18,7 +17,7 @@ const NEXT: &str = "see in a heap dump (`--heap-dump FILE`) who keeps one of the
 /// Types of loaders of which two spans with work in them bring about as many for a request, and which no collection
 /// takes away. Source: measured on `LeaksLoaders` and `scenarios/class-churn`.
 pub(super) fn keep_coming(facts: &Facts) -> Vec<FindingRecord> {
-    let spans = worked(facts.marks, facts.phases);
+    let spans = facts.worked();
     let mut types: Vec<&str> = Vec::new();
     for of in spans.iter().flat_map(|(_, to, _)| to.loaders.iter().flat_map(|loaders| &loaders.types)) {
         if !types.contains(&of.name.as_str()) {

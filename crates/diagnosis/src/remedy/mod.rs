@@ -7,8 +7,6 @@
 pub(crate) mod changes;
 mod facts;
 mod heap;
-mod malloc;
-mod needs;
 mod offers;
 mod others;
 mod table;
@@ -17,5 +15,3 @@ pub use facts::Facts;
 pub use offers::{NotOffered, Offer, Offered, begins, offers};
 pub(crate) use table::flags_needed;
 pub use table::{Group, Remedy, TABLE};
-
-use needs::Need;

@@ -1,4 +1,4 @@
-//! Remedies of the collector, the compilers, headers, classes, Netty and I/O.
+//! Remedies of malloc, the collector, the compilers, headers, classes, Netty and I/O.
 
 use super::changes::{self, jvm};
 use super::{Facts, NotOffered, Offer};
@@ -19,9 +19,27 @@ const COLLECTORS: [&str; 8] = [
 /// The share of the code cache that may hold code of the second compiler and profiled code (measured on small servers).
 const SECOND_SHARE: f64 = 0.6;
 /// The bytes that the arenas of that compiler may hold in addition.
-const ARENAS: u64 = 4 << 20;
+const COMPILER_ARENAS: u64 = 4 << 20;
 /// The share of class metadata that an archive may replace.
 const ARCHIVED_SHARE: f64 = 0.5;
+/// Beside what would be trimmed, chunks that live in other places after it: what one arena may save of all of them.
+const ARENAS_SHARE: f64 = 0.9;
+/// What glibc retains.
+const RETAINED: &[Owner] = &[Owner::MallocRetained, Owner::MallocUnsplit];
+
+/// These changes, which save what glibc retains, or what a trim would return if that is more.
+pub(super) fn retained(facts: &Facts, changes: impl Into<Vec<Change>>) -> Result<Offer, NotOffered> {
+    let rows = (facts.held_by(RETAINED) as f64 * ARENAS_SHARE) as u64;
+    Ok(Offer::of(changes.into(), rows.max(facts.trim.unwrap_or(0))))
+}
+
+/// Another allocator, where its library was found.
+pub(super) fn preload(facts: &Facts, name: &str) -> Result<Offer, NotOffered> {
+    let Some(library) = facts.libraries.iter().find(|library| library.contains(name)) else {
+        return Err(NotOffered::NotHere(format!("no library of {name} was found where the loader looks")));
+    };
+    retained(facts, [Change::Preload(Some(library.clone()))])
+}
 
 /// Buffers that threads keep for I/O from arrays (`sun.nio.ch.Util`, unbounded by default).
 pub(super) fn buffer_cache(facts: &Facts) -> Result<Offer, NotOffered> {
@@ -55,7 +73,7 @@ pub(super) fn serial(facts: &Facts) -> Result<Offer, NotOffered> {
 /// No second compiler.
 pub(super) fn first_compiler(facts: &Facts) -> Result<Offer, NotOffered> {
     let gain = (facts.held(Owner::CodeCache) as f64 * SECOND_SHARE) as u64;
-    Ok(Offer::of(vec![changes::first_compiler()], gain.saturating_add(ARENAS)))
+    Ok(Offer::of(vec![changes::first_compiler()], gain.saturating_add(COMPILER_ARENAS)))
 }
 
 /// Headers of 8 bytes (JEP 450, 519).

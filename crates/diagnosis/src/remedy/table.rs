@@ -1,6 +1,6 @@
-//! The table of remedies.
+//! The table of remedies, and the conditions under which each is considered at all.
 
-use super::{Facts, Need, NotOffered, Offer, changes, heap, malloc, others};
+use super::{Facts, NotOffered, Offer, changes, heap, others};
 use crate::owner::Owner;
 use crate::record::PriceClass;
 
@@ -56,6 +56,35 @@ pub struct Remedy {
     pub(super) needs: &'static [Need],
     /// The function that returns its changes here, or why it is not tried.
     pub(super) offer: fn(&Facts) -> Result<Offer, NotOffered>,
+}
+
+/// A condition of a remedy.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Need {
+    /// The user set none of these flags, options and variables.
+    Unset(&'static [&'static str]),
+    /// The JVM has this flag, or its flags are not known. Records of trials keep it ([`crate::flags_kept`]).
+    Flag(&'static str),
+    /// The C allocator is glibc's, or is not known.
+    Glibc,
+}
+
+impl Need {
+    /// # Errors
+    /// Why this subject does not meet it.
+    pub(super) fn check(self, facts: &Facts) -> Result<(), NotOffered> {
+        match self {
+            Self::Unset(names) => facts.unset(names),
+            Self::Flag(name) => match &facts.flags {
+                Some(flags) if !flags.contains(name) => Err(NotOffered::NoFlag(name)),
+                _ => Ok(()),
+            },
+            Self::Glibc => match facts.allocator.as_deref() {
+                Some("glibc") | None => Ok(()),
+                Some(other) => Err(NotOffered::Allocator(other.to_owned())),
+            },
+        }
+    }
 }
 
 use Need::{Flag, Glibc, Unset};
@@ -114,7 +143,7 @@ pub const TABLE: &[Remedy] = &[
         against: "threads wait for each other in native code that allocates much (hpcc 9441)",
         needs: &[ARENAS_UNSET, Glibc],
         ..malloc("malloc.arenas", "one arena of malloc for all threads", |facts| {
-            malloc::retained(facts, [changes::one_arena()])
+            others::retained(facts, [changes::one_arena()])
         })
     },
     Remedy {
@@ -123,7 +152,7 @@ pub const TABLE: &[Remedy] = &[
         against: "each trim holds the locks of malloc's arenas for a moment",
         needs: &[TRIM_UNSET, TRIM, Glibc],
         ..malloc("malloc.trim", "the JVM trims malloc's heaps every 2 s", |facts| {
-            malloc::retained(facts, [changes::trim_often(facts.release)])
+            others::retained(facts, [changes::trim_often(facts.release)])
         })
     },
     Remedy {
@@ -132,7 +161,7 @@ pub const TABLE: &[Remedy] = &[
         against: "as malloc.arenas and malloc.trim",
         needs: &[ARENAS_UNSET, Glibc, TRIM_UNSET, TRIM],
         ..malloc("malloc.arenas+trim", "one arena, trimmed every 2 s", |facts| {
-            malloc::retained(facts, [changes::one_arena(), changes::trim_often(facts.release)])
+            others::retained(facts, [changes::one_arena(), changes::trim_often(facts.release)])
         })
     },
     Remedy {
@@ -141,7 +170,7 @@ pub const TABLE: &[Remedy] = &[
         against: "a mapping and its page faults for each large allocation; beside one arena worse (concord 319)",
         needs: &[THRESHOLDS_UNSET, Glibc],
         ..malloc("malloc.thresholds", "large chunks are mapped alone and given back", |facts| {
-            malloc::retained(facts, [changes::thresholds(THRESHOLDS)])
+            others::retained(facts, [changes::thresholds(THRESHOLDS)])
         })
     },
     Remedy {
@@ -150,7 +179,7 @@ pub const TABLE: &[Remedy] = &[
         against: "as malloc.thresholds and malloc.trim",
         needs: &[THRESHOLDS_UNSET, Glibc, TRIM_UNSET, TRIM],
         ..malloc("malloc.thresholds+trim", "the same, trimmed every 2 s", |facts| {
-            malloc::retained(facts, [changes::thresholds(THRESHOLDS), changes::trim_often(facts.release)])
+            others::retained(facts, [changes::thresholds(THRESHOLDS), changes::trim_often(facts.release)])
         })
     },
     Remedy {
@@ -160,7 +189,7 @@ pub const TABLE: &[Remedy] = &[
         source: "monitee-agent 272: 603 to 499 MB; here on a server with Deflater 1.72 times as much",
         against: "the library must be in the image; uncovered faults of HotSpot (jemalloc 1919)",
         needs: &[Unset(&["LD_PRELOAD"]), Glibc],
-        ..malloc("malloc.jemalloc", "jemalloc in place of glibc's malloc", |facts| malloc::preload(facts, "jemalloc"))
+        ..malloc("malloc.jemalloc", "jemalloc in place of glibc's malloc", |facts| others::preload(facts, "jemalloc"))
     },
     Remedy {
         price: Cpu,
@@ -169,7 +198,7 @@ pub const TABLE: &[Remedy] = &[
         source: "here on a server with Deflater 1.21 times as much",
         against: "the library must be in the image; what it frees stays resident by default (mimalloc 776)",
         needs: &[Unset(&["LD_PRELOAD"]), Glibc],
-        ..malloc("malloc.mimalloc", "mimalloc in place of glibc's malloc", |facts| malloc::preload(facts, "mimalloc"))
+        ..malloc("malloc.mimalloc", "mimalloc in place of glibc's malloc", |facts| others::preload(facts, "mimalloc"))
     },
     Remedy {
         group: Group::HeapReturn,
@@ -307,5 +336,16 @@ mod tests {
             let same = TABLE.iter().filter(|of| of.group == remedy.group && of.rank == remedy.rank);
             assert_eq!(same.count(), 1, "{}", remedy.id);
         }
+    }
+
+    #[test]
+    fn a_flag_is_lacked_only_where_the_flags_were_read() {
+        let lacks = |flags: Option<&str>| {
+            let facts = Facts { flags: flags.map(|name| [name.to_owned()].into()), ..Facts::default() };
+            Need::Flag("UseG1GC").check(&facts).err()
+        };
+        assert_eq!(lacks(None), None);
+        assert_eq!(lacks(Some("UseG1GC")), None);
+        assert_eq!(lacks(Some("UseZGC")), Some(NotOffered::NoFlag("UseG1GC")));
     }
 }

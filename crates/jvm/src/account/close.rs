@@ -3,8 +3,7 @@
 use super::claims::{Claim, Claims};
 use super::evidence::{ProcessReadings, Said};
 use super::ledger::{Account, Ledger, LedgerEntry};
-use super::malloc::{heap_parts, mmapped_parts};
-use super::musl;
+use super::malloc::{heap_parts, mmapped_parts, musl_parts};
 use super::native::NativeEvidence;
 use super::plan::{AccountPlan, Planned, Question, Segment};
 use super::tables::{Sizes, by_size, ended_stacks};
@@ -27,7 +26,8 @@ pub fn claims(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(
     Claims::settle(named(said, maps, stacks, malloc))
 }
 
-fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, u64)]) -> Vec<Claim> {
+/// The same, not settled.
+pub(super) fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], malloc: &[(u64, u64)]) -> Vec<Claim> {
     let mut list = said_by_jvm(said);
     for image in &said.images {
         let owner = if image.path.ends_with("/libjvm.so") { Owner::Libjvm } else { Owner::Libraries };
@@ -51,18 +51,8 @@ fn all_claims(said: &Said, seen: &ProcessReadings) -> Claims {
     Claims::settle(list)
 }
 
-/// The stretches of a process that neither the JVM, nor a file, nor malloc claims.
-pub(super) fn unclaimed_segments(said: &Said, seen: &ProcessReadings) -> (Claims, AccountPlan) {
-    let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
-    let mut list = named(said, &maps, &seen.stacks, &seen.malloc_ranges());
-    list.extend(malloc_claims(seen));
-    let claims = Claims::settle(list);
-    let plan = AccountPlan::new(&seen.smaps, &claims);
-    (claims, plan)
-}
-
 /// Returns the ranges that were found to be malloc's, as claims.
-fn malloc_claims(seen: &ProcessReadings) -> Vec<Claim> {
+pub(super) fn malloc_claims(seen: &ProcessReadings) -> Vec<Claim> {
     let chunks = seen.chunks.values().flatten().map(|chunk| (chunk.start, chunk.end));
     let all = seen.main_heaps().chain(chunks).chain(seen.malloc_ranges());
     all.map(|(start, end)| Claim::new(start, end, Owner::MallocMmapped, "", "")).collect()
@@ -211,7 +201,7 @@ fn by_pages(seen: &ProcessReadings, index: usize, segment: &Segment, names: Opti
         taken.push(range);
     }
     if let Some(walk) = seen.musl_walk() {
-        let (found, ranges) = musl::segment_parts(walk, segment, names, unsplit, backed);
+        let (found, ranges) = musl_parts(walk, segment, names, unsplit, backed);
         parts.extend(found);
         taken.extend(ranges);
     }

@@ -4,7 +4,7 @@
 use super::super::evidence::Sizing;
 use super::super::heap::{split_heap, used_resident};
 use super::super::ledger::Holding;
-use super::super::musl::ranges as musl_ranges;
+use super::super::malloc::musl_ranges;
 use super::super::native::{NativeEvidence, NativeMappings, NativeRange};
 use super::super::plan::AccountPlan;
 use super::super::predict::{gc, trim};
@@ -168,18 +168,6 @@ fn mmapped() -> impl Strategy<Value = Vec<MmappedChunk>> {
     prop::collection::vec(chunk, 0..6)
 }
 
-/// Evidence other than the mappings.
-#[derive(Debug, Clone)]
-struct Sight {
-    allocator: Option<Allocator>,
-    pages: Vec<(Index, Vec<Run>)>,
-    arenas: Option<Vec<Arena>>,
-    chunks: Vec<(Index, Vec<MmappedChunk>)>,
-    stacks: Vec<ThreadStack>,
-    musl: Option<Result<mallocng::Walk, &'static str>>,
-    native: NativeMappings,
-}
-
 /// Memory mapped by libraries, and addresses that HotSpot names: anything, anywhere.
 fn native() -> impl Strategy<Value = NativeMappings> {
     use NativeEvidence::{Data, Free, InUse, Name, NotSplit, Object};
@@ -195,52 +183,26 @@ fn native() -> impl Strategy<Value = NativeMappings> {
     (prop::collection::vec(range, 0..8), tables).prop_map(|(ranges, tables)| NativeMappings { ranges, tables })
 }
 
-fn sight() -> impl Strategy<Value = Sight> {
+/// Evidence of a process: mappings, and what was found in any of them.
+fn seen() -> impl Strategy<Value = ProcessReadings> {
     let allocators =
         vec![None, Some(Allocator::Glibc), Some(Allocator::Jemalloc), Some(Allocator::Unknown), Some(Allocator::Musl)];
     let stack = (0u32..9, prop::option::of(address())).prop_map(|(tid, pointer)| ThreadStack { tid, pointer });
     let pages = prop::collection::vec((any::<Index>(), runs()), 0..12);
     let arenas = prop::option::of(prop::collection::vec(arena(), 0..4));
-    let found = prop::collection::vec((any::<Index>(), mmapped()), 0..6);
+    let chunks = prop::collection::vec((any::<Index>(), mmapped()), 0..6);
     let musl = prop::option::of(prop_oneof![Just(Err("made up")), groups().prop_map(Ok)]);
-    let rest = (prop::collection::vec(stack, 0..5), musl, native());
-    (select(allocators), pages, arenas, found, rest).prop_map(
-        |(allocator, pages, arenas, chunks, (stacks, musl, native))| Sight {
-            allocator,
-            pages,
-            arenas,
-            chunks,
-            stacks,
-            musl,
-            native,
-        },
-    )
-}
-
-/// A possible result of a walk through musl's malloc, in order or not.
-fn groups() -> impl Strategy<Value = mallocng::Walk> {
-    let group = (span(), chunks(), chunks(), prop::collection::vec((any::<u8>(), chunks()), 0..3)).prop_map(
-        |((start, end), live, free, tagged)| GroupWalk { start, end, live, free, tagged, ..GroupWalk::default() },
-    );
-    let broken = span().prop_map(|(start, end)| BrokenGroup { start, end, why: "made up" });
-    let groups = prop::collection::vec(group, 0..6);
-    (groups, prop::collection::vec(span(), 0..4), mmapped(), prop::collection::vec(broken, 0..3)).prop_map(
-        |(groups, areas, mmapped, broken)| mallocng::Walk { groups, areas, mmapped, broken, ..Default::default() },
-    )
-}
-
-impl Sight {
-    fn of(self, smaps: Smaps) -> ProcessReadings {
+    let whole = (smaps(), select(allocators), prop::collection::vec(stack, 0..5), musl, native());
+    (whole, pages, arenas, chunks).prop_map(|((smaps, allocator, stacks, musl, native), pages, arenas, chunks)| {
         let count = smaps.mappings.len();
-        let Self { allocator, stacks, musl, native, .. } = self;
         let mut seen = ProcessReadings { smaps, allocator, stacks, musl, native, ..ProcessReadings::default() };
         if count == 0 {
             return seen;
         }
-        seen.pages = self.pages.into_iter().map(|(index, runs)| (index.index(count), runs)).collect();
-        seen.chunks = self.chunks.into_iter().map(|(index, chunks)| (index.index(count), chunks)).collect();
-        let mut walk = self.arenas.is_some().then(Walk::default);
-        for (n, (range, indices, found, fate)) in self.arenas.into_iter().flatten().enumerate() {
+        seen.pages = pages.into_iter().map(|(index, runs)| (index.index(count), runs)).collect();
+        seen.chunks = chunks.into_iter().map(|(index, chunks)| (index.index(count), chunks)).collect();
+        let mut walk = arenas.is_some().then(Walk::default);
+        for (n, (range, indices, found, fate)) in arenas.into_iter().flatten().enumerate() {
             let candidate = HeapCandidate { start: range.0, end: range.1, main: fate == 3, runs: Vec::new() };
             seen.candidates.push((candidate, indices.into_iter().map(|index| index.index(count)).collect()));
             let Some(walk) = &mut walk else { continue };
@@ -253,7 +215,19 @@ impl Sight {
         }
         seen.walk = walk;
         seen
-    }
+    })
+}
+
+/// A possible result of a walk through musl's malloc, in order or not.
+fn groups() -> impl Strategy<Value = mallocng::Walk> {
+    let group = (span(), chunks(), chunks(), prop::collection::vec((any::<u8>(), chunks()), 0..3)).prop_map(
+        |((start, end), live, free, tagged)| GroupWalk { start, end, live, free, tagged, ..GroupWalk::default() },
+    );
+    let broken = span().prop_map(|(start, end)| BrokenGroup { start, end, why: "made up" });
+    let groups = prop::collection::vec(group, 0..6);
+    (groups, prop::collection::vec(span(), 0..4), mmapped(), prop::collection::vec(broken, 0..3)).prop_map(
+        |(groups, areas, mmapped, broken)| mallocng::Walk { groups, areas, mmapped, broken, ..Default::default() },
+    )
 }
 
 fn sum(bytes: impl Iterator<Item = u64>) -> u128 {
@@ -293,18 +267,17 @@ proptest! {
 
     #[test]
     fn whatever_was_said_and_seen_the_sum_is_the_rss(
-        smaps in smaps(),
         said in said(),
-        sight in sight(),
+        seen in seen(),
         heap_runs in runs(),
         live in any::<bool>(),
     ) {
-        let maps: Vec<Mapping> = smaps.maps().cloned().collect();
-        let malloc = sight.musl.iter().flatten().flat_map(musl_ranges).collect::<Vec<_>>();
-        let claims = claims(&said, &maps, &sight.stacks, &malloc);
+        let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
+        let malloc = seen.musl.iter().flatten().flat_map(musl_ranges).collect::<Vec<_>>();
+        let claims = claims(&said, &maps, &seen.stacks, &malloc);
         prop_assert!(claims.all().iter().all(|claim| claim.start < claim.end));
         prop_assert!(claims.all().windows(2).all(|pair| pair[0].end <= pair[1].start));
-        let plan = AccountPlan::new(&smaps, &claims);
+        let plan = AccountPlan::new(&seen.smaps, &claims);
         for planned in &plan.mappings {
             let mapping = &maps[planned.index];
             let mut at = mapping.start;
@@ -314,7 +287,6 @@ proptest! {
             }
             prop_assert_eq!(at, mapping.end, "the segments cover the mapping");
         }
-        let seen = sight.of(smaps);
         let mut account = close(&said, &seen);
         adds_up(&account, &seen.smaps)?;
         let heap = account.holding(Owner::JavaHeap).map_or((0, 0), |heap| (heap.rss, heap.pss));

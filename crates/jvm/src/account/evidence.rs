@@ -1,6 +1,6 @@
 //! The evidence for an account: what the JVM said, and what was seen of its memory.
 
-use super::musl;
+use super::malloc::musl_ranges;
 use super::native::NativeMappings;
 use crate::observe::addresses::JvmAddresses;
 use crate::observe::class_loaders::ClassLoader;
@@ -115,7 +115,7 @@ impl ProcessReadings {
     /// Ranges that a walk found to be malloc's and that may lie in one mapping with memory of others, disjoint and in
     /// address order: musl's groups, glibc's heaps but for the main one.
     pub fn malloc_ranges(&self) -> Vec<(u64, u64)> {
-        let mut ranges = self.musl_walk().map(musl::ranges).unwrap_or_default();
+        let mut ranges = self.musl_walk().map(musl_ranges).unwrap_or_default();
         ranges.extend(self.heaps().map(|(_, range)| range));
         ranges.sort_unstable();
         ranges

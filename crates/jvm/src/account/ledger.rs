@@ -2,6 +2,7 @@
 //! parts exactly, whatever was read.
 
 use super::claims::Claim;
+use crate::kernel::mapping::Mapping;
 use crate::observe::smaps::{Smaps, WeighedMapping};
 use crate::owner::Owner;
 use loadline_base::order::Order as _;
@@ -109,6 +110,18 @@ impl Account {
     /// Resident bytes of an owner.
     pub fn rss_of(&self, owner: Owner) -> u64 {
         self.holding(owner).map_or(0, |holding| holding.rss)
+    }
+
+    /// Unexplained bytes in mappings that are no longer as they were weighed; `now` are the mappings after the look.
+    /// A compiler at work maps and unmaps chunks within milliseconds, and nothing can be read of one that has gone.
+    pub fn gone(&self, weighed: &Smaps, now: &[Mapping]) -> u64 {
+        let stands = |mapping: &Mapping| {
+            let at = now.partition_point(|other| other.start < mapping.start);
+            now.get(at).is_some_and(|other| (other.start, other.end) == (mapping.start, mapping.end))
+        };
+        let changed = |index: usize| weighed.mappings.get(index).is_some_and(|weighed| !stands(&weighed.mapping));
+        let remainders = self.remainders.iter().filter(|remainder| changed(remainder.index));
+        remainders.map(|remainder| remainder.rss).fold(0, u64::saturating_add)
     }
 }
 
@@ -251,7 +264,21 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::mapping::parse;
     use proptest::prelude::*;
+
+    const MAPS: &str = "1000-3000 rw-p 0 00:00 0\n5000-9000 rw-p 0 00:00 0\n";
+
+    #[test]
+    fn what_still_stands_is_not_gone() {
+        let weighed = Smaps::parse(&MAPS.replace("00:00 0\n", "00:00 0\nRss: 4 kB\n"));
+        let remainder = |index, start, rss| Remainder { start, end: start + rss, index, rss };
+        let remainders = vec![remainder(0, 0x1000, 4096), remainder(1, 0x5000, 8192)];
+        let account = Account { remainders, ..Account::default() };
+        assert_eq!(account.gone(&weighed, &parse(MAPS)), 0);
+        assert_eq!(account.gone(&weighed, &parse(&MAPS.replace("9000", "8000"))), 8192);
+        assert_eq!(account.gone(&weighed, &[]), 4096 + 8192);
+    }
 
     proptest! {
         #[test]
@@ -274,7 +301,8 @@ mod tests {
             let mut ledger = Ledger::new(&smaps);
             for (index, owner, resident, named) in found {
                 let name = if named { format!("n{owner}") } else { String::new() };
-                let part = LedgerEntry::of(&Claim::new(0, 1, Owner::ALL[owner], "tag", &name), (resident, resident / 3));
+                let claim = Claim::new(0, 1, Owner::ALL[owner], "tag", &name);
+                let part = LedgerEntry::of(&claim, (resident, resident / 3));
                 ledger.enter(index, [LedgerEntry { allocated: Some(resident), ..part }]);
             }
             let account = ledger.close();

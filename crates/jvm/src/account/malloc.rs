@@ -1,21 +1,24 @@
-//! Turns what a walk through malloc's heaps found into parts of the account.
+//! Turns what a walk through malloc found, glibc's or musl's, into parts of the account.
 
 use super::claims::Claim;
 use super::ledger::LedgerEntry;
+use super::plan::Segment;
 use super::tags::TagNames;
 use crate::observe::glibc::{Chunks, HeapWalk, MmappedChunk};
+use crate::observe::mallocng::Walk;
 use crate::owner::Owner;
+use std::collections::BTreeMap;
 
 /// The parts of a heap in `range`. Without tags all live chunks are alike; with them, those that carry none were not
 /// asked for by HotSpot.
 pub(super) fn heap_parts(walk: &HeapWalk, range: (u64, u64), names: Option<&TagNames>) -> Vec<LedgerEntry> {
-    parts(&walk.live, walk.tagged.iter(), &walk.free, range, names)
+    parts(&walk.live, walk.tagged.iter().copied(), &walk.free, range, names)
 }
 
 /// The parts of what a walk found: chunks in use, those with NMT's header by its number, and free ones.
-pub(super) fn parts<'a>(
+fn parts(
     live: &Chunks,
-    tagged: impl Iterator<Item = &'a (u8, Chunks)>,
+    tagged: impl IntoIterator<Item = (u8, Chunks)>,
     free: &Chunks,
     range: (u64, u64),
     names: Option<&TagNames>,
@@ -26,9 +29,9 @@ pub(super) fn parts<'a>(
     };
     let untagged = if names.is_some() { Owner::MallocNonHotspot } else { Owner::MallocLive };
     let mut parts = vec![part(untagged, "", "", live, None), part(Owner::MallocRetained, "", "", free, None)];
-    parts.extend(tagged.map(|(tag, chunks)| match names {
-        Some(names) => part(Owner::MallocLive, "tag", &names.name(*tag), chunks, Some(chunks.asked)),
-        None => part(Owner::MallocLive, "", "", chunks, None),
+    parts.extend(tagged.into_iter().map(|(tag, chunks)| match names {
+        Some(names) => part(Owner::MallocLive, "tag", &names.name(tag), &chunks, Some(chunks.asked)),
+        None => part(Owner::MallocLive, "", "", &chunks, None),
     }));
     parts
 }
@@ -50,4 +53,55 @@ pub(super) fn mmapped_parts(
         LedgerEntry { allocated, ..LedgerEntry::of(&claim, backed(chunk.start, chunk.end)) }
     };
     chunks.iter().map(part).collect()
+}
+
+/// All ranges that belong to musl's malloc, in address order.
+pub(super) fn musl_ranges(walk: &Walk) -> Vec<(u64, u64)> {
+    let groups = walk.groups.iter().map(|group| (group.start, group.end));
+    let areas = walk.areas.iter().copied();
+    let mmapped = walk.mmapped.iter().map(|chunk| (chunk.start, chunk.end));
+    let broken = walk.broken.iter().map(|group| (group.start, group.end));
+    let mut ranges: Vec<(u64, u64)> = groups.chain(areas).chain(mmapped).chain(broken).collect();
+    ranges.sort_unstable();
+    ranges
+}
+
+/// Returns the parts of a segment that belong to musl's malloc, and their ranges in address order. `unsplit` makes a
+/// claim of a range that could not be walked; `backed` returns the resident and the swapped bytes of a range.
+pub(super) fn musl_parts(
+    walk: &Walk,
+    segment: &Segment,
+    names: Option<&TagNames>,
+    unsplit: impl Fn(u64, u64) -> Claim,
+    backed: impl Fn(u64, u64) -> (u64, u64),
+) -> (Vec<LedgerEntry>, Vec<(u64, u64)>) {
+    let inside = |start: u64, end: u64| segment.start <= start && start < end && end <= segment.end;
+    let (mut live, mut free, mut tagged) = (Chunks::default(), Chunks::default(), BTreeMap::<u8, Chunks>::new());
+    let mut taken = Vec::new();
+    let from = walk.groups.partition_point(|group| group.start < segment.start);
+    let groups = walk.groups[from..].iter().take_while(|group| group.start < segment.end);
+    for group in groups.filter(|group| inside(group.start, group.end)) {
+        live += group.live;
+        free += group.free;
+        for (tag, chunks) in &group.tagged {
+            *tagged.entry(*tag).or_default() += *chunks;
+        }
+        taken.push((group.start, group.end));
+    }
+    let from = walk.areas.partition_point(|(start, _)| *start < segment.start);
+    for (start, end) in walk.areas[from..].iter().copied().take_while(|(start, end)| inside(*start, *end)) {
+        let (resident, swapped) = backed(start, end);
+        live += Chunks { bytes: end - start, resident, swapped, ..Chunks::default() };
+        taken.push((start, end));
+    }
+    let mut found = match taken.is_empty() {
+        true => Vec::new(),
+        false => parts(&live, tagged, &free, (segment.start, segment.end), names),
+    };
+    for group in walk.broken.iter().filter(|group| inside(group.start, group.end)) {
+        found.push(LedgerEntry::of(&unsplit(group.start, group.end), backed(group.start, group.end)));
+        taken.push((group.start, group.end));
+    }
+    taken.sort_unstable();
+    (found, taken)
 }

@@ -1,7 +1,9 @@
 //! The stretches of a process that may be a library's: what is left where nothing is guessed.
 
-use super::close::unclaimed_segments;
+use super::claims::Claims;
+use super::close::{malloc_claims, named};
 use super::evidence::{ProcessReadings, Said};
+use super::plan::AccountPlan;
 use super::tables::ended_stacks;
 use crate::kernel::mapping::Mapping;
 use std::collections::BTreeSet;
@@ -21,8 +23,10 @@ pub struct Unowned {
 
 /// The stretches of resident mappings that nobody claims who is known without guessing, in address order.
 pub fn unowned(said: &Said, seen: &ProcessReadings) -> Vec<Unowned> {
-    let (claims, plan) = unclaimed_segments(said, seen);
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
+    let named = named(said, &maps, &seen.stacks, &seen.malloc_ranges());
+    let claims = Claims::settle(named.into_iter().chain(malloc_claims(seen)).collect());
+    let plan = AccountPlan::new(&seen.smaps, &claims);
     let stacks: BTreeSet<u64> =
         ended_stacks(&maps, &claims, seen.smaps.page()).into_iter().map(|claim| claim.start).collect();
     let free = plan.mappings.iter().flat_map(|planned| {

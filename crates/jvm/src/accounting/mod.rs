@@ -150,7 +150,7 @@ fn close_at_rest(process: &Process, said: &Said, stop: bool, clock: &Clock) -> R
         let sight = see(process, said, stop, clock)?;
         let account = account::close(said, &sight.0);
         let now = maps::read(process, clock)?.value;
-        let gone = account::gone(&account, &sight.0.smaps, &now);
+        let gone = account.gone(&sight.0.smaps, &now);
         if looks == LOOKS_MAX || gone as f64 <= account.rss as f64 * GONE_MAX {
             return Ok((account, sight));
         }
