@@ -3,7 +3,7 @@
 //! The JVM's own list tells which flags there are and who set them (JDK 17 and newer). Without it, what differs from
 //! its default is known from `VM.flags`, and who set it from the command line alone.
 
-use crate::record::{AccountDocument, FlagOrigin, FlagsRecord, Trial};
+use crate::record::{AccountDocument, FlagOrigin, FlagRecord, FlagsRecord, Trial};
 use crate::remedy::flags_needed;
 use loadline_jvm::observe::vm_flags::set_by;
 
@@ -52,19 +52,13 @@ pub fn flags_kept() -> impl Iterator<Item = &'static str> {
     OF_RULES.into_iter().chain(flags_needed())
 }
 
-/// How much is known of the flags.
-enum FlagSource<'a> {
-    /// All that the JVM has.
-    All(&'a FlagsRecord),
-    /// Those of [`flags_kept`], and what was set.
-    Kept(&'a FlagsRecord),
-    /// Those that differ from their default, as the command line spells them.
-    Spelled(&'a [String]),
-}
-
 /// The flags of one JVM.
 pub(super) struct Flags<'a> {
-    known: FlagSource<'a>,
+    /// What was set, and the defaults of all flags that the JVM has, or only of [`flags_kept`].
+    record: Option<&'a FlagsRecord>,
+    has_all: bool,
+    /// Without a record, those that differ from their default, as the command line spells them.
+    spelled: &'a [String],
     /// Words that may be its options, in the order in which the JVM reads them.
     words: Vec<&'a str>,
 }
@@ -72,41 +66,32 @@ pub(super) struct Flags<'a> {
 impl<'a> Flags<'a> {
     pub(super) fn of_trial(trial: &'a Trial) -> Self {
         let jvm = trial.jvm.as_ref();
-        let spelled = || jvm.and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
-        let kept = jvm.and_then(|jvm| jvm.flags_kept.as_ref());
-        let known = kept.map_or_else(|| FlagSource::Spelled(spelled()), FlagSource::Kept);
+        let record = jvm.and_then(|jvm| jvm.flags_kept.as_ref());
+        let spelled = jvm.filter(|_| record.is_none()).and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
         let options = jvm.into_iter().flat_map(|jvm| &jvm.options);
         // Options that reach the JVM by its command line stand there too.
         let asked = options.filter(|option| !trial.command.contains(option)).map(String::as_str);
         let words = asked.chain(options_of(&trial.command)).collect();
-        Self { known, words }
+        Self { record, has_all: false, spelled, words }
     }
 
     pub(super) fn of_account(document: &'a AccountDocument) -> Self {
-        let spelled = || document.jvm.flags.as_deref().unwrap_or_default();
-        let known = document.flags.as_ref().map_or_else(|| FlagSource::Spelled(spelled()), FlagSource::All);
-        Self { known, words: options_of(&document.subject_command).collect() }
+        let record = document.flags.as_ref();
+        let spelled = document.jvm.flags.as_deref().filter(|_| record.is_none()).unwrap_or_default();
+        Self { record, has_all: record.is_some(), spelled, words: options_of(&document.subject_command).collect() }
     }
 
-    fn record(&self) -> Option<&'a FlagsRecord> {
-        match self.known {
-            FlagSource::All(record) | FlagSource::Kept(record) => Some(record),
-            FlagSource::Spelled(_) => None,
-        }
+    /// The flag as it was set.
+    fn set(&self, name: &str) -> Option<&'a FlagRecord> {
+        self.record?.set.iter().find(|flag| flag.name == name)
     }
 
     /// The value in force; `None` where it is not known.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
-        match self.known {
-            FlagSource::All(record) | FlagSource::Kept(record) => {
-                let set = record.set.iter().find(|flag| flag.name == name).map(|flag| flag.value.as_str());
-                set.or_else(|| record.defaults.get(name).map(String::as_str))
-            }
-            FlagSource::Spelled(list) => {
-                let mut parsed = list.iter().rev().filter_map(|option| parse(option));
-                parsed.find(|(known, _)| *known == name).map(|(_, value)| value)
-            }
-        }
+        let set = self.set(name).map(|flag| flag.value.as_str());
+        let default = || self.record?.defaults.get(name).map(String::as_str);
+        let mut parsed = self.spelled.iter().rev().filter_map(|option| parse(option));
+        set.or_else(default).or_else(|| parsed.find(|(known, _)| *known == name).map(|(_, value)| value))
     }
 
     pub(super) fn number(&self, name: &str) -> Option<u64> {
@@ -124,11 +109,9 @@ impl<'a> Flags<'a> {
 
     /// Whether this JVM has the flag; `None` where its flags' names are not known.
     pub(super) fn has(&self, name: &str) -> Option<bool> {
-        match self.known {
-            FlagSource::All(_) => Some(self.get(name).is_some()),
-            FlagSource::Kept(_) if flags_kept().any(|kept| kept == name) => Some(self.get(name).is_some()),
-            FlagSource::Kept(_) | FlagSource::Spelled(_) => self.get(name).is_some().then_some(true),
-        }
+        let has = self.get(name).is_some();
+        let is_listed = || self.has_all || self.record.is_some() && flags_kept().any(|kept| kept == name);
+        (has || is_listed()).then_some(has)
     }
 
     /// The options that set flags, in the order in which the JVM reads them: as typed, the flag, its value as typed.
@@ -139,14 +122,13 @@ impl<'a> Flags<'a> {
 
     /// Whether all names of the JVM's flags are known, and this is none.
     pub(super) fn lacks(&self, name: &str) -> bool {
-        matches!(self.known, FlagSource::All(_)) && self.has(name) == Some(false)
+        self.has_all && self.has(name) == Some(false)
     }
 
     /// Whether somebody else than the JVM set the flag.
     pub(super) fn is_typed(&self, name: &str) -> bool {
-        let set = self.record().and_then(|record| record.set.iter().find(|flag| flag.name == name));
         let by_word = || self.words.iter().any(|word| parse(word).is_some_and(|(known, _)| known == name));
-        set.is_some_and(|flag| flag.origin != FlagOrigin::Ergonomic) || by_word()
+        self.set(name).is_some_and(|flag| flag.origin != FlagOrigin::Ergonomic) || by_word()
     }
 
     /// Whether this JVM has the flag, or is not known to lack it, and nobody set it.

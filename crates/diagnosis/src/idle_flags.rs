@@ -93,15 +93,12 @@ fn is_unknown(flags: &Flags, name: &str) -> bool {
 
 /// Whether the flag is of a collector that is known to be another one.
 fn is_of_another(flags: &Flags, name: &str) -> bool {
+    // `UncommitDelay` of `ZUncommitDelay`, not `ero` of `Zero`.
+    let starts_word = |rest: &str| rest.starts_with(|c: char| c.is_ascii_uppercase());
     let is_own = |begin: &str| !begin.is_empty() && name.strip_prefix(begin).is_some_and(starts_word);
     let of = COLLECTORS.iter().find(|(_, begin)| is_own(begin));
     let chosen = COLLECTORS.iter().any(|(flag, _)| flags.is(flag, "true"));
     of.is_some_and(|(flag, _)| chosen && !flags.is(flag, "true"))
-}
-
-/// `UncommitDelay` of `ZUncommitDelay`, not `ero` of `Zero`.
-fn starts_word(rest: &str) -> bool {
-    rest.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
 fn is_default(name: &str, value: &str) -> bool {

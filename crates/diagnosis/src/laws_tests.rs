@@ -18,23 +18,9 @@ fn maybe() -> impl Strategy<Value = Option<u64>> {
 
 /// Words of a command line and values of flags.
 fn word() -> impl Strategy<Value = String> {
-    let known = prop::sample::select(vec![
-        "-Xmx1g",
-        "-Xms",
-        "-XX:",
-        "-XX:+",
-        "-XX:=",
-        "-XX:+UseG1GC",
-        "-XX:G1=1",
-        "-Xshare:off",
-        "-cp",
-        "-jar",
-        "-XX:SharedArchiveFile=a:b",
-        "-javaagent:",
-        "-Dcom.sun.management.jmxremote",
-        "-XX:MaxRAMPercentage=25",
-        "é",
-    ]);
+    let known = "-Xmx1g -Xms -XX: -XX:+ -XX:= -XX:+UseG1GC -XX:G1=1 -Xshare:off -cp -jar -XX:SharedArchiveFile=a:b \
+                 -javaagent: -Dcom.sun.management.jmxremote -XX:MaxRAMPercentage=25 é";
+    let known = prop::sample::select(known.split(' ').collect::<Vec<_>>());
     prop_oneof![known.prop_map(str::to_owned), "\\PC{0,12}"]
 }
 
@@ -80,19 +66,17 @@ fn mark() -> impl Strategy<Value = Mark> {
     (names, any::<f64>(), heap, pools, direct, account, maybe()).prop_map(|parts| {
         let (name, at_s, (live_bytes, max_bytes, left_by_gc_bytes, collections), pools, direct, account, threads) =
             parts;
-        let pool = |(threads, stack_bytes, cpu_s)| ThreadPoolRecord {
-            name: "p-*".to_owned(),
-            threads,
-            stack_bytes,
-            cpu_s,
-            allocated_bytes: Some(1),
+        let pool = |(threads, stack_bytes, cpu_s)| {
+            let (name, allocated_bytes) = ("p-*".to_owned(), Some(1));
+            ThreadPoolRecord { name, threads, stack_bytes, cpu_s, allocated_bytes }
         };
-        let direct = direct.map(|(reserved_bytes, buffers, max_bytes)| DirectRecord {
+        let of_direct = |(reserved_bytes, buffers, max_bytes)| DirectRecord {
             reserved_bytes,
             buffers,
             max_bytes,
             ..DirectRecord::default()
-        });
+        };
+        let direct = direct.map(of_direct);
         let heap = Heap { live_bytes, max_bytes, left_by_gc_bytes, collections, ..Heap::default() };
         let charge = Some(ChargeRecord { limit_bytes: threads, ..ChargeRecord::default() });
         let pools = pools.into_iter().map(pool).collect();

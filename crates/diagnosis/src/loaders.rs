@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, alike, share, sum};
 use super::found::{found, listed};
-use crate::record::{Finding, FindingRecord, LoaderChange, LoaderSpan, LoaderSum, Mark};
+use crate::record::{Finding, FindingRecord, LoaderChange, LoaderSpan, LoaderSum, Mark, each_once};
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, several};
 
@@ -18,13 +18,9 @@ const NEXT: &str = "see in a heap dump (`--heap-dump FILE`) who keeps one of the
 /// takes away. Source: measured on `LeaksLoaders` and `scenarios/class-churn`.
 pub(super) fn keep_coming(facts: &Facts) -> Vec<FindingRecord> {
     let spans = facts.worked();
-    let mut types: Vec<&str> = Vec::new();
-    for of in spans.iter().flat_map(|(_, to, _)| to.loaders.iter().flat_map(|loaders| &loaders.types)) {
-        if !types.contains(&of.name.as_str()) {
-            types.push(&of.name);
-        }
-    }
-    types.into_iter().filter_map(|name| keeps_coming(facts.marks, name, &spans)).collect()
+    let types = spans.iter().flat_map(|(_, to, _)| to.loaders.iter().flat_map(|loaders| &loaders.types));
+    let names = each_once(types.map(|of| of.name.as_str()));
+    names.into_iter().filter_map(|name| keeps_coming(facts.marks, name, &spans)).collect()
 }
 
 /// Fewer loaders of a type are no crowd.

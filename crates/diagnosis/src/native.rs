@@ -254,14 +254,13 @@ fn compile_now(mark: &Mark) -> bool {
 /// The largest library that is neither of the JDK nor of the system.
 fn foreign_library(account: &AccountRecord) -> Option<String> {
     let libraries = &account.owners.iter().find(|owner| owner.name == Owner::Libraries.name())?.detail;
-    let split = |path: &'_ str| path.rsplit_once('/').map(|(folder, file)| (folder.to_owned(), file.to_owned()));
-    let files: Vec<(String, String)> = libraries.iter().filter_map(|part| split(&part.name)).collect();
-    let jdk = files.iter().find(|(_, file)| file == "libjava.so").map(|(folder, _)| folder.clone());
-    let is_foreign = |(folder, file): &(String, String)| {
-        let is_of_jdk = jdk.as_ref().is_some_and(|jdk| folder.starts_with(jdk.as_str()));
+    let mut files = libraries.iter().filter_map(|part| part.name.rsplit_once('/'));
+    let jdk = files.clone().find(|(_, file)| *file == "libjava.so").map(|(folder, _)| folder);
+    let is_foreign = |(folder, file): &(&str, &str)| {
+        let is_of_jdk = jdk.is_some_and(|jdk| folder.starts_with(jdk));
         file.contains(".so") && !is_of_jdk && !KNOWN_LIBRARIES.iter().any(|known| file.starts_with(known))
     };
-    files.into_iter().find(is_foreign).map(|(_, file)| file)
+    files.find(is_foreign).map(|(_, file)| file.to_owned())
 }
 
 /// Describes the holder, and says what helps.

@@ -78,6 +78,10 @@ fn remedies(found: &Option<FindingRecord>) -> Vec<String> {
     found.iter().flat_map(|found| &found.remedies).map(|change| change.typed().join(" ")).collect()
 }
 
+fn gain(found: &Option<FindingRecord>) -> Option<u64> {
+    found.as_ref().unwrap().gain_bytes_max
+}
+
 fn says(found: &Option<FindingRecord>, parts: &[&str]) {
     let found = found.as_ref().unwrap();
     let said = format!("{} -> {}", found.text, found.next);
@@ -100,7 +104,7 @@ fn retained_malloc_is_told_with_what_is_not_set_yet() {
     let found = only(&loaded(&[("malloc.retained", 20)]), "malloc_retained");
     let all = ["MALLOC_ARENA_MAX=1", "-XX:TrimNativeHeapInterval=2000", "MALLOC_TRIM_THRESHOLD_=131072"];
     assert_eq!(remedies(&found), all);
-    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(18 * MIB));
+    assert_eq!(gain(&found), Some(18 * MIB));
     says(&found, &["20.0 MiB", "8 arenas", "`MALLOC_ARENA_MAX=1`"]);
     // The bound of the gain, 90 % of the row, has to be 1 % of RSS.
     assert!(only(&loaded(&[("malloc.retained", 3)]), "malloc_retained").is_some());
@@ -155,10 +159,7 @@ fn direct_memory_that_waits_is_told_with_what_a_collection_left() {
         only(&trial(marks), "direct_memory_waits")
     };
     let freed = of(80, Some(10), 99);
-    assert_eq!(
-        (remedies(&freed), freed.as_ref().unwrap().gain_bytes_max),
-        (vec!["-XX:MaxDirectMemorySize=20m".into()], Some(70 * MIB))
-    );
+    assert_eq!((remedies(&freed), gain(&freed)), (vec!["-XX:MaxDirectMemorySize=20m".into()], Some(70 * MIB)));
     says(&freed, &["80.0 MiB are in 80 direct buffers", "a full GC left 10.0 MiB", "may become 1024.0 MiB"]);
     assert!(of(80, Some(60), 0).is_some() && of(80, Some(61), 0).is_none(), "a quarter has to go");
     // A minute with six collections has one each ten seconds.
@@ -199,7 +200,7 @@ fn a_heap_far_above_what_lives_gets_a_ceiling_where_nobody_set_one() {
         trial(vec![mark("loaded", &[("java_heap.used", heap)]), collected])
     };
     let found = only(&of(80, 20), "heap_far_above_live");
-    assert_eq!((remedies(&found), found.as_ref().unwrap().gain_bytes_max), (vec!["-Xmx60m".into()], Some(20 * MIB)));
+    assert_eq!((remedies(&found), gain(&found)), (vec!["-Xmx60m".into()], Some(20 * MIB)));
     assert!(only(&of(79, 20), "heap_far_above_live").is_none());
     assert!(only(&of(18, 2), "heap_far_above_live").is_some() && only(&of(17, 2), "heap_far_above_live").is_none());
     let typed = typed(&of(80, 20), "-Xmx4g", "MaxHeapSize", "4294967296");
@@ -247,7 +248,7 @@ fn code_and_archives_of_classes() {
     });
     let found = only(&compiling, "code_large");
     says(&found, &["20.0 MiB, and compilers hold 7.0 MiB"]);
-    assert_eq!(found.unwrap().gain_bytes_max, Some(17 * MIB));
+    assert_eq!(gain(&found), Some(17 * MIB));
     let typed_level = typed(&loaded(&[("code_cache", 40)]), "-XX:TieredStopAtLevel=1", "TieredStopAtLevel", "1");
     assert!(only(&typed_level, "code_large").is_none());
     let base = loaded(&[("metaspace", 12)]);
@@ -443,10 +444,8 @@ fn a_limit_is_not_seen_also_where_a_share_was_typed() {
     };
     assert!(share(384).is_none() && share(400).is_none(), "three quarters of the limit");
     let found = share(6000);
-    assert_eq!(
-        (cause(&found), remedies(&found)),
-        (Some(UnseenCause::ControllersUnlisted), vec!["-Xmx384m".to_owned()])
-    );
+    assert_eq!(cause(&found), Some(UnseenCause::ControllersUnlisted));
+    assert_eq!(remedies(&found), ["-Xmx384m"]);
 }
 
 #[test]
@@ -532,7 +531,7 @@ fn native_memory_that_a_collection_freed_was_held_by_garbage() {
     let held = [("malloc.live", 60), ("malloc.retained", 4)];
     let freed = [("malloc.live", 10), ("malloc.retained", 54)];
     let found = only(&collected(&held, &freed, [1.0, 1.1]), "native_held_by_garbage");
-    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(50 * MIB));
+    assert_eq!(gain(&found), Some(50 * MIB));
     assert_eq!(remedies(&found), ["-XX:G1PeriodicGCInterval=2000", "-Xmn8m"]);
     says(&found, &["50.0 MiB", "a full GC freed them", "`close()`"]);
     let typed = typed(&collected(&held, &freed, [1.0, 1.1]), "-Xmn320m", "MaxNewSize", "335544320");
@@ -552,7 +551,7 @@ fn native_memory_that_a_collection_freed_was_held_by_garbage() {
     };
     assert!(only(&in_compilers(50, 1), "native_held_by_garbage").is_none());
     let shared = only(&in_compilers(7, 1), "native_held_by_garbage");
-    assert_eq!(shared.unwrap().gain_bytes_max, Some(50 * MIB));
+    assert_eq!(gain(&shared), Some(50 * MIB));
     // HotSpot still has chunks of compilations, unless they ended long before.
     let mut busy = collected(&held, &freed, [7.0, 7.0]);
     assert!(only(&busy, "native_held_by_garbage").is_none());
@@ -580,7 +579,7 @@ fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
     };
     let found = of(64, &caches);
     assert_eq!(remedies(&found), ["-Djdk.nio.maxCachedBufferSize=262144"]);
-    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(56 * MIB), "32 times 256 KiB stay");
+    assert_eq!(gain(&found), Some(56 * MIB), "32 times 256 KiB stay");
     says(&found, &["in 32 direct buffers", "32 threads, such as those of `web-*`", "up to 2.0 MiB", "in pieces"]);
     says(&found, &["some 40.0 MiB less: malloc keeps the rest", "`MALLOC_TRIM_THRESHOLD_=131072`"]);
     let few = of(64, &|mark| {
@@ -629,10 +628,8 @@ fn what_lies_beside_the_jvm_comes_before_what_is_true_of_any() {
     };
     let helpers = of(vec![child("tail", 40), child("tail", 40), child("sh", 1)], Vec::new());
     assert_eq!(kinds(&helpers), ["child_processes"], "what malloc retains is no cause beside it");
-    says(
-        &only(&helpers, "child_processes"),
-        &["81.0 MiB", "2 of `tail` with 80.0 MiB, 1 of `sh`", "helpers × 27.0 MiB"],
-    );
+    let found = only(&helpers, "child_processes");
+    says(&found, &["81.0 MiB", "2 of `tail` with 80.0 MiB, 1 of `sh`", "helpers × 27.0 MiB"]);
     let spool = of(Vec::new(), vec![files(30)]);
     assert_eq!(kinds(&spool), ["files_in_memory"], "what malloc retains weighs less");
     says(&only(&spool, "files_in_memory"), &["30.0 MiB", "3 files in /dev/shm, 1 of them deleted and still open"]);
@@ -727,10 +724,8 @@ fn a_live_heap_is_told_by_threads_finalizers_or_its_classes() {
     says(&found, &["5,000 objects with a finalizer", "5,000 of them of `a.Handle`", "drop `finalize()`"]);
     assert!(only(&waiting(900), "finalizers_wait").is_none());
 
-    says(
-        &only(&alive(80, &[("[B", 900, 70)]), "heap_lives"),
-        &["80.0 MiB", "70.0 MiB in 900 of `byte[]`", "heap dump"],
-    );
+    let found = only(&alive(80, &[("[B", 900, 70)]), "heap_lives");
+    says(&found, &["80.0 MiB", "70.0 MiB in 900 of `byte[]`", "heap dump"]);
     assert!(only(&alive(47, &[("[B", 900, 40)]), "heap_lives").is_none(), "the live set of a program");
     assert!(only(&alive(80, &[]), "heap_lives").is_none(), "nothing is known of it");
 }
@@ -753,7 +748,7 @@ fn what_the_kernel_keeps_is_told_with_its_cause() {
     let found = only(&charged(90, 0, 480_000, 0), "kernel_remembers_names");
     let parts = ["90.0 MiB", "480,000 more names of files", "negative dentries", "reclaims them before it kills"];
     says(&found, &parts);
-    assert_eq!((remedies(&found), found.unwrap().gain_bytes_max), (vec![], None));
+    assert_eq!((remedies(&found), gain(&found)), (vec![], None));
     assert_eq!(kinds(&charged(90, 0, 200_000, 0)), [] as [&str; 0], "names take less than half of it");
     assert_eq!(kinds(&charged(19, 0, 480_000, 0)), [] as [&str; 0], "a tenth of RSS");
 
@@ -946,21 +941,19 @@ fn full_chunks_of_netty_are_told_from_nearly_empty_ones() {
     says(&full, &["serves nobody", "`-Dio.netty.leakDetection.level=paranoid`", "ResourceLeakDetector"]);
     let rested = told(Some(of(128, 125, Some(125))), Some(of(128, 120, Some(120))));
     says(&rested, &["120.0 MiB are handed out after the load: buffers that were never released -> set"]);
-    assert_eq!((remedies(&full), full.unwrap().gain_bytes_max), (Vec::new(), None));
+    assert_eq!((remedies(&full), gain(&full)), (Vec::new(), None));
     // Requests that were under way held the chunks; little is left of them.
     let few = told(Some(of(128, 125, Some(125))), Some(of(128, 4, Some(3))));
     says(&few, &[held, "31 of them nearly empty, and 3.0 MiB are handed out: a few buffers", "numDirectArenas=1"]);
-    assert_eq!(few.as_ref().unwrap().gain_bytes_max, Some(125 * MIB));
+    assert_eq!(gain(&few), Some(125 * MIB));
     assert_eq!(remedies(&few), ["-Dio.netty.allocator.maxOrder=3"]);
     let caches = told(Some(of(128, 90, Some(3))), None);
     says(&caches, &[held, "3.0 MiB are handed out: 87.0 MiB of freed buffers in caches of threads"]);
     assert_eq!(remedies(&caches), ["-Dio.netty.allocator.normalCacheSize=0 -Dio.netty.allocator.smallCacheSize=0"]);
     // What this Netty does not count is not claimed, and a shaded one has properties of its own.
     let uncounted = told(None, Some(of(128, 70, None)));
-    says(
-        &uncounted,
-        &["70.0 MiB are handed out or freed into caches of threads", "never released, or that threads keep"],
-    );
+    says(&uncounted, &["70.0 MiB are handed out or freed into caches of threads"]);
+    says(&uncounted, &["never released, or that threads keep"]);
     let shaded = NettyChunksRecord { package: "a.io.netty".to_owned(), ..of(128, 4, Some(3)) };
     assert_eq!(remedies(&told(Some(shaded), None)), ["-Da.io.netty.allocator.maxOrder=3"]);
     let typed = with(&trial(Some(of(128, 4, Some(3))), None), |trial| {
@@ -1001,19 +994,17 @@ fn compilations_and_crowds_of_loaders() {
     };
     let found = only(&of(120, 90), "compiler_peak");
     assert_eq!(remedies(&found), ["-XX:CompileCommand=exclude,a.Scores::of", "-XX:TieredStopAtLevel=1"]);
-    assert_eq!(found.as_ref().unwrap().gain_bytes_max, Some(90 * MIB), "no more than compilers kept");
+    assert_eq!(gain(&found), Some(90 * MIB), "no more than compilers kept");
     assert!(only(&of(120, 60), "compiler_peak").is_none() && only(&of(60, 120), "compiler_peak").is_none());
     let loaders = |loaders: u64, classes: u64| {
-        with(&loaded(&[("metaspace", 60)]), |trial| {
+        let trial = with(&loaded(&[("metaspace", 60)]), |trial| {
             trial.marks[0].loaders = of_loaders("x.Defining", loaders, classes, loaders << 14);
-        })
+        });
+        only(&trial, "loaders_many")
     };
-    says(
-        &only(&loaders(4800, 4800), "loaders_many"),
-        &["4,800 class loaders of `x.Defining`", "75.0 MiB of metaspace"],
-    );
-    assert!(only(&loaders(600, 600), "loaders_many").is_none(), "5 % of RSS");
-    assert!(only(&loaders(4800, 20_000), "loaders_many").is_none(), "loaders of applications have many classes");
+    says(&loaders(4800, 4800), &["4,800 class loaders of `x.Defining`", "75.0 MiB of metaspace"]);
+    assert!(loaders(600, 600).is_none(), "5 % of RSS");
+    assert!(loaders(4800, 20_000).is_none(), "loaders of applications have many classes");
 }
 
 #[test]

@@ -365,6 +365,17 @@ mod tests {
         JvmRange { start: 0, end, committed_end, purpose: Purpose::CodeCache, name }
     }
 
+    /// The heap that is reserved from 1 GiB on, so many MiB of it.
+    fn heap(mib: u64) -> Option<(u64, u64)> {
+        Some((1 << 30, (1 << 30) + (mib << 20)))
+    }
+
+    /// Claims in these mappings, of which the heap is known.
+    fn found(maps: &str, sizes: &Sizes) -> Vec<Claim> {
+        let heap = sizes.heap.map(|(start, end)| Claim::new(start, end, Owner::JavaHeap, "", ""));
+        by_size(&parse(maps), heap.as_slice(), sizes)
+    }
+
     fn ranges(claims: &[Claim]) -> Vec<(u64, u64)> {
         claims.iter().map(|claim| (claim.start, claim.end)).collect()
     }
@@ -385,16 +396,13 @@ mod tests {
     /// which the first 370 and, for archived objects, the last 8 MiB are committed.
     #[test]
     fn tables_are_laid_out_as_the_heap_is() {
-        let maps = parse(
-            "40000000-57200000 rw-p 0 00:00 0\n57200000-7f800000 ---p 0 00:00 0\n7f800000-80000000 rw-p 0 00:00 0\n\
+        let maps = "40000000-57200000 rw-p 0 00:00 0\n57200000-7f800000 ---p 0 00:00 0\n7f800000-80000000 rw-p 0 00:00 0\n\
              7f0000000000-7f0000005000 rw-p 0 00:00 0\n7f0000005000-7f00000eb000 ---p 0 00:00 0\n\
              7f553afff000-7f553b0b9000 rw-p 0 00:00 0\n7f553b0b9000-7f553b1fc000 ---p 0 00:00 0\n\
              7f553b1fc000-7f553b2b9000 rw-p 0 00:00 0\n7f553b2b9000-7f553b3fc000 ---p 0 00:00 0\n\
              7f553b3fc000-7f553b400000 rw-p 0 00:00 0\n\
-             7f8000000000-7f80000b9000 rw-p 0 00:00 0\n7f80000b9000-7f8000200000 ---p 0 00:00 0\n",
-        );
-        let sizes = Sizes { code_heaps: vec![code_heap()], heap: Some((1 << 30, 2 << 30)), ..sizes() };
-        let found = by_size(&maps, &[Claim::new(1 << 30, 2 << 30, Owner::JavaHeap, "", "")], &sizes);
+             7f8000000000-7f80000b9000 rw-p 0 00:00 0\n7f80000b9000-7f8000200000 ---p 0 00:00 0\n";
+        let found = found(maps, &Sizes { code_heaps: vec![code_heap()], heap: heap(1024), ..sizes() });
         let found: Vec<_> = found.iter().map(|claim| (claim.start, claim.end, claim.owner)).collect();
         let (code, gc) = (Owner::CodeCache, Owner::Gc);
         let expect = [
@@ -411,18 +419,13 @@ mod tests {
     /// 16 MiB whose tables are the smallest that are looked for.
     #[test]
     fn parts_that_touch_are_one_table() {
-        let found = |maps: &str, sizes: &Sizes| {
-            let (start, end) = sizes.heap.unwrap();
-            let found = by_size(&parse(maps), &[Claim::new(start, end, Owner::JavaHeap, "", "")], sizes);
-            found.iter().map(|claim| claim.end - claim.start).sum::<u64>()
-        };
-        let heap = |mib: u64| Sizes { heap: Some((1 << 30, (1 << 30) + (mib << 20))), ..sizes() };
+        let sum = |claims: Vec<Claim>| claims.iter().map(|claim| claim.end - claim.start).sum::<u64>();
         let maps = "40000000-44000000 rw-p 0 00:00 0\n7f0000000000-7f0000015000 rw-p 0 00:00 0\n\
                     7f0000015000-7f0000020000 rw-p 0 00:00 0\n";
-        assert_eq!(found(maps, &heap(64)), 128 << 10);
-        let g1 = Sizes { regions: Some(16), ..heap(16) };
+        assert_eq!(sum(found(maps, &Sizes { heap: heap(64), ..sizes() })), 128 << 10);
+        let g1 = Sizes { regions: Some(16), heap: heap(16), ..sizes() };
         let maps = "40000000-41000000 rw-p 0 00:00 0\n7f0000000000-7f0000019000 rw-p 0 00:00 0\n";
-        assert_eq!(found(maps, &g1), 100 << 10, "three of 32 KiB, and the cards that were looked at last");
+        assert_eq!(sum(found(maps, &g1)), 100 << 10, "three of 32 KiB, and the cards that were looked at last");
     }
 
     #[test]
@@ -444,11 +447,8 @@ mod tests {
     fn a_page_that_nothing_may_touch_belongs_to_the_archive_behind_it() {
         let maps = "30000000-30001000 ---p 0 00:00 0\n30001000-30e00000 rw-p 0 00:00 7 /lib/server/classes.jsa\n\
                     50000000-50001000 ---p 0 00:00 0\n";
-        let found = by_size(&parse(maps), &[], &sizes());
-        assert_eq!(
-            found.iter().map(|claim| (claim.start, claim.owner)).collect::<Vec<_>>(),
-            [(0x3000_0000, Owner::Cds)]
-        );
+        let found: Vec<_> = found(maps, &sizes()).iter().map(|claim| (claim.start, claim.owner)).collect();
+        assert_eq!(found, [(0x3000_0000, Owner::Cds)]);
     }
 
     /// A heap of 1 GiB, its first 384 MiB committed, with a code heap: each table and its hole end with a page.
@@ -466,11 +466,8 @@ mod tests {
                 (0x7f00_0000_0000u64 + map[1]),
                 (0x7f70_0000_0000u64 + (513 * (8 + 128) + 128u64).next_multiple_of(page)),
             );
-            let reserved = Claim::new(1 << 30, 2 << 30, Owner::JavaHeap, "", "");
-            let heap = Some((1 << 30, 2 << 30));
-            let sizes = Sizes { page, code_heaps: vec![code_heap()], heap, regions: Some(513), ..sizes() };
-            let found = by_size(&parse(&maps), &[reserved], &sizes);
-            assert_eq!(starts(&found), [0x7f00_0000_0000, 0x7f60_0000_0000, 0x7f70_0000_0000], "{page}");
+            let sizes = Sizes { page, code_heaps: vec![code_heap()], heap: heap(1024), regions: Some(513), ..sizes() };
+            assert_eq!(starts(&found(&maps, &sizes)), [0x7f00_0000_0000, 0x7f60_0000_0000, 0x7f70_0000_0000], "{page}");
         }
     }
 
@@ -486,26 +483,19 @@ mod tests {
 
     #[test]
     fn full_tables_end_a_stretch() {
-        let maps = parse(
-            "40000000-80000000 rw-p 0 00:00 0\n\
-             7f6000000000-7f6000200000 rw-p 0 00:00 0\n7f7000000000-7f7000201000 rw-p 0 00:00 0\n\
-             7f8000000000-7f80001f0000 rw-p 0 00:00 0\n",
-        );
-        let heap = Claim::new(1 << 30, 2 << 30, Owner::JavaHeap, "", "");
-        let sizes = Sizes { heap: Some((1 << 30, 2 << 30)), guarded: true, ..sizes() };
-        let found = ranges(&by_size(&maps, &[heap], &sizes));
+        let maps = "40000000-80000000 rw-p 0 00:00 0\n\
+                    7f6000000000-7f6000200000 rw-p 0 00:00 0\n7f7000000000-7f7000201000 rw-p 0 00:00 0\n\
+                    7f8000000000-7f80001f0000 rw-p 0 00:00 0\n";
+        let found = ranges(&found(maps, &Sizes { heap: heap(1024), guarded: true, ..sizes() }));
         assert_eq!(found, [(0x7f60_0000_0000, 0x7f60_0020_0000), (0x7f70_0000_0000, 0x7f70_0020_1000)]);
     }
 
     /// As seen beside DuckDB with G1 and a heap of 128 MiB: mappings of its jemalloc of 8 MiB were as long as tables.
     #[test]
     fn beside_a_foreign_library_only_what_hotspot_names_is_a_table() {
-        let maps = parse(
-            "40000000-48000000 rw-p 0 00:00 0\n7f6000000000-7f6000800000 rw-p 0 00:00 0\n\
-             7f7000000000-7f7000400000 rw-p 0 00:00 0\n7f8000000000-7f8000080000 rw-p 0 00:00 0\n\
-             7f9000000000-7f9000045000 rw-p 0 00:00 0\n",
-        );
-        let heap = Claim::new(1 << 30, (1 << 30) + (128 << 20), Owner::JavaHeap, "", "");
+        let maps = "40000000-48000000 rw-p 0 00:00 0\n7f6000000000-7f6000800000 rw-p 0 00:00 0\n\
+                    7f7000000000-7f7000400000 rw-p 0 00:00 0\n7f8000000000-7f8000080000 rw-p 0 00:00 0\n\
+                    7f9000000000-7f9000045000 rw-p 0 00:00 0\n";
         let named = [
             0x7f70_0000_0000,
             0x7f70_0020_0000,
@@ -515,8 +505,7 @@ mod tests {
             0x7f90_0000_5000,
         ];
         let found = |named: Option<BTreeSet<u64>>| {
-            let sizes = Sizes { heap: Some((heap.start, heap.end)), regions: Some(128), named, ..sizes() };
-            let mut found = ranges(&by_size(&maps, std::slice::from_ref(&heap), &sizes));
+            let mut found = ranges(&found(maps, &Sizes { heap: heap(128), regions: Some(128), named, ..sizes() }));
             found.sort_unstable();
             found
         };

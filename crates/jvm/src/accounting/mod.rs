@@ -14,6 +14,7 @@ pub use allocation::{AllocatedBy, AllocatedSoFar, Allocation, told as allocated_
 pub use tables::{JvmTables, Look, TablesRead};
 
 use crate::account::{self, Account, AccountPlan, Owner, Prediction, ProcessReadings, Question, Said};
+use crate::kernel::mapping::Mapping;
 use crate::kernel::process::page_size;
 use crate::observe::addresses::JvmAddresses;
 use crate::observe::glibc::{self, HEAP_MAX, HeapCandidate, Layout};
@@ -351,11 +352,13 @@ fn refresh(map: &mut PageMap, candidate: &mut HeapCandidate, end: u64) {
 /// Returns the address where the main heap ends now.
 fn end_of_main(process: &Process, clock: &Clock, start: u64) -> Option<u64> {
     let maps = maps::read(process, clock).ok()?.value;
-    let mut end = start;
-    for mapping in maps.iter().filter(|mapping| &*mapping.path == "[heap]") {
-        end = if mapping.start == end { mapping.end } else { end };
-    }
+    let end = end_of(start, maps.iter().filter(|mapping| &*mapping.path == "[heap]"));
     (end > start).then_some(end)
+}
+
+/// The end of the mappings that touch each other from `start` on; `start` where none begins there.
+fn end_of<'m>(start: u64, maps: impl Iterator<Item = &'m Mapping>) -> u64 {
+    maps.fold(start, |end, mapping| if mapping.start == end { mapping.end } else { end })
 }
 
 /// The present pages of every mapping that has more than one owner, or none that is known.

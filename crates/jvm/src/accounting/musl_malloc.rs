@@ -3,7 +3,7 @@
 use super::turns::RUN_ON;
 use crate::account::ProcessReadings;
 use crate::observe::Unavailable;
-use crate::observe::mallocng::{self, Context, Walk, Walker};
+use crate::observe::mallocng::{self, Walk, Walker};
 use crate::observe::maps::Allocator;
 use crate::observe::memory::ProcessMemory;
 use crate::observe::pagemap::{PageMap, PagesOf};
@@ -38,7 +38,9 @@ impl MuslMalloc {
         let (memory, mut map) = sources(process).map_err(|why| failed.extend(is_musl.then_some(why))).ok()?;
         let maps: Vec<_> = smaps.maps().cloned().collect();
         let places = mallocng::places(&maps, |mapping| Allocator::of([mapping]) == Allocator::Musl);
-        let walker = match context(process, &memory, &mut map, &places) {
+        let secret = mallocng::secret(process, &memory, &mut pages_of(&mut map));
+        let context = secret.map(|secret| mallocng::find(&memory, &mut pages_of(&mut map), &places, secret?));
+        let walker = match context {
             Ok(Some(context)) => Walker::begin(&memory, &mut pages_of(&mut map), context),
             Ok(None) if is_musl => Err("it has no context of musl 1.2.1 to 1.2.5"),
             Ok(None) => return None,
@@ -71,16 +73,6 @@ impl MuslMalloc {
     pub(super) fn finish(self) -> Result<Walk, &'static str> {
         self.walker.and_then(Walker::finish)
     }
-}
-
-fn context(
-    process: &Process,
-    memory: &ProcessMemory,
-    map: &mut PageMap,
-    places: &[(u64, u64)],
-) -> Result<Option<Context>, Unavailable> {
-    let secret = mallocng::secret(process, memory, &mut pages_of(map))?;
-    Ok(secret.and_then(|secret| mallocng::find(memory, &mut pages_of(map), places, secret)))
 }
 
 /// The memory of a process, and which of its pages are present.

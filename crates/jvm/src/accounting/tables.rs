@@ -197,18 +197,10 @@ fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> 
 /// the first power of two that was free, up to 1 GiB (`shenandoahHeap.cpp`). It is recognised by its length and by the
 /// mapping that starts there.
 fn collection_set_map(maps: &[Mapping], heap_end: u64, region: u64, page: u64) -> Option<u64> {
-    let length = heap_end.checked_div(region)?.checked_next_multiple_of(page)?;
-    let powers = (12..=30).map(|bit| 1u64 << bit);
-    powers.into_iter().find(|start| {
-        let first = maps.iter().position(|mapping| mapping.start == *start);
-        let Some(first) = first else { return false };
-        let mut end = *start;
-        for mapping in maps[first..].iter().take_while(|mapping| mapping.inode == 0 && mapping.path.is_empty()) {
-            if mapping.start != end {
-                break;
-            }
-            end = mapping.end;
-        }
-        end == start + length
+    let length = heap_end.checked_div(region)?.checked_next_multiple_of(page).filter(|length| *length > 0)?;
+    (12..=30).map(|bit| 1u64 << bit).find(|start| {
+        let from = maps.iter().skip_while(|mapping| mapping.start != *start);
+        let anonymous = from.take_while(|mapping| mapping.inode == 0 && mapping.path.is_empty());
+        super::end_of(*start, anonymous) == start + length
     })
 }

@@ -220,10 +220,8 @@ mod tests {
             let stat = Stat::parse(&text, 100).unwrap();
             (stat.has_ended(), stat.lives())
         };
-        assert_eq!(
-            [ended(" T ", "1"), ended(" Z ", "1"), ended(" Z ", "2")],
-            [(false, true), (true, false), (true, true)]
-        );
+        let ended = [ended(" T ", "1"), ended(" Z ", "1"), ended(" Z ", "2")];
+        assert_eq!(ended, [(false, true), (true, false), (true, true)]);
     }
 
     #[test]
