@@ -1,6 +1,6 @@
 //! Classes and their code: metadata that grows, an archive that is missing, compiled code.
 
-use super::facts::{Facts, alike, holds, share, sum, tagged};
+use super::facts::{COLLECTED_SHARE, Facts, alike, holds, share, sum, tagged};
 use super::found::{file_name, found, listed};
 use crate::owner::Owner;
 use crate::record::{AccountRecord, CdsCause, Finding, FindingRecord, GrowthSpan, Mark};
@@ -10,8 +10,6 @@ use crate::units::{Bytes, grouped, several};
 
 /// Growth of a span that may be of the first use of something.
 const GROWTH_MIN: u64 = 1 << 20;
-/// Metadata of which a collection takes this share of what was added is not kept by anybody.
-const COLLECTED_SHARE: f64 = 0.5;
 /// Code below this much, or this share of RSS, is what any server compiles.
 const CODE_MIN: u64 = 16 << 20;
 const CODE_SHARE_MIN: f64 = 0.10;
@@ -29,14 +27,13 @@ pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
         (growth_bytes >= GROWTH_MIN).then_some(span)
     };
     let grown: Vec<GrowthSpan> = facts.worked().iter().filter_map(of).collect();
-    let last = grown.last()?.clone();
-    let rate = |span: &GrowthSpan| span.growth_bytes as f64 / span.ok as f64;
-    let spans: Vec<GrowthSpan> = grown.into_iter().filter(|span| alike(rate(span), rate(&last))).collect();
+    let spans = alike(grown, |span| span.growth_bytes as f64 / span.ok as f64)?;
+    let last = &spans.last()?.to;
     let added = sum(spans.iter().map(|span| span.growth_bytes));
-    let end = facts.marks.iter().find(|mark| mark.name == last.to).and_then(metadata)?;
+    let end = facts.marks.iter().find(|mark| mark.name == *last).and_then(metadata)?;
     let collected = facts.at(MarkPoint::Collected).and_then(metadata);
     let gone = collected.map_or(0, |left| end.saturating_sub(left));
-    if spans.len() < 2 || gone as f64 >= added as f64 * COLLECTED_SHARE {
+    if gone as f64 >= added as f64 * COLLECTED_SHARE {
         return None;
     }
     let of_span = |span: &GrowthSpan| {

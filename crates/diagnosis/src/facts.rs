@@ -15,6 +15,8 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// Spans in which a request brings as much within this factor are alike.
 const ALIKE_WITHIN: f64 = 2.0;
+/// What came with such spans, and of which a collection takes this share, is not kept by anybody.
+pub(super) const COLLECTED_SHARE: f64 = 0.5;
 
 /// Marks whose weighing has changed what it weighs, or rested before.
 const AFTER_LOAD: [MarkPoint; 3] = [MarkPoint::Rested, MarkPoint::Collected, MarkPoint::Trimmed];
@@ -178,9 +180,11 @@ pub(super) fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
-/// Whether two rates are as good as equal.
-pub(super) fn alike(one: f64, other: f64) -> bool {
-    (1.0 / ALIKE_WITHIN..=ALIKE_WITHIN).contains(&(one / other))
+/// Those of the spans in which a request brings about as much as in the last one; `None` of fewer than two.
+pub(super) fn alike<S>(mut spans: Vec<S>, rate: impl Fn(&S) -> f64) -> Option<Vec<S>> {
+    let last = rate(spans.last()?);
+    spans.retain(|span| (1.0 / ALIKE_WITHIN..=ALIKE_WITHIN).contains(&(rate(span) / last)));
+    (spans.len() >= 2).then_some(spans)
 }
 
 /// The sum of these, or the most that there can be.

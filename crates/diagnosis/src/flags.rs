@@ -120,7 +120,7 @@ impl<'a> Flags<'a> {
         self.words.iter().filter_map(of).collect()
     }
 
-    /// Whether all names of the JVM's flags are known, and this is none.
+    /// Whether all names of the JVM's flags are known, and this is none. In a trial, only some are known.
     pub(super) fn lacks(&self, name: &str) -> bool {
         self.has_all && self.has(name) == Some(false)
     }

@@ -61,7 +61,7 @@ pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
             () if ["MaxRAMPercentage", "MinRAMPercentage"].contains(name) && heap.is_some() => {
                 (IdleCause::Overridden, heap)
             }
-            () if is_unknown(flags, name) => (IdleCause::Unknown, None),
+            () if !NOT_FLAGS.contains(name) && flags.lacks(name) => (IdleCause::Unknown, None),
             () if is_of_another(flags, name) => (IdleCause::OtherCollector, Some(facts.collector())),
             () if is_default(name, value) => (IdleCause::Default, None),
             () => continue,
@@ -84,11 +84,6 @@ fn told(flag: &IdleFlag) -> String {
         IdleCause::OtherCollector => format!("`{option}` (the collector is {by})"),
         IdleCause::Default => format!("`{option}` (the default)"),
     }
-}
-
-/// Whether the JVM is known to lack the flag. In a trial, only some names are known.
-fn is_unknown(flags: &Flags, name: &str) -> bool {
-    !NOT_FLAGS.contains(&name) && flags.lacks(name)
 }
 
 /// Whether the flag is of a collector that is known to be another one.

@@ -1,6 +1,6 @@
 //! Class loaders that keep coming.
 
-use super::facts::{Facts, alike, share, sum};
+use super::facts::{COLLECTED_SHARE, Facts, alike, share, sum};
 use super::found::{found, listed};
 use crate::record::{Finding, FindingRecord, LoaderChange, LoaderSpan, LoaderSum, Mark, each_once};
 use crate::scenario::MarkPoint;
@@ -8,8 +8,6 @@ use crate::units::{Bytes, grouped, several};
 
 /// Fewer new loaders in a span may be of the first use of something.
 const LOADERS_MIN: i64 = 5;
-/// A type of which a collection takes this share of what was added is not kept by anybody.
-const COLLECTED_SHARE: f64 = 0.5;
 
 const NEXT: &str = "see in a heap dump (`--heap-dump FILE`) who keeps one of them; what makes one for each request \
     should make one for all, and drop what refers to it";
@@ -70,15 +68,11 @@ fn keeps_coming(marks: &[Mark], name: &str, spans: &[(&Mark, &Mark, u64)]) -> Op
         Some((change.loaders_growth(), span)).filter(|(growth, _)| *growth >= LOADERS_MIN)
     };
     let grown: Vec<(i64, LoaderSpan)> = spans.iter().filter_map(of).collect();
-    let rate = |(growth, span): &(i64, LoaderSpan)| *growth as f64 / span.ok as f64;
-    let last = grown.last()?;
-    let spans: Vec<LoaderSpan> =
-        grown.iter().filter(|one| alike(rate(one), rate(last))).map(|(_, span)| span.clone()).collect();
-    if spans.len() < 2 {
-        return None;
-    }
+    let grown = alike(grown, |(growth, span)| *growth as f64 / span.ok as f64)?;
+    let spans: Vec<LoaderSpan> = grown.into_iter().map(|(_, span)| span).collect();
     let added: u64 = spans.iter().map(|span| span.added.loaders.saturating_sub(span.ended.loaders)).sum();
-    let end = marks.iter().position(|mark| mark.name == last.1.to)?;
+    let last = &spans.last()?.to;
+    let end = marks.iter().position(|mark| mark.name == *last)?;
     let collected = marks[end + 1..].iter().find(|mark| mark.name == MarkPoint::Collected.word());
     let gone = collected.and_then(|mark| at(mark, name)?.1).map_or(0, |change| change.ended.loaders);
     if gone as f64 >= added as f64 * COLLECTED_SHARE {

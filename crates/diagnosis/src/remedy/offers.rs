@@ -102,17 +102,15 @@ pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
         share_min: 0.0,
         offer: Ok(Offer { gain_bytes_max: None, ..Offer::of(vec![tried.change.clone()], 0) }),
     });
-    let of_table = TABLE.iter().map(|remedy| Offered {
-        id: remedy.id.to_owned(),
-        what: remedy.what.to_owned(),
-        group: remedy.group,
-        owners: remedy.owners.to_vec(),
-        price: remedy.price,
-        rank: remedy.rank,
-        share_min: remedy.share_min,
-        offer: if skips(remedy.id) { Err(NotOffered::Skipped) } else { offer(remedy, facts, least) },
+    let of_table = TABLE.iter().map(|remedy| {
+        let offer = if skips(remedy.id) { Err(NotOffered::Skipped) } else { offer(remedy, facts, least) };
+        let also = offer.iter().flat_map(|offer| offer.also).filter(|owner| !remedy.owners.contains(owner));
+        let owners = remedy.owners.iter().chain(also).copied().collect();
+        let (id, what) = (remedy.id.to_owned(), remedy.what.to_owned());
+        let Remedy { group, price, rank, share_min, .. } = *remedy;
+        Offered { id, what, group, owners, price, rank, share_min, offer }
     });
-    of_table.chain(own).map(with_owners).collect()
+    of_table.chain(own).collect()
 }
 
 /// Returns the changes of a remedy, if they can save enough to matter.
@@ -123,12 +121,4 @@ fn offer(remedy: &Remedy, facts: &Facts, least: u64) -> Result<Offer, NotOffered
         Some(gain) if gain < least.max(MIB) => Err(NotOffered::NoGain(gain)),
         _ => Ok(offer),
     }
-}
-
-fn with_owners(mut offered: Offered) -> Offered {
-    let also = offered.offer.as_ref().map_or(&[][..], |offer| offer.also);
-    let also = also.iter().copied().filter(|owner| !offered.owners.contains(owner));
-    let also: Vec<Owner> = also.collect();
-    offered.owners.extend(also);
-    offered
 }

@@ -192,7 +192,9 @@ fn by_pages(seen: &ProcessReadings, index: usize, segment: &Segment, names: Opti
     let inside: Vec<MmappedChunk> = seen.chunks.get(&index).into_iter().flatten().filter(is_inside).copied().collect();
     let mut parts = mmapped_parts(&inside, names, backed);
     let mut taken: Vec<(u64, u64)> = inside.iter().map(|chunk| (chunk.start, chunk.end)).collect();
-    for (index, range) in seen.heaps_within(segment.start, segment.end) {
+    let mut heaps: Vec<_> = seen.heaps().filter(|(_, of)| segment.start <= of.0 && of.1 <= segment.end).collect();
+    heaps.sort_unstable_by_key(|(_, range)| *range);
+    for (index, range) in heaps {
         let walked = seen.walk.iter().flat_map(|walk| &walk.heaps).find(|heap| heap.index == index);
         match walked {
             Some(heap) => parts.extend(heap_parts(heap, range, names)),

@@ -128,7 +128,7 @@ impl ProcessReadings {
     }
 
     /// glibc's heaps but for the main one, walked or not, by the index of their candidate: the part that is mapped.
-    fn heaps(&self) -> impl Iterator<Item = (usize, (u64, u64))> {
+    pub(super) fn heaps(&self) -> impl Iterator<Item = (usize, (u64, u64))> {
         let walks = self.walk.iter().flat_map(|walk| {
             let walked = walk.heaps.iter().map(|heap| heap.index);
             walked.chain(walk.errors.iter().map(|error| error.index))
@@ -138,13 +138,6 @@ impl ProcessReadings {
             let mapped = mappings.iter().map(|mapping| self.smaps.mappings[*mapping].mapping.end).max();
             (index, (candidate.start, candidate.end.min(mapped.unwrap_or(candidate.end))))
         })
-    }
-
-    /// glibc's heaps within a stretch of a mapping, by the index of their candidate.
-    pub(super) fn heaps_within(&self, start: u64, end: u64) -> Vec<(usize, (u64, u64))> {
-        let mut inside: Vec<_> = self.heaps().filter(|(_, heap)| start <= heap.0 && heap.1 <= end).collect();
-        inside.sort_unstable_by_key(|(_, range)| *range);
-        inside
     }
 
     /// The walk through musl's malloc, where malloc is musl's and was walked.

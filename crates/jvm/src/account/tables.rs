@@ -54,13 +54,6 @@ pub(super) struct Sizes {
     pub(super) named: Option<BTreeSet<u64>>,
 }
 
-impl Sizes {
-    /// Whether a table may begin here.
-    fn may_begin(&self, start: u64) -> bool {
-        self.named.as_ref().is_none_or(|named| named.contains(&start))
-    }
-}
-
 /// A table: where it is committed, as offsets, and how long it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Table {
@@ -305,7 +298,8 @@ fn longest_sum(tables: &[&Table], length: u64) -> u64 {
 /// A table with a row for each region of the heap, if this stretch is exactly as long as one: `G1FromCardCache`, a
 /// pointer and a row of whole 128 bytes for each region, 8 bytes for each worker (JDK 11–25, `Padded2DArray`).
 fn by_regions(start: u64, end: u64, sizes: &Sizes) -> Option<Claim> {
-    let length = end.checked_sub(start).filter(|length| *length > 0 && sizes.may_begin(start))?;
+    let may_begin = sizes.named.as_ref().is_none_or(|named| named.contains(&start));
+    let length = end.checked_sub(start).filter(|length| *length > 0 && may_begin)?;
     let regions = sizes.regions.filter(|regions| *regions < 1 << 20)?;
     let whole = |row: u64| (regions * (8 + row * 128) + 128).next_multiple_of(sizes.page);
     let fits = (1..=8).any(|row| whole(row) == length);

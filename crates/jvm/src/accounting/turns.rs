@@ -18,16 +18,14 @@ pub(super) const RUN_ON: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(super) struct Turns {
     waiting: VecDeque<usize>,
-    /// The result of the last walk of each heap; `None` before the first.
-    walked: Vec<Option<Walked>>,
-    /// The number of walks of each heap.
-    walks: Vec<u32>,
+    /// The number of walks of each heap, and the result of the last one.
+    walked: Vec<(u32, Walked)>,
 }
 
 impl Turns {
     /// None has been walked of so many heaps.
     pub(super) fn of(heaps: usize) -> Self {
-        Self { waiting: (0..heaps).collect(), walked: vec![None; heaps], walks: vec![0; heaps] }
+        Self { waiting: (0..heaps).collect(), walked: vec![(0, Ok(None)); heaps] }
     }
 
     /// The heap to walk now; `None` when all are done.
@@ -37,7 +35,7 @@ impl Turns {
 
     /// For how long threads have to run before the next heap is walked: nothing, but where it broke before.
     pub(super) fn run_on(&self) -> Duration {
-        match self.next().map(|heap| self.walks[heap]) {
+        match self.next().map(|heap| self.walked[heap].0) {
             None | Some(0) => Duration::ZERO,
             Some(walks) => RUN_ON * 4_u32.pow(walks - 1),
         }
@@ -46,16 +44,16 @@ impl Turns {
     /// Takes the result of the walk through the next heap.
     pub(super) fn take(&mut self, found: Walked) {
         let Some(heap) = self.waiting.pop_front() else { return };
-        self.walks[heap] += 1;
-        if found.is_err() && self.walks[heap] < WALKS_MAX {
+        let walks = self.walked[heap].0 + 1;
+        if found.is_err() && walks < WALKS_MAX {
             self.waiting.push_back(heap);
         }
-        self.walked[heap] = Some(found);
+        self.walked[heap] = (walks, found);
     }
 
     /// Returns the result of the last walk of each heap, in their order.
     pub(super) fn finish(self) -> Vec<Walked> {
-        self.walked.into_iter().map(|found| found.unwrap_or(Ok(None))).collect()
+        self.walked.into_iter().map(|(_, found)| found).collect()
     }
 }
 
