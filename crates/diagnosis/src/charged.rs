@@ -88,8 +88,8 @@ pub(super) fn page_cache(facts: &Facts) -> Option<FindingRecord> {
     let list = listed(&files, |file| format!("`{}` by {}", file_name(&file.path), Bytes(file.bytes)));
     let (grown, others) = (Bytes(cached), others(last));
     let text = format!(
-        "page cache grew by {grown}{others}: files that the JVM has open were written, {list}; the container is charged \
-         for it, and no RSS has it"
+        "page cache grew by {grown}{others}: files that the JVM has open were written, {list}; the container is \
+         charged for it, and no RSS has it"
     );
     let next = "the kernel drops these pages before it kills, so the limit need not hold them: alarm on the working \
         set (usage without inactive file pages). Write less, or rotate and delete sooner. No flag of the JVM changes \

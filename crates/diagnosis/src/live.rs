@@ -128,8 +128,8 @@ pub(super) fn finalizers(facts: &Facts) -> Option<FindingRecord> {
     let whose = of.map(|of| format!(", {} of them of `{}`", grouped(of.instances), spelled(&of.class)));
     let (objects, whose, live) = (grouped(waiting), whose.unwrap_or_default(), Bytes(live_bytes));
     let text = format!(
-        "{objects} objects with a finalizer are in the heap{whose}, and with what they refer to {live} stay alive until \
-         one thread has finalized them"
+        "{objects} objects with a finalizer are in the heap{whose}, and with what they refer to {live} stay alive \
+         until one thread has finalized them"
     );
     let next = "drop `finalize()`: close what it frees (`AutoCloseable`, or a `java.lang.ref.Cleaner`); until then \
         make it quick, for one thread runs all of them. A larger `-Xmx` only delays it";

@@ -20,11 +20,10 @@ const OWN_AGENT: &str = "loadline";
 /// Memory in transparent huge pages. Source: JDK-8303215 and JDK-8312182 (stacks; 11u-dev #3223: 10,020 threads, 13
 /// GB), glibc's `glibc.malloc.hugetlb` (2.35; on by default with 2.43 on aarch64, BZ #34081).
 pub(super) fn huge_pages(facts: &Facts) -> Option<FindingRecord> {
-    let huge = facts.doubts.iter().find_map(|doubt| match doubt.doubt {
+    let huge_bytes = facts.doubts.iter().find_map(|doubt| match doubt.doubt {
         Doubt::HugePagesInUse { huge_bytes } => Some(huge_bytes),
         _ => None,
-    });
-    let huge_bytes = huge?;
+    })?;
     let asked = facts.flags.is("UseTransparentHugePages", "true");
     let text =
         format!("{} are in transparent huge pages, resident as a whole however little is used", Bytes(huge_bytes));

@@ -247,10 +247,8 @@ mod tests {
     #[test]
     fn every_owner_has_its_own_entry_that_fits_its_column() {
         for (at, entry) in TABLE.iter().enumerate() {
-            assert_eq!(
-                (entry.owner as usize, entry.owner.entry(), Owner::named(entry.name)),
-                (at, entry, Some(entry.owner))
-            );
+            let owner = entry.owner;
+            assert_eq!((owner as usize, owner.entry(), Owner::named(entry.name)), (at, entry, Some(owner)));
             assert!(entry.what.len() <= 27 && entry.label.len() <= 25, "{}", entry.name);
             assert_eq!(TABLE.iter().filter(|other| other.label == entry.label).count(), 1, "{}", entry.label);
             assert!(Group::ALL.iter().any(|(group, ..)| *group == entry.group), "{}", entry.name);

@@ -11,8 +11,8 @@ pub(super) struct TagNames {
 }
 
 impl TagNames {
-    /// Aligns the tags that were found, the bytes asked for by NMT's number, with the categories of a summary: in order,
-    /// with the least sum of differences.
+    /// Aligns the tags that were found, the bytes asked for by NMT's number, with the categories of a summary: in
+    /// order, with the least sum of differences.
     pub(super) fn align(tags: BTreeMap<u8, u64>, summary: &NativeMemory) -> Self {
         let tags: Vec<(u8, u64)> = tags.into_iter().collect();
         let categories = expected(summary);
