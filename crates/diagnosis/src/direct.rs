@@ -221,7 +221,8 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     if uncounted > 0 {
         stays.push_str(", although the counters of this JDK have none of it");
     }
-    let (text, next, gain_bytes_max, remedies) = told_of(&holder, facts, (direct_bytes, buffers), &stays);
+    let all = format!("{}{stays}", are_in(direct_bytes, buffers));
+    let (text, next, gain_bytes_max, remedies) = told_of(&holder, facts, &all);
     let finding = Finding::DirectMemoryLives { direct_bytes, buffers, left_by_gc_bytes: left, holder };
     Some(FindingRecord { costs_bytes: direct_bytes, gain_bytes_max, remedies, ..found(finding, text, next) })
 }
@@ -270,14 +271,8 @@ fn pool_of(mark: &Mark, threads: u64) -> Option<String> {
     largest.map(|pool| pool.name.clone())
 }
 
-/// Text, next, gain and remedies.
-fn told_of(
-    holder: &DirectHolder,
-    facts: &Facts,
-    (bytes, buffers): (u64, u64),
-    stays: &str,
-) -> (String, String, Option<u64>, Vec<Change>) {
-    let all = format!("{}{stays}", are_in(bytes, buffers));
+/// Text, which begins with `all`, next, gain and remedies.
+fn told_of(holder: &DirectHolder, facts: &Facts, all: &str) -> (String, String, Option<u64>, Vec<Change>) {
     match holder {
         DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool, malloc_keeps_bytes } => {
             let gain = bytes.saturating_sub(threads.saturating_mul(KEPT_FOR_A_THREAD.min(*largest_bytes)));

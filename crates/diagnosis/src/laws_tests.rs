@@ -70,13 +70,10 @@ fn mark() -> impl Strategy<Value = Mark> {
             let (name, allocated_bytes) = ("p-*".to_owned(), Some(1));
             ThreadPoolRecord { name, threads, stack_bytes, cpu_s, allocated_bytes }
         };
-        let of_direct = |(reserved_bytes, buffers, max_bytes)| DirectRecord {
-            reserved_bytes,
-            buffers,
-            max_bytes,
-            ..DirectRecord::default()
-        };
-        let direct = direct.map(of_direct);
+        let direct = direct.map(|(reserved_bytes, buffers, max_bytes)| {
+            let none = DirectRecord::default();
+            DirectRecord { reserved_bytes, buffers, max_bytes, ..none }
+        });
         let heap = Heap { live_bytes, max_bytes, left_by_gc_bytes, collections, ..Heap::default() };
         let charge = Some(ChargeRecord { limit_bytes: threads, ..ChargeRecord::default() });
         let pools = pools.into_iter().map(pool).collect();

@@ -101,14 +101,8 @@ fn collected<'a>(facts: &Facts<'a>) -> Option<Collected<'a>> {
         Some(_) => BYTES_MIN,
         None => BYTES_MIN.max(pooled_bytes_max(&facts.marks[..at])),
     };
-    Some(Collected {
-        before,
-        had_bytes: sum(FREED_BY_CLEANERS.into_iter().map(|owner| holds(had, owner))),
-        freed_bytes,
-        owners,
-        least,
-        rss: weighed.total_bytes,
-    })
+    let had_bytes = sum(FREED_BY_CLEANERS.into_iter().map(|owner| holds(had, owner)));
+    Some(Collected { before, had_bytes, owners, freed_bytes, least, rss: weighed.total_bytes })
 }
 
 /// Returns by how much each of these owners is larger in one account than in another, the largest first, and the sum;

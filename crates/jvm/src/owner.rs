@@ -110,10 +110,8 @@ const TABLE: [Entry; 23] = [
     entry(JavaHeap, "java_heap", "Java heap", "objects and free space", Heap, "heap", HEAP),
     entry(JavaHeapUsed, "java_heap.used", "Java heap, used", "objects, live or garbage", Heap, "heap", HEAP),
     entry(JavaHeapLive, "java_heap.live", "Java heap, live", "objects a full GC keeps", Heap, "live", &[]),
-    entry(JavaHeapGarbage, "java_heap.garbage", "Java heap, garbage", "objects a full GC frees", Heap, "heap2", HEAP)
-        .hatched(),
-    entry(JavaHeapFree, "java_heap.free", "Java heap, free-committed", "touched once, empty now", Heap, "heap3", FREE)
-        .hatched(),
+    entry(JavaHeapGarbage, "java_heap.garbage", "Java heap, garbage", "objects a full GC frees", Heap, "heap2", HEAP),
+    entry(JavaHeapFree, "java_heap.free", "Java heap, free-committed", "touched once, empty now", Heap, "heap3", FREE),
     entry(Cds, "cds", "CDS archive", "classes mapped from the JDK", Files, "file", CDS),
     entry(Metaspace, "metaspace", "metaspace", "methods, constant pools", Classes, "class", METASPACE),
     entry(ClassSpace, "class_space", "class space", "a header for each class", Classes, "class2", CLASSES),
@@ -135,8 +133,7 @@ const TABLE: [Entry; 23] = [
     ),
     entry(MallocMmapped, "malloc.mmapped", "malloc mmapped", "large chunks, mapped alone", Live, "malloc3", DIRECT),
     entry(MallocDirect, "malloc.direct", "direct memory", "buffers outside the heap", Live, "malloc5", DIRECT),
-    entry(MallocRetained, "malloc.retained", "malloc retained", "freed, kept by malloc", Retained, "malloc4", RETAINED)
-        .hatched(),
+    entry(MallocRetained, "malloc.retained", "malloc retained", "freed, kept by malloc", Retained, "malloc4", RETAINED),
     entry(MallocUnsplit, "malloc.unsplit", "malloc, not split", "in use or freed, not known", Live, "malloc2", &[]),
     entry(Native, "native", "native library mappings", "mapped by other libraries", Rest, "native", &[]),
     entry(
@@ -147,9 +144,8 @@ const TABLE: [Entry; 23] = [
         Rest,
         "native2",
         &[],
-    )
-    .hatched(),
-    entry(Unexplained, "unexplained", "unexplained", "no owner found", Rest, "none", &[]).hatched(),
+    ),
+    entry(Unexplained, "unexplained", "unexplained", "no owner found", Rest, "none", &[]),
 ];
 
 const fn entry(
@@ -161,13 +157,8 @@ const fn entry(
     colour: &'static str,
     moved_by: &'static [&'static str],
 ) -> Entry {
-    Entry { owner, name, label, what, group, colour, hatched: false, moved_by }
-}
-
-impl Entry {
-    const fn hatched(self) -> Self {
-        Self { hatched: true, ..self }
-    }
+    let hatched = matches!(owner, JavaHeapGarbage | JavaHeapFree | MallocRetained | NativeRetained | Unexplained);
+    Entry { owner, name, label, what, group, colour, hatched, moved_by }
 }
 
 impl Owner {

@@ -56,21 +56,17 @@ impl Facts {
         let Some(first) = trials.first() else { return facts };
         let largest: Vec<&Mark> = trials.iter().filter_map(|trial| trial.heaviest()).collect();
         facts.rss = median(largest.iter().map(|mark| mark.rss_bytes));
-        for owner in Owner::ALL {
-            let held =
-                largest.iter().filter_map(|mark| mark.account.as_ref()).map(|account| account.holds(owner.name()));
-            _ = facts.owners.insert(owner, median(held));
-        }
+        let accounts = || largest.iter().filter_map(|mark| mark.account.as_ref());
+        let held = |owner: Owner| median(accounts().map(|account| account.holds(owner.name())));
+        facts.owners = Owner::ALL.map(|owner| (owner, held(owner))).into();
         facts.live = of_marks(trials, |mark| mark.heap.live_bytes);
         facts.direct = of_marks(trials, |mark| mark.direct.map(|direct| direct.bytes())).unwrap_or(0);
         let collected = trials.iter().filter_map(|trial| trial.at(MarkPoint::Collected));
         facts.direct_live = collected.filter_map(|mark| mark.direct.map(|direct| direct.bytes())).max();
         let trims = largest.iter().filter_map(|mark| mark.account.as_ref()?.would_return.trim_bytes);
         facts.trim = Some(median(trims)).filter(|bytes| *bytes > 0);
-        facts.netty = trials
-            .iter()
-            .flat_map(|trial| &trial.marks)
-            .any(|mark| mark.netty.is_some() || mark.direct.is_some_and(|of| of.netty_loaded));
+        let mut marks = trials.iter().flat_map(|trial| &trial.marks);
+        facts.netty = marks.any(|mark| mark.netty.is_some() || mark.direct.is_some_and(|of| of.netty_loaded));
         let jvm = first.jvm.as_ref();
         facts.collector = jvm.and_then(|jvm| jvm.collector.clone());
         facts.allocator = jvm.and_then(|jvm| jvm.allocator.clone());

@@ -312,10 +312,9 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims, page: u64) -> Vec<
     let guard_max = GUARD_MAX.max(GUARD_PAGES_MAX * page);
     let spans = |n: usize| {
         let mapping = &maps[n];
-        let guard = n
-            .checked_sub(1)
-            .map(|before| &maps[before])
-            .filter(|before| before.end == mapping.start && is_inaccessible(before) && before.size().0 <= guard_max);
+        let is_guard = |before: &Mapping| before.end == mapping.start && is_inaccessible(before);
+        let before = n.checked_sub(1).map(|before| &maps[before]);
+        let guard = before.filter(|before| is_guard(before) && before.size().0 <= guard_max);
         (mapping.size().0 + guard.map_or(0, |guard| guard.size().0), guard.is_some())
     };
     let is_stack = |n: usize| {

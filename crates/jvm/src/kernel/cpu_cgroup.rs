@@ -44,13 +44,8 @@ fn folders_in(mountinfo: &str, membership: &str, controller: &str) -> Vec<PathBu
     let Some((version, mount)) = mount_of(mountinfo, controller, |_| true) else { return Vec::new() };
     // In a container the name may be that of the host, which is not seen from here: the mount point is the own one.
     let below = below_root(membership, version, controller, &mount.root).unwrap_or(Path::new(""));
-    mount
-        .point
-        .join(below)
-        .ancestors()
-        .take_while(|folder| folder.starts_with(&mount.point))
-        .map(Path::to_owned)
-        .collect()
+    let own = mount.point.join(below);
+    own.ancestors().take_while(|folder| folder.starts_with(&mount.point)).map(Path::to_owned).collect()
 }
 
 #[cfg(test)]
