@@ -2,8 +2,8 @@
 
 use crate::export::samples;
 use crate::record::{
-    AccountRecord, CgroupRecord, ClassesRecord, Conditions, Document, FailureCause, FindOutcome, Heap, KneeRecord,
-    Mark, Model, Outcome, OwnerRecord, Pages, PhaseRecord, ProbeVerdict, Quantiles, SubjectWork, Trial, Unknowns,
+    CgroupRecord, ClassesRecord, Conditions, Document, FailureCause, FindOutcome, Heap, KneeRecord, Mark, Model,
+    Outcome, Pages, PhaseRecord, ProbeVerdict, Quantiles, SubjectWork, Trial, Unknowns,
 };
 use crate::scenario::Find;
 use crate::search::{Attempt, Ruling, SearchSpec, conclude, next, rules};
@@ -210,26 +210,13 @@ fn phases(outcome: Outcome, cause: Option<FailureCause>, heap: u64, asked: f64) 
 }
 
 fn loaded(heap: u64) -> Mark {
-    let owner = |(name, bytes): (&str, u64)| OwnerRecord {
-        name: name.to_owned(),
-        rss_bytes: bytes,
-        pss_bytes: bytes,
-        ..OwnerRecord::default()
-    };
     let owners = [("java_heap.used", heap), ("cds", 12 * MIB), ("malloc.live", 30 * MIB), ("libjvm", 20 * MIB)];
-    let total_bytes = owners.iter().map(|(_, bytes)| bytes).sum();
-    let account = AccountRecord {
-        total_bytes,
-        pss_bytes: total_bytes,
-        owners: owners.map(owner).to_vec(),
-        ..AccountRecord::default()
-    };
-    let heap = Heap { live_bytes: Some(5 * MIB), ..Heap::default() };
+    let account = samples::account(&owners);
     Mark {
         name: "loaded".to_owned(),
         at_s: 20.0,
-        rss_bytes: total_bytes,
-        heap,
+        rss_bytes: account.total_bytes,
+        heap: Heap { live_bytes: Some(5 * MIB), ..Heap::default() },
         account: Some(account),
         ..Mark::default()
     }

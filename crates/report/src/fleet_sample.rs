@@ -19,7 +19,6 @@ fn service(name: &str, verdict: LineVerdict, line: Option<u64>, last: Option<u64
     };
     ServiceRecord {
         name: name.to_owned(),
-        index: 0,
         verdict,
         text: format!("{name} became what it is"),
         line: line.map(|line| LineRecord {
@@ -30,17 +29,14 @@ fn service(name: &str, verdict: LineVerdict, line: Option<u64>, last: Option<u64
             ..LineRecord::default()
         }),
         limit_bytes,
-        options: Vec::new(),
         declared_bytes: (declared > 0).then_some(declared * MIB),
         wasted_bytes: limit_bytes.filter(|_| declared > 0).map(|limit| growth(limit, declared * MIB)),
         last_bytes: last.map(|last| last * MIB),
         past: last.map(past).unwrap_or_default(),
         node: if verdict == LineVerdict::Missing { String::new() } else { "n1".to_owned() },
-        other_cpu: false,
         trials: 14,
         seconds: 600.0,
-        last: None,
-        doubts: Vec::new(),
+        ..ServiceRecord::default()
     }
 }
 

@@ -12,12 +12,11 @@ fn point(number: usize, name: &str) -> PointRecord {
     PointRecord {
         name: name.to_owned(),
         commit: Some(format!("{name}{:033}", number)),
-        subject: None,
         build: Some(format!("{}", 100 + number)),
         started: format!("2026-11-{:02}T02:00:00Z", number % 28 + 1),
         archives: vec![format!("night/{number}")],
         trials: 3,
-        conditions_changed: Vec::new(),
+        ..PointRecord::default()
     }
 }
 

@@ -81,7 +81,7 @@ pub enum UnreadCause {
 }
 
 /// The document that `loadline account PID --against FILE --json` prints. A difference is `now` minus `then`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChangesDocument {
     /// Which document this is, and the version of its form.

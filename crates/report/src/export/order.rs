@@ -139,19 +139,7 @@ fn jvms_that_run_and_that_ended_do_too() {
     let all = AccountsDocument { accounts: vec![weighed()], ..AccountsDocument::default() };
     let words = ["pss limit and what would come back", "the same by owner", "conditions", "doubts"];
     check("all accounts", |_| summarize_accounts(&all), &words, &words);
-    let changes = ChangesDocument {
-        schema: String::new(),
-        loadline: String::new(),
-        command: String::new(),
-        seconds: 60,
-        rss_growth_bytes: 0,
-        pss_growth_bytes: 0,
-        owners: Vec::new(),
-        parts: Vec::new(),
-        doubts: Vec::new(),
-        then: weighed(),
-        now: weighed(),
-    };
+    let changes = ChangesDocument { seconds: 60, then: weighed(), now: weighed(), ..ChangesDocument::default() };
     let words = ["from then to now", "account rss mib", "conditions", "doubts"];
     check("two accounts", |_| summarize_changes(&changes, &[]), &words, &words);
 }

@@ -1,11 +1,13 @@
 //! Documents made by hand for the tests of the exports: compared, failing, hostile, empty; numbers are invented.
 
 use crate::doubt::{Doubt, MemoryPool};
+use crate::owner::Owner;
 use crate::record::{
-    Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict, Document,
-    DoubtRecord, End, EndCause, FindOutcome, Finding, FindingRecord, GrowthRecord, GrowthWord, Jvm, LeastRecord,
-    Machine, Mark, MetricRecord, Model, OfTrials, Outcome, ParetoPoint, ParetoRecord, PhaseRecord, RESULT_SCHEMA,
-    Trial, TuneOutcome, Unit, ValueRecord, WatchDocument, WatchLabel, WatchLimit, WatchOwner, WatchSample, WatchedJvm,
+    AccountRecord, Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict,
+    Document, DoubtRecord, End, EndCause, FindOutcome, Finding, FindingRecord, GrowthRecord, GrowthWord, Jvm,
+    LeastRecord, Machine, Mark, MetricRecord, Model, OfTrials, Outcome, OwnerRecord, ParetoPoint, ParetoRecord,
+    PhaseRecord, RESULT_SCHEMA, Trial, TuneOutcome, Unit, ValueRecord, WatchDocument, WatchLabel, WatchLimit,
+    WatchOwner, WatchSample, WatchedJvm,
 };
 use crate::{find_sample, tune_sample};
 
@@ -56,29 +58,13 @@ pub(crate) fn empty() -> Document {
         machine,
         seed: 1,
         command: "loadline run tiny-http.loadline.yaml --seed 1".to_owned(),
-        left_out: Vec::new(),
-        source: None,
         load: vec![
             "warmup: GET /hello, closed, 25 connections, 50,000 requests".to_owned(),
             "steady: GET /hello, closed, 25 connections, 30s".to_owned(),
         ],
+        ..Conditions::default()
     };
-    Document {
-        schema: RESULT_SCHEMA.to_owned(),
-        archives: Vec::new(),
-        conditions,
-        trials: Vec::new(),
-        metrics: Vec::new(),
-        blocks: Vec::new(),
-        comparisons: Vec::new(),
-        pareto: Vec::new(),
-        doubts: Vec::new(),
-        find: None,
-        tune: None,
-        findings: Vec::new(),
-        ruled_out: Vec::new(),
-        budgets: Vec::new(),
-    }
+    Document { schema: RESULT_SCHEMA.to_owned(), conditions, ..Document::default() }
 }
 
 /// `g1` against `serial`, three blocks, with budgets of every verdict.
@@ -161,50 +147,21 @@ pub(super) fn failing() -> Document {
     document
 }
 
-/// Every text in it is hostile: one configuration for each of [`hostile_texts`].
+/// `compared`, and behind it what is [`named`] each of [`hostile_texts`].
 pub(super) fn hostile() -> Document {
-    let mut document = compared();
     let texts = hostile_texts();
-    let all = texts.join("|");
-    document.conditions.scenario = all.clone();
-    document.conditions.command = all.clone();
-    document.conditions.load = texts.clone();
-    document.conditions.machine.kernel = all.clone();
-    for (index, text) in texts.iter().enumerate() {
-        let mut trial = trial(text, 10 + index as u32);
-        trial.outcome = Outcome::SubjectFailed;
-        trial.why = Some(all.clone());
-        trial.jvm = Some(Jvm { options: texts.clone(), version: Some(text.clone()), ..Jvm::default() });
-        let last_lines = texts.clone();
-        trial.end =
-            Some(End { cause: EndCause::OomKill, exit_code: None, signal: Some(9), text: text.clone(), last_lines });
-        trial.doubts =
-            vec![DoubtRecord::from(Doubt::OutOfMemoryError { error: text.clone(), pool: MemoryPool::Other })];
-        document.trials.push(trial);
-        for name in [format!("{text}.loaded"), "rate.steady".to_owned(), text.clone()] {
-            let unit = if name == "rate.steady" { Unit::PerSecond } else { Unit::Bytes };
-            document.metrics.push(metric(text, &name, unit, 7.0));
-        }
-        document.comparisons.push(ComparisonRecord {
-            candidate: text.clone(),
-            ..comparison(text, Unit::Count, [1.0, 2.0], DifferenceVerdict::Worse)
-        });
-        document.budgets.push(BudgetRecord { why: all.clone(), ..budget(text, text, 1.0, BudgetVerdict::Fail) });
-        document.doubts.push(DoubtRecord { next: text.clone(), ..Doubt::LogIncomplete { why: text.clone() }.into() });
-        document.blocks.push(BlockRecord {
-            block: 9,
-            order: texts.clone(),
-            disturbed: Some(text.clone()),
-            repeats: Some(0),
-            used: false,
-        });
-        document.pareto[0].points.push(ParetoPoint {
-            configuration: text.clone(),
-            x: 1.0,
-            y: 1.0,
-            dominated_by: Some(text.clone()),
-        });
+    let mut document = Document { conditions: named(&texts.join("|")).conditions, ..compared() };
+    for own in texts.iter().map(|text| named(text)) {
+        document.trials.extend(own.trials);
+        document.metrics.extend(own.metrics);
+        document.blocks.extend(own.blocks);
+        document.comparisons.extend(own.comparisons);
+        document.pareto.extend(own.pareto);
+        document.doubts.extend(own.doubts);
+        document.findings.extend(own.findings);
+        document.budgets.extend(own.budgets);
     }
+    document.conditions.load = texts;
     document
 }
 
@@ -215,17 +172,28 @@ pub(super) fn named(text: &str) -> Document {
     document.conditions.scenario = own();
     document.conditions.command = own();
     document.conditions.load = vec![own()];
+    document.conditions.machine.kernel = own();
     for trial in &mut document.trials {
         trial.configuration = own();
         trial.outcome = Outcome::Killed;
         trial.why = Some(own());
         trial.jvm = Some(Jvm { options: vec![own()], version: Some(own()), name: Some(own()), ..Jvm::default() });
+        let (text, last_lines) = (own(), vec![own()]);
+        trial.end = Some(End { cause: EndCause::OomKill, exit_code: None, signal: Some(9), text, last_lines });
+        trial.doubts = vec![Doubt::OutOfMemoryError { error: own(), pool: MemoryPool::Other }.into()];
+    }
+    for block in &mut document.blocks {
+        (block.order, block.disturbed, block.repeats, block.used) = (vec![own(), own()], Some(own()), Some(0), false);
+    }
+    for point in &mut document.pareto[0].points {
+        (point.configuration, point.dominated_by) = (own(), Some(own()));
     }
     document.metrics.truncate(10);
     for metric in &mut document.metrics {
         metric.configuration = own();
     }
     document.metrics[1].metric = own();
+    document.metrics[2].metric = format!("{text}.loaded");
     for of in &mut document.comparisons {
         (of.baseline, of.candidate) = (own(), own());
     }
@@ -291,6 +259,24 @@ pub(super) fn watched(name: &str) -> WatchDocument {
     };
     let blind = WatchedJvm { name: "blind".to_owned(), unreadable: vec!["no".to_owned()], ..WatchedJvm::default() };
     WatchDocument { jvms: vec![one, blind], loadline: "0.1.0".to_owned(), ..WatchDocument::default() }
+}
+
+/// An owner of so many bytes, which nobody shares.
+pub(crate) fn owner(name: &str, bytes: u64) -> OwnerRecord {
+    OwnerRecord { name: name.to_owned(), rss_bytes: bytes, pss_bytes: bytes, ..OwnerRecord::default() }
+}
+
+/// The account of these owners.
+pub(crate) fn account(owners: &[(&str, u64)]) -> AccountRecord {
+    let total_bytes = owners.iter().map(|(_, bytes)| bytes).sum();
+    let unexplained = owners.iter().find(|(name, _)| *name == Owner::Unexplained.name());
+    AccountRecord {
+        total_bytes,
+        pss_bytes: total_bytes,
+        unexplained_bytes: unexplained.map_or(0, |(_, bytes)| *bytes),
+        owners: owners.iter().map(|(name, bytes)| owner(name, *bytes)).collect(),
+        ..AccountRecord::default()
+    }
 }
 
 fn trial(configuration: &str, index: u32) -> Trial {

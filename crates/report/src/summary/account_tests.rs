@@ -1,20 +1,10 @@
 //! The account of a JVM in words: laws on made-up records, and the sentences the numbers choose.
 
 use super::*;
+use crate::export::samples::account;
 use crate::render;
 use crate::units::MIB;
 use proptest::prelude::*;
-
-fn owner(name: &str, rss_bytes: u64) -> OwnerRecord {
-    OwnerRecord { name: name.to_owned(), rss_bytes, pss_bytes: rss_bytes, ..OwnerRecord::default() }
-}
-
-fn account(owners: Vec<OwnerRecord>) -> AccountRecord {
-    let total_bytes = owners.iter().map(|owner| owner.rss_bytes).sum();
-    let unexplained = owners.iter().find(|owner| owner.name == Owner::Unexplained.name());
-    let unexplained_bytes = unexplained.map_or(0, |owner| owner.rss_bytes);
-    AccountRecord { total_bytes, pss_bytes: total_bytes, unexplained_bytes, owners, ..AccountRecord::default() }
-}
 
 fn document() -> AccountDocument {
     serde_json::from_str(include_str!("../../../../tests/cli/accounts/made-up.json")).unwrap()
@@ -30,21 +20,17 @@ fn charge(change: impl Fn(&mut Mark, &mut ChargeRecord)) -> String {
 
 #[test]
 fn owners_that_print_as_nothing_share_a_row() {
-    let shown = rows(&account(vec![
-        owner("java_heap.used", 3 * MIB),
-        owner("malloc.mmapped", 20_000),
-        owner("malloc.unsplit", 30_000),
-    ]));
+    let shown = rows(&account(&[("java_heap.used", 3 * MIB), ("malloc.mmapped", 20_000), ("malloc.unsplit", 30_000)]));
     let names: Vec<(&str, u64)> = shown.iter().map(|row| (row.name.as_str(), row.rss_bytes)).collect();
     assert_eq!(names, [("Java heap, used", 3 * MIB), ("2 smaller owners", 50_000), ("unexplained", 0)]);
-    let alone = rows(&account(vec![owner("metaspace", MIB), owner("malloc.mmapped", 20_000)]));
+    let alone = rows(&account(&[("metaspace", MIB), ("malloc.mmapped", 20_000)]));
     assert_eq!(alone[1].name, "malloc mmapped");
 }
 
 #[test]
 fn the_sentence_follows_the_numbers() {
     let check = |heap: u64, others: u64, text: &str| {
-        let said = answer(&account(vec![owner("java_heap.used", heap), owner("metaspace", others)]));
+        let said = answer(&account(&[("java_heap.used", heap), ("metaspace", others)]));
         assert!(said.starts_with(text), "{said}");
     };
     check(0, 4 * MIB, "RSS is 4.0 MiB, none of it Java heap. Largest outside the heap: metaspace 4.0 MiB.");
@@ -59,7 +45,7 @@ fn retained_says_whose_it_is_and_what_a_trim_would_return() {
     let retained =
         "malloc retained 17.2 MiB (freed by the program, kept by glibc; a trim would return 14.8), metaspace";
     assert!(said.contains(retained), "{said}");
-    let mut untrimmed = account(vec![owner("malloc.retained", 2 * MIB)]);
+    let mut untrimmed = account(&[("malloc.retained", 2 * MIB)]);
     untrimmed.would_return = crate::record::WouldReturn::default();
     assert!(answer(&untrimmed).ends_with("2.0 MiB (freed by the program, kept by malloc)."));
 }
@@ -169,7 +155,7 @@ fn records() -> impl Strategy<Value = AccountRecord> {
     let sizes = proptest::collection::vec((proptest::bool::ANY, pages), names().count());
     sizes.prop_map(|sizes| {
         let held = sizes.into_iter().zip(names()).filter(|((present, _), _)| *present);
-        account(held.map(|((_, pages), name)| owner(name, pages * 4096)).collect())
+        account(&held.map(|((_, pages), name)| (name, pages * 4096)).collect::<Vec<_>>())
     })
 }
 

@@ -1,13 +1,11 @@
 //! Code that holds memory, in words.
 
 use super::*;
+use crate::export::samples;
 use crate::page::Page;
-use crate::record::{
-    AccountRecord, DetailRecord, FlameRecord, HeldClassRecord, HeldHeapRecord, LoaderSum, Mark, OwnerRecord,
-};
+use crate::record::{DetailRecord, FlameRecord, HeldClassRecord, HeldHeapRecord, LoaderSum, OwnerRecord};
 use crate::terminal::render_within;
-
-const MIB: u64 = 1 << 20;
+use crate::units::MIB;
 
 fn site(kind: &str, site: &str, [loaded, kept, peak]: [u64; 3]) -> SiteRecord {
     let frames = [site, "FileChannelImpl.read(FileChannelImpl.java:231)", "IOUtil.read(IOUtil.java:284)"];
@@ -37,9 +35,8 @@ fn holder(name: &str, bytes: u64) -> HolderRecord {
 fn explained(sites: Vec<SiteRecord>, holders: Vec<HolderRecord>) -> Trial {
     let covered_bytes = holders.iter().map(|holder| holder.retained_bytes).sum();
     let heap = HeldHeapRecord { live_bytes: 40 * MIB, objects: 500_000, covered_bytes, holders };
-    let owner = OwnerRecord { name: "direct".to_owned(), rss_bytes: 131 * MIB, ..OwnerRecord::default() };
-    let account = AccountRecord { owners: vec![owner], ..AccountRecord::default() };
-    let loaded = Mark { name: "loaded".to_owned(), account: Some(account), ..Mark::default() };
+    let account = Some(samples::account(&[("direct", 131 * MIB)]));
+    let loaded = Mark { name: "loaded".to_owned(), account, ..Mark::default() };
     let explanation = ExplanationRecord {
         profiler: Some("async-profiler 4.1".to_owned()),
         sites,
@@ -85,12 +82,7 @@ fn threads_and_class_loaders_bring_their_stacks_and_their_metaspace() {
         Vec::new(),
     );
     let detail = DetailRecord { kind: "thread".to_owned(), count: 200, ..DetailRecord::default() };
-    let row = |name: &str, mib: u64| OwnerRecord {
-        name: name.to_owned(),
-        rss_bytes: mib * MIB,
-        detail: vec![detail.clone()],
-        ..OwnerRecord::default()
-    };
+    let row = |name: &str, mib: u64| OwnerRecord { detail: vec![detail.clone()], ..samples::owner(name, mib * MIB) };
     let account = trial.marks[0].account.as_mut().unwrap();
     account.owners = vec![row("thread_stacks", 20), row("metaspace", 60)];
     let text = text(&trial, Depth::default());

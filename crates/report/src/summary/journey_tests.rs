@@ -1,18 +1,12 @@
 //! The account from mark to mark, on made-up trials.
 
 use super::*;
-use crate::record::{Mark, OwnerRecord, WouldReturn};
+use crate::export::samples;
+use crate::record::{Mark, WouldReturn};
 use crate::units::MIB;
 
 fn account(owners: &[(&str, u64)]) -> AccountRecord {
-    let owner = |(name, mib): &(&str, u64)| OwnerRecord {
-        name: (*name).to_owned(),
-        rss_bytes: mib * MIB,
-        pss_bytes: mib * MIB,
-        ..OwnerRecord::default()
-    };
-    let total_bytes = owners.iter().map(|(_, mib)| mib * MIB).sum();
-    AccountRecord { total_bytes, owners: owners.iter().map(owner).collect(), ..AccountRecord::default() }
+    samples::account(&owners.iter().map(|(name, mib)| (*name, mib * MIB)).collect::<Vec<_>>())
 }
 
 fn trial(marks: &[(&str, AccountRecord)]) -> Trial {
