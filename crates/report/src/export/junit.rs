@@ -85,7 +85,7 @@ fn write(xml: &mut Xml, document: &Document) -> WriteResult {
             let all: Vec<&Case> = cases.iter().collect();
             let suite = xml.create_element("testsuite").with_attributes(attributes(name, &all));
             suite.write_inner_content(|xml| {
-                properties(xml, &conditions(document))?;
+                properties(xml, document)?;
                 cases.iter().try_for_each(|case| write_case(xml, name, case))
             })?;
         }
@@ -108,9 +108,10 @@ fn attributes<'a>(name: &'a str, cases: &[&Case]) -> Vec<(&'a str, Cow<'a, str>)
     std::iter::once(("name", Cow::Borrowed(name))).chain(counts).collect()
 }
 
-fn conditions(document: &Document) -> Vec<(&'static str, String)> {
+/// The conditions, as far as they are known.
+fn properties(xml: &mut Xml, document: &Document) -> WriteResult {
     let of = &document.conditions;
-    vec![
+    let all = [
         ("loadline", of.loadline.clone()),
         ("scenario", of.scenario.clone()),
         ("started", of.started.clone()),
@@ -119,16 +120,9 @@ fn conditions(document: &Document) -> Vec<(&'static str, String)> {
         ("machine.kernel", of.machine.kernel.clone()),
         ("seed", of.seed.to_string()),
         ("command", of.command.clone()),
-    ]
-}
-
-fn properties(xml: &mut Xml, of: &[(&str, String)]) -> WriteResult {
-    let known: Vec<_> = of.iter().filter(|(_, value)| !value.is_empty()).collect();
-    if known.is_empty() {
-        return Ok(());
-    }
+    ];
     xml.create_element("properties").write_inner_content(|xml| {
-        for (name, value) in known {
+        for (name, value) in all.iter().filter(|(_, value)| !value.is_empty()) {
             let property = xml.create_element("property").with_attribute(("name", *name));
             property.with_attribute(("value", visible(value).as_str())).write_empty()?;
         }

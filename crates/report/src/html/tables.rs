@@ -28,36 +28,25 @@ pub(super) fn table(out: &mut Markup, table: &Table) {
             out.words("th", &[("scope", &"col"), ("class", &class)], shortened(head, CELL_CHARS));
         }
     };
-    scrolling(out, &table.title, &[], head, |out| {
-        for row in table.rows.iter().take(ROWS_MAX) {
-            out.element("tr", &[], |out| cells(out, row, &numbers)).line();
-        }
+    let box_of: [Attribute<'_>; 4] =
+        [("class", &"scroll"), ("role", &"region"), ("tabindex", &"0"), ("aria-label", &table.title)];
+    out.element("div", &box_of, |out| {
+        out.element("table", &[], |out| {
+            out.element("thead", &[], |out| {
+                out.element("tr", &[], head);
+            });
+            out.line().element("tbody", &[], |out| {
+                for row in table.rows.iter().take(ROWS_MAX) {
+                    out.element("tr", &[], |out| cells(out, row, &numbers)).line();
+                }
+            });
+        });
     });
     let left_out = table.rows.len().saturating_sub(ROWS_MAX);
     let more = (left_out > 0).then(|| format!("{left_out} more rows stand in the JSON document."));
     for note in table.notes.iter().chain(&more) {
         out.words("p", &[("class", &"notes")], shortened(note, FACT_CHARS));
     }
-}
-
-/// The box with a table of these attributes: a row of heads, and rows below it.
-pub(super) fn scrolling(
-    out: &mut Markup,
-    label: &str,
-    attributes: &[Attribute<'_>],
-    head: impl FnOnce(&mut Markup),
-    body: impl FnOnce(&mut Markup),
-) {
-    let box_of: [Attribute<'_>; 4] =
-        [("class", &"scroll"), ("role", &"region"), ("tabindex", &"0"), ("aria-label", &label)];
-    out.element("div", &box_of, |out| {
-        out.element("table", attributes, |out| {
-            out.element("thead", &[], |out| {
-                out.element("tr", &[], head);
-            });
-            out.line().element("tbody", &[], body);
-        });
-    });
 }
 
 fn cells(out: &mut Markup, row: &[Cell], numbers: &[bool]) {
@@ -106,14 +95,6 @@ pub(super) fn badge(out: &mut Markup, standing: Standing, word: &str) {
     let (class, sign, _) = standing.look();
     let class = format!("badge {class}");
     out.words("span", &[("class", &class), ("data-sign", &sign)], shortened(word, BRIEF_CHARS));
-}
-
-/// A table to be unfolded, which says so by its title.
-pub(super) fn folded(out: &mut Markup, table_of: &Table) {
-    out.element("details", &[], |out| {
-        out.words("summary", &[], &table_of.title);
-        table(out, table_of);
-    });
 }
 
 /// Labels with their text.
@@ -177,7 +158,7 @@ pub(super) fn lines(out: &mut Markup, lines: &[String]) {
     });
 }
 
-/// A chart with its legend, the place where the script writes what it reads off, and its numbers.
+/// A chart with its legend, the place where the script writes what it reads off, and its numbers to be unfolded.
 pub(super) fn figure(out: &mut Markup, figure: &Figure) {
     out.element("figure", &[], |out| {
         out.words("figcaption", &[], shortened(&figure.chart.title, CELL_CHARS));
@@ -192,7 +173,10 @@ pub(super) fn figure(out: &mut Markup, figure: &Figure) {
         if !figure.chart.group.is_empty() {
             out.words("p", &[("class", &"readout"), ("aria-live", &"polite")], "");
         }
-        folded(out, &figure.table);
+        out.element("details", &[], |out| {
+            out.words("summary", &[], &figure.table.title);
+            table(out, &figure.table);
+        });
     });
     out.line();
 }

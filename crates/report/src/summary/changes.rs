@@ -86,15 +86,11 @@ fn facts(document: &ChangesDocument) -> Part {
 /// `3 d 4 h`, `2 h 5 min`, `7 min 30 s`, `12 s`: the two largest units.
 fn span_text(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
-    let mut rest = seconds;
-    let mut parts = Vec::new();
-    for (of, unit) in units {
-        parts.push((rest / of, unit));
-        rest %= of;
-    }
-    let first = parts.iter().position(|(number, _)| *number > 0).unwrap_or(parts.len() - 1);
-    let shown = parts[first..].iter().take(2).enumerate().filter(|(at, (number, _))| *at == 0 || *number > 0);
-    shown.map(|(_, (number, unit))| format!("{} {unit}", grouped(*number))).collect::<Vec<_>>().join(" ")
+    let first = units.iter().position(|(of, _)| seconds >= *of).unwrap_or(units.len() - 1);
+    let (of, unit) = units[first];
+    let rest = units.get(first + 1).map(|(smaller, unit)| (seconds % of / smaller, unit));
+    let rest = rest.filter(|(number, _)| *number > 0).map(|(number, unit)| format!(" {number} {unit}"));
+    format!("{} {unit}{}", grouped(seconds / of), rest.unwrap_or_default())
 }
 
 /// The name of the table of a kind, and the word above its names.

@@ -75,14 +75,11 @@ fn table(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>
     let note = (!unsure.is_empty()).then(|| "? where the difference is not sure.".to_owned());
     let row = |of: &&ComparisonRecord| -> Vec<Cell> {
         let estimate = Estimate::new(of.unit, of.difference, of.low.zip(of.high)).difference();
-        vec![
-            label(split(&of.metric).0).into(),
-            Quantity::new(of.unit, of.baseline_median).into(),
-            Quantity::new(of.unit, of.candidate_median).into(),
-            estimate.centre.clone().into(),
-            Cell::Interval(estimate),
-            if is_sure(of) { "" } else { "?" }.into(),
-        ]
+        let [before, after] =
+            [of.baseline_median, of.candidate_median].map(|value| Quantity::new(of.unit, value).into());
+        let [difference, interval] = Cell::estimate(estimate);
+        let sure = if is_sure(of) { "" } else { "?" };
+        vec![label(split(&of.metric).0).into(), before, after, difference, interval, sure.into()]
     };
     let rows = sure.iter().chain(&unsure).map(row);
     let title = format!("account at {mark}, {} against {}", pair.candidate, pair.baseline);
