@@ -125,11 +125,19 @@ pub(crate) struct Pair<'a> {
 
 /// Every candidate with its baseline, in the order of the comparisons: with the judged metrics, or with all others.
 pub(crate) fn pairs(document: &Document, judged: bool) -> Vec<Pair<'_>> {
-    let mut found: Vec<Pair<'_>> = Vec::new();
-    for row in document.comparisons.iter().filter(|row| row.primary == judged) {
-        match found.iter_mut().find(|pair| pair.candidate == row.candidate && pair.baseline == row.baseline) {
-            Some(pair) => pair.rows.push(row),
-            None => found.push(Pair { candidate: &row.candidate, baseline: &row.baseline, rows: vec![row] }),
+    let rows = document.comparisons.iter().filter(|row| row.primary == judged);
+    let rows = rows.map(|row| ([row.candidate.as_str(), row.baseline.as_str()], row));
+    let found = gathered(rows, |one, other| one == other).into_iter();
+    found.map(|([candidate, baseline], rows)| Pair { candidate, baseline, rows }).collect()
+}
+
+/// Values under their keys, in the order in which the keys come first; keys that are alike are one.
+pub(crate) fn gathered<K, V>(all: impl Iterator<Item = (K, V)>, is_alike: impl Fn(&K, &K) -> bool) -> Vec<(K, Vec<V>)> {
+    let mut found: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in all {
+        match found.iter_mut().find(|(known, _)| is_alike(known, &key)) {
+            Some((_, values)) => values.push(value),
+            None => found.push((key, vec![value])),
         }
     }
     found

@@ -3,11 +3,11 @@
 
 use super::model::{Chart, Figure, Item, Panel, Sign};
 use super::thin::{COLUMNS, WIDTH};
-use super::values::MIB;
 use crate::markup::is_hidden;
 use crate::record::{ExplanationRecord, FlameMoment, FlameRecord, FrameCode};
+use crate::summary::mib;
 use crate::table::Table;
-use crate::units::{grouped, shortened};
+use crate::units::{Bytes, grouped, shortened};
 use crate::width::width;
 use loadline_base::order::Order as _;
 use std::collections::VecDeque;
@@ -90,7 +90,7 @@ fn figure(flame: &FlameRecord, name: String) -> Figure {
     let joined = if is_joined { " Neighbours that call nothing else share a box." } else { "" };
     let chart = Chart {
         name,
-        title: format!("{}: {} {when}, by stack", shortened(&flame.kind, NAME_CHARS), size(flame.bytes)),
+        title: format!("{}: {} {when}, by stack", shortened(&flame.kind, NAME_CHARS), Bytes(flame.bytes)),
         description: format!(
             "A box is a frame below its caller, as wide as the bytes that it and all that it called allocated.{joined}"
         ),
@@ -221,7 +221,7 @@ impl<'a> Tree<'a> {
             down: (of.row * ROW * 10, (of.row + 1) * ROW * 10),
             class: format!("part {}", self.class(of.first)),
             hatched: matches!(self.nodes[of.first].what, What::Outer | What::Stacks),
-            words: format!("{name}: {}, {share:.1} % of all", size(bytes)),
+            words: format!("{name}: {}, {share:.1} % of all", Bytes(bytes)),
             label: if of.nodes == 1 { label(first, room) } else { joined(first, last, of.nodes, room) },
         }
     }
@@ -234,7 +234,7 @@ impl<'a> Tree<'a> {
         while let Some((at, level)) = open.pop() {
             let node = &self.nodes[at];
             if node.bytes >= total / SHARE_MIN {
-                let sizes = [node.bytes, node.own_bytes].map(|bytes| format!("{:.1}", bytes as f64 / MIB));
+                let sizes = [node.bytes, node.own_bytes].map(mib);
                 let share = format!("{:.1}", 100.0 * node.bytes as f64 / total.max(1) as f64);
                 let name = shortened(self.name(at), NAME_CHARS);
                 rows.push([vec![name, level.to_string()], sizes.to_vec(), vec![share]].concat());
@@ -273,10 +273,6 @@ fn joined(first: &str, last: &str, frames: usize, room: f64) -> String {
 /// Whether a text has room. One with characters that are shown by their numbers never has.
 fn fits(text: &str, room: f64) -> bool {
     !text.contains(is_hidden) && width(text) as f64 * 6.6 + 8.0 < room
-}
-
-fn size(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / MIB)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::super::svg::{fixed, fluid};
 use super::*;
 use crate::record::{FlameFrameRecord, FlameStackRecord};
+use crate::units::MIB;
 use proptest::prelude::*;
 
 fn frame(name: &str, code: FrameCode) -> FlameFrameRecord {
@@ -29,8 +30,6 @@ fn flame(stacks: &[(&[u32], u64)], left_out_bytes: u64) -> FlameRecord {
         ..FlameRecord::default()
     }
 }
-
-const MIB: u64 = 1 << 20;
 
 #[test]
 fn a_small_graph_as_it_is_drawn() {

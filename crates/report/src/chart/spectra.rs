@@ -8,7 +8,7 @@ use super::values::{configurations, slug};
 use crate::record::{Document, Evidence, SpectrumRecord, Timing};
 use crate::table::Table;
 use crate::units::{grouped, milliseconds, trimmed};
-use crate::words::dash;
+use crate::words::{dash, gathered};
 
 /// The numbers on an axis of quantiles: the share of answers that took longer, and the quantile in percent.
 const NINES: [(f64, &str); 7] = [
@@ -32,26 +32,18 @@ struct Of<'a> {
 }
 
 /// A chart for each phase and kind of time.
-pub(crate) fn figures(document: &Document, evidence: &[Evidence]) -> Vec<Figure> {
-    let mut kinds: Vec<(&str, Timing)> = Vec::new();
-    for spectrum in evidence.iter().flat_map(|evidence| &evidence.spectra) {
-        let kind = (spectrum.phase.as_str(), spectrum.time);
-        if !kinds.contains(&kind) && !spectrum.points.is_empty() {
-            kinds.push(kind);
-        }
-    }
-    let of = |(phase, time): (&str, Timing)| -> Vec<Of<'_>> {
-        let mut found = Vec::new();
-        for evidence in evidence {
-            let trial = document.trials.iter().find(|trial| trial.index == evidence.trial);
-            let configuration = trial.map_or("unknown", |trial| trial.configuration.as_str());
-            let same = evidence.spectra.iter().filter(|s| s.phase == phase && s.time == time && !s.points.is_empty());
-            found.extend(same.map(|spectrum| Of { configuration, trial: evidence.trial, spectrum }));
-        }
-        found
+pub(crate) fn figures<'a>(document: &'a Document, evidence: &'a [Evidence]) -> Vec<Figure> {
+    let of = |evidence: &'a Evidence| {
+        let trial = document.trials.iter().find(|trial| trial.index == evidence.trial);
+        let configuration = trial.map_or("unknown", |trial| trial.configuration.as_str());
+        let told = evidence.spectra.iter().filter(|spectrum| !spectrum.points.is_empty());
+        told.map(move |spectrum| {
+            ((spectrum.phase.as_str(), spectrum.time), Of { configuration, trial: evidence.trial, spectrum })
+        })
     };
+    let kinds = gathered(evidence.iter().flat_map(of), |one, other| one == other).into_iter().enumerate();
     let names = configurations(document);
-    kinds.into_iter().enumerate().map(|(index, kind)| figure(index, kind, &of(kind), &names)).collect()
+    kinds.map(|(index, (kind, spectra))| figure(index, kind, &spectra, &names)).collect()
 }
 
 fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names: &[&str]) -> Figure {

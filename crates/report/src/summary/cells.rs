@@ -10,9 +10,9 @@ pub(crate) fn mib(bytes: impl Into<Option<u64>>) -> String {
     bytes.into().map_or_else(dash, |bytes| format!("{:.1}", Bytes(bytes).as_mib()))
 }
 
-/// A head or a row of fixed texts.
-pub(super) fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
-    texts.map(str::to_owned).to_vec()
+/// A size with its unit; a dash for one that is not known.
+pub(super) fn size(bytes: Option<u64>) -> String {
+    bytes.map_or_else(dash, |bytes| Bytes(bytes).to_string())
 }
 
 /// A size in whole KiB.

@@ -140,17 +140,11 @@ pub(super) fn confidence(row: &ComparisonRecord, digits: usize) -> String {
 
 /// `1.0 MiB of memory, 2 % of all else`, as far as the rows tell.
 fn least(rows: &[&ComparisonRecord]) -> String {
-    let mut said: Vec<String> = Vec::new();
-    for row in rows {
-        let text = match row.least {
-            LeastRecord::Absolute(amount) => shown(row.unit, Some(amount)),
-            LeastRecord::Relative(share) => Estimate::change(share, None).to_string(),
-        };
-        if !said.contains(&text) {
-            said.push(text);
-        }
-    }
-    said.join(" or ")
+    let text = |row: &&ComparisonRecord| match row.least {
+        LeastRecord::Absolute(amount) => shown(row.unit, Some(amount)),
+        LeastRecord::Relative(share) => Estimate::change(share, None).to_string(),
+    };
+    each_once(rows.iter().map(text)).join(" or ")
 }
 
 /// How many blocks would decide what these do not: of one candidate for each metric, of several the most.

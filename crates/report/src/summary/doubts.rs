@@ -4,6 +4,7 @@ use super::tried;
 use crate::doubt::{Comparing, Doubt};
 use crate::page::{Part, Section, Topic};
 use crate::record::{Document, DoubtRecord, Trial};
+use crate::words::gathered;
 
 /// The section of doubts; without a part where there are none.
 pub(super) fn doubts(doubts: &[DoubtRecord]) -> Section {
@@ -58,13 +59,8 @@ fn doubts_of_trials(trials: &[Trial]) -> Vec<DoubtRecord> {
 /// Doubts of several things with the number of each, those that ask for the same under one roof: the first of each kind
 /// with the numbers of all that have one alike. Doubts of one thing stand behind each other.
 pub(super) fn merged(doubts: impl Iterator<Item = (u32, DoubtRecord)>) -> Vec<(DoubtRecord, Vec<u32>)> {
-    let mut found: Vec<(DoubtRecord, Vec<u32>)> = Vec::new();
-    for (number, doubt) in doubts {
-        match found.iter_mut().find(|(other, _)| other.doubt.is_like(&doubt.doubt)) {
-            Some((_, numbers)) if numbers.last() == Some(&number) => {}
-            Some((_, numbers)) => numbers.push(number),
-            None => found.push((doubt, vec![number])),
-        }
-    }
+    let doubts = doubts.map(|(number, doubt)| (doubt, number));
+    let mut found = gathered(doubts, |one, other| one.doubt.is_like(&other.doubt));
+    found.iter_mut().for_each(|(_, numbers)| numbers.dedup());
     found
 }

@@ -2,7 +2,7 @@
 
 use crate::record::{DriverRecord, PhaseRecord, Times, Timing};
 use crate::units::{grouped, milliseconds};
-use crate::words::dash;
+use crate::words::{dash, gathered};
 
 /// Requests, failed, rate and five times; a dash for what was not told.
 pub(super) fn cells(phase: &PhaseRecord, driver: &DriverRecord) -> Vec<String> {
@@ -23,16 +23,9 @@ pub(super) fn times(phase: &PhaseRecord) -> Option<Times> {
 
 /// A sentence for each way in which phases were driven: whose figures they are.
 pub(super) fn notes(phases: &[PhaseRecord]) -> Vec<String> {
-    let mut found: Vec<(Vec<&str>, String)> = Vec::new();
-    for phase in phases {
-        let Some(driver) = &phase.driver else { continue };
-        let sentence = sentence(driver);
-        match found.iter_mut().find(|(_, known)| *known == sentence) {
-            Some((names, _)) => names.push(&phase.name),
-            None => found.push((vec![&phase.name], sentence)),
-        }
-    }
-    found.into_iter().map(|(names, sentence)| format!("{}: {sentence}", names.join(", "))).collect()
+    let driven = phases.iter().filter_map(|phase| Some((sentence(phase.driver.as_ref()?), phase.name.as_str())));
+    let told = gathered(driven, String::eq).into_iter();
+    told.map(|(sentence, names)| format!("{}: {sentence}", names.join(", "))).collect()
 }
 
 fn sentence(driver: &DriverRecord) -> String {

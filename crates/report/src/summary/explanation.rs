@@ -1,16 +1,16 @@
 //! The code and the objects that hold memory: what to look at first, each with the way from there to the allocation.
 
 use super::cells::{mib, signed};
+use super::trial::on_demand;
 use crate::chart;
 use crate::page::{Depth, Fold, Part, Section, Topic};
-use crate::quantity::shown;
 use crate::record::{
     AccountRecord, Document, ExplanationRecord, Finding, FindingRecord, HolderRecord, Mark, NativeHolder, SiteRecord,
-    Trial, Unit,
+    Trial,
 };
 use crate::scenario::MarkPoint;
 use crate::table::Table;
-use crate::units::{grouped, several, shortened};
+use crate::units::{Bytes, grouped, several, shortened};
 use crate::words::pairs;
 use loadline_base::order::Order as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,8 +52,8 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
     parts.extend(coverage(found).map(Part::Text));
     parts.extend(found.missing.iter().map(|why| Part::Text(shortened(why, 4 * NAME_MAX))));
     if depth.whole {
-        parts.extend((!found.sites.is_empty()).then(|| folded(sites(found))));
-        parts.extend(found.heap.as_ref().map(|heap| folded(holders(&heap.holders))));
+        parts.extend((!found.sites.is_empty()).then(|| on_demand(sites(found))));
+        parts.extend(found.heap.as_ref().map(|heap| on_demand(holders(&heap.holders))));
         parts.extend(chart::flames(found, trial).into_iter().map(|figure| {
             let title = figure.chart.title.clone();
             Part::Section(Section::titled(Topic::Answer, title, [Part::figure(figure)]).folded(Fold::Closed))
@@ -227,12 +227,12 @@ fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u6
     let owner = account.map(|account| account.holds(&site.owner));
     let held = match owner.filter(|owner| *owner > site.loaded_bytes && site.loaded_bytes > 0) {
         Some(owner) => format!("{} of {} MiB", mib(site.loaded_bytes), mib(owner)),
-        None => size(site.loaded_bytes),
+        None => Bytes(site.loaded_bytes).to_string(),
     };
     let held = match site.loaded_bytes {
-        0 => format!("{} at its peak, gone after the load", size(site.peak_bytes)),
+        0 => format!("{} at its peak, gone after the load", Bytes(site.peak_bytes)),
         loaded if site.peak_bytes > loaded + loaded / 4 => {
-            format!("{held} after the load, {} at its peak", size(site.peak_bytes))
+            format!("{held} after the load, {} at its peak", Bytes(site.peak_bytes))
         }
         _ => held,
     };
@@ -245,7 +245,7 @@ fn line_of_site(site: &SiteRecord, account: Option<&AccountRecord>, peak_min: u6
         (loaded, freed) if loaded - freed < SMALL_BYTES => {
             Some("a full GC frees all of it: garbage held it".to_owned())
         }
-        (_, freed) => Some(format!("a full GC frees {}, which garbage held", size(freed))),
+        (_, freed) => Some(format!("a full GC frees {}, which garbage held", Bytes(freed))),
     };
     // Half as urgent as what stays: only a limit feels it.
     let peak = if site.peak_bytes >= peak_min { site.peak_bytes / 2 } else { 0 };
@@ -283,7 +283,7 @@ fn line_of_makers(site: &SiteRecord, (part, whole): (u64, u64)) -> SiteLine {
         }
         (_, made) => format!("metaspace: {share}, classes of {} made at {place}", several(made, "class loader")),
     };
-    let beside = format!("with {} of malloc", size(site.loaded_bytes));
+    let beside = format!("with {} of malloc", Bytes(site.loaded_bytes));
     SiteLine::new(part.saturating_add(site.loaded_bytes), text, via(&site.frames), Some(beside))
 }
 
@@ -291,7 +291,7 @@ fn line_of_holder(holder: &HolderRecord) -> SiteLine {
     let mostly = holder.classes.first();
     let mostly =
         mostly.map(|class| format!(", mostly {} {}", grouped(class.instances), shortened(&class.name, NAME_MAX)));
-    let (held, by) = (size(holder.retained_bytes), shortened(&holder.name, NAME_MAX));
+    let (held, by) = (Bytes(holder.retained_bytes), shortened(&holder.name, NAME_MAX));
     let text = format!("Java heap: {held} kept by {by}{}", mostly.unwrap_or_default());
     let objects = format!("{} objects", grouped(holder.objects));
     SiteLine::new(holder.retained_bytes, text, down_to(&holder.path), Some(objects))
@@ -321,12 +321,8 @@ fn down_to(steps: &[String]) -> Option<String> {
 fn coverage(found: &ExplanationRecord) -> Option<String> {
     let heap = found.heap.as_ref().filter(|heap| heap.live_bytes > 0)?;
     let share = heap.covered_bytes.min(heap.live_bytes) as f64 / heap.live_bytes as f64;
-    let live = size(heap.live_bytes);
+    let live = Bytes(heap.live_bytes);
     Some(format!("The holders found keep {:.0} % of the {live} of live objects.", 100.0 * share))
-}
-
-fn size(bytes: u64) -> String {
-    shown(Unit::Bytes, Some(bytes as f64))
 }
 
 fn sites(found: &ExplanationRecord) -> Table {
@@ -349,10 +345,6 @@ fn holders(holders: &[HolderRecord]) -> Table {
     };
     let head = ["kept by", "MiB", "objects", "mostly"];
     Table::new("live objects by what keeps them, MiB", head, holders.iter().map(row)).worded(1, 1)
-}
-
-fn folded(table: Table) -> Part {
-    Part::Section(Section::titled(Topic::Answer, table.title.clone(), [Part::Table(table)]).folded(Fold::Closed))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::own;
 use crate::comparison::told_bytes;
 use crate::owner::{Group, Owner, is_heap, label, place};
 use crate::page::{Bar, Bars, Part};
-use crate::record::{AccountRecord, Trial, WouldReturn};
+use crate::record::{AccountRecord, Trial, WouldReturn, each_once};
 use crate::scenario::MarkPoint;
 use crate::table::Table;
 use crate::units::{Bytes, Growth};
@@ -86,12 +86,8 @@ impl<'a> Journey<'a> {
 
     /// Owners of any mark, in the order of the account, `unexplained` at the end.
     fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for owner in self.0.iter().flat_map(|(_, account)| &account.owners) {
-            if owner.name != Owner::Unexplained.name() && !names.contains(&owner.name.as_str()) {
-                names.push(&owner.name);
-            }
-        }
+        let all = self.0.iter().flat_map(|(_, account)| &account.owners).map(|owner| owner.name.as_str());
+        let mut names = each_once(all.filter(|name| *name != Owner::Unexplained.name()));
         names.order_by_key(|name| place(name));
         names.push(Owner::Unexplained.name());
         names

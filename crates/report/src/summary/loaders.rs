@@ -5,6 +5,7 @@ use crate::page::Part;
 use crate::record::{LoaderChange, LoaderSum, LoaderType, LoadersRecord, Mark, Trial};
 use crate::table::Table;
 use crate::units::{Bytes, Growth, grouped};
+use crate::words::gathered;
 use loadline_base::order::Order as _;
 
 /// More classes than this must come or go between two marks to be told: a little is always loaded late.
@@ -101,14 +102,11 @@ fn weight(change: &LoaderChange) -> u64 {
 fn in_all(trial: &Trial) -> Option<String> {
     let with = || trial.marks.iter().filter(|mark| mark.loaders.is_some());
     let (first, last) = (with().next()?, with().next_back()?);
-    let mut sums: Vec<(&str, LoaderChange)> = Vec::new();
-    for of in with().skip(1).flat_map(|mark| mark.loaders.iter().flat_map(|loaders| &loaders.types)) {
-        let change = of.change.unwrap_or_default();
-        match sums.iter_mut().find(|(name, _)| *name == of.name) {
-            Some((_, sum)) => *sum = sum.plus(change),
-            None => sums.push((&of.name, change)),
-        }
-    }
+    let types = with().skip(1).flat_map(|mark| mark.loaders.iter().flat_map(|loaders| &loaders.types));
+    let changes = types.map(|of| (of.name.as_str(), of.change.unwrap_or_default()));
+    let changes = gathered(changes, |one, other| one == other).into_iter();
+    let sum = |all: Vec<LoaderChange>| all.into_iter().fold(LoaderChange::default(), LoaderChange::plus);
+    let mut sums: Vec<(&str, LoaderChange)> = changes.map(|(name, all)| (name, sum(all))).collect();
     sums.retain(|(_, change)| change.loaders_growth() > 0);
     sums.largest_first(|(_, change)| change.taken_bytes_growth());
     let told = |(name, change): &(&str, LoaderChange)| {

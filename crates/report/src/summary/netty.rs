@@ -1,6 +1,6 @@
 //! Netty's pools in words: every chunk a cell, what thread caches keep, what is handed out, and why chunks linger.
 
-use super::cells::{mib, sum};
+use super::cells::{mib, size, sum};
 use crate::page::{Facts, Part};
 use crate::record::{
     Mark, NettyAllocator, NettyArena, NettyCache, NettyChunk, NettyKind, NettyLibrary, NettyList, NettyMemory,
@@ -316,12 +316,8 @@ type ArenaKey<'a> = (&'a str, &'a str, NettyMemory, u64);
 /// Every arena that ever has a chunk, at every mark: a sign for each of its chunks, with their sums.
 pub(super) fn chunks(trial: &Trial) -> Option<Table> {
     let marks = with_pools(trial);
-    let mut places: Vec<ArenaKey<'_>> = Vec::new();
-    for (place, arena) in marks.iter().flat_map(|(_, pools)| placed(pools)) {
-        if !arena.chunks.is_empty() && !places.contains(&place) {
-            places.push(place);
-        }
-    }
+    let filled = marks.iter().flat_map(|(_, pools)| placed(pools)).filter(|(_, arena)| !arena.chunks.is_empty());
+    let places = each_once(filled.map(|(place, _)| place));
     let row = |place: &ArenaKey<'_>| {
         let (class, _, memory, index) = place;
         let name = format!("{} {index} of {}", name_of(memory), class.rsplit('.').next().unwrap_or_default());
@@ -399,10 +395,6 @@ fn direct_bytes(pools: &NettyPools) -> Option<u64> {
         (Some(jdk), Some(own)) => Some(jdk.saturating_add(own)),
         (jdk, own) => jdk.or(own),
     }
-}
-
-fn size(bytes: Option<u64>) -> String {
-    bytes.map_or_else(dash, |bytes| Bytes(bytes).to_string())
 }
 
 #[cfg(test)]

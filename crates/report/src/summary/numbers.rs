@@ -1,7 +1,7 @@
 //! The tables of the summary: weights at each mark, load in each phase, native memory by category, trials side by side.
 
 use super::account::direct_text;
-use super::cells::{cells, kib, mib, signed, weight, weight_word};
+use super::cells::{kib, mib, signed, weight, weight_word};
 use super::journey::tells_growth;
 use super::{drivers, own};
 use crate::quantity::Quantity;
@@ -19,10 +19,9 @@ pub(crate) fn weights(trial: &Trial) -> Table {
     let several = any(|mark| !mark.processes.is_empty());
     // The measure of the subject's weight comes first.
     let sizes = if several { ["PSS", "RSS"] } else { ["RSS", "PSS"] };
-    let mut head = cells(["mark", "at s", sizes[0], sizes[1], "heap used", "committed", "threads"]);
-    head.extend(several.then(|| "processes".to_owned()));
-    head.extend(nmt.then(|| "NMT total".to_owned()));
-    head.extend(charge.then(|| "charge".to_owned()));
+    let mut head = vec!["mark", "at s", sizes[0], sizes[1], "heap used", "committed", "threads"];
+    let more = [(several, "processes"), (nmt, "NMT total"), (charge, "charge")];
+    head.extend(more.into_iter().filter(|(has, _)| *has).map(|(_, word)| word));
     let row = |mark: &Mark| {
         let Heap { used_bytes, committed_bytes, .. } = mark.heap;
         let mut sizes = [mib(mark.rss_bytes), mib(mark.pss_bytes)];
@@ -191,12 +190,11 @@ const ONE_EACH: &str = "One trial each shows no difference for sure: repeat it b
 ///
 /// The rate is that of the last working phase of the plan that counted anything; a trial that did not come so far has
 /// none.
-pub(super) fn side_by_side(trials: &[Trial]) -> Table {
+pub(super) fn side_by_side<'a>(trials: &'a [Trial]) -> Table {
     let weighed = own::columns(trials);
-    let mut head = vec!["configuration".to_owned()];
-    let brief = |name: &str| if name == MarkPoint::Collected.word() { "coll." } else { name }.to_owned();
-    head.extend(weighed.iter().map(|name| brief(name)));
-    head.extend(cells(["peak", "req/s", "p50", "p99", "GC", "GC ms"]));
+    let brief = |name: &&'a str| if *name == MarkPoint::Collected.word() { "coll." } else { *name };
+    let head = std::iter::once("configuration").chain(weighed.iter().map(brief));
+    let head = head.chain(["peak", "req/s", "p50", "p99", "GC", "GC ms"]);
     let working = |trial: &'_ Trial| trial.phases.iter().filter(|phase| phase.works()).count();
     let furthest = trials.iter().max_by_key(|trial| working(trial));
     let counts = |phase: &&PhaseRecord| phase.works() && (phase.is_counted() || !phase.is_own());

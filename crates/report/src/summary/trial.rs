@@ -52,7 +52,7 @@ pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth)
 }
 
 /// A table that a page folds away.
-fn on_demand(table: Table) -> Part {
+pub(super) fn on_demand(table: Table) -> Part {
     Part::Section(Section::titled(Topic::Memory, table.title.clone(), [Part::Table(table)]).folded(Fold::Closed))
 }
 

@@ -1,6 +1,6 @@
 //! The page of watched JVMs: a line each, one in full, and what happened.
 
-use super::cells::{end, mib, signed};
+use super::cells::{end, mib, signed, size};
 use crate::owner;
 use crate::page::{Page, Part, Section, Topic};
 use crate::record::{
@@ -141,11 +141,6 @@ pub(crate) fn told(growth: &GrowthRecord) -> String {
     let window = growth.window_s.map(|window| format!(", seen for {}", roughly(window))).unwrap_or_default();
     let unsure = if growth.unsure.is_empty() { String::new() } else { format!(": {}", growth.unsure) };
     format!("{}{owner}{window}{unsure}", verdict(growth))
-}
-
-/// A size with its unit; a dash for one that is not known.
-fn size(bytes: Option<u64>) -> String {
-    bytes.map_or_else(dash, |bytes| Bytes(bytes).to_string())
 }
 
 /// States the memory that a JVM holds, in a sentence.
