@@ -92,25 +92,7 @@ pub(crate) fn endings() -> Vec<(FindOutcome, Document)> {
 
 /// A search in which every text is this one.
 pub(crate) fn hostile(text: &str) -> Document {
-    let mut document = found();
-    let own = || text.to_owned();
-    document.conditions.scenario = own();
-    for trial in &mut document.trials {
-        trial.configuration = own();
-        trial.why = trial.why.as_ref().map(|_| own());
-        if let Some(probe) = &mut trial.probe {
-            probe.why = vec![own(), own()];
-        }
-    }
-    if let Some(find) = &mut document.find {
-        find.configuration = own();
-        (find.text, find.target, find.options) = (own(), vec![own()], vec![own()]);
-        find.others.iter_mut().for_each(|rule| (rule.name, rule.how) = (own(), own()));
-        if let Some(line) = &mut find.line {
-            line.cause_text = vec![own()];
-        }
-    }
-    document
+    samples::with_every_text(&found(), text, &[])
 }
 
 fn find() -> Find {

@@ -2,6 +2,7 @@
 //! seen on another CPU.
 
 use crate::doubt::{Doubt, Merging};
+use crate::export::samples;
 use crate::record::{
     DoubtRecord, FLEET_PLAN_SCHEMA, FLEET_SCHEMA, FleetDocument, LineRecord, LineVerdict, Machine, NodeRecord,
     PlanHeader, ServiceRecord, StandingRecord, limit_to_set,
@@ -95,17 +96,8 @@ pub(crate) fn fleet() -> FleetDocument {
 
 /// The same in which every text is this one.
 pub(crate) fn hostile(text: &str) -> FleetDocument {
-    let mut document = fleet();
-    let own = || text.to_owned();
-    (document.plan.name, document.plan.made, document.plan.hash) = (own(), own(), own());
-    for (index, service) in document.services.iter_mut().enumerate() {
-        // Names of one plan differ.
-        (service.name, service.text, service.node) = (format!("{text}{index}"), own(), own());
-        service.doubts.iter_mut().for_each(|doubt| (doubt.text, doubt.next) = (own(), own()));
-    }
-    for node in &mut document.nodes {
-        (node.name, node.machine.cpu_model, node.machine.kernel) = (own(), Some(own()), own());
-    }
-    document.doubts.iter_mut().for_each(|doubt| (doubt.text, doubt.next) = (own(), own()));
+    let mut document = samples::with_every_text(&fleet(), text, &[]);
+    // Names of one plan differ.
+    document.services.iter_mut().zip(0..).for_each(|(service, index)| service.name = format!("{text}{index}"));
     document
 }

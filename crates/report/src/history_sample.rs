@@ -1,5 +1,6 @@
 //! A history that is made up, for tests of what is said of one.
 
+use crate::export::samples;
 use crate::record::{
     Better, ChangeRecord, DifferenceVerdict, HISTORY_SCHEMA, HistoryBy, HistoryDocument, HistoryOrder, MetricHistory,
     OwnerMove, PointRecord, PointValue, SeriesRecord, TrendRecord, Unit,
@@ -89,24 +90,7 @@ pub(crate) fn history() -> HistoryDocument {
 
 /// The same with this text wherever foreign text may stand.
 pub(crate) fn hostile(text: &str) -> HistoryDocument {
-    let mut document = history();
-    let own = || text.to_owned();
-    document.left_out = vec![own()];
-    for series in &mut document.series {
-        (series.scenario, series.configuration, series.refused) = (own(), own(), vec![own()]);
-        for point in &mut series.points {
-            (point.name, point.started) = (own(), own());
-            (point.commit, point.build, point.subject) = (Some(own()), Some(own()), Some(own()));
-            (point.archives, point.conditions_changed) = (vec![own()], vec![own()]);
-        }
-        for metric in &mut series.metrics {
-            metric.metric = own();
-            for change in &mut metric.changes {
-                change.owners.iter_mut().for_each(|owner| owner.owner = own());
-            }
-        }
-    }
-    document
+    samples::with_every_text(&history(), text, &[])
 }
 
 /// A history of many points that rises little by little, with a change in it that may be anywhere nearby.

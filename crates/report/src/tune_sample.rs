@@ -148,38 +148,16 @@ pub(crate) fn endings() -> Vec<(TuneOutcome, Document)> {
 
 /// A tuning in which every text is this one.
 pub(crate) fn hostile(text: &str) -> Document {
-    let mut document = proved();
+    let mut document = samples::with_every_text(&proved(), text, &["changes"]);
     let own = || text.to_owned();
-    document.conditions.scenario = own();
-    document.conditions.load = vec![own()];
-    for trial in &mut document.trials {
-        trial.configuration = own();
-        trial.command = vec![own()];
-        if let Some(tuned) = &mut trial.tuned {
-            (tuned.remedies, tuned.why, tuned.not_in_force) = (vec![own()], vec![own()], vec![own()]);
-        }
-    }
-    if let Some(tune) = &mut document.tune {
-        (tune.text, tune.target, tune.answer, tune.doubts) = (own(), vec![own()], vec![own()], vec![own()]);
-        tune.changes = vec![
-            Change::Env(vec![(own(), own())]),
-            Change::Jvm(vec![own()]),
-            Change::Preload(Some(own())),
-            Change::Args(vec![own()]),
-            Change::Code(text.into()),
-        ];
-        tune.rates.iter_mut().for_each(|rate| rate.phase = own());
-        tune.gains.iter_mut().for_each(|gain| gain.metric = own());
-        tune.owners.iter_mut().for_each(|gain| gain.owner = own());
-        tune.confirmations.iter_mut().for_each(|of| (of.remedies, of.why) = (vec![own()], own()));
-        for of in &mut tune.remedies {
-            (of.id, of.what, of.options, of.why) = (own(), own(), vec![own()], own());
-        }
-        for of in tune.path.iter_mut().chain(&mut tune.front).chain(&mut tune.as_is) {
-            (of.remedies, of.options, of.why) = (vec![own()], vec![own()], vec![own()]);
-            of.owners.iter_mut().for_each(|owner| owner.owner = own());
-        }
-    }
+    let tune = document.tune.as_mut().unwrap();
+    tune.changes = vec![
+        Change::Env(vec![(own(), own())]),
+        Change::Jvm(vec![own()]),
+        Change::Preload(Some(own())),
+        Change::Args(vec![own()]),
+        Change::Code(text.into()),
+    ];
     document
 }
 

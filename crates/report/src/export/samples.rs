@@ -10,6 +10,9 @@ use crate::record::{
     WatchOwner, WatchSample, WatchedJvm,
 };
 use crate::{find_sample, tune_sample};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 pub(super) const MIB: f64 = crate::units::MIB as f64;
 
@@ -165,49 +168,71 @@ pub(super) fn hostile() -> Document {
     document
 }
 
+/// The document with this text in the place of each of its own, but for the kinds that the format has names for and
+/// for what stands under the keys in `kept`.
+pub(crate) fn with_every_text<T: Serialize + DeserializeOwned>(document: &T, text: &str, kept: &[&str]) -> T {
+    let mut value = serde_json::to_value(document).unwrap();
+    replace_texts(&mut value, text, &[&KINDS, kept].concat());
+    serde_json::from_value(value).unwrap()
+}
+
+/// Keys with a word of the format behind them.
+const KINDS: [&str; 21] = [
+    "better",
+    "by",
+    "cause",
+    "fate",
+    "kind",
+    "least",
+    "model",
+    "objective",
+    "order",
+    "outcome",
+    "pages",
+    "pool",
+    "price",
+    "schema",
+    "stage",
+    "unit",
+    "unknowns",
+    "verdict",
+    "finding",
+    "time",
+    "timing",
+];
+
+fn replace_texts(value: &mut Value, text: &str, kept: &[&str]) {
+    match value {
+        Value::String(own) => text.clone_into(own),
+        Value::Array(all) => all.iter_mut().for_each(|one| replace_texts(one, text, kept)),
+        Value::Object(all) => {
+            let own = all.iter_mut().filter(|(key, _)| !kept.contains(&key.as_str()));
+            own.for_each(|(_, one)| replace_texts(one, text, kept));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// A comparison in which every name and message is `text`.
 pub(super) fn named(text: &str) -> Document {
-    let mut document = compared();
+    let mut document = with_every_text(&compared(), text, &["metric"]);
     let own = || text.to_owned();
-    document.conditions.scenario = own();
-    document.conditions.command = own();
-    document.conditions.load = vec![own()];
-    document.conditions.machine.kernel = own();
     for trial in &mut document.trials {
-        trial.configuration = own();
-        trial.outcome = Outcome::Killed;
-        trial.why = Some(own());
-        trial.jvm = Some(Jvm { options: vec![own()], version: Some(own()), name: Some(own()), ..Jvm::default() });
+        (trial.outcome, trial.why) = (Outcome::Killed, Some(own()));
         let (text, last_lines) = (own(), vec![own()]);
         trial.end = Some(End { cause: EndCause::OomKill, exit_code: None, signal: Some(9), text, last_lines });
         trial.doubts = vec![Doubt::OutOfMemoryError { error: own(), pool: MemoryPool::Other }.into()];
     }
     for block in &mut document.blocks {
-        (block.order, block.disturbed, block.repeats, block.used) = (vec![own(), own()], Some(own()), Some(0), false);
+        (block.disturbed, block.repeats, block.used) = (Some(own()), Some(0), false);
     }
-    for point in &mut document.pareto[0].points {
-        (point.configuration, point.dominated_by) = (own(), Some(own()));
-    }
+    document.pareto[0].points.iter_mut().for_each(|point| point.dominated_by = Some(own()));
     document.metrics.truncate(10);
-    for metric in &mut document.metrics {
-        metric.configuration = own();
-    }
-    document.metrics[1].metric = own();
-    document.metrics[2].metric = format!("{text}.loaded");
-    for of in &mut document.comparisons {
-        (of.baseline, of.candidate) = (own(), own());
-    }
+    (document.metrics[1].metric, document.metrics[2].metric) = (own(), format!("{text}.loaded"));
     document.comparisons[0].metric = own();
-    for of in &mut document.budgets {
-        (of.expression, of.configuration, of.why) = (own(), own(), own());
-    }
-    document.doubts[0].text = own();
-    document.doubts[0].next = own();
-    let finding = Finding::LoadersKeepComing { loader: own(), spans: Vec::new(), live_after_gc: None };
-    let of = OfTrials { configuration: own(), trial: 0, trials_alike: 2 };
     document.findings = vec![FindingRecord {
-        finding,
-        of: Some(of),
+        finding: Finding::LoadersKeepComing { loader: own(), spans: Vec::new(), live_after_gc: None },
+        of: Some(OfTrials { configuration: own(), trial: 0, trials_alike: 2 }),
         text: own(),
         next: own(),
         costs_bytes: 0,
