@@ -34,7 +34,7 @@ pub(super) mod tried;
 pub(super) mod tune;
 pub(super) mod tune_answer;
 pub(super) mod tune_request;
-mod watch;
+pub(super) mod watch;
 
 pub(super) use account::page_of_account;
 pub use account::summarize_account;
@@ -52,10 +52,6 @@ pub use post_mortem::summarize_post_mortem;
 pub use remedies::summarize_remedies;
 pub(super) use sides::is_of_baseline_archive;
 pub use watch::summarize_watch;
-pub(super) use watch::{
-    counted as counted_jvms, hidden as hidden_processes, holds as what_it_holds, in_full as jvm_in_full,
-    lines as lines_of_jvms, nobody as no_jvm, part_name, told as told_growth,
-};
 
 use super::chart::{self, Figure};
 use super::page::{Depth, Fold, Page, Part, Section, Topic, Verdict};

@@ -5,7 +5,7 @@ use super::scale::Scale;
 use super::thin::Point;
 use super::values::MIB;
 use crate::record::{PostMortem, WatchCourse, WatchPart};
-use crate::summary::{mib, part_name};
+use crate::summary::{mib, watch::part_name};
 use crate::table::Table;
 use crate::units::{Bytes, roughly};
 

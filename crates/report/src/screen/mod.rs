@@ -8,7 +8,7 @@ mod picture_tests;
 pub use keys::{Key, Keys};
 pub use picture::{Glyphs, Size};
 
-use super::summary::{told_growth, what_it_holds};
+use super::summary::watch::{holds, told};
 use super::terminal::print;
 use crate::record::{Happened, WatchCourse, WatchDocument, WatchEvent, WhyWeighed};
 use crate::units::{Bytes, visible};
@@ -188,7 +188,7 @@ impl Screen {
             Happened::Appeared(pid) => match self.document.jvms.iter().find(|jvm| jvm.pid == *pid) {
                 // On a screen the list tells it.
                 Some(jvm) if self.place == DisplayMode::Lines => {
-                    let (holds, growth) = (what_it_holds(jvm), told_growth(&jvm.growth));
+                    let (holds, growth) = (holds(jvm), told(&jvm.growth));
                     format!("watched, pid {pid}: {holds}; {growth}")
                 }
                 _ => format!("watched, pid {pid}"),
@@ -225,8 +225,8 @@ fn happened(what: &Happened) -> String {
         Happened::Killed(pid) => {
             format!("killed for want of memory, pid {pid}; `loadline watch --post-mortem {pid}` says more")
         }
-        Happened::GrowsNoMore(growth) => format!("grows no more; {}", told_growth(growth)),
-        Happened::Verdict(growth) | Happened::Rises(growth) => told_growth(growth),
+        Happened::GrowsNoMore(growth) => format!("grows no more; {}", told(growth)),
+        Happened::Verdict(growth) | Happened::Rises(growth) => told(growth),
         Happened::NearLimit { headroom_bytes, limit_bytes } => {
             let (left, limit) = (Bytes(*headroom_bytes), Bytes(*limit_bytes));
             format!("{left} left of its limit of {limit}, and at this pace gone within the hour")

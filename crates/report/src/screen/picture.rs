@@ -2,7 +2,7 @@
 
 use crate::page::Part;
 use crate::record::{WatchDocument, WatchedJvm};
-use crate::summary::{counted_jvms, hidden_processes, jvm_in_full, lines_of_jvms, no_jvm};
+use crate::summary::watch;
 use crate::table::Table;
 use crate::terminal::render_within;
 use crate::units::{roughly, visible};
@@ -159,7 +159,7 @@ fn plain(text: String) -> Line {
 
 fn head(document: &WatchDocument, columns: usize) -> String {
     let every = roughly_exact(document.every_ms);
-    let left = counted_jvms(&document.jvms, &every);
+    let left = watch::counted(&document.jvms, &every);
     let right = document.taken.replace('T', " ");
     let gap = columns.saturating_sub(width(&left) + width(&right));
     if gap == 0 { left } else { format!("{left}{}{right}", " ".repeat(gap)) }
@@ -178,14 +178,14 @@ fn rendered(blocks: Vec<Part>, columns: usize) -> Vec<String> {
 fn list(scene: &Scene<'_>, columns: usize, room: usize) -> (Vec<Line>, String) {
     let view = scene.view;
     let hint = format!("up down: choose   Enter: in full   s: sort (by {})   q: end", view.order.name());
-    let mut foot: Vec<String> = hidden_processes(scene.document).into_iter().map(|text| format!("  {text}")).collect();
+    let mut foot: Vec<String> = watch::hidden(scene.document).into_iter().map(|text| format!("  {text}")).collect();
     let jvms = sorted(scene.document, view.order);
     if jvms.is_empty() {
-        let mut lines = rendered(vec![Part::Text(no_jvm(scene.document).to_owned())], columns);
+        let mut lines = rendered(vec![Part::Text(watch::nobody(scene.document).to_owned())], columns);
         lines.extend(lately(scene, room.saturating_sub(lines.len() + 1)));
         return (lines.into_iter().take(room).map(plain).collect(), hint);
     }
-    let mut table: Table = lines_of_jvms(&jvms, columns);
+    let mut table: Table = watch::lines(&jvms, columns);
     let notes = std::mem::take(&mut table.notes);
     let lines = rendered(vec![Part::Table(table)], columns);
     // The title, which says the unit, stands beside the heads of the columns.
@@ -224,11 +224,11 @@ fn detail(scene: &Scene<'_>, jvm: &WatchedJvm, columns: usize, room: usize) -> (
     let alone = scene.document.jvms.len() == 1;
     let mut lines = Vec::new();
     if alone {
-        let table = Table { notes: Vec::new(), ..lines_of_jvms(&[jvm], columns) };
+        let table = Table { notes: Vec::new(), ..watch::lines(&[jvm], columns) };
         lines.extend(rendered(vec![Part::Table(table)], columns).into_iter().skip(1));
         lines.push(String::new());
     }
-    lines.extend(rendered(jvm_in_full(jvm, columns, scene.glyphs.all()).map(Part::Section).into(), columns));
+    lines.extend(rendered(watch::in_full(jvm, columns, scene.glyphs.all()).map(Part::Section).into(), columns));
     let own = lately(scene, LATELY);
     if alone && !own.is_empty() {
         lines.push(String::new());
