@@ -193,6 +193,10 @@ impl Item {
         Self::Line { points: super::thin::line(points), class: class.into(), name: name.into() }
     }
 
+    pub(crate) fn mark(at: Point, shape: usize, class: impl Into<Class>, words: String) -> Self {
+        Self::Mark { at, shape, class: class.into(), words }
+    }
+
     pub(crate) fn words(at: Point, anchor: Anchor, text: String, class: &str) -> Self {
         Self::Words { at, anchor, text, class: class.to_owned() }
     }

@@ -151,12 +151,8 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[(u32, f64)], x: &Axis, top:
         if let Some((low, high)) = ends {
             items.push(Item::Interval { across: (across(low), across(high)), y, class: format!("interval {class}") });
         }
-        items.push(Item::Mark {
-            at: (across(estimate), y),
-            shape,
-            class: class.to_owned(),
-            words: format!("{}: {}", word_of(comparison.verdict), judged_text(comparison)),
-        });
+        let words = format!("{}: {}", word_of(comparison.verdict), judged_text(comparison));
+        items.push(Item::mark((across(estimate), y), shape, class, words));
     }
     items
 }
@@ -265,12 +261,9 @@ fn dot_row(place: usize, record: &MetricRecord, x: &Axis, factor: f64, top: u32)
     }
     items.push(Item::Rule { x: across(record.median), down: (y - 90, y + 90), class: format!("centre {class}") });
     for value in &record.values {
-        items.push(Item::Mark {
-            at: (across(value.value), y),
-            shape: place % SHAPES.len(),
-            class: if value.used { class.clone() } else { "hollow".to_owned() },
-            words: format!("trial {}: {}", value.trial + 1, value_text(record.unit, value.value)),
-        });
+        let words = format!("trial {}: {}", value.trial + 1, value_text(record.unit, value.value));
+        let class = if value.used { class.as_str() } else { "hollow" };
+        items.push(Item::mark((across(value.value), y), place % SHAPES.len(), class, words));
     }
     items
 }
@@ -345,13 +338,11 @@ fn pareto_figure(document: &Document, index: usize, pareto: &ParetoRecord) -> Fi
 }
 
 fn pareto_point(point: &ParetoPoint, place: usize, at: Point, taken: &mut Vec<Point>, units: [Unit; 2]) -> [Item; 2] {
-    let (class, strength) = match point.dominated_by {
-        Some(_) => ("dominated".to_owned(), "faint"),
-        None => (series_class(place), "strong"),
-    };
+    let own = (series_class(place), "strong");
+    let (class, strength) = point.dominated_by.as_ref().map_or(own, |_| ("dominated".to_owned(), "faint"));
     let name = &point.configuration;
     let words = format!("{name}: {}, {}", value_text(units[0], point.x), value_text(units[1], point.y));
-    [Item::Mark { at, shape: place, class, words }, Item::beside(at, name, strength, taken)]
+    [Item::mark(at, place, class, words), Item::beside(at, name, strength, taken)]
 }
 
 fn pareto_table(pareto: &ParetoRecord, units: [Unit; 2]) -> Table {

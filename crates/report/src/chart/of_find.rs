@@ -163,12 +163,8 @@ fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
 /// A panel; none where no trial has its value.
 fn panel(title: &str, y: Axis, dots: &[Dot<'_>], x: &Axis, value: &dyn Fn(&Dot<'_>) -> Option<f64>) -> Option<Panel> {
     let mark = |dot: &Dot<'_>| {
-        Some(Item::Mark {
-            at: (x.across(dot.x), y.down(value(dot)?, HEIGHT)),
-            shape: shape(dot.probe.stage).0,
-            class: class(dot.probe.verdict).to_owned(),
-            words: words(dot),
-        })
+        let at = (x.across(dot.x), y.down(value(dot)?, HEIGHT));
+        Some(Item::mark(at, shape(dot.probe.stage).0, class(dot.probe.verdict), words(dot)))
     };
     let items: Vec<Item> = dots.iter().filter_map(mark).collect();
     (!items.is_empty()).then(|| Panel::plot(title, y, HEIGHT, items))

@@ -125,8 +125,8 @@ impl Course<'_> {
             }
         }
         for (at, mib) in &direct {
-            let (at, class) = ((self.x.across(*at), y.down(*mib, height)), "l-direct".to_owned());
-            items.push(Item::Mark { at, shape: 2, class, words: format!("direct memory {mib:.1} MiB") });
+            let at = (self.x.across(*at), y.down(*mib, height));
+            items.push(Item::mark(at, 2, "l-direct", format!("direct memory {mib:.1} MiB")));
         }
         if !direct.is_empty() {
             let words = "direct memory (NMT's Other, at marks)".to_owned();

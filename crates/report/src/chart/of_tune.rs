@@ -9,7 +9,7 @@ use super::thin::{Point, WIDTH};
 use super::values::MIB;
 use crate::owner::{label, place};
 use crate::quantity::{change, shown, signed};
-use crate::record::{Document, Fate, OwnerBytes, RemedyRecord, SettingRecord, TuneRecord, TuneStage, Unit};
+use crate::record::{Document, Fate, OwnerBytes, RemedyRecord, SettingRecord, TuneRecord, Unit};
 use crate::summary::tune::NO_PROOF;
 use crate::summary::tune_answer::{AS_IS, objective_gain, objective_words};
 use crate::table::Table;
@@ -74,20 +74,9 @@ fn setting_of<'a>(tune: &'a TuneRecord, ids: &[&str]) -> Option<&'a SettingRecor
     tune.path.iter().chain(&tune.front).find(same)
 }
 
-/// The answer by its confirmation, where the search did not weigh just these remedies; its owners are not told.
-fn confirmed(tune: &TuneRecord, ids: &[&str]) -> Option<SettingRecord> {
-    let gain = objective_gain(tune).filter(|gain| gain.unit == Unit::Bytes && gain.candidate_median.is_finite())?;
-    Some(SettingRecord {
-        remedies: ids.iter().map(|id| (*id).to_owned()).collect(),
-        options: tune.answer.clone(),
-        stage: TuneStage::Confirmation,
-        trials: gain.blocks,
-        holds: true,
-        bytes: Some(gain.candidate_median),
-        cpu_ratio: None,
-        owners: Vec::new(),
-        why: Vec::new(),
-    })
+/// What the answer weighs by its confirmation.
+fn confirmed(tune: &TuneRecord) -> Option<f64> {
+    objective_gain(tune).filter(|gain| gain.unit == Unit::Bytes).map(|gain| gain.candidate_median)
 }
 
 /// Returns the bytes that each owner lost by a remedy, between two settings that differ by it alone: those with the
@@ -127,17 +116,19 @@ fn steps(tune: &TuneRecord, before: f64, after: f64) -> Vec<WaterfallStep> {
 }
 
 fn waterfall(tune: &TuneRecord) -> Option<Figure> {
-    let bytes = |of: &&SettingRecord| of.bytes.is_some_and(f64::is_finite);
-    let as_is = tune.as_is.as_ref().filter(bytes)?;
+    let weighed =
+        |of: &SettingRecord| of.bytes.filter(|bytes| bytes.is_finite()).map(|bytes| (of.owners.clone(), bytes));
+    let (owners_before, before) = tune.as_is.as_ref().and_then(weighed)?;
     let ids: Vec<&str> = kept(tune).iter().map(|of| of.id.as_str()).collect();
-    let winner = setting_of(tune, &ids).filter(bytes).cloned().or_else(|| confirmed(tune, &ids));
-    let winner = &winner.filter(|_| !ids.is_empty())?;
-    let (before, after) = (as_is.bytes?, winner.bytes?);
+    // Where the search did not weigh just these remedies, the owners are not known.
+    let winner = setting_of(tune, &ids).and_then(weighed);
+    let winner = winner.or_else(|| Some((Vec::new(), confirmed(tune).filter(|bytes| bytes.is_finite())?)));
+    let (owners_after, after) = winner.filter(|_| !ids.is_empty())?;
     let steps = steps(tune, before, after);
     let ends = steps.iter().flat_map(|step| [step.from, step.to]).chain([before, after]);
     let x = Axis::new(Scale::from_zero(ends.map(|bytes| bytes / MIB)), "MiB", " MiB", 8);
     let mut items = row(0, AS_IS, shown(Unit::Bytes, Some(before)));
-    items.extend(stacked(as_is, before, &x, 170));
+    items.extend(stacked(&owners_before, before, &x, 170));
     for (at, step) in steps.iter().enumerate() {
         let top = (at as u32 + 1) * ROW;
         items.extend(row(top, &step.name, step.change()));
@@ -145,7 +136,7 @@ fn waterfall(tune: &TuneRecord) -> Option<Figure> {
     }
     let top = (steps.len() as u32 + 1) * ROW;
     items.extend(row(top, ANSWER, shown(Unit::Bytes, Some(after))));
-    items.extend(stacked(winner, after, &x, top + 170));
+    items.extend(stacked(&owners_after, after, &x, top + 170));
     let chart = Chart {
         name: "tuning-steps".to_owned(),
         title: format!("{} from {AS_IS} to the answer, by remedy and owner", objective_words(tune.objective).0),
@@ -154,7 +145,7 @@ fn waterfall(tune: &TuneRecord) -> Option<Figure> {
             .to_owned(),
         x: Some(x),
         panels: vec![Panel::rows((top + ROW) / 10, items)],
-        legend: owners_legend(as_is, winner),
+        legend: owners_legend(&owners_before, &owners_after),
         ..Chart::default()
     };
     Some(Figure { chart, table: steps_table(before, &steps, after) })
@@ -169,8 +160,8 @@ fn row(top: u32, name: &str, number: String) -> Vec<Item> {
 }
 
 /// A bar divided among owners; undivided where they are not known.
-fn stacked(of: &SettingRecord, total: f64, x: &Axis, top: u32) -> Vec<Item> {
-    let mut parts: Vec<(&str, f64)> = of.owners.iter().map(|of| (of.owner.as_str(), of.bytes)).collect();
+fn stacked(owners: &[OwnerBytes], total: f64, x: &Axis, top: u32) -> Vec<Item> {
+    let mut parts: Vec<(&str, f64)> = owners.iter().map(|of| (of.owner.as_str(), of.bytes)).collect();
     parts.retain(|(_, bytes)| *bytes > 0.0);
     parts.order_by_key(|(name, _)| (place(name), *name));
     if parts.is_empty() {
@@ -193,8 +184,8 @@ fn stretch(step: &WaterfallStep, x: &Axis, top: u32) -> Item {
 }
 
 /// Every owner of either bar, in the order of the account.
-fn owners_legend(as_is: &SettingRecord, winner: &SettingRecord) -> Vec<(Sign, String)> {
-    let held = as_is.owners.iter().chain(&winner.owners).filter(|owner| owner.bytes > 0.0);
+fn owners_legend(before: &[OwnerBytes], after: &[OwnerBytes]) -> Vec<(Sign, String)> {
+    let held = before.iter().chain(after).filter(|owner| owner.bytes > 0.0);
     let names = owners::in_order(held.map(|owner| owner.owner.as_str()));
     names.into_iter().map(|name| owners::key(name, label(name).to_owned())).collect()
 }
@@ -299,7 +290,7 @@ fn point_items(tune: &TuneRecord, point: &SettingPoint<'_>, at: Point, taken: &m
         (false, false) => 0,
     };
     let words = format!("{name}: {:.1} MiB, CPU per request {}", point.mib, change(point.of.cpu_ratio));
-    let mut items = vec![Item::Mark { at, shape, class: class(point).to_owned(), words }];
+    let mut items = vec![Item::mark(at, shape, class(point), words)];
     items.extend(point.is_on_front.then(|| Item::beside(at, &name, "strong", taken)));
     items
 }
