@@ -53,25 +53,21 @@ fn dot(trial: &Trial) -> Option<Dot<'_>> {
     Some(Dot { trial, probe, reached, x })
 }
 
-/// Filled where it held and hollow where it failed, so that it is told without colour.
-fn class(verdict: ProbeVerdict) -> &'static str {
-    match verdict {
-        ProbeVerdict::Holds => "held",
-        ProbeVerdict::Fails => "failed",
-        ProbeVerdict::Discarded => "hollow",
-    }
-}
-
-/// The shape of a stage, with its words.
-fn shape(stage: ProbeStage) -> (usize, &'static str) {
-    match stage {
-        ProbeStage::Limit => (0, "for the limit, at its limit"),
-        ProbeStage::Warm => (3, "for the limit of a warm host, at its limit"),
-        ProbeStage::Heap | ProbeStage::HeapStart => (2, "for the heap, at its largest charge"),
-        ProbeStage::Reference => (1, "no concern for memory, at its largest charge"),
-        ProbeStage::Rate => (0, "for the rate, at what was asked"),
-    }
-}
+/// Verdicts with their classes, filled where it held and hollow where it failed, so that it is told without colour, and
+/// their words.
+const VERDICTS: [(ProbeVerdict, &str, &str); 3] = [
+    (ProbeVerdict::Holds, "held", "held"),
+    (ProbeVerdict::Fails, "failed", "failed"),
+    (ProbeVerdict::Discarded, "hollow", "discarded: the machine disturbed it"),
+];
+/// Stages that are drawn, with their shapes and words.
+const STAGES: [(ProbeStage, usize, &str); 5] = [
+    (ProbeStage::Reference, 1, "no concern for memory, at its largest charge"),
+    (ProbeStage::Heap, 2, "for the heap, at its largest charge"),
+    (ProbeStage::Limit, 0, "for the limit, at its limit"),
+    (ProbeStage::Warm, 3, "for the limit of a warm host, at its limit"),
+    (ProbeStage::Rate, 0, "for the rate, at what was asked"),
+];
 
 /// Steps of a search are ratios, so equal ratios are equally far apart.
 fn across(find: &FindRecord, dots: &[Dot<'_>]) -> Axis {
@@ -164,7 +160,9 @@ fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
 fn panel(title: &str, y: Axis, dots: &[Dot<'_>], x: &Axis, value: &dyn Fn(&Dot<'_>) -> Option<f64>) -> Option<Panel> {
     let mark = |dot: &Dot<'_>| {
         let at = (x.across(dot.x), y.down(value(dot)?, HEIGHT));
-        Some(Item::mark(at, shape(dot.probe.stage).0, class(dot.probe.verdict), words(dot)))
+        let (_, class, _) = VERDICTS.iter().find(|(verdict, ..)| *verdict == dot.probe.verdict)?;
+        let (_, shape, _) = STAGES.iter().find(|(stage, ..)| *stage == dot.probe.stage)?;
+        Some(Item::mark(at, *shape, *class, words(dot)))
     };
     let items: Vec<Item> = dots.iter().filter_map(mark).collect();
     (!items.is_empty()).then(|| Panel::plot(title, y, HEIGHT, items))
@@ -183,24 +181,11 @@ fn words(dot: &Dot<'_>) -> String {
 }
 
 fn legend(dots: &[Dot<'_>]) -> Vec<(Sign, String)> {
-    let mut legend = Vec::new();
-    for (verdict, words) in [
-        (ProbeVerdict::Holds, "held"),
-        (ProbeVerdict::Fails, "failed"),
-        (ProbeVerdict::Discarded, "discarded: the machine disturbed it"),
-    ] {
-        if dots.iter().any(|dot| dot.probe.verdict == verdict) {
-            legend.push((Sign::Mark(0, class(verdict).to_owned()), words.to_owned()));
-        }
-    }
-    use ProbeStage::{Heap, Limit, Rate, Reference, Warm};
-    for stage in [Reference, Heap, Limit, Warm, Rate] {
-        if dots.iter().any(|dot| dot.probe.stage == stage) {
-            let (shape, words) = shape(stage);
-            legend.push((Sign::Mark(shape, "dominated".to_owned()), words.to_owned()));
-        }
-    }
-    legend
+    let verdicts = VERDICTS.iter().filter(|(of, ..)| dots.iter().any(|dot| dot.probe.verdict == *of));
+    let verdicts = verdicts.map(|(_, class, words)| (Sign::Mark(0, (*class).to_owned()), *words));
+    let stages = STAGES.iter().filter(|(of, ..)| dots.iter().any(|dot| dot.probe.stage == *of));
+    let stages = stages.map(|(_, shape, words)| (Sign::Mark(*shape, "dominated".to_owned()), *words));
+    verdicts.chain(stages).map(|(sign, words)| (sign, words.to_owned())).collect()
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 //! that it called allocated.
 
 use super::model::{Chart, Figure, Item, Panel, Sign};
+use super::owners;
 use super::thin::{COLUMNS, WIDTH};
 use crate::markup::is_hidden;
 use crate::record::{ExplanationRecord, FlameMoment, FlameRecord, FrameCode};
 use crate::summary::mib;
 use crate::table::Table;
 use crate::units::{Bytes, grouped, shortened};
-use crate::width::width;
 use loadline_base::order::Order as _;
 use std::collections::VecDeque;
 
@@ -272,7 +272,7 @@ fn joined(first: &str, last: &str, frames: usize, room: f64) -> String {
 
 /// Whether a text has room. One with characters that are shown by their numbers never has.
 fn fits(text: &str, room: f64) -> bool {
-    !text.contains(is_hidden) && width(text) as f64 * 6.6 + 8.0 < room
+    !text.contains(is_hidden) && owners::fits(text, room)
 }
 
 #[cfg(test)]

@@ -17,7 +17,9 @@ const STACKED: [(&str, &str); 5] = [
     ("threads", "o-rest"),
     ("rest", "o-malloc"),
 ];
-const LINES: [(&str, &str); 2] = [("heap", "line l-used"), ("memory", "line l-rss")];
+/// Parts that are lines, each with its class and its words.
+const LINES: [(&str, &str, &str); 2] =
+    [("heap", "line l-used", "heap after old collections"), ("memory", "line l-rss", "what no reclaim takes back")];
 const LIMIT: &str = "line s1";
 const HEIGHT: u32 = 260;
 /// A limit further above what was held than this many times is left out of the picture, which would be flat.
@@ -96,12 +98,12 @@ impl<F: Fn(usize) -> f64> Drawing<'_, F> {
             }
             below = above;
         }
-        for (name, class) in LINES {
+        for (name, class, words) in LINES {
             let seen = known(name).iter().enumerate().filter_map(|(at, bytes)| Some(place(at, (*bytes)?)));
             let points: Vec<Point> = seen.collect();
             if points.len() > 1 {
                 items.push(Item::line(&points, class, part_name(name)));
-                legend.push((Sign::Line(class.to_owned()), line_words(name).to_owned()));
+                legend.push((Sign::Line(class.to_owned()), words.to_owned()));
             }
         }
         if limit.is_some() {
@@ -122,14 +124,6 @@ impl<F: Fn(usize) -> f64> Drawing<'_, F> {
         let names = self.course.parts.iter().map(|part| part_name(&part.name).trim().to_owned());
         let head = [format!("{unit} before the end")].into_iter().chain(names).chain(["limit".to_owned()]);
         Table::new("The numbers, MiB", head, rows.collect::<Vec<_>>())
-    }
-}
-
-fn line_words(name: &str) -> &str {
-    match name {
-        "heap" => "heap after old collections",
-        "memory" => "what no reclaim takes back",
-        other => other,
     }
 }
 

@@ -8,9 +8,13 @@ use crate::owner::{label, place};
 use crate::width::width;
 use loadline_base::order::Order as _;
 
-/// Pixels of a bar on a page, and of a character within it.
+/// Pixels of a bar on a page.
 const BAR_PIXELS: f64 = 860.0;
-const CHARACTER: f64 = 6.6;
+
+/// Whether a text inside an area has room in so many pixels, of which a character takes 6.6.
+pub(super) fn fits(text: &str, room: f64) -> bool {
+    width(text) as f64 * 6.6 + 8.0 < room
+}
 
 /// Each of these owners once, in the order of the account.
 pub(crate) fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -36,7 +40,7 @@ pub(crate) fn bar<'a>(parts: impl Iterator<Item = (&'a str, f64)>, x: &Axis, top
         if across.0 < across.1 {
             let room = f64::from(across.1 - across.0) / f64::from(WIDTH) * BAR_PIXELS;
             let name_of = label(name);
-            let fits = is_named && width(name_of) as f64 * CHARACTER + 8.0 < room;
+            let fits = is_named && fits(name_of, room);
             let words = format!("{name_of}: {:.1} MiB", bytes / MIB);
             items.push(Item::part(across, top, owner_style(name), words).labelled(if fits { name_of } else { "" }));
         }

@@ -83,7 +83,8 @@ impl Scale {
                 if all.len() <= most {
                     return all;
                 }
-                let decades: Vec<f64> = all.into_iter().filter(|value| is_decade(*value)).collect();
+                let is_decade = |power: f64| (power - power.round()).abs() < 1e-6;
+                let decades: Vec<f64> = all.into_iter().filter(|value| is_decade(value.log10())).collect();
                 let every = decades.len().div_ceil(most.max(1)).max(1);
                 decades.into_iter().step_by(every).collect()
             }
@@ -119,11 +120,6 @@ fn log_steps(low: f64, high: f64) -> Vec<f64> {
     let to = high.log10().ceil().min(30.0) as i32;
     let all = (from..=to).flat_map(|power| [1.0, 2.0, 5.0].map(|factor| factor * 10f64.powi(power)));
     all.filter(|value| *value >= low * 0.999_999 && *value <= high * 1.000_001).collect()
-}
-
-fn is_decade(value: f64) -> bool {
-    let power = value.log10();
-    (power - power.round()).abs() < 1e-6
 }
 
 /// A tick as text, with as many digits as tell it from its neighbours.

@@ -18,12 +18,7 @@ fn small() -> Chart {
         description: "RSS over time.".to_owned(),
         group: "one".to_owned(),
         x: Some(x),
-        panels: vec![Panel {
-            title: "memory, MiB".to_owned(),
-            y: Some(y),
-            height: 100,
-            items: vec![line, stems, Item::Crosses(vec![(3000, 500)])],
-        }],
+        panels: vec![Panel::plot("memory, MiB", y, 100, vec![line, stems, Item::Crosses(vec![(3000, 500)])])],
         guides: vec![Guide { x: 400, label: "warm".to_owned() }, Guide { x: 3900, label: "loaded".to_owned() }],
         bands: vec![Band { from: 400, to: 3900, label: "steady".to_owned() }],
         legend: vec![(Sign::Line("line l-rss".to_owned()), "RSS".to_owned()), (Sign::Cross, "failed".to_owned())],
