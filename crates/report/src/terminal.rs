@@ -1,6 +1,6 @@
 //! A page as text of 80 columns, readable without colour.
 
-use super::page::{Bar, Bars, Literal, Page, Part, Section, Verdict};
+use super::page::{Bar, Bars, Page, Part, Section, Verdict};
 use super::table::Table;
 use super::width::{filled, width};
 use super::words::Standing;
@@ -52,7 +52,11 @@ fn part(out: &mut Lines, of: &Part) {
         Part::Bars(bars) => picture(out, bars),
         Part::Text(text) => wrapped(out, text, "  ", "  "),
         Part::Doubts(doubts) => list_doubts(out, doubts),
-        Part::Literal(of) => literal(out, of),
+        Part::Literal(of) => {
+            heading(out, &of.title);
+            // Lines that are copied keep their blanks, and are as long as they are.
+            of.lines.iter().for_each(|line| push_line(out, &format!("  {line}")));
+        }
         Part::Section(within) => section(out, within),
         // Verdicts stand around the title; a terminal draws no charts.
         Part::Verdicts(_) | Part::Figure(_) => {}
@@ -88,12 +92,6 @@ fn fact(out: &mut Lines, label: &str, text: &str) {
     // A label wider than its column still ends before the text.
     let first = format!("  {} ", filled(label, LABEL - 1));
     wrapped(out, text, &first, &" ".repeat(2 + LABEL));
-}
-
-/// Lines that are copied keep their blanks, and are as long as they are.
-fn literal(out: &mut Lines, of: &Literal) {
-    heading(out, &of.title);
-    of.lines.iter().for_each(|line| push_line(out, &format!("  {line}")));
 }
 
 /// Each doubt with what to do, where something is; said once for neighbours that ask for the same.

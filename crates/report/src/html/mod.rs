@@ -68,18 +68,16 @@ pub(super) fn written(page: &Page, version: &str, zooms: bool) -> String {
             "links" => page::links(&mut out, page),
             "sections" => page::write(&mut out, page),
             "version" => drop(out.text(version)),
-            "script" if zooms => script(&mut out),
+            "script" if zooms => {
+                out.element("script", &[], |out| {
+                    out.append(&Markup::fixed(SCRIPT));
+                });
+            }
             _ => {}
         }
         out.append(&Markup::fixed(rest));
     }
     out.as_str().to_owned()
-}
-
-fn script(out: &mut Markup) {
-    out.element("script", &[], |out| {
-        out.append(&Markup::fixed(SCRIPT));
-    });
 }
 
 fn style() -> Markup {

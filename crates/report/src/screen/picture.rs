@@ -158,16 +158,13 @@ fn plain(text: String) -> Line {
 }
 
 fn head(document: &WatchDocument, columns: usize) -> String {
-    let every = roughly_exact(document.every_ms);
+    // A time between samples is as it was typed.
+    let ms = document.every_ms;
+    let every = if ms < 1000 { format!("{ms} ms") } else { roughly(ms as f64 / 1e3) };
     let left = watch::counted(&document.jvms, &every);
     let right = document.taken.replace('T', " ");
     let gap = columns.saturating_sub(width(&left) + width(&right));
     if gap == 0 { left } else { format!("{left}{}{right}", " ".repeat(gap)) }
-}
-
-/// A time between samples as it was typed.
-fn roughly_exact(ms: u64) -> String {
-    if ms < 1000 { format!("{ms} ms") } else { roughly(ms as f64 / 1e3) }
 }
 
 fn rendered(blocks: Vec<Part>, columns: usize) -> Vec<String> {

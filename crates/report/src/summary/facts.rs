@@ -66,7 +66,9 @@ pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     if let Some(jvm) = &trial.jvm {
         facts.add("jvm", jvm_text(jvm));
-        facts.add("options", options_text(jvm));
+        let through = if jvm.options_through == "JDK_JAVA_OPTIONS" { " (through JDK_JAVA_OPTIONS)" } else { "" };
+        let options = format!("{}{through}", jvm.options.join(" "));
+        facts.add("options", if jvm.options.is_empty() { "none added".to_owned() } else { options });
         let unknown = || "unknown: the JVM could not be asked".to_owned();
         facts.add("in force", jvm.flags.as_deref().map_or_else(unknown, flags_text));
         facts.add("malloc", jvm.allocator.clone());
@@ -121,11 +123,6 @@ pub(super) fn jvm_text(jvm: &Jvm) -> String {
     let parts = [jvm.name.clone(), jvm.version.clone(), jvm.collector.as_ref().map(|gc| format!("{gc} GC"))];
     let java = jvm.java.as_ref().map(|java| format!(" ({java})"));
     format!("{}{}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "), java.unwrap_or_default())
-}
-
-fn options_text(jvm: &Jvm) -> String {
-    let through = if jvm.options_through == "JDK_JAVA_OPTIONS" { " (through JDK_JAVA_OPTIONS)" } else { "" };
-    if jvm.options.is_empty() { "none added".to_owned() } else { format!("{}{through}", jvm.options.join(" ")) }
 }
 
 /// Flags in force that say how memory is sized; all of them are in the JSON document.

@@ -235,7 +235,8 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     if starts > 0 {
         spent.push_str(&format!(" ({starts} of them starts without load)"));
     }
-    let how = format!("in steps of {}, to be held {}", percent(find.step), times_in_a_row(find.proofs));
+    let held = if find.proofs == 1 { "once".to_owned() } else { format!("{} times in a row", find.proofs) };
+    let how = format!("in steps of {}, to be held {held}", percent(find.step));
     facts.add("spent", format!("{spent}, {} without pauses, {how}", span(find.seconds)));
     facts.0
 }
@@ -269,10 +270,6 @@ fn chosen(proof: ProofRecord) -> String {
 /// `5 of 5 times`.
 pub(super) fn times(held: u32, tried: u32) -> String {
     format!("{held} of {}", several(u64::from(tried), "time"))
-}
-
-fn times_in_a_row(count: u32) -> String {
-    if count == 1 { "once".to_owned() } else { format!("{count} times in a row") }
 }
 
 fn below(line: &LineRecord) -> Option<String> {

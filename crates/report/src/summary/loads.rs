@@ -22,7 +22,11 @@ pub fn summarize_load(document: &LoadDocument) -> Page {
         Section::new(Topic::Conditions, "conditions", [Part::Facts(facts(document))]),
     ];
     let phases = document.phases.iter().filter(|phase| phase.works());
-    sections.extend(phases.map(|phase| Section::new(Topic::Load, phase.name.clone(), of_phase(phase))));
+    sections.extend(phases.map(|phase| {
+        let requests = (!phase.by_request.is_empty()).then(|| requests(phase));
+        let tables = times(phase).into_iter().chain(requests).map(Part::Table);
+        Section::new(Topic::Load, phase.name.clone(), std::iter::once(Part::Facts(phase_facts(phase))).chain(tables))
+    }));
     if !document.thresholds.is_empty() || document.strict.is_some() {
         let verdicts = verdicts(document).into_iter().map(Part::Text);
         sections.push(Section::new(Topic::Answer, "thresholds", verdicts));
@@ -59,12 +63,6 @@ fn facts(document: &LoadDocument) -> Vec<(String, String)> {
     facts.add("seed", conditions.seed.to_string());
     facts.add("repeat", conditions.command.clone());
     facts.0
-}
-
-fn of_phase(phase: &PhaseRecord) -> Vec<Part> {
-    let requests = (!phase.by_request.is_empty()).then(|| requests(phase));
-    let tables = times(phase).into_iter().chain(requests).map(Part::Table);
-    std::iter::once(Part::Facts(phase_facts(phase))).chain(tables).collect()
 }
 
 fn phase_facts(phase: &PhaseRecord) -> Vec<(String, String)> {

@@ -360,18 +360,14 @@ fn method(tune: &TuneRecord) -> Vec<(String, String)> {
     facts.0
 }
 
-/// The word for a part of a tuning.
-fn stage_words(stage: TuneStage) -> String {
-    if stage == TuneStage::Baseline { AS_IS.to_owned() } else { word_of(stage) }
-}
-
 /// Lists the settings weighed on the way; ids of remedies are cut at `ids_chars` characters.
 fn path(tune: &TuneRecord, ids_chars: usize) -> Option<Table> {
     let row = |(at, of): (usize, &SettingRecord)| -> Vec<Cell> {
+        let stage = if of.stage == TuneStage::Baseline { AS_IS.to_owned() } else { word_of(of.stage) };
         let ids = if of.remedies.is_empty() { AS_IS.to_owned() } else { of.remedies.join(", ") };
         vec![
             (at + 1).to_string().into(),
-            stage_words(of.stage).into(),
+            stage.into(),
             beginning(&ids, ids_chars).into(),
             of.trials.to_string().into(),
             mib(of.bytes),

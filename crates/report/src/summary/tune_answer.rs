@@ -107,7 +107,9 @@ pub(crate) fn objective_words(objective: Objective) -> (&'static str, &'static s
 /// CPU time, times and rates with the winner.
 pub(super) fn costs(tune: &TuneRecord) -> Option<String> {
     let all = gains_told(tune);
-    let costs: Vec<String> = all.iter().filter(|gain| tells_cost(gain)).map(|gain| cost(gain, &all)).collect();
+    // CPU time, and the usual percentile; the table has all.
+    let told = all.iter().filter(|gain| is_cpu(gain) || split(&gain.metric).0 == "p99");
+    let costs: Vec<String> = told.map(|gain| cost(gain, &all)).collect();
     (!costs.is_empty()).then(|| costs.join("; "))
 }
 
@@ -123,11 +125,6 @@ pub(super) fn gains_told(tune: &TuneRecord) -> Vec<&ComparisonRecord> {
     let mut others: Vec<&ComparisonRecord> = others.filter(|gain| split(&gain.metric).1 != WARMUP).collect();
     others.order_by_key(|gain| (!is_cpu(gain), !gain.primary));
     std::iter::once(objective).chain(others).collect()
-}
-
-/// CPU time, and the usual percentile; the table has all.
-fn tells_cost(gain: &ComparisonRecord) -> bool {
-    is_cpu(gain) || split(&gain.metric).0 == "p99"
 }
 
 fn is_cpu(gain: &ComparisonRecord) -> bool {
