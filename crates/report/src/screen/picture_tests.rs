@@ -2,13 +2,13 @@
 
 use super::picture::{Glyphs, Scene, Size, View, drawn};
 use super::{Key, Pressed, Screen};
+use crate::export::samples::with_every_text;
 use crate::record::{
     GrowthRecord, GrowthWord, Happened, PostMortem, ThingRecord, WatchAccount, WatchChange, WatchCourse, WatchDocument,
     WatchEvent, WatchLabel, WatchLimit, WatchOwner, WatchPart, WatchSample, WatchedJvm,
 };
+use crate::units::MIB;
 use crate::{post_mortem_page, render, summarize_post_mortem, summarize_watch};
-
-const MIB: u64 = 1 << 20;
 
 fn jvm(pid: u32, name: &str, anon_mib: u64, growth: GrowthRecord) -> WatchedJvm {
     let mib = |mib: u64| Some(mib * MIB);
@@ -163,28 +163,15 @@ fn keys_choose_open_scroll_and_end() {
 
 #[test]
 fn what_a_container_calls_itself_steers_no_terminal_and_no_page() {
-    let hostile = || "<script>\u{1b}]0;owned\u{7}\u{1b}[2J\r\n\"}".to_owned();
-    let jvm = WatchedJvm {
-        name: hostile(),
-        labels: vec![WatchLabel { name: "unit".to_owned(), value: hostile() }],
-        version: Some(hostile()),
-        collector: Some(hostile()),
-        limit: Some(WatchLimit { bytes: 1, cgroup: hostile() }),
-        owners: vec![WatchOwner { name: hostile(), bytes: 1 }],
-        unreadable: vec![hostile()],
-        ..WatchedJvm::default()
-    };
-    let one = WatchDocument { jvms: vec![jvm.clone()], ..WatchDocument::default() };
-    let both = WatchDocument { jvms: vec![jvm.clone(), jvm], ..WatchDocument::default() };
-    let ended = PostMortem {
-        name: hostile(),
-        ran: hostile(),
-        killed_by: Some(hostile()),
-        accounts: vec![hostile()],
-        version: Some(hostile()),
-        ..PostMortem::default()
-    };
-    let failed = WatchEvent { name: hostile(), what: Happened::Failed(hostile()) };
+    let hostile = "<script>\u{1b}]0;owned\u{7}\u{1b}[2J\r\n\"}";
+    let mut both = known(2);
+    (both.jvms[0].labels, both.jvms[0].unreadable) = (vec![WatchLabel::default()], vec![String::new()]);
+    let both = with_every_text(&both, hostile, &["taken"]);
+    let one = WatchDocument { jvms: both.jvms[..1].to_vec(), ..both.clone() };
+    let [killed_by, version] = [(); 2].map(|()| Some(String::new()));
+    let ended = PostMortem { killed_by, version, accounts: vec![String::new()], ..PostMortem::default() };
+    let ended = with_every_text(&ended, hostile, &["end"]);
+    let failed = WatchEvent { name: hostile.to_owned(), what: Happened::Failed(hostile.to_owned()) };
     let screen = |document: &WatchDocument| {
         let mut screen = Screen::drawn(Glyphs::Ascii, true);
         screen.take(std::slice::from_ref(&failed), || document.clone().into());
