@@ -21,8 +21,7 @@ impl Progress {
     /// A step worth a line of its own.
     pub fn step(&mut self, text: &str) {
         if !self.quiet {
-            let clear = self.clear();
-            write_stderr(&format!("{clear}{}\n", visible_lines(text)));
+            self.warn(text);
         }
     }
 

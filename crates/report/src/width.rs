@@ -26,15 +26,11 @@ pub(super) fn first(text: &str, columns: usize) -> &str {
 /// The end of a text, as much as `columns` have room for.
 pub(super) fn last(text: &str, columns: usize) -> &str {
     let mut taken = 0;
-    let mut begin = text.len();
-    for (at, c) in text.char_indices().rev() {
+    let fits = |(_, c): &(usize, char)| {
         taken += c.width().unwrap_or(0);
-        if taken > columns {
-            break;
-        }
-        begin = at;
-    }
-    &text[begin..]
+        taken <= columns
+    };
+    text.char_indices().rev().take_while(fits).last().map_or("", |(begin, _)| &text[begin..])
 }
 
 #[cfg(test)]

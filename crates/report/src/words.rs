@@ -30,14 +30,9 @@ pub(crate) fn dash() -> String {
 
 /// A name of small letters, digits and single hyphens, of at most so many characters; never empty.
 pub(crate) fn slug(text: &str, most: usize) -> String {
-    let mut slug = String::new();
-    for character in text.chars().map(|c| c.to_ascii_lowercase()) {
-        match character.is_ascii_alphanumeric() {
-            true => slug.push(character),
-            false if slug.is_empty() || slug.ends_with('-') => {}
-            false => slug.push('-'),
-        }
-    }
+    let lower = text.to_ascii_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut slug = words.collect::<Vec<_>>().join("-");
     slug.truncate(most);
     let slug = slug.trim_end_matches('-');
     if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }

@@ -37,12 +37,8 @@ pub(crate) fn judged<'a>(document: &'a Document, candidate: &str) -> Vec<&'a Com
     if !any {
         found.truncate(METRICS_MAX);
     }
-    let order = |verdict: DifferenceVerdict| match verdict {
-        DifferenceVerdict::Worse | DifferenceVerdict::Better => 0,
-        DifferenceVerdict::Equivalent => 1,
-        DifferenceVerdict::CannotTell => 2,
-    };
-    found.order_by_key(|comparison| order(comparison.verdict));
+    let is = |comparison: &ComparisonRecord, verdict| comparison.verdict == verdict;
+    found.order_by_key(|of| (is(of, DifferenceVerdict::CannotTell), is(of, DifferenceVerdict::Equivalent)));
     found
 }
 
@@ -70,7 +66,7 @@ fn changes(comparison: &ComparisonRecord) -> Option<(f64, Option<(f64, f64)>)> {
 }
 
 /// The change within each block that has both.
-fn block_changes(document: &Document, comparison: &ComparisonRecord) -> Vec<(u32, f64)> {
+fn block_changes(document: &Document, comparison: &ComparisonRecord) -> Vec<f64> {
     let of = |configuration: &str| -> Vec<(u32, f64)> {
         let record = metric_of(document, &comparison.metric, configuration);
         let values = record.map(|record| record.values.as_slice()).unwrap_or_default();
@@ -79,7 +75,7 @@ fn block_changes(document: &Document, comparison: &ComparisonRecord) -> Vec<(u32
     let (base, candidate) = (of(&comparison.baseline), of(&comparison.candidate));
     let pair = |(block, value): &(u32, f64)| {
         let (_, base) = base.iter().find(|(other, base)| other == block && *base > 0.0)?;
-        Some((*block, value / base - 1.0))
+        Some(value / base - 1.0)
     };
     candidate.iter().filter_map(pair).collect()
 }
@@ -87,11 +83,11 @@ fn block_changes(document: &Document, comparison: &ComparisonRecord) -> Vec<(u32
 fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figure {
     let (baseline, candidate) =
         rows.first().map_or(("", ""), |first| (first.baseline.as_str(), first.candidate.as_str()));
-    let dots: Vec<Vec<(u32, f64)>> = rows.iter().map(|row| block_changes(document, row)).collect();
+    let dots: Vec<Vec<f64>> = rows.iter().map(|row| block_changes(document, row)).collect();
     let ends = rows.iter().filter_map(|row| changes(row)).flat_map(|(estimate, ends)| {
         [Some(estimate), ends.map(|ends| ends.0), ends.map(|ends| ends.1)].into_iter().flatten()
     });
-    let shown = ends.chain(dots.iter().flatten().map(|dot| dot.1)).chain([0.0, 0.01, -0.01]);
+    let shown = ends.chain(dots.iter().flatten().copied()).chain([0.0, 0.01, -0.01]);
     let percent = shown.map(|change| change.clamp(-1.0, CHANGE_MAX) * 100.0).collect::<Vec<_>>();
     let title = format!("of {}", shortened(baseline, NAME_CHARS));
     let x = Axis::new(Scale::around(percent.into_iter()), &title, " %", 7).signed(" %");
@@ -122,7 +118,7 @@ fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figu
     Figure { chart, table: forest_table(rows, "Differences in numbers") }
 }
 
-fn forest_row(comparison: &ComparisonRecord, dots: &[(u32, f64)], x: &Axis, top: u32) -> Vec<Item> {
+fn forest_row(comparison: &ComparisonRecord, dots: &[f64], x: &Axis, top: u32) -> Vec<Item> {
     let across = |change: f64| x.across(change * 100.0);
     let y = top + 310;
     let mut items = Vec::new();
@@ -144,7 +140,7 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[(u32, f64)], x: &Axis, top:
     let name = shortened(&metric_words(&comparison.metric), NAME_CHARS);
     items.push(Item::words((0, top + 150), Anchor::Start, name, "strong"));
     items.push(Item::words((WIDTH, top + 150), Anchor::End, judged_text(comparison), "aside"));
-    let points: Vec<Point> = dots.iter().map(|(_, change)| (across(*change), y)).collect();
+    let points: Vec<Point> = dots.iter().map(|change| (across(*change), y)).collect();
     items.push(Item::Dots { points, class: "dots block".to_owned() });
     let (class, _, shape) = Standing::from(comparison.verdict).look();
     if let Some((estimate, ends)) = changes(comparison) {

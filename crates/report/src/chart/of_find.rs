@@ -31,11 +31,8 @@ struct Dot<'a> {
 pub(crate) fn finds(document: &Document) -> Vec<Figure> {
     let dots: Vec<Dot<'_>> = document.trials.iter().filter_map(dot).collect();
     let find = document.find.as_ref().filter(|_| !dots.is_empty());
-    find.map(|find| Figure { chart: chart(find, &dots), table: table(&document.trials) }).into_iter().collect()
-}
-
-fn table(trials: &[Trial]) -> Table {
-    Table { title: "Every trial in numbers".to_owned(), ..tried_told(trials) }
+    let table = || Table { title: "Every trial in numbers".to_owned(), ..tried_told(&document.trials) };
+    find.map(|find| Figure { chart: chart(find, &dots), table: table() }).into_iter().collect()
 }
 
 /// Returns the dot of a trial: at its limit if the limit was tried, at the asked rate if a rate was tried. If the limit

@@ -262,12 +262,6 @@ fn class(point: &SettingPoint<'_>) -> &'static str {
     }
 }
 
-/// Whether a setting has all remedies that were kept, and no other one.
-fn is_answer(tune: &TuneRecord, of: &SettingRecord) -> bool {
-    let kept = kept(tune);
-    !kept.is_empty() && kept.len() == of.remedies.len() && kept.iter().all(|kept| of.remedies.contains(&kept.id))
-}
-
 /// A setting by what sets it apart from the answer.
 fn name(tune: &TuneRecord, of: &SettingRecord) -> String {
     let ids: Vec<&str> = kept(tune).iter().map(|of| of.id.as_str()).collect();
@@ -284,10 +278,10 @@ fn name(tune: &TuneRecord, of: &SettingRecord) -> String {
 
 fn point_items(tune: &TuneRecord, point: &SettingPoint<'_>, at: Point, taken: &mut Vec<Point>) -> Vec<Item> {
     let name = name(tune, point.of);
-    let shape = match (point.of.remedies.is_empty(), is_answer(tune, point.of)) {
-        (true, _) => 1,
-        (false, true) => 2,
-        (false, false) => 0,
+    let shape = match name.as_str() {
+        AS_IS => 1,
+        ANSWER => 2,
+        _ => 0,
     };
     let words = format!("{name}: {:.1} MiB, CPU per request {}", point.mib, change(point.of.cpu_ratio));
     let mut items = vec![Item::mark(at, shape, class(point), words)];

@@ -16,13 +16,10 @@ pub(crate) fn line(points: &[Point]) -> Vec<Point> {
     for same in points.chunk_by(|left, right| column(left) == column(right)) {
         let lowest = (0..same.len()).min_by_key(|at| same[*at].1).unwrap_or(0);
         let highest = (0..same.len()).max_by_key(|at| same[*at].1).unwrap_or(0);
-        let mut places = [0, lowest, highest, same.len() - 1];
+        let mut places = vec![0, lowest, highest, same.len() - 1];
         places.sort_unstable();
-        for (index, at) in places.iter().enumerate() {
-            if index == 0 || places[index - 1] != *at {
-                kept.push(same[*at]);
-            }
-        }
+        places.dedup();
+        kept.extend(places.into_iter().map(|at| same[at]));
     }
     kept.dedup();
     straightened(kept)

@@ -13,7 +13,7 @@ use crate::table::Table;
 use crate::units::{Bytes, grouped, several, shortened};
 use crate::words::pairs;
 use loadline_base::order::Order as _;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Names the section of one result.
 pub(super) const ID: &str = "code";
@@ -144,41 +144,30 @@ pub(super) fn of_comparison(document: &Document) -> Option<Section> {
 
 /// Lists the sites and holders that have more or less than before, the largest change first.
 fn differences(before: &ExplanationRecord, after: &ExplanationRecord) -> Vec<(String, String)> {
-    let (before, after) = (held_by_name(before), held_by_name(after));
-    let names: BTreeSet<&(String, String)> = before.keys().chain(after.keys()).collect();
-    let bytes = |held: &BTreeMap<(String, String), Held>, name| held.get(name).map_or(0, |held| held.bytes);
-    let change = |name| bytes(&after, name) as i64 - bytes(&before, name) as i64;
-    let mut names: Vec<&(String, String)> =
-        names.into_iter().filter(|name| change(name).unsigned_abs() >= SMALL_BYTES).collect();
-    names.largest_first(|name| change(name).unsigned_abs());
-    let told = names.into_iter().take(SHOWN_MAX).map(|name| {
-        let way = after.get(name).or(before.get(name)).map(|held| held.way.clone());
-        let grown = signed(change(name), mib);
-        (format!("{grown} MiB {}{}", name.0, name.1), way.unwrap_or_default())
-    });
-    told.collect()
+    // By kind and name: bytes more, and the way.
+    let mut changes: BTreeMap<(String, String), (i64, String)> = BTreeMap::new();
+    for (name, bytes, way) in held(after) {
+        let (change, _) = changes.entry(name).or_insert((0, way));
+        *change = change.saturating_add_unsigned(bytes);
+    }
+    for (name, bytes, way) in held(before) {
+        let (change, _) = changes.entry(name).or_insert((0, way));
+        *change = change.saturating_sub_unsigned(bytes);
+    }
+    let mut changes: Vec<_> = changes.into_iter().filter(|(_, (by, _))| by.unsigned_abs() >= SMALL_BYTES).collect();
+    changes.largest_first(|(_, (by, _))| by.unsigned_abs());
+    let told = |((kind, name), (by, way))| (format!("{} MiB {kind}{name}", signed(by, mib)), way);
+    changes.into_iter().take(SHOWN_MAX).map(told).collect()
 }
 
-/// The bytes of a site or a holder, and the way to it.
-#[derive(Debug, Clone, Default)]
-struct Held {
-    bytes: u64,
-    way: String,
-}
-
-/// Each site and each holder by its kind and its name.
-fn held_by_name(found: &ExplanationRecord) -> BTreeMap<(String, String), Held> {
-    let mut held: BTreeMap<(String, String), Held> = BTreeMap::new();
+/// Sites and holders: each with its kind and its name, its bytes and the way to it.
+fn held(found: &ExplanationRecord) -> impl Iterator<Item = ((String, String), u64, String)> {
     let sites = found.sites.iter().map(|site| ((site.kind.clone(), at(site)), site.loaded_bytes, via(&site.frames)));
     let holders = found.heap.iter().flat_map(|heap| &heap.holders).map(|holder| {
         let by = format!(", kept by {}", shortened(&holder.name, NAME_MAX));
         (("Java heap".to_owned(), by), holder.retained_bytes, down_to(&holder.path))
     });
-    for (name, bytes, way) in sites.chain(holders) {
-        let of = held.entry(name).or_insert_with(|| Held { bytes: 0, way: way.unwrap_or_default() });
-        of.bytes = of.bytes.saturating_add(bytes);
-    }
-    held
+    sites.chain(holders).map(|(name, bytes, way)| (name, bytes, way.unwrap_or_default()))
 }
 
 /// The line of a site: what the JVM does by itself has a name alone.

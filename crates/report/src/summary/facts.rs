@@ -2,7 +2,7 @@
 
 use super::sides;
 use crate::page::{Facts, Part, Section, Topic};
-use crate::record::{BlockRecord, Conditions, Document, EndCause, Jvm, Machine, Outcome, Trial};
+use crate::record::{BlockRecord, Document, EndCause, Jvm, Machine, Outcome, Trial};
 use crate::units::{Bytes, several, shortened};
 use crate::words::outcome_words;
 
@@ -32,23 +32,16 @@ pub(super) fn cpus_text(cpus: Option<&[u32]>) -> String {
     }
 }
 
-/// The conditions that all trials share, but for the command that repeats them.
-fn shared_facts(conditions: &Conditions) -> Facts {
-    let machine = &conditions.machine;
-    let mut facts = Facts::default();
-    facts.add("started", Some(conditions.started.clone()).filter(|started| !started.is_empty()));
-    facts.add("machine", host_text(machine));
-    let load = machine.load_average_1m.map(|load| format!("{load:.2} before the first trial (1 min average)"));
-    facts.add("host load", load);
-    facts.list("load", conditions.load.clone());
-    facts.add("seed", conditions.seed.to_string());
-    facts
-}
-
 /// The conditions with the command that repeats the trials; those of a trial too, where it is the only one.
 pub(super) fn section(document: &Document, alone: Option<&Trial>) -> Section {
     let conditions = &document.conditions;
-    let mut facts = shared_facts(conditions);
+    let mut facts = Facts::default();
+    facts.add("started", Some(conditions.started.clone()).filter(|started| !started.is_empty()));
+    facts.add("machine", host_text(&conditions.machine));
+    let load = conditions.machine.load_average_1m;
+    facts.add("host load", load.map(|load| format!("{load:.2} before the first trial (1 min average)")));
+    facts.list("load", conditions.load.clone());
+    facts.add("seed", conditions.seed.to_string());
     facts.0.extend(alone.into_iter().flat_map(trial_facts));
     if document.trials.len() > 1 && document.find.is_none() && document.tune.is_none() {
         facts.0.extend(configurations(document));

@@ -65,15 +65,11 @@ fn page(document: &HistoryDocument, rows: usize, pictures_max: usize) -> Page {
     sections.push(Section::new(Topic::Answer, "", more));
     let left_out = document.left_out.iter().map(|what| Part::Text(what.clone()));
     sections.push(Section::new(Topic::Doubts, "left out", left_out));
-    Page::new(heading(document), sections)
-}
-
-/// The name of the whole.
-fn heading(document: &HistoryDocument) -> String {
-    match document.series.as_slice() {
+    let heading = match document.series.as_slice() {
         [one] => format!("history of {}", title(one)),
         all => format!("history of {} configurations", all.len()),
-    }
+    };
+    Page::new(heading, sections)
 }
 
 fn title(series: &SeriesRecord) -> String {
