@@ -30,7 +30,7 @@ const ASIDE_CHARS: usize = 24;
 const NAME_CHARS: usize = 40;
 
 /// The judged metrics of this candidate, decided ones first.
-pub(crate) fn judged<'a>(document: &'a Document, candidate: &str) -> Vec<&'a ComparisonRecord> {
+fn judged<'a>(document: &'a Document, candidate: &str) -> Vec<&'a ComparisonRecord> {
     let of = document.comparisons.iter().filter(|comparison| comparison.candidate == candidate);
     let any = of.clone().any(|comparison| comparison.primary);
     let mut found: Vec<&ComparisonRecord> = of.filter(|comparison| comparison.primary || !any).collect();
@@ -42,15 +42,10 @@ pub(crate) fn judged<'a>(document: &'a Document, candidate: &str) -> Vec<&'a Com
     found
 }
 
-/// Candidates in the order of the comparisons.
-pub(crate) fn candidates(document: &Document) -> Vec<&str> {
-    each_once(document.comparisons.iter().map(|comparison| comparison.candidate.as_str()))
-}
-
 // ---- Differences ----
 
 pub(crate) fn forests(document: &Document) -> Vec<Figure> {
-    let candidates = candidates(document);
+    let candidates = each_once(document.comparisons.iter().map(|comparison| comparison.candidate.as_str()));
     candidates.iter().enumerate().map(|(at, candidate)| forest(document, at, &judged(document, candidate))).collect()
 }
 
@@ -115,7 +110,7 @@ fn forest(document: &Document, index: usize, rows: &[&ComparisonRecord]) -> Figu
         legend,
         ..Chart::default()
     };
-    Figure { chart, table: forest_table(rows, "Differences in numbers") }
+    Figure { chart, table: forest_table(rows) }
 }
 
 fn forest_row(comparison: &ComparisonRecord, dots: &[f64], x: &Axis, top: u32) -> Vec<Item> {
@@ -154,7 +149,7 @@ fn forest_row(comparison: &ComparisonRecord, dots: &[f64], x: &Axis, top: u32) -
 }
 
 /// Comparisons as a table, the verdict first.
-pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
+fn forest_table(rows: &[&ComparisonRecord]) -> Table {
     let row = |comparison: &&ComparisonRecord| {
         let needed = comparison.blocks_needed.map_or(String::new(), |needed| format!(" of about {needed} needed"));
         let shown = |value: f64| value_text(comparison.unit, value);
@@ -181,7 +176,7 @@ pub(crate) fn forest_table(rows: &[&ComparisonRecord], title: &str) -> Table {
         ));
         notes.push("The medians are of all trials; the difference is estimated within blocks.".to_owned());
     }
-    Table::new(title, head, rows.iter().map(row)).worded(3, 0).noted(notes)
+    Table::new("Differences in numbers", head, rows.iter().map(row)).worded(3, 0).noted(notes)
 }
 
 // ---- Every trial ----

@@ -185,17 +185,13 @@ impl Screen {
         let appeared = |other: &WatchEvent| matches!(other.what, Happened::Appeared(_));
         let what = match &event.what {
             Happened::Verdict(_) | Happened::Rises(_) if turn.iter().filter(of_name).any(appeared) => return None,
-            Happened::Appeared(pid) => match self.document.jvms.iter().find(|jvm| jvm.pid == *pid) {
-                // On a screen the list tells it.
-                Some(jvm) if self.place == DisplayMode::Lines => {
-                    let (holds, growth) = (holds(jvm), told(&jvm.growth));
-                    format!("watched, pid {pid}: {holds}; {growth}")
-                }
-                _ => format!("watched, pid {pid}"),
-            },
             what => happened(what),
         };
-        Some(format!("{} {}: {what}", self.time(), event.name))
+        // On a screen the list tells the rest.
+        let jvm = self.document.jvms.iter().find(|jvm| matches!(event.what, Happened::Appeared(pid) if pid == jvm.pid));
+        let jvm = jvm.filter(|_| self.place == DisplayMode::Lines);
+        let rest = jvm.map(|jvm| format!(": {}; {}", holds(jvm), told(&jvm.growth))).unwrap_or_default();
+        Some(format!("{} {}: {what}{rest}", self.time(), event.name))
     }
 
     /// When it was; on a screen, whose head has the day, the time alone.

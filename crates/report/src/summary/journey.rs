@@ -13,10 +13,9 @@ use crate::words::dash;
 use loadline_base::order::Order as _;
 use std::borrow::Cow;
 
-/// The marks shown, with what leads to them. `warm` is left out, so that the table fits 80 columns.
-const MARKS: [(&str, &str); 5] = [
-    (MarkPoint::Start.word(), "the start"),
-    (MarkPoint::Loaded.word(), "the load"),
+/// The marks shown after `start` and `loaded`, with what leads to them. `warm` is left out, so that the table fits 80
+/// columns.
+pub(super) const LATER: [(&str, &str); 3] = [
     (MarkPoint::Rested.word(), "rest"),
     (MarkPoint::Collected.word(), "a full GC"),
     (MarkPoint::Trimmed.word(), "a trim"),
@@ -26,7 +25,7 @@ const COLUMNS_MAX: usize = 6;
 /// Owners named in the sentence of what grew.
 const GROWN: usize = 4;
 
-/// The accounts of a trial, in the order of [`MARKS`], and the word for their size. If several processes form the
+/// The accounts of a trial, in the order of its marks, and the word for their size. If several processes form the
 /// subject, `rss_bytes` is PSS. If the scenario names its own marks, the journey has those, and of the usual ones the
 /// first and those after a collection.
 struct Journey<'a>(Vec<(&'a str, Cow<'a, AccountRecord>)>, &'static str);
@@ -74,7 +73,10 @@ impl<'a> Journey<'a> {
                 let names = trial.marks.iter().map(|mark| mark.name.as_str());
                 own::ends(names.filter(|name| !between.contains(name)).collect(), COLUMNS_MAX)
             }
-            false => MARKS.into_iter().map(|(name, _)| name).collect(),
+            false => {
+                let first = [MarkPoint::Start, MarkPoint::Loaded].map(MarkPoint::word);
+                first.into_iter().chain(LATER.map(|(name, _)| name)).collect()
+            }
         };
         let found = |name: &'a str| {
             let mark = trial.mark(name)?;
@@ -149,7 +151,7 @@ impl<'a> Journey<'a> {
         let mut text = self.grew((MarkPoint::Start.word(), start), (MarkPoint::Loaded.word(), loaded));
         let mut before = loaded;
         let mut later = Vec::new();
-        for (name, what) in MARKS.into_iter().skip(2) {
+        for (name, what) in LATER {
             if let Some(after) = at(name) {
                 let (growth, who) = step(before, after);
                 let changed = if later.is_empty() { " changed it" } else { "" };

@@ -2,7 +2,7 @@
 
 use super::account::direct_text;
 use super::cells::{kib, mib, signed, weight, weight_word};
-use super::journey::tells_growth;
+use super::journey::{LATER, tells_growth};
 use super::{drivers, own};
 use crate::quantity::Quantity;
 use crate::record::{Heap, Mark, NmtCategory, NmtRecord, Observer, PhaseRecord, SubjectWork, Trial, Unit};
@@ -62,9 +62,8 @@ fn what_changed(trial: &Trial) -> Option<String> {
     let change = |from: u64, to: u64| Growth::between(Bytes(from), Bytes(to)).to_string();
     let mut text = format!("The load changed {} by {} MiB", weight_word(trial), change(start, loaded));
     let mut before = loaded;
-    let later = [(MarkPoint::Rested, "rest"), (MarkPoint::Collected, "a full GC"), (MarkPoint::Trimmed, "a trim")];
-    for (point, what) in later {
-        if let Some(after) = at(point) {
+    for (name, what) in LATER {
+        if let Some(after) = weight(trial.mark(name)) {
             text.push_str(&format!(", {what} by {}", change(before, after)));
             before = after;
         }
@@ -139,11 +138,11 @@ fn allocation(trial: &Trial) -> Option<String> {
         Some(format!("{} {}", phase.name, Quantity::new(Unit::BytesPerRequest, bytes)))
     };
     let phases: Vec<String> = trial.phases.iter().filter_map(each).collect();
-    let last = trial.phases.iter().rev().find(|phase| phase.subject.allocated_idle_bytes.is_some());
-    let idle = last.and_then(|phase| Some((phase.subject.allocated_idle_bytes? as f64 / phase.seconds, phase)));
-    let idle = idle.map_or("nothing subtracted, as it did not rest".to_owned(), |(rate, _)| {
-        format!("less what it allocates at rest, {} B/s", grouped(rate as u64))
-    });
+    let idle = |phase: &PhaseRecord| Some(phase.subject.allocated_idle_bytes? as f64 / phase.seconds);
+    let idle =
+        trial.phases.iter().rev().find_map(idle).map_or("nothing subtracted, as it did not rest".to_owned(), |rate| {
+            format!("less what it allocates at rest, {} B/s", grouped(rate as u64))
+        });
     (!phases.is_empty()).then(|| format!("Allocated per request: {} ({idle}).", phases.join(", ")))
 }
 
