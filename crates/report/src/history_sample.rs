@@ -5,9 +5,6 @@ use crate::record::{
     Better, ChangeRecord, DifferenceVerdict, HISTORY_SCHEMA, HistoryBy, HistoryDocument, HistoryOrder, MetricHistory,
     OwnerMove, PointRecord, PointValue, SeriesRecord, TrendRecord, Unit,
 };
-use crate::units::MIB;
-
-const MIB_BYTES: f64 = MIB as f64;
 
 fn point(number: usize, name: &str) -> PointRecord {
     PointRecord {
@@ -22,7 +19,7 @@ fn point(number: usize, name: &str) -> PointRecord {
 }
 
 fn value(mib: f64) -> Option<PointValue> {
-    let at = |mib: f64| mib * MIB_BYTES;
+    let at = |mib: f64| mib * samples::MIB;
     Some(PointValue { centre: at(mib), low: Some(at(mib - 0.6)), high: Some(at(mib + 0.7)), trials: 3 })
 }
 
@@ -32,7 +29,7 @@ fn metric(values: Vec<Option<PointValue>>) -> MetricHistory {
         unit: Unit::Bytes,
         better: Better::Lower,
         values,
-        noise: Some(0.5 * MIB_BYTES),
+        noise: Some(0.5 * samples::MIB),
         changes: Vec::new(),
         trends: Vec::new(),
     }
@@ -43,9 +40,9 @@ fn change(point: u32, mib: f64) -> ChangeRecord {
         point,
         point_first: point,
         point_last: point,
-        difference: mib * MIB_BYTES,
-        low: (mib - 0.9) * MIB_BYTES,
-        high: (mib + 0.8) * MIB_BYTES,
+        difference: mib * samples::MIB,
+        low: (mib - 0.9) * samples::MIB,
+        high: (mib + 0.8) * samples::MIB,
         verdict: DifferenceVerdict::Worse,
         trials_before: 9,
         trials_after: 6,
@@ -65,9 +62,9 @@ pub(crate) fn history() -> HistoryDocument {
     rss.values[1] = None;
     let owner = OwnerMove {
         owner: "metaspace".to_owned(),
-        bytes: 7.5 * MIB_BYTES,
-        bytes_low: 7.1 * MIB_BYTES,
-        bytes_high: 7.9 * MIB_BYTES,
+        bytes: 7.5 * samples::MIB,
+        bytes_low: 7.1 * samples::MIB,
+        bytes_high: 7.9 * samples::MIB,
     };
     let with_conditions = ChangeRecord { conditions_changed: points[5].conditions_changed.clone(), ..change(5, 5.2) };
     rss.changes = vec![ChangeRecord { owners: vec![owner], ..change(3, 7.8) }, with_conditions];
@@ -106,9 +103,9 @@ pub(crate) fn long(points: usize) -> HistoryDocument {
     series.metrics[0].trends = vec![TrendRecord {
         point_first: 0,
         point_last: middle - 1,
-        difference: 5.0 * MIB_BYTES,
-        low: 4.0 * MIB_BYTES,
-        high: 6.0 * MIB_BYTES,
+        difference: 5.0 * samples::MIB,
+        low: 4.0 * samples::MIB,
+        high: 6.0 * samples::MIB,
         verdict: DifferenceVerdict::Worse,
         conditions_changed: Vec::new(),
         owners: Vec::new(),

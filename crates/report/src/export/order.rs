@@ -57,10 +57,8 @@ fn with_all(document: Document) -> Document {
 }
 
 fn weighed() -> AccountDocument {
-    let text = include_str!("../../../../tests/cli/accounts/made-up.json");
-    let document: AccountDocument = serde_json::from_str(text).unwrap();
     let findings = samples::named("a finding").findings;
-    AccountDocument { findings, doubts: vec![Doubt::SharedCpus.into()], ..document }
+    AccountDocument { findings, doubts: vec![Doubt::SharedCpus.into()], ..samples::weighed() }
 }
 
 /// One trial that was weighed, with its timeline.

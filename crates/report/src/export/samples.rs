@@ -3,18 +3,18 @@
 use crate::doubt::{Doubt, MemoryPool};
 use crate::owner::Owner;
 use crate::record::{
-    AccountRecord, Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions, DifferenceVerdict,
-    Document, DoubtRecord, End, EndCause, FindOutcome, Finding, FindingRecord, GrowthRecord, GrowthWord, Jvm,
-    LeastRecord, Machine, Mark, MetricRecord, Model, OfTrials, Outcome, OwnerRecord, ParetoPoint, ParetoRecord,
-    PhaseRecord, RESULT_SCHEMA, Trial, TuneOutcome, Unit, ValueRecord, WatchDocument, WatchLabel, WatchLimit,
-    WatchOwner, WatchSample, WatchedJvm,
+    AccountDocument, AccountRecord, Better, BlockRecord, BudgetRecord, BudgetVerdict, ComparisonRecord, Conditions,
+    DifferenceVerdict, Document, DoubtRecord, End, EndCause, FindOutcome, Finding, FindingRecord, GrowthRecord,
+    GrowthWord, Jvm, LeastRecord, Machine, Mark, MetricRecord, Model, OfTrials, Outcome, OwnerRecord, ParetoPoint,
+    ParetoRecord, PhaseRecord, RESULT_SCHEMA, Trial, TuneOutcome, Unit, ValueRecord, WatchDocument, WatchLabel,
+    WatchLimit, WatchOwner, WatchSample, WatchedJvm,
 };
 use crate::{find_sample, tune_sample};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(super) const MIB: f64 = crate::units::MIB as f64;
+pub(crate) const MIB: f64 = crate::units::MIB as f64;
 
 /// Text that tries to leave the place it is given, of each format in turn.
 pub(super) fn hostile_texts() -> Vec<String> {
@@ -240,6 +240,11 @@ pub(super) fn named(text: &str) -> Document {
         remedies: Vec::new(),
     }];
     document
+}
+
+/// The account of a JVM that runs.
+pub(crate) fn weighed() -> AccountDocument {
+    serde_json::from_str(include_str!("../../../../tests/cli/accounts/made-up.json")).unwrap()
 }
 
 /// Each way in which a search and a tuning end, with what a test expects of it.

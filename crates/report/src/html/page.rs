@@ -179,7 +179,7 @@ mod tests {
         let evil = "<script>alert(1)</script>\"'&`x";
         let text = || evil.to_owned();
         let pairs = vec![(text(), text())];
-        let table = Table::new(evil, [evil], [vec![evil]]);
+        let table = Table::new(evil, [evil], [vec![text()], vec!["x".repeat(10_000)]]);
         let verdict = Verdict::new(Standing::Fail, evil, text()).about(evil);
         let parts = vec![
             Part::Text(text()),
@@ -197,6 +197,7 @@ mod tests {
         let page = out.as_str();
         assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
         assert!(!page.contains("http://") && !page.contains("https://"));
+        assert!(page.len() < 10_000, "a cell is no book: {}", page.len());
         let doubts = page.split("<ul class=\"doubts\">").nth(1).unwrap();
         assert!(doubts.contains("<div class=\"next soft\">"), "what to do stands apart from what was seen: {page}");
     }

@@ -228,14 +228,4 @@ mod tests {
             assert!(!is_option(word), "{word}");
         }
     }
-
-    #[test]
-    fn a_table_of_hostile_text_is_text() {
-        let rows = [vec!["</td><img src=x onerror=alert(1)>".to_owned()], vec!["x".repeat(10_000)]];
-        let mut out = Markup::new();
-        super::table(&mut out, &Table::new("", ["<script>"], rows));
-        assert!(out.as_str().contains("&lt;/td&gt;&lt;img src=x onerror=alert(1)&gt;"));
-        assert!(!out.as_str().contains("<script") && !out.as_str().contains("<img"));
-        assert!(out.as_str().len() < 2000);
-    }
 }

@@ -1,14 +1,10 @@
 //! The account of a JVM in words: laws on made-up records, and the sentences the numbers choose.
 
 use super::*;
-use crate::export::samples::account;
+use crate::export::samples::{account, weighed as document};
 use crate::render;
 use crate::units::MIB;
 use proptest::prelude::*;
-
-fn document() -> AccountDocument {
-    serde_json::from_str(include_str!("../../../../tests/cli/accounts/made-up.json")).unwrap()
-}
 
 /// The text of one fact.
 fn charge(change: impl Fn(&mut Mark, &mut ChargeRecord)) -> String {
