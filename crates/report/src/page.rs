@@ -202,6 +202,12 @@ impl Part {
         Self::Section(Section::new(Topic::default(), heading, parts))
     }
 
+    /// A table that a page folds away under its title.
+    pub(crate) fn on_demand(table: Table) -> Self {
+        let title = table.title.clone();
+        Self::Section(Section::titled(Topic::default(), title, [Self::Table(table)]).folded(Fold::Closed))
+    }
+
     /// Labels with their text, those without any left out.
     pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Self {
         let told = facts.into_iter().filter(|(_, text)| !text.is_empty());

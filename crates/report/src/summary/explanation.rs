@@ -1,7 +1,6 @@
 //! The code and the objects that hold memory: what to look at first, each with the way from there to the allocation.
 
 use super::cells::{mib, signed};
-use super::trial::on_demand;
 use crate::chart;
 use crate::page::{Depth, Fold, Part, Section, Topic};
 use crate::record::{
@@ -52,8 +51,8 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
     parts.extend(coverage(found).map(Part::Text));
     parts.extend(found.missing.iter().map(|why| Part::Text(shortened(why, 4 * NAME_MAX))));
     if depth.whole {
-        parts.extend((!found.sites.is_empty()).then(|| on_demand(sites(found))));
-        parts.extend(found.heap.as_ref().map(|heap| on_demand(holders(&heap.holders))));
+        parts.extend((!found.sites.is_empty()).then(|| Part::on_demand(sites(found))));
+        parts.extend(found.heap.as_ref().map(|heap| Part::on_demand(holders(&heap.holders))));
         parts.extend(chart::flames(found, trial).into_iter().map(|figure| {
             let title = figure.chart.title.clone();
             Part::Section(Section::titled(Topic::Answer, title, [Part::figure(figure)]).folded(Fold::Closed))

@@ -11,7 +11,6 @@ use crate::page::{Depth, Fold, Literal, Part, Section, Topic, Verdict};
 use crate::quantity::shown;
 use crate::record::{Evidence, Outcome, Trial, Unit};
 use crate::scenario::MarkPoint;
-use crate::table::Table;
 use crate::units::{grouped, milliseconds, shortened};
 use crate::words::{Standing, outcome_words};
 
@@ -38,9 +37,9 @@ pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth)
     memory.extend(netty::of_trial(trial));
     if depth.whole {
         memory.extend(netty::chunks(trial).map(Part::Table));
-        memory.extend(pools::of_trial(trial).map(on_demand));
+        memory.extend(pools::of_trial(trial).map(Part::on_demand));
     }
-    memory.extend(by_category(trial).map(on_demand));
+    memory.extend(by_category(trial).map(Part::on_demand));
     let phases = (!trial.phases.is_empty()).then(|| Part::Table(load(trial)));
     let explanation = explanation::of_trial(trial, depth);
     let measured = [
@@ -49,11 +48,6 @@ pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth)
         Section::titled(Topic::Load, "load", phases.into_iter().chain(requests.map(Part::figure))).id("load"),
     ];
     explanation.into_iter().chain(measured).collect()
-}
-
-/// A table that a page folds away.
-pub(super) fn on_demand(table: Table) -> Part {
-    Part::Section(Section::titled(Topic::Memory, table.title.clone(), [Part::Table(table)]).folded(Fold::Closed))
 }
 
 /// All of a trial under one heading, as one of several.
