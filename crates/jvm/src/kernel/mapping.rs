@@ -6,6 +6,7 @@ use loadline_base::units::Bytes;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Mappings of one process that are kept at most: 16 times the default `vm.max_map_count`.
@@ -78,7 +79,7 @@ impl Line<'_> {
     }
 }
 
-impl Mapping {
+impl<Text: Deref<Target = str>> Mapping<Text> {
     /// Address space it takes.
     pub fn size(&self) -> Bytes {
         Bytes(self.end - self.start)
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn a_mapping_names_its_file() {
         let check = |line, expect: Option<(u64, &str)>| {
-            let mapping = Mapping::parse(line);
+            let mapping = Line::parse(line);
             assert_eq!(mapping.as_ref().map(|mapping| (mapping.inode, mapping.file_name())), expect, "{line}");
         };
         check("7f1c46a00000-7f1c47b96000 r-xp 00000000 fe:00 1311   /usr/lib/a b/libjvm.so", Some((1311, "libjvm.so")));

@@ -6,7 +6,7 @@
 //! 7f2f7e800000-7f2f7eae3000 r-xp 00400000 fe:00 315638                     /opt/jdk-25/lib/server/libjvm.so
 //! ```
 
-use crate::kernel::mapping::{Mapping, each_line};
+use crate::kernel::mapping::{Line, each_line};
 use crate::kernel::process::{Stat, strings, ticks_per_s};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, HashMap};
@@ -214,7 +214,7 @@ fn unread(cause: &io::Error) -> Mapped {
 /// Whether a line is a mapping of HotSpot's code: a debugger maps the file to read it; only a JVM runs it. Nearly all
 /// lines are of other files, which a look at their text tells.
 fn runs_hotspot(line: &str) -> bool {
-    let mapping = line.contains(LIBRARY).then(|| Mapping::parse(line.trim_end())).flatten();
+    let mapping = line.contains(LIBRARY).then(|| Line::parse(line.trim_end())).flatten();
     mapping.is_some_and(|one| one.perms.as_bytes().get(2) == Some(&b'x') && one.file_name() == LIBRARY)
 }
 
