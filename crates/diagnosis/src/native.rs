@@ -11,6 +11,7 @@ use crate::remedy::changes::{collect_each, jvm};
 use crate::scenario::{Change, MarkPoint};
 use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
+use loadline_jvm::account::foreign;
 
 /// Less of RSS, or less than this, is what any JVM frees by the way.
 const SHARE_MIN: f64 = 0.05;
@@ -178,26 +179,8 @@ const LIVES_SHARE_MIN: f64 = 0.15;
 const OBJECTS_MIN: u64 = 100;
 /// Owners that malloc serves; direct buffers have a row, and a finding, of their own.
 const OF_MALLOC: [Owner; 4] = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::MallocUnsplit];
-/// Libraries of the system, and allocators.
-const KNOWN_LIBRARIES: [&str; 17] = [
-    "libc.",
-    "libm.",
-    "libdl.",
-    "libpthread.",
-    "librt.",
-    "libz.",
-    "ld-linux",
-    "ld-musl",
-    "libgcc_s.",
-    "libstdc++.",
-    "libnss",
-    "libresolv.",
-    "libfreetype.",
-    "libfontconfig.",
-    "libjemalloc.",
-    "libtcmalloc",
-    "libmimalloc.",
-];
+/// Libraries that no program brings: fonts, and allocators that only work for others. Beginnings of file names.
+const OF_ALL_PROGRAMS: [&str; 5] = ["libfreetype.", "libfontconfig.", "libjemalloc.", "libtcmalloc", "libmimalloc."];
 
 /// The program, or a library of it, took native memory during the load, and a full collection left it. Source:
 /// `Unsafe.allocateMemory`, JEP 454 (arenas that are shared or global live until they are closed), JNI stores such as
@@ -248,13 +231,13 @@ fn compile_now(mark: &Mark) -> bool {
 /// The largest library that is neither of the JDK nor of the system.
 fn foreign_library(account: &AccountRecord) -> Option<String> {
     let libraries = &account.owners.iter().find(|owner| owner.name == Owner::Libraries.name())?.detail;
-    let mut files = libraries.iter().filter_map(|part| part.name.rsplit_once('/'));
-    let jdk = files.clone().find(|(_, file)| *file == "libjava.so").map(|(folder, _)| folder);
-    let is_foreign = |(folder, file): &(&str, &str)| {
-        let is_of_jdk = jdk.is_some_and(|jdk| folder.starts_with(jdk));
-        file.contains(".so") && !is_of_jdk && !KNOWN_LIBRARIES.iter().any(|known| file.starts_with(known))
+    let names = || libraries.iter().map(|part| part.name.as_str());
+    let jvm =
+        names().find_map(|name| name.strip_suffix("/libjava.so")).map(|folder| format!("{folder}/server/libjvm.so"));
+    let is_foreign = |path: &&str| {
+        foreign(path, jvm.as_deref()) && !OF_ALL_PROGRAMS.iter().any(|known| file_name(path).starts_with(known))
     };
-    files.find(is_foreign).map(|(_, file)| file.to_owned())
+    names().find(is_foreign).map(|path| file_name(path).to_owned())
 }
 
 /// Describes the holder, and says what helps.

@@ -863,6 +863,9 @@ fn a_library_of_the_program_is_named_for_native_memory_and_none_of_the_jdk() {
     };
     let jdk = ["/lib/libc.so.6", "/jdk/lib/libjava.so", "/jdk/lib/libsimdsort.so", "/jdk/lib/server/libjvm.so"];
     assert!(of(&jdk).contains("`Unsafe.allocateMemory`"));
+    // glibc before 2.34, and an allocator that is preloaded.
+    let older = ["/lib/libc-2.31.so", "/lib/libpthread-2.31.so", "/lib/libjemalloc.so.2", "/jdk/lib/libjava.so"];
+    assert!(of(&older).contains("`Unsafe.allocateMemory`"));
     assert!(of(&[&jdk[..], &["/tmp/librocksdbjni7.so"]].concat()).contains("`librocksdbjni7.so`"));
 }
 
