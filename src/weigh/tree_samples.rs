@@ -127,15 +127,16 @@ pub(super) fn read(
     clock: &Clock,
 ) -> Option<(Sample, Option<GcTotal>)> {
     let statm = process.statm(clock).ok()?.value;
-    let status = process.status(clock).ok()?.value;
+    let threads = process.threads_count()?;
     if statm.resident.0 == 0 {
         return None;
     }
     let jvm = counters.and_then(|counters| counters.sample(clock).ok()).map(|reading| reading.value);
     let sample = Sample {
         rss_bytes: statm.resident.0,
-        anon_bytes: Some(status.rss_anon.0),
-        threads: Some(status.threads),
+        // Both by the same counters of the kernel.
+        anon_bytes: Some(statm.resident.0.saturating_sub(statm.shared.0)),
+        threads: Some(threads),
         heap_used_bytes: jvm.map(|jvm| jvm.heap_used.0),
         heap_committed_bytes: jvm.map(|jvm| jvm.heap_committed.0),
         metaspace_used_bytes: jvm.map(|jvm| jvm.metaspace_used.0),

@@ -19,9 +19,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Memory is read in blocks of this size, which any page is made of: with pages of 64 KiB, too, most reads are short.
 const BLOCK: u64 = PAGE_MIN;
-/// Blocks that are kept, each in the place that its number gives it: 1 MiB. A walk through all classes goes back and
+/// Blocks that are kept, each in the place that its number gives it: 256 KiB. A walk through all classes goes back and
 /// forth between their metadata, symbols and mirrors: with 64 KiB hardly a block was still there.
-const KEPT: usize = 256;
+const KEPT: usize = 64;
 /// Entries of `pagemap` that are read at once: of 256 KiB, where pages are of 4 KiB.
 const STRETCH: usize = 64;
 /// Stretches whose entries are kept, each likewise in the place that its number gives it.
