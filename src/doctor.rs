@@ -4,7 +4,7 @@
 mod jvm;
 mod watching;
 
-pub use jvm::{Listed, examine_jvm};
+pub(crate) use jvm::{Listed, examine_jvm};
 
 use crate::clock::Clock;
 use crate::kernel::cgroup::CgroupVersion;
@@ -22,7 +22,7 @@ use std::path::Path;
 
 /// Facts that belong together, each with its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section {
+pub(crate) struct Section {
     /// The subject of these facts.
     pub title: String,
     /// Label and text.
@@ -30,7 +30,7 @@ pub struct Section {
 }
 
 /// Looks at the machine and tries what a trial would need.
-pub fn examine(clock: Clock) -> Vec<Section> {
+pub(crate) fn examine(clock: Clock) -> Vec<Section> {
     let mut jdks = jdk::discover(&Places::usual(), clock);
     // If two are of one release, the nearer at hand stays first.
     jdks.largest_first(|jdk| jdk.release);

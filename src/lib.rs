@@ -13,15 +13,15 @@ pub use loadline_stats::growth;
 
 pub mod subject;
 
-pub mod detect;
-pub mod doctor;
+mod detect;
+mod doctor;
 
 pub mod archive;
 pub mod fleet;
 
-pub mod weigh;
+mod weigh;
 
-pub mod explain;
+mod explain;
 pub mod watch;
 
 pub mod trial;

@@ -5,7 +5,7 @@ use crate::units::steers;
 
 /// The parts of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Draft {
+pub(crate) struct Draft {
     /// Names the scenario and its archives.
     pub name: String,
     /// The path of its schema, from the folder of the file.
@@ -32,7 +32,7 @@ pub struct Draft {
 
 /// A build step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Build {
+pub(crate) struct Build {
     /// A line for `sh`.
     pub command: String,
     /// Whether what it makes is missing, so that the scenario has to build it.
@@ -41,7 +41,7 @@ pub struct Build {
 
 /// The command or image that is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Start {
+pub(crate) enum Start {
     /// A command; `{jvm}` is put behind its `java`.
     Command(Vec<String>),
     /// A container image.
@@ -64,7 +64,7 @@ const BUDGETS: &str = "\
 
 impl Draft {
     /// The text of the file.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let schema = comment(&self.schema);
         let told: String = self.told.iter().map(|told| format!("# {}\n", comment(told))).collect();
         let subject: String = self.subject().iter().map(|line| format!("  {line}\n")).collect();
@@ -92,7 +92,7 @@ load:
     }
 
     /// Puts in what was learned when it was started once, in place of what was guessed.
-    pub fn settle(&mut self, found: FirstAnswer) {
+    pub(crate) fn settle(&mut self, found: FirstAnswer) {
         self.port = (!found.told_port).then_some(found.port);
         self.port_by = "Where it listened when it was started for this file.".to_owned();
         self.page_by = match found.is_only_health() {

@@ -25,7 +25,7 @@ const ORIGINAL: &str = "original-";
 
 /// A jar with a main class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Jar {
+pub(crate) struct Jar {
     /// Its path.
     pub path: PathBuf,
     /// Its framework, where it is a known one.
@@ -35,7 +35,7 @@ pub struct Jar {
 }
 
 /// Whether a name is that of a jar, or of a war that may be started like one.
-pub fn is_named_jar(path: &Path) -> bool {
+pub(crate) fn is_named_jar(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case("jar") || end.eq_ignore_ascii_case("war"))
 }
 
@@ -44,7 +44,7 @@ impl Jar {
     ///
     /// # Errors
     /// `Request` where there is none, it is no jar, or it has no main class, with what to do instead.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
         if path.is_dir() {
             return Err(Error::request(format!("{shown} is a folder, and no jar")).hint(hint_of_folder(path)));
@@ -75,12 +75,12 @@ impl Jar {
     }
 
     /// The command that starts it with these arguments, by which it is told its port where that is known.
-    pub fn command(&self, arguments: &[String]) -> Vec<String> {
+    pub(crate) fn command(&self, arguments: &[String]) -> Vec<String> {
         command(&self.path.display().to_string(), self.framework, arguments)
     }
 
     /// Returns the name of its scenario: its own, or that of its project where all jars have the same name.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let whole = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         let stem = whole.file_stem().unwrap_or_default();
         let folders = whole.ancestors().skip(1).filter_map(Path::file_name);
@@ -89,7 +89,7 @@ impl Jar {
     }
 
     /// `Spring Boot 3.4.1`, or what it is without that.
-    pub fn kind(&self) -> String {
+    pub(crate) fn kind(&self) -> String {
         match (self.framework, &self.release) {
             (Some(framework), Some(release)) => format!("{} {release}", framework.name()),
             (Some(framework), None) => framework.name().to_owned(),
@@ -98,7 +98,7 @@ impl Jar {
     }
 
     /// Returns the paths of its health check.
-    pub fn health(&self) -> Vec<String> {
+    pub(crate) fn health(&self) -> Vec<String> {
         health_of(self.framework)
     }
 }

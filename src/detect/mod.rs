@@ -9,18 +9,17 @@ mod place;
 mod signs;
 mod sought;
 
-pub use draft::{Build, Draft, Start};
-pub use jar::{Jar, is_named_jar};
-pub use place::{DetectedServer, way};
-pub use signs::{Dockerfile, Framework, Manifest};
-pub use sought::{Detected, Detection, JarTarget, TypedJar, describe};
+pub(crate) use draft::Draft;
+pub(crate) use jar::{Jar, is_named_jar};
+pub(crate) use place::{DetectedServer, way};
+pub(crate) use sought::{Detected, JarTarget, TypedJar, describe};
 
 /// Pages that a server is asked for.
-pub fn pages() -> Vec<String> {
+pub(crate) fn pages() -> Vec<String> {
     signs::PAGES.iter().map(|page| (*page).to_owned()).collect()
 }
 
 /// Returns the paths of health checks for a server of which nothing is known.
-pub fn health() -> Vec<String> {
+pub(crate) fn health() -> Vec<String> {
     signs::health_of(None)
 }

@@ -19,7 +19,7 @@ const PORT_USUAL: u16 = 8080;
 
 /// The server that was found, with its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DetectedServer {
+pub(crate) struct DetectedServer {
     /// The folder that paths start from.
     pub folder: PathBuf,
     /// The scenario, as far as it is known without starting anything.
@@ -42,7 +42,7 @@ impl DetectedServer {
     /// # Errors
     /// `Request` where nothing is there that could be started, or several modules are; where a file is not what its
     /// name says.
-    pub fn look(at: &Path, container_tool: &str) -> Result<Self> {
+    pub(crate) fn look(at: &Path, container_tool: &str) -> Result<Self> {
         if !at.exists() {
             return Err(Error::request(format!("there is no {}", at.display()))
                 .hint("name a folder, a jar, or give `--image NAME`"));
@@ -112,7 +112,7 @@ impl DetectedServer {
     }
 
     /// The scenario of an image that is there already, or will be.
-    pub fn of_image(image: &str, port: Option<u16>) -> Self {
+    pub(crate) fn of_image(image: &str, port: Option<u16>) -> Self {
         let mut draft = of_image(image, port);
         draft.told = vec![format!("Written by `loadline init` from the image {image}.")];
         Self { folder: PathBuf::from("."), draft, jar: None }
@@ -241,7 +241,7 @@ fn name_of(folder: &Path) -> String {
 }
 
 /// The way from one folder to another; empty where they are the same.
-pub fn way(from: &Path, to: &Path) -> String {
+pub(crate) fn way(from: &Path, to: &Path) -> String {
     let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or(path.to_owned());
     let (from, to) = (whole(from), whole(to));
     let (from, to): (Vec<Component<'_>>, Vec<Component<'_>>) = (from.components().collect(), to.components().collect());

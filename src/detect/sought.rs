@@ -12,7 +12,7 @@ const HOST: &str = "127.0.0.1";
 
 /// A jar as it was typed.
 #[derive(Debug, Clone, Copy)]
-pub struct TypedJar<'a> {
+pub(crate) struct TypedJar<'a> {
     /// Its path.
     pub path: &'a Path,
     /// Its own arguments.
@@ -23,7 +23,7 @@ pub struct TypedJar<'a> {
 
 /// The address of a jar's load.
 #[derive(Debug)]
-pub enum JarTarget {
+pub(crate) enum JarTarget {
     /// It was typed.
     Known(Box<Scenario>),
     /// The first answer of the jar tells it.
@@ -32,7 +32,7 @@ pub enum JarTarget {
 
 /// A jar whose address was not typed: it is started once, and its first answer tells the address.
 #[derive(Debug)]
-pub struct Detection {
+pub(crate) struct Detection {
     /// The scenario that is started once; its first answer settles the rest.
     pub scenario: Scenario,
     /// The kind of the jar, in words.
@@ -49,7 +49,7 @@ pub struct Detection {
 
 /// The result of the first answer.
 #[derive(Debug)]
-pub struct Detected {
+pub(crate) struct Detected {
     /// The scenario of the jar.
     pub scenario: Scenario,
     /// The options that say the same on a command line; none where they were typed.
@@ -61,7 +61,7 @@ impl TypedJar<'_> {
     ///
     /// # Errors
     /// `Request` where it cannot be started, or it is not known how it is told what was asked.
-    pub fn target(self) -> Result<JarTarget> {
+    pub(crate) fn target(self) -> Result<JarTarget> {
         let jar = Jar::read(&self.seen_from_its_folder())?;
         let command = jar.command(self.arguments);
         let told_port = command.iter().any(|word| word.contains("{port}"));
@@ -105,7 +105,7 @@ impl Detection {
     ///
     /// # Errors
     /// `Request` where an option does not fit.
-    pub fn settle(self, found: &FirstAnswer) -> Result<Detected> {
+    pub(crate) fn settle(self, found: &FirstAnswer) -> Result<Detected> {
         let Self { mut scenario, host, .. } = self;
         scenario.subject.port = (!found.told_port).then_some(found.port);
         if self.has_page {
@@ -131,7 +131,7 @@ fn not_told(what: &str) -> Error {
 }
 
 /// ``loaded: GET /hello on port 8080 (first 200 of /, /hello; `--url` chooses another); ready by GET /health``
-pub fn describe(found: &FirstAnswer) -> String {
+pub(crate) fn describe(found: &FirstAnswer) -> String {
     let port = if found.told_port { String::new() } else { format!(" on port {}", found.port) };
     let why = match found.is_only_health() {
         true => format!("{}; `--url` chooses a page that works", found.answered),

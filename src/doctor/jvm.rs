@@ -18,7 +18,7 @@ use crate::weigh;
 
 /// Which flags are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
+pub(crate) enum Listed {
     /// All that the JVM has.
     All,
     /// Those that somebody set, the JVM itself among them.
@@ -32,7 +32,7 @@ type SourceResult<T> = std::result::Result<T, Unavailable>;
 ///
 /// # Errors
 /// As [`weigh::check_jvm`]; `Subject` where the JVM ends meanwhile.
-pub fn examine_jvm(pid: u32, listed: Listed, clock: Clock) -> Result<Vec<Section>> {
+pub(crate) fn examine_jvm(pid: u32, listed: Listed, clock: Clock) -> Result<Vec<Section>> {
     weigh::check_jvm(pid, &clock)?;
     let gone = |why: Unavailable| Error::subject(format!("the JVM with pid {pid} went away: {why}"));
     let process = Process::open(pid).map_err(gone)?;

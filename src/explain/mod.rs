@@ -5,8 +5,8 @@ mod heap;
 mod native;
 mod running;
 
-pub use loadline_profile::agent::Launch as Profiler;
-pub use running::{ExplainRequest, running};
+pub(crate) use loadline_profile::agent::Launch as Profiler;
+pub(crate) use running::{ExplainRequest, running};
 
 use crate::error::{Error, Result};
 use crate::record::{ExplanationRecord, Jvm};
@@ -21,19 +21,19 @@ const NATIVE: &str = "No native memory by code";
 const OBJECTS: &str = "No objects by what keeps them";
 
 /// The profiler at this place, or the best that is found; notes why there is none.
-pub fn profiler(given: Option<&Path>, found: &mut ExplanationRecord) -> Option<Profiler> {
+pub(crate) fn profiler(given: Option<&Path>, found: &mut ExplanationRecord) -> Option<Profiler> {
     noted(found, NATIVE, Library::find(given).and_then(Profiler::prepare))
 }
 
 /// Enters what a profiler recorded of a JVM that has ended.
-pub fn enter_recorded(profiler: &Profiler, load_ended: Option<Duration>, found: &mut ExplanationRecord) {
+pub(crate) fn enter_recorded(profiler: &Profiler, load_ended: Option<Duration>, found: &mut ExplanationRecord) {
     found.profiler = Some(profiler.library.path().display().to_string());
     let entered = profiler.recording().and_then(|file| native::enter(file, load_ended, found));
     noted(found, NATIVE, entered);
 }
 
 /// Enters what keeps the objects in a heap dump of this JVM.
-pub fn enter_heap(dump: &Path, jvm: Option<&Jvm>, found: &mut ExplanationRecord) {
+pub(crate) fn enter_heap(dump: &Path, jvm: Option<&Jvm>, found: &mut ExplanationRecord) {
     let file = File::open(dump).map_err(|cause| Error::io("read", dump, &cause));
     if let Some(file) = noted(found, OBJECTS, file) {
         enter_dump(&file, jvm, found);

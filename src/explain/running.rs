@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const CLEANED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A request to a JVM that runs.
-pub struct ExplainRequest<'a> {
+pub(crate) struct ExplainRequest<'a> {
     /// Its process id.
     pub pid: u32,
     /// As for [`super::profiler`].
@@ -38,7 +38,7 @@ pub struct ExplainRequest<'a> {
 ///
 /// # Errors
 /// If there is no such process, or neither of the two can be had.
-pub fn running(
+pub(crate) fn running(
     asked: &ExplainRequest<'_>,
     jvm: &Jvm,
     clock: Clock,

@@ -12,7 +12,7 @@ mod paging;
 mod preparing;
 pub mod search;
 mod source;
-pub mod tune;
+pub(crate) mod tune;
 
 pub use archived::Archived;
 pub use blocks::Blocks;

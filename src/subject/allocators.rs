@@ -18,7 +18,7 @@ const NAMES: [&str; 5] =
     ["libjemalloc.so.2", "libjemalloc.so", "libmimalloc.so.2", "libmimalloc.so.3", "libmimalloc.so"];
 
 /// The first of each allocator that is there, as the loader finds it by its path.
-pub fn installed() -> Vec<String> {
+pub(crate) fn installed() -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in NAMES {
         let family = name.split('.').next().unwrap_or(name);

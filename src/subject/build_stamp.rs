@@ -28,7 +28,7 @@ const STAMP_BYTES_MAX: u64 = 8 << 20;
 
 /// The inputs of a build now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inputs {
+pub(crate) struct Inputs {
     folder: PathBuf,
     /// Commands and environment, a line each.
     head: String,
@@ -38,7 +38,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// Looks at the folder; `None` where it cannot be read or is too large to be looked at.
-    pub fn read(folder: &Path, commands: &[&str]) -> Option<Self> {
+    pub(crate) fn read(folder: &Path, commands: &[&str]) -> Option<Self> {
         let commands = commands.iter().map(|command| format!("command {}\n", command.escape_default()));
         let variables = ["JAVA_HOME", "PATH"].map(|name| {
             let value = std::env::var_os(name).unwrap_or_default();
@@ -51,7 +51,7 @@ impl Inputs {
     }
 
     /// Whether the same commands ran on the same inputs, and what they made is still there.
-    pub fn are_built(&self) -> bool {
+    pub(crate) fn are_built(&self) -> bool {
         let Ok(text) = bounded::beginning(&self.stamp(), STAMP_BYTES_MAX) else { return false };
         let Some(made) = text.strip_prefix(&self.text()) else { return false };
         let output = self.folder.join(OUTPUT);
@@ -63,7 +63,7 @@ impl Inputs {
     ///
     /// # Errors
     /// If the stamp cannot be written.
-    pub fn remember(&self, commands: &[&str]) -> Result<()> {
+    pub(crate) fn remember(&self, commands: &[&str]) -> Result<()> {
         let output = self.folder.join(OUTPUT);
         let Ok(entries) = fs::read_dir(&output) else { return Ok(()) };
         let Some(now) = Self::read(&self.folder, commands) else { return Ok(()) };

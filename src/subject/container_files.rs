@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The read-only layers of the root of this process, the uppermost first, as folders outside of its container; none
 /// where its root is no overlay, or of another kind than is known here.
-pub fn layers(pid: u32) -> Vec<PathBuf> {
+pub(crate) fn layers(pid: u32) -> Vec<PathBuf> {
     let named = parse(&text::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default());
     // Short links stand for long names; a file is known by its real one.
     named.into_iter().filter(|layer| layer.is_absolute()).filter_map(|layer| layer.canonicalize().ok()).collect()
@@ -16,7 +16,7 @@ pub fn layers(pid: u32) -> Vec<PathBuf> {
 
 /// The files outside that a file inside may be: one for each layer that has one of its name. Only the uppermost is
 /// the one that is read; the others do no harm.
-pub fn outside(inside: &str, layers: &[PathBuf]) -> Vec<PathBuf> {
+pub(crate) fn outside(inside: &str, layers: &[PathBuf]) -> Vec<PathBuf> {
     let name = inside.trim_start_matches('/');
     layers.iter().map(|layer| layer.join(name)).filter(|file| file.is_file()).collect()
 }

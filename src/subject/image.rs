@@ -59,7 +59,7 @@ impl FoundImage {
 ///
 /// # Errors
 /// `Machine` where there is no tool, none works, or none has the image.
-pub fn find(name: &str, clock: Clock) -> Result<FoundImage> {
+pub(crate) fn find(name: &str, clock: Clock) -> Result<FoundImage> {
     let tools = FoundTool::installed(clock);
     if tools.is_empty() {
         return Err(Error::machine("no container tool is here: neither `podman` nor `docker` is on PATH")

@@ -15,7 +15,7 @@ const NO_MEMORY: &str = "memory allocation of";
 ///
 /// # Errors
 /// The last line that it printed to stderr, or how it ended without one.
-pub fn run(arguments: &[&str], clock: Clock, within: Duration) -> Result<(), String> {
+pub(crate) fn run(arguments: &[&str], clock: Clock, within: Duration) -> Result<(), String> {
     let done = program::run(Path::new("/proc/self/exe"), arguments, clock, within);
     let printed = done.map_err(|cause| format!("Loadline cannot be started once more: {cause}"))?;
     if !printed.is_good() && printed.errors.contains(NO_MEMORY) {
@@ -29,7 +29,7 @@ pub fn run(arguments: &[&str], clock: Clock, within: Duration) -> Result<(), Str
 ///
 /// # Errors
 /// If one of these cannot be set.
-pub fn bound(data_bytes: u64) -> io::Result<()> {
+pub(crate) fn bound(data_bytes: u64) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid().is_none_or(|parent| parent.is_init()) {
         return Err(io::Error::other("whoever started it has ended"));

@@ -191,7 +191,7 @@ impl Launch {
 }
 
 /// Whether the command or its environment names `{work}`, so that a trial needs a folder of its own.
-pub fn needs_work(subject: &Subject, configuration: &Configuration) -> bool {
+pub(crate) fn needs_work(subject: &Subject, configuration: &Configuration) -> bool {
     let env = subject.env.iter().chain(&configuration.env).map(|(_, value)| value);
     subject.command.iter().chain(env).any(|word| word.contains("{work}"))
 }

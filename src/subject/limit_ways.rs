@@ -66,7 +66,7 @@ impl Way {
 
 /// The ways to a limit on this machine, the nearest first; none for root outside of a pod and of a job, who
 /// lacks a file system that can be written.
-pub fn ways() -> Vec<Way> {
+pub(crate) fn ways() -> Vec<Way> {
     Surroundings::read().ways()
 }
 

@@ -32,7 +32,7 @@ pub(super) fn home() -> &'static str {
 }
 
 /// 16 random hexadecimal digits, which another user cannot foresee.
-pub fn random() -> String {
+pub(crate) fn random() -> String {
     // The standard library keys each such state with numbers that the kernel drew.
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }

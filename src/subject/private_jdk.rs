@@ -73,7 +73,7 @@ impl PrivateJdk {
 
 /// Folders for a copy, the best first: the one in which the next start looks for leftovers, then beside the archive,
 /// where there is one.
-pub fn places(archive: Option<&Path>) -> Vec<PathBuf> {
+pub(crate) fn places(archive: Option<&Path>) -> Vec<PathBuf> {
     let absolute = |path: &Path| std::path::absolute(path).ok();
     let beside = archive.and_then(absolute).and_then(|archive| archive.parent().map(Path::to_path_buf));
     let mut places = work_folder::usual_parents();

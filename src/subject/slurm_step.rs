@@ -21,7 +21,7 @@ const COLUMNS: &str = "--format=%i|%j|%N";
 
 /// The job that Loadline runs in, on this node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Job {
+pub(crate) struct Job {
     /// The id: in an array that of the one index.
     id: String,
     /// The name that Slurm has for this node.
@@ -32,7 +32,7 @@ pub struct Job {
 
 impl Job {
     /// The job that this process runs in; `None` where it runs in none, or Slurm's programs are not there.
-    pub fn here() -> Option<Self> {
+    pub(crate) fn here() -> Option<Self> {
         let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
         let srun = program::on_path("srun", &std::env::var_os("PATH")?)?;
         Some(Self { id: text("SLURM_JOB_ID")?, node: text("SLURMD_NODENAME")?, srun })
@@ -55,7 +55,7 @@ impl Job {
     }
 
     /// Kills the steps of Loadlines of this node that are gone. Returns how many.
-    pub fn sweep(&self, clock: Clock) -> usize {
+    pub(crate) fn sweep(&self, clock: Clock) -> usize {
         let left = self.steps(clock).unwrap_or_default();
         left.into_iter().filter(|(id, name)| is_left_behind(name) && self.kill(id, clock).is_ok()).count()
     }

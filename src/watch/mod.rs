@@ -38,7 +38,7 @@ mod verdicts;
 mod watching;
 mod web_config;
 mod when_weighed;
-pub mod world;
+pub(crate) mod world;
 
 #[cfg(test)]
 mod history_tests;

@@ -10,7 +10,7 @@ use loadline_base::order::Order as _;
 
 /// The JVMs of the machine, before any of them is weighed.
 #[derive(Debug, Clone, Default)]
-pub struct Candidates {
+pub(crate) struct Candidates {
     /// In the order of their pids.
     pub jvms: Vec<JvmCandidate>,
     /// Further processes that may not be looked into.
@@ -19,7 +19,7 @@ pub struct Candidates {
 
 /// One of them.
 #[derive(Debug, Clone)]
-pub struct JvmCandidate {
+pub(crate) struct JvmCandidate {
     /// Process id, as seen from here.
     pub pid: u32,
     /// Its program, as far as its command line tells.
@@ -31,7 +31,7 @@ impl Candidates {
     ///
     /// # Errors
     /// If the processes cannot be listed.
-    pub fn find() -> Result<Self> {
+    pub(crate) fn find() -> Result<Self> {
         let found = jvms::find().map_err(|cause| {
             Error::machine(format!("/proc cannot be listed: {cause}")).hint("mount /proc, or raise `ulimit -n`")
         })?;
@@ -49,7 +49,11 @@ impl JvmCandidate {
     ///
     /// # Errors
     /// A bug of Loadline; whatever keeps this one JVM from being read is no error, since others can be.
-    pub fn weigh(&self, weighing: AccountOptions, clock: &Clock) -> Result<Result<AccountDocument, UnreadRecord>> {
+    pub(crate) fn weigh(
+        &self,
+        weighing: AccountOptions,
+        clock: &Clock,
+    ) -> Result<Result<AccountDocument, UnreadRecord>> {
         let cause = match weighing.weigh(self.pid, clock) {
             Ok(weighed) => return Ok(Ok(weighed)),
             Err(error) if error.kind == ErrorKind::Bug => return Err(error),

@@ -28,9 +28,9 @@ mod weighing;
 
 pub(crate) use direct::{DirectMemory, Gate};
 pub(crate) use identity::harmless;
-pub use machine_wide::{Candidates, JvmCandidate};
+pub(crate) use machine_wide::Candidates;
 pub(crate) use objects::record as live_objects;
-pub use once::{AccountOptions, Collecting, check_jvm};
+pub(crate) use once::{AccountOptions, Collecting, check_jvm};
 pub(crate) use once::{price_of_dump, price_of_objects};
 pub(crate) use outside::{Ceilings, Outside, OutsideReading};
 pub(crate) use processes::Processes;

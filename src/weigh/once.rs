@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// How a running JVM is weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AccountOptions {
+pub(crate) struct AccountOptions {
     /// Whether its threads may be held for some milliseconds, so that nothing moves while it is read.
     pub stop: bool,
     /// Whether the agent is loaded into it afterwards, to list the pools of Netty.
@@ -29,7 +29,7 @@ pub struct AccountOptions {
 
 /// Questions after the weighing that make the JVM collect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Collecting {
+pub(crate) struct Collecting {
     /// The live objects by class.
     pub classes: bool,
     /// A heap dump into this new file, an absolute path.
@@ -42,7 +42,7 @@ impl AccountOptions {
     ///
     /// # Errors
     /// As [`AccountOptions::weigh_then`].
-    pub fn weigh(self, pid: u32, clock: &Clock) -> Result<AccountDocument> {
+    pub(crate) fn weigh(self, pid: u32, clock: &Clock) -> Result<AccountDocument> {
         self.weigh_then(pid, clock, &Collecting::default(), &mut |_| ())
     }
 
@@ -51,7 +51,7 @@ impl AccountOptions {
     /// # Errors
     /// `Request` where `pid` is no JVM, Loadline itself, or gone; `Machine` where the permission is missing; `Subject`
     /// where it ends while it is read.
-    pub fn weigh_then(
+    pub(crate) fn weigh_then(
         self,
         pid: u32,
         clock: &Clock,
@@ -183,7 +183,7 @@ fn has_ended(watched: &Watched) -> bool {
 ///
 /// # Errors
 /// `Request` where it is none, Loadline itself, or gone; `Machine` where the permission is missing.
-pub fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
+pub(crate) fn check_jvm(pid: u32, clock: &Clock) -> Result<()> {
     let refuse = |what: String| Err(Error::request(what).hint("`jcmd -l` lists the JVMs of this user"));
     let gone = || refuse(format!("there is no process with pid {pid}"));
     if pid == std::process::id() {

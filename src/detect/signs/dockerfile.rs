@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// The facts in a Dockerfile about its server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Dockerfile {
+pub(crate) struct Dockerfile {
     /// The first port of its last stage; `None` where it exposes none, or one that a variable names.
     pub port: Option<u16>,
     /// The command line that it starts, as far as it is written as a list.
@@ -24,7 +24,7 @@ impl Dockerfile {
     ///
     /// # Errors
     /// `Request` where it has no `FROM`.
-    pub fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let (mut stage, mut entrypoint, mut command) = (None::<Self>, None::<Started>, None::<Started>);
         for line in instructions(text) {
             let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((&line, ""));

@@ -16,7 +16,7 @@ pub(crate) const PAGES: [&str; 8] =
 
 /// A framework that can be told its port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framework {
+pub(crate) enum Framework {
     /// Spring Boot.
     SpringBoot,
     /// Quarkus.
@@ -97,7 +97,7 @@ const SIGNS: [Signs; 5] = [
 
 impl Framework {
     /// Finds the framework of a jar, by its manifest and the names of its entries.
-    pub fn of_jar<'a>(manifest: &Manifest, entries: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
+    pub(crate) fn of_jar<'a>(manifest: &Manifest, entries: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
         let main = manifest.get("Main-Class").unwrap_or_default();
         if manifest.get("Spring-Boot-Version").is_some() {
             return Some(Self::SpringBoot);
@@ -113,7 +113,7 @@ impl Framework {
     }
 
     /// Finds the framework of a build, by its plugins, parents and dependencies.
-    pub fn of_artifacts<'a>(artifacts: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
+    pub(crate) fn of_artifacts<'a>(artifacts: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
         let has = |signs: &&Signs| {
             artifacts.clone().any(|artifact| signs.artifacts.iter().any(|begins| artifact.starts_with(begins)))
         };
@@ -121,7 +121,7 @@ impl Framework {
     }
 
     /// Finds the framework of a plugin of Gradle.
-    pub fn of_plugin(identifier: &str) -> Option<Self> {
+    pub(crate) fn of_plugin(identifier: &str) -> Option<Self> {
         let is = |signs: &&Signs| {
             identifier.strip_prefix(signs.plugin).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
@@ -129,12 +129,12 @@ impl Framework {
     }
 
     /// As its users write it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         SIGNS.iter().find(|signs| signs.framework == self).map_or("", |signs| signs.name)
     }
 
     /// How it is told its port: options of the JVM, and arguments, which of Spring Boot win over all other places.
-    pub fn port_words(self) -> [&'static [&'static str]; 2] {
+    pub(crate) fn port_words(self) -> [&'static [&'static str]; 2] {
         match self {
             Self::SpringBoot => [&[], &["--server.port={port}"]],
             Self::Quarkus => [&["-Dquarkus.http.port={port}"], &[]],

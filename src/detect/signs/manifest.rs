@@ -10,11 +10,11 @@
 
 /// Names and values of the main section.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Manifest(Vec<(String, String)>);
+pub(crate) struct Manifest(Vec<(String, String)>);
 
 impl Manifest {
     /// Takes it apart; a line that is neither a name with a value nor a continuation is passed over.
-    pub fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let mut found: Vec<(String, String)> = Vec::new();
         for line in text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
             match (line.strip_prefix(' '), line.split_once(':')) {
@@ -32,13 +32,13 @@ impl Manifest {
     }
 
     /// The value of a name, whose case does not matter; `None` where it has none or an empty one.
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
     /// The files of its class path, by their names without folders.
-    pub fn class_path(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn class_path(&self) -> impl Iterator<Item = &str> {
         let words = self.get("Class-Path").unwrap_or_default().split_ascii_whitespace();
         words.map(|word| word.rsplit('/').next().unwrap_or(word))
     }

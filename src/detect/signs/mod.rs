@@ -8,10 +8,10 @@ mod manifest;
 mod pom;
 mod project;
 
-pub use dockerfile::Dockerfile;
-pub use framework::Framework;
+pub(crate) use dockerfile::Dockerfile;
+pub(crate) use framework::Framework;
 pub(crate) use framework::{PAGES, health_of};
 pub(crate) use gradle::{Scripts, of_gradle};
-pub use manifest::Manifest;
+pub(crate) use manifest::Manifest;
 pub(crate) use pom::of_maven;
 pub(crate) use project::Project;

@@ -24,7 +24,7 @@ const COMPILED_AFTER_S: f64 = 60.0;
 const OWNER_MIN: f64 = 100.0 * 1024.0;
 
 /// The record of a tuning; `None` where there is no configuration.
-pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<TuneRecord> {
+pub(crate) fn found(scenario: &Scenario, trials: &[Trial]) -> Option<TuneRecord> {
     let tuner = Tuner::new(scenario).ok()?;
     let offered = tuner.offered(trials);
     let scheduler = tuner.scheduler(&offered, trials);

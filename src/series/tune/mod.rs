@@ -12,9 +12,9 @@ mod scheduler;
 mod setting;
 mod strategy;
 
-pub use conclusion::found;
-pub use question::{LINE_AS_IS, LINE_TUNED, check, lines, settle};
-pub use strategy::Tuner;
+pub(crate) use conclusion::found;
+pub(crate) use question::{LINE_AS_IS, LINE_TUNED, check, lines, settle};
+pub(crate) use strategy::Tuner;
 
 #[cfg(test)]
 mod simulation_tests;

@@ -8,15 +8,15 @@ use crate::scenario::{Change, Kind, MarkPoint, Scenario, TuneSettings};
 use crate::series::search;
 
 /// Folders of the lines, in that of the tuning.
-pub const LINE_AS_IS: &str = "line-as-it-is";
+pub(crate) const LINE_AS_IS: &str = "line-as-it-is";
 /// See [`LINE_AS_IS`].
-pub const LINE_TUNED: &str = "line-tuned";
+pub(crate) const LINE_TUNED: &str = "line-tuned";
 
 /// Takes what was typed about tuning into a scenario, and checks that it can be tuned.
 ///
 /// # Errors
 /// `Request`, as [`Scenario::validate`] and [`check`].
-pub fn settle(scenario: &mut Scenario, typed: TuneSettings) -> Result<()> {
+pub(crate) fn settle(scenario: &mut Scenario, typed: TuneSettings) -> Result<()> {
     if !typed.target.is_empty() {
         scenario.find.target.clone_from(&typed.target);
     }
@@ -34,7 +34,7 @@ pub fn settle(scenario: &mut Scenario, typed: TuneSettings) -> Result<()> {
 ///
 /// # Errors
 /// `Request`, saying what is wrong with its configurations, its load, its target or what is to be tried.
-pub fn check(scenario: &Scenario) -> Result<()> {
+pub(crate) fn check(scenario: &Scenario) -> Result<()> {
     if let [_, _, ..] = scenario.configurations.as_slice() {
         let names: Vec<&str> = scenario.configurations.iter().map(|of| of.name.as_str()).collect();
         return Err(Error::request("tuning is of one configuration")
@@ -63,7 +63,7 @@ pub fn check(scenario: &Scenario) -> Result<()> {
 }
 
 /// The scenarios whose smallest limits are to be searched, with the folder of each: as it is, and with what was proved.
-pub fn lines(scenario: &Scenario, proved: Option<&[Change]>) -> Vec<(&'static str, Scenario)> {
+pub(crate) fn lines(scenario: &Scenario, proved: Option<&[Change]>) -> Vec<(&'static str, Scenario)> {
     let Some(changes) = proved else { return Vec::new() };
     let mut as_is = scenario.clone();
     as_is.load.drop_last_rest();

@@ -18,7 +18,7 @@ const RATE_SHARE: f64 = 0.75;
 
 /// Tunes the one configuration of a scenario.
 #[derive(Debug)]
-pub struct Tuner<'a> {
+pub(crate) struct Tuner<'a> {
     scenario: &'a Scenario,
     configuration: &'a Configuration,
     /// Whether it ends before anything is tried.
@@ -30,13 +30,13 @@ impl<'a> Tuner<'a> {
     ///
     /// # Errors
     /// `Bug` where the scenario has none.
-    pub fn new(scenario: &'a Scenario) -> Result<Self> {
+    pub(crate) fn new(scenario: &'a Scenario) -> Result<Self> {
         let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;
         Ok(Self { scenario, configuration, dry: false })
     }
 
     /// The same, but it ends before anything is tried.
-    pub fn dry(self) -> Self {
+    pub(crate) fn dry(self) -> Self {
         Self { dry: true, ..self }
     }
 
