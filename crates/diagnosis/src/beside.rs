@@ -42,7 +42,7 @@ pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
     let text = format!("{processes} {} beside the JVM, and its container pays for them: {list}", Bytes(bytes));
     let each = Bytes(bytes / count.max(1));
     let next = format!(
-        "run fewer helpers at once, or give each a limit of its own; the container needs the JVM + helpers × {each}: \
+        "run fewer of them at once, or bound the memory of each; the container needs the JVM + their number × {each}: \
          no flag of the JVM bounds them"
     );
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::ChildProcesses { bytes, programs }, text, next) })
@@ -69,11 +69,11 @@ pub(super) fn files_in_memory(facts: &Facts) -> Option<FindingRecord> {
     let list: Vec<String> = places.iter().map(told).collect();
     let (all, list) = (Bytes(bytes), list.join("; "));
     let text = format!(
-        "{all} are files in memory that the JVM has open: {list}; they count against the container's limit and are in \
-         no RSS"
+        "{all} are files in memory that the JVM has open: {list}; they count against the container's limit, and no \
+         RSS shows them"
     );
     let next = "write them to a folder on disk (`-Djava.io.tmpdir` where they are temporary), or close them; give a \
-        volume in memory a size limit";
+        tmpfs volume a size limit";
     let found = found(Finding::FilesInMemory { bytes, places }, text, next);
     Some(FindingRecord { costs_bytes: bytes, gain_bytes_max: Some(bytes), ..found })
 }

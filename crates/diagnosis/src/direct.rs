@@ -279,11 +279,11 @@ fn told_of(holder: &DirectHolder, facts: &Facts, all: &str) -> (String, String, 
             let free = facts.flags.words("-Djdk.nio.maxCachedBufferSize=").next().is_none();
             let bounds = free && *largest_bytes > KEPT_FOR_A_THREAD;
             let remedies: Vec<Change> = bounds.then(changes::small_buffers).into_iter().collect();
-            let pool = pool.as_ref().map(|name| format!(", such as those of `{name}`")).unwrap_or_default();
+            let pool = pool.as_ref().map(|name| format!(" (such as `{name}`)")).unwrap_or_default();
             let (of_threads, [kept, largest]) = (several(*threads, "thread"), [*bytes, *largest_bytes].map(Bytes));
             let text = format!(
-                "{all}: for {of_threads}{pool} the JDK keeps {kept} in buffers as large as their largest read or write \
-                 of a channel, up to {largest}"
+                "{all}: for each of {of_threads}{pool} the JDK caches a buffer as large as its largest read or write \
+                 of a channel, up to {largest}, {kept} in all"
             );
             let keeps = match malloc_keeps_bytes {
                 0 => String::new(),

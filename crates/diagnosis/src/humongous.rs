@@ -35,9 +35,8 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
     let remedies: Vec<Change> = fits.map(sized).into_iter().collect();
     let [half, taken, empty] = [region_bytes / 2, object_bytes, tail_bytes].map(Bytes);
     let text = format!(
-        "{} of half a region ({half}) and more take {taken}, and {empty} of G1's heap behind them is empty and of no \
-         use to others",
-        several(objects, "object")
+        "{} ({half} or more, half a region) take {taken}, and the ends of their regions stay empty: {empty}",
+        several(objects, "humongous object")
     );
     let smaller = format!("make them a little smaller (they have {} on average, with 16 bytes of header)", Bytes(each));
     let next = match first(&remedies) {

@@ -58,7 +58,7 @@ pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
     let StaticCollectionRecord { class, field, .. } = first;
     let next = match class.as_str() {
         DELETE_ON_EXIT => "drop `File.deleteOnExit()` where the file is deleted anyway: its path stays in that set \
-            until the JVM ends. Not the size of the heap is the cause"
+            until the JVM ends. The size of the heap is not the cause"
             .to_owned(),
         _ => format!(
             "bound `{class}.{field}`, or let entries go: a larger heap only delays it (`loadline account PID \

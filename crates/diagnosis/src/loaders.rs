@@ -44,7 +44,10 @@ pub(super) fn many(facts: &Facts, known: &[FindingRecord]) -> Vec<FindingRecord>
     });
     let told = crowds.map(|of| {
         let came_last = of.change.map(|change| change.added.loaders).filter(|_| !facts.phases.is_empty());
-        let came = came_last.map(|came| format!("; {} of them came in the last phase of load", grouped(came)));
+        let came = came_last.map(|came| match came {
+            0 => "; none came in the last phase of load, so their number stands still".to_owned(),
+            came => format!("; {} of them came in the last phase of load", grouped(came)),
+        });
         let LoaderSum { loaders, classes, taken_bytes, .. } = of.now;
         let (loaders, classes, taken) = (grouped(loaders), several(classes, "class"), Bytes(taken_bytes));
         let (name, came) = (&of.name, came.unwrap_or_default());

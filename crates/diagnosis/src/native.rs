@@ -53,7 +53,7 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
         Some(first) => format!("{close}; until then collect sooner: `{first}`"),
         None if facts.flags.is_typed("MaxNewSize") => {
             let sooner = "a young generation that fills sooner is collected sooner";
-            format!("{close}; until then lower your own `-Xmn`: {sooner}")
+            format!("{close}; until then lower the `-Xmn` that you set: {sooner}")
         }
         None => close.to_owned(),
     };

@@ -580,7 +580,7 @@ fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
     let found = of(64, &caches);
     assert_eq!(remedies(&found), ["-Djdk.nio.maxCachedBufferSize=262144"]);
     assert_eq!(gain(&found), Some(56 * MIB), "32 times 256 KiB stay");
-    says(&found, &["in 32 direct buffers", "32 threads, such as those of `web-*`", "up to 2.0 MiB", "in pieces"]);
+    says(&found, &["in 32 direct buffers", "32 threads (such as `web-*`)", "up to 2.0 MiB", "in pieces"]);
     says(&found, &["some 40.0 MiB less: malloc keeps the rest", "`MALLOC_TRIM_THRESHOLD_=131072`"]);
     let few = of(64, &|mark| {
         caches(mark);
@@ -629,7 +629,7 @@ fn what_lies_beside_the_jvm_comes_before_what_is_true_of_any() {
     let helpers = of(vec![child("tail", 40), child("tail", 40), child("sh", 1)], Vec::new());
     assert_eq!(kinds(&helpers), ["child_processes"], "what malloc retains is no cause beside it");
     let found = only(&helpers, "child_processes");
-    says(&found, &["81.0 MiB", "2 of `tail` with 80.0 MiB, 1 of `sh`", "helpers × 27.0 MiB"]);
+    says(&found, &["81.0 MiB", "2 of `tail` with 80.0 MiB, 1 of `sh`", "their number × 27.0 MiB"]);
     let spool = of(Vec::new(), vec![files(30)]);
     assert_eq!(kinds(&spool), ["files_in_memory"], "what malloc retains weighs less");
     says(&only(&spool, "files_in_memory"), &["30.0 MiB", "3 files in /dev/shm, 1 of them deleted and still open"]);

@@ -61,13 +61,12 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
     Section::new(Topic::Answer, "which code holds memory", parts).id(ID)
 }
 
-/// The code or the object behind a finding, in words that follow it; `None` where its text names that already, or where
-/// what was found holds less than a MiB.
+/// The code or the object behind a finding, in words that follow it; `None` where what was found holds less than a MiB.
 pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) -> Option<String> {
     let largest = |is_of: &dyn Fn(&SiteRecord) -> bool, bytes: fn(&SiteRecord) -> u64, word: &str| {
         let sites = found.sites.iter().filter(|site| line_of(site).is_some() && is_of(site));
         let site = sites.max_by_key(|site| bytes(site)).filter(|site| bytes(site) >= SMALL_BYTES)?;
-        Some(format!("{word} at {}", line_of(site)?))
+        Some(format!("{word} at {}", line_and_call(site)))
     };
     let of_owner = |owner: &'static str, word: &str| {
         let sites = |site: &SiteRecord| site.owner == owner;
@@ -94,12 +93,12 @@ pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) ->
         Finding::LibraryMemory { library, .. } => of_library(library),
         Finding::LoadersMany { .. } | Finding::LoadersKeepComing { .. } => {
             let makers = found.sites.iter().filter(|site| site.owner == "metaspace" && site.made > 0);
-            makers.max_by_key(|site| site.made).map(|site| format!("made at {}", shortened(&site.site, NAME_MAX)))
+            makers.max_by_key(|site| site.made).map(|site| format!("made at {}", line_and_call(site)))
         }
         Finding::MetaspaceKeepsGrowing { .. } | Finding::ClassesGenerated { .. } => of_owner("metaspace", "loaded"),
         Finding::ThreadsPileUp { .. } | Finding::ThreadsIdle { .. } => {
             let starters = found.sites.iter().filter(|site| site.owner == "thread_stacks" && site.made > 0);
-            starters.max_by_key(|site| site.made).map(|site| format!("started at {}", shortened(&site.site, NAME_MAX)))
+            starters.max_by_key(|site| site.made).map(|site| format!("started at {}", line_and_call(site)))
         }
         Finding::HumongousTails { .. }
         | Finding::HeapHeldByStatics { .. }
@@ -110,11 +109,21 @@ pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) ->
         | Finding::HeapExhausted { .. } => {
             let holders = &found.heap.as_ref()?.holders;
             let holder = holders.iter().max_by_key(|holder| holder.retained_bytes)?;
-            let is_new = holder.retained_bytes >= SMALL_BYTES && !finding.text.contains(&holder.name);
-            is_new.then(|| format!("kept by {}", shortened(&deepest(holder), NAME_MAX)))
+            let told = match finding.text.contains(&holder.name) {
+                true => format!("{} with all that hangs on it", Bytes(holder.retained_bytes)),
+                false => format!("kept by {}", shortened(&deepest(holder), NAME_MAX)),
+            };
+            (holder.retained_bytes >= SMALL_BYTES).then_some(told)
         }
         _ => None,
     }
+}
+
+/// The line of a site, and the function that it calls: `A.a(A.java:1) by Deflater.<init>`.
+fn line_and_call(site: &SiteRecord) -> String {
+    let call = site.frames.get(1).filter(|frame| !frame.contains('`'));
+    let call = call.and_then(|frame| frame.split('(').next()).map(|name| format!(" by {name}"));
+    shortened(&format!("{}{}", site.site, call.unwrap_or_default()), NAME_MAX)
 }
 
 /// The fields where the objects of a holder gather: those before them belong to whoever serves requests.

@@ -166,18 +166,26 @@ fn a_finding_has_its_code_in_the_same_sentence() {
     };
     let holder = crate::record::DirectHolder::Program;
     let direct = Finding::DirectMemoryLives { direct_bytes: 0, buffers: 1, left_by_gc_bytes: None, holder };
-    assert_eq!(code(direct, "").unwrap(), "allocated at Catalog.read(Catalog.java:28)");
+    assert_eq!(code(direct, "").unwrap(), "allocated at Catalog.read(Catalog.java:28) by FileChannelImpl.read");
     let garbage = Finding::NativeHeldByGarbage { freed_bytes: 0, owners: Vec::new(), collections: None };
-    assert_eq!(code(garbage, "").unwrap(), "allocated at Responses.answer(Responses.java:12)", "what was freed");
+    assert_eq!(
+        code(garbage, "").unwrap(),
+        "allocated at Responses.answer(Responses.java:12) by FileChannelImpl.read",
+        "what was freed"
+    );
     let library = |name: &str| Finding::LibraryMemory { bytes: 0, library: name.to_owned() };
     let duckdb = code(library("libduckdb_java.so (jemalloc)"), "");
-    assert_eq!(duckdb.unwrap(), "called at Tables.open(Tables.java:9)");
+    assert_eq!(duckdb.unwrap(), "called at Tables.open(Tables.java:9) by FileChannelImpl.read");
     assert_eq!(code(library("librocksdbjni.so"), ""), None);
     let loaders = Finding::LoadersMany { loader: "L".to_owned(), now: LoaderSum::default(), came_last: None };
-    assert_eq!(code(loaders, "").unwrap(), "made at Rules.compile(Rules.java:7)", "not where most was loaded");
+    assert_eq!(
+        code(loaders, "").unwrap(),
+        "made at Rules.compile(Rules.java:7) by FileChannelImpl.read",
+        "not where most was loaded"
+    );
     let tails = Finding::HumongousTails { objects: 1, object_bytes: 1, tail_bytes: 1, region_bytes: 1 };
     assert_eq!(code(tails.clone(), "").unwrap(), "kept by Pages.all > AtomicReferenceArray.array");
-    assert_eq!(code(tails, "thread main keeps it"), None, "the text has it");
+    assert_eq!(code(tails, "thread main keeps it").unwrap(), "160.0 MiB with all that hangs on it");
     let children = Finding::ChildProcesses { bytes: 0, programs: Vec::new() };
     assert_eq!(code(children, ""), None);
 }
