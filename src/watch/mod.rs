@@ -38,7 +38,7 @@ mod verdicts;
 mod watching;
 mod web_config;
 mod when_weighed;
-pub(crate) mod world;
+pub mod world;
 
 #[cfg(test)]
 mod history_tests;

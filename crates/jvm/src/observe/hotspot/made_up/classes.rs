@@ -7,7 +7,7 @@ use super::super::objects::Objects;
 use super::super::tables::Tables;
 use super::super::{HotSpot, loaders};
 use super::tables::{Says, describe};
-use super::{MadeUpMemory, PAGE, PlanBytes, halves};
+use super::{MadeUpMemory, PlanBytes, halves};
 use crate::observe::Unavailable;
 use crate::observe::class_loaders::ClassLoader;
 use std::collections::BTreeMap;
@@ -407,10 +407,10 @@ pub(crate) struct Resident {
 impl Resident {
     /// With so many, whose names are as long as one that is looked for.
     pub(crate) fn with_classes(classes: u64) -> Self {
-        let mut bytes = vec![0; (classes * 512 + 64 * PAGE) as usize];
+        let mut bytes = vec![0; (classes * 512 + 64 * super::PAGE) as usize];
         let own = bytes.as_ptr() as u64;
         let form = Form { references: References::Wide, header: Header::Wide, stream: true, spread: 0 };
-        let mut made = Loaded::within(MadeUpMemory::from(own.next_multiple_of(PAGE)), form);
+        let mut made = Loaded::within(MadeUpMemory::from(own.next_multiple_of(super::PAGE)), form);
         made.loader(0, false);
         (0..classes).for_each(|_| _ = made.class(b"java/nio/Bite", Vec::new()));
         let hotspot = made.hotspot();
