@@ -2,13 +2,15 @@
 
 use crate::error::Result;
 use crate::record::{
-    ExplanationRecord, FlameFrameRecord, FlameMoment, FlameRecord, FlameStackRecord, FrameCode, SiteRecord,
+    AllocatedRecord, CallPurpose, CallRecord, ExplanationRecord, FlameFrameRecord, FlameMoment, FlameRecord,
+    FlameStackRecord, FrameCode, SiteRecord,
 };
 use crate::units::shortened;
 use loadline_base::order::Order as _;
-use loadline_profile::owner::Owner;
-use loadline_profile::recording::{NativeUse, Recording, Site};
-use loadline_profile::sites::{PlaceKind, code_of};
+use loadline_profile::calls::Call;
+use loadline_profile::owner::{Owner, PROFILER_LIBRARY};
+use loadline_profile::recording::{CallSite, HeapUse, NativeUse, Recording, Site};
+use loadline_profile::sites::{Place, PlaceKind, code_of};
 use loadline_profile::stack::Frame;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -46,19 +48,18 @@ pub(super) fn enter(file: File, load_ended: Option<Duration>, found: &mut Explan
     sites.truncate(SITES_MAX);
     found.sites = sites;
     found.flames = flames(&recording);
+    found.objects = objects(&recording);
+    found.calls = recording.calls.iter().take(SITES_MAX).map(|site| call_record(&recording, site)).collect();
     found.missing.extend(recording.notes.iter().map(|note| format!("Native memory by code: {note}.")));
     Ok(())
 }
 
 fn record(recording: &Recording, site: &Site) -> SiteRecord {
     let name = site.place.to_string();
-    let below = recording.below(site).into_iter().map(|frame| frame.brief());
-    // The site itself stands in full; the frames below it without their packages.
-    let below = below.skip_while(|frame| name.ends_with(frame.as_str()));
     SiteRecord {
         owner: owner(&site.owner).to_owned(),
         kind: site.owner.to_string(),
-        frames: std::iter::once(name.clone()).chain(below).take(FRAMES_MAX).collect(),
+        frames: named(&name, &recording.below(site)),
         site: name,
         loaded_bytes: site.uses.bytes_then,
         kept_bytes: site.uses.bytes_end.min(site.uses.bytes_then),
@@ -66,6 +67,46 @@ fn record(recording: &Recording, site: &Site) -> SiteRecord {
         allocations: site.uses.allocations,
         made: recording.made_at(site),
     }
+}
+
+/// Live objects by class and site, the most bytes first.
+fn objects(recording: &Recording) -> Vec<AllocatedRecord> {
+    let mut rows: Vec<AllocatedRecord> = Vec::new();
+    let mut known: HashMap<(&str, &Place), usize> = HashMap::new();
+    // The stack with the most bytes comes first and stands for its site.
+    for HeapUse { class, stack, place, samples } in &recording.live {
+        let at = *known.entry((class, place)).or_insert_with(|| {
+            let site = place.to_string();
+            let frames = named(&site, &recording.below_place(place, *stack));
+            rows.push(AllocatedRecord { class: class.clone(), site, frames, samples: 0, bytes: 0 });
+            rows.len() - 1
+        });
+        rows[at].samples += samples.objects;
+        rows[at].bytes = rows[at].bytes.saturating_add(samples.bytes_estimated as u64);
+    }
+    rows.largest_first(|row| row.bytes);
+    rows.truncate(SITES_MAX);
+    rows
+}
+
+fn call_record(recording: &Recording, site: &CallSite) -> CallRecord {
+    let name = site.place.to_string();
+    let purpose = match site.call {
+        Call::StartsProcess => CallPurpose::StartsProcess,
+        Call::OpensFile => CallPurpose::OpensFile,
+    };
+    CallRecord {
+        purpose,
+        frames: named(&name, &recording.below_place(&site.place, site.stack)),
+        site: name,
+        calls: site.calls,
+    }
+}
+
+/// A site and the frames below it: the site itself stands in full, the others without their packages.
+fn named(site: &str, below: &[&Frame]) -> Vec<String> {
+    let below = below.iter().map(|frame| frame.brief()).skip_while(|frame| site.ends_with(frame.as_str()));
+    std::iter::once(site.to_owned()).chain(below).take(FRAMES_MAX).collect()
 }
 
 /// The row of an account that has this memory, or what it comes with.
@@ -118,7 +159,7 @@ fn flame<'f>(kind: &str, at: FlameMoment, stacks: impl Iterator<Item = (Vec<&'f 
             continue;
         }
         // The profiler's own function stands for the allocation that it saw.
-        let frames = frames.into_iter().skip_while(|frame| frame.class.starts_with("libasyncProfiler"));
+        let frames = frames.into_iter().skip_while(|frame| frame.class.starts_with(PROFILER_LIBRARY));
         let frames: Vec<&Frame> = frames.collect();
         let mut place = |frame: &&Frame| {
             let frame = FlameFrameRecord { name: shortened(&frame.to_string(), FLAME_NAME_MAX), code: code(frame) };
@@ -187,7 +228,7 @@ mod tests {
             assert_eq!(largest[at].code, FrameCode::Application);
             assert!(largest[at..].iter().any(|frame| frame.code == FrameCode::Jdk), "{largest:?}");
             assert_eq!(largest.last().unwrap().code, FrameCode::Native, "the innermost comes last");
-            assert!(direct.frames.iter().all(|frame| !frame.name.starts_with("libasyncProfiler")));
+            assert!(direct.frames.iter().all(|frame| !frame.name.starts_with(PROFILER_LIBRARY)));
         }
     }
 

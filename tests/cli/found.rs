@@ -1,12 +1,13 @@
 //! Every finding there is, with all that one can say.
 
 use loadline::record::{
-    BesideRecord, CdsCause, Ceiling, CeilingCause, ChargeRecord, ChildProgram, CompilationRecord, DentriesRecord,
-    DirectHolder, DiskFileRecord, ExplanationRecord, Finding, FindingRecord, FlameFrameRecord, FlameMoment,
-    FlameRecord, FlameStackRecord, FrameCode, GrowthSpan, HeldClassRecord, HeldHeapRecord, HolderRecord,
-    HumongousRecord, IdleCause, IdleFlag, IdlePool, LiveBy, LiveClassRecord, LoaderSpan, LoaderSum, MemoryFilesRecord,
-    NativeHolder, NettyChunksRecord, ObserverOn, OfTrials, OwnerFreed, ProcessRecord, RuledOutRecord, SiteRecord,
-    StaticCollectionRecord, ThreadBuffersRecord, ThreadValuesRecord, UnseenCause,
+    AllocatedRecord, BesideRecord, CallPurpose, CallRecord, CdsCause, Ceiling, CeilingCause, ChargeRecord,
+    ChildProgram, CompilationRecord, DentriesRecord, DirectHolder, DiskFileRecord, ExplanationRecord, Finding,
+    FindingRecord, FlameFrameRecord, FlameMoment, FlameRecord, FlameStackRecord, FrameCode, GrowthSpan,
+    HeldClassRecord, HeldHeapRecord, HolderRecord, HumongousRecord, IdleCause, IdleFlag, IdlePool, LiveBy,
+    LiveClassRecord, LoaderSpan, LoaderSum, MemoryFilesRecord, NativeHolder, NettyChunksRecord, ObserverOn, OfTrials,
+    OwnerFreed, ProcessRecord, RuledOutRecord, SiteRecord, StaticCollectionRecord, ThreadBuffersRecord,
+    ThreadValuesRecord, UnseenCause,
 };
 use loadline::scenario::{Change, Gc};
 use loadline::units::Bytes;
@@ -54,6 +55,22 @@ pub(crate) fn explanation() -> ExplanationRecord {
             covered_bytes: 26 * MIB,
             holders: vec![holder],
         }),
+        objects: vec![AllocatedRecord {
+            class: "byte[]".to_owned(),
+            site: "Pages.load(Pages.java:21)".to_owned(),
+            frames: vec!["Pages.load(Pages.java:21)".to_owned()],
+            samples: 161,
+            bytes: 160 * MIB,
+        }],
+        calls: vec![CallRecord {
+            purpose: CallPurpose::StartsProcess,
+            site: "Ocr.read(Ocr.java:18)".to_owned(),
+            frames: vec![
+                "Ocr.read(Ocr.java:18)".to_owned(),
+                "ProcessBuilder.start(ProcessBuilder.java:1073)".to_owned(),
+            ],
+            calls: 4,
+        }],
     }
 }
 

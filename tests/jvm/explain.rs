@@ -3,7 +3,7 @@
 use crate::invocation::{Call, newest};
 use crate::standing::{LaunchPlan, account_of};
 use crate::truth::truth;
-use loadline::record::{ExplanationRecord, FrameCode, SiteRecord, Trial};
+use loadline::record::{CallPurpose, ExplanationRecord, FrameCode, SiteRecord, Trial};
 use loadline_profile::library::Library;
 
 /// How the names of the subject's methods begin. It is compiled without numbers of lines.
@@ -69,6 +69,20 @@ fn objects_are_at_the_field_that_keeps_them() {
         let heap = found.heap.expect("the heap was dumped");
         assert_eq!(heap.holders[0].name, "loadline.subjects.Plants.sessions");
         assert!(heap.covered_bytes * 10 >= heap.live_bytes * 9, "{} of {}", heap.covered_bytes, heap.live_bytes);
+    }
+}
+
+#[test]
+fn children_and_files_are_at_the_lines_that_started_and_opened_them() {
+    for release in newest() {
+        for (cause, purpose, planted) in [
+            ("children", CallPurpose::StartsProcess, truth("Plants", "children")),
+            ("files", CallPurpose::OpensFile, truth("Plants", "files")),
+        ] {
+            let Some(found) = explained(release, "-Xmx64m -XX:+UseSerialGC", cause) else { return };
+            let first = found.calls.iter().find(|call| call.purpose == purpose).expect("calls were traced");
+            assert!(first.site.starts_with(PLANTS) && first.calls >= planted, "{first:?}");
+        }
     }
 }
 

@@ -42,8 +42,8 @@ pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
     let text = format!("{processes} {} beside the JVM, and its container pays for them: {list}", Bytes(bytes));
     let each = Bytes(bytes / count.max(1));
     let next = format!(
-        "run fewer of them at once, or bound the memory of each; the container needs the JVM + their number × {each}: \
-         no flag of the JVM bounds them"
+        "run fewer of them at once, or bound the memory of each (`prlimit --as`, a cgroup of its own); the container \
+         needs the JVM + their number × {each}: no flag of the JVM bounds them"
     );
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::ChildProcesses { bytes, programs }, text, next) })
 }
@@ -72,8 +72,8 @@ pub(super) fn files_in_memory(facts: &Facts) -> Option<FindingRecord> {
         "{all} are files in memory that the JVM has open: {list}; they count against the container's limit, and no \
          RSS shows them"
     );
-    let next = "write them to a folder on disk (`-Djava.io.tmpdir` where they are temporary), or close them; give a \
-        tmpfs volume a size limit";
+    let next = "close them when they are done: a deleted file is freed when it is closed. What must stay belongs into \
+        a folder on disk (`-Djava.io.tmpdir` where it is temporary); give a tmpfs volume a size limit";
     let found = found(Finding::FilesInMemory { bytes, places }, text, next);
     Some(FindingRecord { costs_bytes: bytes, gain_bytes_max: Some(bytes), ..found })
 }

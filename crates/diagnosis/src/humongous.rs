@@ -5,7 +5,7 @@ use super::found::{first, found};
 use crate::record::{Finding, FindingRecord, HumongousRecord};
 use crate::remedy::changes;
 use crate::scenario::Change;
-use crate::units::{Bytes, several};
+use crate::units::{Bytes, grouped, several};
 
 /// Less of the used heap is what any humongous object leaves.
 const TAIL_SHARE_MIN: f64 = 0.1;
@@ -13,6 +13,8 @@ const TAIL_SHARE_MIN: f64 = 0.1;
 const REGION_MAX: u64 = 32 << 20;
 /// Regions that a heap should have, so that G1 has something to choose among.
 const REGIONS_MIN: u64 = 32;
+/// The header of an array (`arrayOopDesc`), with compressed class pointers.
+const HEADER_BYTES: u64 = 16;
 /// A tail of less than this part of an object is no waste.
 const WASTE_MAX: f64 = 0.125;
 
@@ -38,7 +40,7 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
         "{} ({half} or more, half a region) take {taken}, and the ends of their regions stay empty: {empty}",
         several(objects, "humongous object")
     );
-    let smaller = format!("make them a little smaller (they have {} on average, with 16 bytes of header)", Bytes(each));
+    let smaller = smaller(each, region_bytes);
     let next = match first(&remedies) {
         Some(first) => format!("try `{first}`, or {smaller}{}", then(used, needed)),
         None => format!("{smaller}, or take another collector{}", then(used, needed)),
@@ -46,6 +48,17 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
     let finding = Finding::HumongousTails { objects, object_bytes, tail_bytes, region_bytes };
     let found = found(finding, text, next);
     Some(FindingRecord { costs_bytes, remedies, ..found })
+}
+
+/// A length of arrays that wastes next to nothing, below the average object: whole regions, or less than half of one.
+fn smaller(each: u64, region: u64) -> String {
+    let (bytes, why) = match each / region.max(1) {
+        // Half a region is humongous already, and sizes go by 8 bytes.
+        0 => (region / 2 - 8, "an object of half a region has regions of its own".to_owned()),
+        whole => (whole * region, format!("with its header it then fills {}", several(whole, "region"))),
+    };
+    let [bytes, average] = [bytes, each].map(|size| grouped(size.saturating_sub(HEADER_BYTES)));
+    format!("make each array at most {bytes} bytes long (they have {average} on average): {why}")
 }
 
 /// The sentence on what that frees: G1 takes for other objects what the tails leave. Measured: in the same heap of
@@ -67,6 +80,14 @@ fn fitting(each: u64, region: u64, heap_max: Option<u64>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shorter_array_fills_whole_regions_or_is_no_humongous_object() {
+        const MIB: u64 = 1 << 20;
+        assert!(smaller(MIB + 16, MIB).contains("at most 1,048,560 bytes long (they have 1,048,576 on average)"));
+        assert!(smaller(3 * MIB + 16, MIB).contains("3,145,712 bytes long (they have 3,145,728 on average): with its"));
+        assert!(smaller(MIB / 2 + 16, MIB).contains("at most 524,264 bytes long (they have 524,288 on average)"));
+    }
 
     #[test]
     fn a_region_is_proposed_in_which_the_objects_are_ordinary_or_fill_theirs() {

@@ -48,7 +48,7 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
     let (freed, so_far) = (Bytes(freed_bytes), so_far(collections));
     let text =
         format!("{freed} of native memory belong to Java objects that are garbage: a full GC freed them{so_far}");
-    let close = "close what owns native memory (`close()`, `end()`, try-with-resources)";
+    let close = "close what owns native memory (`end()` of a `Deflater` or `Inflater`, `close()` of all else)";
     let next = match first(&remedies) {
         Some(first) => format!("{close}; until then collect sooner: `{first}`"),
         None if facts.flags.is_typed("MaxNewSize") => {
@@ -254,8 +254,10 @@ fn told_of(by: &NativeHolder) -> (String, &'static str) {
         ),
         NativeHolder::Library { name } => (
             format!("the program or a native library of it, such as `{name}`"),
-            "set that library's own limit (caches, buffers, pools), and close what it hands out; the container needs \
-             heap + library + the rest",
+            limit_of(name).unwrap_or(
+                "set that library's own limit (caches, buffers, pools), and close what it hands out; the container \
+                 needs heap + library + the rest",
+            ),
         ),
         NativeHolder::Unknown => (
             "the program: `Unsafe.allocateMemory`, or native code that it calls".to_owned(),
@@ -263,6 +265,27 @@ fn told_of(by: &NativeHolder) -> (String, &'static str) {
              + this + the rest",
         ),
     }
+}
+
+/// How libraries that many servers use are bounded, by the beginnings of their file names. Source: DuckDB, "Limits";
+/// RocksDB's wiki, "Write Buffer Manager"; sqlite.org/pragma.html; javacpp #309, #559.
+const LIMITS: [(&str, &str); 4] = [
+    (
+        "libduckdb",
+        "`SET memory_limit = '128MB'`, or as much as its queries need, when the database is opened; without it DuckDB \
+         takes up to 80 % of the machine's memory",
+    ),
+    (
+        "librocksdb",
+        "one `LRUCache` for all column families, and a `WriteBufferManager` that is charged to it; close iterators \
+         and options",
+    ),
+    ("libsqlite", "`PRAGMA cache_size` of each connection, and fewer connections"),
+    ("libopencv", "`-Dorg.bytedeco.javacpp.maxPhysicalBytes=512m` if JavaCPP brings it; release each `Mat`"),
+];
+
+fn limit_of(library: &str) -> Option<&'static str> {
+    LIMITS.iter().find(|(beginning, _)| library.starts_with(beginning)).map(|(_, limit)| *limit)
 }
 
 /// A library manages memory of its own beside malloc. Source: duckdb-java #182, sqrl #2059, yaci-store #867 (80 % of
@@ -278,8 +301,12 @@ pub(super) fn library(facts: &Facts) -> Option<FindingRecord> {
     // `libx.so (jemalloc): in use, by its tables`
     let library = largest.map_or("a library", |part| part.name.split(": ").next().unwrap_or(&part.name)).to_owned();
     let text = format!("{} are memory that `{library}` manages itself, outside of malloc and of the JVM", Bytes(bytes));
-    let next = "set that library's own limit: no flag of the JVM bounds it, and many take a share of the machine's \
-        memory as their default; the container needs heap + library + the rest";
+    let next = match limit_of(&library) {
+        Some(limit) => format!("{limit}: no flag of the JVM bounds it; the container needs heap + library + the rest"),
+        None => "set that library's own limit: no flag of the JVM bounds it, and many take a share of the machine's \
+            memory as their default; the container needs heap + library + the rest"
+            .to_owned(),
+    };
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::LibraryMemory { bytes, library }, text, next) })
 }
 

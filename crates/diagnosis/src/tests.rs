@@ -1012,10 +1012,13 @@ fn compilations_and_crowds_of_loaders() {
 
 #[test]
 fn a_library_with_memory_of_its_own_is_named() {
-    let name = "libduck.so (jemalloc): in use, by its jemalloc's tables";
-    let of = |mib: u64| only(&in_parts("native", mib, &[(name, mib)]), "library_memory");
-    says(&of(80), &["80.0 MiB", "`libduck.so (jemalloc)`", "own limit"]);
-    assert!(of(9).is_none());
+    let of = |library: &str, mib: u64| {
+        let name = format!("{library} (jemalloc): in use, by its jemalloc's tables");
+        only(&in_parts("native", mib, &[(&name, mib)]), "library_memory")
+    };
+    says(&of("libduck.so", 80), &["80.0 MiB", "`libduck.so (jemalloc)`", "own limit"]);
+    says(&of("libduckdb_java.so", 80), &["80.0 MiB", "`SET memory_limit", "no flag of the JVM"]);
+    assert!(of("libduck.so", 9).is_none());
 }
 
 #[test]

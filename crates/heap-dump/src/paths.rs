@@ -4,6 +4,7 @@ use crate::cast::{Cast, Extra};
 use crate::dominators::NONE;
 use crate::holders::{Draft, Title, Words};
 use crate::summary::{Holder, HolderKind, PathStep};
+use loadline_base::java_names::plain_class;
 use std::collections::HashMap;
 
 /// Steps that are named; in a long chain of objects those nearest to the root.
@@ -52,10 +53,11 @@ fn steps(cast: &Cast, way: &[u32], labels: &HashMap<(u32, u32), (u32, u64)>) -> 
             (Some(Extra::Static { class, nth }), _) if is_below_class => {
                 let class = cast.classes.get(class);
                 let field = class.statics.get(nth as usize).map_or(0, |field| field.name);
-                PathStep { class: class.name.clone(), field: cast.names.get(field) }
+                PathStep { class: plain_class(&class.name).to_owned(), field: cast.names.get(field) }
             }
             (_, Some((class, field))) => {
-                PathStep { class: cast.classes.get(*class).name.clone(), field: cast.names.get(*field) }
+                let class = plain_class(&cast.classes.get(*class).name).to_owned();
+                PathStep { class, field: cast.names.get(*field) }
             }
             _ => continue,
         };

@@ -12,8 +12,10 @@
 //! The library cannot be unloaded (it is linked with `-z nodelete`). After [`Session::stop`] it records nothing and has
 //! no thread, no file and no open descriptor. These stay until the JVM ends: its mapping (2.5 MiB of address space),
 //! its tables of symbols (18 MiB of RSS with JDK 17 and 25 on x86_64), and its hooks, which `malloc` and `free` of all
-//! libraries go through. A second recording uses the copy that is loaded.
+//! libraries go through. Methods that it traced are as they were before (seen with `-Xlog:redefine`). A second
+//! recording uses the copy that is loaded.
 
+use crate::calls::trace_words;
 use crate::folder::{Folder, is_plain};
 use crate::library::{FILE_NAME, Library};
 use loadline_base::clock::Clock;
@@ -47,14 +49,15 @@ const JFR_OPTIONS: u32 = 31;
 /// A few hundred samples show the origin of live objects. A busy JVM allocates some 100 MB/s.
 const HEAP_EVERY_BYTES: u64 = 64 << 10;
 
-/// The words that start a recording into a file of this folder: each native allocation, so that sizes are exact, and
-/// some of the objects that are alive at the end.
+/// The words that start a recording into a file of this folder: each native allocation, so that sizes are exact, some
+/// of the objects that are alive at the end, and each start of a process and opening of a file.
 fn start_words(folder: &Path) -> String {
     let (file, log) = (folder.join(RECORDING), folder.join(LOG));
     // `lib`: frames name their library; `comptask`: a compiler's stack names what is compiled.
     format!(
-        "start,nativemem=0,alloc={HEAP_EVERY_BYTES},live,lib,features=comptask,jfr,jfropts={JFR_OPTIONS},\
+        "start,nativemem=0,alloc={HEAP_EVERY_BYTES},live,lib,features=comptask{},jfr,jfropts={JFR_OPTIONS},\
          chunksize={CHUNK_BYTES},chunktime={CHUNK_S},file={},log={}",
+        trace_words(),
         file.display(),
         log.display()
     )
@@ -260,8 +263,12 @@ mod tests {
 
     #[test]
     fn options_are_words_between_commas() {
-        let expect = "start,nativemem=0,alloc=65536,live,lib,features=comptask,jfr,jfropts=31,chunksize=33554432,\
-            chunktime=60,file=/t/recording.jfr,log=/t/profiler.log";
+        let traced = "trace=java.lang.ProcessBuilder.start,trace=sun.nio.ch.FileChannelImpl.open,\
+            trace=java.io.RandomAccessFile.open,trace=java.io.FileOutputStream.open";
+        let expect = format!(
+            "start,nativemem=0,alloc=65536,live,lib,features=comptask,{traced},jfr,jfropts=31,chunksize=33554432,\
+             chunktime=60,file=/t/recording.jfr,log=/t/profiler.log"
+        );
         assert_eq!(start_words(Path::new("/t")), expect);
     }
 

@@ -4,6 +4,7 @@
 //! [`agent::Launch`] gives.
 
 pub mod agent;
+pub mod calls;
 mod elf;
 mod folder;
 mod jfr;

@@ -91,7 +91,7 @@ impl fmt::Display for Owner {
 }
 
 /// The beginning of the profiler's file name.
-pub(crate) const PROFILER_LIBRARY: &str = "libasyncProfiler";
+pub const PROFILER_LIBRARY: &str = "libasyncProfiler";
 
 /// Libraries that pass memory on to their callers: the profiler, the C and C++ libraries, the loader, and zlib, which
 /// the JDK of some distributions shares with other libraries. Beginnings of file names.

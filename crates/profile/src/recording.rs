@@ -1,4 +1,4 @@
-//! Reads a recording of async-profiler (4.1 to 4.4): native memory and live objects, by stack and by site.
+//! Reads a recording of async-profiler (4.1 to 4.4): native memory, live objects and calls, by stack and by site.
 //!
 //! The events, as `jfr print` shows them:
 //!
@@ -6,6 +6,7 @@
 //! profiler.Malloc { startTime, eventThread = "web-3", stackTrace = […], address = 0x7FC03C05E940, size = 1000 bytes }
 //! profiler.Free { startTime, eventThread, address = 0x7FD0B0001130 }
 //! profiler.LiveObject { startTime, eventThread, stackTrace, objectClass, allocationSize, allocationTime }
+//! jdk.MethodTrace { startTime, duration, eventThread, stackTrace, method }
 //! jdk.ActiveSetting { name = "nativemem", value = "0" }
 //! ```
 //!
@@ -13,6 +14,7 @@
 //! follow each other: a chunk ends with all buffers written. Memory holds the events and tables of one chunk, the live
 //! allocations, and each stack once. Each of these has a bound, and a note says when it is reached.
 
+use crate::calls::{Call, call_of};
 use crate::jfr::{Chunk, Event, Fault, Input, InputResult, Plan, RawFrame, RecordingFile, Text, Types, Value};
 use crate::ledger::{self, Ledger, Uses};
 use crate::owner::{Owner, is_one_each};
@@ -56,6 +58,8 @@ pub struct Recording {
     pub peak_at_s: Option<f64>,
     /// Objects that were still alive at the end, by class and stack, the largest first.
     pub live: Vec<HeapUse>,
+    /// Processes that were started and files that were opened, by site, the most calls first.
+    pub calls: Vec<CallSite>,
     /// Frees of what was allocated before the recording, or was not recorded.
     pub frees_unknown: u64,
     /// Every how many bytes a native allocation was recorded; 0 is every one. `None` where the recording does not say.
@@ -106,6 +110,19 @@ pub struct HeapUse {
     pub place: Place,
     /// What was seen of them.
     pub samples: Samples,
+}
+
+/// Calls of one purpose from one line of code.
+#[derive(Debug, Clone)]
+pub struct CallSite {
+    /// The purpose.
+    pub call: Call,
+    /// The line.
+    pub place: Place,
+    /// How many.
+    pub calls: u64,
+    /// The stack with the most of them, for [`Recording::frames`].
+    pub stack: StackId,
 }
 
 /// What sampling has seen of objects.
@@ -225,8 +242,12 @@ impl Recording {
     /// The frames from a site down to the allocation, on its largest stack.
     pub fn below(&self, site: &Site) -> Vec<&Frame> {
         let largest = site.stacks.first().and_then(|place| self.native.get(*place));
-        let stack = largest.map_or(u32::MAX, |largest| largest.stack.0);
-        below(self.stacks.frames(stack), &site.place)
+        self.below_place(&site.place, largest.map_or(StackId(u32::MAX), |largest| largest.stack))
+    }
+
+    /// The frames of a stack from a place on it down to the innermost.
+    pub fn below_place(&self, place: &Place, stack: StackId) -> Vec<&Frame> {
+        below(self.stacks.frames(stack.0), place)
     }
 }
 
@@ -236,11 +257,12 @@ enum EventKind {
     Malloc,
     Free,
     Live,
+    Call,
     Setting,
 }
 
 /// The type of each of them, and the fields of it that are taken.
-const EVENTS: [(&str, EventKind, [&str; 5]); 4] = [
+const EVENTS: [(&str, EventKind, [&str; 5]); 5] = [
     ("profiler.Malloc", EventKind::Malloc, ["startTime", "eventThread", "stackTrace", "address", "size"]),
     ("profiler.Free", EventKind::Free, ["startTime", "eventThread", "stackTrace", "address", "size"]),
     (
@@ -248,6 +270,7 @@ const EVENTS: [(&str, EventKind, [&str; 5]); 4] = [
         EventKind::Live,
         ["startTime", "eventThread", "stackTrace", "objectClass", "allocationSize"],
     ),
+    ("jdk.MethodTrace", EventKind::Call, ["startTime", "eventThread", "stackTrace", "", ""]),
     ("jdk.ActiveSetting", EventKind::Setting, ["name", "value", "", "", ""]),
 ];
 
@@ -301,6 +324,8 @@ struct RecordingReader {
     /// The events of the chunk being read.
     events: Vec<ledger::Event>,
     live: HashMap<(String, u32), Samples>,
+    /// Recorded calls by stack.
+    calls: HashMap<u32, u64>,
     native_every: Option<u64>,
     heap_every: Option<u64>,
     /// Bytes that names of threads and classes take.
@@ -420,6 +445,10 @@ impl RecordingReader {
             EventKind::Free => {
                 self.frees += 1;
                 self.events.push(ledger::Event { at_ns, address: what, bytes: None, stack: 0, thread });
+            }
+            EventKind::Call => {
+                let stack = self.stack(keys, chunk, stack, thread);
+                *self.calls.entry(stack).or_default() += 1;
             }
             _ if i64::try_from(size).is_err() => return Err(Fault::Damage("a size below zero")),
             EventKind::Malloc => {
@@ -557,6 +586,7 @@ impl RecordingReader {
             total: closed.total,
             peak_at_s: closed.peak_at_ns.map(|at| at.saturating_sub(self.first_ns.unwrap_or(0)) as f64 / 1e9),
             live: heap_uses(self.live, &self.stacks),
+            calls: call_sites(self.calls, &self.stacks),
             frees_unknown,
             native_every: self.native_every,
             notes: self.notes,
@@ -629,6 +659,25 @@ fn heap_uses(rows: HashMap<(String, u32), Samples>, stacks: &Stacks) -> Vec<Heap
     let bytes = |own: &HeapUse| own.samples.bytes_estimated;
     uses.order_by(|a, b| bytes(b).total_cmp(&bytes(a)).then_with(|| (&a.class, a.stack.0).cmp(&(&b.class, b.stack.0))));
     uses
+}
+
+/// The calls whose purpose is known, by site.
+fn call_sites(rows: HashMap<u32, u64>, stacks: &Stacks) -> Vec<CallSite> {
+    let mut rows: Vec<(u32, u64)> = rows.into_iter().collect();
+    rows.order_by_key(|(stack, calls)| (std::cmp::Reverse(*calls), *stack));
+    let mut sites: Vec<CallSite> = Vec::new();
+    let mut known: HashMap<(Call, Place), usize> = HashMap::new();
+    for (stack, calls) in rows {
+        let Some(call) = call_of(stacks.frames(stack)) else { continue };
+        let place = locate(stacks.frames(stack), "").1;
+        let at = *known.entry((call, place)).or_insert_with_key(|(call, place)| {
+            sites.push(CallSite { call: *call, place: place.clone(), calls: 0, stack: StackId(stack) });
+            sites.len() - 1
+        });
+        sites[at].calls += calls;
+    }
+    sites.largest_first(|site| site.calls);
+    sites
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Recordings that are made up, damaged and cut, and one of async-profiler 4.4 in JDK 17.
 
 use super::*;
-use crate::jfr::made_up::{self, Bytes, free, live, malloc, setting};
+use crate::jfr::made_up::{self, Bytes, free, live, malloc, setting, trace};
 use crate::owner::DirectBy;
 use crate::sites::PlaceKind;
 use loadline_test_support::cuts;
@@ -69,6 +69,17 @@ fn bytes_by_site_at_the_end_and_at_the_peak() {
     assert_eq!((own.threads.as_slice(), own.threads_more), (&["web-1".to_owned()][..], 0));
     assert_eq!(own.uses.bytes_freed, 500);
     assert_eq!(recording.frames(own.stack).count(), 4);
+}
+
+#[test]
+fn calls_are_counted_by_site() {
+    let recording = read(&of(&[trace(10, 11, 4), malloc(15, 11, 1, 0x100, 7), trace(20, 12, 4), trace(30, 11, 1)]));
+    check_sites(&recording, &[(EXPORT, 7, 7)]);
+    let calls: Vec<(Call, String, u64)> =
+        recording.calls.iter().map(|site| (site.call, site.place.to_string(), site.calls)).collect();
+    assert_eq!(calls, [(Call::StartsProcess, LOAD.to_owned(), 2)]);
+    let below = recording.below_place(&recording.calls[0].place, recording.calls[0].stack);
+    assert_eq!(below[1].brief(), "ProcessBuilder.start(ProcessBuilder.java:1073)");
 }
 
 #[test]

@@ -57,6 +57,7 @@ use super::chart::{self, Figure};
 use super::page::{Depth, Fold, Page, Part, Section, Topic, Verdict};
 use crate::record::{Document, Evidence, Trial};
 use figures::figures;
+use findings::Findings;
 use numbers::side_by_side;
 use trial::verdict;
 
@@ -143,10 +144,14 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
     let document = of.document;
     let explained =
         document.trials.iter().filter_map(|trial| Some((&*trial.configuration, trial.explanation.as_ref()?)));
-    let explained: Vec<_> = explained.collect();
-    let findings = findings::section(&document.findings, &document.ruled_out, &explained, depth);
+    let findings = Findings {
+        found: &document.findings,
+        ruled_out: &document.ruled_out,
+        explained: explained.collect(),
+        named: document.trials.iter().any(|trial| trial.configuration != document.trials[0].configuration),
+    };
     let code = sections.iter().position(|section| section.id == explanation::ID);
-    sections.insert(code.unwrap_or(sections.len()), findings);
+    sections.insert(code.unwrap_or(sections.len()), findings.section(depth));
     sections.push(doubts::section_of(document));
     // The times of all answers, where pictures are wanted.
     let spectra = if depth.whole { chart::spectra(document, of.evidence) } else { Vec::new() };

@@ -18,6 +18,12 @@ pub struct ExplanationRecord {
     pub flames: Vec<FlameRecord>,
     /// The objects of the Java heap by what keeps them; `null` where there is no heap dump.
     pub heap: Option<HeldHeapRecord>,
+    /// Objects of the Java heap that were alive at the end, by class and by the code that allocated them, the most
+    /// bytes first. Estimated from samples.
+    pub objects: Vec<AllocatedRecord>,
+    /// Child processes that were started and files that were opened for writing, by the code that did it, the most
+    /// calls first. Empty with an async-profiler before 4.2.
+    pub calls: Vec<CallRecord>,
 }
 
 /// Native memory that one place in the code allocated.
@@ -46,6 +52,50 @@ pub struct SiteRecord {
     /// Threads that were started here, or class loaders that were made, and were there when the load ended; 0 for other
     /// memory.
     pub made: u64,
+}
+
+/// Live objects of one class that one place in the code allocated.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct AllocatedRecord {
+    /// With its package; `byte[]` for an array.
+    pub class: String,
+    /// The first frame that is neither of the JDK nor of a framework, `Pages.load(Pages.java:21)`.
+    pub site: String,
+    /// The frames from the site down to the allocation.
+    pub frames: Vec<String>,
+    /// Objects that were sampled.
+    pub samples: u64,
+    /// Estimate of the bytes of all such objects.
+    pub bytes: u64,
+}
+
+/// Calls of one purpose from one place in the code.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct CallRecord {
+    /// The purpose.
+    pub purpose: CallPurpose,
+    /// The first frame that is neither of the JDK nor of a framework, `Ocr.read(Ocr.java:18)`.
+    pub site: String,
+    /// The frames from the site down to the call.
+    pub frames: Vec<String>,
+    /// How many, from the start of the JVM or of the recording to its end.
+    pub calls: u64,
+}
+
+/// The purpose of a call that was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CallPurpose {
+    /// It started a child process.
+    #[default]
+    StartsProcess,
+    /// It opened a file which may be written to.
+    OpensFile,
 }
 
 /// Native memory of one kind by the stacks that allocated it, as a flame graph draws it.

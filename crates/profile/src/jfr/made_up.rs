@@ -71,6 +71,7 @@ pub(crate) const MALLOC: u64 = 118;
 pub(crate) const FREE: u64 = 119;
 pub(crate) const LIVE: u64 = 120;
 pub(crate) const SETTING: u64 = 121;
+pub(crate) const TRACE: u64 = 122;
 pub(crate) const OTHER: u64 = 300;
 
 /// The types of async-profiler, each event with fields that it has not today: a `Point` of two doubles, an array.
@@ -122,6 +123,17 @@ pub(crate) fn types() -> Vec<TypeSpec> {
             ],
         ),
         (SETTING, "jdk.ActiveSetting", vec![own("startTime", LONG), own("name", STRING), own("value", STRING)]),
+        (
+            TRACE,
+            "jdk.MethodTrace",
+            vec![
+                own("startTime", LONG),
+                own("duration", LONG),
+                key("eventThread", THREAD),
+                key("stackTrace", STACK),
+                key("method", METHOD),
+            ],
+        ),
         (OTHER, "jdk.Other", vec![own("startTime", LONG)]),
     ]
 }
@@ -207,13 +219,19 @@ pub(crate) fn live(thread: u64, stack: u64, class: u64, size: u64) -> Bytes {
     event(LIVE, &Bytes::default().integers(&[START, thread, stack, class, size]))
 }
 
+/// `jdk.MethodTrace`.
+pub(crate) fn trace(tick: u64, thread: u64, stack: u64) -> Bytes {
+    event(TRACE, &Bytes::default().integers(&[START + tick, 3, thread, stack, 0]))
+}
+
 /// `jdk.ActiveSetting`.
 pub(crate) fn setting(name: &str, value: &str) -> Bytes {
     event(SETTING, &Bytes::default().integer(START).text(name).text(value))
 }
 
-/// Two checkpoints with two threads and three stacks: 1 `Orders.export:88 ← Main.main:3` under `ByteBuffer.x`,
-/// 2 a compilation of `Scores.of`, 3 `Orders.load:99`. The second checkpoint has the symbols and the third stack.
+/// Two checkpoints with two threads and four stacks: 1 `Orders.export:88 ← Main.main:3` under `ByteBuffer.x`,
+/// 2 a compilation of `Scores.of`, 3 `Orders.load:99`, 4 `ProcessBuilder.start ← Orders.load:99`. The second checkpoint
+/// has the symbols and the last two stacks.
 pub(crate) fn tables() -> Vec<Bytes> {
     let value = Bytes::default;
     let text = |text: &str| value().text(text);
@@ -238,8 +256,8 @@ pub(crate) fn tables() -> Vec<Bytes> {
                 (2, stack(&[frame(105, 0, 4), frame(106, 9, 1), frame(107, 0, 4)])),
             ],
         ),
-        (METHOD, &(101..=108).map(|key| (key, value().integers(&[key, key]).byte(0))).collect::<Vec<_>>()),
-        (CLASS, &(101..=109).map(|key| (key, value().integers(&[0, 1000 + key]))).collect::<Vec<_>>()),
+        (METHOD, &(101..=110).map(|key| (key, value().integers(&[key, key]).byte(0))).collect::<Vec<_>>()),
+        (CLASS, &(101..=110).map(|key| (key, value().integers(&[0, 1000 + key]))).collect::<Vec<_>>()),
         (OTHER, &[(1, value().integer(5))]),
     ]);
     let names = [
@@ -252,6 +270,7 @@ pub(crate) fn tables() -> Vec<Bytes> {
         (107, "CompileBroker::compiler_thread_loop", "libjvm.so"),
         (108, "load", "com/shop/Orders"),
         (109, "none", "[B"),
+        (110, "start", "java/lang/ProcessBuilder"),
     ];
     let symbols: Vec<(u64, Bytes)> = names
         .iter()
@@ -262,7 +281,13 @@ pub(crate) fn tables() -> Vec<Bytes> {
     let second = checkpoint(&[
         (SYMBOL, &symbols),
         (STRING, &[(77, text("load"))]),
-        (STACK, &[(3, stack(&[frame(101, 0, 4), frame(108, 99, 1)]))]),
+        (
+            STACK,
+            &[
+                (3, stack(&[frame(101, 0, 4), frame(108, 99, 1)])),
+                (4, stack(&[frame(110, 1073, 1), frame(108, 99, 1)])),
+            ],
+        ),
     ]);
     vec![first, second]
 }

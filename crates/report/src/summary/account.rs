@@ -4,8 +4,9 @@ use super::cells::{account_of, mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
 use super::doubts::doubts;
 use super::facts::jvm_text;
+use super::findings::Findings;
 use super::netty::pools;
-use super::{explanation, findings, flags, inside};
+use super::{explanation, flags, inside};
 use crate::owner::{self, Owner, is_heap, label};
 use crate::page::{Depth, Facts, Page, Part, Section, Topic};
 use crate::record::{
@@ -40,10 +41,15 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
             sections.push(Section::titled(Topic::Memory, "memory", [Part::Table(owners(account))]));
             let beside = [Part::Facts(beside(mark, account, document.jvm.pid))];
             sections.push(Section::new(Topic::Memory, "what could come back, what is charged", beside));
-            let explained: Vec<_> = document.explanation.iter().map(|found| ("", found)).collect();
-            sections.push(findings::section(&document.findings, &document.ruled_out, &explained, depth));
-            let code = explained.into_iter().map(|(_, found)| explanation::section(found, Some(mark), 0, depth));
-            sections.extend(code);
+            let findings = Findings {
+                found: &document.findings,
+                ruled_out: &document.ruled_out,
+                explained: document.explanation.iter().map(|found| ("", found)).collect(),
+                named: false,
+            };
+            sections.push(findings.section(depth));
+            let code = document.explanation.iter();
+            sections.extend(code.map(|found| explanation::section(found, Some(mark), 0, depth)));
             let share = account.unexplained_bytes as f64 / account.total_bytes.max(1) as f64;
             if share > UNEXPLAINED_SHARE_MAX || asked.contains(&Detail::Region) {
                 parts.extend(remainders(account).map(Part::Table));

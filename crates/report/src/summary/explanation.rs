@@ -4,8 +4,8 @@ use super::cells::{mib, signed};
 use crate::chart;
 use crate::page::{Depth, Fold, Part, Section, Topic};
 use crate::record::{
-    AccountRecord, Document, ExplanationRecord, Finding, FindingRecord, HolderRecord, Mark, NativeHolder, SiteRecord,
-    Trial,
+    AccountRecord, AllocatedRecord, CallPurpose, CallRecord, Document, ExplanationRecord, Finding, FindingRecord,
+    HolderRecord, Mark, NativeHolder, SiteRecord, Trial,
 };
 use crate::scenario::MarkPoint;
 use crate::table::Table;
@@ -52,6 +52,8 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
     parts.extend(found.missing.iter().map(|why| Part::Text(shortened(why, 4 * NAME_MAX))));
     if depth.whole {
         parts.extend((!found.sites.is_empty()).then(|| Part::on_demand(sites(found))));
+        parts.extend((!found.objects.is_empty()).then(|| Part::on_demand(objects(&found.objects))));
+        parts.extend((!found.calls.is_empty()).then(|| Part::on_demand(calls(&found.calls))));
         parts.extend(found.heap.as_ref().map(|heap| Part::on_demand(holders(&heap.holders))));
         parts.extend(chart::flames(found, trial).into_iter().map(|figure| {
             let title = figure.chart.title.clone();
@@ -91,6 +93,10 @@ pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) ->
         }
         Finding::NativeMemoryLives { .. } => of_owner("malloc.live", "allocated"),
         Finding::LibraryMemory { library, .. } => of_library(library),
+        Finding::ChildProcesses { .. } => most_calls(found, CallPurpose::StartsProcess, "started"),
+        Finding::FilesInMemory { .. } | Finding::PageCacheOfFiles { .. } => {
+            most_calls(found, CallPurpose::OpensFile, "opened")
+        }
         Finding::LoadersMany { .. } | Finding::LoadersKeepComing { .. } => {
             let makers = found.sites.iter().filter(|site| site.owner == "metaspace" && site.made > 0);
             makers.max_by_key(|site| site.made).map(|site| format!("made at {}", line_and_call(site)))
@@ -109,14 +115,31 @@ pub(super) fn code_behind(finding: &FindingRecord, found: &ExplanationRecord) ->
         | Finding::HeapExhausted { .. } => {
             let holders = &found.heap.as_ref()?.holders;
             let holder = holders.iter().max_by_key(|holder| holder.retained_bytes)?;
-            let told = match finding.text.contains(&holder.name) {
+            let kept = match finding.text.contains(&holder.name) {
                 true => format!("{} with all that hangs on it", Bytes(holder.retained_bytes)),
                 false => format!("kept by {}", shortened(&deepest(holder), NAME_MAX)),
             };
-            (holder.retained_bytes >= SMALL_BYTES).then_some(told)
+            let made = allocated(holder, &found.objects).map(|site| format!(", allocated at {site}"));
+            (holder.retained_bytes >= SMALL_BYTES).then(|| kept + &made.unwrap_or_default())
         }
         _ => None,
     }
+}
+
+/// The line that allocated most of what a holder mainly keeps; `None` where no line did.
+fn allocated(holder: &HolderRecord, objects: &[AllocatedRecord]) -> Option<String> {
+    let mainly = holder.classes.first()?;
+    let most = objects.iter().find(|of| of.class == mainly.name)?;
+    (most.bytes >= mainly.bytes / 2).then(|| shortened(&most.site, NAME_MAX))
+}
+
+/// The line with the most calls of a purpose, and how many of all there are.
+fn most_calls(found: &ExplanationRecord, purpose: CallPurpose, word: &str) -> Option<String> {
+    let of_purpose = || found.calls.iter().filter(|site| site.purpose == purpose);
+    let most = of_purpose().max_by_key(|site| site.calls)?;
+    let all: u64 = of_purpose().map(|site| site.calls).sum();
+    let share = if all == most.calls { grouped(all) } else { format!("{} of {}", grouped(most.calls), grouped(all)) };
+    Some(format!("{word} at {} ({share} calls)", shortened(&most.site, NAME_MAX)))
 }
 
 /// The line of a site, and the function that it calls: `A.a(A.java:1) by Deflater.<init>`.
@@ -331,6 +354,29 @@ fn sites(found: &ExplanationRecord) -> Table {
     let head = ["memory", "allocated at", "loaded", "after a full GC", "peak", "allocations"];
     let rows = found.sites.iter().filter(|site| site.loaded_bytes.max(site.peak_bytes) >= ROW_BYTES_MIN).map(row);
     Table::new("native memory by code, MiB", head, rows).worded(2, 0)
+}
+
+fn objects(objects: &[AllocatedRecord]) -> Table {
+    let row = |of: &AllocatedRecord| {
+        let (class, site) = (shortened(&of.class, NAME_MAX), shortened(&of.site, NAME_MAX));
+        vec![class, site, mib(of.bytes), grouped(of.samples)]
+    };
+    let head = ["class", "allocated at", "MiB", "samples"];
+    let rows = objects.iter().filter(|of| of.bytes >= ROW_BYTES_MIN).map(row);
+    Table::new("live objects by code, estimated from samples, MiB", head, rows).worded(2, 0)
+}
+
+fn calls(calls: &[CallRecord]) -> Table {
+    let row = |site: &CallRecord| {
+        let purpose = match site.purpose {
+            CallPurpose::StartsProcess => "child process",
+            CallPurpose::OpensFile => "file",
+        };
+        let (line, way) = (shortened(&site.site, NAME_MAX), via(&site.frames).unwrap_or_default());
+        vec![purpose.to_owned(), line, way, grouped(site.calls)]
+    };
+    let head = ["opened or started", "at", "by way of", "calls"];
+    Table::new("child processes and files by code", head, calls.iter().map(row)).worded(3, 0)
 }
 
 fn holders(holders: &[HolderRecord]) -> Table {

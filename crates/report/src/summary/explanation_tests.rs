@@ -138,6 +138,12 @@ fn a_difference_is_told_by_the_code_behind_it() {
     assert!(told.contains(&"-8.0 MiB Java heap, kept by Cache.ALL"), "{told:?}");
 }
 
+/// A finding of this text.
+fn record_of(finding: Finding, text: &str) -> FindingRecord {
+    let (text, next) = (text.to_owned(), String::new());
+    FindingRecord { finding, text, next, of: None, costs_bytes: 0, gain_bytes_max: None, remedies: Vec::new() }
+}
+
 #[test]
 fn a_finding_has_its_code_in_the_same_sentence() {
     let of = |owner: &str, kind: &str, line: &str, [loaded, kept]: [u64; 2], made: u64| SiteRecord {
@@ -153,39 +159,64 @@ fn a_finding_has_its_code_in_the_same_sentence() {
         of("metaspace", "class loading", "App.main(App.java:1)", [9, 9], 0),
         of("malloc.live", "C2 compiler", "C2 compiler", [300, 300], 0),
     ];
-    let pages = HolderRecord {
-        path: ["thread main", "Web.handler", "Pages.all", "AtomicReferenceArray.array"].map(str::to_owned).to_vec(),
-        ..holder("thread main", 160 * MIB)
-    };
-    let found = explained(sites, vec![pages, holder("Cache.ALL", 26 * MIB)]).explanation.unwrap();
-    let code = |finding: Finding, text: &str| {
-        let (finding, text, next) = (finding, text.to_owned(), String::new());
-        let record =
-            FindingRecord { finding, text, next, of: None, costs_bytes: 0, gain_bytes_max: None, remedies: Vec::new() };
-        code_behind(&record, &found)
-    };
+    let found = explained(sites, Vec::new()).explanation.unwrap();
+    let code = |finding| code_behind(&record_of(finding, ""), &found);
     let holder = crate::record::DirectHolder::Program;
     let direct = Finding::DirectMemoryLives { direct_bytes: 0, buffers: 1, left_by_gc_bytes: None, holder };
-    assert_eq!(code(direct, "").unwrap(), "allocated at Catalog.read(Catalog.java:28) by FileChannelImpl.read");
+    assert_eq!(code(direct).unwrap(), "allocated at Catalog.read(Catalog.java:28) by FileChannelImpl.read");
     let garbage = Finding::NativeHeldByGarbage { freed_bytes: 0, owners: Vec::new(), collections: None };
     assert_eq!(
-        code(garbage, "").unwrap(),
+        code(garbage).unwrap(),
         "allocated at Responses.answer(Responses.java:12) by FileChannelImpl.read",
         "what was freed"
     );
     let library = |name: &str| Finding::LibraryMemory { bytes: 0, library: name.to_owned() };
-    let duckdb = code(library("libduckdb_java.so (jemalloc)"), "");
+    let duckdb = code(library("libduckdb_java.so (jemalloc)"));
     assert_eq!(duckdb.unwrap(), "called at Tables.open(Tables.java:9) by FileChannelImpl.read");
-    assert_eq!(code(library("librocksdbjni.so"), ""), None);
+    assert_eq!(code(library("librocksdbjni.so")), None);
     let loaders = Finding::LoadersMany { loader: "L".to_owned(), now: LoaderSum::default(), came_last: None };
     assert_eq!(
-        code(loaders, "").unwrap(),
+        code(loaders).unwrap(),
         "made at Rules.compile(Rules.java:7) by FileChannelImpl.read",
         "not where most was loaded"
     );
+}
+
+#[test]
+fn a_finding_has_what_keeps_it_and_who_made_it_in_the_same_sentence() {
+    let pages = HolderRecord {
+        path: ["thread main", "Web.handler", "Pages.all", "AtomicReferenceArray.array"].map(str::to_owned).to_vec(),
+        ..holder("thread main", 160 * MIB)
+    };
+    let holders = vec![pages, holder("Cache.ALL", 26 * MIB)];
+    let mut found = explained(Vec::new(), holders).explanation.unwrap();
+    let call = |purpose, site: &str, calls| CallRecord { purpose, site: site.to_owned(), calls, frames: Vec::new() };
+    let bytes = |class: &str, site: &str, mib: u64| AllocatedRecord {
+        class: class.to_owned(),
+        site: site.to_owned(),
+        bytes: mib * MIB,
+        ..AllocatedRecord::default()
+    };
+    found.objects = vec![bytes("int[]", "Tables.of", 90), bytes("java.lang.String", "Pages.load(Pages.java:21)", 30)];
+    found.calls = vec![
+        call(CallPurpose::OpensFile, "Uploads.spool(Uploads.java:24)", 2000),
+        call(CallPurpose::OpensFile, "Log.open(Log.java:3)", 1),
+        call(CallPurpose::StartsProcess, "Ocr.read(Ocr.java:18)", 4),
+    ];
+    let code = |finding, text| code_behind(&record_of(finding, text), &found);
     let tails = Finding::HumongousTails { objects: 1, object_bytes: 1, tail_bytes: 1, region_bytes: 1 };
-    assert_eq!(code(tails.clone(), "").unwrap(), "kept by Pages.all > AtomicReferenceArray.array");
-    assert_eq!(code(tails, "thread main keeps it").unwrap(), "160.0 MiB with all that hangs on it");
+    let allocated = "allocated at Pages.load(Pages.java:21)";
+    assert_eq!(
+        code(tails.clone(), "").unwrap(),
+        format!("kept by Pages.all > AtomicReferenceArray.array, {allocated}")
+    );
+    assert_eq!(
+        code(tails, "thread main keeps it").unwrap(),
+        format!("160.0 MiB with all that hangs on it, {allocated}")
+    );
     let children = Finding::ChildProcesses { bytes: 0, programs: Vec::new() };
-    assert_eq!(code(children, ""), None);
+    assert_eq!(code(children, "").unwrap(), "started at Ocr.read(Ocr.java:18) (4 calls)");
+    let files = Finding::FilesInMemory { bytes: 0, places: Vec::new() };
+    assert_eq!(code(files, "").unwrap(), "opened at Uploads.spool(Uploads.java:24) (2,000 of 2,001 calls)");
+    assert_eq!(code(Finding::ObserversOn { observers: Vec::new() }, ""), None);
 }

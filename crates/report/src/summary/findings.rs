@@ -9,51 +9,58 @@ use loadline_base::order::Order as _;
 /// Findings on a screen.
 const SHOWN_MAX: usize = 3;
 
-/// The findings of trials, or of an account, with what to do; a page with whole lists has what was ruled out, too.
-/// They are the answer where somebody asked for the code (`explained`, by configuration, "" for an account): each has
-/// its code in the same sentence.
-pub(super) fn section(
-    found: &[FindingRecord],
-    ruled_out: &[RuledOutRecord],
-    explained: &[(&str, &ExplanationRecord)],
-    depth: Depth,
-) -> Section {
-    let shown = shown(found);
-    let line = |one: &&FindingRecord| {
-        let of = explained.iter().find(|(configuration, _)| *configuration == one.configuration());
-        let code = of.and_then(|(_, explained)| explanation::code_behind(one, explained));
-        let code = code.map(|code| format!("; {code}")).unwrap_or_default();
-        (format!("{}{code}", told(one)), one.next.clone())
-    };
-    let list = Part::Doubts(shown.iter().map(line).collect()).filled();
-    let more = more(found, &shown).map(Part::Text);
-    let against = if depth.whole { considered(ruled_out) } else { None };
-    let parts = list.into_iter().chain(more).chain(against);
-    let topic = if explained.is_empty() { Topic::StandsOut } else { Topic::Answer };
-    Section::new(topic, "what stands out", parts).id("findings")
+/// The findings of trials, or of an account.
+pub(super) struct Findings<'a> {
+    pub(super) found: &'a [FindingRecord],
+    pub(super) ruled_out: &'a [RuledOutRecord],
+    /// The code behind the memory, by configuration, "" for an account; empty where nobody asked for it.
+    pub(super) explained: Vec<(&'a str, &'a ExplanationRecord)>,
+    /// Whether each finding says which configuration it is of: there are several.
+    pub(super) named: bool,
 }
 
-/// Causes with the evidence against them; `None` where there are none.
-fn considered(ruled_out: &[RuledOutRecord]) -> Option<Part> {
-    let fact = |one: &RuledOutRecord| (one.kind.replace('_', " "), format!("{}{}", whose(&one.of), one.text));
-    let facts = Part::Facts(ruled_out.iter().map(fact).collect()).filled();
-    Part::Section(Section::new(Topic::StandsOut, "considered and ruled out", facts).folded(Fold::Closed)).filled()
-}
+impl Findings<'_> {
+    /// What stands out, with what to do; a page with whole lists has what was ruled out, too. Where somebody asked for
+    /// the code, this is the answer: each finding has its code in the same sentence.
+    pub(super) fn section(&self, depth: Depth) -> Section {
+        let shown = shown(self.found);
+        let line = |one: &&FindingRecord| {
+            let of = self.explained.iter().find(|(configuration, _)| *configuration == one.configuration());
+            let code = of.and_then(|(_, explained)| explanation::code_behind(one, explained));
+            let code = code.map(|code| format!("; {code}")).unwrap_or_default();
+            (format!("{}{}{code}", self.whose(&one.of), told(one)), one.next.clone())
+        };
+        let list = Part::Doubts(shown.iter().map(line).collect()).filled();
+        let more = more(self.found, &shown).map(Part::Text);
+        let against = if depth.whole { self.considered() } else { None };
+        let parts = list.into_iter().chain(more).chain(against);
+        let topic = if self.explained.is_empty() { Topic::StandsOut } else { Topic::Answer };
+        Section::new(topic, "what stands out", parts).id("findings")
+    }
 
-/// `serial: `, before what is said of a configuration.
-fn whose(of: &Option<OfTrials>) -> String {
-    of.iter().map(|of| format!("{}: ", of.configuration)).collect()
+    /// Causes with the evidence against them; `None` where there are none.
+    fn considered(&self) -> Option<Part> {
+        let text = |one: &RuledOutRecord| format!("{}{}", self.whose(&one.of), one.text);
+        let fact = |one: &RuledOutRecord| (one.kind.replace('_', " "), text(one));
+        let facts = Part::Facts(self.ruled_out.iter().map(fact).collect()).filled();
+        Part::Section(Section::new(Topic::StandsOut, "considered and ruled out", facts).folded(Fold::Closed)).filled()
+    }
+
+    /// `serial: `, before what is said of a configuration.
+    fn whose(&self, of: &Option<OfTrials>) -> String {
+        of.iter().filter(|_| self.named).map(|of| format!("{}: ", of.configuration)).collect()
+    }
 }
 
 /// How many are not shown.
-pub(crate) fn more(found: &[FindingRecord], shown: &[&FindingRecord]) -> Option<String> {
+fn more(found: &[FindingRecord], shown: &[&FindingRecord]) -> Option<String> {
     let left = found.len().saturating_sub(shown.len()) as u64;
     (left > 0).then(|| format!("{} of less weight: `--json` has all.", several(left, "more finding")))
 }
 
 /// Those that fit a screen: the first one of each configuration, then the second one of each, in the order of
 /// configurations.
-pub(crate) fn shown(found: &[FindingRecord]) -> Vec<&FindingRecord> {
+fn shown(found: &[FindingRecord]) -> Vec<&FindingRecord> {
     let mut ranked: Vec<(usize, &FindingRecord)> = Vec::new();
     for configuration in each_once(found.iter().map(FindingRecord::configuration)) {
         ranked.extend(found.iter().filter(|one| one.configuration() == configuration).enumerate());
@@ -65,15 +72,15 @@ pub(crate) fn shown(found: &[FindingRecord]) -> Vec<&FindingRecord> {
     ranked.into_iter().map(|(_, one)| one).collect()
 }
 
-/// A finding with whose it is, and the most that it is worth.
-pub(crate) fn told(found: &FindingRecord) -> String {
+/// A finding with the most that it is worth.
+fn told(found: &FindingRecord) -> String {
     let gain = found.gain_bytes_max.filter(|bytes| *bytes > 0);
     let gain = gain.map(|bytes| format!("at most {} to gain", Bytes(bytes)));
     let alike = found.of.as_ref().map_or(0, |of| of.trials_alike);
     let alike = (alike > 1).then(|| format!("so in {alike} trials"));
     let notes: Vec<String> = gain.into_iter().chain(alike).collect();
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-    format!("{}{}{notes}", whose(&found.of), found.text)
+    format!("{}{notes}", found.text)
 }
 
 #[cfg(test)]
@@ -88,7 +95,8 @@ mod tests {
         let of = OfTrials { configuration: "small".to_owned(), trial: 0, trials_alike: 1 };
         let text = "a full GC freed 1 of 60 MiB & more".to_owned();
         let ruled_out = [RuledOutRecord { kind: "native_held_by_garbage".to_owned(), of: Some(of), text }];
-        let page = |whole| Page::new("a page", [section(&[], &ruled_out, &[], Depth { whole, ..Depth::default() })]);
+        let findings = Findings { found: &[], ruled_out: &ruled_out, explained: Vec::new(), named: true };
+        let page = |whole| Page::new("a page", [findings.section(Depth { whole, ..Depth::default() })]);
         let html = written(&page(true), "0", false);
         let told = html.contains("native held by garbage") && html.contains("small: a full GC freed 1 of 60 MiB &amp;");
         assert!(told && html.contains("considered and ruled out"), "{html}");
