@@ -7,65 +7,80 @@ use crate::report::export::{self, Format, Unchanged};
 use crate::report::{self, Depth, Progress};
 use crate::result;
 use crate::scenario::shell_word;
-use clap::Parser;
+use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, value_parser};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Files for a result besides the summary. `-` is stdout, in place of the summary.
 #[derive(Debug, Clone, Default, Parser)]
-#[command(next_help_heading = "Files")]
+#[command(next_help_heading = HEADING)]
 pub(super) struct Exports {
-    /// The report with its pictures, one file that needs nothing else
-    #[arg(long, value_name = "FILE")]
-    pub(super) html: Option<PathBuf>,
-    /// Tables in Markdown
-    #[arg(long, value_name = "FILE")]
-    pub(super) markdown: Option<PathBuf>,
-    /// Every metric of every trial, a row each
-    #[arg(long, value_name = "FILE")]
-    pub(super) csv: Option<PathBuf>,
-    /// Budgets as JUnit XML
-    #[arg(long, value_name = "FILE")]
-    pub(super) junit: Option<PathBuf>,
-    /// As JMH writes its results, for its viewers
-    #[arg(long, value_name = "FILE")]
-    pub(super) jmh: Option<PathBuf>,
-    /// As OpenMetrics text
-    #[arg(long, value_name = "FILE")]
-    pub(super) openmetrics: Option<PathBuf>,
-    /// In Bencher's format, with intervals
-    #[arg(long, value_name = "FILE")]
-    pub(super) bencher: Option<PathBuf>,
-    /// Changes, as a comment on a pull request; FILE is empty if there are none
-    #[arg(long, value_name = "FILE")]
-    pub(super) comment: Option<PathBuf>,
+    #[command(flatten)]
+    files: Files,
     /// Let the comment say so where nothing changed
     #[arg(long, requires = "comment")]
-    pub(super) comment_always: bool,
+    comment_always: bool,
     /// In GitHub Actions: a summary of the step, and an annotation for each broken budget
     #[arg(long)]
     pub(super) github: bool,
+}
+
+/// A file for each format that was asked for, in the order of formats.
+#[derive(Debug, Clone, Default)]
+struct Files(Vec<(PathBuf, Format)>);
+
+const HEADING: &str = "Files";
+
+/// An option for each format, by its word.
+impl Args for Files {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let option = |format: Format| {
+            let of_path = Arg::new(format.word()).value_name("FILE").value_parser(value_parser!(PathBuf));
+            of_path.long(format.word()).help(format.help()).help_heading(HEADING)
+        };
+        command.args(Format::ALL.map(option))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Files {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
+        let path = |format: Format| Some((matches.get_one::<PathBuf>(format.word())?.clone(), format));
+        Ok(Self(Format::ALL.into_iter().filter_map(path).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// The variable with the file from which GitHub Actions takes the summary of a step.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 impl Exports {
+    /// Those of a verb that has options of its own.
+    pub(super) fn of(files: impl IntoIterator<Item = (Option<PathBuf>, Format)>) -> Self {
+        let asked = files.into_iter().filter_map(|(path, format)| Some((path?, format)));
+        Self { files: Files(asked.collect()), ..Self::default() }
+    }
+
     /// Those that were asked for.
     pub(super) fn files(&self) -> impl Iterator<Item = (&Path, Format)> {
         let unchanged = if self.comment_always { Unchanged::Told } else { Unchanged::Silent };
-        let all = [
-            (&self.html, Format::Html),
-            (&self.markdown, Format::Markdown),
-            (&self.csv, Format::Csv),
-            (&self.junit, Format::Junit),
-            (&self.jmh, Format::Jmh),
-            (&self.openmetrics, Format::Openmetrics),
-            (&self.bencher, Format::Bencher),
-            (&self.comment, Format::Comment(unchanged)),
-        ];
-        all.into_iter().filter_map(|(path, format)| Some((path.as_deref()?, format)))
+        self.files.0.iter().map(move |(path, format)| match format {
+            Format::Comment(_) => (path.as_path(), Format::Comment(unchanged)),
+            format => (path.as_path(), *format),
+        })
+    }
+
+    /// Whether a comment was asked for.
+    pub(super) fn has_comment(&self) -> bool {
+        self.files().any(|(_, format)| matches!(format, Format::Comment(_)))
     }
 
     fn paths(&self) -> impl Iterator<Item = &Path> {
@@ -113,8 +128,8 @@ impl Exports {
     /// `Machine` where one cannot be written.
     pub(super) fn write_beside(&self, document: &Document, progress: &mut Progress) -> Result<()> {
         let mut first = Ok(());
-        let table = self.csv.as_deref().filter(|path| !is_stdout(path) && !document.comparisons.is_empty());
-        if let Some(path) = table {
+        let tables = self.files().filter(|(path, format)| *format == Format::Csv && !is_stdout(path));
+        for (path, _) in tables.filter(|_| !document.comparisons.is_empty()) {
             // A table of other columns: `a.csv` has `a.comparisons.csv` beside it.
             first = write(&path.with_extension("comparisons.csv"), &export::comparisons_csv(document));
         }
@@ -166,16 +181,8 @@ pub(super) struct Shown<'a> {
 impl Shown<'_> {
     /// The text of a file.
     pub(super) fn text(&self, format: Format) -> String {
-        match format {
-            Format::Html => report::html(self.document, &result::evidence(self.document, self.folders), self.missing),
-            Format::Markdown => export::markdown(self.document),
-            Format::Csv => export::csv(self.document),
-            Format::Junit => export::junit(self.document),
-            Format::Jmh => export::jmh(self.document),
-            Format::Openmetrics => export::openmetrics(self.document),
-            Format::Bencher => export::bencher(self.document),
-            Format::Comment(unchanged) => export::comment(self.against.unwrap_or(self.document), unchanged),
-        }
+        let html = || report::html(self.document, &result::evidence(self.document, self.folders), self.missing);
+        format.text(self.document, self.against, html)
     }
 
     /// Prints the document or the summary, unless something else goes to stdout, and writes the files.

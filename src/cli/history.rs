@@ -59,12 +59,9 @@ Examples:
 const COMMITS_BYTES_MAX: u64 = 128 << 20;
 
 pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
-    let exports = Exports {
-        html: verb.html.clone(),
-        markdown: verb.markdown.clone(),
-        csv: verb.csv.clone(),
-        ..Exports::default()
-    };
+    let Verb { html, markdown, csv, .. } = &verb;
+    let files = [(html, Format::Html), (markdown, Format::Markdown), (csv, Format::Csv)];
+    let exports = Exports::of(files.map(|(path, format)| (path.clone(), format)));
     let printed = verb.json.as_deref().is_some_and(is_stdout);
     exports.check(printed)?;
     let commits = verb.commits.as_deref().map_or(Ok(Commits::default()), commits)?;
@@ -103,8 +100,8 @@ fn show(verb: &Verb, document: &HistoryDocument, exports: &Exports) -> Result<()
         Format::Html => report::history_page(document),
         Format::Markdown => export::history_markdown(document),
         Format::Csv => export::history_csv(document),
-        // No option of `history` asks for these.
-        Format::Junit | Format::Jmh | Format::Openmetrics | Format::Bencher | Format::Comment(_) => String::new(),
+        // No option of `history` asks for another.
+        _ => String::new(),
     };
     first.and(exports.write_texts(text, &mut progress))
 }

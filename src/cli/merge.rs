@@ -79,17 +79,13 @@ fn plan(verb: &Verb) -> Result<Plan> {
     Plan::parse(&archive::plan_text(&path)?).map_err(|error| error.at(path.display().to_string()))
 }
 
-fn is_of_comparison(format: Format) -> bool {
-    match format {
-        Format::Junit | Format::Jmh | Format::Bencher | Format::Comment(_) => true,
-        Format::Html | Format::Markdown | Format::Csv | Format::Openmetrics => false,
-    }
-}
+/// Formats that have a row for each service; all others are of comparisons.
+const OF_SERVICES: [Format; 4] = [Format::Html, Format::Markdown, Format::Csv, Format::Openmetrics];
 
 /// Files that only a comparison fills.
 fn refuse_without_comparison(verb: &Verb, plan: &Plan) -> Result<()> {
     let of_services = plan.entries.iter().all(|entry| !matches!(entry.task, Task::Block { .. }));
-    let mut asked = verb.exports.files().filter(|(_, format)| is_of_comparison(*format));
+    let mut asked = verb.exports.files().filter(|(_, format)| !OF_SERVICES.contains(format));
     let word = asked.next().map(|(_, format)| format.word()).or(verb.exports.github.then_some("github"));
     match word.filter(|_| of_services) {
         Some(word) => Err(Error::request(format!("`--{word}` is for comparisons, and this is a plan of services"))
@@ -196,9 +192,7 @@ fn text(document: &FleetDocument, format: Format) -> String {
         Format::Markdown => export::fleet_markdown(document),
         Format::Csv => export::fleet_csv(document),
         Format::Openmetrics => export::fleet_openmetrics(document),
-        Format::Junit | Format::Jmh | Format::Bencher | Format::Comment(_) => {
-            of_blocks.map(|of| of.text(format)).unwrap_or_default()
-        }
+        format => of_blocks.map(|of| of.text(format)).unwrap_or_default(),
     }
 }
 

@@ -69,7 +69,7 @@ pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
     judgement.check_metrics(&archive.scenario, &MarkPoint::ALL)?;
     let result = judgement.document(&archive.conditions, &archive.trials);
     let mut against = None;
-    if verb.exports.comment.is_some() {
+    if verb.exports.has_comment() {
         against = judgement.against_archive(&result, &archive.scenario, &verb.archive).transpose()?;
     }
     show(&verb, &archive, &result, against.as_ref())?;

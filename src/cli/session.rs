@@ -265,7 +265,7 @@ impl Session {
 
     /// Returns the baseline of a comment, if a comment is asked for and the baseline is an archive.
     fn against(&self, judgement: &Judgement, result: &Document, scenario: &Scenario, at: &Path) -> Option<Document> {
-        self.output.exports.comment.as_ref()?;
+        self.output.exports.has_comment().then_some(())?;
         match judgement.against_archive(result, scenario, at)? {
             Ok(document) => Some(document),
             Err(error) => {

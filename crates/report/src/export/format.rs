@@ -1,6 +1,7 @@
-//! The formats of files, and the options that ask for them.
+//! The formats of files, and the options that ask for them. A new format has rows here, and a module that writes it.
 
 use super::Unchanged;
+use crate::record::Document;
 
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,35 @@ impl Format {
             Self::Openmetrics => "openmetrics",
             Self::Bencher => "bencher",
             Self::Comment(_) => "comment",
+        }
+    }
+
+    /// The help of that option.
+    pub fn help(self) -> &'static str {
+        match self {
+            Self::Html => "The report with its pictures, one file that needs nothing else",
+            Self::Markdown => "Tables in Markdown",
+            Self::Csv => "Every metric of every trial, a row each",
+            Self::Junit => "Budgets as JUnit XML",
+            Self::Jmh => "As JMH writes its results, for its viewers",
+            Self::Openmetrics => "As OpenMetrics text",
+            Self::Bencher => "In Bencher's format, with intervals",
+            Self::Comment(_) => "Changes, as a comment on a pull request; FILE is empty if there are none",
+        }
+    }
+
+    /// A document in this format. `against` is the same against the archive that is the baseline, which is what a
+    /// comment is on; `html` makes the page, which has more than the document.
+    pub fn text(self, document: &Document, against: Option<&Document>, html: impl FnOnce() -> String) -> String {
+        match self {
+            Self::Html => html(),
+            Self::Markdown => super::markdown(document),
+            Self::Csv => super::csv(document),
+            Self::Junit => super::junit(document),
+            Self::Jmh => super::jmh(document),
+            Self::Openmetrics => super::openmetrics(document),
+            Self::Bencher => super::bencher(document),
+            Self::Comment(unchanged) => super::comment(against.unwrap_or(document), unchanged),
         }
     }
 }
