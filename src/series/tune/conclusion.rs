@@ -45,7 +45,7 @@ impl Conclusion<'_> {
         let tune = &self.scenario.tune;
         let outcome = self.outcome();
         let winner = match &self.replayed.step {
-            TuneStep::Done(Finish::Proved(winner)) => winner.clone(),
+            TuneStep::Done(Finish::Proved(winner) | Finish::Unpriced(winner)) => winner.clone(),
             _ => Setting::default(),
         };
         let changes = winner.changes();
@@ -79,6 +79,7 @@ impl Conclusion<'_> {
     fn outcome(&self) -> TuneOutcome {
         match &self.replayed.step {
             TuneStep::Done(Finish::Proved(_)) => TuneOutcome::Proved,
+            TuneStep::Done(Finish::Unpriced(_)) => TuneOutcome::Unpriced,
             TuneStep::Done(Finish::Nothing) => TuneOutcome::NothingProved,
             TuneStep::Done(Finish::NotHeld) => TuneOutcome::NotHeld,
             TuneStep::Next(_) if !self.offered.is_empty() && !self.is_begun() => TuneOutcome::Planned,
@@ -98,12 +99,8 @@ impl Conclusion<'_> {
 
     fn text(&self, outcome: TuneOutcome, changes: &[Change], gains: &[ComparisonRecord]) -> String {
         match outcome {
-            TuneOutcome::Proved => {
-                let set: Vec<String> = changes.iter().flat_map(Change::typed).collect();
-                let saved = gains.first().map(|of| Bytes((-of.difference).max(0.0) as u64));
-                let saved = saved.map_or_else(String::new, |saved| format!(": it saves {saved}"));
-                format!("set {}{saved}", set.join(" "))
-            }
+            TuneOutcome::Proved => set_and_saved(changes, gains),
+            TuneOutcome::Unpriced => format!("{}; its price is not proved", set_and_saved(changes, gains)),
             TuneOutcome::NothingProved if self.replayed.fates.attempts.is_empty() => {
                 "nothing proved: no remedy saved what could be told".to_owned()
             }
@@ -224,8 +221,7 @@ impl Conclusion<'_> {
                 _ if outcome == TuneOutcome::NotHeld => {
                     (Fate::NotTried, "the target does not hold as it is".to_owned())
                 }
-                _ if candidate.rank > 0 => (Fate::NotTried, "another level of it was tried".to_owned()),
-                _ => (Fate::NotTried, "a looser level of it did not win".to_owned()),
+                _ => (Fate::NotTried, "another level of it was tried".to_owned()),
             };
             RemedyRecord {
                 id: candidate.id.clone(),
@@ -341,4 +337,12 @@ impl Conclusion<'_> {
         }
         doubts
     }
+}
+
+/// `set -Xmx64m: it saves 12.0 MiB`.
+fn set_and_saved(changes: &[Change], gains: &[ComparisonRecord]) -> String {
+    let set: Vec<String> = changes.iter().flat_map(Change::typed).collect();
+    let saved = gains.first().map(|of| Bytes((-of.difference).max(0.0) as u64));
+    let saved = saved.map_or_else(String::new, |saved| format!(": it saves {saved}"));
+    format!("set {}{saved}", set.join(" "))
 }

@@ -12,6 +12,12 @@ use std::fmt;
 
 /// A difference of so many of its standard errors is one.
 const DEVIATIONS: f64 = 1.5;
+/// A price is exceeded beyond doubt by so many standard errors: where the confirmation will price what is left, and
+/// where it cannot.
+const DEVIATIONS_PRICE: [f64; 2] = [1.0, 2.0];
+/// Half of the interval of CPU time over all blocks of a confirmation, in standard deviations of one trial: Student's t
+/// of 98.75 % and 19 degrees of freedom, times √(2 / 20). CPU time nearer to the price is not proved by them.
+pub(super) const PROVABLE: f64 = 0.77;
 /// An owner that no candidate moves counts where it moved by so many of its standard errors.
 const DEVIATIONS_OTHERS: f64 = 4.0;
 /// The share of the Java heap by which two trials may differ for no reason.
@@ -85,6 +91,15 @@ impl AsItIs {
         (self.means.held_by(owners) - means.held_by(owners), self.least(&self.means, means, owners))
     }
 
+    /// Whether trials are so alike in CPU time that a price can be proved at all.
+    pub(super) fn can_be_priced(&self) -> bool {
+        PROVABLE * self.noise.cpu <= self.price
+    }
+
+    fn doubt_of_price(&self) -> f64 {
+        DEVIATIONS_PRICE[usize::from(!self.can_be_priced())]
+    }
+
     /// Standard error of the CPU time of a request, as a share.
     pub(super) fn cpu_error(&self, means: &Means) -> f64 {
         self.noise.cpu * standard_error(&self.means, means)
@@ -108,7 +123,7 @@ impl AsItIs {
         }
         let ratio = means.cpu_ratio(&self.means);
         // Only a price that is exceeded beyond doubt rejects.
-        if ratio > 1.0 + self.price + self.cpu_error(&means) {
+        if ratio > 1.0 + self.price + self.doubt_of_price() * self.cpu_error(&means) {
             return Some(Rejection::Costs(ratio));
         }
         let owners = setting.owners();
@@ -190,13 +205,21 @@ impl ConfirmationPairs<'_> {
         let Some((ratio, Some((low, high)))) = of(&ratios) else { return Some(Unconfirmed::CpuUnmeasured) };
         let price = self.price;
         // Below the price is proved by the upper end alone: a mean below it may be luck.
-        (high > 1.0 + price).then_some(Unconfirmed::Costs { ratio, low, high, price })
+        let blocks = self.blocks_to_prove(ratio, high);
+        (high > 1.0 + price).then_some(Unconfirmed::Costs { ratio, low, high, price, blocks })
+    }
+
+    /// The pairs that would prove this mean to lie below the price, by an interval that narrows with the square root of
+    /// their number; `None` if it does not lie there.
+    fn blocks_to_prove(&self, ratio: f64, high: f64) -> Option<u32> {
+        let room = 1.0 + self.price - ratio;
+        (room > 0.0).then(|| (self.pairs.len() as f64 * ((high - ratio) / room).powi(2)).ceil() as u32)
     }
 
     /// Whether the pairs prove a saving, and leave open on which side of the price their CPU time is, where more of
     /// them, up to `blocks_max`, may tell.
     pub(super) fn may_cost_less(&self, blocks_max: u32) -> bool {
-        let Some(Unconfirmed::Costs { ratio, low, high, price }) = self.unproved() else { return false };
+        let Some(Unconfirmed::Costs { ratio, low, high, price, .. }) = self.unproved() else { return false };
         let narrower = NARROWER[usize::from(self.pairs.len() as u32 * 4 <= blocks_max)];
         low <= 1.0 + price && ratio + narrower * (high - ratio) <= 1.0 + price
     }
@@ -208,12 +231,20 @@ pub(super) enum Unconfirmed {
     Broke(String),
     /// Its saving in bytes, and the end of its interval, prove nothing.
     Saves { centre: f64, low: f64 },
-    /// CPU time of a request, over that as it is, with its interval, whose upper end is above the price.
-    Costs { ratio: f64, low: f64, high: f64, price: f64 },
+    /// CPU time of a request, over that as it is, with its interval, whose upper end is above the price; the blocks
+    /// that would prove its middle, where that is below.
+    Costs { ratio: f64, low: f64, high: f64, price: f64, blocks: Option<u32> },
     /// Too few trials were weighed.
     Unweighed,
     /// CPU time was measured in too few trials.
     CpuUnmeasured,
+}
+
+impl Unconfirmed {
+    /// Whether memory falls beyond doubt, and the price lies within the interval of CPU time.
+    pub(super) fn is_unpriced(&self) -> bool {
+        matches!(self, Self::Costs { low, price, .. } if *low <= 1.0 + price)
+    }
 }
 
 impl fmt::Display for Unconfirmed {
@@ -224,11 +255,14 @@ impl fmt::Display for Unconfirmed {
             Self::Saves { centre, low } => {
                 write!(f, "it saved {}, and {} is not ruled out", signed(*centre), signed(*low))
             }
-            Self::Costs { ratio, low, high, price } => {
+            Self::Costs { ratio, low, high, price, blocks } => {
                 let [ratio, low, high] = [ratio, low, high].map(|ratio| (ratio - 1.0) * 100.0);
                 let price = price * 100.0;
                 write!(f, "CPU time of a request {ratio:+.1} %, and {price:.1} % is the price")?;
-                if low <= price { write!(f, ": up to {high:+.1} % is not ruled out") } else { Ok(()) }
+                if low <= price {
+                    write!(f, ": up to {high:+.1} % is not ruled out")?;
+                }
+                blocks.map_or(Ok(()), |blocks| write!(f, "; some {blocks} blocks of two trials would prove it"))
             }
             Self::Unweighed => write!(f, "too few trials were weighed"),
             Self::CpuUnmeasured => {

@@ -7,7 +7,7 @@
 //! Every decision rests on the first outcomes of a setting, so that later ones change none that was made.
 
 use super::fates::{CandidateFate, Fates, grew, no_saving, saving_at_price};
-use super::judging::{AsItIs, ConfirmationPairs, Rejection, Unconfirmed, standard_error};
+use super::judging::{AsItIs, ConfirmationPairs, PROVABLE, Rejection, Unconfirmed, standard_error};
 use super::outcome::{Means, Noise, Observed};
 use super::setting::{Candidate, Setting};
 use crate::comparison;
@@ -30,13 +30,13 @@ const NEAR: f64 = 0.7;
 pub(super) const BLOCKS: u32 = 5;
 const LOOKS: [u32; 2] = [BLOCKS, 2 * BLOCKS];
 const BLOCKS_MAX: u32 = 4 * BLOCKS;
-/// Half of the interval of CPU time over all blocks of a confirmation, in standard deviations of one trial: Student's t
-/// of 98.75 % and 19 degrees of freedom, times √(2 / 20). CPU time nearer to the price is not proved by them.
-const PROVABLE: f64 = 0.77;
 /// Attempts to confirm.
 const ATTEMPTS: u32 = 2;
 /// After the target broke in a confirmation, a candidate stays that saves this share of all that is saved.
 const LARGE_SHARE: f64 = 0.2;
+
+/// Settings that are ceilings: their levels are in the order of tightness, the loosest first.
+const CEILINGS: [Group; 2] = [Group::Heap, Group::Direct];
 
 /// The outcomes so far, and the bounds of the search.
 #[derive(Debug)]
@@ -73,6 +73,8 @@ pub(super) struct TrialRequest<'o> {
 pub(super) enum Finish<'o> {
     /// This setting was confirmed, in the last attempt.
     Proved(Setting<'o>),
+    /// This setting saves memory beyond doubt, and CPU time differs too much between trials to price it.
+    Unpriced(Setting<'o>),
     /// No setting was confirmed.
     Nothing,
     /// The target does not hold as it is.
@@ -388,22 +390,36 @@ impl<'c, 'o> Phases<'c, 'o> {
 
     // Race: one candidate more, as long as it wins.
 
-    /// One candidate more, the most promising first.
+    /// Ceilings first, each for itself; then one candidate more, the most promising first.
     fn race(&mut self, mut winner: Setting<'o>) -> Replay<'o, Setting<'o>> {
-        let (heap, mut others): (Vec<_>, Vec<_>) =
-            self.scheduler.candidates().partition(|candidate| candidate.group == Group::Heap);
-        // Levels of the heap are in the order of their tightness: a tighter one comes only after the looser one won.
-        for level in heap {
-            let is_passed = winner.level_of(Group::Heap).is_some_and(|set| set > level);
-            if !is_passed && !self.race_with(level, &mut winner)? {
-                break;
-            }
+        for group in CEILINGS {
+            self.tighten(group, &mut winner)?;
         }
+        let mut others: Vec<_> = self.scheduler.candidates().filter(|of| !CEILINGS.contains(&of.group)).collect();
         others.largest_first(|candidate| candidate.gain_bytes_max());
         for candidate in others {
             self.race_with(candidate, &mut winner)?;
         }
         Continue(winner)
+    }
+
+    /// Finds the tightest level of a ceiling that wins: each trial halves the levels between the tightest that won and
+    /// the loosest that lost.
+    fn tighten(&mut self, group: Group, winner: &mut Setting<'o>) -> Replay<'o, ()> {
+        let levels: Vec<_> = self.scheduler.candidates().filter(|candidate| candidate.group == group).collect();
+        let set = winner.level_of(group);
+        // Levels before `open` won or are looser than one that did; those from `lost` on lost or are tighter.
+        let mut open = levels.iter().take_while(|level| set.is_some_and(|set| **level <= set)).count();
+        let lost = levels[open..].iter().position(|level| self.fates.get(*level).is_some());
+        let mut lost = lost.map_or(levels.len(), |further| open + further);
+        while open < lost {
+            let middle = open + (lost - open) / 2;
+            match self.race_with(levels[middle], winner)? {
+                true => open = middle + 1,
+                false => lost = middle,
+            }
+        }
+        Continue(())
     }
 
     /// Tries a candidate beside the winner, unless its fate is known; tells whether the winner has it then.
@@ -503,6 +519,10 @@ impl<'c, 'o> Phases<'c, 'o> {
         }
         self.fates.set_saving(candidate, saved, cpu);
         let beyond_price = cpu.map_or(-1.0, |ratio| ratio - 1.0 - self.scheduler.price);
+        if !self.as_is.can_be_priced() {
+            // No price can be proved here. Only one that is exceeded beyond doubt tells against a candidate.
+            return if count >= ENOUGH { Contest::Better } else { Contest::Open };
+        }
         if count == UNDECIDED && beyond_price > -PROVABLE * self.as_is.noise.cpu {
             let near = if beyond_price > 0.0 { "" } else { ", too near to the price to be proved" };
             return not_better(Fate::TooCostly, saving_at_price(saved, cpu.unwrap_or(1.0)) + near);
@@ -532,6 +552,7 @@ impl<'c, 'o> Phases<'c, 'o> {
 
     /// Confirms the winner, or what is left of it after an attempt that failed.
     fn confirm(&mut self, mut winner: Setting<'o>) -> Replay<'o, Finish<'o>> {
+        let mut unpriced = None;
         for attempt in 0..ATTEMPTS {
             if winner.is_as_it_is() {
                 break;
@@ -539,7 +560,10 @@ impl<'c, 'o> Phases<'c, 'o> {
             let unconfirmed = self.run_blocks(&winner, attempt)?;
             self.note_attempt(&winner, attempt, unconfirmed.as_ref());
             let Some(unconfirmed) = unconfirmed else { return Continue(Finish::Proved(winner)) };
-            if attempt + 1 == ATTEMPTS {
+            if unconfirmed.is_unpriced() {
+                unpriced.get_or_insert_with(|| winner.clone());
+            }
+            if attempt + 1 == ATTEMPTS || unpriced.is_some() && !self.as_is.can_be_priced() {
                 break;
             }
             let suspects = self.suspects(&winner, &unconfirmed);
@@ -554,6 +578,9 @@ impl<'c, 'o> Phases<'c, 'o> {
                     None => winner.without(candidate),
                 };
             }
+        }
+        if let Some(setting) = unpriced {
+            return Continue(Finish::Unpriced(setting));
         }
         for candidate in winner.candidates() {
             self.fates.set(candidate, CandidateFate::not_confirmed());

@@ -129,9 +129,13 @@ impl<'o> Setting<'o> {
         self.candidates().map(|candidate| candidate.id.clone()).collect()
     }
 
-    /// The changes that set it.
+    /// The changes that set it. Of two ceilings of direct memory the later one holds, as in the JVM.
     pub(super) fn changes(&self) -> Vec<Change> {
-        self.candidates().flat_map(Candidate::changes).cloned().collect()
+        let changes: Vec<Change> = self.candidates().flat_map(Candidate::changes).cloned().collect();
+        let bounds_direct = |change: &Change| matches!(change, Change::DirectMax(_));
+        let last = changes.iter().rposition(bounds_direct);
+        let numbered = changes.into_iter().enumerate();
+        numbered.filter(|(at, change)| !bounds_direct(change) || Some(*at) == last).map(|(_, change)| change).collect()
     }
 
     /// Whether another candidate of it moves pages of an owner that this one moves.

@@ -381,12 +381,13 @@ fn a_cpu_time_that_was_not_measured_proves_no_price() {
 fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
     // CPU time differs by a tenth from trial to trial, so that its mean over five blocks is below a price of 2 % in
     // more than every second tuning; what proves it is no price but luck.
-    let mut proved = 0;
+    let (mut proved, mut told) = (0, 0);
     for seed in 1..=8 {
         let server = SimulatedServer { cpu: Cpu::Noisy(0.1), seed, ..SimulatedServer::default() };
         let (record, _) = tuned_open(server, TuneSettings::default());
         let cpu = record.gains.iter().find(|of| of.metric.starts_with("cpu_per_1000."));
-        if let Some(high) = cpu.and_then(|of| of.ratio_high) {
+        told += usize::from(record.outcome != TuneOutcome::NothingProved);
+        if let Some(high) = cpu.and_then(|of| of.ratio_high).filter(|_| record.outcome == TuneOutcome::Proved) {
             proved += 1;
             assert!(high <= 1.02, "seed {seed}: up to {high}");
         }
@@ -395,7 +396,8 @@ fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
             assert!(open && of.why.starts_with("CPU time of a request"), "{of:?}");
         }
     }
-    assert!(proved <= 2, "{proved} of 8");
+    // Three trials as it is may differ by less than others do, and whatever is tried then looks costly.
+    assert!(proved <= 2 && told >= 7, "{proved} and {told} of 8");
 }
 
 #[test]

@@ -10,7 +10,7 @@ pub(super) const CEILINGS: &[&str] =
     &["-Xmx", "MaxHeapSize", "MaxRAMPercentage", "MaxRAMFraction", "MaxRAM", "InitialRAMPercentage"];
 /// Below this much, direct memory is nobody's trouble.
 const DIRECT_LEAST: u64 = 16 * MIB;
-/// The direct memory to allow, as a multiple of what a full collection leaves of it: buffers of requests under way.
+/// The direct memory to allow beside a ceiling of the heap, as a multiple of the most that the load took.
 const DIRECT_ROOM: f64 = 1.5;
 /// The period after which an idle G1 collects, in ms, and how often it must fit into the rest for a trial to see it.
 const PERIOD_MS: u32 = 5_000;
@@ -21,7 +21,8 @@ pub(super) const DIRECT: &[Owner] =
     &[Owner::MallocDirect, Owner::MallocMmapped, Owner::MallocLive, Owner::MallocRetained];
 
 /// A ceiling of the heap at so many times what lives in it, and with room for so many MiB of garbage at least. Direct
-/// memory has the same ceiling where nobody sets its own; where it is large it gets its own beside.
+/// memory has the heap's ceiling where nobody sets its own (`VM.maxDirectMemory`, JDK 11–27): it then keeps room for
+/// more than the load ever took, so that each ceiling is tried for itself.
 pub(super) fn ceiling(facts: &Facts, factor: f64, room_mib: u64) -> Result<Offer, NotOffered> {
     let Some(live) = facts.live else { return Err(NotOffered::Unknown("what lives in the heap")) };
     let heap = whole_mib(((live as f64 * factor) as u64).max(live.saturating_add(room_mib * MIB)));
@@ -31,31 +32,19 @@ pub(super) fn ceiling(facts: &Facts, factor: f64, room_mib: u64) -> Result<Offer
     if let Some(text) = initial.filter(|text| size(text).is_none_or(|bytes| bytes > heap)) {
         return Err(NotOffered::Chosen(text));
     }
-    let (mut gain, mut also): (u64, &'static [Owner]) = (facts.heap().saturating_sub(heap), &[]);
-    if facts.direct > DIRECT_LEAST {
-        also = DIRECT;
-        if facts.in_the_way(&["MaxDirectMemorySize"]).is_none() {
-            let direct = direct_room(facts);
-            gain = gain.saturating_add(facts.direct.saturating_sub(direct));
-            changes.push(Change::DirectMax(Bytes(direct)));
-        }
+    let room = whole_mib((facts.direct as f64 * DIRECT_ROOM) as u64);
+    if facts.direct > DIRECT_LEAST && room > heap && facts.in_the_way(&["MaxDirectMemorySize"]).is_none() {
+        changes.push(Change::DirectMax(Bytes(room)));
     }
-    Ok(Offer { also, ..Offer::of(changes, gain) })
+    Ok(Offer::of(changes, facts.heap().saturating_sub(heap)))
 }
 
-/// A ceiling of direct memory alone, for a heap that the user chose.
-pub(super) fn direct_ceiling(facts: &Facts) -> Result<Offer, NotOffered> {
-    if facts.in_the_way(CEILINGS).is_none() && facts.live.is_some() {
-        return Err(NotOffered::NotHere("the heap ceiling bounds direct memory, too".to_owned()));
-    }
-    let direct = direct_room(facts);
+/// A ceiling of direct memory at this share of the most that the load took of it, and not near what a full collection
+/// at rest leaves: requests under way need more than that.
+pub(super) fn direct_ceiling(facts: &Facts, share: f64) -> Result<Offer, NotOffered> {
+    let least = facts.direct_live.unwrap_or(0).saturating_add(DIRECT_LEAST);
+    let direct = whole_mib(((facts.direct as f64 * share) as u64).max(least));
     Ok(Offer::of(vec![Change::DirectMax(Bytes(direct))], facts.direct.saturating_sub(direct)))
-}
-
-/// Returns the bytes that direct memory needs, as far as is known, by what a full collection leaves of it.
-fn direct_room(facts: &Facts) -> u64 {
-    let live = facts.direct_live.unwrap_or(facts.direct);
-    whole_mib(((live as f64 * DIRECT_ROOM) as u64).max(live.saturating_add(DIRECT_LEAST)))
 }
 
 /// A heap that shrinks and grows in small steps. G1 of JDK 26 sizes itself by its CPU time instead (JDK-8238687).

@@ -13,7 +13,7 @@ pub enum Group {
     Malloc,
     /// The memory that the heap gives back.
     HeapReturn,
-    /// How much direct memory there may be, where the heap is the user's.
+    /// How much direct memory there may be.
     Direct,
     /// The buffers that each thread keeps for its I/O.
     BufferCache,
@@ -111,32 +111,17 @@ const THRESHOLDS: [&str; 2] = ["MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_
 
 /// All remedies, in the order in which they are shown.
 pub const TABLE: &[Remedy] = &[
-    Remedy {
-        source: "as heap.4x",
-        against: "as heap.4x, later",
-        needs: &[HEAP_UNSET],
-        ..heap("heap.8x", "a heap ceiling of 8 times what lives in it", |facts| heap::ceiling(facts, 8.0, 64))
-    },
+    heap_level("heap.8x", "a heap ceiling of 8 times what lives in it", |facts| heap::ceiling(facts, 8.0, 64)),
+    heap_level("heap.5.6x", "the same, 5.6 times", |facts| heap::ceiling(facts, 5.6, 48)),
     Remedy {
         rank: 2,
         source: "measured (docs/tune.md); a heap that nobody bounds may take a quarter of the machine (JDK 11-25)",
         against: "too small: collections take CPU, then OutOfMemoryError under a load that was not tried",
-        needs: &[HEAP_UNSET],
-        ..heap("heap.4x", "a heap ceiling of 4 times what lives in it", |facts| heap::ceiling(facts, 4.0, 32))
+        ..heap_level("heap.4x", "the same, 4 times", |facts| heap::ceiling(facts, 4.0, 32))
     },
-    Remedy {
-        rank: 1,
-        source: "as heap.4x",
-        against: "as heap.4x, sooner",
-        needs: &[HEAP_UNSET],
-        ..heap("heap.2.5x", "a heap ceiling of 2.5 times what lives in it", |facts| heap::ceiling(facts, 2.5, 16))
-    },
-    Remedy {
-        source: "as heap.4x",
-        against: "as heap.4x, soonest",
-        needs: &[HEAP_UNSET],
-        ..heap("heap.1.6x", "a heap ceiling of 1.6 times what lives in it", |facts| heap::ceiling(facts, 1.6, 6))
-    },
+    Remedy { rank: 1, ..heap_level("heap.2.8x", "the same, 2.8 times", |facts| heap::ceiling(facts, 2.8, 20)) },
+    heap_level("heap.2x", "the same, 2 times", |facts| heap::ceiling(facts, 2.0, 12)),
+    heap_level("heap.1.6x", "the same, 1.6 times", |facts| heap::ceiling(facts, 1.6, 6)),
     Remedy {
         rank: 1,
         source: "bigbluebutton PR 25309: p95 of RSS -63 MB in 36 h; here: Netty with bodies of 20 MB 632 to 192 MB",
@@ -212,14 +197,13 @@ pub const TABLE: &[Remedy] = &[
         against: "any young collection resets its timer (JDK-8317755): it acts at rest only",
         ..heap("heap.periodic", "G1 collects and gives back when nothing was collected for long", heap::periodic)
     },
-    Remedy {
-        group: Group::Direct,
-        owners: heap::DIRECT,
-        source: "measured (docs/tune.md): buffers that only a collection frees wait for it below this ceiling",
-        against: "too small: OutOfMemoryError: Direct buffer memory",
-        needs: &[Unset(&["MaxDirectMemorySize"])],
-        ..heap("direct.ceiling", "a ceiling of direct memory near what lives of it", heap::direct_ceiling)
-    },
+    direct_level("direct.70%", "a ceiling of direct memory at 70 % of what the load took", |facts| {
+        heap::direct_ceiling(facts, 0.7)
+    }),
+    direct_level("direct.50%", "the same, 50 %", |facts| heap::direct_ceiling(facts, 0.5)),
+    direct_level("direct.35%", "the same, 35 %", |facts| heap::direct_ceiling(facts, 0.35)),
+    direct_level("direct.25%", "the same, 25 %", |facts| heap::direct_ceiling(facts, 0.25)),
+    direct_level("direct.15%", "the same, 15 %", |facts| heap::direct_ceiling(facts, 0.15)),
     Remedy {
         group: Group::BufferCache,
         owners: heap::DIRECT,
@@ -294,6 +278,17 @@ pub const TABLE: &[Remedy] = &[
 const fn heap(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
     let (group, owners, price) = (Group::Heap, HEAP, Cpu);
     Remedy { id, group, what, owners, price, rank: 0, share_min: 0.0, source: "", against: "", needs: &[], offer }
+}
+
+const fn heap_level(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
+    Remedy { source: "as heap.4x", against: "as heap.4x", needs: &[HEAP_UNSET], ..heap(id, what, offer) }
+}
+
+const fn direct_level(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
+    let source = "measured (docs/tune.md): buffers that only a collection frees wait for it below this ceiling";
+    let against = "too small: OutOfMemoryError: Direct buffer memory";
+    let needs = &[Unset(&["MaxDirectMemorySize"])];
+    Remedy { group: Group::Direct, owners: heap::DIRECT, source, against, needs, ..heap(id, what, offer) }
 }
 
 const fn malloc(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {

@@ -69,6 +69,9 @@ pub enum TuneStage {
 pub enum TuneOutcome {
     /// Fresh trials confirmed what the search found.
     Proved,
+    /// Fresh trials confirmed that it saves memory. CPU time differs too much between them to say on which side of the
+    /// price it is.
+    Unpriced,
     /// No remedy helped, or none was confirmed.
     NothingProved,
     /// The target does not hold as it is.

@@ -90,6 +90,7 @@ fn tuned(document: &Document) -> Option<(&'static str, &'static str, String)> {
     let (kind, title) = match tune.outcome {
         TuneOutcome::Proved => ("notice", "Tuned"),
         TuneOutcome::Planned => ("notice", "Tuning planned"),
+        TuneOutcome::Unpriced => ("warning", "Price not proved"),
         TuneOutcome::NothingProved => ("warning", "Nothing proved"),
         TuneOutcome::NotHeld => ("error", "Target not held"),
         TuneOutcome::GivenUp => ("warning", "Tuning has no answer"),
@@ -183,6 +184,7 @@ mod tests {
         };
         let of_tuning = |outcome: TuneOutcome| match outcome {
             TuneOutcome::Proved => "::notice title=Tuned::Set `MALLOC_ARENA_MAX=1 ",
+            TuneOutcome::Unpriced => "::warning title=Price not proved::Set `MALLOC_ARENA_MAX=1 ",
             TuneOutcome::NothingProved => "::warning title=Nothing proved::",
             TuneOutcome::NotHeld => "::error title=Target not held::",
             TuneOutcome::Planned => "::notice title=Tuning planned::",

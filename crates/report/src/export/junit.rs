@@ -208,7 +208,7 @@ fn tuning(of: &TuneRecord, scenario: &str) -> Case {
     let message = short(&tune_answer::told(of));
     let trouble = match of.outcome {
         TuneOutcome::Proved => None,
-        TuneOutcome::NothingProved => Trouble::failure("nothing proved", message),
+        TuneOutcome::Unpriced | TuneOutcome::NothingProved => Trouble::failure("nothing proved", message),
         TuneOutcome::NotHeld => Trouble::failure("target not held", message),
         TuneOutcome::Planned | TuneOutcome::GivenUp => Trouble::skipped(message),
     };
@@ -277,7 +277,7 @@ mod tests {
         };
         let of_tuning = |outcome: TuneOutcome| match outcome {
             TuneOutcome::Proved => None,
-            TuneOutcome::NothingProved | TuneOutcome::NotHeld => Some("failure"),
+            TuneOutcome::Unpriced | TuneOutcome::NothingProved | TuneOutcome::NotHeld => Some("failure"),
             TuneOutcome::Planned | TuneOutcome::GivenUp => Some("skipped"),
         };
         for (expect, document) in samples::endings(of_search, of_tuning) {

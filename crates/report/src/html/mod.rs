@@ -167,7 +167,8 @@ mod tests {
         assert!(text.matches("role=\"img\"").count() >= 2);
         for (outcome, document) in tune_sample::endings() {
             let text = html(&document, &[], &[]);
-            assert_eq!(text.contains("docker"), outcome == crate::record::TuneOutcome::Proved, "{outcome:?}");
+            let has_answer = !document.tune.as_ref().unwrap().answer.is_empty();
+            assert_eq!(text.contains("docker"), has_answer, "{outcome:?}");
             assert!(text.contains("gc.shenandoah"), "every remedy is there: {outcome:?}");
         }
     }

@@ -85,6 +85,7 @@ pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
 fn verdict(tune: &TuneRecord) -> Verdict {
     let (standing, word) = match tune.outcome {
         TuneOutcome::Proved => (Standing::Pass, "tuned"),
+        TuneOutcome::Unpriced => (Standing::Undecided, "price unproved"),
         TuneOutcome::NothingProved => (Standing::Undecided, "nothing proved"),
         TuneOutcome::NotHeld => (Standing::Fail, "not held"),
         TuneOutcome::Planned => (Standing::Told, "planned"),
@@ -322,7 +323,7 @@ fn setting_text(of: &SettingRecord, as_is: Option<f64>, tune: &TuneRecord) -> St
 
 fn how_heading(outcome: TuneOutcome) -> &'static str {
     match outcome {
-        TuneOutcome::Proved => "how it was found",
+        TuneOutcome::Proved | TuneOutcome::Unpriced => "how it was found",
         TuneOutcome::Planned => "what is asked",
         TuneOutcome::NothingProved | TuneOutcome::NotHeld | TuneOutcome::GivenUp => "what was asked",
     }

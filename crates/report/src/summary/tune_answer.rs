@@ -34,6 +34,11 @@ pub(crate) fn told_each(tune: &TuneRecord) -> Vec<String> {
             let proof = proof(tune).map(|proof| format!("Proved by {proof}."));
             return std::iter::once(set_told(tune)).chain(costs).chain(proof).collect();
         }
+        TuneOutcome::Unpriced => {
+            let why = unpriced(tune).map(|why| format!("Its price is not proved: {why}."));
+            let costs = costs(tune).map(|costs| format!("Measured: {costs}."));
+            return std::iter::once(set_told(tune)).chain(why).chain(costs).collect();
+        }
         TuneOutcome::NothingProved => Some("Leave it as it is.".to_owned()),
         TuneOutcome::NotHeld => Some(NO_SETTING.to_owned()),
         TuneOutcome::Planned => Some(planned(tune)),
@@ -64,10 +69,12 @@ pub(super) fn set_told(tune: &TuneRecord) -> String {
 /// if there is neither.
 pub(crate) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts = Facts::default();
-    if tune.outcome == TuneOutcome::Proved && !tune.answer.is_empty() {
+    let has_answer = matches!(tune.outcome, TuneOutcome::Proved | TuneOutcome::Unpriced);
+    if has_answer && !tune.answer.is_empty() {
         facts.add("set", shell_words(&tune.answer));
         saves(tune).into_iter().for_each(|(verb, text)| facts.add(verb, text));
         facts.add("costs", costs(tune));
+        facts.add("price", unpriced(tune).map(|why| format!("not proved: {why}")));
         facts.add("proof", proof(tune).map(|text| format!("{text}; none of the search's trials is among them")));
         facts.add("limit", tune.lines.as_ref().and_then(limits));
     }
@@ -75,6 +82,17 @@ pub(crate) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
         facts.list("missed", tune.as_is.iter().flat_map(|as_is| as_is.why.clone()));
     }
     facts.0
+}
+
+/// Why the price of the answer is not proved; `None` where it is.
+fn unpriced(tune: &TuneRecord) -> Option<String> {
+    let attempt = tune.confirmations.iter().find(|of| !of.confirmed && of.remedies == kept(tune))?;
+    (tune.outcome == TuneOutcome::Unpriced).then(|| attempt.why.clone())
+}
+
+/// The ids of the remedies of the answer.
+fn kept(tune: &TuneRecord) -> Vec<String> {
+    tune.remedies.iter().filter(|of| of.fate == Fate::Kept).map(|of| of.id.clone()).collect()
 }
 
 /// `saves`, and `412.3 MiB of 1413.0 MiB RSS (29.2 %), 398.0 to 427.1 MiB at 95 % confidence`; `takes` where the
