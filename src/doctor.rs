@@ -7,7 +7,7 @@ mod watching;
 pub(crate) use jvm::{Listed, examine_jvm};
 
 use crate::clock::Clock;
-use crate::kernel::cgroup::CgroupVersion;
+use crate::kernel::cgroup::{CgroupVersion, MEMORY};
 use crate::kernel::read_ahead;
 use crate::observe::Unavailable;
 use crate::observe::machine::{Access, Machine};
@@ -15,7 +15,7 @@ use crate::observe::procfs::Process;
 use crate::observe::smaps;
 use crate::subject::jdk::{self, Places};
 use crate::subject::{
-    Eviction, FoundJdk, FoundTool, LimitSeen, Spawner, cpus, file_pages, limit, limit_ways, private_jdk,
+    Eviction, FoundJdk, FoundTool, LimitSeen, Spawner, cpus, file_pages, limit, limit_ways, private_jdk, quota,
 };
 use loadline_base::order::Order as _;
 use std::path::Path;
@@ -81,6 +81,7 @@ fn abilities(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)> {
         Err(cause) => facts.push(fact("procfs", format!("no: {cause}"))),
     }
     facts.extend(limit_facts(clock, newest));
+    facts.push(fact("cpu limit", cpu_limit(clock)));
     facts.extend(limit::outer().map(|outer| {
         let text = format!("{} at {}: no larger one has an effect", outer.bytes, outer.folder.display());
         fact("outer limit", text)
@@ -104,7 +105,7 @@ fn limit_facts(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)>
         Ok(parent) => parent,
         Err(error) => {
             // The ways below say what to do; without any the error does.
-            let ways = limit_ways::ways();
+            let ways = limit_ways::ways(MEMORY);
             let hint = error.hint.filter(|_| ways.is_empty()).map(|hint| format!("; {hint}")).unwrap_or_default();
             let why = error.context.first().map(|why| format!(" ({why})")).unwrap_or_default();
             let first = match ways.first() {
@@ -119,6 +120,17 @@ fn limit_facts(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)>
         vec![fact("limit", format!("yes: cgroup {} below {}", parent.version.name(), parent.folder.display()))];
     facts.extend(newest.map(|jdk| fact("limit seen", limit_seen(jdk, clock))));
     facts
+}
+
+/// Whether a subject can be limited to a share of CPU time.
+fn cpu_limit(clock: Clock) -> String {
+    match quota::probe(clock) {
+        Ok(parent) => format!("yes: cgroup {} below {}", parent.version.name(), parent.folder.display()),
+        Err(error) => {
+            let why = error.context.first().map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("no: {}{why}{}", error.what, error.hint.map(|hint| format!("; {hint}")).unwrap_or_default())
+        }
+    }
 }
 
 fn limit_seen(jdk: &FoundJdk, clock: Clock) -> String {

@@ -7,7 +7,7 @@
 
 use super::processes::{Process, descendants, kill_all};
 use super::protocol::{Exit, LAUNCHER_WORD, Order, Refusal, Report, StartStep, line};
-use super::{limit, protocol};
+use super::{made_cgroup, protocol};
 use crate::clock::Clock;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, setsid, wait};
@@ -58,9 +58,7 @@ fn guard() -> io::Result<()> {
     if left > 0 {
         guardian.report(&Report::Left(left));
     }
-    if let Some(cgroup) = &order.cgroup {
-        limit::remove(cgroup, clock);
-    }
+    order.cgroups.iter().for_each(|cgroup| made_cgroup::remove(cgroup, clock));
     outcome
 }
 

@@ -11,7 +11,7 @@ use super::quoting::with_options;
 use super::slurm_step::StepOptions;
 use crate::error::{Error, Result};
 use crate::scenario::{Configuration, Subject, shell_word, shell_words};
-use crate::units::Bytes;
+use crate::units::{Bytes, Millicpus};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -50,6 +50,8 @@ pub struct Launch {
     pub cpus: Option<Vec<u32>>,
     /// Memory limit.
     pub limit: Option<Bytes>,
+    /// CPU limit.
+    pub cpu_limit: Option<Millicpus>,
     /// The port that the subject listens on; the first of its block.
     pub port: u16,
     /// The one status over HTTP that shows readiness, where the load expects it; else any below 400 does.
@@ -135,7 +137,8 @@ impl Launch {
     /// A launch of no command yet, with nothing on top of Loadline's own environment and folder.
     pub(crate) fn of(subject: &Subject, configuration: &Configuration, place: &LaunchPlace) -> Self {
         let (subject, cpus) = (subject.clone(), place.cpus.subject.clone());
-        Self { subject, cpus, limit: configuration.limit, port: place.port, ..Self::default() }
+        let (limit, cpu_limit) = (configuration.limit, configuration.cpu_limit);
+        Self { subject, cpus, limit, cpu_limit, port: place.port, ..Self::default() }
     }
 
     /// The same of a command that runs an image: the subject's command stands for that of the image, behind its
@@ -151,6 +154,7 @@ impl Launch {
         let container = Container::new(image);
         let argv = container.argv(&ContainerOptions {
             limit: self.limit,
+            cpu_limit: self.cpu_limit,
             forbids_swap: limit::has_swap(),
             cpus: self.cpus.as_deref(),
             env: &env.0,
@@ -159,8 +163,8 @@ impl Launch {
         Self { argv, options_passed, container: Some(container), ..self }
     }
 
-    /// The order to the guardian, where the subject has a cgroup of ours, or somebody else keeps it.
-    pub(super) fn order(&self, cgroup: Option<&Path>, keeper: Option<&Keeper>) -> Order {
+    /// The order to the guardian, where the subject has cgroups of ours, or somebody else keeps it.
+    pub(super) fn order(&self, cgroups: Vec<PathBuf>, keeper: Option<&Keeper>) -> Order {
         let mut argv = self.argv.clone();
         let mut cpus = self.cpus.clone();
         match keeper {
@@ -178,7 +182,7 @@ impl Launch {
             env: self.env.clone(),
             dir: self.dir.clone(),
             cpus,
-            cgroup: cgroup.map(Path::to_path_buf),
+            cgroups,
             reads: self.reads,
             removal: keeper.map(Keeper::removal),
         }
@@ -501,7 +505,7 @@ mod tests {
         assert!(bare.shown().ends_with(" app:1"), "{}", bare.shown());
         let container = bare.container.clone().unwrap();
         let keeper = Keeper::Container(container.clone());
-        let order = Launch { reads: true, ..bare }.order(None, Some(&keeper));
+        let order = Launch { reads: true, ..bare }.order(Vec::new(), Some(&keeper));
         assert_eq!((order.argv[1].as_str(), order.argv[2].as_str()), ("run", "--interactive"));
         let tool = "podman".to_owned();
         assert_eq!(order.removal, Some(Removal::Container { tool, name: container.name }));

@@ -5,7 +5,7 @@
 use super::container_tool;
 use super::image::FoundImage;
 use super::names;
-use crate::units::Bytes;
+use crate::units::{Bytes, Millicpus};
 
 /// Read by every JVM, however the image starts it.
 pub(super) const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
@@ -36,6 +36,7 @@ impl Container {
             argv.push(format!("--memory={}b", limit.0));
             argv.extend(asked.forbids_swap.then(|| format!("--memory-swap={}b", limit.0)));
         }
+        argv.extend(asked.cpu_limit.map(|limit| format!("--cpus={}", limit.as_cpus())));
         if let Some(cpus) = asked.cpus {
             let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
             argv.push(format!("--cpuset-cpus={}", cpus.join(",")));
@@ -53,6 +54,7 @@ impl Container {
 #[derive(Debug)]
 pub(super) struct ContainerOptions<'a> {
     pub limit: Option<Bytes>,
+    pub cpu_limit: Option<Millicpus>,
     /// Whether the limit forbids swap, too. On a machine without any, such a limit would only hide how often the other
     /// one is met.
     pub forbids_swap: bool,
@@ -77,6 +79,7 @@ mod tests {
         let env = [("A".to_owned(), "b c".to_owned())];
         let mut asked = ContainerOptions {
             limit: Some(Bytes::mib(1)),
+            cpu_limit: Some(Millicpus(1250)),
             forbids_swap: true,
             cpus: Some(&[0, 2]),
             env: &env,
@@ -84,12 +87,12 @@ mod tests {
         };
         let mut expect = words(
             "podman run --name loadline-1-0 --label loadline=loadline-1-0 --pull=never --stop-timeout=0 --network=host \
-             --memory=1048576b --memory-swap=1048576b --cpuset-cpus=0,2 --env",
+             --memory=1048576b --memory-swap=1048576b --cpus=1.25 --cpuset-cpus=0,2 --env",
         );
         expect.push("A=b c".to_owned());
         expect.extend(words("app:1 18080 x"));
         assert_eq!(container.argv(&asked), expect);
-        asked = ContainerOptions { limit: None, forbids_swap: true, cpus: None, env: &[], arguments: &[] };
+        asked = ContainerOptions { limit: None, cpu_limit: None, cpus: None, env: &[], arguments: &[], ..asked };
         assert_eq!(container.argv(&asked)[6..], words("--pull=never --stop-timeout=0 --network=host app:1"));
     }
 }

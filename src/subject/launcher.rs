@@ -45,7 +45,7 @@ fn follow(channel: &UnixStream) -> Result<i32, Refusal> {
     if let Some(cpus) = &order.cpus {
         cpus::bind(cpus).map_err(|cause| Refusal::new(StartStep::Cpus, &cause.into()))?;
     }
-    if let Some(cgroup) = &order.cgroup {
+    for cgroup in &order.cgroups {
         let pid = getpid().as_raw_nonzero().to_string();
         std::fs::write(cgroup.join("cgroup.procs"), pid).map_err(|cause| Refusal::new(StartStep::Cgroup, &cause))?;
     }

@@ -55,7 +55,7 @@ impl Spawner {
         let limited = MemoryCgroup::create(LIMIT, self.clock)?;
         let order = Order {
             argv: vec![jdk.java.display().to_string(), "-Xlog:os+container=trace".to_owned(), "-version".to_owned()],
-            cgroup: Some(limited.cgroup.folder.clone()),
+            cgroups: vec![limited.cgroup.folder.clone()],
             ..Order::default()
         };
         let (exit, output) = self.run_to_end(&order, WITHIN, &|| false)?;

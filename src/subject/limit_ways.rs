@@ -1,9 +1,9 @@
-//! Ways to a memory limit for who cannot make a cgroup just so: a scope of the user's own systemd, a container that may
+//! Ways to a limit of memory or CPU time for who cannot make a cgroup just so: a scope of the user's own systemd, a container that may
 //! write cgroups, a step of a job of Slurm, root; in a pod of Kubernetes what its administrator may allow.
 
 use super::program;
 use super::slurm_step::Job;
-use crate::kernel::cgroup::{CgroupVersion, Hierarchy, names_memory};
+use crate::kernel::cgroup::{self, CgroupVersion, Hierarchy, MEMORY};
 use crate::kernel::text;
 use rustix::fs::{Access, access};
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ const DOCKER_SOCKET: &str = "/var/run/docker.sock";
 pub enum Way {
     /// A scope of the user's systemd, below which the user may make cgroups (v2).
     UserScope,
-    /// Such a scope, once systemd hands the memory controller down to users.
+    /// Such a scope, once systemd hands the controller down to users.
     UserScopeDelegated,
     /// A container by Docker.
     Docker,
@@ -41,8 +41,8 @@ impl Way {
         match self {
             Self::UserScope => "in a scope of your own: `systemd-run --user --scope -p Delegate=yes loadline …`",
             Self::UserScopeDelegated => {
-                "in a scope of your own, once systemd delegates memory to users: as root put `Delegate=memory` below \
-                 `[Service]` by `systemctl edit user@.service`, log in again, then \
+                "in a scope of your own, once systemd delegates limits to users: as root put `Delegate=cpu memory` \
+                 below `[Service]` by `systemctl edit user@.service`, log in again, then \
                  `systemd-run --user --scope -p Delegate=yes loadline …`"
             }
             Self::Docker => "in a container: `docker run --privileged --cgroupns=host … loadline …`",
@@ -64,15 +64,15 @@ impl Way {
     }
 }
 
-/// The ways to a limit on this machine, the nearest first; none for root outside of a pod and of a job, who
-/// lacks a file system that can be written.
-pub(crate) fn ways() -> Vec<Way> {
-    Surroundings::read().ways()
+/// The ways to a limit by a controller on this machine, the nearest first; none for root outside of a pod and of a job,
+/// who lacks a file system that can be written.
+pub(crate) fn ways(controller: &'static str) -> Vec<Way> {
+    Surroundings::read(controller).ways()
 }
 
 /// One thing to do where a limit could not be set.
-pub(super) fn hint() -> String {
-    match ways().first() {
+pub(super) fn hint(controller: &'static str) -> String {
+    match ways(controller).first() {
         Some(way) => format!("run it {}", way.text()),
         None => "the cgroup file system must be writable: in Docker `--privileged --cgroupns=host`".to_owned(),
     }
@@ -82,8 +82,8 @@ pub(super) fn hint() -> String {
 #[derive(Debug)]
 struct Surroundings {
     uid: u32,
-    /// The hierarchy of cgroups that has the memory controller.
-    memory: Option<Hierarchy>,
+    /// The hierarchy of cgroups that has the controller.
+    hierarchy: Option<Hierarchy>,
     /// `PATH`.
     path: OsString,
     /// `XDG_RUNTIME_DIR`.
@@ -94,23 +94,24 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    fn read() -> Self {
+    fn read(controller: &'static str) -> Self {
         let uid = rustix::process::geteuid().as_raw();
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         Self {
             uid,
-            memory: Hierarchy::find().ok().flatten(),
+            hierarchy: Hierarchy::find(controller).ok().flatten(),
             path: std::env::var_os("PATH").unwrap_or_default(),
             runtime: runtime.unwrap_or_else(|| PathBuf::from(format!("/run/user/{uid}"))),
             docker_socket: DOCKER_SOCKET.into(),
             is_pod: std::env::var_os(POD_VARIABLE).is_some(),
-            is_slurm_job: Job::here().is_some(),
+            // Slurm gives its steps memory, and no share of CPU time.
+            is_slurm_job: controller == MEMORY && Job::here().is_some(),
         }
     }
 
     fn ways(&self) -> Vec<Way> {
         if self.is_pod {
-            let is_v2 = self.memory.as_ref().is_some_and(|hierarchy| hierarchy.version == CgroupVersion::V2);
+            let is_v2 = self.hierarchy.as_ref().is_some_and(|hierarchy| hierarchy.version == CgroupVersion::V2);
             return is_v2.then_some(Way::PodWritable).into_iter().chain([Way::PodPrivileged]).collect();
         }
         let step = self.is_slurm_job.then_some(Way::SlurmStep);
@@ -128,13 +129,13 @@ impl Surroundings {
 
     /// A scope, where the user has a systemd and cgroups can be handed down at all.
     fn scope(&self) -> Option<Way> {
-        let hierarchy = self.memory.as_ref().filter(|hierarchy| hierarchy.version == CgroupVersion::V2)?;
+        let hierarchy = self.hierarchy.as_ref().filter(|hierarchy| hierarchy.version == CgroupVersion::V2)?;
         if !self.has("systemd-run") || !self.runtime.join("systemd/private").exists() {
             return None;
         }
         let uid = self.uid;
         let manager = hierarchy.mount.join(format!("user.slice/user-{uid}.slice/user@{uid}.service"));
-        let delegated = names_memory(&text::read(manager.join("cgroup.controllers")).ok()?);
+        let delegated = cgroup::names(&text::read(manager.join("cgroup.controllers")).ok()?, hierarchy.controller);
         Some(if delegated { Way::UserScope } else { Way::UserScopeDelegated })
     }
 
@@ -147,13 +148,14 @@ impl Surroundings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::cgroup::CPU;
     use loadline_test_support::write;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     fn hierarchy(version: CgroupVersion, folder: &Path) -> Hierarchy {
-        Hierarchy { version, mount: folder.join("cgroup"), root: "/".into() }
+        Hierarchy { controller: MEMORY, version, mount: folder.join("cgroup"), root: "/".into() }
     }
 
     /// A user on a machine where all of this is there, with these controllers handed down.
@@ -168,7 +170,7 @@ mod tests {
         write(folder.join("docker.sock"), "");
         Surroundings {
             uid: 7,
-            memory: Some(hierarchy(CgroupVersion::V2, folder)),
+            hierarchy: Some(hierarchy(CgroupVersion::V2, folder)),
             path: folder.into(),
             runtime: folder.join("run"),
             docker_socket: folder.join("docker.sock"),
@@ -181,8 +183,8 @@ mod tests {
     fn a_pod_is_told_what_to_ask_for() {
         let folder = tempfile::tempdir().unwrap();
         let pod = |uid, version| {
-            let memory = Some(hierarchy(version, folder.path()));
-            Surroundings { uid, memory, is_pod: true, ..machine(folder.path(), "memory") }.ways()
+            let hierarchy = Some(hierarchy(version, folder.path()));
+            Surroundings { uid, hierarchy, is_pod: true, ..machine(folder.path(), "memory") }.ways()
         };
         assert_eq!(pod(0, CgroupVersion::V2), [Way::PodWritable, Way::PodPrivileged]);
         assert_eq!(pod(7, CgroupVersion::V1), [Way::PodPrivileged]);
@@ -197,11 +199,14 @@ mod tests {
         assert_eq!(Surroundings { uid: 0, ..machine(folder.path(), "memory") }.ways(), []);
         // On v1 nothing is handed down; without a systemd of the user there is no scope.
         let v1 = Some(hierarchy(CgroupVersion::V1, folder.path()));
-        assert_eq!(Surroundings { memory: v1, ..machine(folder.path(), "memory") }.ways(), [Docker, Root]);
+        assert_eq!(Surroundings { hierarchy: v1, ..machine(folder.path(), "memory") }.ways(), [Docker, Root]);
         let elsewhere = folder.path().join("none");
         let without = Surroundings { runtime: elsewhere.clone(), ..machine(folder.path(), "memory") };
         assert_eq!(without.ways(), [Docker, Root]);
         assert_eq!(machine(folder.path(), "cpu pids\n").ways(), [UserScopeDelegated, Docker, Root]);
+        let of_cpu = Some(Hierarchy { controller: CPU, ..hierarchy(CgroupVersion::V2, folder.path()) });
+        let without_cpu = Surroundings { hierarchy: of_cpu, ..machine(folder.path(), "memory pids\n") };
+        assert_eq!(without_cpu.ways(), [UserScopeDelegated, Docker, Root]);
         let job = || Surroundings { is_slurm_job: true, ..machine(folder.path(), "memory") };
         assert_eq!(job().ways(), [SlurmStep, UserScope, Docker, Podman, Root]);
         assert_eq!(Surroundings { uid: 0, ..job() }.ways(), [SlurmStep]);

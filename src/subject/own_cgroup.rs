@@ -1,19 +1,20 @@
-//! The memory cgroup of Loadline itself: those of subjects are made in it, or as near to it as may be.
+//! The cgroup of Loadline itself: those of subjects are made in it, or as near to it as may be.
 
 use super::names;
 use crate::error::{Error, Result};
-use crate::kernel::cgroup::{Cgroup, Hierarchy};
+use crate::kernel::cgroup::{Cgroup, Hierarchy, MEMORY};
 use crate::kernel::text;
 
-/// The cgroup of a process; where it cannot be seen from here, that at the mount point.
+/// The cgroup of a process in the hierarchy of a controller; where it cannot be seen from here, that at the mount point.
 ///
 /// # Errors
 /// `Machine` where nothing can be limited.
-pub(super) fn of_process(pid: u32) -> Result<Cgroup> {
-    let hierarchy = Hierarchy::find().map_err(|cause| Error::io("read", "/proc/self/mountinfo", &cause))?;
+pub(super) fn of_process(pid: u32, controller: &'static str) -> Result<Cgroup> {
+    let hierarchy = Hierarchy::find(controller).map_err(|cause| Error::io("read", "/proc/self/mountinfo", &cause))?;
     let hierarchy = hierarchy.ok_or_else(|| {
-        Error::machine("no memory cgroup is mounted, so no memory limit can be set")
-            .hint("mount cgroup v2 at /sys/fs/cgroup, or leave `limit` out")
+        let key = if controller == MEMORY { "limit" } else { "cpu_limit" };
+        Error::machine(format!("no {controller} cgroup is mounted, so no {controller} limit can be set"))
+            .hint(format!("mount cgroup v2 at /sys/fs/cgroup, or leave `{key}` out"))
     })?;
     let path = format!("/proc/{pid}/cgroup");
     let membership = text::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;

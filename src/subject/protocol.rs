@@ -28,8 +28,9 @@ pub(super) struct Order {
     pub dir: Option<PathBuf>,
     /// CPUs that the command may run on; `None` is all that Loadline may.
     pub cpus: Option<Vec<u32>>,
-    /// Folder of the memory cgroup of the command, which the guardian removes at the end.
-    pub cgroup: Option<PathBuf>,
+    /// Folders of the cgroups of the command, which the guardian removes at the end.
+    #[serde(default)]
+    pub cgroups: Vec<PathBuf>,
     /// Whether the guardian's standard output is what the command reads.
     #[serde(default)]
     pub reads: bool,

@@ -9,7 +9,9 @@ use super::protocol::Exit;
 use super::running::{GuardedSubject, RunningSubject};
 use super::{serving, slurm_step, sockets};
 use crate::error::{Error, Result};
+use crate::kernel::cpu_cgroup::Throttled;
 use crate::scenario::{Answers, Kind, Ready};
+use crate::units::Millicpus;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -21,6 +23,8 @@ const PROBE_PAUSE_LAST: Duration = Duration::from_millis(50);
 const NO_CONTAINER: i32 = 125;
 /// Ports whose last answer is shown with an error.
 const SEEN_LINES: usize = 5;
+/// A limit that holds a start back in this share of its periods leaves it next to nothing else.
+const HELD_BACK_MIN: f64 = 0.9;
 /// The hints for a command, and for an image, that run something else than a JVM.
 const NO_JVM: &str =
     "Loadline weighs HotSpot JVMs that it starts itself; one of a container image is started by `--image`";
@@ -229,6 +233,7 @@ fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Er
         (Ready::Http(_) | Ready::Tcp, _) => of_several(probes),
     };
     let error = Error::subject(format!("the subject {awaited} within {} s", within.as_secs_f64()));
+    let error = held_back(launch.cpu_limit, running.throttled(), error);
     let silent = || probes.iter().filter(|probe| probe.answered.is_none());
     let seen: Vec<&String> = silent().filter_map(|probe| probe.seen.as_ref()).collect();
     let mut error = seen.iter().take(SEEN_LINES).fold(error, |error, seen| error.at(format!("last seen: {seen}")));
@@ -238,6 +243,16 @@ fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Er
     let error = describe(running, probes, error).at(format!("command: {}", launch.shown()));
     let more_time = "give it more time (`--ready-within 120s`), or another sign of readiness (`--ready …`)";
     running.output().said_in(error).hint(more_time)
+}
+
+/// Names the CPU limit of a subject, where that hardly let it run.
+fn held_back(limit: Option<Millicpus>, throttled: Option<Throttled>, error: Error) -> Error {
+    match limit.zip(throttled.and_then(Throttled::share)) {
+        Some((limit, share)) if share >= HELD_BACK_MIN => error
+            .at(format!("its limit of {limit} held it back in {:.0} % of the periods", share * 100.0))
+            .hint("raise the CPU limit (`--cpu-limit`), or give it more time (`--ready-within 120s`)"),
+        _ => error,
+    }
 }
 
 /// The ports of a block that did not answer, and those that did: the nodes that never joined, where each has a port.
@@ -308,6 +323,18 @@ mod tests {
         let of_tool = |code, said: &str| is_of_tool(Exit::Code(code), &[said.to_owned()]);
         assert!(of_tool(125, "") && of_tool(126, "Error: OCI runtime error: crun: cgroups in hybrid mode"));
         assert!(!of_tool(127, "exec: \"/bin/x\": no such file") && !of_tool(1, ""));
+    }
+
+    #[test]
+    fn a_limit_that_starved_the_start_is_named() {
+        let said = |limit, throttled| {
+            let throttled = Throttled { periods: 100, throttled, ..Throttled::default() };
+            held_back(limit, Some(throttled), Error::subject("x"))
+        };
+        let starved = said(Some(Millicpus(20)), 98);
+        assert_eq!(starved.context, ["its limit of 0.02 CPUs held it back in 98 % of the periods"]);
+        assert!(starved.hint.unwrap().starts_with("raise the CPU limit"));
+        assert!(said(Some(Millicpus(20)), 60).context.is_empty() && said(None, 98).hint.is_none());
     }
 
     #[test]

@@ -29,9 +29,9 @@ pub(super) fn explain(refusal: &Refusal, order: &Order) -> Error {
                 .hint("choose among the CPUs that `nproc` and `taskset -p $$` show, or `--cpus all`")
         }
         StartStep::Cgroup => {
-            let cgroup = order.cgroup.clone().unwrap_or_default();
-            Error::machine(format!("the subject cannot join the cgroup {}: {}", cgroup.display(), refusal.text))
-                .hint("`loadline doctor` shows where a memory limit can be set on this machine")
+            let cgroups: Vec<_> = order.cgroups.iter().map(|cgroup| cgroup.display().to_string()).collect();
+            Error::machine(format!("the subject cannot join the cgroup {}: {}", cgroups.join(" and "), refusal.text))
+                .hint("`loadline doctor` shows where a limit can be set on this machine")
         }
         StartStep::Exec => explain_exec(refusal, order),
     }

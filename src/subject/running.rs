@@ -9,13 +9,15 @@ use super::limit::MemoryCgroup;
 use super::output::{Output, Watch};
 use super::processes::Process;
 use super::protocol::Exit;
+use super::quota::CpuCgroup;
 use super::ready::{self, ReadyInfo};
 use super::stdin::Stdin;
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::cgroup::Cgroup;
+use crate::kernel::cpu_cgroup::Throttled;
 use crate::record::EndCause;
-use crate::units::Bytes;
+use crate::units::{Bytes, Millicpus};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -55,6 +57,9 @@ pub trait RunningSubject {
         None
     }
 
+    /// How its CPU limit held it back so far; `None` where it has none.
+    fn throttled(&self) -> Option<Throttled>;
+
     /// Processes the kernel killed for want of memory in its cgroup.
     fn oom_kills(&self) -> u64;
 
@@ -85,6 +90,8 @@ pub struct GuardedSubject {
     // Fields are dropped in this order: the guardian ends everything before the cgroup goes.
     guarded: Guarded,
     cgroup: Option<MemoryCgroup>,
+    /// Only where it has a CPU limit.
+    quota: Option<CpuCgroup>,
     /// Only where the subject runs in a container or a step.
     contained: Option<Contained>,
     output: Output,
@@ -97,6 +104,12 @@ pub struct GuardedSubject {
     oom_kills: u64,
     /// Whether it was asked to end: whatever becomes of its container then is our doing.
     asked_to_end: bool,
+}
+
+/// Slurm limits the memory of a step, and no share of its CPU time.
+fn no_quota_in_a_step(limit: Millicpus) -> Error {
+    Error::machine(format!("cannot set a limit of {limit}: the subject is a step of Slurm, which sets none"))
+        .hint("leave `cpu_limit` out, or run Loadline where it may make cgroups")
 }
 
 /// How a subject ended.
@@ -130,15 +143,27 @@ impl Spawner {
             (None, Some(limit)) => MemoryCgroup::create_or_find_keeper(limit, clock)?,
             (None, None) => (None, None),
         };
+        let quota = match (&keeper, launch.cpu_limit) {
+            (None, Some(limit)) => {
+                Some(CpuCgroup::create(limit, cgroup.as_ref().map(|limited| &limited.cgroup), clock)?)
+            }
+            (Some(Keeper::Step(_)), Some(limit)) => return Err(no_quota_in_a_step(limit)),
+            _ => None,
+        };
         let contained = keeper.as_ref().map(Contained::begin);
         let started_at = clock.now();
         let (read, stdin) = launch.reads.then(Stdin::open).transpose()?.unzip();
-        let order = launch.order(cgroup.as_ref().map(|limited| limited.cgroup.folder.as_path()), keeper.as_ref());
+        let limited = [cgroup.as_ref().map(|limited| &limited.cgroup), quota.as_ref().map(|limited| &limited.cgroup)];
+        let mut cgroups: Vec<PathBuf> = limited.into_iter().flatten().map(|limited| limited.folder.clone()).collect();
+        // On v2 both limits have one.
+        cgroups.dedup();
+        let order = launch.order(cgroups, keeper.as_ref());
         let (guarded, pipe) = self.guard(&order, read)?;
         let output = Output::read(pipe, watch, log, clock)?;
         let mut running = GuardedSubject {
             guarded,
             cgroup,
+            quota,
             contained,
             output,
             stdin,
@@ -180,6 +205,10 @@ impl RunningSubject for GuardedSubject {
 
     fn limit_grain(&self) -> Option<Bytes> {
         self.contained.as_ref()?.keeper.limit_grain()
+    }
+
+    fn throttled(&self) -> Option<Throttled> {
+        self.quota.as_ref()?.throttled()
     }
 
     fn oom_kills(&self) -> u64 {
@@ -240,10 +269,13 @@ impl GuardedSubject {
         contained.await_first(&self.guarded, self.clock)?;
         let Some(first) = &contained.first else { return Ok(()) };
         self.started_at = first.started_at(self.clock).unwrap_or(self.started_at).max(self.started_at);
-        let adopt = |limit| MemoryCgroup::adopt(first.pid, limit, &contained.keeper, self.clock);
-        self.cgroup = match self.launch.limit.map(adopt) {
-            Some(Err(_)) if !first.is_there() => None,
-            adopted => adopted.transpose()?,
+        let (pid, keeper) = (first.pid, &contained.keeper);
+        let adopted = self.launch.limit.map(|limit| MemoryCgroup::adopt(pid, limit, keeper)).transpose();
+        let limited = self.launch.cpu_limit.map(|limit| CpuCgroup::adopt(pid, limit, keeper)).transpose();
+        // One that has ended already has its words for it.
+        (self.cgroup, self.quota) = match adopted.and_then(|adopted| Ok((adopted, limited?))) {
+            Err(_) if !first.is_there() => (None, None),
+            adopted => adopted?,
         };
         Ok(())
     }

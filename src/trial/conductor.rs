@@ -37,6 +37,7 @@ pub(super) fn conclude(plan: &TrialPlan, run: impl FnOnce(&mut Trial) -> Result<
     trial.repeats = plan.repeats;
     trial.env = Some(plan.configuration.env_shown());
     trial.limit_bytes = plan.configuration.limit.map(|limit| limit.0);
+    trial.cpu_limit_millicpus = plan.configuration.cpu_limit.map(|limit| limit.0);
     let error = run(&mut trial).err().map(|error| {
         let number = plan.index + 1;
         error.at(format!("configuration: {}, trial {number}", plan.configuration.name))
@@ -287,7 +288,9 @@ impl Trialling<'_> {
         jvm.allocator = allocator;
         let asked = [&options[..], command].concat();
         let cores = self.stage.machine.cores;
-        doubts.extend(doubts::of_collector(&jvm, &asked, cpus, cores));
+        // A CPU limit that leaves fewer processors than that was asked for.
+        let is_limited = plan.configuration.cpu_limit.is_some_and(|limit| limit.processors() <= cpus as u64);
+        doubts.extend(doubts::of_collector(&jvm, &asked, cpus, cores).filter(|_| !is_limited));
         self.notes.trial.jvm = Some(jvm);
         // A JVM whose own counters are read from outside need not be asked.
         let asks = plan.configuration.nmt == Nmt::Summary && self.scales.inside().direct.is_none();

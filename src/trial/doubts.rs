@@ -6,7 +6,7 @@ use crate::kernel::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
 use crate::record::{AllocatedBy, Jvm, Machine, PhaseRecord, Trial};
 use crate::scenario::Configuration;
-use crate::units::Bytes;
+use crate::units::{Bytes, Millicpus};
 
 /// A generator this busy has no room to send on time.
 const GENERATOR_SHARE_MAX: f64 = 0.90;
@@ -19,14 +19,16 @@ const PLATEAU_MS: std::ops::Range<f64> = 38.0..46.0;
 const ACHIEVED_SHARE_MIN: f64 = 0.99;
 /// Lags that wake-ups and a shared core explain stay below it; a fast server answers within as much.
 const LAG_MS_MAX: f64 = 1.0;
+/// Below it a limit now and then cuts a burst; the alert `CPUThrottlingHigh` of kubernetes-mixin begins there too.
+const THROTTLED_SHARE_MAX: f64 = 0.25;
 /// Beyond it, the kernel looks long for a free port and connects begin to fail.
 const PORTS_SHARE_MAX: f64 = 0.80;
 
 /// Other programs that run by intention while a phase runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Beside {
-    /// The subject, whose CPU time is known, on so many CPUs.
-    Subject { cpus: usize },
+    /// The subject, whose CPU time is known, on so many CPUs, or what a limit leaves of them.
+    Subject { cpus: f64 },
     /// A server of unknown appetite: what other programs use cannot be told from it.
     ServerHere,
     /// Nothing.
@@ -144,8 +146,8 @@ fn noisy_machine(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Option<D
 fn generator(phase: &PhaseRecord, beside: Beside) -> Option<Doubt> {
     let generator = phase.generator.filter(|generator| generator.cpu_share > GENERATOR_SHARE_MAX)?;
     let subject_share = match beside {
-        Beside::Subject { cpus } if phase.seconds > 0.0 && cpus > 0 => {
-            phase.subject.cpu_s.map(|cpu_s| cpu_s / (phase.seconds * cpus as f64))
+        Beside::Subject { cpus } if phase.seconds > 0.0 && cpus > 0.0 => {
+            phase.subject.cpu_s.map(|cpu_s| cpu_s / (phase.seconds * cpus))
         }
         _ => None,
     };
@@ -153,6 +155,12 @@ fn generator(phase: &PhaseRecord, beside: Beside) -> Option<Doubt> {
         return None;
     }
     Some(Doubt::GeneratorSaturated { phase: phase.name.clone(), cpu_share: generator.cpu_share, subject_share })
+}
+
+/// A CPU limit that held the subject back in a large share of the periods of a measured phase.
+pub(super) fn throttled(phase: &PhaseRecord, limit: Millicpus) -> Option<Doubt> {
+    let share = phase.throttled_share().filter(|share| *share > THROTTLED_SHARE_MAX && !phase.is_warmup())?;
+    Some(Doubt::Throttled { phase: phase.name.clone(), share, cpu_limit_millicpus: limit.0 })
 }
 
 /// `12 wrong status (404: 12), 3 reset`.
@@ -221,7 +229,7 @@ mod tests {
     use crate::record::{ConnectionsRecord, Failures, Generator, Quantiles, SubjectWork};
     use std::time::Duration;
 
-    const SUBJECT: Beside = Beside::Subject { cpus: 1 };
+    const SUBJECT: Beside = Beside::Subject { cpus: 1.0 };
 
     fn phase() -> PhaseRecord {
         PhaseRecord { name: "steady".into(), seconds: 10.0, requests: 100, ok: 100, ..PhaseRecord::default() }

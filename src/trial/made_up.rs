@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::kernel::cgroup::{Cgroup, CgroupVersion};
+use crate::kernel::cpu_cgroup::Throttled;
 use crate::kernel::ports::Ports;
 use crate::load::{Control, End, Failures, Outcome, Plan};
 use crate::observe::agent::SubjectAgent;
@@ -342,6 +343,15 @@ impl RunningSubject for Subject {
 
     fn cgroup(&self) -> Option<(&Cgroup, Bytes)> {
         Some((&self.0.cgroup, self.0.script.limit?))
+    }
+
+    fn throttled(&self) -> Option<Throttled> {
+        let limit = self.0.launch.cpu_limit?;
+        // As if it wanted one CPU in every other period.
+        let elapsed = self.0.clock.now();
+        let periods = elapsed.as_millis() as u64 / 100;
+        let time = elapsed.mul_f64((1.0 - limit.as_cpus()) / 2.0);
+        Some(Throttled { periods, throttled: periods / 2, time })
     }
 
     fn oom_kills(&self) -> u64 {

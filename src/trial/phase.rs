@@ -11,10 +11,11 @@ use super::{ending, guard};
 use crate::clock::seconds_since;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
+use crate::kernel::cpu_cgroup::Throttled;
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
-use crate::record::{Model, PhaseRecord, Row, SubjectWork};
+use crate::record::{Model, PhaseRecord, Row, SubjectWork, Throttling};
 use crate::scenario::{Phase, Work, bracketed};
-use crate::units::Span;
+use crate::units::{Millicpus, Span};
 use crate::weigh::Used;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,6 +115,7 @@ impl Trialling<'_> {
             allocated_bytes: used.allocated.map(|allocated| allocated.bytes),
             allocated_by: used.allocated.map(|allocated| allocated.by),
             allocated_idle_bytes: None,
+            throttling: after.throttled.zip(before.throttled).map(|(after, before)| throttling(after.since(before))),
         };
         let usage = after.spent.since(&before.spent);
         Usage {
@@ -124,8 +126,10 @@ impl Trialling<'_> {
     }
 
     pub(super) fn doubt_phase(&mut self, record: &PhaseRecord, usage: &Usage) {
-        let beside = Beside::Subject { cpus: self.subject_cpus() };
-        self.notes.doubts.extend(doubts::of_phase(record, usage, beside));
+        let limit = self.plan.configuration.cpu_limit;
+        let cpus = limit.map_or(f64::INFINITY, Millicpus::as_cpus).min(self.subject_cpus() as f64);
+        self.notes.doubts.extend(doubts::of_phase(record, usage, Beside::Subject { cpus }));
+        self.notes.doubts.extend(limit.and_then(|limit| doubts::throttled(record, limit)));
     }
 
     /// Has the load engine at work and looks after everything else meanwhile.
@@ -190,13 +194,18 @@ impl Trialling<'_> {
     }
 
     pub(super) fn snapshot(&mut self) -> Snapshot {
-        let spent = self.stage.world.spent();
-        Snapshot { spent, subject: self.scales.used(&|| self.subject.processes(), self.notes.doubts) }
+        let (spent, throttled) = (self.stage.world.spent(), self.subject.throttled());
+        Snapshot { spent, throttled, subject: self.scales.used(&|| self.subject.processes(), self.notes.doubts) }
     }
 }
 
 /// The resources of both sides at a moment.
 pub(super) struct Snapshot {
     spent: Spent,
+    throttled: Option<Throttled>,
     subject: Used,
+}
+
+fn throttling(of: Throttled) -> Throttling {
+    Throttling { periods: of.periods, throttled_periods: of.throttled, throttled_s: of.time.as_secs_f64() }
 }

@@ -335,6 +335,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::GeneratorSaturated { phase: phase(), cpu_share: 0.95, subject_share: Some(0.5) },
         Doubt::SharedCpus,
         Doubt::CollectorByCpus { cpus: 1, cores: 2, collector: "Serial".to_owned() },
+        Doubt::Throttled { phase: phase(), share: 0.38, cpu_limit_millicpus: 500 },
         Doubt::FlagsIgnored { flags: vec!["-XX:+UseX".to_owned()] },
         Doubt::FlagChanged { asked: "-XX:X=1".to_owned(), in_force: "-XX:X=2".to_owned() },
         Doubt::LoadFailures { phase: phase(), failed: 1, requests: 2, kinds: "1 reset".to_owned() },

@@ -3,6 +3,7 @@
 use super::{JDKS, bytes, drivers, folder, nmt_detail};
 use loadline::kernel::cgroup::{CgroupVersion, Hierarchy, parse_limit};
 use loadline::kernel::charge::Charge;
+use loadline::kernel::cpu_cgroup::Throttled;
 use loadline::kernel::machine::{CpuTimes, MemInfo, Pressure, parse_choice, parse_loadavg};
 use loadline::kernel::process::{Stat, Statm, Status};
 use loadline::observe::addresses::JvmAddresses;
@@ -33,10 +34,11 @@ fn parse_with_all(raw: &[u8]) {
     let _ = smaps.maps().map(|mapping| mapping.size().0 / 2 + mapping.file_name().len() as u64).max();
     let _ = (Status::parse(text).map(|status| status.catches(3)), Statm::parse(text, Bytes::kib(4)));
     let _ = (Stat::parse(text, 100).map(|stat| stat.cpu()), Stat::parse(text, 0));
-    let _ = (parse_limit(text), Hierarchy::parse(text, |_| true).map(|hierarchy| hierarchy.folder(MEMBERSHIP)));
+    let _ =
+        (parse_limit(text), Hierarchy::parse(text, "memory", |_| true).map(|hierarchy| hierarchy.folder(MEMBERSHIP)));
     for version in [CgroupVersion::V1, CgroupVersion::V2] {
-        let hierarchy = Hierarchy { version, mount: "/sys/fs/cgroup".into(), root: "/".into() };
-        let _ = (Charge::parse(text, version), hierarchy.folder(text));
+        let hierarchy = Hierarchy { controller: "memory", version, mount: "/sys/fs/cgroup".into(), root: "/".into() };
+        let _ = (Charge::parse(text, version), hierarchy.folder(text), Throttled::parse(text, version));
     }
     if let Some(times) = CpuTimes::parse(text, 100) {
         let _ = (times.share_stolen(), times.since(&times));

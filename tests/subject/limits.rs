@@ -2,9 +2,11 @@
 
 use super::support::*;
 use loadline::clock::Clock;
+use loadline::kernel::cgroup::{CPU, Hierarchy};
 use loadline::record::EndCause;
 use loadline::subject::jdk::{Places, discover};
 use loadline::subject::limit::probe;
+use loadline::subject::quota;
 use loadline::subject::{FoundJdk, LimitSeen, MemoryCgroup};
 use loadline::units::Bytes;
 use loadline_test_support::skip;
@@ -42,6 +44,42 @@ fn who_stays_within_the_limit_is_in_the_cgroup_and_not_killed() {
     assert!(members.lines().any(|pid| pid == processes[0].pid.to_string()), "{members}");
     assert_eq!(running.end(LONG).cause, EndCause::AsAsked);
     assert!(!cgroup.exists());
+}
+
+/// Whether CPU limits work here. The kernel of Debian's User-mode Linux, for one, has no CFS bandwidth.
+fn cpu_limits_work() -> bool {
+    quota::probe(Clock::start()).inspect_err(|error| skip("LOADLINE_LIMITS", &error.what)).is_ok()
+}
+
+#[test]
+fn who_wants_more_cpu_than_its_limit_is_held_back_and_told_as_the_kernel_counts() {
+    if !limits_work() || !cpu_limits_work() {
+        return;
+    }
+    for limit in [None, Some(Bytes::mib(32))] {
+        let before = ours();
+        let running = spawner().start(&throttled("echo pid $$; while :; do :; done", limit), None).unwrap();
+        let pid = told(&running, 1)[0].pid;
+        wait_until("it is held back", LONG, || running.throttled().is_some_and(|of| of.throttled >= 5));
+        let own = own_cgroup(pid);
+        let (told, kernel) = (running.throttled().unwrap(), std::fs::read_to_string(own.join("cpu.stat")).unwrap());
+        let number = |key: &str| -> u64 {
+            let line = kernel.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+            line.trim().parse().unwrap()
+        };
+        // One period may pass between the two.
+        assert!(number("nr_throttled").abs_diff(told.throttled) <= 2, "{told:?}\n{kernel}");
+        assert!(number("nr_periods").abs_diff(told.periods) <= 2 && told.throttled <= told.periods);
+        assert_eq!(running.end(LONG).cause, EndCause::AsAsked);
+        assert!(!own.exists());
+        wait_until("no cgroup is left", LONG, || ours().difference(&before).count() == 0);
+    }
+}
+
+/// The cgroup of a process that has its CPU limit.
+fn own_cgroup(pid: u32) -> PathBuf {
+    let hierarchy = Hierarchy::find(CPU).unwrap().unwrap();
+    hierarchy.folder(&std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap()).unwrap()
 }
 
 #[test]

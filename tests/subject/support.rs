@@ -6,7 +6,7 @@ use loadline::scenario::{Configuration, Cpus, Ready, Subject};
 pub(crate) use loadline::subject::RunningSubject;
 use loadline::subject::processes::Process;
 use loadline::subject::{CpuPlan, GuardedSubject, Launch, LaunchPlace, Spawner};
-use loadline::units::{Bytes, Span};
+use loadline::units::{Bytes, Millicpus, Span};
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,6 +43,13 @@ pub(crate) fn start(script: &str) -> GuardedSubject {
 
 pub(crate) fn limited(script: &str, limit: Bytes) -> Launch {
     let configuration = Configuration { limit: Some(limit), ..Configuration::default() };
+    launch_of(&subject(&["sh", "-c", script], Ready::Tcp), &configuration)
+}
+
+/// The same under a limit of 0.20 CPUs, with a limit of memory or without.
+pub(crate) fn throttled(script: &str, limit: Option<Bytes>) -> Launch {
+    let cpu_limit = Some(Millicpus(200));
+    let configuration = Configuration { limit, cpu_limit, ..Configuration::default() };
     launch_of(&subject(&["sh", "-c", script], Ready::Tcp), &configuration)
 }
 

@@ -1,6 +1,6 @@
 //! JSON schemas of values that a file spells in several ways.
 
-use crate::units::{Bytes, Count, Span};
+use crate::units::{Bytes, Count, Millicpus, Span};
 
 /// Gives each type the schema of its spellings, under a name of its own, so that editors show one description of it.
 #[macro_export]
@@ -27,6 +27,14 @@ written_as! {
             {"type": "number", "minimum": 0}
         ],
         "examples": ["6m", "64m", "1g"]
+    };
+    Millicpus, "millicpus", |of| {
+        "description": "A share of CPUs: `500m` are 500 thousandths of one, which is `0.5`; a bare number is CPUs.",
+        "anyOf": [
+            {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+) *m? *$"},
+            {"type": "number", "minimum": 0.001, "maximum": 1_000_000}
+        ],
+        "examples": ["500m", 1.5, 2]
     };
     Span, "span", |of| {
         "description": "A span of time: `500ms`, `30s`, `2m`, `1h`, `7d`; a bare number is seconds.",

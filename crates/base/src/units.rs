@@ -51,6 +51,76 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A share of CPU time in thousandths of one CPU, as Kubernetes counts it; at least one thousandth.
+///
+/// Parses as Kubernetes does: `500m`, `0.5`, `2`. Prints as `0.50 CPUs`. In JSON it is a text, `500m` or `2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Millicpus(pub u64);
+
+impl Millicpus {
+    /// The period of a quota, which container tools and the kubelet leave at the kernel's default (`cgroup-v2.rst`).
+    pub const PERIOD_US: u64 = 100_000;
+
+    /// CPU time in each such period, in µs.
+    pub fn quota_us(self) -> u64 {
+        self.0.saturating_mul(Self::PERIOD_US / 1000)
+    }
+
+    /// CPUs as a fraction.
+    pub fn as_cpus(self) -> f64 {
+        self.0 as f64 / 1000.0
+    }
+
+    /// The number of processors that a JVM sees under this limit: whole ones, rounded up (`CgroupUtil::processor_count`,
+    /// JDK 11 to 25).
+    pub fn processors(self) -> u64 {
+        self.0.div_ceil(1000)
+    }
+
+    /// As Kubernetes spells it: `500m`, `2`.
+    pub fn word(self) -> String {
+        if self.0.is_multiple_of(1000) { (self.0 / 1000).to_string() } else { format!("{}m", self.0) }
+    }
+}
+
+impl fmt::Display for Millicpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = if self.0.is_multiple_of(10) { 2 } else { 3 };
+        f.pad(&format!("{:.digits$} CPUs", self.as_cpus()))
+    }
+}
+
+impl FromStr for Millicpus {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let refuse = || ParseError(format!("`{text}` is no share of CPUs; write it as `500m`, `0.5` or `2`"));
+        let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
+        let millis = match unit {
+            "" => number * 1000.0,
+            "m" => number,
+            _ => return Err(refuse()),
+        };
+        // No machine has a million CPUs; a part of a thousandth is nothing that Kubernetes takes.
+        let whole = millis.round();
+        let fits = (1.0..=1e9).contains(&whole) && (millis - whole).abs() < 1e-6;
+        if fits { Ok(Self(whole as u64)) } else { Err(refuse()) }
+    }
+}
+
+impl Serialize for Millicpus {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.word())
+    }
+}
+
+/// Accepts a number of CPUs or a text such as `500m`.
+impl<'de> Deserialize<'de> for Millicpus {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        TextOrNumber::read(from, |number| number.to_string().parse(), str::parse)
+    }
+}
+
 /// A difference of two sizes, printed with its sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -395,6 +465,30 @@ mod tests {
         }
         assert_eq!(serde_json::from_str::<Bytes>("67108864").unwrap(), Bytes::mib(64));
         assert!(serde_json::from_str::<Bytes>("1.5").unwrap_err().to_string().contains("`64m`"));
+    }
+
+    #[test]
+    fn shares_of_cpus_are_those_of_kubernetes() {
+        for text in ["1500m", "1.5", " 1.50 ", "1500 m"] {
+            assert_eq!(text.parse::<Millicpus>().unwrap(), Millicpus(1500), "{text}");
+        }
+        for text in ["", "m", "0", "0m", "1.5m", "0.0001", "-1", "2k", "1e9", "1000001", "nan"] {
+            let refusal = text.parse::<Millicpus>().unwrap_err().to_string();
+            assert!(refusal.ends_with("is no share of CPUs; write it as `500m`, `0.5` or `2`"), "{text}: {refusal}");
+        }
+        let read = |json: &str| serde_json::from_str::<Millicpus>(json).unwrap();
+        assert_eq!([read("2"), read("0.25"), read("\"250m\"")].map(|of| of.0), [2000, 250, 250]);
+        assert_eq!((Millicpus(500).quota_us(), Millicpus(1500).quota_us()), (50_000, 150_000));
+        assert_eq!([1, 1000, 1001].map(|of| Millicpus(of).processors()), [1, 1, 2]);
+        for (of, word, shown) in [
+            (500, "500m", "0.50 CPUs"),
+            (2000, "2", "2.00 CPUs"),
+            (1250, "1250m", "1.25 CPUs"),
+            (5, "5m", "0.005 CPUs"),
+        ] {
+            assert_eq!((Millicpus(of).word().as_str(), Millicpus(of).to_string().as_str()), (word, shown));
+            assert_eq!(read(&serde_json::to_string(&Millicpus(of)).unwrap()), Millicpus(of));
+        }
     }
 
     #[test]

@@ -119,6 +119,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family("gc_ms", Milliseconds, Lower, InPhase(|p| p.subject.gc_ms), COUNTERS),
     family("gc_count", Count, Lower, InPhase(|p| number(p.subject.gc_count)), COUNTERS),
     family("gc_share", Share, Lower, InPhase(PhaseRecord::gc_share), COUNTERS),
+    family("throttled", Share, Lower, InPhase(PhaseRecord::throttled_share), "a CPU limit (`--cpu-limit`)"),
     family("rss_max", Bytes, Lower, InPhase(|p| number(p.subject.rss_bytes_max)), ""),
     family("start_up", Seconds, Lower, InTrial(|t| t.ready_s), ""),
 ];

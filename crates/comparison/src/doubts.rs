@@ -105,6 +105,7 @@ fn same_in_force(one: &Trial, other: &Trial) -> bool {
         && (&jvm.version, &jvm.java, &jvm.allocator) == (&with.version, &with.java, &with.allocator)
         && one.env.is_some()
         && (&one.env, one.limit_bytes, &one.subject_cpus) == (&other.env, other.limit_bytes, &other.subject_cpus)
+        && one.cpu_limit_millicpus == other.cpu_limit_millicpus
         && command(one, &jvm.options) == command(other, &with.options)
 }
 

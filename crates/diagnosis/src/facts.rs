@@ -7,7 +7,7 @@ use crate::record::{
     AccountDocument, AccountRecord, CompilationRecord, DoubtRecord, Jvm, Mark, ObjectsRecord, PhaseRecord, Trial,
 };
 use crate::scenario::MarkPoint;
-use crate::units::unix_s;
+use crate::units::{Millicpus, unix_s};
 
 /// Below this much, and this share of RSS, a weight is not worth a finding.
 const LEAST_BYTES: u64 = 1 << 20;
@@ -50,6 +50,7 @@ pub(super) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     pub(super) fn of_trial(trial: &'a Trial) -> Self {
+        let pinned = trial.subject_cpus.as_ref().map(|cpus| cpus.len() as u64);
         let facts = Self {
             marks: &trial.marks,
             phases: &trial.phases,
@@ -57,7 +58,7 @@ impl<'a> Facts<'a> {
             flags: Flags::of_trial(trial),
             limit: trial.limit_bytes,
             machine_bytes: None,
-            cpus: trial.subject_cpus.as_ref().map(|cpus| cpus.len() as u64),
+            cpus: [pinned, trial.cpu_limit().map(Millicpus::processors)].into_iter().flatten().min(),
             doubts: &trial.doubts,
             rss_peak: trial.rss_bytes_peak,
             compilations: &trial.compilations,

@@ -71,7 +71,7 @@ pub use loadline_jvm::accounting::AllocatedBy;
 pub use merging::{ClockSlip, Merging};
 pub use place::Place;
 
-use crate::units::{Bytes, grouped, milliseconds, per_second};
+use crate::units::{Bytes, Millicpus, grouped, milliseconds, per_second};
 use serde::{Deserialize, Serialize};
 
 /// The memory that a JVM can run out of.
@@ -143,6 +143,19 @@ doubts! {
             collector: String,
         } => format!("the JVM chose {collector} GC because it sees {cpus} of {cores} CPUs"),
             "choose the collector (`--gc`), or give it the CPUs it will have (`--cpus`)";
+        /// The CPU limit of the subject held it back in many periods.
+        Throttled {
+            /// The phase affected.
+            phase: String,
+            /// The share of its periods of 100 ms, 0–1.
+            share: f64,
+            /// The CPU limit, in thousandths of a CPU.
+            cpu_limit_millicpus: u64,
+        } => {
+            let limit = Millicpus(*cpu_limit_millicpus);
+            format!("in {phase} the limit of {limit} held the subject back in {:.0} % of the periods", share * 100.0)
+        },
+            "read its times as those of that limit; raise `--cpu-limit`, or offer less, to see the server's own";
         /// Options that were asked for and are not in force.
         FlagsIgnored {
             /// The options as typed, or the JVM's own line in backticks.

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::record::{Model, Unit};
 use crate::scenario::{Guard, Late, PhaseGuard, Time};
 use crate::subject::Exit;
-use crate::units::MIB;
+use crate::units::{MIB, Millicpus};
 use std::time::Duration;
 
 const DRIVEN: &str = "\n  - steady: {driver: 'wrk {url}/', within: 5s}\n";
@@ -45,6 +45,22 @@ fn a_phase_records_both_sides_and_its_own_peak() {
     assert_eq!(made.trial.rss_bytes_peak, Some(150 * MIB));
     let of = |name: &str| made.samples.iter().filter(|(phase, _)| phase == name).count();
     assert_eq!((of("warmup"), of("steady"), of("rest")), (20, 40, 10));
+}
+
+#[test]
+fn what_a_cpu_limit_held_back_is_recorded_and_doubted() {
+    let mut plan = plan(LOAD);
+    assert!(made(Script::default(), &plan).trial.phases.iter().all(|phase| phase.subject.throttling.is_none()));
+    plan.configuration.cpu_limit = Some(Millicpus(500));
+    let made = made(Script::default(), &plan);
+    let throttling = made.trial.phases[1].subject.throttling.unwrap();
+    assert_eq!((throttling.periods, throttling.throttled_periods, throttling.throttled_s), (40, 20, 1.0));
+    assert_eq!((made.trial.cpu_limit_millicpus, made.trial.phases[1].throttled_share()), (Some(500), Some(0.5)));
+    let doubts: Vec<_> = made.trial.doubts.iter().filter(|of| of.text.contains("limit of")).collect();
+    // Neither the warm-up nor the rest.
+    assert_eq!(doubts.len(), 1, "{doubts:?}");
+    let text = "in steady the limit of 0.50 CPUs held the subject back in 50 % of the periods";
+    assert_eq!(doubts[0].text, text);
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! Memory cgroups, v1 (kernel `Documentation/admin-guide/cgroup-v1/memory.rst`) and v2 (`cgroup-v2.rst`): which version
-//! the machine has, which cgroup a process is in (`/proc/PID/cgroup`, man cgroups), and what the files of one say.
+//! Cgroups, v1 (kernel `Documentation/admin-guide/cgroup-v1/memory.rst`) and v2 (`cgroup-v2.rst`): which version the
+//! machine has of a controller, which cgroup a process is in (`/proc/PID/cgroup`, man cgroups), and what the files of
+//! one say of memory.
 
 use super::mounts;
 use super::text::{keyed_number, read, size};
@@ -11,6 +12,11 @@ use std::path::{Component, Path, PathBuf};
 pub const NO_LIMIT_MIN: u64 = 1 << 60;
 /// A subject may make cgroups of its own below its own; systemd in a container has four levels.
 const DEPTH_MAX: usize = 16;
+
+/// The controller of memory.
+pub const MEMORY: &str = "memory";
+/// The controller of CPU time.
+pub const CPU: &str = "cpu";
 
 /// The controllers that JDKs look for in `/proc/cgroups` (`CgroupSubsystemFactory::determine_type`, JDK 11 to 24).
 const LOOKED_FOR: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
@@ -32,7 +38,7 @@ pub fn unlisted(cgroups: &str) -> Vec<&'static str> {
     LOOKED_FOR.into_iter().filter(|name| !is_listed(name)).collect()
 }
 
-/// The interface of the memory controller.
+/// The interface of a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CgroupVersion {
     /// One hierarchy per controller.
@@ -59,10 +65,12 @@ impl CgroupVersion {
     }
 }
 
-/// The hierarchy of cgroups that has the memory controller.
+/// The hierarchy of cgroups that has a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Interface of the memory controller.
+    /// The controller.
+    pub controller: &'static str,
+    /// Its interface.
     pub version: CgroupVersion,
     /// The mount point of the hierarchy.
     pub mount: PathBuf,
@@ -71,25 +79,24 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Finds the hierarchy; `None` if no hierarchy has the memory controller, so that nothing can be limited.
+    /// Finds the hierarchy of this controller; `None` if none has it, so that nothing can be limited.
     ///
     /// # Errors
     /// If `/proc/self/mountinfo` cannot be read.
-    pub fn find() -> io::Result<Option<Self>> {
-        let controls_memory =
-            |mount: &Path| read(mount.join("cgroup.controllers")).is_ok_and(|text| names_memory(&text));
-        Ok(Self::parse(&read("/proc/self/mountinfo")?, controls_memory))
+    pub fn find(controller: &'static str) -> io::Result<Option<Self>> {
+        let controls = |mount: &Path| read(mount.join("cgroup.controllers")).is_ok_and(|text| names(&text, controller));
+        Ok(Self::parse(&read("/proc/self/mountinfo")?, controller, controls))
     }
 
-    /// Parses `/proc/self/mountinfo`. `controls_memory` says whether a mount point of v2 has the controller.
+    /// Parses `/proc/self/mountinfo`. `controls` says whether a mount point of v2 has the controller.
     ///
     /// ```text
     /// 14 35 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
     /// 41 38 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
     /// ```
-    pub fn parse(mountinfo: &str, controls_memory: impl Fn(&Path) -> bool) -> Option<Self> {
-        let (version, mount) = mount_of(mountinfo, "memory", controls_memory)?;
-        Some(Self { version, mount: mount.point, root: mount.root })
+    pub fn parse(mountinfo: &str, controller: &'static str, controls: impl Fn(&Path) -> bool) -> Option<Self> {
+        let (version, mount) = mount_of(mountinfo, controller, controls)?;
+        Some(Self { controller, version, mount: mount.point, root: mount.root })
     }
 
     /// The folder of the cgroup that a process names in its `/proc/PID/cgroup`, unless that lies outside of what is
@@ -100,7 +107,7 @@ impl Hierarchy {
     /// 0::/system.slice/app.service
     /// ```
     pub fn folder(&self, membership: &str) -> Option<PathBuf> {
-        below_root(membership, self.version, "memory", &self.root).map(|below| self.mount.join(below))
+        below_root(membership, self.version, self.controller, &self.root).map(|below| self.mount.join(below))
     }
 
     /// The cgroup of a process, by its `/proc/PID/cgroup`. In a container whose `/proc` and mounts disagree about the
@@ -150,10 +157,10 @@ pub(super) fn below_root<'t>(
     below.components().all(|part| matches!(part, Component::Normal(_))).then_some(below)
 }
 
-/// A memory cgroup, by its folder.
+/// A cgroup, by its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroup {
-    /// Interface of the memory controller.
+    /// Interface of its controllers.
     pub version: CgroupVersion,
     /// The folder with the files of the cgroup.
     pub folder: PathBuf,
@@ -254,9 +261,9 @@ pub fn below(folder: &Path) -> Vec<PathBuf> {
     levels.skip(1).take(DEPTH_MAX).flatten().collect()
 }
 
-/// Whether the memory controller is among those in `cgroup.controllers` or `cgroup.subtree_control`: `cpu memory pids`.
-pub fn names_memory(controllers: &str) -> bool {
-    controllers.split_ascii_whitespace().any(|controller| controller == "memory")
+/// Whether a controller is among those in `cgroup.controllers` or `cgroup.subtree_control`: `cpu memory pids`.
+pub fn names(controllers: &str, controller: &str) -> bool {
+    controllers.split_ascii_whitespace().any(|named| named == controller)
 }
 
 #[cfg(test)]
@@ -292,7 +299,7 @@ mod tests {
     #[test]
     fn the_folder_of_a_process_follows_version_and_root() {
         let check = |mountinfo: &str, membership, version, folder: Option<&str>| {
-            let hierarchy = Hierarchy::parse(mountinfo, |_| true).unwrap();
+            let hierarchy = Hierarchy::parse(mountinfo, MEMORY, |_| true).unwrap();
             let found = (hierarchy.version, hierarchy.folder(membership));
             assert_eq!(found, (version, folder.map(PathBuf::from)), "{membership} {mountinfo}");
         };
@@ -306,16 +313,17 @@ mod tests {
         v2(&in_container, "0::/docker/1", Some("/sys/fs/cgroup"));
         v2(&in_container, "0::/docker/1/x", Some("/sys/fs/cgroup/x"));
         v2(&in_container, "0::/docker/2", None);
-        assert_eq!(Hierarchy::parse("", |_| true), None);
-        assert_eq!(Hierarchy::parse(V2_MOUNT, |_| false), None);
-        assert!(names_memory("cpu memory pids\n") && !names_memory("cpu memory_x\n"));
+        assert_eq!(Hierarchy::parse("", MEMORY, |_| true), None);
+        assert_eq!(Hierarchy::parse(V2_MOUNT, MEMORY, |_| false), None);
+        assert!(names("cpu memory pids\n", MEMORY) && !names("cpu memory_x\n", MEMORY));
     }
 
     #[test]
     fn where_the_named_folder_is_missing_the_mount_counts_for_who_is_listed_there() {
         let folder = tempfile::tempdir().unwrap();
         let mount = folder.path().to_path_buf();
-        let hierarchy = Hierarchy { version: CgroupVersion::V2, mount: mount.clone(), root: "/".into() };
+        let hierarchy = Hierarchy::parse(V2_MOUNT, MEMORY, |_| true).unwrap();
+        let hierarchy = Hierarchy { mount: mount.clone(), ..hierarchy };
         assert_eq!(hierarchy.cgroup_of(17, "0::/a"), None);
         fs::write(mount.join("cgroup.procs"), "0\n17\n").unwrap();
         assert_eq!(hierarchy.cgroup_of(17, "0::/a"), Some(hierarchy.cgroup(mount.clone())));

@@ -1,16 +1,80 @@
-//! CPU figures of cgroups: how often their processes were throttled (`cpu.stat`: kernel `scheduler/sched-bwc.rst` for
+//! CPU figures of cgroups: their limit and how often it held their processes back (kernel `scheduler/sched-bwc.rst` for
 //! v1, `cgroup-v2.rst`), and whether they have their CPUs to themselves (`cpuset`). v1 has a hierarchy for each
 //! controller.
 
-use super::cgroup::{below_root, mount_of};
+use super::cgroup::{CPU, Cgroup, CgroupVersion, below_root, mount_of};
 use super::text::{keyed_number, read};
+use loadline_base::units::Millicpus;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How the limit of a cgroup held its processes back so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Throttled {
+    /// Periods in which they had something to run.
+    pub periods: u64,
+    /// Those in which the quota was used up.
+    pub throttled: u64,
+    /// Time for which they were held back, added up over CPUs.
+    pub time: Duration,
+}
+
+impl Throttled {
+    /// Of this cgroup, with those below; `None` where it has no figures.
+    pub fn of(cgroup: &Cgroup) -> Option<Self> {
+        Self::parse(&cgroup.text("cpu.stat")?, cgroup.version)
+    }
+
+    /// Parses `cpu.stat`; v2 has further lines before these.
+    ///
+    /// ```text
+    /// nr_periods 310              nr_periods 310
+    /// nr_throttled 118            nr_throttled 118
+    /// throttled_time 4210000000   throttled_usec 4210000
+    /// ```
+    pub fn parse(text: &str, version: CgroupVersion) -> Option<Self> {
+        let number = |key| keyed_number(text, key);
+        let time = match version {
+            CgroupVersion::V1 => Duration::from_nanos(number("throttled_time")?),
+            CgroupVersion::V2 => Duration::from_micros(number("throttled_usec")?),
+        };
+        Some(Self { periods: number("nr_periods")?, throttled: number("nr_throttled")?, time })
+    }
+
+    /// What came to it since.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            periods: self.periods.saturating_sub(before.periods),
+            throttled: self.throttled.saturating_sub(before.throttled),
+            time: self.time.saturating_sub(before.time),
+        }
+    }
+
+    /// The share of periods, 0–1; `None` where there were none.
+    pub fn share(self) -> Option<f64> {
+        (self.periods > 0).then(|| self.throttled as f64 / self.periods as f64)
+    }
+}
+
+/// The CPU limit of a cgroup itself, in whole thousandths of a CPU; `None` where it has none.
+///
+/// v1 has `cpu.cfs_quota_us` (`50000`, or `-1`) beside `cpu.cfs_period_us`, v2 both in `cpu.max` (`50000 100000`, or
+/// `max 100000`).
+pub fn limit(cgroup: &Cgroup) -> Option<Millicpus> {
+    let text = match cgroup.version {
+        CgroupVersion::V1 => format!("{} {}", cgroup.text("cpu.cfs_quota_us")?, cgroup.text("cpu.cfs_period_us")?),
+        CgroupVersion::V2 => cgroup.text("cpu.max")?,
+    };
+    let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
+    let (quota, period) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    Some(Millicpus(quota.checked_mul(1000)?.checked_div(period)?))
+}
 
 /// How often processes of this one's cgroups were held back so far, because a cgroup had used up its share of CPU: the
 /// largest number of those from the own one upwards. `None` where none of them counts.
 pub fn throttled() -> Option<u64> {
     let counted = |folder: &PathBuf| keyed_number(&read(folder.join("cpu.stat")).ok()?, "nr_throttled");
-    folders("cpu").iter().filter_map(counted).max()
+    folders(CPU).iter().filter_map(counted).max()
 }
 
 /// Whether a cgroup says that no other cgroup beside it has its CPUs. The outermost one has them all, which says
@@ -70,6 +134,38 @@ mod tests {
         check(&V2.replace(" / ", " /pod "), "0::/pod/x", "cpu", &["/c/x", "/c"]);
         check(&V2.replace(" / ", " /pod "), "0::/elsewhere", "cpu", &["/c"]);
         check("", "0::/", "cpu", &[]);
+    }
+
+    #[test]
+    fn limits_and_what_they_held_back_are_said_by_both_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
+        let of = |version| Cgroup { version, folder: folder.path().into(), mount: folder.path().into() };
+        let limits = || [CgroupVersion::V1, CgroupVersion::V2].map(|version| limit(&of(version)).map(|limit| limit.0));
+        assert_eq!(limits(), [None, None]);
+        write("cpu.cfs_period_us", "100000\n");
+        write("cpu.cfs_quota_us", "-1\n");
+        write("cpu.max", "max 100000\n");
+        assert_eq!(limits(), [None, None]);
+        write("cpu.cfs_quota_us", "150000\n");
+        write("cpu.max", "5000 10000\n");
+        assert_eq!(limits(), [Some(1500), Some(500)]);
+        write("cpu.max", "5000 0\n");
+        assert_eq!(limits()[1], None);
+        let throttled = |version, text: &str| {
+            write("cpu.stat", text);
+            Throttled::of(&of(version))
+        };
+        let expect = Throttled { periods: 310, throttled: 118, time: Duration::from_millis(4210) };
+        let v1 = "nr_periods 310\nnr_throttled 118\nthrottled_time 4210000000\n";
+        assert_eq!(throttled(CgroupVersion::V1, v1), Some(expect));
+        let v2 = "usage_usec 900\nuser_usec 800\nsystem_usec 100\nnr_periods 310\nnr_throttled 118\nthrottled_usec 4210000\n";
+        assert_eq!(throttled(CgroupVersion::V2, v2), Some(expect));
+        // Without the controller v2 has only its usage.
+        assert_eq!(throttled(CgroupVersion::V2, "usage_usec 900\n"), None);
+        let later = Throttled { periods: 320, throttled: 123, time: Duration::from_millis(4310) };
+        let since = Throttled { periods: 10, throttled: 5, time: Duration::from_millis(100) };
+        assert_eq!((later.since(expect), since.share(), Throttled::default().share()), (since, Some(0.5), None));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::inside::{self, Inside};
 use super::procfs::{Process, read_again};
 use super::{Read, Reading, Unavailable};
-use crate::kernel::cgroup::{self, Cgroup, CgroupVersion, Hierarchy, Limit, names_memory};
+use crate::kernel::cgroup::{self, Cgroup, CgroupVersion, Hierarchy, Limit, MEMORY, names};
 use crate::kernel::charge::Charge;
 use crate::kernel::machine::Pressure;
 use crate::kernel::text::size;
@@ -72,7 +72,7 @@ impl MemoryCgroup {
     /// container of the same pod.
     pub fn of(process: &Process) -> Result<Self, Unavailable> {
         let membership = process.text_below("cgroup", PLACE_BYTES_MAX).map_err(Unavailable::io(SOURCE))?;
-        let hierarchy = Hierarchy::find().map_err(Unavailable::io(SOURCE))?;
+        let hierarchy = Hierarchy::find(MEMORY).map_err(Unavailable::io(SOURCE))?;
         let here = hierarchy.as_ref().and_then(|hierarchy| hierarchy.cgroup_of(process.pid(), &membership));
         let none = || match &hierarchy {
             Some(hierarchy) => {
@@ -94,9 +94,9 @@ impl MemoryCgroup {
         let mounts = process.text_below("mountinfo", PLACE_BYTES_MAX).ok()?;
         let controls_memory = |mount: &Path| {
             let file = inside::file(process, &mount.join("cgroup.controllers").display().to_string());
-            file.and_then(start_of).is_ok_and(|text| names_memory(&text))
+            file.and_then(start_of).is_ok_and(|text| names(&text, MEMORY))
         };
-        let theirs = Hierarchy::parse(&mounts, controls_memory)?;
+        let theirs = Hierarchy::parse(&mounts, MEMORY, controls_memory)?;
         let top = Inside::folder(process, theirs.mount.to_str()?).ok()?.into_fd();
         if !KINDS.contains(&(fstatfs(&top).ok()?.f_type as i64)) {
             return None;

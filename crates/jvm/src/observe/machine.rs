@@ -3,7 +3,7 @@
 
 use super::procfs::{Process, open_below};
 use super::{Read, Reading, Unavailable, maps};
-use crate::kernel::cgroup::{CgroupVersion, Hierarchy};
+use crate::kernel::cgroup::{CgroupVersion, Hierarchy, MEMORY};
 use crate::kernel::machine::{CpuTimes, MemInfo, Pressure, cpus_online, parse_choice, parse_loadavg};
 use crate::kernel::process::{Status, page_size};
 use crate::kernel::text;
@@ -46,7 +46,7 @@ impl Machine {
             architecture: uname.machine().to_string_lossy().into_owned(),
             page: page_size(),
             thp: file("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|t| parse_choice(&t).map(str::to_owned)),
-            memory_cgroup: Hierarchy::find().ok().flatten().map(|hierarchy| hierarchy.version),
+            memory_cgroup: Hierarchy::find(MEMORY).ok().flatten().map(|hierarchy| hierarchy.version),
         }
     }
 }

@@ -58,6 +58,7 @@ impl Circumstances {
             one("collector", of_jvm(|jvm| &jvm.collector)),
             one("allocator", of_jvm(|jvm| &jvm.allocator)),
             one("limit", trial.map(limit)),
+            one("CPU limit", trial.map(|trial| trial.cpu_limit().map_or("none".to_owned(), |limit| limit.to_string()))),
             one("CPUs", trial.map(cpus)),
             one("CPU", machine.cpu_model.clone()),
             // Kernels differ by some KiB in what they leave of one and the same memory.

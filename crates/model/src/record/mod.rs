@@ -61,6 +61,7 @@ pub use crate::observe::open_files::DiskFileRecord;
 
 use crate::doubt::Doubt;
 use crate::scenario::MarkPoint;
+use crate::units::Millicpus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -293,6 +294,9 @@ pub struct Trial {
     pub jvm: Option<Jvm>,
     /// The memory limit, if one was set.
     pub limit_bytes: Option<u64>,
+    /// The CPU limit in thousandths of a CPU; absent where none was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_limit_millicpus: Option<u64>,
     /// CPUs of the subject; `null` where not pinned.
     pub subject_cpus: Option<Vec<u32>>,
     /// CPUs of Loadline; `null` where not pinned.
@@ -741,6 +745,11 @@ impl Trial {
     /// A trial of which nothing is known yet.
     pub fn new(configuration: &str, block: u32, index: u32) -> Self {
         Self { configuration: configuration.to_owned(), block, index, ..Self::default() }
+    }
+
+    /// The CPU limit, if one was set.
+    pub fn cpu_limit(&self) -> Option<Millicpus> {
+        self.cpu_limit_millicpus.map(Millicpus)
     }
 
     /// Whether it did not do what it was made for. One that failed in a search for the load line did, and so did one of

@@ -136,6 +136,11 @@ impl PhaseRecord {
         self.subject.gc_ms.filter(|_| self.seconds > 0.0).map(|gc_ms| gc_ms / 1e3 / self.seconds)
     }
 
+    /// The share of periods in which its CPU limit held it back.
+    pub fn throttled_share(&self) -> Option<f64> {
+        self.subject.throttling?.share()
+    }
+
     /// Correct answers as a share of what was offered; `None` in a closed model.
     pub fn share_of_offered(&self) -> Option<f64> {
         let offered_per_s = self.offered_per_s.filter(|offered| *offered > 0.0)?;
@@ -315,4 +320,26 @@ pub struct SubjectWork {
     /// Part of `allocated_bytes` that it allocates at rest in as much time; `null` where the trial has no rest.
     #[serde(default)]
     pub allocated_idle_bytes: Option<u64>,
+    /// How its CPU limit held it back; absent where it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttling: Option<Throttling>,
+}
+
+/// How a CPU limit held the subject back, by the `cpu.stat` of its cgroup.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Throttling {
+    /// Periods of 100 ms in which it had something to run.
+    pub periods: u64,
+    /// Those in which it used up its quota before it was done.
+    pub throttled_periods: u64,
+    /// Seconds for which it was held back, added up over CPUs.
+    pub throttled_s: f64,
+}
+
+impl Throttling {
+    /// The share of its periods in which it was held back; `None` where it ran in none.
+    pub fn share(&self) -> Option<f64> {
+        (self.periods > 0).then(|| self.throttled_periods as f64 / self.periods as f64)
+    }
 }

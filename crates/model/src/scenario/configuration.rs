@@ -2,7 +2,7 @@
 
 use super::schema;
 use super::written::{Named, Scalar, parsed, texts, texts_by_name};
-use crate::units::Bytes;
+use crate::units::{Bytes, Millicpus};
 use loadline_base::order::Order as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,6 +33,9 @@ pub struct Configuration {
     pub code: Option<PathBuf>,
     /// Memory limit, enforced by a cgroup.
     pub limit: Option<Bytes>,
+    /// CPU limit, enforced by a cgroup: a quota in each period of 100 ms, as a container has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_limit: Option<Millicpus>,
     /// Arguments appended to the command (or put at `{args}`).
     pub args: Vec<String>,
     /// CPUs for the subject.
@@ -96,6 +99,9 @@ pub struct ConfigurationSettings {
     /// Memory limit, enforced by a cgroup.
     #[arg(long, value_name = "SIZE")]
     pub limit: Option<Bytes>,
+    /// CPU limit, enforced by a cgroup as a container's is: a quota in each period of 100 ms, on whichever CPUs.
+    #[arg(long, value_name = "CPUS", help = "CPU limit, enforced by a cgroup as a container's is: `500m`, `1.5`, `2`")]
+    pub cpu_limit: Option<Millicpus>,
     /// Arguments appended to the command, or put at `{args}`.
     #[arg(skip)]
     #[schemars(with = "Vec<Scalar>")]
@@ -146,11 +152,12 @@ impl Axis {
 }
 
 /// The settings that may vary, in the order in which they name a configuration.
-pub(super) const AXES: [Axis; 10] = [
+pub(super) const AXES: [Axis; 11] = [
     Axis::listed("gc", "Collectors.", "This collector."),
     Axis::listed("heap", "Heap sizes.", "This heap."),
     Axis::listed("jdk", "JDKs; `found` stands for every one of release 17 or newer on this machine.", "This JDK."),
     Axis::listed("limit", "Memory limits.", "This limit."),
+    Axis::listed("cpu_limit", "CPU limits.", "This CPU limit."),
     Axis::listed("nmt", "Levels of Native Memory Tracking.", "This level."),
     Axis::named("jvm", "Sets of JVM options, by name.", "The set of JVM options of this name."),
     Axis::named("env", "Sets of environment variables, by name.", "The environment of this name."),
@@ -172,6 +179,7 @@ impl ConfigurationSettings {
             self.heap.map(Bytes::java),
             jdk,
             self.limit.map(|limit| format!("limit-{}", limit.java())),
+            self.cpu_limit.map(|limit| format!("cpu-limit-{}", limit.word())),
             self.nmt.map(|nmt| format!("nmt-{}", nmt.word())),
         ];
         names.into_iter().flatten().collect()
@@ -210,6 +218,7 @@ impl Configuration {
         }
         self.code = of.code.map(|code| base.join(code)).or(self.code.take());
         self.limit = of.limit.or(self.limit);
+        self.cpu_limit = of.cpu_limit.or(self.cpu_limit);
         self.args.extend(of.args);
         self.cpus = of.cpus.unwrap_or(std::mem::take(&mut self.cpus));
         self.nmt = of.nmt.unwrap_or(self.nmt);

@@ -3,7 +3,7 @@
 use super::written::did_you_mean;
 use super::*;
 use crate::error::{Error, Result};
-use crate::units::{Bytes, several};
+use crate::units::{Bytes, Millicpus, several};
 
 /// More than the local ports of an address, and than any server is asked to hold in one process.
 const CONNECTIONS_MAX: u64 = 100_000;
@@ -12,6 +12,8 @@ const RATE_MIN: f64 = 1.0 / 3600.0;
 const RATE_MAX: f64 = 10_000_000.0;
 /// No heap and no process is smaller; a smaller number lacks its unit.
 const MEMORY_MIN: Bytes = Bytes::kib(64);
+/// The kernel refuses a quota below 1 ms (`min_cfs_quota_period` in Linux' kernel/sched).
+const CPU_LIMIT_MIN: Millicpus = Millicpus(10);
 
 impl Scenario {
     /// Checks what the types do not: bounds, unique names, marks that have a moment.
@@ -39,6 +41,7 @@ impl Scenario {
         self.validate_native()?;
         self.validate_jvm()?;
         self.validate_each(|of| memory("heap", of.heap).and_then(|()| memory("limit", of.limit)))?;
+        self.validate_each(|of| of.cpu_limit.map_or(Ok(()), cpu))?;
         self.compare.validate(&self.configurations)?;
         if self.load.last_work().is_none() {
             return Err(Error::request("the load has no phase that works")
@@ -182,6 +185,17 @@ pub(super) fn memory(name: &str, size: Option<Bytes>) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses what the kernel does.
+fn cpu(limit: Millicpus) -> Result<()> {
+    if limit >= CPU_LIMIT_MIN {
+        return Ok(());
+    }
+    let quota_us = limit.quota_us();
+    let what =
+        format!("`cpu_limit` is {limit}, a quota of {quota_us} µs in each period of 100 ms; the kernel needs 1 ms");
+    Err(Error::request(what).hint(format!("give it `{}` or more", CPU_LIMIT_MIN.word())))
 }
 
 pub(super) fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {

@@ -47,6 +47,7 @@ fn known_words(head: &str) -> Option<&'static str> {
         "gc_ms" => "time in GC",
         "gc_count" => "collections",
         "gc_share" => "share of time in GC",
+        "throttled" => "share of periods throttled",
         "start_up" => "start-up",
         _ => return None,
     })

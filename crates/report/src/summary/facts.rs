@@ -68,7 +68,8 @@ pub(super) fn trial_facts(trial: &Trial) -> Vec<(String, String)> {
     }
     facts.add("command", crate::scenario::shell_words(&trial.command));
     let [subject, load] = [&trial.subject_cpus, &trial.load_cpus].map(|cpus| cpus_text(cpus.as_deref()));
-    facts.add("cpus", format!("subject on {subject}, load on {load}"));
+    let limited = trial.cpu_limit().map(|limit| format!(", limited to {limit}")).unwrap_or_default();
+    facts.add("cpus", format!("subject on {subject}{limited}, load on {load}"));
     facts.add("limit", trial.limit_bytes.map_or("none".to_owned(), |limit| Bytes(limit).to_string()));
     facts.add("ready", trial.ready_s.map(|ready| format!("after {ready:.2} s")));
     if trial.outcome != Outcome::Completed {
@@ -95,8 +96,9 @@ fn configurations(document: &Document) -> Vec<(String, String)> {
         let version = jvm.and_then(|jvm| jvm.version.as_deref()).unwrap_or("JVM unknown");
         let collector = jvm.and_then(|jvm| Some(format!(", {} GC", jvm.collector.as_ref()?)));
         let options = jvm.filter(|jvm| !jvm.options.is_empty()).map(|jvm| format!("; {}", jvm.options.join(" ")));
-        let [collector, options] = [collector, options].map(Option::unwrap_or_default);
-        Some((name.to_owned(), format!("{trials}; {version}{collector}{options}")))
+        let limited = own().find_map(Trial::cpu_limit).map(|limit| format!("; limited to {limit}"));
+        let [collector, options, limited] = [collector, options, limited].map(Option::unwrap_or_default);
+        Some((name.to_owned(), format!("{trials}; {version}{collector}{options}{limited}")))
     };
     document.configurations().into_iter().filter_map(fact).collect()
 }

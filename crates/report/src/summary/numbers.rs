@@ -121,6 +121,7 @@ pub(crate) fn load(trial: &Trial) -> Table {
     }
     notes.extend(drivers::notes(&trial.phases));
     notes.extend(own::work(&trial.phases));
+    notes.extend(throttling(trial));
     notes.extend(costs(trial));
     notes.extend(allocation(trial));
     Table::new("load, times in ms", head, trial.phases.iter().map(row)).noted(notes)
@@ -129,6 +130,17 @@ pub(crate) fn load(trial: &Trial) -> Table {
 /// How many collections there were, and how long they took, in ms.
 fn collections(subject: &SubjectWork) -> [String; 2] {
     [subject.gc_count.map_or_else(dash, grouped), subject.gc_ms.map_or_else(dash, |ms| format!("{ms:.0}"))]
+}
+
+/// Says how the CPU limit held the subject back in each phase of work.
+fn throttling(trial: &Trial) -> Option<String> {
+    let each = |phase: &PhaseRecord| {
+        let (share, held_s) = (phase.throttled_share()?, phase.subject.throttling?.throttled_s);
+        phase.works().then(|| format!("{:.0} % of periods in {} ({held_s:.1} s)", share * 100.0, phase.name))
+    };
+    let phases: Vec<String> = trial.phases.iter().filter_map(each).collect();
+    let limit = trial.cpu_limit().filter(|_| !phases.is_empty())?;
+    Some(format!("Limited to {limit}, throttled in {}.", phases.join(", ")))
 }
 
 /// States the Java heap allocated for an answer in each phase, beside the subject's allocation at rest.

@@ -1,0 +1,181 @@
+//! The CPU limit of the subject: a quota of its cgroup in each period of 100 ms (kernel `scheduler/sched-bwc.rst`,
+//! `cgroup-v2.rst`), set and verified. On v2 the memory limit has the same cgroup, on v1 one of another hierarchy.
+
+use super::keeper::Keeper;
+use super::limit_ways;
+use super::made_cgroup::{Attempt, MadeCgroup, enable, write_and_read};
+use super::own_cgroup;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::kernel::cgroup::{CPU, Cgroup, CgroupVersion};
+use crate::kernel::cpu_cgroup::{self, Throttled};
+use crate::units::Millicpus;
+
+/// The limit that [`probe`] sets: one that every machine has room for.
+const PROBE_LIMIT: Millicpus = Millicpus(500);
+
+/// The cgroup that limits the CPU time of one subject. Removed when dropped, if it was made here.
+#[derive(Debug)]
+pub(super) struct CpuCgroup {
+    pub(super) cgroup: Cgroup,
+    _made: Option<MadeCgroup>,
+}
+
+impl CpuCgroup {
+    /// Sets this limit: in the cgroup of the memory limit, where that has CPU time as well, else in one of its own.
+    ///
+    /// # Errors
+    /// `Machine` where it cannot be set, or would have no effect.
+    pub(super) fn create(limit: Millicpus, memory: Option<&Cgroup>, clock: Clock) -> Result<Self> {
+        let own = own_cgroup::of_process(std::process::id(), CPU)?;
+        let shared = memory.filter(|memory| (memory.version, &memory.mount) == (CgroupVersion::V2, &own.mount));
+        let cannot = || Error::machine(format!("cannot set a limit of {limit}"));
+        let made = match shared {
+            Some(memory) => set_beside_memory(memory, limit)
+                .map(|()| Self { cgroup: memory.clone(), _made: None })
+                .map_err(|refusal| cannot().at(refusal)),
+            None => MadeCgroup::create(CPU, clock, cannot(), |cgroup| set(cgroup, limit))
+                .map(|(made, ())| Self { cgroup: made.cgroup.clone(), _made: Some(made) }),
+        };
+        let made = made.map_err(|error| error.hint(limit_ways::hint(CPU)))?;
+        check_outer(&made.cgroup, limit)?;
+        Ok(made)
+    }
+
+    /// The cgroup in which a container tool has set this limit for a process: its own, or the nearest above with one.
+    ///
+    /// # Errors
+    /// `Machine` where it has another limit, or none.
+    pub(super) fn adopt(pid: u32, limit: Millicpus, keeper: &Keeper) -> Result<Self> {
+        let own = own_cgroup::of_process(pid, CPU)?;
+        let has_limit = |cgroup: &Cgroup| cpu_cgroup::limit(cgroup).is_some();
+        let cgroup = std::iter::successors(Some(own.clone()), Cgroup::parent).find(has_limit).unwrap_or(own);
+        match cpu_cgroup::limit(&cgroup) {
+            Some(set) if set == limit => Ok(Self { cgroup, _made: None }),
+            other => {
+                let other = other.map_or_else(|| "none".to_owned(), |other| other.to_string());
+                let what = format!("the {} was to have a limit of {limit}, but has {other}", keeper.word());
+                Err(Error::machine(what).at(format!("in {}", cgroup.folder.display())).hint(keeper.limit_hint()))
+            }
+        }
+    }
+
+    /// How it held the subject back so far.
+    pub(super) fn throttled(&self) -> Option<Throttled> {
+        Throttled::of(&self.cgroup)
+    }
+}
+
+/// Makes, sets and removes a cgroup to see whether CPU limits work here. Returns the one in which those of subjects
+/// are made.
+///
+/// # Errors
+/// Says why not, and what to do.
+pub fn probe(clock: Clock) -> Result<Cgroup> {
+    let mut parent = CpuCgroup::create(PROBE_LIMIT, None, clock)?.cgroup.clone();
+    parent.folder.pop();
+    Ok(parent)
+}
+
+/// Gives the cgroup of a memory limit CPU time as well, and sets the limit of that.
+fn set_beside_memory(memory: &Cgroup, limit: Millicpus) -> Attempt<()> {
+    memory.parent().map_or(Ok(()), |parent| enable(&parent, CPU))?;
+    set(memory, limit)
+}
+
+/// Sets the limit and verifies that the kernel took it.
+fn set(cgroup: &Cgroup, limit: Millicpus) -> Attempt<()> {
+    let (quota, period) = (limit.quota_us(), Millicpus::PERIOD_US);
+    let writes = match cgroup.version {
+        CgroupVersion::V1 => {
+            vec![("cpu.cfs_period_us", period.to_string()), ("cpu.cfs_quota_us", quota.to_string())]
+        }
+        CgroupVersion::V2 => vec![("cpu.max", format!("{quota} {period}"))],
+    };
+    for (file, text) in writes {
+        let path = cgroup.folder.join(file);
+        let read = write_and_read(&path, &text)?;
+        if read.trim() != text {
+            return Err(format!("{}: wrote {text}, but it reads {}", path.display(), read.trim()));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a limit that is more than those around it allow.
+fn check_outer(cgroup: &Cgroup, limit: Millicpus) -> Result<()> {
+    let above = std::iter::successors(cgroup.parent(), Cgroup::parent);
+    match above.filter_map(|above| cpu_cgroup::limit(&above)).min() {
+        Some(outer) if outer < limit => Err(Error::machine(format!(
+            "the limit of {limit} would have no effect: an outer cgroup allows only {outer}"
+        ))
+        .at(format!("in {}", cgroup.folder.display()))
+        .hint("choose a limit below that, or run Loadline outside that cgroup")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    fn cgroup(version: CgroupVersion, folder: &Path, mount: &Path) -> Cgroup {
+        Cgroup { version, folder: folder.into(), mount: mount.into() }
+    }
+
+    #[test]
+    fn a_limit_is_a_quota_in_periods_of_100_ms() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |version| cgroup(version, folder.path(), folder.path());
+        let text = |file: &str| fs::read_to_string(folder.path().join(file)).unwrap();
+        assert_eq!(set(&of(CgroupVersion::V1), Millicpus(500)), Ok(()));
+        assert_eq!((text("cpu.cfs_quota_us"), text("cpu.cfs_period_us")), ("50000".to_owned(), "100000".to_owned()));
+        assert_eq!(set(&of(CgroupVersion::V2), Millicpus(1500)), Ok(()));
+        assert_eq!(text("cpu.max"), "150000 100000");
+        let nowhere = set(&cgroup(CgroupVersion::V2, &folder.path().join("none"), folder.path()), Millicpus(500));
+        assert!(nowhere.unwrap_err().ends_with("/none/cpu.max: No such file or directory"));
+    }
+
+    #[test]
+    fn on_v2_the_cgroup_of_the_memory_limit_gets_cpu_time_too() {
+        let parent = tempfile::tempdir().unwrap();
+        let memory = parent.path().join("loadline-1");
+        fs::create_dir(&memory).unwrap();
+        fs::write(parent.path().join("cgroup.procs"), "").unwrap();
+        fs::write(parent.path().join("cgroup.controllers"), "memory\n").unwrap();
+        let memory = cgroup(CgroupVersion::V2, &memory, parent.path());
+        let refusal = set_beside_memory(&memory, Millicpus(500)).unwrap_err();
+        assert!(refusal.ends_with(": the cpu controller is not delegated to it"), "{refusal}");
+        fs::write(parent.path().join("cgroup.controllers"), "cpu memory\n").unwrap();
+        assert_eq!(set_beside_memory(&memory, Millicpus(500)), Ok(()));
+        assert_eq!(cpu_cgroup::limit(&memory), Some(Millicpus(500)));
+    }
+
+    #[test]
+    fn a_limit_above_one_around_it_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        fs::write(parent.path().join("cpu.max"), "100000 100000\n").unwrap();
+        let own = cgroup(CgroupVersion::V2, &parent.path().join("loadline-1"), parent.path());
+        assert!(check_outer(&own, Millicpus(1000)).is_ok());
+        let error = check_outer(&own, Millicpus(1500)).unwrap_err();
+        let what = "the limit of 1.50 CPUs would have no effect: an outer cgroup allows only 1.00 CPUs";
+        assert_eq!(error.what, what);
+    }
+
+    #[test]
+    fn a_probe_leaves_nothing_behind() {
+        let clock = Clock::start();
+        match CpuCgroup::create(PROBE_LIMIT, None, clock) {
+            Ok(made) => {
+                let folder = made.cgroup.folder.clone();
+                assert_eq!(cpu_cgroup::limit(&made.cgroup), Some(PROBE_LIMIT));
+                assert_eq!(made.throttled(), Some(Throttled::default()));
+                drop(made);
+                assert!(!folder.exists() && folder.starts_with(probe(clock).unwrap().folder));
+            }
+            Err(error) => loadline_test_support::skip("LOADLINE_LIMITS", &error.what),
+        }
+    }
+}
