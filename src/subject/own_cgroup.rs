@@ -12,9 +12,11 @@ use crate::kernel::text;
 pub(super) fn of_process(pid: u32, controller: &'static str) -> Result<Cgroup> {
     let hierarchy = Hierarchy::find(controller).map_err(|cause| Error::io("read", "/proc/self/mountinfo", &cause))?;
     let hierarchy = hierarchy.ok_or_else(|| {
-        let key = if controller == MEMORY { "limit" } else { "cpu_limit" };
-        Error::machine(format!("no {controller} cgroup is mounted, so no {controller} limit can be set"))
-            .hint(format!("mount cgroup v2 at /sys/fs/cgroup, or leave `{key}` out"))
+        let (what, key) = match controller {
+            MEMORY => ("no memory cgroup is mounted, so no memory limit can be set", "limit"),
+            _ => ("no cpu cgroup is mounted, so no CPU limit can be set", "cpu_limit"),
+        };
+        Error::machine(what).hint(format!("mount cgroup v2 at /sys/fs/cgroup, or leave `{key}` out"))
     })?;
     let path = format!("/proc/{pid}/cgroup");
     let membership = text::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;

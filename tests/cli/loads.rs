@@ -129,7 +129,15 @@ fn the_document_is_as_described_and_nothing_else_is() {
     let schema = Schema::published(LOAD);
     schema.describes(&printed(), "as it is printed");
     // Only in a trial another program or the subject itself drives.
-    let of_trials = ["DriverRecord.", "Reported.", "Times.", "PhaseRecord.driver", "PhaseRecord.counters"];
+    let of_trials = [
+        "DriverRecord.",
+        "Reported.",
+        "Times.",
+        "PhaseRecord.driver",
+        "PhaseRecord.counters",
+        "SubjectWork.throttling",
+        "Throttling.",
+    ];
     assert_eq!(schema.unused_but(&[printed()], &of_trials), [] as [&str; 0]);
 }
 

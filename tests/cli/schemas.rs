@@ -12,8 +12,8 @@ use loadline::fleet::Plan;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
     FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, PlanEntry, ProbeRecord, ProbeStage,
-    ProbeVerdict, ProcessRecord, ProofRecord, RateRecord, Reported, RuleRecord, Task, Times, Timing, Tool, Unit,
-    Unknowns, Why,
+    ProbeVerdict, ProcessRecord, ProofRecord, RateRecord, Reported, RuleRecord, Task, Throttling, Times, Timing, Tool,
+    Unit, Unknowns, Why,
 };
 use loadline::scenario::{Last, PastLine, Scenario, TrialPlan, parse, parse_fleet};
 use loadline::units::Bytes;
@@ -79,6 +79,9 @@ fn the_results_schema_describes_nothing_else() {
     });
     let (grain_bytes, page_bytes) = (Some(1 << 20), Some(64 << 10));
     accounted["trials"][0]["cgroup"] = json!(CgroupRecord { grain_bytes, page_bytes, ..CgroupRecord::default() });
+    accounted["trials"][0]["cpu_limit_millicpus"] = json!(500);
+    let throttling = Throttling { periods: 100, throttled_periods: 38, throttled_s: 1.5 };
+    accounted["trials"][0]["phases"][0]["subject"]["throttling"] = json!(throttling);
     let left_out = LeftOutRecord { configuration: "jdk11".to_owned(), why: "no JDK 11 on this machine".to_owned() };
     accounted["conditions"]["left_out"] = json!([left_out]);
     accounted["conditions"]["source"] =

@@ -333,7 +333,7 @@ pub struct Throttling {
     pub periods: u64,
     /// Those in which it used up its quota before it was done.
     pub throttled_periods: u64,
-    /// Seconds for which it was held back, added up over CPUs.
+    /// For how many s it was held back, added up over CPUs.
     pub throttled_s: f64,
 }
 
