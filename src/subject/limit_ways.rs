@@ -1,5 +1,6 @@
-//! Ways to a limit of memory or CPU time for who cannot make a cgroup just so: a scope of the user's own systemd, a container that may
-//! write cgroups, a step of a job of Slurm, root; in a pod of Kubernetes what its administrator may allow.
+//! Ways to a limit of memory or CPU time for who cannot make a cgroup just so: a scope of the user's own systemd, a
+//! container that may write cgroups, a step of a job of Slurm, root; in a pod of Kubernetes what its administrator may
+//! allow.
 
 use super::program;
 use super::slurm_step::Job;

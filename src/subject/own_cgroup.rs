@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::kernel::cgroup::{Cgroup, Hierarchy, MEMORY};
 use crate::kernel::text;
 
-/// The cgroup of a process in the hierarchy of a controller; where it cannot be seen from here, that at the mount point.
+/// The cgroup of a process in the hierarchy of a controller; where it cannot be seen from here, that at the mount
+/// point.
 ///
 /// # Errors
 /// `Machine` where nothing can be limited.

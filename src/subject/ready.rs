@@ -188,7 +188,9 @@ fn ended_early(running: &GuardedSubject, exit: Exit, took: Duration) -> Error {
     let of_tool = running.container_never_ran() && is_of_tool(exit, &running.output().tail_texts(SAID_LINES));
     let error = if of_tool { Error::machine(what) } else { Error::subject(what) };
     let mut error = running.output().said_in(error).at(format!("command: {}", running.launch().shown()));
-    if let Some((_, limit)) = running.cgroup().filter(|_| running.oom_kills() > 0) {
+    // The cgroup of a container that ended at once was never seen.
+    let limit = running.cgroup().map(|(_, limit)| limit).or(running.launch().limit);
+    if let Some(limit) = limit.filter(|_| running.oom_kills() > 0) {
         error = error
             .at(format!("the kernel killed a process of it at the limit of {limit}"))
             .hint("raise the limit, or lower the heap");

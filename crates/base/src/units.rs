@@ -71,8 +71,8 @@ impl Millicpus {
         self.0 as f64 / 1000.0
     }
 
-    /// The number of processors that a JVM sees under this limit: whole ones, rounded up (`CgroupUtil::processor_count`,
-    /// JDK 11 to 25).
+    /// The number of processors that a JVM sees under this limit: whole ones, rounded up
+    /// (`CgroupUtil::processor_count`, JDK 11 to 25).
     pub fn processors(self) -> u64 {
         self.0.div_ceil(1000)
     }
