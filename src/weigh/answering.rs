@@ -17,6 +17,8 @@ use std::cell::Cell;
 
 /// Threads that do nothing else but answer, as the kernel keeps their names.
 const ANSWERING: [&str; 2] = ["Signal Dispatch", "Attach Listener"];
+/// The first of them from JDK 26 on, which leaves out the middle of a long name.
+const SIGNALS_OF_26: &str = "Signal ..atcher";
 /// The one that collects too, with some collectors: only what it does during a question is counted.
 const VM_THREAD: &str = "VM Thread";
 /// The libraries that answer: HotSpot and the C library (`libc.so.6`, `libc-2.31.so`, `ld-musl-x86_64.so.1`).
@@ -100,7 +102,7 @@ impl Answering {
 }
 
 fn answers(thread: &ThreadStat) -> bool {
-    ANSWERING.contains(&thread.name.as_str())
+    ANSWERING.contains(&thread.name.as_str()) || thread.name == SIGNALS_OF_26
 }
 
 fn resident(process: &Process, clock: &Clock) -> Option<u64> {

@@ -5,6 +5,7 @@ use super::found::{found, typed};
 use crate::record::{CompilationRecord, Finding, FindingRecord, ThreadPoolRecord};
 use crate::remedy::changes;
 use crate::units::Bytes;
+use loadline_jvm::observe::hotspot::compiling::is_compiler;
 
 /// A peak below this share of RSS, or below this, is that of any JVM that warms up: 20 to 50 MiB in nine small servers.
 const SHARE_MIN: f64 = 0.2;
@@ -14,12 +15,9 @@ const C2: u32 = 4;
 /// The first release that bounds the memory of a compilation.
 const MEM_LIMIT_RELEASE: u64 = 23;
 
-/// Names of pools of compiler threads; they are Java threads to the JVM. A pool of both kinds has the last one.
-const POOLS: [&str; 3] = ["C1 Compiler", "C2 Compiler", "C* Compiler"];
-
-/// Whether the threads of a pool compile.
+/// Whether the threads of a pool compile; they are Java threads to the JVM. A pool of both kinds has a star for `1`.
 pub(super) fn compile(pool: &ThreadPoolRecord) -> bool {
-    POOLS.iter().any(|name| pool.name.starts_with(name))
+    pool.name.starts_with("C* Comp") || is_compiler(&pool.name)
 }
 
 /// The method whose compilations took most memory, as its largest compilation, and how much that was at the most: RSS

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::stack::{Frame, FrameKind};
+use loadline_jvm::observe::hotspot::compiling::is_compiler;
 use std::fmt;
 
 /// The purpose of native memory.
@@ -377,7 +378,7 @@ fn direct_by<'f>(frames: impl Iterator<Item = &'f Frame> + Clone) -> DirectBy {
 /// A compiler's thread, and the method that it compiles: the only Java frame of its stack, put there by `comptask`.
 fn compiler<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thread: &str) -> Option<Owner> {
     let calls = |function: &str| frames.clone().any(|frame| !frame.is_java() && frame.method.starts_with(function));
-    let of_thread = ["C1 Compiler", "C2 Compiler", "JVMCI"].iter().any(|name| thread.starts_with(name));
+    let of_thread = is_compiler(thread) || thread.starts_with("JVMCI");
     // `CompileBroker::compile_method` is what any thread calls to have something compiled.
     if !of_thread && !calls("CompileBroker::compiler_thread_loop") && !calls("CompileBroker::invoke_compiler") {
         return None;
