@@ -9,7 +9,7 @@ use super::protocol::Exit;
 use super::running::{GuardedSubject, RunningSubject};
 use super::{serving, slurm_step, sockets};
 use crate::error::{Error, Result};
-use crate::kernel::cpu_cgroup::Throttled;
+use crate::record::Throttling;
 use crate::scenario::{Answers, Kind, Ready};
 use crate::units::Millicpus;
 use std::net::SocketAddr;
@@ -235,7 +235,7 @@ fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Er
         (Ready::Http(_) | Ready::Tcp, _) => of_several(probes),
     };
     let error = Error::subject(format!("the subject {awaited} within {} s", within.as_secs_f64()));
-    let error = held_back(launch.cpu_limit, running.throttled(), error);
+    let error = held_back(launch.cpu_limit, running.throttled().map(Throttling::from), error);
     let silent = || probes.iter().filter(|probe| probe.answered.is_none());
     let seen: Vec<&String> = silent().filter_map(|probe| probe.seen.as_ref()).collect();
     let mut error = seen.iter().take(SEEN_LINES).fold(error, |error, seen| error.at(format!("last seen: {seen}")));
@@ -248,8 +248,8 @@ fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Er
 }
 
 /// Names the CPU limit of a subject, where that hardly let it run.
-fn held_back(limit: Option<Millicpus>, throttled: Option<Throttled>, error: Error) -> Error {
-    match limit.zip(throttled.and_then(Throttled::share)) {
+fn held_back(limit: Option<Millicpus>, throttling: Option<Throttling>, error: Error) -> Error {
+    match limit.zip(throttling.and_then(|of| of.share())) {
         Some((limit, share)) if share >= HELD_BACK_MIN => error
             .at(format!("its limit of {limit} held it back in {:.0} % of the periods", share * 100.0))
             .hint("raise the CPU limit (`--cpu-limit`), or give it more time (`--ready-within 120s`)"),
@@ -329,9 +329,9 @@ mod tests {
 
     #[test]
     fn a_limit_that_starved_the_start_is_named() {
-        let said = |limit, throttled| {
-            let throttled = Throttled { periods: 100, throttled, ..Throttled::default() };
-            held_back(limit, Some(throttled), Error::subject("x"))
+        let said = |limit, throttled_periods| {
+            let throttling = Throttling { periods: 100, throttled_periods, throttled_s: 0.0 };
+            held_back(limit, Some(throttling), Error::subject("x"))
         };
         let starved = said(Some(Millicpus(20)), 98);
         assert_eq!(starved.context, ["its limit of 0.02 CPUs held it back in 98 % of the periods"]);

@@ -13,7 +13,7 @@ use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::kernel::cpu_cgroup::Throttled;
 use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
-use crate::record::{Model, PhaseRecord, Row, SubjectWork, Throttling};
+use crate::record::{Model, PhaseRecord, Row, SubjectWork};
 use crate::scenario::{Phase, Work, bracketed};
 use crate::units::{Millicpus, Span};
 use crate::weigh::Used;
@@ -115,7 +115,7 @@ impl Trialling<'_> {
             allocated_bytes: used.allocated.map(|allocated| allocated.bytes),
             allocated_by: used.allocated.map(|allocated| allocated.by),
             allocated_idle_bytes: None,
-            throttling: after.throttled.zip(before.throttled).map(|(after, before)| throttling(after.since(before))),
+            throttling: after.throttled.zip(before.throttled).map(|(after, before)| after.since(before).into()),
         };
         let usage = after.spent.since(&before.spent);
         Usage {
@@ -204,8 +204,4 @@ pub(super) struct Snapshot {
     spent: Spent,
     throttled: Option<Throttled>,
     subject: Used,
-}
-
-fn throttling(of: Throttled) -> Throttling {
-    Throttling { periods: of.periods, throttled_periods: of.throttled, throttled_s: of.time.as_secs_f64() }
 }

@@ -12,13 +12,12 @@ use crate::kernel::process::page_size;
 use crate::observe::maps;
 use crate::observe::pagemap::{self, PageMap};
 use crate::observe::procfs::Process;
+use crate::observe::thread_names::is_named;
 use crate::observe::thread_stats::{self, ThreadStat};
 use std::cell::Cell;
 
-/// Threads that do nothing else but answer, as the kernel keeps their names.
-const ANSWERING: [&str; 2] = ["Signal Dispatch", "Attach Listener"];
-/// The first of them from JDK 26 on, which leaves out the middle of a long name.
-const SIGNALS_OF_26: &str = "Signal ..atcher";
+/// Threads that do nothing else but answer.
+const ANSWERING: [&str; 2] = ["Signal Dispatcher", "Attach Listener"];
 /// The one that collects too, with some collectors: only what it does during a question is counted.
 const VM_THREAD: &str = "VM Thread";
 /// The libraries that answer: HotSpot and the C library (`libc.so.6`, `libc-2.31.so`, `ld-musl-x86_64.so.1`).
@@ -102,7 +101,7 @@ impl Answering {
 }
 
 fn answers(thread: &ThreadStat) -> bool {
-    ANSWERING.contains(&thread.name.as_str()) || thread.name == SIGNALS_OF_26
+    ANSWERING.iter().any(|name| is_named(&thread.name, name))
 }
 
 fn resident(process: &Process, clock: &Clock) -> Option<u64> {

@@ -5,6 +5,7 @@ use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{every_release, newest, starts_with};
 use crate::standing::{LaunchPlan, Standing};
 use loadline::observe::procfs::Process;
+use loadline::observe::thread_names::is_named;
 use loadline::observe::thread_stats;
 use loadline::record::{AccountDocument, AccountRecord, ToldBy};
 use loadline_test_support::long_tests_run;
@@ -14,7 +15,7 @@ const COLLECTORS: [&str; 6] = ["Serial", "Parallel", "G1", "Z", "Shenandoah", "E
 /// The releases whose tables are known; older ones are asked.
 const OLDEST: u32 = 17;
 /// The threads that answer, as the kernel keeps their names.
-const ANSWERING: [&str; 3] = ["Signal Dispatch", "Attach Listener", "VM Thread"];
+const ANSWERING: [&str; 3] = ["Signal Dispatcher", "Attach Listener", "VM Thread"];
 
 fn told_by(document: &AccountDocument) -> (ToldBy, String) {
     let told = account(document).told.clone().unwrap();
@@ -28,7 +29,7 @@ fn account(document: &AccountDocument) -> &AccountRecord {
 /// Page faults of the threads that answer; of one that does not live, none.
 fn faults(server: &Standing) -> Vec<(String, u64)> {
     let threads = thread_stats::all(&Process::open(server.pid()).unwrap()).unwrap();
-    let answering = threads.into_iter().filter(|thread| ANSWERING.contains(&thread.name.as_str()));
+    let answering = threads.into_iter().filter(|thread| ANSWERING.iter().any(|name| is_named(&thread.name, name)));
     answering.map(|thread| (thread.name, thread.faults)).collect()
 }
 

@@ -5,7 +5,7 @@ use super::found::{found, typed};
 use crate::record::{CompilationRecord, Finding, FindingRecord, ThreadPoolRecord};
 use crate::remedy::changes;
 use crate::units::Bytes;
-use loadline_jvm::observe::hotspot::compiling::is_compiler;
+use loadline_jvm::observe::thread_names::is_compiler;
 
 /// A peak below this share of RSS, or below this, is that of any JVM that warms up: 20 to 50 MiB in nine small servers.
 const SHARE_MIN: f64 = 0.2;

@@ -54,7 +54,7 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
 fn smaller(each: u64, region: u64) -> String {
     let (bytes, why) = match each / region.max(1) {
         // Half a region is humongous already, and sizes go by 8 bytes.
-        0 => (region / 2 - 8, "an object of half a region has regions of its own".to_owned()),
+        0 => ((region / 2).saturating_sub(8), "an object of half a region has regions of its own".to_owned()),
         whole => (whole * region, format!("with its header it then fills {}", several(whole, "region"))),
     };
     let [bytes, average] = [bytes, each].map(|size| grouped(size.saturating_sub(HEADER_BYTES)));
@@ -86,6 +86,7 @@ mod tests {
         const MIB: u64 = 1 << 20;
         assert!(smaller(MIB + 16, MIB).contains("at most 1,048,560 bytes long (they have 1,048,576 on average)"));
         assert!(smaller(3 * MIB + 16, MIB).contains("3,145,712 bytes long (they have 3,145,728 on average): with its"));
+        assert!(smaller(0, 0).contains("at most 0 bytes"), "a record that says nothing");
         assert!(smaller(MIB / 2 + 16, MIB).contains("at most 524,264 bytes long (they have 524,288 on average)"));
     }
 

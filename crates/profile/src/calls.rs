@@ -35,8 +35,8 @@ pub(crate) fn trace_words() -> String {
     TRACED.iter().map(|(class, method, _)| format!(",trace={class}.{method}")).collect()
 }
 
-/// The purpose of a recorded call by its stack, the innermost frame first. `None` if it is none of those that are
-/// traced, only reads, or is a part of another that is recorded, too.
+/// The purpose of a recorded call by its stack, the innermost frame first. `None` for a method that is not traced, for
+/// a file that is only read, and for the inner one of two recorded calls that start the same process.
 pub(crate) fn call_of<'f>(mut frames: impl Iterator<Item = &'f Frame> + Clone) -> Option<Call> {
     let is_of = |frame: &Frame, class: &str, method: &str| &*frame.class == class && &*frame.method == method;
     let inner = frames.next()?;

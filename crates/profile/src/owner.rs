@@ -8,7 +8,7 @@
 //! ```
 
 use crate::stack::{Frame, FrameKind};
-use loadline_jvm::observe::hotspot::compiling::is_compiler;
+use loadline_jvm::observe::thread_names::is_compiler;
 use std::fmt;
 
 /// The purpose of native memory.

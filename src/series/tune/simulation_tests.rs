@@ -122,7 +122,6 @@ impl World {
             offer: Ok(Offer {
                 changes: vec![Change::Jvm(vec![format!("-D{id}")])],
                 gain_bytes_max: Some(bound as u64),
-                also: &[],
                 training: Vec::new(),
             }),
         });

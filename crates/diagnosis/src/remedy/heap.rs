@@ -20,9 +20,9 @@ const PERIODS_MIN: f64 = 2.0;
 pub(super) const DIRECT: &[Owner] =
     &[Owner::MallocDirect, Owner::MallocMmapped, Owner::MallocLive, Owner::MallocRetained];
 
-/// A ceiling of the heap at so many times what lives in it, and with room for so many MiB of garbage at least. Direct
-/// memory has the heap's ceiling where nobody sets its own (`VM.maxDirectMemory`, JDK 11–27): it then keeps room for
-/// more than the load ever took, so that each ceiling is tried for itself.
+/// A ceiling of the heap at so many times what lives in it, and with room for so many MiB of garbage at least. The JVM
+/// gives direct memory the same ceiling, unless a flag sets another (`VM.maxDirectMemory`, JDK 11–27). This remedy sets
+/// one above all that the load took, so that only the heap is tried.
 pub(super) fn ceiling(facts: &Facts, factor: f64, room_mib: u64) -> Result<Offer, NotOffered> {
     let Some(live) = facts.live else { return Err(NotOffered::Unknown("what lives in the heap")) };
     let heap = whole_mib(((live as f64 * factor) as u64).max(live.saturating_add(room_mib * MIB)));

@@ -14,15 +14,13 @@ pub struct Offer {
     pub changes: Vec<Change>,
     /// The most bytes that it can save; `None` if nothing bounds it but RSS itself.
     pub gain_bytes_max: Option<u64>,
-    /// Owners that it moves here beside its own.
-    pub also: &'static [Owner],
     /// The changes of a run that has to come first and is not measured.
     pub training: Vec<Change>,
 }
 
 impl Offer {
     pub(super) fn of(changes: Vec<Change>, gain_bytes_max: u64) -> Self {
-        Self { changes, gain_bytes_max: Some(gain_bytes_max), also: &[], training: Vec::new() }
+        Self { changes, gain_bytes_max: Some(gain_bytes_max), training: Vec::new() }
     }
 }
 
@@ -104,9 +102,7 @@ pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
     });
     let of_table = TABLE.iter().map(|remedy| {
         let offer = if skips(remedy.id) { Err(NotOffered::Skipped) } else { offer(remedy, facts, least) };
-        let also = offer.iter().flat_map(|offer| offer.also).filter(|owner| !remedy.owners.contains(owner));
-        let owners = remedy.owners.iter().chain(also).copied().collect();
-        let (id, what) = (remedy.id.to_owned(), remedy.what.to_owned());
+        let (id, what, owners) = (remedy.id.to_owned(), remedy.what.to_owned(), remedy.owners.to_vec());
         let Remedy { group, price, rank, share_min, .. } = *remedy;
         Offered { id, what, group, owners, price, rank, share_min, offer }
     });

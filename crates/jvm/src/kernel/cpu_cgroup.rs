@@ -20,7 +20,7 @@ pub struct Throttled {
 }
 
 impl Throttled {
-    /// Of this cgroup, with those below; `None` where it has no figures.
+    /// Reads the figures of a cgroup and those below it; `None` where it has none.
     pub fn of(cgroup: &Cgroup) -> Option<Self> {
         Self::parse(&cgroup.text("cpu.stat")?, cgroup.version)
     }
@@ -41,18 +41,13 @@ impl Throttled {
         Some(Self { periods: number("nr_periods")?, throttled: number("nr_throttled")?, time })
     }
 
-    /// What came to it since.
+    /// The difference to earlier figures of the same cgroup.
     pub fn since(self, before: Self) -> Self {
         Self {
             periods: self.periods.saturating_sub(before.periods),
             throttled: self.throttled.saturating_sub(before.throttled),
             time: self.time.saturating_sub(before.time),
         }
-    }
-
-    /// The share of periods, 0–1; `None` where there were none.
-    pub fn share(self) -> Option<f64> {
-        (self.periods > 0).then(|| self.throttled as f64 / self.periods as f64)
     }
 }
 
@@ -165,7 +160,7 @@ mod tests {
         assert_eq!(throttled(CgroupVersion::V2, "usage_usec 900\n"), None);
         let later = Throttled { periods: 320, throttled: 123, time: Duration::from_millis(4310) };
         let since = Throttled { periods: 10, throttled: 5, time: Duration::from_millis(100) };
-        assert_eq!((later.since(expect), since.share(), Throttled::default().share()), (since, Some(0.5), None));
+        assert_eq!(later.since(expect), since);
     }
 
     #[test]

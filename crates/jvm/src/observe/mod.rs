@@ -55,6 +55,7 @@ pub mod ranges;
 pub mod smaps;
 pub mod stacks;
 mod text;
+pub mod thread_names;
 pub mod thread_print;
 pub mod thread_stats;
 pub mod untouched;

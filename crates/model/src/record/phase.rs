@@ -6,6 +6,7 @@ pub use crate::load::external::{Reported, Times, Timing, Tool};
 
 use crate::scenario::Model;
 use hdrhistogram::Histogram;
+use loadline_jvm::kernel::cpu_cgroup::Throttled;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -337,9 +338,28 @@ pub struct Throttling {
     pub throttled_s: f64,
 }
 
+impl From<Throttled> for Throttling {
+    fn from(of: Throttled) -> Self {
+        Self { periods: of.periods, throttled_periods: of.throttled, throttled_s: of.time.as_secs_f64() }
+    }
+}
+
 impl Throttling {
     /// The share of its periods in which it was held back; `None` where it ran in none.
     pub fn share(&self) -> Option<f64> {
         (self.periods > 0).then(|| self.throttled_periods as f64 / self.periods as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_holds_back_in_a_share_of_the_periods_in_which_there_was_work() {
+        let counted = Throttled { periods: 10, throttled: 5, time: Duration::from_millis(1500) };
+        let of = Throttling::from(counted);
+        assert_eq!((of.share(), of.throttled_s), (Some(0.5), 1.5));
+        assert_eq!(Throttling::from(Throttled::default()).share(), None);
     }
 }

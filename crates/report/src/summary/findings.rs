@@ -13,15 +13,15 @@ const SHOWN_MAX: usize = 3;
 pub(super) struct Findings<'a> {
     pub(super) found: &'a [FindingRecord],
     pub(super) ruled_out: &'a [RuledOutRecord],
-    /// The code behind the memory, by configuration, "" for an account; empty where nobody asked for it.
+    /// What a profiler and a heap dump showed of each configuration (of "" for an account); empty without `explain`.
     pub(super) explained: Vec<(&'a str, &'a ExplanationRecord)>,
     /// Whether each finding says which configuration it is of: there are several.
     pub(super) named: bool,
 }
 
 impl Findings<'_> {
-    /// What stands out, with what to do; a page with whole lists has what was ruled out, too. Where somebody asked for
-    /// the code, this is the answer: each finding has its code in the same sentence.
+    /// The section of findings, each with what to do; a page with whole lists also has the causes that were ruled out.
+    /// With `explain` it is the answer, and each finding names its code in the same sentence.
     pub(super) fn section(&self, depth: Depth) -> Section {
         let shown = shown(self.found);
         let line = |one: &&FindingRecord| {
@@ -46,7 +46,7 @@ impl Findings<'_> {
         Part::Section(Section::new(Topic::StandsOut, "considered and ruled out", facts).folded(Fold::Closed)).filled()
     }
 
-    /// `serial: `, before what is said of a configuration.
+    /// The name of the configuration before a finding: `serial: `.
     fn whose(&self, of: &Option<OfTrials>) -> String {
         of.iter().filter(|_| self.named).map(|of| format!("{}: ", of.configuration)).collect()
     }

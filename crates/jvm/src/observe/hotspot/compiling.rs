@@ -4,6 +4,7 @@
 
 use super::super::Unavailable;
 use super::super::memory::{Memory, words};
+use super::super::thread_names::is_compiler;
 use super::Tables;
 use super::classes::Classes;
 use super::threads::Threads;
@@ -13,12 +14,6 @@ const COMPILERS_MAX: usize = 256;
 /// Thread-local variables of a JVM's libraries take some 1 KiB; so much below and above is looked at.
 const THREAD_BYTES: usize = 8 << 10;
 const PIECE_BYTES: usize = 512;
-/// Whether a thread of this name compiles. Of `C1 CompilerThread0` the kernel keeps 15 bytes: the first ones until
-/// JDK 25, `C1 Comp..hread0` from 26 on (seen with 26 and 27).
-pub fn is_compiler(name: &str) -> bool {
-    ["C1 Comp", "C2 Comp"].iter().any(|beginning| name.starts_with(beginning))
-}
-
 /// The compiler threads of this JVM, and the offsets by which their compilations are read.
 #[derive(Debug, Clone)]
 pub struct Compilers {
@@ -137,21 +132,5 @@ impl Compilers {
         let name = self.classes.constant(memory, constants, index.into())?.read(memory)?;
         let class = self.classes.spelled(memory, word(constants, self.pool_holder)?)?;
         Some(format!("{class}::{name}"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn compiler_threads_are_known_by_both_ways_to_cut_their_names() {
-        assert!(
-            ["C1 CompilerThre", "C2 CompilerThread12", "C1 Comp..hread0", "C2 Comp..read12"]
-                .map(is_compiler)
-                .iter()
-                .all(|is| *is)
-        );
-        assert!(!["C1", "Compiler", "G1 Conc#0", "web-1"].map(is_compiler).iter().any(|is| *is));
     }
 }
