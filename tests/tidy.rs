@@ -49,6 +49,7 @@ const PURE: &[&str] = &[
     "crates/diagnosis/src",
     "crates/jvm/src/account",
     "crates/jvm/src/owner",
+    "crates/jvm/src/purpose",
     "crates/model/src/doubt",
     "crates/model/src/record",
     "crates/model/src/scenario",

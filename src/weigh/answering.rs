@@ -12,14 +12,13 @@ use crate::kernel::process::page_size;
 use crate::observe::maps;
 use crate::observe::pagemap::{self, PageMap};
 use crate::observe::procfs::Process;
-use crate::observe::thread_names::is_named;
 use crate::observe::thread_stats::{self, ThreadStat};
+use loadline_jvm::purpose::{VM_THREAD, is_named};
 use std::cell::Cell;
 
-/// Threads that do nothing else but answer.
+/// Threads that do nothing else but answer. [`VM_THREAD`] collects too, with some collectors: only what it does during
+/// a question is counted.
 const ANSWERING: [&str; 2] = ["Signal Dispatcher", "Attach Listener"];
-/// The one that collects too, with some collectors: only what it does during a question is counted.
-const VM_THREAD: &str = "VM Thread";
 /// The libraries that answer: HotSpot and the C library (`libc.so.6`, `libc-2.31.so`, `ld-musl-x86_64.so.1`).
 const LIBRARIES: [&str; 4] = ["libjvm.so", "libc.so", "libc-2.", "ld-musl-"];
 

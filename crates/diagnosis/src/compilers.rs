@@ -5,7 +5,7 @@ use super::found::{found, typed};
 use crate::record::{CompilationRecord, Finding, FindingRecord, ThreadPoolRecord};
 use crate::remedy::changes;
 use crate::units::Bytes;
-use loadline_jvm::observe::thread_names::is_compiler;
+use loadline_jvm::purpose::Purpose;
 
 /// A peak below this share of RSS, or below this, is that of any JVM that warms up: 20 to 50 MiB in nine small servers.
 const SHARE_MIN: f64 = 0.2;
@@ -15,9 +15,10 @@ const C2: u32 = 4;
 /// The first release that bounds the memory of a compilation.
 const MEM_LIMIT_RELEASE: u64 = 23;
 
-/// Whether the threads of a pool compile; they are Java threads to the JVM. A pool of both kinds has a star for `1`.
+/// Whether the threads of a pool compile; they are Java threads to the JVM.
 pub(super) fn compile(pool: &ThreadPoolRecord) -> bool {
-    pool.name.starts_with("C* Comp") || is_compiler(&pool.name)
+    // A pool of both compilers has a star for their number.
+    Purpose::of(&pool.name.replacen("C*", "C1", 1)) == Purpose::Jit
 }
 
 /// The method whose compilations took most memory, as its largest compilation, and how much that was at the most: RSS

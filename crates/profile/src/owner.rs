@@ -8,7 +8,7 @@
 //! ```
 
 use crate::stack::{Frame, FrameKind};
-use loadline_jvm::observe::thread_names::is_compiler;
+use loadline_jvm::purpose::Purpose;
 use std::fmt;
 
 /// The purpose of native memory.
@@ -309,7 +309,7 @@ pub(crate) fn owner_of<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thre
             None => in_jvm = true,
         }
     }
-    match (is_gc_thread(thread), in_jvm) {
+    match (Purpose::of(thread) == Purpose::Gc, in_jvm) {
         (true, _) => Owner::Gc,
         (false, true) => Owner::Jvm,
         (false, false) => Owner::Unknown,
@@ -378,9 +378,11 @@ fn direct_by<'f>(frames: impl Iterator<Item = &'f Frame> + Clone) -> DirectBy {
 /// A compiler's thread, and the method that it compiles: the only Java frame of its stack, put there by `comptask`.
 fn compiler<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thread: &str) -> Option<Owner> {
     let calls = |function: &str| frames.clone().any(|frame| !frame.is_java() && frame.method.starts_with(function));
-    let of_thread = is_compiler(thread) || thread.starts_with("JVMCI");
     // `CompileBroker::compile_method` is what any thread calls to have something compiled.
-    if !of_thread && !calls("CompileBroker::compiler_thread_loop") && !calls("CompileBroker::invoke_compiler") {
+    if Purpose::of(thread) != Purpose::Jit
+        && !calls("CompileBroker::compiler_thread_loop")
+        && !calls("CompileBroker::invoke_compiler")
+    {
         return None;
     }
     let name = match () {
@@ -391,12 +393,6 @@ fn compiler<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thread: &str) -
     let method = frames.filter(|frame| frame.is_java()).last();
     let method = method.map(|frame| format!("{}.{}", frame.class, frame.method));
     Some(Owner::Compiler { name, method })
-}
-
-fn is_gc_thread(thread: &str) -> bool {
-    ["GC Thread", "G1 ", "ZDirector", "ZDriver", "ZWorker", "Shenandoah", "ParGC"]
-        .iter()
-        .any(|name| thread.starts_with(name))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A process by its small files: `/proc/PID/{statm,status,stat}` (man proc_pid_statm, proc_pid_status, proc_pid_stat;
-//! kernel 4.5 on), `cmdline` and `environ`.
+//! A process by its small files: `/proc/PID/{statm,status,stat,schedstat}` (man proc_pid_statm, proc_pid_status,
+//! proc_pid_stat; kernel 4.5 on), `cmdline` and `environ`.
 
 use super::text::{keyed_all, numbers, read, size};
 use loadline_base::units::Bytes;
@@ -180,6 +180,14 @@ impl Stat {
     }
 }
 
+/// CPU time by the `schedstat` of a thread, `310085 4711 12`: ns on a CPU, ns in a queue for one, time slices
+/// (Documentation/scheduler/sched-stats.rst). `None` where the kernel does not count, which shows as `0 0 0`.
+pub fn schedstat_cpu(text: &str) -> Option<Duration> {
+    let mut counts = numbers::<u64>(text);
+    let (ns, _, slices) = (counts.next()?, counts.next()?, counts.next()?);
+    (slices > 0).then(|| Duration::from_nanos(ns))
+}
+
 /// How long a process has run that started so many clock ticks after the machine did; the time in which the machine was
 /// suspended counts. `None` where the kernel does not say how long that runs.
 pub fn age(start_ticks: u64) -> Option<Duration> {
@@ -222,6 +230,12 @@ mod tests {
         };
         let ended = [ended(" T ", "1"), ended(" Z ", "1"), ended(" Z ", "2")];
         assert_eq!(ended, [(false, true), (true, false), (true, true)]);
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_count_tells_no_time() {
+        assert_eq!(schedstat_cpu("310085 4711 12\n"), Some(Duration::from_nanos(310_085)));
+        assert_eq!(["0 0 0\n", "", "310085", "a b c", "-1 0 3"].map(schedstat_cpu), [None; 5]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! The small files stay open and are read again from their beginning: 4–15 µs a read, nothing allocated.
 
 use super::{Read, Reading, Unavailable};
-use crate::kernel::process::{Stat, Statm, Status, page_size, strings, ticks_per_s};
+use crate::kernel::process::{Stat, Statm, Status, page_size, schedstat_cpu, strings, ticks_per_s};
 use loadline_base::clock::Clock;
 use nix::time::ClockId;
 use nix::unistd::Pid;
@@ -27,6 +27,10 @@ const STATUS_MAX: usize = 8 << 10;
 const THREAD_STATUS_MAX: u64 = 1 << 20;
 /// `stat` has some 300 bytes.
 const STAT_MAX: u64 = 2048;
+/// Three numbers of 20 digits at most.
+const SCHEDSTAT_MAX: u64 = 64;
+/// A name has 15 bytes and the end of its line.
+const NAME_MAX: u64 = 64;
 
 /// Most files of `/proc` that are read once have fewer bytes.
 const SMALL_FILE_BYTES: u64 = 4096;
@@ -163,6 +167,18 @@ impl Process {
     /// CPU time, state and faults of one of its threads; `None` once it has gone.
     pub(super) fn thread_stat(&self, tid: u32) -> Option<Stat> {
         Stat::parse(&self.text_below(&format!("task/{tid}/stat"), STAT_MAX).ok()?, ticks_per_s())
+    }
+
+    /// The name of one of its threads as the kernel keeps it; `None` once it has gone.
+    pub(super) fn thread_name(&self, tid: u32) -> Option<String> {
+        let name = self.text_below(&format!("task/{tid}/comm"), NAME_MAX).ok()?;
+        Some(name.trim_end_matches('\n').to_owned())
+    }
+
+    /// CPU time of one of its threads to the ns, or in ticks where the kernel counts no other; `None` once it has gone.
+    pub(super) fn thread_cpu(&self, tid: u32) -> Option<Duration> {
+        let told = self.text_below(&format!("task/{tid}/schedstat"), SCHEDSTAT_MAX).ok();
+        told.and_then(|text| schedstat_cpu(&text)).or_else(|| self.thread_stat(tid).map(|stat| stat.cpu()))
     }
 
     /// Ids and tracer of one of its threads, with the memory of them all.

@@ -4,16 +4,17 @@
 
 use super::super::Unavailable;
 use super::super::memory::{Memory, words};
-use super::super::thread_names::is_compiler;
 use super::Tables;
 use super::classes::Classes;
 use super::threads::Threads;
+use crate::purpose::Purpose;
 
 /// More compiler threads than any machine makes a JVM start.
 const COMPILERS_MAX: usize = 256;
 /// Thread-local variables of a JVM's libraries take some 1 KiB; so much below and above is looked at.
 const THREAD_BYTES: usize = 8 << 10;
 const PIECE_BYTES: usize = 512;
+
 /// The compiler threads of this JVM, and the offsets by which their compilations are read.
 #[derive(Debug, Clone)]
 pub struct Compilers {
@@ -78,7 +79,7 @@ impl Compilers {
         if self.kind.is_none() {
             let is_one = |thread: &&u64| {
                 let name = self.threads.tid(memory, **thread).and_then(&name);
-                name.is_some_and(|name| is_compiler(&name))
+                name.is_some_and(|name| Purpose::of(&name) == Purpose::Jit)
             };
             self.kind = threads.iter().find(is_one).and_then(|thread| memory.u64(*thread));
         }

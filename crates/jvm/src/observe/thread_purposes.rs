@@ -1,0 +1,171 @@
+//! CPU time of HotSpot's own threads by what they are for (`/proc/PID/task/TID/{comm,schedstat}`, man proc_pid_comm).
+//! Some 4 µs a thread of the process and 10 µs an own one, nothing in the process; open to every user.
+//!
+//! `/proc` forgets a thread that has ended, and HotSpot ends compiler threads that are idle
+//! (`-XX:+UseDynamicNumberOfCompilerThreads`, the default). So the last reading of each is kept.
+
+use super::procfs::Process;
+use crate::purpose::{Purpose, VM_THREAD, is_named};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A compiler thread waits so long for work before it ends (`CompileQueue::get`, JDK 11–27). With readings no farther
+/// apart nothing of its time is lost.
+pub const READ_EACH: Duration = Duration::from_secs(4);
+
+/// CPU time of the JVM's own threads; the rest of the process's is that of the application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnTimes {
+    /// Of the compilers.
+    pub jit: Duration,
+    /// Of the collector. Serial's work is done by `VM Thread`, whose time it is where no thread collects.
+    pub gc: Duration,
+    /// Of the other threads that serve the JVM.
+    pub vm: Duration,
+}
+
+impl OwnTimes {
+    /// Of both.
+    #[must_use]
+    pub fn and(self, more: Self) -> Self {
+        Self { jit: self.jit + more.jit, gc: self.gc + more.gc, vm: self.vm + more.vm }
+    }
+
+    /// What came since an earlier reading.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        let more = |now: Duration, then: Duration| now.saturating_sub(then);
+        Self { jit: more(self.jit, before.jit), gc: more(self.gc, before.gc), vm: more(self.vm, before.vm) }
+    }
+
+    fn add(&mut self, purpose: Purpose, cpu: Duration) {
+        match purpose {
+            Purpose::Application => {}
+            Purpose::Jit => self.jit += cpu,
+            Purpose::Gc => self.gc += cpu,
+            Purpose::Vm => self.vm += cpu,
+        }
+    }
+}
+
+/// The own threads of a HotSpot process, with the last reading of each.
+#[derive(Debug, Default)]
+pub struct OwnThreads {
+    last: BTreeMap<u32, (Purpose, Duration)>,
+    ended: OwnTimes,
+}
+
+impl OwnThreads {
+    /// Reads all that live; their time so far, and that of those that were read and have ended. `None` where the
+    /// process has gone, its threads may not be read, or none is HotSpot's `VM Thread`: a native image, another JVM.
+    pub fn read(&mut self, process: &Process) -> Option<OwnTimes> {
+        let named: Vec<(u32, String)> =
+            process.threads().ok()?.into_iter().filter_map(|tid| Some((tid, process.thread_name(tid)?))).collect();
+        self.take(&named, |tid| process.thread_cpu(tid))
+    }
+
+    fn take(&mut self, named: &[(u32, String)], cpu: impl Fn(u32) -> Option<Duration>) -> Option<OwnTimes> {
+        let collects = named.iter().any(|(_, name)| Purpose::of(name) == Purpose::Gc);
+        let purpose = |name: &str| match Purpose::of(name) {
+            Purpose::Vm if !collects && is_named(name, VM_THREAD) => Purpose::Gc,
+            other => other,
+        };
+        let own = named.iter().map(|(tid, name)| (*tid, purpose(name))).filter(|(_, of)| *of != Purpose::Application);
+        let now: BTreeMap<u32, (Purpose, Duration)> =
+            own.filter_map(|(tid, purpose)| Some((tid, (purpose, cpu(tid)?)))).collect();
+        for (tid, (purpose, last)) in std::mem::take(&mut self.last) {
+            // A time that fell is that of another thread with the id of one that ended.
+            if now.get(&tid).is_none_or(|(of, cpu)| *of != purpose || *cpu < last) {
+                self.ended.add(purpose, last);
+            }
+        }
+        self.last = now;
+        let mut sum = self.ended;
+        self.last.values().for_each(|(purpose, cpu)| sum.add(*purpose, *cpu));
+        named.iter().any(|(_, name)| is_named(name, VM_THREAD)).then_some(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// The jit, gc and vm of a reading in ms.
+    fn read(own: &mut OwnThreads, threads: &[(u32, &str, u64)]) -> Option<[u128; 3]> {
+        let named: Vec<(u32, String)> = threads.iter().map(|(tid, name, _)| (*tid, (*name).to_owned())).collect();
+        let cpu = |tid| threads.iter().find(|(id, ..)| *id == tid).map(|(_, _, cpu)| ms(*cpu));
+        own.take(&named, cpu).map(|of| [of.jit, of.gc, of.vm].map(|time| time.as_millis()))
+    }
+
+    #[test]
+    fn a_compiler_thread_that_ended_keeps_its_time() {
+        let mut own = OwnThreads::default();
+        let vm = (2, "VM Thread", 5);
+        let g1 = (3, "G1 Conc#0", 7);
+        assert_eq!(read(&mut own, &[(1, "java", 900), vm, g1, (4, "C2 CompilerThre", 100)]), Some([100, 7, 5]));
+        let second = (5, "C2 CompilerThre", 40);
+        assert_eq!(read(&mut own, &[vm, g1, (4, "C2 CompilerThre", 130), second]), Some([170, 7, 5]));
+        assert_eq!(read(&mut own, &[vm, g1, (4, "C2 CompilerThre", 130)]), Some([170, 7, 5]));
+        // Its id is that of a thread of the program now, then that of a younger compiler.
+        assert_eq!(read(&mut own, &[vm, g1, (4, "C2 CompilerThre", 131), (5, "exec-1", 800)]), Some([171, 7, 5]));
+        assert_eq!(read(&mut own, &[vm, g1, (4, "C1 CompilerThre", 1)]), Some([172, 7, 5]));
+    }
+
+    #[test]
+    fn serial_collects_in_the_vm_thread() {
+        let serial = [(1, "main", 9), (2, "VM Thread", 60), (3, "VM Periodic Tas", 4)];
+        assert_eq!(read(&mut OwnThreads::default(), &serial), Some([0, 60, 4]));
+        let parallel = [serial.as_slice(), &[(4, "GC Thread#0", 30)]].concat();
+        assert_eq!(read(&mut OwnThreads::default(), &parallel), Some([0, 30, 64]));
+    }
+
+    #[test]
+    fn what_is_no_hotspot_has_no_split() {
+        assert_eq!(read(&mut OwnThreads::default(), &[(1, "orders", 9), (2, "GC Thread#0", 1)]), None);
+        assert_eq!(read(&mut OwnThreads::default(), &[]), None);
+    }
+
+    #[test]
+    fn a_thread_is_read_by_its_name_and_its_time() {
+        let (stop_to, stop_from) = std::sync::mpsc::channel::<()>();
+        let works = std::thread::Builder::new().name(VM_THREAD.to_owned()).spawn(move || {
+            let mut sum = 0_u64;
+            while stop_from.try_recv().is_err() {
+                sum = std::hint::black_box(sum.wrapping_add(1));
+            }
+        });
+        let (mut own, process) = (OwnThreads::default(), Process::open(std::process::id()).unwrap());
+        // A young thread has no name yet; the kernel counts when it looks.
+        let times = loop {
+            match own.read(&process) {
+                Some(times) if !times.gc.is_zero() => break times,
+                _ => std::thread::yield_now(),
+            }
+        };
+        assert_eq!((times.jit, times.vm), (Duration::ZERO, Duration::ZERO));
+        stop_to.send(()).unwrap();
+        works.unwrap().join().unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn no_time_is_lost_once_it_was_read(
+            readings in prop::collection::vec(prop::collection::btree_map(0_u32..6, 0_u64..50, 0..6), 1..12),
+        ) {
+            let (mut own, mut before) = (OwnThreads::default(), 0);
+            for threads in readings {
+                let mut threads: Vec<(u32, &str, u64)> =
+                    threads.into_iter().map(|(tid, cpu)| (tid, "C1 Comp..hread7", cpu)).collect();
+                threads.push((9, "VM Thread", 0));
+                let [jit, ..] = read(&mut own, &threads).unwrap();
+                prop_assert!(jit >= before, "{before}, then {jit}");
+                before = jit;
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What a thread of HotSpot is for, by the name that the kernel keeps of it: 15 bytes (`TASK_COMM_LEN`, man prctl).
+//! JDK 11 to 25 let the kernel cut a longer name, `C1 CompilerThre`. JDK 26 and 27 leave out its middle,
+//! `C1 Comp..hread0` (`os::set_native_thread_name`: `%.7s..%.6s`). Names were read of all collectors of 11, 17, 21, 25
+//! and 27.
+
+use Purpose::{Gc, Jit, Vm};
+
+/// What a thread is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Everything that the names below do not tell: threads of the program and of its libraries.
+    Application,
+    /// Compiles methods.
+    Jit,
+    /// Collects garbage, beside the program or while it stands still.
+    Gc,
+    /// Serves the JVM itself: safepoints, timers, references, signals.
+    Vm,
+}
+
+/// The bytes that the kernel keeps.
+const KEPT: usize = 15;
+/// The thread that carries out what needs a safepoint; every HotSpot has it.
+pub const VM_THREAD: &str = "VM Thread";
+
+/// Names in full, or their beginning where several threads share it. One that the kernel may cut stands in full.
+const NAMES: [(Purpose, &[&str]); 3] = [
+    (Jit, &["C1 CompilerThread", "C2 CompilerThread", "JVMCI"]),
+    (
+        Gc,
+        &[
+            "GC Thread#",
+            "ParGC Thread#",
+            "G1 ",
+            "CMS ",
+            "ZDirector",
+            "ZDriver",
+            "ZStat",
+            "ZUncommitter",
+            "ZUnmapper",
+            "ZWorker",
+            "XDirector",
+            "XDriver",
+            "XStat",
+            "XUncommitter",
+            "XUnmapper",
+            "XWorker",
+            "Shenandoah Control Thread",
+            "Shenandoah GC Threads",
+            "ShenandoahControlThread",
+            "ShenControl",
+            "ShenRegulator",
+            "ShenUncommit",
+            "ShenWorker",
+        ],
+    ),
+    (
+        Vm,
+        &[
+            VM_THREAD,
+            "VM Periodic Task Thread",
+            "AOTThread",
+            "AsyncLog Thread",
+            "Attach Listener",
+            "Common-Cleaner",
+            "Finalizer",
+            "JFR ",
+            "Monitor Deflation Thread",
+            "Native Heap Trimmer",
+            "Notification Thread",
+            "Reference Handler",
+            "RuntimeWorker#",
+            "Service Thread",
+            "Signal Dispatcher",
+            "StrDedup",
+            "StringDedupProcessor",
+            "StringDedupThread",
+            "Sweeper thread",
+            "TrainingReplayThread",
+        ],
+    ),
+];
+
+impl Purpose {
+    /// By a thread's name as the kernel keeps it, in full, or with `*` for the numbers of a pool. A thread of the
+    /// program that bears such a name is taken for the JVM's.
+    pub fn of(name: &str) -> Self {
+        let known = NAMES.iter().find(|(_, names)| names.iter().any(|known| is_named(name, known)));
+        known.map_or(Self::Application, |(purpose, _)| *purpose)
+    }
+}
+
+/// Whether this is what the kernel keeps of a thread's name that is, or begins with, `known`.
+pub fn is_named(kept: &str, known: &str) -> bool {
+    let kept = kept.trim_end_matches('*');
+    if let Some((head, tail)) = kept.split_once("..").filter(|(head, _)| head.len() == 7) {
+        let stem = tail.trim_end_matches(|of: char| of.is_ascii_digit() || "#*".contains(of));
+        return known.starts_with(head) && known.ends_with(stem) || known.len() < head.len() && kept.starts_with(known);
+    }
+    kept.starts_with(known) || kept.len() == KEPT && known.starts_with(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `/proc/PID/task/*/comm` has them.
+    const READ: [(Purpose, &str); 4] = [
+        (Jit, "C1 CompilerThre|C2 CompilerThre|C1 Comp..hread0|C2 Comp..read11|JVMCI CompilerT|C2 CompilerThread0"),
+        (
+            Gc,
+            "ParGC Thread#1|GC Thread#0|G1 Conc#0|G1 Main Marker|G1 Refine#0|G1 Service|G1 Young RemSet|G1 Refi..kers#0\
+             |G1 Refi..ontrol|CMS Main Thread|ZDirector|ZDriverMajor|ZStat|ZWorkerYoung#0|ZUncommitter#0|XWorker#0\
+             |XUnmapper|Shenandoah GC T|Shenandoah Cont|ShenandoahContr|Shenand..eads#0|Shenand..Thread|ShenWorker#0",
+        ),
+        (
+            Vm,
+            "VM Thread|VM Periodic Tas|VM Peri..Thread|Monitor Deflati|Monitor..Thread|Signal Dispatch|Signal ..atcher\
+             |Reference Handl|Referen..andler|Common-Cleaner|Finalizer|Notification Th|Notific..Thread|Native Heap Tri\
+             |Native ..rimmer|RuntimeWorker#0|Service Thread|StrDedup|StringDedupThre|StringD..Thread|Sweeper thread",
+        ),
+        (
+            Purpose::Application,
+            "java|main|http-nio-8080-e|http-ni..exec-1|qtp12-34|GC|C1|C1 Compress|VM|VM Threshold..x|Monitor|Shenzhen-1\
+             |C1 Comp..ssor-1|Zebra|G1|process reaper|Cleaner-0||..|.......|éééé..é",
+        ),
+    ];
+
+    #[test]
+    fn names_of_hotspot_11_to_27() {
+        for (purpose, names) in READ {
+            for name in names.split('|') {
+                assert_eq!(Purpose::of(name), purpose, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_pool_of_compilers_is_one() {
+        for name in ["C2 CompilerThre*", "C1 Comp..hread*", "C2 CompilerThread*"] {
+            assert_eq!(Purpose::of(name), Jit, "{name}");
+        }
+    }
+}
