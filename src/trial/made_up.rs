@@ -17,6 +17,7 @@ use crate::observe::agent::SubjectAgent;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::{ClassHistogram, ClassRow};
 use crate::observe::hsperfdata::GcTotal;
+use crate::observe::thread_purposes::OwnTimes;
 use crate::record::{EndCause, Heap, HeapDumpRecord, Jvm, Machine, Mark, NettyPools, Observer, Sample, Trial};
 use crate::scenario::TrialPlan;
 use crate::subject::processes::Process;
@@ -185,6 +186,8 @@ struct WorldState {
     loaded: Cell<bool>,
     collected_at: Cell<Option<Duration>>,
     goes: Cell<usize>,
+    /// How often the threads of the subject were noted, with a ms of JIT each time.
+    threads_noted: Cell<u32>,
     /// The calls of the world, in order.
     calls: RefCell<Vec<String>>,
 }
@@ -480,9 +483,14 @@ impl Scales for Weigher {
     fn used(&mut self, _: Living<'_>, _: &mut Vec<Doubt>) -> Used {
         let gc = GcTotal { count: self.0.clock.now().as_secs(), ns: self.0.clock.now_ns() / 100 };
         let cpu = Some(self.0.clock.now() / 2);
-        let living = Spending { cpu, gc: Some(gc), allocated: None };
+        let own = OwnTimes { jit: self.0.threads_noted.get() * ms(1), gc: ms(gc.count), vm: Duration::ZERO };
+        let living = Spending { cpu, own: Some(own), gc: Some(gc), allocated: None };
         let main = if self.0.lives() { living } else { Spending::default() };
         Used { main, ..Used::default() }
+    }
+
+    fn note_threads(&mut self) {
+        self.0.threads_noted.set(self.0.threads_noted.get() + 1);
     }
 
     fn lives(&self) -> bool {
@@ -728,6 +736,7 @@ pub(super) fn carry_out_in(script: Script, plan: &TrialPlan) -> MadeTrial {
         loaded: Cell::new(false),
         collected_at: Cell::new(None),
         goes: Cell::new(0),
+        threads_noted: Cell::new(0),
         calls: RefCell::default(),
         script,
     });

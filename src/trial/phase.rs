@@ -109,6 +109,7 @@ impl Trialling<'_> {
         let used = after.subject.since(&before.subject);
         record.subject = SubjectWork {
             cpu_s: used.cpu.map(|cpu| cpu.as_secs_f64()),
+            cpu_by_purpose: used.cpu_by_purpose(),
             gc_count: used.gc.map(|gc| gc.count),
             gc_ms: used.gc.map(|gc| gc.ns as f64 / 1e6),
             rss_bytes_max: Some(self.peaks.rss_bytes_max).filter(|bytes| *bytes > 0),

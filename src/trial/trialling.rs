@@ -16,6 +16,7 @@ use crate::load::Outcome;
 use crate::observe::agent::SubjectAgent;
 use crate::observe::class_histogram::ClassHistogram;
 use crate::observe::procfs::Process;
+use crate::observe::thread_purposes::READ_EACH;
 use crate::record::{Observer, PhaseRecord, Sample, Trial};
 use crate::scenario::{Kind, Processes, TrialPlan};
 use crate::subject::{ReadyInfo, RunningSubject};
@@ -54,6 +55,8 @@ pub(super) struct Trialling<'a> {
     pub(super) peaks: Peaks,
     pub(super) guard: Guarding,
     pub(super) markers: Markers,
+    /// When the threads of the subject were last noted.
+    threads_noted: Duration,
     /// Live objects at the end, where they were asked for.
     pub(super) live: Option<ClassHistogram>,
 }
@@ -85,7 +88,8 @@ impl<'a> Trialling<'a> {
         };
         let reports = stage.world.reports(sources, scales.inside());
         let (peaks, guard, markers) = Default::default();
-        Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers, live: None })
+        let (threads_noted, live) = (stage.clock.now(), None);
+        Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers, threads_noted, live })
     }
 
     /// The state that the load has left in the cgroup and in the subject; noted once.
@@ -133,9 +137,16 @@ impl<'a> Trialling<'a> {
         self.subject.lost() || !self.scales.lives()
     }
 
-    /// Waits for a message and passes it on. The outcome of the load, where that was the message.
+    /// Waits for a message and passes it on; in a phase it notes the subject's threads now and then. The outcome of
+    /// the load, where that was the message.
     pub(super) fn next_message(&mut self, phase: Option<&str>, within: Duration) -> Option<Result<Outcome>> {
-        match self.reports.next(within)? {
+        let message = self.reports.next(within);
+        let now = self.stage.clock.now();
+        if phase.is_some() && now >= self.threads_noted + READ_EACH {
+            self.threads_noted = now;
+            self.scales.note_threads();
+        }
+        match message? {
             Message::Sample(sample) => self.pass_on(phase, &sample),
             Message::Load(LoadProgress::Interval(interval)) => {
                 self.guard.add(&interval);

@@ -14,6 +14,7 @@ use crate::observe::agent::SubjectAgent;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::ClassHistogram;
 use crate::observe::heap_info::HeapInfo;
+use crate::observe::thread_purposes::{OwnThreads, OwnTimes};
 use crate::record::{HeapDumpRecord, Jvm, NettyPools, Observer};
 use crate::scenario::{Asking, Kind};
 use crate::subject::Complaint;
@@ -47,6 +48,8 @@ struct Member {
     collected: bool,
     /// Whether a mark has it.
     weighed: bool,
+    /// The threads that are not the program's, if it is a JVM.
+    own_threads: OwnThreads,
 }
 
 impl Processes {
@@ -168,6 +171,12 @@ impl Scales for Processes {
         Used { main: self.main.used(), others }
     }
 
+    fn note_threads(&mut self) {
+        for member in std::iter::once(&mut self.main).chain(&mut self.others) {
+            member.note_threads();
+        }
+    }
+
     fn lives(&self) -> bool {
         self.main.watched.lives()
     }
@@ -196,7 +205,7 @@ impl Scales for Processes {
 
 impl Member {
     fn of(name: String, watched: Watched) -> Self {
-        Self { name, watched, collected: false, weighed: false }
+        Self { name, watched, collected: false, weighed: false, own_threads: OwnThreads::default() }
     }
 
     fn open(process: &Process, kind: Kind, (clock, asking): (Clock, Asking), doubts: &mut Vec<Doubt>) -> Option<Self> {
@@ -259,10 +268,15 @@ impl Member {
         why.map(|why| format!("no `{command}` in the JVM with pid {}: {why}", self.pid()))
     }
 
+    /// CPU time of the JVM's own threads so far; none of what is no JVM.
+    fn note_threads(&mut self) -> Option<OwnTimes> {
+        self.own_threads.read(&self.watched.process).filter(|_| self.watched.kind == Kind::Jvm)
+    }
+
     /// Its spending so far.
     fn used(&mut self) -> Spending {
         let gc = self.watched.sample().and_then(|sample| sample.gc);
         let cpu = self.watched.process.cpu_time(&self.watched.clock);
-        Spending { cpu, gc, allocated: self.watched.allocated() }
+        Spending { cpu, own: self.note_threads(), gc, allocated: self.watched.allocated() }
     }
 }

@@ -51,6 +51,11 @@ pub(crate) trait Scales {
     /// CPU time, collections and allocated bytes of the subject so far.
     fn used(&mut self, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Used;
 
+    /// Notes the CPU time of threads that may end soon; to be called each [`READ_EACH`] while the subject works.
+    ///
+    /// [`READ_EACH`]: crate::observe::thread_purposes::READ_EACH
+    fn note_threads(&mut self);
+
     /// Whether the process is still the same and alive.
     fn lives(&self) -> bool;
 

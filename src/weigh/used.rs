@@ -1,6 +1,8 @@
 //! The spending of the processes of a subject: CPU time, collections and allocated bytes between two moments.
 
 use crate::observe::hsperfdata::GcTotal;
+use crate::observe::thread_purposes::OwnTimes;
+use crate::record::CpuByPurpose;
 use loadline_jvm::accounting::AllocatedSoFar;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,6 +12,8 @@ use std::time::Duration;
 pub(crate) struct Spending {
     /// CPU time.
     pub(crate) cpu: Option<Duration>,
+    /// CPU time of the JVM's own threads.
+    pub(crate) own: Option<OwnTimes>,
     /// Collections.
     pub(crate) gc: Option<GcTotal>,
     /// The bytes allocated in its Java heap.
@@ -25,6 +29,20 @@ pub(crate) struct Used {
     pub(crate) others: BTreeMap<(u32, u64), Spending>,
 }
 
+impl Spending {
+    /// CPU time by what the threads are for, which adds up to all of it: where the JVM's own threads seem to have used
+    /// more, because they were read a moment later, it is theirs alone.
+    pub(crate) fn cpu_by_purpose(&self) -> Option<CpuByPurpose> {
+        let (mut left, own) = self.cpu.zip(self.own)?;
+        let [jit_s, gc_s, vm_s] = [own.jit, own.gc, own.vm].map(|time| {
+            let time = time.min(left);
+            left -= time;
+            time.as_secs_f64()
+        });
+        Some(CpuByPurpose { app_s: left.as_secs_f64(), jit_s, gc_s, vm_s })
+    }
+}
+
 impl Used {
     /// The spending since an earlier moment; collections and allocated bytes where any process is a JVM. The spending
     /// of the serving process needs both moments. Another process that came later counts from its start, and one that
@@ -36,6 +54,7 @@ impl Used {
         };
         let mut sum = Spending {
             cpu: self.main.cpu.zip(before.main.cpu).map(|(now, then)| now.saturating_sub(then)),
+            own: self.main.own.zip(before.main.own).map(|(now, then)| now.since(then)),
             gc: self.main.gc.zip(before.main.gc).map(|(now, then)| more(now, then)),
             allocated: self.main.allocated.zip(before.main.allocated).and_then(|(now, then)| now.since(then)),
         };
@@ -46,6 +65,9 @@ impl Used {
             let cpu_before = known.map_or(Some(Duration::ZERO), |then| then.cpu);
             let used = now.cpu.zip(cpu_before).map(|(now, then)| now.saturating_sub(then));
             sum.cpu = sum.cpu.zip(used).map(|(cpu, used)| cpu + used);
+            // One that is no JVM has no threads of a JVM's own, and one that is just becoming one has none yet.
+            let own = now.own.unwrap_or_default().since(then.own.unwrap_or_default());
+            sum.own = sum.own.map(|sum| sum.and(own));
             if let Some(now) = now.gc {
                 let (more, total) = (more(now, then.gc.unwrap_or_default()), sum.gc.get_or_insert_default());
                 (total.count, total.ns) = (total.count + more.count, total.ns + more.ns);
@@ -82,6 +104,7 @@ mod tests {
     fn who_came_counts_from_its_start_and_who_went_not_at_all() {
         let spent = |cpu_ms, gc: Option<u64>| Spending {
             cpu: Some(Duration::from_millis(cpu_ms)),
+            own: gc.map(|count| OwnTimes { jit: Duration::from_millis(count), ..OwnTimes::default() }),
             gc: gc.map(|count| GcTotal { count, ns: 1000 * count }),
             allocated: gc.map(|count| AllocatedSoFar { bytes: 100 * count, by: AllocatedBy::AllThreads }),
         };
@@ -106,6 +129,33 @@ mod tests {
         assert_eq!(unread(Some(9000)).since(&unread(None)).cpu, None, "not all 9 s since its start");
         assert_eq!(unread(None).since(&unread(Some(9000))).cpu, None);
         assert_eq!(unread(Some(9)).since(&unread(Some(4))).cpu, Some(Duration::from_millis(5)));
+    }
+
+    #[test]
+    fn purposes_add_up_to_all_cpu_time_of_all_processes() {
+        let ms = Duration::from_millis;
+        let spent = |cpu, own: Option<[u64; 3]>| Spending {
+            cpu: Some(ms(cpu)),
+            own: own.map(|[jit, gc, vm]| OwnTimes { jit: ms(jit), gc: ms(gc), vm: ms(vm) }),
+            ..Spending::default()
+        };
+        let at = |main, others: &[(u32, Spending)]| Used {
+            main,
+            others: others.iter().map(|(pid, spent)| ((*pid, 1), *spent)).collect(),
+        };
+        let before = at(spent(1000, Some([300, 50, 5])), &[(7, spent(400, None))]);
+        let split = |after: Used| {
+            let told = after.since(&before).cpu_by_purpose()?;
+            Some([told.app_s, told.jit_s, told.gc_s, told.vm_s].map(|s| (s * 1e3).round()))
+        };
+        let jvm = spent(1500, Some([400, 60, 6]));
+        assert_eq!(split(at(jvm, &[])), Some([389.0, 100.0, 10.0, 1.0]));
+        // Another program is an application, and another JVM has compilers of its own.
+        let both = [(7, spent(500, None)), (8, spent(90, Some([40, 2, 1])))];
+        assert_eq!(split(at(jvm, &both)), Some([536.0, 140.0, 12.0, 2.0]));
+        // The threads were read after the process.
+        assert_eq!(split(at(spent(1080, Some([390, 50, 5])), &[])), Some([0.0, 80.0, 0.0, 0.0]));
+        assert_eq!((split(at(spent(1500, None), &both)), split(at(Spending::default(), &[]))), (None, None));
     }
 
     #[test]

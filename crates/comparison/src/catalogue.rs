@@ -5,7 +5,7 @@
 
 use super::figures::{better_of, unit_of};
 use super::owners::{held, in_use};
-use crate::record::{Better, Mark, MetricRecord, PhaseRecord, Quantiles, Trial, Unit};
+use crate::record::{Better, CpuByPurpose, Mark, MetricRecord, PhaseRecord, Quantiles, Trial, Unit};
 use crate::scenario::Derived;
 
 /// A family of metrics.
@@ -74,8 +74,15 @@ const COUNTERS: &str = "the JVM's counters (`-XX:+UsePerfData`, the default)";
 const DIRECT: &str = "the JDK's counters of direct memory (HotSpot 17 and newer; `ptrace` permitted)";
 const ALLOCATION: &str = "the JVM's counters of allocation (HotSpot 17 and newer; `ptrace` permitted), or `jcmd`";
 const REQUESTS: &str = "requests that Loadline sent, a driver's report that it can read, or counters of the subject";
+const PURPOSES: &str = "HotSpot, whose threads' names tell what they are for, and requests that were counted";
 const RETAINED: &str = "an account that tells what malloc retains (glibc)";
 const OPEN: &str = "an open model, in which response and service time differ";
+
+/// CPU time that does not end once the program is compiled: all but the JIT's. The application's and the collector's
+/// add up to it.
+pub const CPU_WITHOUT_JIT: &str = "cpu_without_jit_per_1000";
+/// CPU time of the JIT, which ends once the program is compiled.
+pub const CPU_OF_JIT: &str = "cpu_jit_per_1000";
 
 /// All families but the owners of the account, in the order in which they are shown.
 pub(super) const FAMILIES: &[Family] = &[
@@ -114,6 +121,10 @@ pub(super) const FAMILIES: &[Family] = &[
     family("service.mean", Milliseconds, Lower, InPhase(|p| service(p, |q| q.mean)), OPEN),
     family("failed", Share, Lower, InPhase(failed), REQUESTS),
     family("cpu_per_1000", Seconds, Lower, InPhase(cpu_per_1000), REQUESTS),
+    family(CPU_WITHOUT_JIT, Seconds, Lower, InPhase(|p| of_1000(p, CpuByPurpose::without_jit_s)), PURPOSES),
+    family("cpu_app_per_1000", Seconds, Lower, InPhase(|p| of_1000(p, |of| of.app_s + of.vm_s)), PURPOSES),
+    family(CPU_OF_JIT, Seconds, Lower, InPhase(|p| of_1000(p, |of| of.jit_s)), PURPOSES),
+    family("cpu_gc_per_1000", Seconds, Lower, InPhase(|p| of_1000(p, |of| of.gc_s)), PURPOSES),
     family("alloc_per_request", BytesPerRequest, Lower, InPhase(PhaseRecord::alloc_per_request), ALLOCATION),
     family("alloc_rate", BytesPerSecond, Lower, InPhase(alloc_rate), ALLOCATION),
     family("gc_ms", Milliseconds, Lower, InPhase(|p| p.subject.gc_ms), COUNTERS),
@@ -218,8 +229,18 @@ fn failed(phase: &PhaseRecord) -> Option<f64> {
 }
 
 fn cpu_per_1000(phase: &PhaseRecord) -> Option<f64> {
+    per_1000(phase, phase.subject.cpu_s)
+}
+
+/// CPU time of some threads for 1,000 correct answers. With the application stand the threads that serve the JVM: what
+/// they do is asked for by the program, and so the application's, the JIT's and the collector's add up to all.
+fn of_1000(phase: &PhaseRecord, read: fn(&CpuByPurpose) -> f64) -> Option<f64> {
+    per_1000(phase, phase.subject.cpu_by_purpose.as_ref().map(read))
+}
+
+fn per_1000(phase: &PhaseRecord, cpu_s: Option<f64>) -> Option<f64> {
     let ok = counted(phase)?.ok;
-    phase.subject.cpu_s.filter(|_| ok > 0).map(|cpu_s| cpu_s / ok as f64 * 1000.0)
+    cpu_s.filter(|_| ok > 0).map(|cpu_s| cpu_s / ok as f64 * 1000.0)
 }
 
 fn alloc_rate(phase: &PhaseRecord) -> Option<f64> {
@@ -240,6 +261,22 @@ mod tests {
         assert_eq!(split("malloc.retained.loaded"), ("malloc.retained", "loaded"));
         assert_eq!(split("unexplained.loaded"), ("unexplained", "loaded"));
         assert_eq!(split("nonsense"), ("nonsense", ""));
+    }
+
+    #[test]
+    fn cpu_time_by_purpose_adds_up_to_all() {
+        let split = CpuByPurpose { app_s: 1.25, jit_s: 0.5, gc_s: 0.125, vm_s: 0.25 };
+        let mut phase = PhaseRecord { requests: 600, ok: 500, ..PhaseRecord::default() };
+        (phase.subject.cpu_s, phase.subject.cpu_by_purpose) = (Some(2.125), Some(split));
+        let read = |phase: &PhaseRecord, name: &str| match family_named(name).map(|family| family.place) {
+            Some(InPhase(read)) => read(phase),
+            _ => panic!("{name} is no family of phases"),
+        };
+        let parts = ["cpu_app_per_1000", CPU_OF_JIT, "cpu_gc_per_1000", CPU_WITHOUT_JIT, "cpu_per_1000"];
+        let told = |phase: &PhaseRecord| parts.map(|name| read(phase, name));
+        assert_eq!(told(&phase), [3.0, 1.0, 0.25, 3.25, 4.25].map(Some));
+        phase.subject.cpu_by_purpose = None;
+        assert_eq!(told(&phase), [None, None, None, None, Some(4.25)]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub use account_changes::{loader_changes, owner_changes, part_changes};
 pub use amounts::fits;
 pub use blocks::{blocks, order};
 pub use budgets::{check_budget, judge_budgets};
-pub use catalogue::{possible, split};
+pub use catalogue::{CPU_OF_JIT, CPU_WITHOUT_JIT, possible, split};
 pub use differences::{JudgingPlan, compare, compare_apart, of_pairs, plan};
 pub use doubts::doubts;
 pub use figures::{check_figures, figures, refusal};

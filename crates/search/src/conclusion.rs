@@ -7,7 +7,7 @@ use super::spec::SearchSpec;
 use crate::numbers::median;
 use crate::record::{
     FindOutcome, FindRecord, KneeRecord, LineRecord, ProbeRecord, ProbeStage, ProbeVerdict, ProofRecord, RateRecord,
-    Trial, Unknowns, limit_to_set,
+    SubjectWork, Trial, Unknowns, limit_to_set,
 };
 use crate::scenario::Find;
 use crate::units::Bytes;
@@ -176,9 +176,18 @@ fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
 
 /// CPU of the subject over all measured phases in seconds, by correct answers.
 pub fn cpu_per_request(trial: &Trial) -> Option<f64> {
+    per_request(trial, |work| work.cpu_s)
+}
+
+/// The same without the JIT's, where it is told apart in all of these phases.
+pub fn cpu_without_jit_per_request(trial: &Trial) -> Option<f64> {
+    per_request(trial, |work| work.cpu_by_purpose.map(|of| of.without_jit_s()))
+}
+
+fn per_request(trial: &Trial, read: fn(&SubjectWork) -> Option<f64>) -> Option<f64> {
     let phases = trial.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup() && phase.ok > 0);
     let (cpu_s, ok) = phases.fold((Some(0.0), 0), |(cpu_s, ok), phase| {
-        (cpu_s.zip(phase.subject.cpu_s).map(|(sum, own)| sum + own), ok + phase.ok)
+        (cpu_s.zip(read(&phase.subject)).map(|(sum, own)| sum + own), ok + phase.ok)
     });
     cpu_s.filter(|_| ok > 0).map(|cpu_s| cpu_s / ok as f64)
 }

@@ -23,7 +23,7 @@ mod ruling;
 mod spec;
 
 pub use cause::cause_of;
-pub use conclusion::{PROOF_CONFIDENCE, conclude, cpu_per_request, failing_share_max};
+pub use conclusion::{PROOF_CONFIDENCE, conclude, cpu_per_request, cpu_without_jit_per_request, failing_share_max};
 pub use course::{Attempt, next};
 pub use edge::Stage;
 pub use question::{check, found, given, settle, spec, usual_target};

@@ -38,6 +38,9 @@ fn a_phase_records_both_sides_and_its_own_peak() {
     assert_eq!((rest.requests, rest.seconds), (0, 1.0));
     assert_eq!(warmup.at_s, 0.505, "0.5 s to be ready, and then it was asked who it is");
     assert!((steady.subject.cpu_s.unwrap() - 2.0).abs() < 1e-6, "half of the time");
+    let split = steady.subject.cpu_by_purpose.unwrap();
+    assert_eq!([split.jit_s, split.gc_s, split.vm_s], [0.001, 0.004, 0.0], "its threads were noted once in 4 s");
+    assert!((split.app_s + 0.005 - 2.0).abs() < 1e-6, "the four add up");
     assert_eq!((steady.subject.gc_count, steady.subject.gc_ms.map(f64::round)), (Some(4), Some(40.0)));
     // Collected after the work: what the rest has seen is its own.
     assert_eq!(steady.subject.rss_bytes_max, Some(150 * MIB));

@@ -306,6 +306,10 @@ pub struct DriverRecord {
 pub struct SubjectWork {
     /// CPU time used, all threads.
     pub cpu_s: Option<f64>,
+    /// `cpu_s` by what the threads are for; `null` where the kernel's names of them did not tell: a JVM that is not
+    /// HotSpot, a native image, an archive of an older version.
+    #[serde(default)]
+    pub cpu_by_purpose: Option<CpuByPurpose>,
     /// Collections, pauses of concurrent collectors included.
     pub gc_count: Option<u64>,
     /// Time in them.
@@ -361,5 +365,27 @@ mod tests {
         let of = Throttling::from(counted);
         assert_eq!((of.share(), of.throttled_s), (Some(0.5), 1.5));
         assert_eq!(Throttling::from(Throttled::default()).share(), None);
+    }
+}
+
+/// CPU time by what the threads of HotSpot (JDK 11 to 27) are for, in seconds; the four add up to `cpu_s`. The names
+/// tell it that the kernel keeps of threads (man `proc_pid_comm`), their `schedstat` how much.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CpuByPurpose {
+    /// The program and its libraries: what is left of `cpu_s`.
+    pub app_s: f64,
+    /// The JIT compilers.
+    pub jit_s: f64,
+    /// The collector; with Serial the `VM Thread`, which collects.
+    pub gc_s: f64,
+    /// The other threads of the JVM: safepoints, timers, references, finalizers, signals.
+    pub vm_s: f64,
+}
+
+impl CpuByPurpose {
+    /// What does not end once the program is compiled, in seconds: all but the JIT's.
+    pub fn without_jit_s(&self) -> f64 {
+        self.app_s + self.gc_s + self.vm_s
     }
 }

@@ -144,6 +144,12 @@ pub(super) const TABLE: &[Metric] = &[
     gauge("requests_failed_ratio", At("failed", "phase")).help("Failed requests of a phase, of all."),
     gauge("cpu_per_1000_requests_seconds", At("cpu_per_1000", "phase"))
         .help("CPU time of the subject per 1,000 correct answers."),
+    gauge("cpu_app_per_1000_requests_seconds", At("cpu_app_per_1000", "phase"))
+        .help("CPU time of the application and of threads that serve the JVM per 1,000 correct answers."),
+    gauge("cpu_jit_per_1000_requests_seconds", At("cpu_jit_per_1000", "phase"))
+        .help("CPU time of the JIT compilers per 1,000 correct answers."),
+    gauge("cpu_gc_per_1000_requests_seconds", At("cpu_gc_per_1000", "phase"))
+        .help("CPU time of the collector per 1,000 correct answers."),
     gauge("allocated_per_request_bytes", At("alloc_per_request", "phase"))
         .help("Allocated in the Java heap per correct answer, without what is allocated at rest."),
     gauge("allocated_bytes_per_second", At("alloc_rate", "phase")).help("Allocated in the Java heap during a phase."),
@@ -168,8 +174,9 @@ pub(super) const TABLE: &[Metric] = &[
         .help("What the budget allows, in the unit of the budget."),
     gauge("tuning_bytes", Result(of_result::tuned_bytes))
         .help("What tuning makes small, as it is and tuned; medians of the confirmation."),
-    gauge("tuning_cpu_ratio", Result(of_result::tuned_cpu))
-        .help("CPU time of a request tuned, over that as it is; estimated within blocks."),
+    gauge("tuning_cpu_ratio", Result(of_result::tuned_cpu)).help(
+        "CPU time of a request tuned, over that as it is, without the JIT's where known; estimated within blocks.",
+    ),
     // ---- A fleet ----
     gauge("fleet_entries", Fleet(of_result::entries))
         .help("Entries of the plan by what became of them; a double one is answered or failed, too."),

@@ -161,16 +161,20 @@ fn allocation(trial: &Trial) -> Option<String> {
 /// CPU of both sides in the last phase that worked.
 fn costs(trial: &Trial) -> Option<String> {
     let phase = trial.phases.iter().rev().find(|phase| phase.requests > 0)?;
-    if phase.is_own() {
-        let each_us = phase.subject.cpu_s? * 1e6 / phase.requests as f64;
-        return Some(format!("CPU per operation in {}: {each_us:.1} us.", phase.name));
-    }
     let per_request = |cpu_s: f64| cpu_s * 1e6 / phase.requests as f64;
+    let by_purpose = phase.subject.cpu_by_purpose.map_or_else(String::new, |of| {
+        let [app, jit, gc, vm] = [of.app_s, of.jit_s, of.gc_s, of.vm_s].map(per_request);
+        format!(" (application {app:.1}, JIT {jit:.1}, GC {gc:.1}, VM {vm:.1})")
+    });
+    if phase.is_own() {
+        let each_us = per_request(phase.subject.cpu_s?);
+        return Some(format!("CPU per operation in {}: {each_us:.1} us{by_purpose}.", phase.name));
+    }
     let driver = phase.driver.as_ref().and_then(|driver| driver.cpu_s).map(per_request);
     let generator = driver.or_else(|| phase.generator.map(|generator| generator.cpu_us_per_request));
     let both = [phase.subject.cpu_s.map(per_request), generator];
     let [subject, generator] = both.map(|us| us.map_or_else(dash, |us| format!("{us:.1}")));
-    Some(format!("CPU per request in {}: subject {subject} us, load generator {generator} us.", phase.name))
+    Some(format!("CPU per request in {}: subject {subject} us{by_purpose}, load generator {generator} us.", phase.name))
 }
 
 /// NMT by category: committed at each mark from `start` on, and its growth to the mark `loaded`.

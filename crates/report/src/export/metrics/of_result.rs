@@ -2,7 +2,7 @@
 
 use super::super::super::words::{VERDICTS, name_of};
 use super::super::points::Points;
-use crate::comparison::split;
+use crate::comparison::{CPU_WITHOUT_JIT, split};
 use crate::record::{
     BudgetRecord, BudgetVerdict, ComparisonRecord, Document, FleetDocument, Outcome, ProbeVerdict, Unit,
 };
@@ -55,7 +55,7 @@ pub(super) fn tuned_bytes(of: &Document, to: &mut Points) {
 pub(super) fn tuned_cpu(of: &Document, to: &mut Points) {
     for gain in of.tune.iter().flat_map(|tune| &tune.gains) {
         let (what, phase) = split(&gain.metric);
-        if what.starts_with("cpu_per") {
+        if what == CPU_WITHOUT_JIT || what.starts_with("cpu_per") {
             to.at(&[("phase", phase)], gain.ratio);
         }
     }
