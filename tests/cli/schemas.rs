@@ -10,10 +10,10 @@ use loadline::doubt::{Allocation, ClockSlip, Comparing, Doubt, MemoryPool, Mergi
 use loadline::error::Result;
 use loadline::fleet::Plan;
 use loadline::record::{
-    AllocatedBy, CgroupRecord, ClassesRecord, DoubtRecord, DriverRecord, FailureCause, Failures, FindOutcome,
-    FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, PlanEntry, ProbeRecord, ProbeStage,
-    ProbeVerdict, ProcessRecord, ProofRecord, RateRecord, Reported, RuleRecord, Task, Throttling, Times, Timing, Tool,
-    Unit, Unknowns, Why,
+    AllocatedBy, CgroupRecord, ClassesRecord, CpuByPurpose, DoubtRecord, DriverRecord, FailureCause, Failures,
+    FindOutcome, FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, PlanEntry, ProbeRecord,
+    ProbeStage, ProbeVerdict, ProcessRecord, ProofRecord, RateRecord, Reported, RuleRecord, Task, Throttling, Times,
+    Timing, Tool, Unit, Unknowns, Why,
 };
 use loadline::scenario::{Last, PastLine, Scenario, TrialPlan, parse, parse_fleet};
 use loadline::units::Bytes;
@@ -52,6 +52,7 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["doubts"] = doubts().into_iter().map(|doubt| json!(DoubtRecord::from(doubt))).collect();
     accounted["trials"][0]["phases"][0] = json!(crate::loads::phase());
     accounted["trials"][0]["phases"][0]["driver"] = json!(driver());
+    accounted["trials"][0]["phases"][0]["subject"]["cpu_by_purpose"] = json!(CpuByPurpose::default());
     accounted["trials"][0]["inputs"] = json!("0a1b");
     accounted["trials"][0]["failed_in"] = json!({"phase": "steady", "last_lines": ["out of direct memory"]});
     accounted["conditions"]["machine"]["cpu_model"] = json!("EPYC 7763");

@@ -5,9 +5,9 @@ use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{every_release, newest, starts_with};
 use crate::standing::{LaunchPlan, Standing};
 use loadline::observe::procfs::Process;
-use loadline_jvm::purpose::is_named;
 use loadline::observe::thread_stats;
 use loadline::record::{AccountDocument, AccountRecord, ToldBy};
+use loadline_jvm::purpose::is_named;
 use loadline_test_support::long_tests_run;
 use std::collections::BTreeSet;
 

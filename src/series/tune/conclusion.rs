@@ -1,10 +1,10 @@
 //! The record of a tuning, by its scenario and its trials alone.
 
-use super::outcome::{Means, Noise, Observed, moment};
+use super::outcome::{Means, Noise, Observed, Priced, moment};
 use super::scheduler::{Finish, Replayed, TuneStep};
 use super::setting::{Candidate, Setting};
 use super::strategy::{Tuner, of_stage, rates};
-use crate::comparison;
+use crate::comparison::{self, CPU_OF_JIT};
 use crate::diagnosis::remedy::{Group, Offered};
 use crate::owner::{Owner, place};
 use crate::record::{
@@ -29,13 +29,15 @@ pub(crate) fn found(scenario: &Scenario, trials: &[Trial]) -> Option<TuneRecord>
     let offered = tuner.offered(trials);
     let scheduler = tuner.scheduler(&offered, trials);
     let replayed = scheduler.replay();
-    Some(Conclusion { scenario, trials, offered: &offered, outcomes: &scheduler.outcomes, replayed }.record())
+    let (priced, outcomes) = (Priced::by(trials), &scheduler.outcomes);
+    Some(Conclusion { scenario, trials, offered: &offered, priced, outcomes, replayed }.record())
 }
 
 struct Conclusion<'a> {
     scenario: &'a Scenario,
     trials: &'a [Trial],
     offered: &'a [Offered],
+    priced: Priced,
     outcomes: &'a [Observed],
     replayed: Replayed<'a>,
 }
@@ -138,7 +140,8 @@ impl Conclusion<'_> {
         let name = own.first().map(|of| of.metric.clone()).unwrap_or_default();
         metrics.retain(|metric| metric.metric != name);
         metrics.extend(own);
-        let cpu = metrics.iter().map(|of| of.metric.as_str()).rfind(|of| of.starts_with("cpu_per_1000."));
+        let priced = self.priced.family();
+        let cpu = metrics.iter().map(|of| of.metric.as_str()).rfind(|of| comparison::split(of).0 == priced);
         let asked = Compare {
             metrics: [Some(name.clone()), cpu.map(str::to_owned)].into_iter().flatten().collect(),
             baseline: Some(as_is.configuration.clone()),
@@ -146,8 +149,8 @@ impl Conclusion<'_> {
         };
         let compared = comparison::compare(&metrics, &asked, self.scenario.seed);
         let is_shown = |metric: &str| {
-            let family = metric.split('.').next().unwrap_or(metric);
-            metric == name || ["cpu_per_1000", "p50", "p99", "rate", "gc_share", "start_up"].contains(&family)
+            let family = comparison::split(metric).0;
+            metric == name || [priced, CPU_OF_JIT, "p50", "p99", "rate", "gc_share", "start_up"].contains(&family)
         };
         compared.into_iter().filter(|of| is_shown(&of.metric)).collect()
     }
@@ -157,7 +160,7 @@ impl Conclusion<'_> {
         let objective = self.scenario.tune.objective;
         let mut metrics: Vec<MetricRecord> = Vec::new();
         for trial in trials {
-            let Some(value) = Observed::of(trial, objective).and_then(|of| of.bytes) else { continue };
+            let Some(value) = Observed::of(trial, objective, self.priced).and_then(|of| of.bytes) else { continue };
             let value = ValueRecord { trial: trial.index, block: trial.block, value, used: true };
             match metrics.iter_mut().find(|of| of.configuration == trial.configuration) {
                 Some(metric) => metric.values.push(value),
@@ -296,11 +299,16 @@ impl Conclusion<'_> {
         winner.level_of(Group::Compiler)?;
         let loaded = |trial: &Trial| trial.phases.iter().map(|phase| phase.seconds).sum::<f64>();
         let longest = self.trials.iter().map(loaded).reduce(f64::max)?;
+        let shown = match self.priced {
+            Priced::WithoutJit => format!("{longest:.0} s of load hardly show it; `--warmup 2m` does"),
+            Priced::Whole => {
+                format!("{longest:.0} s of load hide it in the work of compiling; `--warmup 2m` shows both")
+            }
+        };
         (longest < COMPILED_AFTER_S).then(|| {
             format!(
-                "without its second compiler a JVM saves the work of compiling at first, and pays with slower code \
-                 later: {longest:.0} s of load show the first and hardly the second; `--warmup 2m` shows both, and \
-                 `--skip compiler` leaves it out"
+                "without its second compiler a JVM pays with slower code once that would have been compiled: {shown}, \
+                 and `--skip compiler` leaves it out"
             )
         })
     }
@@ -309,7 +317,7 @@ impl Conclusion<'_> {
         let mut doubts = Vec::new();
         doubts.extend(self.hidden_price(winner));
         let price = self.scenario.tune.price;
-        let cpu = gains.iter().find(|of| of.primary && of.metric.starts_with("cpu_per_1000."));
+        let cpu = gains.iter().find(|of| of.primary && comparison::split(&of.metric).0 == self.priced.family());
         if let Some(high) = cpu.and_then(|of| of.ratio_high).filter(|high| *high > 1.0 + price) {
             doubts.push(format!(
                 "the confirmation does not rule out that CPU time of a request rises by more than the price, by up to \
@@ -331,6 +339,13 @@ impl Conclusion<'_> {
                 noise.cpu * 100.0,
                 price * 100.0
             ));
+        }
+        if noise.has_cpu && self.priced == Priced::Whole {
+            doubts.push(
+                "the JIT's CPU time was not told apart, so the price is of all CPU time, and of what compiling takes \
+                 at first: a HotSpot of JDK 11 to 27 whose `/proc/PID/task` can be read tells it"
+                    .to_owned(),
+            );
         }
         if !noise.has_cpu {
             doubts.push("CPU time of a request was not measured: no price is proved".to_owned());

@@ -1,10 +1,46 @@
 //! The outcome of a trial of a tuning, in numbers; means and noise of several.
 
+use crate::comparison::CPU_WITHOUT_JIT;
 use crate::owner::Owner;
 use crate::record::{Mark, Outcome, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
 use crate::scenario::{MarkPoint, Objective};
-use crate::series::search::cpu_per_request;
+use crate::series::search::{cpu_per_request, cpu_without_jit_per_request};
 use std::collections::BTreeMap;
+
+/// The CPU time that a price is of. Decided by the first trial that has any, so that later ones change no decision; a
+/// later one without it has no CPU time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Priced {
+    /// Without the JIT's, which ends once the program is compiled.
+    WithoutJit,
+    /// All of it, where the JIT's is not told apart.
+    Whole,
+}
+
+impl Priced {
+    pub(super) fn by(trials: &[Trial]) -> Self {
+        let first = trials.iter().find(|trial| counts(trial) && cpu_per_request(trial).is_some());
+        match first.map(cpu_without_jit_per_request) {
+            Some(None) => Self::Whole,
+            Some(Some(_)) | None => Self::WithoutJit,
+        }
+    }
+
+    fn cpu_s(self, trial: &Trial) -> Option<f64> {
+        match self {
+            Self::WithoutJit => cpu_without_jit_per_request(trial),
+            Self::Whole => cpu_per_request(trial),
+        }
+    }
+
+    /// The family of metrics that is judged.
+    pub(super) fn family(self) -> &'static str {
+        match self {
+            Self::WithoutJit => CPU_WITHOUT_JIT,
+            Self::Whole => "cpu_per_1000",
+        }
+    }
+}
 
 /// The outcome of a trial, in numbers.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +63,7 @@ pub(super) struct Observed {
     pub(super) bytes: Option<f64>,
     /// The bytes of each owner at the same moment.
     pub(super) owners: BTreeMap<Owner, f64>,
-    /// CPU time of a request in seconds.
+    /// The priced CPU time of a request in seconds.
     pub(super) cpu_s: Option<f64>,
     /// How long the trial took.
     pub(super) seconds: f64,
@@ -35,7 +71,7 @@ pub(super) struct Observed {
 
 impl Observed {
     /// The outcome of a trial that counts; `None` for a discarded one, and outside of a tuning.
-    pub(super) fn of(trial: &Trial, objective: Objective) -> Option<Self> {
+    pub(super) fn of(trial: &Trial, objective: Objective, priced: Priced) -> Option<Self> {
         let TuneTrialRecord { stage, remedies, verdict, why, not_in_force, seconds, .. } = trial.tuned.clone()?;
         if verdict == ProbeVerdict::Discarded {
             return None;
@@ -58,7 +94,7 @@ impl Observed {
             not_in_force,
             bytes: bytes.map(|bytes| bytes as f64),
             owners: owners.filter_map(|of| Some((Owner::named(&of.name)?, of.rss_bytes as f64))).collect(),
-            cpu_s: cpu_per_request(trial),
+            cpu_s: priced.cpu_s(trial),
             seconds,
         })
     }
@@ -209,30 +245,53 @@ fn deviation(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{CpuByPurpose, PhaseRecord, SubjectWork};
 
-    #[test]
-    fn a_trial_that_failed_has_no_bytes_although_it_was_weighed() {
-        let mark = Mark { name: "loaded".to_owned(), rss_bytes: 100, ..Mark::default() };
-        let tuned = TuneTrialRecord {
+    fn tuned(verdict: ProbeVerdict) -> TuneTrialRecord {
+        TuneTrialRecord {
             stage: TuneStage::Baseline,
             remedies: Vec::new(),
             rates: Vec::new(),
-            verdict: ProbeVerdict::Fails,
+            verdict,
             why: Vec::new(),
             missed: Vec::new(),
             not_in_force: Vec::new(),
             seconds: 1.0,
+        }
+    }
+
+    #[test]
+    fn a_price_is_without_the_jit_where_the_first_trial_tells_it_apart() {
+        let split = CpuByPurpose { app_s: 1.0, jit_s: 2.0, gc_s: 0.5, vm_s: 0.25 };
+        let trial = |by_purpose: Option<CpuByPurpose>| {
+            let subject = SubjectWork { cpu_s: Some(3.75), cpu_by_purpose: by_purpose, ..SubjectWork::default() };
+            let model = crate::record::Model::Open;
+            let phase = PhaseRecord { name: "steady".to_owned(), model, ok: 10, subject, ..PhaseRecord::default() };
+            Trial { phases: vec![phase], tuned: Some(tuned(ProbeVerdict::Holds)), ..Trial::new("a", 0, 0) }
         };
+        let dead = Trial { phases: Vec::new(), ..trial(None) };
+        let of = |trials: &[Trial]| {
+            let priced = Priced::by(trials);
+            trials.iter().map(|trial| priced.cpu_s(trial)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[dead.clone(), trial(Some(split)), trial(None)]), [None, Some(0.175), None]);
+        assert_eq!(of(&[dead, trial(None), trial(Some(split))]), [None, Some(0.375), Some(0.375)]);
+        assert_eq!(Priced::by(&[]), Priced::WithoutJit);
+    }
+
+    #[test]
+    fn a_trial_that_failed_has_no_bytes_although_it_was_weighed() {
+        let mark = Mark { name: "loaded".to_owned(), rss_bytes: 100, ..Mark::default() };
         let completed = Trial {
             outcome: Outcome::Completed,
             marks: vec![mark],
-            tuned: Some(tuned),
+            tuned: Some(tuned(ProbeVerdict::Fails)),
             rss_bytes_peak: Some(120),
             ..Trial::new("a", 0, 0)
         };
         let failed = Trial { outcome: Outcome::SubjectFailed, ..completed.clone() };
         for (objective, bytes) in [(Objective::Rss, 100.0), (Objective::Loaded, 100.0), (Objective::Peak, 120.0)] {
-            let of = |trial| Observed::of(trial, objective).unwrap().bytes;
+            let of = |trial| Observed::of(trial, objective, Priced::Whole).unwrap().bytes;
             assert_eq!((of(&completed), of(&failed)), (Some(bytes), None), "{objective:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! A tuning as a strategy: from what comes next to the plan of a trial, and from a trial to what it says.
 
-use super::outcome::{Observed, counts};
+use super::outcome::{Observed, Priced, counts};
 use super::scheduler::{BASELINE, BLOCKS, Scheduler, TrialRequest, TuneStep};
 use super::setting::Candidate;
 use crate::comparison;
@@ -51,10 +51,10 @@ impl<'a> Tuner<'a> {
     }
 
     pub(super) fn scheduler<'o>(&self, offered: &'o [Offered], trials: &[Trial]) -> Scheduler<'o> {
-        let tune = &self.scenario.tune;
+        let (tune, priced) = (&self.scenario.tune, Priced::by(trials));
         Scheduler {
             offered,
-            outcomes: trials.iter().filter_map(|trial| Observed::of(trial, tune.objective)).collect(),
+            outcomes: trials.iter().filter_map(|trial| Observed::of(trial, tune.objective, priced)).collect(),
             needs_reference: !self.closed().is_empty(),
             price: tune.price,
             seed: self.scenario.seed,

@@ -1,6 +1,6 @@
 //! Tunings as a whole, on a server that is a function of its plan: from the first trial to the record.
 
-use super::outcome::{Means, Noise, Observed};
+use super::outcome::{Means, Noise, Observed, Priced};
 use super::scheduler::BASELINE;
 use super::{Tuner, check, found, settle};
 use crate::doubt::Doubt;
@@ -406,7 +406,7 @@ fn a_trial_without_an_account_makes_no_owner_lighter() {
     let (_, trials) = tuned(&mut SimulatedServer::default(), &scenario);
     let objective = scenario.tune.objective;
     let observed = |trials: &[Trial]| -> Vec<Observed> {
-        trials.iter().filter_map(|trial| Observed::of(trial, objective)).collect()
+        trials.iter().filter_map(|trial| Observed::of(trial, objective, Priced::Whole)).collect()
     };
     let whole = observed(&trials[..BASELINE]);
     let mut trials = trials[..BASELINE].to_vec();

@@ -1,7 +1,7 @@
 //! The answer of a tuning in words: what to set, what it saves, with its interval, what it costs, what that rests on.
 
 use super::find::{percent, sentence, times};
-use crate::comparison::split;
+use crate::comparison::{CPU_OF_JIT, CPU_WITHOUT_JIT, split};
 use crate::page::Facts;
 use crate::quantity::{Estimate, shown};
 use crate::record::{
@@ -141,7 +141,7 @@ pub(super) fn gains_told(tune: &TuneRecord) -> Vec<&ComparisonRecord> {
     let Some(objective) = objective_gain(tune) else { return Vec::new() };
     let others = tune.gains.iter().filter(|gain| !std::ptr::eq(*gain, objective));
     let mut others: Vec<&ComparisonRecord> = others.filter(|gain| split(&gain.metric).1 != WARMUP).collect();
-    others.order_by_key(|gain| (!is_cpu(gain), !gain.primary));
+    others.order_by_key(|gain| (!is_cpu(gain), split(&gain.metric).0 == CPU_OF_JIT, !gain.primary));
     std::iter::once(objective).chain(others).collect()
 }
 
@@ -151,7 +151,8 @@ fn is_cpu(gain: &ComparisonRecord) -> bool {
 
 fn cost(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> String {
     let (gain, words) = (of_a_request(gain), cost_words(gain, all));
-    if is_cpu(&gain) && gain.ratio.is_some() {
+    // The JIT's may be most of it or next to nothing, before or after.
+    if is_cpu(&gain) && split(&gain.metric).0 != CPU_OF_JIT && gain.ratio.is_some() {
         return format!("{words} {}", Estimate::judged(&gain));
     }
     let [before, after] = [gain.baseline_median, gain.candidate_median].map(|value| shown(gain.unit, Some(value)));
@@ -163,7 +164,7 @@ pub(super) fn of_a_request(gain: &ComparisonRecord) -> ComparisonRecord {
     if !is_cpu(gain) {
         return gain.clone();
     }
-    let scale = if split(&gain.metric).0 == "cpu_per_1000" { 1e-3 } else { 1.0 };
+    let scale = if split(&gain.metric).0.ends_with("per_1000") { 1e-3 } else { 1.0 };
     ComparisonRecord {
         baseline_median: gain.baseline_median * scale,
         candidate_median: gain.candidate_median * scale,
@@ -180,11 +181,16 @@ pub(super) fn of_a_request(gain: &ComparisonRecord) -> ComparisonRecord {
 
 /// A metric in words where there are plain ones; CPU time names its phase where there is that of another one too.
 pub(super) fn cost_words(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> String {
-    let place = split(&gain.metric).1;
-    match is_cpu(gain) {
-        false => gain.metric.clone(),
-        true if place.is_empty() || all.iter().filter(|gain| is_cpu(gain)).count() == 1 => "CPU per request".to_owned(),
-        true => format!("CPU {place}"),
+    let (family, place) = split(&gain.metric);
+    let is_only = place.is_empty() || all.iter().filter(|gain| split(&gain.metric).0 == family).count() == 1;
+    match family {
+        _ if !is_cpu(gain) => gain.metric.clone(),
+        CPU_OF_JIT if is_only => "JIT per request".to_owned(),
+        CPU_OF_JIT => format!("JIT {place}"),
+        CPU_WITHOUT_JIT if is_only => "CPU without JIT".to_owned(),
+        CPU_WITHOUT_JIT => format!("{place} CPU without JIT"),
+        _ if is_only => "CPU per request".to_owned(),
+        _ => format!("CPU {place}"),
     }
 }
 

@@ -146,6 +146,12 @@ fn cpu_time_is_told_for_one_request_and_as_a_change() {
     let begins = "CPU steady +0.4 % (-0.6 … +1.4); CPU spike 1.25 ms before, 1.25 ms with it; p99";
     assert!(told.starts_with(begins), "{told}");
     assert_eq!(gains(&tune).unwrap().rows.len(), 5);
+    // Where the JIT's is told apart, the price is of the rest.
+    tune.gains.truncate(2);
+    tune.gains.push(of("cpu_jit_per_1000.steady", &tune));
+    tune.gains[1].metric = "cpu_without_jit_per_1000.steady".to_owned();
+    let told = costs(&tune).unwrap();
+    assert_eq!(told, "CPU without JIT +0.4 % (-0.6 … +1.4); JIT per request 1.25 ms before, 1.25 ms with it");
     tune.gains.truncate(1);
     assert_eq!(costs(&tune), None);
 }
