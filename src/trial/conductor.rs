@@ -267,7 +267,7 @@ impl Trialling<'_> {
     fn phase(&mut self, phase: &Phase) -> Result<()> {
         match &phase.kind {
             PhaseKind::Own(own) => self.own_work(phase, own),
-            PhaseKind::Work(work) => self.load_phase(phase, Some(work), &|trial| trial.work(&phase.name, work)),
+            PhaseKind::Work(work) => self.load_phase(phase, Some(work), &|trial| trial.work(phase, work)),
             PhaseKind::Driver(driver) => self.load_phase(phase, None, &|trial| trial.driver(&phase.name, driver)),
             PhaseKind::Idle(span) => self.load_phase(phase, None, &|trial| Ok(trial.rest(&phase.name, *span))),
         }

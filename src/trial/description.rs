@@ -15,6 +15,7 @@ pub(super) fn describe(phase: &Phase) -> String {
         PhaseKind::Own(own) => describe_own(own),
         PhaseKind::Work(work) => describe_work(work),
     };
+    let what = if phase.until_steady { format!("{what}, or until the subject is warm") } else { what };
     match phase.mark {
         PhaseMark::None => what,
         PhaseMark::AsItIs => format!("{what}, weighed at its end"),

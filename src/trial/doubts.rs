@@ -1,6 +1,7 @@
 //! From what was measured to the doubts about it. Pure.
 
 use super::usage::Usage;
+use super::warming::Warming;
 use crate::doubt::{Allocation, Doubt, noise};
 use crate::kernel::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
@@ -55,6 +56,13 @@ pub(super) fn not_warm(phase: &PhaseRecord, seen: &[(u64, u64)]) -> Option<Doubt
     let phase_name = phase.name.clone();
     let doubt = Allocation::AllocationNotWarm { phase: phase_name, first_bytes, second_bytes };
     (apart && !is_mix && !phase.is_warmup()).then(|| doubt.into())
+}
+
+/// A warm-up that was to last until the subject is warm, and did not see that.
+pub(super) fn never_warm(phase: &PhaseRecord, warming: &Warming) -> Option<Doubt> {
+    let why = warming.unsteady();
+    let is_warm = why.as_ref().is_some_and(Vec::is_empty);
+    (warming.ends_it() && !is_warm).then(|| Doubt::NeverWarm { seconds: phase.seconds, why: why.unwrap_or_default() })
 }
 
 /// Doubts about one phase of work.

@@ -134,6 +134,12 @@ impl Loading<'_> {
 
 impl LoadRun<'_> {
     fn phase(&mut self, phase: &Phase) -> Result<()> {
+        if phase.until_steady {
+            return Err(Error::request(
+                "`loadline load` does not see the process of the server, so it cannot tell warm",
+            )
+            .hint("give a time, `--warmup 30s`, or start the server by `loadline weigh`"));
+        }
         (self.emit)(LoadEvent::PhaseStarted { phase, description: describe(phase) });
         match &phase.kind {
             PhaseKind::Idle(span) => self.rest(phase, *span),

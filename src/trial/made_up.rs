@@ -484,13 +484,14 @@ impl Scales for Weigher {
         let gc = GcTotal { count: self.0.clock.now().as_secs(), ns: self.0.clock.now_ns() / 100 };
         let cpu = Some(self.0.clock.now() / 2);
         let own = OwnTimes { jit: self.0.threads_noted.get() * ms(1), gc: ms(gc.count), vm: Duration::ZERO };
-        let living = Spending { cpu, own: Some(own), gc: Some(gc), allocated: None };
+        let living = Spending { cpu, own: Some(own), gc: Some(gc), ..Spending::default() };
         let main = if self.0.lives() { living } else { Spending::default() };
         Used { main, ..Used::default() }
     }
 
-    fn note_threads(&mut self) {
+    fn glance(&mut self) -> Used {
         self.0.threads_noted.set(self.0.threads_noted.get() + 1);
+        self.used(&|| Vec::new(), &mut Vec::new())
     }
 
     fn lives(&self) -> bool {
@@ -536,10 +537,13 @@ impl Reports for Reporter {
             let rss_bytes = self.state.rss()?;
             self.samples += 1;
             let at_s = due.as_secs_f64();
+            let answered =
+                |load: &Load| (due - load.began).as_millis() as u64 * self.state.script.answers.per_s.0 / 1000;
             return Some(Message::Sample(Sample {
                 at_s,
                 rss_bytes,
                 anon_bytes: Some(rss_bytes / 2),
+                ok: self.load.as_ref().map_or(0, answered),
                 ..Sample::default()
             }));
         }

@@ -28,6 +28,7 @@ mod tests;
 mod tools;
 mod trialling;
 mod usage;
+mod warming;
 mod work_record;
 mod world;
 

@@ -6,13 +6,14 @@ use super::engine_thread::{LOOK_EVERY, STOPPED_WITHIN};
 use super::event::Event;
 use super::trialling::Trialling;
 use super::usage::{Spent, Usage};
+use super::warming::Warming;
 use super::work_record::record_work;
 use super::{ending, guard};
 use crate::clock::seconds_since;
 use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::kernel::cpu_cgroup::Throttled;
-use crate::load::{Address, Control, GiveUp, Outcome, Plan, Target};
+use crate::load::{Address, Control, End, GiveUp, Outcome, Plan, Target};
 use crate::record::{Model, PhaseRecord, Row, SubjectWork};
 use crate::scenario::{Phase, Work, bracketed};
 use crate::units::{Millicpus, Span};
@@ -137,7 +138,8 @@ impl Trialling<'_> {
     ///
     /// # Errors
     /// The error that makes the whole phase impossible.
-    pub(super) fn work(&mut self, name: &str, work: &Work) -> Result<Ran> {
+    pub(super) fn work(&mut self, phase: &Phase, work: &Work) -> Result<Ran> {
+        let name = &phase.name;
         let subject = &self.plan.subject;
         let plan = Plan {
             target: Target {
@@ -153,15 +155,25 @@ impl Trialling<'_> {
         };
         let control = Arc::new(Control::default());
         self.reports.begin_load(plan, Arc::clone(&control));
-        let outcome = self.attend(name, &control)?;
+        self.warming = phase.is_warmup().then(|| Warming::new(phase.until_steady));
+        let outcome = self.attend(name, &control);
+        let warming = self.warming.take();
+        let outcome = outcome?;
         self.reports.end_load();
         let mut outcome = outcome.map_err(|error| error.at(format!("in phase {name}")))?;
+        if outcome.ended == End::Stopped && warming.as_ref().is_some_and(Warming::is_over) {
+            outcome.ended = End::Done;
+        }
         let rows = std::mem::take(&mut outcome.rows);
         let tls = outcome.tls_untold().map(str::to_owned);
-        Ok(Ran { rows, tls, ..Ran::new(record_work(&outcome, work)) })
+        let mut record = record_work(&outcome, work);
+        record.steady = warming.as_ref().and_then(Warming::is_steady);
+        let doubts = warming.and_then(|warming| doubts::never_warm(&record, &warming)).into_iter().collect();
+        Ok(Ran { rows, tls, doubts, ..Ran::new(record) })
     }
 
-    /// Waits for the last word of the load; stops it when the user, the subject's death or the guard says so.
+    /// Waits for the last word of the load; stops it when the user, the subject's death or the guard says so, and a
+    /// warm-up when the subject is warm.
     ///
     /// # Errors
     /// `Bug` where the last word does not come.
@@ -172,7 +184,11 @@ impl Trialling<'_> {
                 return Ok(outcome);
             }
             let now_ns = self.stage.clock.now_ns();
-            if !control.is_stopped() && (self.stage.interrupted() || self.has_died() || self.is_hopeless()) {
+            let is_over = self.stage.interrupted()
+                || self.has_died()
+                || self.is_hopeless()
+                || self.warming.as_ref().is_some_and(Warming::is_over);
+            if !control.is_stopped() && is_over {
                 control.stop();
                 give_up_ns = now_ns + STOPPED_WITHIN.as_nanos() as u64;
             }

@@ -8,6 +8,7 @@ use super::event::{Event, Sink};
 use super::files;
 use super::guard::Guarding;
 use super::markers::Markers;
+use super::warming::Warming;
 use super::world::{Message, Reports, Stage};
 use crate::clock::{Clock, seconds_since};
 use crate::doubt::Doubt;
@@ -55,6 +56,8 @@ pub(super) struct Trialling<'a> {
     pub(super) peaks: Peaks,
     pub(super) guard: Guarding,
     pub(super) markers: Markers,
+    /// What is seen of the subject in a warm-up under way.
+    pub(super) warming: Option<Warming>,
     /// When the threads of the subject were last noted.
     threads_noted: Duration,
     /// Live objects at the end, where they were asked for.
@@ -88,8 +91,22 @@ impl<'a> Trialling<'a> {
         };
         let reports = stage.world.reports(sources, scales.inside());
         let (peaks, guard, markers) = Default::default();
-        let (threads_noted, live) = (stage.clock.now(), None);
-        Ok(Self { plan, stage, notes, subject, address, scales, reports, peaks, guard, markers, threads_noted, live })
+        let (threads_noted, warming, live) = (stage.clock.now(), None, None);
+        Ok(Self {
+            plan,
+            stage,
+            notes,
+            subject,
+            address,
+            scales,
+            reports,
+            peaks,
+            guard,
+            markers,
+            warming,
+            threads_noted,
+            live,
+        })
     }
 
     /// The state that the load has left in the cgroup and in the subject; noted once.
@@ -144,10 +161,15 @@ impl<'a> Trialling<'a> {
         let now = self.stage.clock.now();
         if phase.is_some() && now >= self.threads_noted + READ_EACH {
             self.threads_noted = now;
-            self.scales.note_threads();
+            self.scales.glance();
         }
         match message? {
-            Message::Sample(sample) => self.pass_on(phase, &sample),
+            Message::Sample(sample) => {
+                self.pass_on(phase, &sample);
+                if let Some(warming) = self.warming.as_mut().filter(|warming| warming.is_due(now)) {
+                    warming.look(now, self.scales.glance(), sample.ok);
+                }
+            }
             Message::Load(LoadProgress::Interval(interval)) => {
                 self.guard.add(&interval);
                 let times = engine_thread::times(&interval, self.stage.clock);

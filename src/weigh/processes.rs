@@ -14,7 +14,7 @@ use crate::observe::agent::SubjectAgent;
 use crate::observe::attach::Attach;
 use crate::observe::class_histogram::ClassHistogram;
 use crate::observe::heap_info::HeapInfo;
-use crate::observe::thread_purposes::{OwnThreads, OwnTimes};
+use crate::observe::thread_purposes::OwnThreads;
 use crate::record::{HeapDumpRecord, Jvm, NettyPools, Observer};
 use crate::scenario::{Asking, Kind};
 use crate::subject::Complaint;
@@ -171,10 +171,9 @@ impl Scales for Processes {
         Used { main: self.main.used(), others }
     }
 
-    fn note_threads(&mut self) {
-        for member in std::iter::once(&mut self.main).chain(&mut self.others) {
-            member.note_threads();
-        }
+    fn glance(&mut self) -> Used {
+        let others = self.others.iter_mut().map(|member| (member.identity(), member.glance())).collect();
+        Used { main: self.main.glance(), others }
     }
 
     fn lives(&self) -> bool {
@@ -268,15 +267,21 @@ impl Member {
         why.map(|why| format!("no `{command}` in the JVM with pid {}: {why}", self.pid()))
     }
 
-    /// CPU time of the JVM's own threads so far; none of what is no JVM.
-    fn note_threads(&mut self) -> Option<OwnTimes> {
-        self.own_threads.read(&self.watched.process).filter(|_| self.watched.kind == Kind::Jvm)
+    /// Its spending so far, as far as that is read from outside.
+    fn glance(&mut self) -> Spending {
+        let sample = self.watched.sample();
+        Spending {
+            cpu: self.watched.process.cpu_time(&self.watched.clock),
+            own: self.own_threads.read(&self.watched.process).filter(|_| self.watched.kind == Kind::Jvm),
+            gc: sample.and_then(|sample| sample.gc),
+            allocated: self.watched.allocated_unasked(),
+            compiled: sample.map(|sample| sample.compiled.0),
+        }
     }
 
-    /// Its spending so far.
+    /// Its spending so far. A JVM whose tables are not read is asked what it allocated.
     fn used(&mut self) -> Spending {
-        let gc = self.watched.sample().and_then(|sample| sample.gc);
-        let cpu = self.watched.process.cpu_time(&self.watched.clock);
-        Spending { cpu, own: self.note_threads(), gc, allocated: self.watched.allocated() }
+        let glance = self.glance();
+        Spending { allocated: glance.allocated.or_else(|| self.watched.allocated()), ..glance }
     }
 }

@@ -51,10 +51,11 @@ pub(crate) trait Scales {
     /// CPU time, collections and allocated bytes of the subject so far.
     fn used(&mut self, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Used;
 
-    /// Notes the CPU time of threads that may end soon; to be called each [`READ_EACH`] while the subject works.
+    /// The same as far as it is read from outside, of the processes that are known. To be called each [`READ_EACH`]
+    /// while the subject works, since the CPU time of a thread that ends must have been read before.
     ///
     /// [`READ_EACH`]: crate::observe::thread_purposes::READ_EACH
-    fn note_threads(&mut self);
+    fn glance(&mut self) -> Used;
 
     /// Whether the process is still the same and alive.
     fn lives(&self) -> bool;

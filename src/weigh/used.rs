@@ -18,6 +18,8 @@ pub(crate) struct Spending {
     pub(crate) gc: Option<GcTotal>,
     /// The bytes allocated in its Java heap.
     pub(crate) allocated: Option<AllocatedSoFar>,
+    /// Bytes of machine code that its compilers made.
+    pub(crate) compiled: Option<u64>,
 }
 
 /// The spending of the processes of a subject until a moment.
@@ -57,6 +59,7 @@ impl Used {
             own: self.main.own.zip(before.main.own).map(|(now, then)| now.since(then)),
             gc: self.main.gc.zip(before.main.gc).map(|(now, then)| more(now, then)),
             allocated: self.main.allocated.zip(before.main.allocated).and_then(|(now, then)| now.since(then)),
+            compiled: self.main.compiled.zip(before.main.compiled).map(|(now, then)| now.saturating_sub(then)),
         };
         for (process, now) in &self.others {
             let known = before.others.get(process).copied();
@@ -107,6 +110,7 @@ mod tests {
             own: gc.map(|count| OwnTimes { jit: Duration::from_millis(count), ..OwnTimes::default() }),
             gc: gc.map(|count| GcTotal { count, ns: 1000 * count }),
             allocated: gc.map(|count| AllocatedSoFar { bytes: 100 * count, by: AllocatedBy::AllThreads }),
+            ..Spending::default()
         };
         let main = spent(1000, None);
         let before = Used { main, others: [((1, 1), spent(100, Some(5))), ((2, 1), spent(900, None))].into() };

@@ -227,10 +227,15 @@ impl Watched {
 
     /// The bytes allocated in its heap so far, from outside, or else as the JVM tells it where it was attached already.
     pub(crate) fn allocated(&mut self) -> Option<AllocatedSoFar> {
-        match &mut self.allocation {
-            Some(allocation) => allocation.so_far(),
+        match self.allocation {
+            Some(_) => self.allocated_unasked(),
             None => allocated_as_told(|command| self.ask(command)),
         }
+    }
+
+    /// The same from outside only.
+    pub(crate) fn allocated_unasked(&mut self) -> Option<AllocatedSoFar> {
+        self.allocation.as_mut()?.so_far()
     }
 
     /// Direct memory by the counters of the JDK and of Netty; `None` where the JVM has no tables that can be read. An

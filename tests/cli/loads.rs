@@ -134,6 +134,7 @@ fn the_document_is_as_described_and_nothing_else_is() {
         "Reported.",
         "Times.",
         "CpuByPurpose.",
+        "PhaseRecord.steady",
         "PhaseRecord.driver",
         "PhaseRecord.counters",
         "SubjectWork.throttling",

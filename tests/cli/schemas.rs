@@ -53,6 +53,7 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["phases"][0] = json!(crate::loads::phase());
     accounted["trials"][0]["phases"][0]["driver"] = json!(driver());
     accounted["trials"][0]["phases"][0]["subject"]["cpu_by_purpose"] = json!(CpuByPurpose::default());
+    accounted["trials"][0]["phases"][0]["steady"] = json!(true);
     accounted["trials"][0]["inputs"] = json!("0a1b");
     accounted["trials"][0]["failed_in"] = json!({"phase": "steady", "last_lines": ["out of direct memory"]});
     accounted["conditions"]["machine"]["cpu_model"] = json!("EPYC 7763");
@@ -340,6 +341,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::SharedCpus,
         Doubt::CollectorByCpus { cpus: 1, cores: 2, collector: "Serial".to_owned() },
         Doubt::Throttled { phase: phase(), share: 0.38, cpu_limit_millicpus: 500 },
+        Doubt::NeverWarm { seconds: 60.0, why: vec!["the compilers took 22 % of CPU time".to_owned()] },
         Doubt::FlagsIgnored { flags: vec!["-XX:+UseX".to_owned()] },
         Doubt::FlagChanged { asked: "-XX:X=1".to_owned(), in_force: "-XX:X=2".to_owned() },
         Doubt::LoadFailures { phase: phase(), failed: 1, requests: 2, kinds: "1 reset".to_owned() },

@@ -156,6 +156,20 @@ doubts! {
             format!("in {phase} the limit of {limit} held the subject back in {:.0} % of the periods", share * 100.0)
         },
             "read its times as those of that limit; raise `--cpu-limit`, or offer less, to see the server's own";
+        /// The warm-up ended before the subject was warm.
+        NeverWarm {
+            /// How long it took.
+            seconds: f64,
+            /// What still changed; nothing where the phase was too short to tell, or CPU time was not read.
+            why: Vec<String>,
+        } => {
+            let why = match why.as_slice() {
+                [] => "too few answers, or no CPU time, to tell".to_owned(),
+                some => format!("in the last 8 s {}", some.join(", ")),
+            };
+            format!("the subject was not warm after {seconds:.0} s of warm-up: {why}")
+        },
+            "read CPU times as those of a young JVM; `--warmup steady:2m` warms up for longer";
         /// Options that were asked for and are not in force.
         FlagsIgnored {
             /// The options as typed, or the JVM's own line in backticks.

@@ -146,6 +146,28 @@ fn rest_ends_early_with_the_subject_and_with_the_user() {
     }
 }
 
+#[test]
+fn a_warm_up_ends_once_the_subject_is_warm() {
+    let load = "\n  - warmup: {same: steady, until: steady}\
+                \n  - steady: {closed: {connections: 2, duration: 2s}, get: /}\n";
+    let warm = made(Script::default(), &plan(load));
+    let [warmup, steady] = warm.trial.phases.as_slice() else { panic!("{:?}", phases(&warm)) };
+    assert!((8.0..8.6).contains(&warmup.seconds), "four stretches of 2 s: {}", warmup.seconds);
+    assert_eq!((warmup.steady, warmup.cut_short.as_deref(), steady.steady), (Some(true), None, None));
+    assert_eq!(warm.trial.outcome, Outcome::Completed);
+    // Ten answers in a second say nothing until 5 s have passed.
+    let idle = made(
+        answering(|answers| answers.per_s = (1, 0)),
+        &plan(&load.replace("until: steady", "until: steady, within: 20s")),
+    );
+    let warmup = &idle.trial.phases[0];
+    assert_eq!((warmup.seconds.round(), warmup.steady), (20.0, None));
+    let doubt = doubt(&idle, |doubt| matches!(doubt, Doubt::NeverWarm { .. })).unwrap().text();
+    assert_eq!(doubt, "the subject was not warm after 20 s of warm-up: too few answers, or no CPU time, to tell");
+    let interrupted = made(Script::default().with(ms(3000), Happening::Interrupt), &plan(load));
+    assert_eq!(cut_short(&interrupted), [Some("it was interrupted")]);
+}
+
 // ---- The guard ----
 
 fn guarded(bound: PhaseGuard) -> TrialPlan {

@@ -62,6 +62,8 @@ pub struct JvmSample {
     pub threads: u64,
     /// Classes loaded now, with those from the CDS archive.
     pub classes: u64,
+    /// Machine code that the compilers made so far, what was thrown away since included (`sun.ci.nmethodCodeSize`).
+    pub compiled: Bytes,
 }
 
 /// Collections of all kinds together.
@@ -290,6 +292,7 @@ struct SampleSlots {
     threads: Vec<Slot>,
     classes_in: Vec<Slot>,
     classes_out: Vec<Slot>,
+    compiled: Vec<Slot>,
     tick_ns: f64,
 }
 
@@ -310,6 +313,7 @@ impl SampleSlots {
             threads: slots(&["java.threads.live"]),
             classes_in: slots(&["java.cls.loadedClasses", "java.cls.sharedLoadedClasses"]),
             classes_out: slots(&["java.cls.unloadedClasses", "java.cls.sharedUnloadedClasses"]),
+            compiled: slots(&["sun.ci.nmethodCodeSize"]),
             tick_ns: tick_ns(layout, bytes),
         }
     }
@@ -332,6 +336,7 @@ impl SampleSlots {
             }),
             threads: sum(&self.threads),
             classes: sum(&self.classes_in).saturating_sub(sum(&self.classes_out)),
+            compiled: Bytes(sum(&self.compiled)),
         }
     }
 }

@@ -46,6 +46,10 @@ pub struct PhaseRecord {
     pub subject: SubjectWork,
     /// Why it ended early, if it did.
     pub cut_short: Option<String>,
+    /// Whether the subject was warm at the end of this warm-up: its compilers rested, and CPU time, allocated bytes and
+    /// compiled code of a request stayed what they were. `null` in other phases, and where that cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<bool>,
     /// The statuses behind `failed.status`, with how often each came; absent where there were none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wrong_statuses: BTreeMap<u16, u64>,

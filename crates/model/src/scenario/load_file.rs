@@ -1,7 +1,7 @@
 //! The load plan as it is written: the list under `load:`, YAML text → [`Phase`]s.
 
 use super::load_settings::{
-    ClosedFile, ConstantFile, Http2File, PhaseSettings, RampFile, RequestSettings, StaircaseFile, usual_work,
+    ClosedFile, ConstantFile, Http2File, PhaseSettings, RampFile, RequestSettings, StaircaseFile, UntilFile, usual_work,
 };
 use super::written::{Named, Scalar, did_you_mean};
 use super::*;
@@ -52,8 +52,13 @@ pub(super) fn resolve_load(phases: Vec<Named<PhaseSettings>>, base: &Path) -> Re
         let (1, Some((name, phase))) = (entries.len(), entries.pop()) else {
             return Err(Error::request("each entry of `load` is one phase: `- NAME: {…}`"));
         };
+        if phase.until.is_some() && name != WARMUP {
+            return Err(
+                Error::request("only the phase `warmup` ends with `until: steady`").at(format!("phase: {name}"))
+            );
+        }
         let resolved = match &phase.same {
-            Some(_) => phase.stands_alone("same", &["mark"]),
+            Some(_) => phase.repeats(),
             None => phase.resolve(base).map(|kind| drop(kinds.insert(name.clone(), kind))),
         };
         resolved.map_err(|error| error.at(format!("phase: {name}")))?;
@@ -72,7 +77,12 @@ pub(super) fn resolve_load(phases: Vec<Named<PhaseSettings>>, base: &Path) -> Re
     let finish = |(name, phase): (String, PhaseSettings)| {
         let kind = repeated(phase.same.as_ref().unwrap_or(&name));
         let kind = kind.map_err(|error| error.at(format!("phase: {name}")))?;
-        Ok(Phase { name, kind, mark: phase.mark.unwrap_or_default() })
+        let mut resolved = Phase { mark: phase.mark.unwrap_or_default(), ..Phase::new(name, kind) };
+        if phase.until == Some(UntilFile::Steady) {
+            let within = phase.same.as_ref().map(|_| phase.within.unwrap_or(defaults::STEADY_WITHIN));
+            resolved.ends_when_steady(within);
+        }
+        Ok(resolved)
     };
     written.into_iter().map(finish).collect()
 }
@@ -88,6 +98,15 @@ impl PhaseSettings {
                 Err(Error::request(format!("{what}; `{other}` would have no effect")))
             }
             None => Ok(()),
+        }
+    }
+
+    /// `same` repeats the work of another phase; a warm-up may end earlier or later.
+    fn repeats(&self) -> Result<()> {
+        self.stands_alone("same", &["mark", "until", "within"])?;
+        match (self.until, self.within) {
+            (None, Some(_)) => Err(Error::request("`within` bounds `until: steady`, which this phase has not")),
+            _ => Ok(()),
         }
     }
 
@@ -253,11 +272,30 @@ mod tests {
     }
 
     #[test]
+    fn a_warm_up_may_end_once_the_subject_is_warm() {
+        let phases = |warmup: &str| {
+            load(&format!("  - warmup: {{same: a, {warmup}}}\n  - a: {{closed: {{requests: 9}}, get: /}}\n")).unwrap()
+        };
+        let phases_60 = phases("until: steady");
+        let until = |phases: &[Phase]| phases[0].kind.work().unwrap().schedule.until();
+        assert_eq!(until(&phases_60), Some(Until::Elapsed(Span::seconds(60))));
+        assert_eq!(until(&phases("until: steady, within: 2m")), Some(Until::Elapsed(Span::seconds(120))));
+        assert_eq!(phases_60.iter().map(|phase| phase.until_steady).collect::<Vec<_>>(), [true, false]);
+        assert!(!phases("mark: true")[0].until_steady);
+        let own = load("  - warmup: {closed: {duration: 30s}, get: /, until: steady}\n").unwrap();
+        assert_eq!((own[0].until_steady, until(&own)), (true, Some(Until::Elapsed(Span::seconds(30)))));
+    }
+
+    #[test]
     fn what_contradicts_itself_is_refused() {
         let check = |phase: &str, expect: &str| {
             let error = load(&format!("  - a: {phase}\n")).unwrap_err();
             assert!(error.to_string().contains(expect), "{error}");
         };
+        check("{same: b, until: steady}", "only the phase `warmup` ends with `until: steady`");
+        check("{same: b, within: 9s}", "`within` bounds `until: steady`");
+        check("{closed: {requests: 1}, get: /, until: steady}", "only the phase `warmup` ends");
+        check("{same: b, until: stedy}", "steady");
         check("{get: /}", "takes one of `closed`, `constant`");
         check("{closed: {requests: 1}, constant: {rate: 1, requests: 1}, get: /}", "takes one of");
         check("{constant: {rate: 0, duration: 1s}, get: /}", "is not possible");

@@ -141,7 +141,7 @@ fn change_warmup(load: &mut Vec<Phase>, typed: Option<Warmup>) -> Result<()> {
     let until = match warmup {
         Warmup::Requests(requests) => Some(Until::Requests(requests)),
         Warmup::Elapsed(span) => Some(Until::Elapsed(span)),
-        Warmup::Same | Warmup::None => None,
+        Warmup::Same | Warmup::None | Warmup::Steady(_) => None,
     };
     if let Some(until) = until {
         if work.schedule.until().is_none() {
@@ -150,7 +150,11 @@ fn change_warmup(load: &mut Vec<Phase>, typed: Option<Warmup>) -> Result<()> {
         }
         work.schedule.set_until(until);
     }
-    load.insert(0, Phase::new(WARMUP, PhaseKind::Work(work)));
+    let mut phase = Phase::new(WARMUP, PhaseKind::Work(work));
+    if let Warmup::Steady(within) = warmup {
+        phase.ends_when_steady(Some(within));
+    }
+    load.insert(0, phase);
     Ok(())
 }
 
@@ -159,6 +163,7 @@ mod tests {
     use super::super::load_settings::{typed, usual_work};
     use super::super::{Body, Method, validate_load};
     use super::*;
+    use crate::units::Span;
 
     fn load(words: &str) -> Result<Vec<Phase>> {
         let work = usual_work(Request::new(Method::Get, "/"));
@@ -195,6 +200,13 @@ mod tests {
         let work = phases[1].kind.work().unwrap();
         assert_eq!((work.protocol.streams(), work.stop.len()), (5, 1));
         assert_eq!(work.expect, ExpectStatus::Exactly(204));
+        let phases = load("-n 50 --warmup steady:90s").unwrap();
+        let until = |phase: &Phase| phase.kind.work().unwrap().schedule.until();
+        assert!(phases[0].until_steady && !phases[1].until_steady);
+        assert_eq!(
+            (until(&phases[0]), until(&phases[1])),
+            (Some(Until::Elapsed(Span::seconds(90))), Some(Until::Requests(50)),)
+        );
     }
 
     #[test]

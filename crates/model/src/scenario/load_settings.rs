@@ -146,7 +146,10 @@ settings! {
         /// the subject listens.
         #[schemars(extend("pattern" = "\\S"))]
         driver: String,
-        /// How long the driver may take (10m where it is not given), or the subject to its next marker (5m).
+        /// `steady`: the phase `warmup` ends once the subject is warm, at its own end at the latest.
+        until: UntilFile,
+        /// How long the driver may take (10m where it is not given), the subject to its next marker (5m), or the
+        /// warm-up until the subject is warm (60s).
         within: Span,
         /// The subject works by itself. It prints the marker `loadline: phase=NAME` for each of these names, in this
         /// order; it is weighed at each, and each but the last begins a phase of the trial.
@@ -264,7 +267,8 @@ pub struct LoadOptions {
     /// Closed model: how long a connection waits between an answer and its next request
     #[arg(long, value_name = "TIME")]
     pub think: Option<Span>,
-    /// Work before the measured phase: `same`, a count, a time, or `none` [default: same; with `load` none]
+    /// Work before the measured phase: `same`, a count, a time, `none`, or `steady`: until the subject is warm, 60 s at
+    /// most (`steady:2m`: 2 min) [default: same; with `load` none]
     #[arg(long, value_name = "WORK")]
     pub(super) warmup: Option<Warmup>,
     /// Open a connection for every request
@@ -591,6 +595,14 @@ pub(super) enum Fill {
     Zero,
 }
 
+/// What ends a warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum UntilFile {
+    /// The subject is warm: its compilers rest, and a request costs what the one before did.
+    Steady,
+}
+
 /// Work before the measured phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Warmup {
@@ -602,6 +614,8 @@ pub(super) enum Warmup {
     Requests(u64),
     /// So long.
     Elapsed(Span),
+    /// Until the subject is warm, so long at most.
+    Steady(Span),
 }
 
 impl FromStr for Warmup {
@@ -611,13 +625,21 @@ impl FromStr for Warmup {
         match text {
             "same" => return Ok(Self::Same),
             "none" => return Ok(Self::None),
+            "steady" => return Ok(Self::Steady(defaults::STEADY_WITHIN)),
             _ => {}
         }
         if let Ok(count) = parse_count(text) {
             return Ok(Self::Requests(count));
         }
-        let refuse = |_| format!("`{text}` is none of `same`, `none`, a count such as `50k`, a time such as `30s`");
-        text.parse().map(Self::Elapsed).map_err(refuse)
+        let refuse = |_| {
+            format!(
+                "`{text}` is none of `same`, `none`, `steady`, `steady:2m`, a count such as `50k`, a time such as `30s`"
+            )
+        };
+        match text.strip_prefix("steady:") {
+            Some(within) => within.parse().map(Self::Steady).map_err(refuse),
+            None => text.parse().map(Self::Elapsed).map_err(refuse),
+        }
     }
 }
 
@@ -683,7 +705,11 @@ mod tests {
         assert_eq!("same".parse(), Ok(Warmup::Same));
         assert_eq!("50k".parse(), Ok(Warmup::Requests(50_000)));
         assert_eq!("30s".parse(), Ok(Warmup::Elapsed(Span::seconds(30))));
-        assert!("some".parse::<Warmup>().is_err());
+        assert_eq!("steady".parse(), Ok(Warmup::Steady(defaults::STEADY_WITHIN)));
+        assert_eq!("steady:2m".parse(), Ok(Warmup::Steady(Span::seconds(120))));
+        for wrong in ["some", "steady:", "steady:soon", "steadily"] {
+            assert!(wrong.parse::<Warmup>().unwrap_err().contains(&format!("`{wrong}`")), "{wrong}");
+        }
     }
 
     #[test]

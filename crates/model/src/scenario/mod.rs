@@ -108,6 +108,8 @@ pub mod defaults {
     pub const CONNECTIONS: u32 = 25;
     /// Long enough for C2 to compile a small server's hot paths after an equal warm-up, short enough to wait for.
     pub const DURATION: Span = Span::seconds(10);
+    /// A server on Netty was warm after half of it at 200 requests/s; who is not by then is warm in minutes.
+    pub const STEADY_WITHIN: Span = Span::seconds(60);
     /// Slow application servers take half a minute on one core.
     pub const READY_WITHIN: Span = Span::seconds(60);
     /// The grace Docker gives by default.

@@ -1,6 +1,6 @@
 //! The phases of a load plan: what happens in each.
 
-use super::{OwnWork, PhaseMark, Schedule, Work, is_default};
+use super::{OwnWork, PhaseMark, Schedule, Until, Work, is_default};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -18,12 +18,24 @@ pub struct Phase {
     /// Whether it ends in a mark of its name.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mark: PhaseMark,
+    /// Whether it ends once the subject is warm; the end of its work is the latest.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub until_steady: bool,
 }
 
 impl Phase {
     /// A phase that ends in no mark of its own.
     pub fn new(name: impl Into<String>, kind: PhaseKind) -> Self {
-        Self { name: name.into(), kind, mark: PhaseMark::None }
+        Self { name: name.into(), kind, mark: PhaseMark::None, until_steady: false }
+    }
+
+    /// Has it end once the subject is warm, after so long at the latest, or at the end that it has. A schedule in a
+    /// file keeps its own.
+    pub(super) fn ends_when_steady(&mut self, within: Option<Span>) {
+        self.until_steady = true;
+        if let (PhaseKind::Work(work), Some(within)) = (&mut self.kind, within) {
+            work.schedule.set_until(Until::Elapsed(within));
+        }
     }
 
     /// Whether this is the warm-up: the phase named [`WARMUP`]. The mark `warm` follows it.

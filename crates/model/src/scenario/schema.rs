@@ -134,10 +134,12 @@ pub(super) fn kinds_of_phases() -> Value {
     };
     let mut own = alone("phases", &["within", "pattern", "collect", "settle"]);
     own["dependentRequired"] = needs("settle", "collect");
+    let mut same = alone("same", &["mark", "until", "within"]);
+    same["dependentRequired"] = needs("within", "until");
     let foreign = ["same", "idle", "driver", "within", "phases", "pattern", "collect", "settle"];
     let asked = [&METHODS[..], &["requests"][..]].concat();
     json!([
-        alone("same", &["mark"]),
+        same,
         alone("idle", &["mark"]),
         alone("driver", &["within", "mark"]),
         own,

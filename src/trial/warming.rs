@@ -1,0 +1,217 @@
+//! Whether a JVM is warm, by what it did in the last seconds of work: the compilers rest, and a request costs what the
+//! one before did. Pure.
+
+use crate::weigh::Used;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The distance of two looks at a phase that may end once the subject is warm.
+const LOOK_EACH: Duration = Duration::from_secs(2);
+/// So many stretches in a row must agree: compilers pause for some seconds between waves.
+const STRETCHES: usize = 4;
+/// Fewer answers say nothing of what one costs.
+const ANSWERS_MIN: u64 = 50;
+/// The compilers' share of CPU time. A server on Netty took 1 to 5 % when its requests had become as cheap as they
+/// ever were, and 15 to 50 % before.
+const JIT_SHARE_MAX: f64 = 0.05;
+/// Stretches of 2 s at a constant rate differ by as much in a server that has been warm for minutes.
+const CPU_SPREAD_MAX: f64 = 0.15;
+/// What a request allocates differs by less, once escape analysis has done its work.
+const ALLOCATION_SPREAD_MAX: f64 = 0.05;
+/// Compiled code that came during the stretches, as a share of all.
+const CODE_GROWTH_MAX: f64 = 0.02;
+
+/// The looks at one phase.
+#[derive(Debug, Default)]
+pub(super) struct Warming {
+    /// Whether the phase ends once the subject is warm.
+    ends_it: bool,
+    next: Duration,
+    last: Option<(Used, u64)>,
+    stretches: VecDeque<Stretch>,
+}
+
+/// What the subject did between two looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Stretch {
+    /// The compilers' share of CPU time, 0–1; `None` where threads have no purpose by their names.
+    jit_share: Option<f64>,
+    /// CPU time of a request without the compilers', in seconds.
+    cpu_s: f64,
+    /// Bytes that a request allocated; `None` where they are not read from outside.
+    allocated: Option<f64>,
+    /// Bytes of machine code made so far; `None` where the JVM does not count them.
+    compiled: Option<u64>,
+}
+
+impl Warming {
+    pub(super) fn new(ends_it: bool) -> Self {
+        Self { ends_it, ..Self::default() }
+    }
+
+    /// Whether it is time for a look.
+    pub(super) fn is_due(&self, now: Duration) -> bool {
+        now >= self.next
+    }
+
+    /// Takes a look: what the subject had used, and correct answers of the phase so far. A stretch with too few
+    /// answers goes on until the next look.
+    pub(super) fn look(&mut self, now: Duration, used: Used, answers: u64) {
+        self.next = now + LOOK_EACH;
+        let Some((before, answers_before)) = &self.last else {
+            self.last = Some((used, answers));
+            return;
+        };
+        let more = answers.saturating_sub(*answers_before);
+        if more < ANSWERS_MIN {
+            return;
+        }
+        let spent = used.since(before);
+        let by_purpose = spent.cpu_by_purpose();
+        let Some(cpu_s) = spent.cpu.map(|cpu| cpu.as_secs_f64()).filter(|cpu_s| *cpu_s > 0.0) else { return };
+        let jit_s = by_purpose.map(|of| of.jit_s);
+        if self.stretches.len() == STRETCHES {
+            self.stretches.pop_front();
+        }
+        self.stretches.push_back(Stretch {
+            jit_share: jit_s.map(|jit_s| jit_s / cpu_s),
+            cpu_s: (cpu_s - jit_s.unwrap_or(0.0)) / more as f64,
+            allocated: spent.allocated.map(|of| of.bytes as f64 / more as f64),
+            compiled: used.main.compiled,
+        });
+        self.last = Some((used, answers));
+    }
+
+    /// Whether the phase is to end now.
+    pub(super) fn is_over(&self) -> bool {
+        self.ends_it && self.is_steady() == Some(true)
+    }
+
+    /// Whether the phase was to end by it.
+    pub(super) fn ends_it(&self) -> bool {
+        self.ends_it
+    }
+
+    /// What still changes; nothing where the subject is warm. `None` where CPU time was not read, or the phase has been
+    /// too short to tell.
+    pub(super) fn unsteady(&self) -> Option<Vec<String>> {
+        if self.stretches.len() < STRETCHES {
+            return None;
+        }
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let all = |of: fn(&Stretch) -> Option<f64>| self.stretches.iter().map(of).collect::<Option<Vec<f64>>>();
+        let above = |spread: Option<f64>, max: f64| spread.filter(|spread| *spread > max).map(percent);
+        let jit = all(|of| of.jit_share).map(|shares| shares.iter().sum::<f64>() / shares.len() as f64);
+        let compiled = |of: &Stretch| of.compiled.map(|bytes| bytes as f64);
+        let found = [
+            above(jit, JIT_SHARE_MAX).map(|share| format!("the compilers took {share} of CPU time")),
+            above(spread(all(|of| Some(of.cpu_s))), CPU_SPREAD_MAX)
+                .map(|spread| format!("CPU time of a request differed by {spread}")),
+            above(spread(all(|of| of.allocated)), ALLOCATION_SPREAD_MAX)
+                .map(|spread| format!("bytes of a request differed by {spread}")),
+            above(spread(all(compiled)), CODE_GROWTH_MAX).map(|spread| format!("compiled code grew by {spread}")),
+        ];
+        Some(found.into_iter().flatten().collect())
+    }
+
+    /// Whether the subject is warm; `None` as for [`Self::unsteady`].
+    pub(super) fn is_steady(&self) -> Option<bool> {
+        self.unsteady().map(|found| found.is_empty())
+    }
+}
+
+/// How far the highest lies above the lowest, as a share of the lowest.
+fn spread(values: Option<Vec<f64>>) -> Option<f64> {
+    let values = values?;
+    let (low, high) = values.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), of| (low.min(*of), high.max(*of)));
+    (low > 0.0 && low.is_finite()).then(|| high / low - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::thread_purposes::OwnTimes;
+    use crate::record::AllocatedBy;
+    use crate::weigh::Spending;
+    use loadline_jvm::accounting::AllocatedSoFar;
+
+    /// What a subject does between two looks: µs of CPU and of the compilers for a request, bytes of a request, bytes of
+    /// new code, answers.
+    #[derive(Clone, Copy)]
+    struct Does {
+        app_us: u64,
+        jit_us: u64,
+        bytes: u64,
+        code: u64,
+        answers: u64,
+    }
+
+    const WARM: Does = Does { app_us: 300, jit_us: 5, bytes: 2000, code: 100, answers: 400 };
+
+    /// After looks between which a subject does these things; one that is no JVM has no purposes.
+    fn looked(all: &[Does], is_jvm: bool) -> Warming {
+        let (mut warming, mut now, mut answers) = (Warming::new(true), Duration::ZERO, 0);
+        let (mut cpu, mut own) = (Duration::from_secs(3), OwnTimes::default());
+        let (mut bytes, mut code) = (1 << 20, 1 << 20);
+        let mut look = |cpu, own, bytes, code, answers| {
+            let main = Spending {
+                cpu: Some(cpu),
+                own: is_jvm.then_some(own),
+                gc: None,
+                allocated: is_jvm.then_some(AllocatedSoFar { bytes, by: AllocatedBy::AllThreads }),
+                compiled: is_jvm.then_some(code),
+            };
+            warming.look(now, Used { main, ..Used::default() }, answers);
+            now += LOOK_EACH;
+        };
+        look(cpu, own, bytes, code, answers);
+        for of in all {
+            let us = |us: u64| Duration::from_micros(us * of.answers);
+            (cpu, answers) = (cpu + us(of.app_us + of.jit_us), answers + of.answers);
+            own.jit += us(of.jit_us);
+            (bytes, code) = (bytes + of.bytes * of.answers, code + of.code);
+            look(cpu, own, bytes, code, answers);
+        }
+        warming
+    }
+
+    #[test]
+    fn a_subject_is_warm_once_nothing_changes_any_more() {
+        assert_eq!(looked(&[WARM; 3], true).is_steady(), None, "too short");
+        assert_eq!(looked(&[WARM; 4], true).is_steady(), Some(true));
+        assert_eq!(looked(&[WARM; 4], false).is_steady(), Some(true), "what is no JVM has CPU time alone");
+        let idle = Does { answers: 10, ..WARM };
+        assert_eq!(looked(&[idle; 19], true).is_steady(), None, "three stretches of 50 answers and more");
+        assert_eq!(looked(&[idle; 20], true).is_steady(), Some(true));
+        assert_eq!(looked(&[Does { answers: 0, ..WARM }; 9], true).is_steady(), None);
+    }
+
+    #[test]
+    fn what_still_changes_is_named() {
+        let after = |young: Does| looked(&[young, WARM, WARM, WARM], true).unsteady().unwrap().join("; ");
+        assert_eq!(after(Does { jit_us: 300, ..WARM }), "the compilers took 14 % of CPU time");
+        assert_eq!(after(Does { app_us: 420, ..WARM }), "CPU time of a request differed by 40 %");
+        assert_eq!(after(Does { bytes: 2200, ..WARM }), "bytes of a request differed by 10 %");
+        let compiles = Does { code: 60 << 10, ..WARM };
+        let found = looked(&[WARM, compiles, compiles, WARM], true).unsteady().unwrap();
+        assert_eq!(found, ["compiled code grew by 12 %"]);
+        // Four stretches later none of it is seen any more.
+        let all = [&[Does { jit_us: 300, app_us: 600, ..WARM }; 5][..], &[WARM; 4]].concat();
+        assert!(looked(&all, true).is_over());
+        assert!(!looked(&all[..8], true).is_over());
+    }
+
+    #[test]
+    fn a_pause_of_the_compilers_is_not_the_end() {
+        let wave = Does { jit_us: 200, ..WARM };
+        assert!(!looked(&[wave, WARM, WARM, wave, WARM, WARM, wave, WARM], true).is_over());
+    }
+
+    #[test]
+    fn a_look_is_due_every_two_seconds_and_only_one_that_was_asked_for_ends_the_phase() {
+        let mut warming = looked(&[WARM; 4], true);
+        assert!(!warming.is_due(Duration::from_millis(9999)) && warming.is_due(Duration::from_secs(10)));
+        warming.ends_it = false;
+        assert!(!warming.is_over() && warming.is_steady() == Some(true));
+    }
+}
