@@ -50,7 +50,12 @@ impl FoundImage {
 
     /// Its value of `JAVA_TOOL_OPTIONS`; empty where it has none.
     pub fn tool_options(&self) -> &str {
-        let set = self.env.iter().rev().find(|(known, _)| known == TOOL_OPTIONS);
+        self.variable(TOOL_OPTIONS)
+    }
+
+    /// Its value of a variable; empty where it has none.
+    pub(super) fn variable(&self, name: &str) -> &str {
+        let set = self.env.iter().rev().find(|(known, _)| known == name);
         set.map(|(_, value)| value.as_str()).unwrap_or_default()
     }
 }

@@ -6,6 +6,7 @@ use super::jdk::FoundJdk;
 use super::keeper::Keeper;
 use super::launch_image::{Container, ContainerOptions, TOOL_OPTIONS};
 use super::limit;
+use super::own_options::{Hidden, leave_out};
 use super::protocol::Order;
 use super::quoting::with_options;
 use super::slurm_step::StepOptions;
@@ -19,6 +20,8 @@ use std::path::{Path, PathBuf};
 const PLACEHOLDERS: [&str; 7] = ["jvm", "port", "jdk", "args", "code", "artifact", "work"];
 /// Read by the `java` launcher of JDK 9 and later.
 const JDK_OPTIONS: &str = "JDK_JAVA_OPTIONS";
+/// Read by the JVM after its command line, so that it wins over all else (`Arguments::parse`, JDK 8 to 27).
+const LAST_OPTIONS: &str = "_JAVA_OPTIONS";
 
 /// How the configuration's JVM options reach the JVM.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -92,9 +95,11 @@ impl Launch {
             );
         }
         check_words(&subject.command)?;
+        let (subject, configuration, hidden) = leave_out(subject, configuration);
+        let (subject, configuration) = (&subject, &configuration);
         let launch = Self::of(subject, configuration, place);
         if let Some(image) = place.image {
-            return Ok(launch.in_container(configuration, image));
+            return Ok(launch.in_container(configuration, image, hidden));
         }
         let options = configuration.jvm_options();
         let values = Values {
@@ -127,6 +132,7 @@ impl Launch {
                 env.pass(name, &env.get(name).unwrap_or_default(), &options)
             }
         };
+        env.outrank(&env.get(LAST_OPTIONS).unwrap_or_default(), &options, hidden);
         if argv.first().is_some_and(|program| program == "java") {
             argv[0] = values.java.clone();
         }
@@ -143,7 +149,7 @@ impl Launch {
 
     /// The same of a command that runs an image: the subject's command stands for that of the image, behind its
     /// entrypoint.
-    fn in_container(self, configuration: &Configuration, image: &FoundImage) -> Self {
+    fn in_container(self, configuration: &Configuration, image: &FoundImage, hidden: Hidden) -> Self {
         let (options, command) = (configuration.jvm_options(), &self.subject.command);
         let values = Values { options: &options, port: self.port, args: &configuration.args, ..Values::default() };
         let mut env = Environment::of(&self.subject, configuration, &values);
@@ -151,6 +157,8 @@ impl Launch {
             let before = env.own(TOOL_OPTIONS).unwrap_or_else(|| image.tool_options().to_owned());
             env.pass(TOOL_OPTIONS, &before, &options)
         });
+        let before = env.own(LAST_OPTIONS).unwrap_or_else(|| image.variable(LAST_OPTIONS).to_owned());
+        env.outrank(&before, &options, hidden);
         let container = Container::new(image);
         let argv = container.argv(&ContainerOptions {
             limit: self.limit,
@@ -334,6 +342,14 @@ impl Environment {
     fn pass(&mut self, name: &str, before: &str, options: &[String]) -> OptionsPassed {
         self.set(name, with_options(before, options));
         OptionsPassed::ByVariable(name.to_owned())
+    }
+
+    /// Passes flags so that they win over options that stand in what the command starts.
+    fn outrank(&mut self, before: &str, options: &[String], hidden: Hidden) {
+        let flags: Vec<String> = options.iter().filter(|option| option.starts_with("-X")).cloned().collect();
+        if hidden == Hidden::Some && !flags.is_empty() {
+            self.pass(LAST_OPTIONS, before, &flags);
+        }
     }
 
     fn get(&self, name: &str) -> Option<String> {

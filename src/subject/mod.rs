@@ -37,6 +37,7 @@ pub mod marker;
 pub(crate) mod names;
 pub mod output;
 mod own_cgroup;
+mod own_options;
 pub(crate) mod private_jdk;
 mod probe;
 pub mod processes;

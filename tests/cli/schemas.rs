@@ -122,7 +122,7 @@ fn tuned() -> Value {
         "confirmations": [{"remedies": ["malloc.arenas"], "confirmed": true, "blocks": 5, "why": ""}],
         "remedies": [{
             "id": "malloc.arenas", "what": "one arena", "options": ["MALLOC_ARENA_MAX=1"], "price": "free",
-            "gain_bytes_max": 1, "fate": "kept", "why": "", "saved_bytes": 1e6, "cpu_ratio": 1.0
+            "gain_bytes_max": 1, "fate": "kept", "blames": "-Xmn320m", "why": "", "saved_bytes": 1e6, "cpu_ratio": 1.0
         }],
         "path": [setting], "front": [setting], "lines": {"as_is": find, "tuned": find},
         "noise": {"bytes": 1e6, "cpu": 0.007}, "doubts": ["a doubt"], "trials": 31, "seconds": 1104.0

@@ -7,7 +7,7 @@ use crate::owner::Owner;
 use crate::record::{
     AccountRecord, DetailRecord, DiskFileRecord, Finding, FindingRecord, Mark, NativeHolder, OwnerFreed,
 };
-use crate::remedy::changes::{collect_each, jvm};
+use crate::remedy::changes::{collect_each, young_of};
 use crate::scenario::{Change, MarkPoint};
 use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
@@ -29,7 +29,7 @@ const ARENAS_OF_COMPILERS: u64 = 2;
 const FREED_BY_CLEANERS: [Owner; 4] = [Owner::MallocLive, Owner::MallocNonHotspot, Owner::MallocMmapped, Owner::Native];
 /// How often a young generation of the size that is proposed fills, in seconds.
 const COLLECT_EACH_S: f64 = 2.0;
-const YOUNG_LEAST: u64 = 4 << 20;
+pub(crate) const YOUNG_LEAST: u64 = 4 << 20;
 const YOUNG_USUAL: u64 = 8 << 20;
 /// A proposed young generation is at most this part of what the heap held before the collection.
 const YOUNG_PART: u64 = 4;
@@ -50,11 +50,11 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
         format!("{freed} of native memory belong to Java objects that are garbage: a full GC freed them{so_far}");
     let close = "close what owns native memory (`end()` of a `Deflater` or `Inflater`, `close()` of all else)";
     let next = match first(&remedies) {
-        Some(first) => format!("{close}; until then collect sooner: `{first}`"),
-        None if facts.flags.is_typed("MaxNewSize") => {
+        Some(first) if first.starts_with("-Xmn") && facts.flags.is_typed("MaxNewSize") => {
             let sooner = "a young generation that fills sooner is collected sooner";
-            format!("{close}; until then lower the `-Xmn` that you set: {sooner}")
+            format!("{close}; until then lower the `-Xmn` that you set, to `{first}`: {sooner}")
         }
+        Some(first) => format!("{close}; until then collect sooner: `{first}`"),
         None => close.to_owned(),
     };
     let finding = Finding::NativeHeldByGarbage { freed_bytes, owners, collections };
@@ -157,11 +157,13 @@ fn sooner(facts: &Facts, before: &Mark) -> Vec<Change> {
         remedies.push(collect_each(2000));
     }
     let is_generational = ["Serial", "Parallel", "G1"].contains(&facts.collector());
-    if is_generational && ["MaxNewSize", "NewSize", "NewRatio"].iter().all(|name| flags.is_free(name)) {
-        let fills = allocated_per_s(facts).map_or(YOUNG_USUAL, |rate| (rate * COLLECT_EACH_S) as u64);
-        let most = before.heap.used_bytes.map_or(YOUNG_USUAL, |used| used / YOUNG_PART).max(YOUNG_LEAST);
-        let young = Bytes(fills.clamp(YOUNG_LEAST, most).next_power_of_two());
-        remedies.push(jvm([format!("-Xmn{}", young.java())]));
+    let fills = allocated_per_s(facts).map_or(YOUNG_USUAL, |rate| (rate * COLLECT_EACH_S) as u64);
+    let most = before.heap.used_bytes.map_or(YOUNG_USUAL, |used| used / YOUNG_PART).max(YOUNG_LEAST);
+    let young = Bytes(fills.clamp(YOUNG_LEAST, most).next_power_of_two());
+    let set = ["MaxNewSize", "NewSize"].into_iter().find(|name| flags.is_typed(name));
+    let is_smaller = set.is_none_or(|name| flags.number(name).is_some_and(|bytes| young.0 < bytes));
+    if is_generational && is_smaller && flags.is_free("NewRatio") {
+        remedies.push(young_of(young));
     }
     remedies
 }

@@ -35,6 +35,8 @@ struct Setting {
     args: Vec<String>,
     /// A library that is loaded before all others.
     preload: Option<String>,
+    /// Options of the server's own that go.
+    gone: Vec<String>,
     /// Changes that are set in none of these ways, as they are typed.
     others: Vec<String>,
 }
@@ -43,7 +45,14 @@ impl Setting {
     /// Every text of others in it.
     fn foreign(&self) -> impl Iterator<Item = &str> {
         let env = self.env.iter().flat_map(|(name, value)| [name, value]);
-        self.options.iter().chain(env).chain(&self.args).chain(&self.preload).chain(&self.others).map(String::as_str)
+        self.options
+            .iter()
+            .chain(env)
+            .chain(&self.args)
+            .chain(&self.preload)
+            .chain(&self.gone)
+            .chain(&self.others)
+            .map(String::as_str)
     }
 }
 
@@ -64,6 +73,7 @@ pub(crate) fn of_tuning(tune: &TuneRecord, trial: Option<&Trial>) -> Vec<Literal
             Change::Args(words) => setting.args.extend(words.iter().cloned()),
             Change::Limit(limit) => setting.limit_mib = Some(limit.0.div_ceil(MIB)),
             Change::Preload(library) => setting.preload.clone_from(library),
+            Change::Without(words) => setting.gone.extend(words.iter().cloned()),
             Change::Jdk(_) | Change::Code(_) | Change::Cpus(_) => setting.others.extend(change.typed()),
             Change::Gc(_)
             | Change::Heap(_)
@@ -135,9 +145,13 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
     let mut notes = Vec::new();
     let words = trial.iter().flat_map(|trial| &trial.command).chain(image.iter().flat_map(|image| &image.heap_options));
     let words = words.filter(|word| wins(word) && !setting.options.contains(word) && !word.chars().any(steers));
+    let words = words.filter(|word| !setting.gone.contains(word));
     let winners: Vec<&str> = words.map(String::as_str).collect();
+    let whose = if image.is_some() { "the image's command" } else { "the command" };
+    if !setting.gone.is_empty() {
+        notes.push(format!("Take {} out of {whose}, as the trials did.", shell_words(&setting.gone)));
+    }
     if !value.is_empty() && !winners.is_empty() {
-        let whose = if image.is_some() { "the image's command" } else { "the command" };
         notes.push(format!("Take {} out of {whose}: it wins over {VARIABLE}.", winners.join(" ")));
     }
     if !setting.args.is_empty() {

@@ -271,6 +271,7 @@ fn remedies() -> Vec<RemedyRecord> {
             gain_bytes_max: bound.map(|mib| mib * MIB),
             fate,
             why: WHY.iter().find(|of| of.0 == id).map_or("", |of| of.1).to_owned(),
+            blames: None,
             saved_bytes: weighed.map(|of| bytes(of.1)),
             cpu_ratio: weighed.map(|of| of.2),
         }

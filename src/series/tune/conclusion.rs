@@ -5,7 +5,7 @@ use super::scheduler::{Finish, Replayed, TuneStep};
 use super::setting::{Candidate, Setting};
 use super::strategy::{Tuner, of_stage, rates};
 use crate::comparison::{self, CPU_OF_JIT};
-use crate::diagnosis::remedy::{Group, Offered};
+use crate::diagnosis::remedy::{Group, NotOffered, Offered};
 use crate::owner::{Owner, place};
 use crate::record::{
     Better, ComparisonRecord, Fate, MetricRecord, NoiseRecord, OwnerBytes, OwnerGain, RemedyRecord, SettingRecord,
@@ -234,6 +234,10 @@ impl Conclusion<'_> {
                 gain_bytes_max: candidate.offer.as_ref().ok().and_then(|offer| offer.gain_bytes_max),
                 fate,
                 why,
+                blames: match &candidate.offer {
+                    Err(NotOffered::Blamed(text, _)) => Some(text.clone()),
+                    _ => None,
+                },
                 saved_bytes,
                 cpu_ratio,
             }
@@ -359,5 +363,8 @@ fn set_and_saved(changes: &[Change], gains: &[ComparisonRecord]) -> String {
     let set: Vec<String> = changes.iter().flat_map(Change::typed).collect();
     let saved = gains.first().map(|of| Bytes((-of.difference).max(0.0) as u64));
     let saved = saved.map_or_else(String::new, |saved| format!(": it saves {saved}"));
-    format!("set {}{saved}", set.join(" "))
+    match set.is_empty() {
+        true => format!("take your own options out{saved}"),
+        false => format!("set {}{saved}", set.join(" ")),
+    }
 }

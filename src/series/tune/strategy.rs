@@ -11,10 +11,13 @@ use crate::record::{Outcome, PhaseRate, ProbeVerdict, Trial, TuneStage, TuneTria
 use crate::scenario::{Change, Configuration, MarkPoint, Scenario, TrialPlan};
 use crate::series::search::{DISCARDED_MAX, Ruling, discarded};
 use crate::series::{Made, NextTrial, Strategy};
-use crate::units::{Bytes, MIB};
+use crate::units::{Bytes, MIB, Span};
 
 /// The constant rate in the place of a closed model, as a share of its rate: the server keeps up, and is far from idle.
 const RATE_SHARE: f64 = 0.75;
+/// The time that a JVM may take to end which writes an archive of classes then: with JDK 25 a child of it reads a record
+/// of the run and compiles nothing, 1.7 s for a small server.
+const ASSEMBLED_WITHIN: Span = Span::seconds(120);
 
 /// Tunes the one configuration of a scenario.
 #[derive(Debug)]
@@ -89,6 +92,10 @@ impl<'a> Tuner<'a> {
             _ => request.setting.changes(),
         };
         changes.into_iter().for_each(|change| change.apply(&mut plan.configuration));
+        if stage == TuneStage::Training {
+            // The JVM assembles its archive when it ends.
+            plan.subject.end_within = plan.subject.end_within.max(ASSEMBLED_WITHIN);
+        }
         if !ids.is_empty() {
             plan.configuration.name = format!("{}+{}", self.configuration.name, ids.join("+"));
         }
@@ -103,6 +110,16 @@ impl<'a> Tuner<'a> {
         let reached = phases.filter(|phase| phase.achieved_per_s > 0.0);
         let rate = |of: f64| (of * RATE_SHARE).max(1.0).floor();
         reached.map(|phase| PhaseRate { phase: phase.name.clone(), rate_per_s: rate(phase.achieved_per_s) }).collect()
+    }
+
+    /// Refuses to remove a flag that the subject does not have, once its flags are known.
+    fn check_removals(&self, trials: &[Trial]) -> Result<()> {
+        let [trial] = trials else { return Ok(()) };
+        Facts::of(self.scenario, &[trial]).check_removals().map_err(|(meant, all)| {
+            let all = if all.is_empty() { "none".to_owned() } else { format!("`{}`", all.join("`, `")) };
+            Error::request(format!("`--may-remove {meant}`: the server has no such flag of its own"))
+                .hint(format!("name one of those that were set: {all}"))
+        })
     }
 
     /// Refuses a time that is too short for a confirmation, once it is known how long a trial takes.
@@ -215,7 +232,7 @@ impl Strategy for Tuner<'_> {
             Some(error) if error.kind != ErrorKind::Subject => Err(error),
             // As it is: what the subject says is the answer.
             Some(error) if tuned.remedies.is_empty() && tuned.stage != TuneStage::Confirmation => Err(error),
-            _ => self.check_time(trials).map(|()| None),
+            _ => self.check_removals(trials).and_then(|()| self.check_time(trials)).map(|()| None),
         }
     }
 }

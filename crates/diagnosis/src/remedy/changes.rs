@@ -1,6 +1,7 @@
 //! The changes that remedies and findings have in common.
 
 use crate::scenario::Change;
+use crate::units::Bytes;
 
 /// The size in bytes from which chunks are large: glibc's own value before it adapts it (mallopt(3)).
 const THRESHOLD: &str = "131072";
@@ -38,6 +39,11 @@ pub(crate) fn trim_often(release: Option<[u64; 3]>) -> Change {
 /// A collection of a G1 that has not collected for so many milliseconds (JEP 346).
 pub(crate) fn collect_each(ms: u32) -> Change {
     jvm([format!("-XX:G1PeriodicGCInterval={ms}")])
+}
+
+/// A young generation of this size.
+pub(crate) fn young_of(size: Bytes) -> Change {
+    jvm([format!("-Xmn{}", size.java())])
 }
 
 /// No second compiler (JDK-8269555: 2 and 3 are no levels to stop at).

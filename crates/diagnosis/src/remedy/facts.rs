@@ -1,10 +1,11 @@
 //! Facts about a subject as it is. They decide which remedies are worth a trial.
 
-use super::NotOffered;
 use crate::numbers;
 use crate::owner::{Owner, is_heap};
-use crate::record::{FlagOrigin, Jvm, Mark, Trial};
+use crate::record::{FindingRecord, FlagOrigin, Jvm, Mark, Trial};
 use crate::scenario::{MarkPoint, Scenario};
+use crate::units::{Bytes, MIB};
+use loadline_jvm::observe::vm_flags::set_by;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The known facts about a subject as it is. Sizes are in bytes.
@@ -42,6 +43,10 @@ pub struct Facts {
     pub libraries: Vec<String>,
     /// The folder that a class archive may be written to.
     pub scratch: Option<String>,
+    /// The diagnosis of the same trials, which some remedies carry out.
+    pub findings: Vec<FindingRecord>,
+    /// Flags of the user's own that may go, as they were typed.
+    pub may_remove: Vec<String>,
 }
 
 impl Facts {
@@ -51,6 +56,8 @@ impl Facts {
             words: words(scenario),
             libraries: scenario.tune.allocators.clone(),
             scratch: scenario.tune.scratch.clone(),
+            findings: crate::of_configuration(trials.iter().copied()).findings,
+            may_remove: scenario.tune.may_remove.clone(),
             ..Self::default()
         };
         let Some(first) = trials.first() else { return facts };
@@ -97,19 +104,70 @@ impl Facts {
         self.owners.iter().filter(|(owner, _)| is_heap(owner.name())).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Returns the user's setting, as typed, that conflicts with a change of one of these flags, options or variables.
+    /// Returns the user's setting, as typed, that conflicts with a change of one of these flags, options or variables,
+    /// and that is not to go.
     pub fn in_the_way(&self, names: &[&str]) -> Option<String> {
-        let typed = self.words.iter().find(|word| names.iter().any(|name| is_of(word, name))).cloned();
-        typed.or_else(|| {
-            let (name, value) = self.chosen.iter().find(|(flag, _)| names.contains(&flag.as_str()))?;
-            Some(format!("-XX:{name}={value}"))
-        })
+        self.own(names).find(|word| !self.may_go(word))
     }
 
+    /// Returns the user's settings that conflict with a change of one of these, and that may go for it.
+    pub(super) fn removable(&self, names: &[&str]) -> Vec<String> {
+        self.own(names).filter(|word| self.may_go(word)).collect()
+    }
+
+    /// The user's settings of these flags, options and variables, as typed or else as the JVM has them.
+    pub(super) fn own<'f>(&'f self, names: &'f [&str]) -> impl Iterator<Item = String> + use<'f> {
+        let is_typed = |flag: &str| self.words.iter().any(|word| subject_of(word) == subject_of(flag));
+        let typed = self.words.iter().filter(|word| names.iter().any(|name| is_of(word, name))).cloned();
+        let chosen = self.chosen.iter().filter(move |(flag, _)| names.contains(&flag.as_str()) && !is_typed(flag));
+        typed.chain(chosen.map(|(name, value)| spelled(name, value)))
+    }
+
+    fn may_go(&self, word: &str) -> bool {
+        self.may_remove.iter().any(|meant| subject_of(meant) == subject_of(word))
+    }
+
+    /// Checks that the user set each flag that is meant by `--may-remove`.
+    ///
     /// # Errors
-    /// The user's setting that conflicts with a change of one of these.
-    pub(super) fn unset(&self, names: &[&str]) -> Result<(), NotOffered> {
-        self.in_the_way(names).map_or(Ok(()), |text| Err(NotOffered::Chosen(text)))
+    /// The first that is not there, with those that are; none where the flags of the JVM are not known.
+    pub fn check_removals(&self) -> Result<(), (String, Vec<String>)> {
+        let options = self.words.iter().filter(|word| KINDS.iter().any(|kind| word.starts_with(kind)));
+        let is_typed = |flag: &str| self.words.iter().any(|word| subject_of(word) == subject_of(flag));
+        let chosen = self.chosen.iter().filter(|(flag, _)| !is_typed(flag));
+        let all: Vec<String> = options.cloned().chain(chosen.map(|(name, value)| spelled(name, value))).collect();
+        let absent = |meant: &&String| !all.iter().any(|word| subject_of(word) == subject_of(meant));
+        match self.may_remove.iter().find(absent).filter(|_| self.flags.is_some()) {
+            Some(meant) => Err((meant.clone(), all)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What options of a JVM begin with.
+const KINDS: [&str; 4] = ["-X", "-D", "-javaagent", "-agent"];
+
+/// What an option sets, however it is written: `MaxNewSize` of `-Xmn8m`, of `-XX:MaxNewSize=8m` and of `MaxNewSize`.
+pub(super) fn subject_of(option: &str) -> &str {
+    let flag = || option.strip_prefix("-XX:").unwrap_or(option).trim_start_matches('+');
+    let name = set_by(option).map_or_else(|| flag().split(['=', ':']).next().unwrap_or_default(), |(name, _)| name);
+    match name {
+        // `-Xmn` and `-Xms` set two flags each.
+        "NewSize" => "MaxNewSize",
+        "MinHeapSize" => "InitialHeapSize",
+        name => name,
+    }
+}
+
+/// A flag as an option, a size in its largest unit.
+fn spelled(name: &str, value: &str) -> String {
+    match value {
+        "true" => format!("-XX:+{name}"),
+        "false" => format!("-XX:-{name}"),
+        _ => match value.parse::<u64>() {
+            Ok(bytes) if bytes >= MIB => format!("-XX:{name}={}", Bytes(bytes).java()),
+            _ => format!("-XX:{name}={value}"),
+        },
     }
 }
 
@@ -119,7 +177,7 @@ fn is_of(word: &str, name: &str) -> bool {
     let flag = word.strip_prefix("-XX:").map(|flag| flag.trim_start_matches(['+', '-']));
     match flag {
         Some(flag) => flag.split('=').next() == Some(name),
-        None if name.starts_with("-X") => word.starts_with(name),
+        None if name.starts_with("-X") || KINDS[2..].contains(&name) => word.starts_with(name),
         None => word.split('=').next() == Some(name),
     }
 }
@@ -168,5 +226,37 @@ mod tests {
         check(&["-Da.b"], Some("-Da.b=c"));
         check(&["MaxRAMPercentage"], Some("-XX:MaxRAMPercentage=75.000000"));
         check(&["UseSerialGC", "MALLOC_TRIM_THRESHOLD_", "-Da"], None);
+    }
+
+    #[test]
+    fn what_may_go_is_named_as_typed_by_its_beginning_or_by_its_flag() {
+        let facts = |meant: &str| Facts {
+            words: ["-Xmx64m", "-javaagent:a.jar=x"].map(str::to_owned).to_vec(),
+            chosen: [("MaxNewSize", "335544320"), ("NewSize", "335544320"), ("DisableExplicitGC", "true")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            flags: Some(["MaxNewSize".to_owned()].into()),
+            may_remove: vec![meant.to_owned()],
+            ..Facts::default()
+        };
+        for (meant, names) in [
+            ("-Xmn", &["-Xmn", "MaxNewSize", "NewSize"][..]),
+            ("-Xmn320m", &["MaxNewSize"]),
+            ("NewSize", &["MaxNewSize"]),
+            ("-XX:+DisableExplicitGC", &["DisableExplicitGC"]),
+            ("DisableExplicitGC", &["DisableExplicitGC"]),
+            ("-Xmx", &["MaxHeapSize", "-Xmx"]),
+            ("-javaagent", &["-javaagent"]),
+        ] {
+            let facts = facts(meant);
+            assert_eq!(facts.in_the_way(names), None, "{meant}");
+            assert!(!facts.removable(names).is_empty(), "{meant}");
+            assert_eq!(facts.check_removals(), Ok(()), "{meant}");
+        }
+        let (meant, all) = facts("-Xmm").check_removals().unwrap_err();
+        assert_eq!(meant, "-Xmm");
+        for option in ["-Xmx64m", "-javaagent:a.jar=x", "-XX:MaxNewSize=320m", "-XX:+DisableExplicitGC"] {
+            assert!(all.iter().any(|known| known == option), "{all:?}");
+        }
     }
 }

@@ -28,8 +28,8 @@ pub(super) fn ceiling(facts: &Facts, factor: f64, room_mib: u64) -> Result<Offer
     let heap = whole_mib(((live as f64 * factor) as u64).max(live.saturating_add(room_mib * MIB)));
     let mut changes = vec![Change::HeapMax(Bytes(heap))];
     // An initial heap of the user's own above the ceiling keeps the JVM from starting.
-    let initial = facts.in_the_way(&["-Xms", "InitialHeapSize", "MinHeapSize"]);
-    if let Some(text) = initial.filter(|text| size(text).is_none_or(|bytes| bytes > heap)) {
+    let mut initial = facts.own(&["-Xms", "InitialHeapSize", "MinHeapSize"]);
+    if let Some(text) = initial.find(|text| size(text).is_none_or(|bytes| bytes > heap)) {
         return Err(NotOffered::Chosen(text));
     }
     let room = whole_mib((facts.direct as f64 * DIRECT_ROOM) as u64);
@@ -55,7 +55,6 @@ pub(super) fn ratios(facts: &Facts) -> Result<Offer, NotOffered> {
         Some(other) => return Err(NotOffered::NotHere(format!("{other} does not size its heap by free ratios"))),
         None => return Err(NotOffered::Unknown("the collector")),
     }
-    facts.unset(&["MinHeapFreeRatio", "MaxHeapFreeRatio", "-Xms", "InitialHeapSize"])?;
     Ok(Offer::of(vec![changes::jvm(changes::NARROW_RATIOS)], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
 }
 
@@ -64,7 +63,6 @@ pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
     if facts.collector.as_deref() != Some("G1") {
         return Err(NotOffered::NotHere("the collector is not G1".to_owned()));
     }
-    facts.unset(&["G1PeriodicGCInterval"])?;
     let seconds = f64::from(PERIOD_MS) / 1000.0;
     if facts.rest_s < seconds * PERIODS_MIN {
         let needs = seconds * PERIODS_MIN;
@@ -79,7 +77,7 @@ pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
 
 /// In steps of 2 MiB, to which the JVM rounds a heap with most collectors; larger ones in steps of 8 MiB, since nobody
 /// writes `-Xmx163m`.
-fn whole_mib(bytes: u64) -> u64 {
+pub(super) fn whole_mib(bytes: u64) -> u64 {
     let step = if bytes < 64 * MIB { 2 * MIB } else { 8 * MIB };
     bytes.div_ceil(step).max(1) * step
 }

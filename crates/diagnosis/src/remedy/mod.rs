@@ -5,6 +5,7 @@
 //! `ReservedCodeCacheSize` and `MaxMetaspaceSize` reserve or bound address space (measured, and JDK 17–25 sources).
 
 pub(crate) mod changes;
+mod cures;
 mod facts;
 mod heap;
 mod offers;

@@ -1,5 +1,7 @@
 //! The remedies of the table that would be tried on a subject, and the reasons against the others.
 
+use super::facts::subject_of;
+use super::table::Need;
 use super::{Facts, Group, Remedy, TABLE};
 use crate::owner::Owner;
 use crate::record::PriceClass;
@@ -33,6 +35,8 @@ pub enum NotOffered {
     NoFlag(&'static str),
     /// The user set it.
     Chosen(String),
+    /// The user set it, and the diagnosis blames it; with the most bytes that a remedy in its place can save.
+    Blamed(String, Option<u64>),
     /// It acts on glibc's malloc, and the subject has another.
     Allocator(String),
     /// A fact that it would be judged by is not known.
@@ -52,6 +56,10 @@ impl fmt::Display for NotOffered {
             Self::NoGain(bytes) => write!(f, "it could save {} at most", Bytes(*bytes)),
             Self::NoFlag(flag) => write!(f, "this JVM has no flag `{flag}`"),
             Self::Chosen(text) => write!(f, "`{text}` is set, and stays"),
+            Self::Blamed(text, gain) => {
+                let gain = gain.map(|bytes| format!(", up to {} less", Bytes(bytes))).unwrap_or_default();
+                write!(f, "`{text}` is your own: `--may-remove {}` tries without it{gain}", subject_of(text))
+            }
             Self::Allocator(name) => write!(f, "it acts on glibc's malloc, and the subject has {name}"),
             Self::Unknown(what) => write!(f, "{what} is not known"),
             Self::NotHere(why) => write!(f, "{why}"),
@@ -109,12 +117,28 @@ pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
     of_table.chain(own).collect()
 }
 
-/// Returns the changes of a remedy, if they can save enough to matter.
+/// Returns the changes of a remedy, if they can save enough to matter. What the user set and allows to go goes first.
 fn offer(remedy: &Remedy, facts: &Facts, least: u64) -> Result<Offer, NotOffered> {
-    remedy.needs.iter().try_for_each(|need| need.check(facts))?;
-    let offer = (remedy.offer)(facts)?;
-    match offer.gain_bytes_max {
-        Some(gain) if gain < least.max(MIB) => Err(NotOffered::NoGain(gain)),
-        _ => Ok(offer),
+    let needed = remedy.needs.iter().try_for_each(|need| need.check(facts));
+    let is_blamed = remedy.id.starts_with(CURE) && matches!(needed, Err(NotOffered::Chosen(_)));
+    if !is_blamed {
+        needed.clone()?;
     }
+    let mut offer = (remedy.offer)(facts)?;
+    match (offer.gain_bytes_max, needed) {
+        (Some(gain), _) if gain < least.max(MIB) => return Err(NotOffered::NoGain(gain)),
+        (gain, Err(NotOffered::Chosen(text))) => return Err(NotOffered::Blamed(text, gain)),
+        _ => {}
+    }
+    let typed: Vec<String> = offer.changes.iter().flat_map(Change::typed).collect();
+    let unset = remedy.needs.iter().flat_map(|need| if let Need::Unset(names) = need { *names } else { &[] });
+    let names: Vec<&str> = unset.copied().chain(typed.iter().map(|option| subject_of(option))).collect();
+    let removed = facts.removable(&names);
+    if !removed.is_empty() {
+        offer.changes.insert(0, Change::Without(removed));
+    }
+    Ok(offer)
 }
+
+/// Ids of remedies that a finding of the diagnosis asks for begin so.
+const CURE: &str = "cure.";

@@ -6,7 +6,7 @@ use crate::owner::Owner;
 use crate::scenario::{Change, Gc};
 
 /// Flags by which somebody chose a collector.
-const COLLECTORS: [&str; 8] = [
+pub(super) const COLLECTORS: &[&str] = &[
     "UseSerialGC",
     "UseParallelGC",
     "UseG1GC",
@@ -55,8 +55,6 @@ pub(super) fn netty(facts: &Facts, property: &str) -> Result<Offer, NotOffered> 
     if !facts.netty {
         return Err(NotOffered::NotHere("no Netty was seen".to_owned()));
     }
-    let name = property.split('=').next().unwrap_or(property);
-    facts.unset(&[format!("-Dio.netty.allocator.{name}").as_str()])?;
     Ok(Offer::of(vec![changes::netty_allocator(property)], facts.direct))
 }
 
@@ -65,7 +63,6 @@ pub(super) fn serial(facts: &Facts) -> Result<Offer, NotOffered> {
     if facts.collector.as_deref() == Some("Serial") {
         return Err(NotOffered::NotHere("the collector is Serial".to_owned()));
     }
-    facts.unset(&COLLECTORS)?;
     let gain = facts.held(Owner::Gc).saturating_add(facts.heap().saturating_sub(facts.live.unwrap_or(0)) / 2);
     Ok(Offer::of(vec![Change::Gc(Gc::Serial)], gain))
 }
@@ -81,21 +78,28 @@ pub(super) fn compact_headers(facts: &Facts) -> Result<Offer, NotOffered> {
     match facts.release.map(|[major, ..]| major) {
         Some(24 | 25) => Err(NotOffered::Fault("JDK-8380060: it corrupts byte arrays silently on JDK 24 and 25")),
         Some(27..) => Err(NotOffered::NotHere("it is the default (JEP 534)".to_owned())),
-        Some(26) => {
-            facts.unset(&["UseCompactObjectHeaders"])?;
-            Ok(Offer::of(vec![jvm(["-XX:+UseCompactObjectHeaders"])], facts.live.unwrap_or(facts.heap()) / 4))
-        }
+        Some(26) => Ok(Offer::of(vec![jvm(["-XX:+UseCompactObjectHeaders"])], facts.live.unwrap_or(facts.heap()) / 4)),
         _ => Err(NotOffered::Unknown("the release of the JDK")),
     }
 }
 
 /// An archive of the application's classes, written at the end of a run that comes first (JEP 350, JDK 13).
 pub(super) fn class_archive(facts: &Facts) -> Result<Offer, NotOffered> {
+    trained(facts, "classes.jsa", ["SharedArchiveFile", "ArchiveClassesAtExit"])
+}
+
+/// A cache of classes that are linked already, with profiles of their methods, written in the same way (JEP 483, 514).
+pub(super) fn aot_cache(facts: &Facts) -> Result<Offer, NotOffered> {
+    trained(facts, "classes.aot", ["AOTCache", "AOTCacheOutput"])
+}
+
+/// A file that a run makes which comes first, and the flags that read it and write it.
+fn trained(facts: &Facts, name: &str, [reads, writes]: [&str; 2]) -> Result<Offer, NotOffered> {
     let Some(folder) = &facts.scratch else {
         return Err(NotOffered::NotHere("there is no place that the subject could write an archive to".to_owned()));
     };
     let held = facts.held_by(&[Owner::Metaspace, Owner::ClassSpace]);
-    let file = format!("{folder}/classes.jsa");
-    let offer = Offer::of(vec![jvm([format!("-XX:SharedArchiveFile={file}")])], (held as f64 * ARCHIVED_SHARE) as u64);
-    Ok(Offer { training: vec![jvm([format!("-XX:ArchiveClassesAtExit={file}")])], ..offer })
+    let set = |flag: &str| vec![jvm([format!("-XX:{flag}={folder}/{name}")])];
+    let offer = Offer::of(set(reads), (held as f64 * ARCHIVED_SHARE) as u64);
+    Ok(Offer { training: set(writes), ..offer })
 }

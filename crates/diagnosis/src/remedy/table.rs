@@ -1,6 +1,6 @@
 //! The table of remedies, and the conditions under which each is considered at all.
 
-use super::{Facts, NotOffered, Offer, changes, heap, others};
+use super::{Facts, NotOffered, Offer, changes, cures, heap, others};
 use crate::owner::Owner;
 use crate::record::PriceClass;
 
@@ -27,6 +27,20 @@ pub enum Group {
     Headers,
     /// The source of classes.
     Classes,
+    /// The size of the young generation.
+    Young,
+    /// The size of G1's regions.
+    Regions,
+    /// The share of memory that the heap may take.
+    HeapShare,
+    /// What the compilers may compile, and with how much memory.
+    Compilation,
+    /// Collections that the program or the JDK asks for.
+    ExplicitCollections,
+    /// Native Memory Tracking.
+    Tracking,
+    /// Agents.
+    Agents,
     /// A remedy that a user named, by its index; each is a group of its own.
     Own(usize),
 }
@@ -74,7 +88,7 @@ impl Need {
     /// Why this subject does not meet it.
     pub(super) fn check(self, facts: &Facts) -> Result<(), NotOffered> {
         match self {
-            Self::Unset(names) => facts.unset(names),
+            Self::Unset(names) => facts.in_the_way(names).map_or(Ok(()), |text| Err(NotOffered::Chosen(text))),
             Self::Flag(name) => match &facts.flags {
                 Some(flags) if !flags.contains(name) => Err(NotOffered::NoFlag(name)),
                 _ => Ok(()),
@@ -98,8 +112,49 @@ const MALLOC: &[Owner] = &[MallocRetained, MallocLive, MallocNonHotspot, MallocU
 const ALLOCATOR: &[Owner] = &[MallocRetained, MallocLive, MallocNonHotspot, MallocMmapped, MallocDirect, MallocUnsplit];
 const HEAP: &[Owner] = &[JavaHeap, JavaHeapUsed, JavaHeapLive, JavaHeapGarbage, JavaHeapFree, Gc];
 const COMPILER: &[Owner] = &[CodeCache, MallocLive, MallocRetained, MallocUnsplit, ThreadStacks];
+const GARBAGE_OWNED: &[Owner] = &[
+    MallocLive,
+    MallocNonHotspot,
+    MallocMmapped,
+    MallocRetained,
+    MallocUnsplit,
+    Owner::Native,
+    JavaHeap,
+    JavaHeapUsed,
+    JavaHeapLive,
+    JavaHeapGarbage,
+    JavaHeapFree,
+    Gc,
+];
+const COMPILATION: &[Owner] =
+    &[MallocRetained, MallocLive, MallocNonHotspot, MallocMmapped, MallocUnsplit, CodeCache, ThreadStacks];
+const AGENT: &[Owner] = &[
+    Metaspace,
+    ClassSpace,
+    CodeCache,
+    MappedFiles,
+    JavaHeap,
+    JavaHeapUsed,
+    JavaHeapLive,
+    JavaHeapGarbage,
+    JavaHeapFree,
+    MallocLive,
+    MallocRetained,
+    MallocUnsplit,
+    ThreadStacks,
+];
 const CLASSES: &[Owner] = &[Metaspace, ClassSpace, Owner::Cds, MappedFiles];
 
+const YOUNG_UNSET: Need = Unset(&["-Xmn", "MaxNewSize", "NewSize", "NewRatio"]);
+const CLASSES_UNSET: Need = Unset(&[
+    "SharedArchiveFile",
+    "ArchiveClassesAtExit",
+    "AOTCache",
+    "AOTCacheOutput",
+    "AOTMode",
+    "-Xshare",
+    "AutoCreateSharedArchive",
+]);
 const HEAP_UNSET: Need = Unset(heap::CEILINGS);
 const ARENAS_UNSET: Need = Unset(&["MALLOC_ARENA_MAX", "GLIBC_TUNABLES"]);
 const THRESHOLDS_UNSET: Need = Unset(&["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"]);
@@ -189,12 +244,14 @@ pub const TABLE: &[Remedy] = &[
         group: Group::HeapReturn,
         source: "man java of JDK 25 (-XX:MinHeapFreeRatio); Red Hat's footprint options",
         against: "exactly such options took services down under spikes (quarkus 39084): try them with one",
+        needs: &[Unset(&["MinHeapFreeRatio", "MaxHeapFreeRatio", "-Xms", "InitialHeapSize"])],
         ..heap("heap.ratios", "the heap shrinks to 20 % free and grows from 10 %", heap::ratios)
     },
     Remedy {
         group: Group::HeapReturn,
         source: "JEP 346 (JDK 12); vcell 1899: one full GC took 1,934 to 1,032 MiB",
         against: "any young collection resets its timer (JDK-8317755): it acts at rest only",
+        needs: &[Unset(&["G1PeriodicGCInterval"])],
         ..heap("heap.periodic", "G1 collects and gives back when nothing was collected for long", heap::periodic)
     },
     direct_level("direct.70%", "a ceiling of direct memory at 70 % of what the load took", |facts| {
@@ -217,6 +274,7 @@ pub const TABLE: &[Remedy] = &[
         owners: heap::DIRECT,
         source: "netty 9768: 7.5 against 37.7 MiB of chunks, and regressions the other way (15850, 15206)",
         against: "rate and latency of servers with much I/O",
+        needs: &[Unset(&["-Dio.netty.allocator.type"])],
         ..heap("netty.pooled", "Netty's pooled allocator", |facts| others::netty(facts, "type=pooled"))
     },
     Remedy {
@@ -224,6 +282,7 @@ pub const TABLE: &[Remedy] = &[
         owners: heap::DIRECT,
         source: "netty 9768",
         against: "each buffer is allocated and freed: CPU, rate",
+        needs: &[Unset(&["-Dio.netty.allocator.type"])],
         ..heap("netty.unpooled", "Netty without pools", |facts| others::netty(facts, "type=unpooled"))
     },
     Remedy {
@@ -231,12 +290,14 @@ pub const TABLE: &[Remedy] = &[
         owners: heap::DIRECT,
         source: "io.netty.allocator.maxOrder: chunks of 64 KiB in place of 4 or 16 MiB",
         against: "buffers above 64 KiB are not pooled",
+        needs: &[Unset(&["-Dio.netty.allocator.maxOrder"])],
         ..heap("netty.small_chunks", "Netty's pools in chunks of 64 KiB", |facts| others::netty(facts, "maxOrder=3"))
     },
     Remedy {
         group: Group::Collector,
         source: "JDK-8210708, JDK-8017163: G1's tables by release",
         against: "pauses grow with what lives; on two CPUs leaving Serial gave 36 % more rate (tmdevlab)",
+        needs: &[Unset(others::COLLECTORS)],
         ..heap("gc.serial", "the Serial collector, which has next to no tables", others::serial)
     },
     Remedy {
@@ -251,7 +312,7 @@ pub const TABLE: &[Remedy] = &[
         group: Group::Headers,
         source: "JEP 519: 22 % less heap in SPECjbb2015; here none resolved on a small server",
         against: "JDK-8380060: silent corruption of byte arrays on 24 and 25",
-        needs: &[Flag("UseCompactObjectHeaders")],
+        needs: &[Flag("UseCompactObjectHeaders"), Unset(&["UseCompactObjectHeaders"])],
         ..heap("headers.compact", "object headers of 8 bytes", others::compact_headers)
     },
     Remedy {
@@ -260,18 +321,108 @@ pub const TABLE: &[Remedy] = &[
         price: Program,
         source: "JEP 350; here 8 to 10 MB at start and none resolved under load",
         against: "a file that must fit JDK, class path and collector; else it is silently not used",
-        needs: &[
-            Unset(&[
-                "SharedArchiveFile",
-                "ArchiveClassesAtExit",
-                "AOTCache",
-                "AOTMode",
-                "-Xshare",
-                "AutoCreateSharedArchive",
-            ]),
-            Flag("ArchiveClassesAtExit"),
-        ],
+        needs: &[CLASSES_UNSET, Flag("ArchiveClassesAtExit")],
         ..heap("cds.app", "an archive of the application's classes, from a training run", others::class_archive)
+    },
+    Remedy {
+        group: Group::Classes,
+        owners: CLASSES,
+        price: Program,
+        source: "JEP 483, 514, 515 (one training run: JDK 25)",
+        against: "as cds.app; the end of the training run takes longer, by seconds",
+        needs: &[CLASSES_UNSET, Flag("AOTCacheOutput")],
+        ..heap("aot.cache", "a cache of linked classes and profiles, from a training run", others::aot_cache)
+    },
+    Remedy {
+        source: "native_held_by_garbage; here: 1,200 Deflaters that nobody ended, 275 MiB, went with a collection",
+        against: "a collection each few seconds, and what survives by chance moves to the old generation",
+        needs: &[YOUNG_UNSET],
+        ..young("cure.young", "a young generation that fills every 2 s or so", |facts| cures::young(facts, 2))
+    },
+    Remedy {
+        source: "as cure.young",
+        against: "as cure.young, sooner",
+        needs: &[YOUNG_UNSET],
+        ..young("cure.young.half", "half of that young generation", |facts| cures::young(facts, 1))
+    },
+    Remedy {
+        source: "as cure.young",
+        against: "as cure.young, later",
+        needs: &[YOUNG_UNSET],
+        ..young("cure.young.double", "twice that young generation", |facts| cures::young(facts, 4))
+    },
+    Remedy {
+        group: Group::HeapReturn,
+        source: "native_held_by_garbage; seichi_infra 5489: native memory flat",
+        against: "as heap.periodic: only while nothing else collects",
+        needs: &[Unset(&["G1PeriodicGCInterval"])],
+        ..young("cure.periodic", "G1 collects where nothing was collected for 2 s", |facts| {
+            cures::proposed(facts, "native_held_by_garbage", "-XX:G1PeriodicGCInterval")
+        })
+    },
+    Remedy {
+        group: Group::Regions,
+        source: "humongous_tails; measured: 160 arrays of 1 MiB and 16 bytes take 320 MiB",
+        against: "without a lower ceiling of the heap next to nothing; fewer regions to choose among",
+        needs: &[Unset(&["G1HeapRegionSize"])],
+        ..heap("cure.regions", "regions that large objects fill, and a lower heap ceiling", cures::regions)
+    },
+    Remedy {
+        group: Group::HeapShare,
+        source: "heap_share_unheeded; measured: 75 % of 220 MiB gave a heap of 110 MiB",
+        against: "as heap.4x, where the share is small",
+        needs: &[Unset(&["MinRAMPercentage"])],
+        ..heap("cure.heap_share", "the share of memory that MaxRAMPercentage asked for in vain", cures::heap_share)
+    },
+    Remedy {
+        source: "compiler_peak; here a peak of 488 MiB became 62",
+        against: "the method is interpreted: CPU time of all that calls it",
+        ..compilation("cure.exclude", "the method of the largest compilation is not compiled", |facts| {
+            cures::proposed(facts, "compiler_peak", "-XX:CompileCommand=exclude")
+        })
+    },
+    Remedy {
+        source: "compiler_peak; openjdk/jdk 16220 (JDK 23)",
+        against: "methods that need more are left to the first compiler",
+        ..compilation("cure.compile_memory", "no compilation takes more than 64 MiB", |facts| {
+            cures::proposed(facts, "compiler_peak", "-XX:CompileCommand=MemLimit")
+        })
+    },
+    Remedy {
+        group: Group::ExplicitCollections,
+        owners: heap::DIRECT,
+        source: "direct_memory_at_ceiling; measured: 128 MiB of garbage, and every request failed",
+        against: "System.gc() collects again, whoever calls it",
+        needs: &[Unset(&["DisableExplicitGC"])],
+        ..heap("cure.explicit_gc", "the JDK may collect where direct memory is full", |facts| {
+            cures::proposed(facts, "direct_memory_at_ceiling", "-XX:-DisableExplicitGC")
+        })
+    },
+    Remedy {
+        group: Group::Direct,
+        owners: heap::DIRECT,
+        source: "direct_memory_at_ceiling",
+        against: "it saves nothing: it ends failures",
+        needs: &[Unset(&["MaxDirectMemorySize"])],
+        ..heap("cure.direct_ceiling", "a ceiling of direct memory above what is alive", cures::direct_ceiling)
+    },
+    Remedy {
+        group: Group::Tracking,
+        owners: MALLOC,
+        source: "observers_on; measured (docs/method.md): 0.6 to 5 MB",
+        against: "nobody can ask the JVM any more whose its native memory is",
+        needs: &[Unset(&["NativeMemoryTracking"])],
+        ..heap("cure.nmt", "no Native Memory Tracking", |facts| {
+            cures::proposed(facts, "observers_on", "-XX:NativeMemoryTracking")
+        })
+    },
+    Remedy {
+        group: Group::Agents,
+        owners: AGENT,
+        source: "observers_on; nobody has measured yours",
+        against: "what the agent tells is told no more",
+        needs: &[Unset(cures::AGENTS)],
+        ..heap("cure.agents", "the server without its agents", cures::agents)
     },
 ];
 
@@ -289,6 +440,14 @@ const fn direct_level(id: &'static str, what: &'static str, offer: fn(&Facts) ->
     let against = "too small: OutOfMemoryError: Direct buffer memory";
     let needs = &[Unset(&["MaxDirectMemorySize"])];
     Remedy { group: Group::Direct, owners: heap::DIRECT, source, against, needs, ..heap(id, what, offer) }
+}
+
+const fn young(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
+    Remedy { group: Group::Young, owners: GARBAGE_OWNED, ..heap(id, what, offer) }
+}
+
+const fn compilation(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
+    Remedy { group: Group::Compilation, owners: COMPILATION, ..heap(id, what, offer) }
 }
 
 const fn malloc(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {

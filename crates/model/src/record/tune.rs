@@ -131,6 +131,14 @@ pub struct TuneRecord {
     pub seconds: f64,
 }
 
+impl TuneRecord {
+    /// The user's own options that the answer takes out, as typed or as the JVM has them.
+    pub fn taken_out(&self) -> Vec<String> {
+        let of = |change: &Change| if let Change::Without(words) = change { words.clone() } else { Vec::new() };
+        super::each_once(self.changes.iter().flat_map(of))
+    }
+}
+
 /// A set of remedies and what it weighed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -237,6 +245,10 @@ pub struct RemedyRecord {
     pub fate: Fate,
     /// Why, with the numbers.
     pub why: String,
+    /// The option of the user's own that the diagnosis blames and that stays, where that is why it was not tried;
+    /// `--may-remove` lets the remedy take its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blames: Option<String>,
     /// Bytes that it saved on top of the others set at the time, by the owners that it moves; negative where they grew;
     /// `null` where it was not weighed.
     pub saved_bytes: Option<f64>,

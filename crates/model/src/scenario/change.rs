@@ -26,6 +26,8 @@ pub enum Change {
     Nmt(Nmt),
     /// Further JVM options; they win over those before.
     Jvm(Vec<String>),
+    /// Options of the subject's own that go, as they are typed or as the JVM has them.
+    Without(Vec<String>),
     /// Further variables of the environment; they win over those before.
     Env(Vec<(String, String)>),
     /// Another library to be loaded before all others, or none.
@@ -49,6 +51,7 @@ impl Change {
             Self::Limit(limit) => configuration.limit = Some(limit),
             Self::Nmt(nmt) => configuration.nmt = nmt,
             Self::Jvm(options) => configuration.jvm.extend(options),
+            Self::Without(words) => configuration.without.extend(words),
             Self::Env(env) => configuration.env.extend(env),
             Self::Preload(library) => configuration.preload = library,
             Self::Args(args) => configuration.args.extend(args),
@@ -68,7 +71,7 @@ impl Change {
 
     /// The change as a user types it, a word for each setting: options of the JVM (`-Xmx128m`), variables of the
     /// environment (`MALLOC_ARENA_MAX=1`), the subject's own arguments; what Loadline itself sets as its option
-    /// (`--limit=128m`), code as the axis of `--vary` (`code=app.jar`). Not quoted for a shell.
+    /// (`--limit=128m`), code as the axis of `--vary` (`code=app.jar`); none for options that go. Not quoted for a shell.
     pub fn typed(&self) -> Vec<String> {
         let variable = |(name, value): &(String, String)| format!("{name}={value}");
         match self {
@@ -79,6 +82,7 @@ impl Change {
             Self::Limit(limit) => vec![format!("--limit={}", limit.java())],
             Self::Nmt(nmt) => vec![format!("-XX:NativeMemoryTracking={}", nmt.word())],
             Self::Jvm(words) | Self::Args(words) => words.clone(),
+            Self::Without(_) => Vec::new(),
             Self::Env(variables) => variables.iter().map(variable).collect(),
             Self::Preload(library) => vec![format!("LD_PRELOAD={}", library.as_deref().unwrap_or_default())],
             Self::Code(path) => vec![format!("code={}", path.display())],
@@ -106,6 +110,7 @@ mod tests {
             (Change::Env(vec![pair("MALLOC_ARENA_MAX", "1"), pair("A", "")]), vec!["MALLOC_ARENA_MAX=1", "A="]),
             (Change::Preload(Some("libjemalloc.so.2".into())), vec!["LD_PRELOAD=libjemalloc.so.2"]),
             (Change::Preload(None), vec!["LD_PRELOAD="]),
+            (Change::Without(vec!["-Xmn320m".into()]), vec![]),
             (Change::Args(vec!["--port".into(), "1".into()]), vec!["--port", "1"]),
             (Change::Code("a.jar".into()), vec!["code=a.jar"]),
             (Change::Cpus("0-2,5".parse().unwrap()), vec!["--cpus=0,1,2,5"]),

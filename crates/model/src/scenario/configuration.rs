@@ -21,6 +21,10 @@ pub struct Configuration {
     pub gc: Option<Gc>,
     /// Further JVM options, as typed.
     pub jvm: Vec<String>,
+    /// Options of the subject's own that it starts without. One that stands nowhere in its command and its variables,
+    /// but in what the command starts, stays there, and the options of the configuration win over it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
     /// The JDK; `None` is the one the command itself finds.
     pub jdk: Option<Jdk>,
     /// Environment on top of the subject's.

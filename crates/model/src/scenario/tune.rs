@@ -92,6 +92,9 @@ pub struct Tune {
     pub tries: Vec<Try>,
     /// Ids of remedies that are not tried.
     pub skip: Vec<String>,
+    /// Flags of the user's own that remedies may take the place of, as they were typed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub may_remove: Vec<String>,
     /// Minutes that tuning may take; candidates are left out for it, never the confirmation.
     pub minutes: Option<f64>,
     /// Trials after which the search for the winner ends; the confirmation is apart.
@@ -113,6 +116,7 @@ impl Default for Tune {
             price: 0.02,
             tries: Vec::new(),
             skip: Vec::new(),
+            may_remove: Vec::new(),
             minutes: None,
             trials_max: 40,
             closed: false,
@@ -154,6 +158,9 @@ pub struct TuneSettings {
     /// Ids of remedies that are not tried, or how they begin.
     #[arg(long, value_name = "ID", help = SKIP)]
     pub skip: Vec<String>,
+    /// Flags of the subject's own that a remedy may take out, such as `-Xmn` or `DisableExplicitGC`.
+    #[arg(long, value_name = "FLAG", allow_hyphen_values = true, help = MAY_REMOVE)]
+    pub may_remove: Vec<String>,
     /// Minutes that tuning may take; the least promising remedies are left out for it.
     #[arg(long, value_name = "N", help = MINUTES)]
     #[schemars(extend("exclusiveMinimum" = 0))]
@@ -173,6 +180,8 @@ pub struct TuneSettings {
 const OBJECTIVE: &str =
     "What to make small: rss (the larger of loaded and rested), rss.loaded, rss.rested, rss.peak, limit [default: rss]";
 const SKIP: &str = "A remedy not to try, by its id or the beginning of it (`--list` names them); may be repeated";
+const MAY_REMOVE: &str =
+    "A flag of your own that a remedy may take out (`-Xmn`, `DisableExplicitGC`, `-javaagent`); may be repeated";
 const MINUTES: &str =
     "Minutes that tuning may take: the least promising remedies are left out for it, never the confirmation";
 const TRIALS_MAX: &str =
@@ -193,6 +202,7 @@ impl Tune {
         self.price = of.price.map_or(self.price, Share::value);
         self.tries.extend(of.tries);
         self.skip.extend(of.skip);
+        self.may_remove.extend(of.may_remove);
         self.minutes = of.minutes.or(self.minutes);
         self.trials_max = of.trials_max.unwrap_or(self.trials_max);
         self.closed |= of.closed;

@@ -6,6 +6,7 @@ use crate::page::Facts;
 use crate::quantity::{Estimate, shown};
 use crate::record::{
     ComparisonRecord, Fate, FindRecord, LeastRecord, LinesRecord, Trial, TuneOutcome, TuneRecord, TuneStage, Unit,
+    each_once,
 };
 use crate::scenario::{Objective, WARMUP, shell_words};
 use crate::units::several;
@@ -29,7 +30,7 @@ pub(crate) fn told(tune: &TuneRecord) -> String {
 /// Returns the sentences of [`told`]. Text between backticks is literal.
 pub(crate) fn told_each(tune: &TuneRecord) -> Vec<String> {
     let next = match tune.outcome {
-        TuneOutcome::Proved if !tune.answer.is_empty() => {
+        TuneOutcome::Proved if !tune.changes.is_empty() => {
             let costs = costs(tune).map(|costs| format!("It costs: {costs}."));
             let proof = proof(tune).map(|proof| format!("Proved by {proof}."));
             return std::iter::once(set_told(tune)).chain(costs).chain(proof).collect();
@@ -62,7 +63,22 @@ fn planned(tune: &TuneRecord) -> String {
 /// Says what to set and what that saves.
 pub(super) fn set_told(tune: &TuneRecord) -> String {
     let saves = saves(tune).map_or(String::new(), |(verb, text)| format!(": it {verb} {text}"));
-    format!("Set `{}`{saves}.", shell_words(&tune.answer))
+    let out = shell_words(&tune.taken_out());
+    match (tune.answer.is_empty(), out.is_empty()) {
+        (_, true) => format!("Set `{}`{saves}.", shell_words(&tune.answer)),
+        (true, false) => format!("Take out `{out}`{saves}."),
+        (false, false) => format!("Set `{}` and take out `{out}`{saves}.", shell_words(&tune.answer)),
+    }
+}
+
+/// Lists the user's own options that the diagnosis blames and that stay, each once, with how to try without it.
+pub(super) fn blamed(tune: &TuneRecord) -> Vec<(String, String)> {
+    let blaming = |option: &&str| tune.remedies.iter().find(|of| of.blames.as_deref() == Some(option));
+    let options = each_once(tune.remedies.iter().filter_map(|of| of.blames.as_deref()));
+    let told = options.iter().filter_map(blaming).map(|of| format!("{}: {}", of.why, of.what));
+    let mut facts = Facts::default();
+    facts.list("yours", told);
+    facts.0
 }
 
 /// Lists what to set, what it saves, what it costs and its proof; if the target does not hold, what was missed. Empty
@@ -70,8 +86,9 @@ pub(super) fn set_told(tune: &TuneRecord) -> String {
 pub(crate) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     let has_answer = matches!(tune.outcome, TuneOutcome::Proved | TuneOutcome::Unpriced);
-    if has_answer && !tune.answer.is_empty() {
-        facts.add("set", shell_words(&tune.answer));
+    if has_answer && !tune.changes.is_empty() {
+        facts.add("set", Some(shell_words(&tune.answer)).filter(|text| !text.is_empty()));
+        facts.add("take out", Some(shell_words(&tune.taken_out())).filter(|text| !text.is_empty()));
         saves(tune).into_iter().for_each(|(verb, text)| facts.add(verb, text));
         facts.add("costs", costs(tune));
         facts.add("price", unpriced(tune).map(|why| format!("not proved: {why}")));

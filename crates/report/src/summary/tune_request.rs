@@ -7,7 +7,7 @@ use crate::units::several;
 
 /// Returns the sentences of the paragraph; `None` if nothing was proved. Text between backticks is literal.
 pub(crate) fn request(document: &Document, tune: &TuneRecord) -> Option<Vec<String>> {
-    if tune.outcome != TuneOutcome::Proved || tune.answer.is_empty() {
+    if tune.outcome != TuneOutcome::Proved || tune.changes.is_empty() {
         return None;
     }
     let proof = proof(tune)?;

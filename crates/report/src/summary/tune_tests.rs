@@ -324,6 +324,7 @@ fn remedy() -> impl Strategy<Value = RemedyRecord> {
         id,
         fate,
         why,
+        blames: None,
     })
 }
 

@@ -1,0 +1,149 @@
+//! Remedies that carry out what a finding of the diagnosis proposes for the subject as it is. Which changes these are
+//! and what they may gain is the finding's to say; without it there is nothing to try.
+
+use super::changes::young_of;
+use super::heap::{CEILINGS, whole_mib};
+use super::{Facts, NotOffered, Offer};
+use crate::native::YOUNG_LEAST;
+use crate::record::{Finding, FindingRecord};
+use crate::scenario::Change;
+use crate::units::Bytes;
+
+/// Room for garbage and for the rest of each region beside the objects that a heap with larger regions holds.
+const HEAP_ROOM: f64 = 1.5;
+
+/// The finding of this kind, if the diagnosis has it.
+fn finding<'f>(facts: &'f Facts, kind: &str) -> Result<&'f FindingRecord, NotOffered> {
+    let found = facts.findings.iter().find(|one| one.finding.kind() == kind);
+    found.ok_or_else(|| NotOffered::NotHere("the diagnosis found nothing that it cures".to_owned()))
+}
+
+/// The remedy of a finding of this kind whose first word begins so.
+pub(super) fn proposed(facts: &Facts, kind: &str, begin: &str) -> Result<Offer, NotOffered> {
+    let found = finding(facts, kind)?;
+    let is_meant = |change: &&Change| change.typed().first().is_some_and(|word| word.starts_with(begin));
+    let Some(change) = found.remedies.iter().find(is_meant) else {
+        return Err(NotOffered::NotHere(format!("the diagnosis proposes no `{begin}` here")));
+    };
+    Ok(Offer::of(vec![change.clone()], found.gain_bytes_max.unwrap_or(found.costs_bytes)))
+}
+
+/// A young generation of so many halves of what is proposed, smaller than the one that was set.
+pub(super) fn young(facts: &Facts, halves: u64) -> Result<Offer, NotOffered> {
+    let offer = proposed(facts, "native_held_by_garbage", "-Xmn")?;
+    let typed = offer.changes.iter().flat_map(Change::typed).next();
+    let size = typed.and_then(|option| option.strip_prefix("-Xmn")?.parse::<Bytes>().ok());
+    let size = size.map_or(0, |Bytes(bytes)| bytes / 2 * halves);
+    let set = facts.chosen.get("MaxNewSize").and_then(|value| value.parse::<u64>().ok());
+    if size < YOUNG_LEAST || set.is_some_and(|set| size >= set) {
+        let why = format!("a young generation of {} is too small, or no smaller than yours", Bytes(size));
+        return Err(NotOffered::NotHere(why));
+    }
+    Ok(Offer { changes: vec![young_of(Bytes(size))], ..offer })
+}
+
+/// Larger regions for G1, with a ceiling that takes what the tails of humongous objects leave, where nobody else bounds
+/// the heap: memory falls by as much as the ceiling does.
+pub(super) fn regions(facts: &Facts) -> Result<Offer, NotOffered> {
+    let mut offer = proposed(facts, "humongous_tails", "-XX:G1HeapRegionSize")?;
+    if let Finding::HumongousTails { object_bytes, .. } = finding(facts, "humongous_tails")?.finding
+        && facts.in_the_way(CEILINGS).is_none()
+    {
+        let others = facts.live.unwrap_or(0).saturating_sub(object_bytes) / 2;
+        let heap = whole_mib(((object_bytes.saturating_add(others)) as f64 * HEAP_ROOM) as u64);
+        offer.changes.push(Change::HeapMax(Bytes(heap)));
+        offer.gain_bytes_max = Some(facts.heap().saturating_sub(heap));
+    }
+    Ok(offer)
+}
+
+/// The share of memory that was asked for in vain, where it is a smaller heap.
+pub(super) fn heap_share(facts: &Facts) -> Result<Offer, NotOffered> {
+    let offer = proposed(facts, "heap_share_unheeded", "-XX:MinRAMPercentage")?;
+    match finding(facts, "heap_share_unheeded")?.finding {
+        Finding::HeapShareUnheeded { heap_bytes_max, asked_bytes, .. } if asked_bytes >= heap_bytes_max => {
+            let (heap, asked) = (Bytes(heap_bytes_max), Bytes(asked_bytes));
+            Err(NotOffered::NotHere(format!("it would raise the ceiling of the heap from {heap} to {asked}")))
+        }
+        _ => Ok(offer),
+    }
+}
+
+/// A higher ceiling of direct memory in the place of one that the user set below what is alive.
+pub(super) fn direct_ceiling(facts: &Facts) -> Result<Offer, NotOffered> {
+    let offer = proposed(facts, "direct_memory_at_ceiling", "-XX:MaxDirectMemorySize")?;
+    if !facts.chosen.contains_key("MaxDirectMemorySize") {
+        return Err(NotOffered::NotHere("no ceiling of your own is too small".to_owned()));
+    }
+    Ok(Offer { gain_bytes_max: None, ..offer })
+}
+
+/// The subject without its agents, where Loadline starts it with them.
+pub(super) fn agents(facts: &Facts) -> Result<Offer, NotOffered> {
+    finding(facts, "observers_on")?;
+    let is_agent = |word: &String| AGENTS.iter().any(|kind| word.starts_with(kind));
+    match facts.words.iter().any(is_agent) {
+        true => Ok(Offer { gain_bytes_max: None, ..Offer::of(Vec::new(), 0) }),
+        false => Err(NotOffered::NotHere("the command names no agent".to_owned())),
+    }
+}
+
+/// What options that load an agent begin with (man java).
+pub(super) const AGENTS: &[&str] = &["-javaagent", "-agentlib", "-agentpath"];
+
+#[cfg(test)]
+mod tests {
+    use super::super::offers;
+    use super::*;
+    use crate::scenario::Tune;
+
+    const MIB: u64 = 1 << 20;
+
+    /// The JVM of a subject with native memory that garbage holds, and a young generation of its own.
+    fn facts(may_remove: &[&str]) -> Facts {
+        let finding = Finding::NativeHeldByGarbage { freed_bytes: 275 * MIB, owners: Vec::new(), collections: None };
+        let found = FindingRecord {
+            gain_bytes_max: Some(275 * MIB),
+            remedies: vec![young_of(Bytes::mib(8))],
+            ..crate::found::found(finding, String::new(), "")
+        };
+        Facts {
+            findings: vec![found],
+            chosen: [("MaxNewSize".to_owned(), (12 * MIB).to_string())].into(),
+            may_remove: may_remove.iter().map(|&flag| flag.to_owned()).collect(),
+            ..Facts::default()
+        }
+    }
+
+    fn offer(facts: &Facts, id: &str) -> Result<Offer, NotOffered> {
+        offers(facts, &Tune::default(), MIB).into_iter().find(|of| of.id == id).unwrap().offer
+    }
+
+    #[test]
+    fn a_blamed_flag_stays_until_it_may_go() {
+        let told = offer(&facts(&[]), "cure.young").unwrap_err().to_string();
+        let expect =
+            "`-XX:MaxNewSize=12m` is your own: `--may-remove MaxNewSize` tries without it, up to 275.0 MiB less";
+        assert_eq!(told, expect);
+        let offered = offer(&facts(&["-Xmn"]), "cure.young").unwrap();
+        let gone = Change::Without(vec!["-XX:MaxNewSize=12m".to_owned()]);
+        assert_eq!(offered.changes, [gone, young_of(Bytes::mib(8))]);
+        assert_eq!(offered.gain_bytes_max, Some(275 * MIB));
+    }
+
+    #[test]
+    fn levels_are_smaller_than_the_one_that_was_set_and_not_too_small() {
+        let facts = facts(&["-Xmn"]);
+        let typed = |id| offer(&facts, id).map(|of| of.changes.iter().flat_map(Change::typed).collect::<Vec<_>>());
+        assert_eq!(typed("cure.young.half"), Ok(vec!["-Xmn4m".to_owned()]));
+        assert!(typed("cure.young.double").is_err(), "16m is more than the 12m that were set");
+    }
+
+    #[test]
+    fn what_was_not_found_is_not_cured() {
+        let facts = Facts::default();
+        for remedy in super::super::TABLE.iter().filter(|remedy| remedy.id.starts_with("cure.")) {
+            assert!(offer(&facts, remedy.id).unwrap_err().to_string().contains("found nothing"), "{remedy:?}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Options of the subject's own that it starts without: they go where its command, its variables and its configuration
+//! name them. What the command starts in turn, such as a script, is left as it is.
+
+use crate::scenario::{Configuration, Subject};
+
+/// Whether an option that is to go stands where nobody can take it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hidden {
+    /// None does.
+    None,
+    /// At least one does.
+    Some,
+}
+
+/// The subject and the configuration without the options that this configuration leaves out.
+pub(super) fn leave_out(subject: &Subject, configuration: &Configuration) -> (Subject, Configuration, Hidden) {
+    let (mut subject, mut configuration) = (subject.clone(), configuration.clone());
+    let gone = std::mem::take(&mut configuration.without);
+    let of_variables = subject.env.iter().chain(&configuration.env).flat_map(|(_, value)| value.split_whitespace());
+    let options = configuration.jvm_options();
+    let seen = subject.command.iter().chain(&options).map(String::as_str).chain(of_variables);
+    let seen: Vec<&str> = seen.filter(|word| gone.iter().any(|gone| gone == word)).collect();
+    let hidden = gone.iter().any(|word| !seen.contains(&word.as_str()));
+    let stays = |word: &str| !gone.iter().any(|gone| gone == word);
+    subject.command.retain(|word| stays(word));
+    configuration.jvm.retain(|word| stays(word));
+    for (_, value) in subject.env.iter_mut().chain(&mut configuration.env) {
+        if !value.split_whitespace().all(stays) {
+            *value = value.split_whitespace().filter(|word| stays(word)).collect::<Vec<_>>().join(" ");
+        }
+    }
+    (subject, configuration, if hidden { Hidden::Some } else { Hidden::None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_goes_where_it_is_seen_and_is_hidden_elsewhere() {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let subject = Subject {
+            command: words(&["java", "-Xmn320m", "-jar", "a.jar"]),
+            env: vec![("JAVA_TOOL_OPTIONS".to_owned(), "-Da=b -javaagent:x.jar".to_owned())],
+            ..Subject::default()
+        };
+        let of =
+            |gone: &[&str]| leave_out(&subject, &Configuration { without: words(gone), ..Configuration::default() });
+        let (left, _, hidden) = of(&["-Xmn320m", "-javaagent:x.jar"]);
+        assert_eq!((left.command, hidden), (words(&["java", "-jar", "a.jar"]), Hidden::None));
+        assert_eq!(left.env[0].1, "-Da=b");
+        assert_eq!(of(&["-XX:MaxNewSize=320m"]).2, Hidden::Some);
+        assert_eq!(of(&[]).0, subject);
+    }
+}
