@@ -71,7 +71,8 @@ impl Change {
 
     /// The change as a user types it, a word for each setting: options of the JVM (`-Xmx128m`), variables of the
     /// environment (`MALLOC_ARENA_MAX=1`), the subject's own arguments; what Loadline itself sets as its option
-    /// (`--limit=128m`), code as the axis of `--vary` (`code=app.jar`); none for options that go. Not quoted for a shell.
+    /// (`--limit=128m`), code as the axis of `--vary` (`code=app.jar`); none for options that go. Not
+    /// quoted for a shell.
     pub fn typed(&self) -> Vec<String> {
         let variable = |(name, value): &(String, String)| format!("{name}={value}");
         match self {
