@@ -135,8 +135,8 @@ mod tests {
     use crate::weigh::Spending;
     use loadline_jvm::accounting::AllocatedSoFar;
 
-    /// What a subject does between two looks: µs of CPU and of the compilers for a request, bytes of a request, bytes of
-    /// new code, answers.
+    /// What a subject does between two looks: µs of CPU and of the compilers for a request, bytes of a request, new
+    /// code in bytes, answers.
     #[derive(Clone, Copy)]
     struct Does {
         app_us: u64,

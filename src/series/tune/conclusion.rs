@@ -5,7 +5,7 @@ use super::scheduler::{Finish, Replayed, TuneStep};
 use super::setting::{Candidate, Setting};
 use super::strategy::{Tuner, of_stage, rates};
 use crate::comparison::{self, CPU_OF_JIT};
-use crate::diagnosis::remedy::{Group, NotOffered, Offered};
+use crate::diagnosis::remedy::{NotOffered, Offered};
 use crate::owner::{Owner, place};
 use crate::record::{
     Better, ComparisonRecord, Fate, MetricRecord, NoiseRecord, OwnerBytes, OwnerGain, RemedyRecord, SettingRecord,
@@ -17,9 +17,6 @@ use loadline_base::order::Order as _;
 
 /// Closed models whose CPU time of a request differs by more from trial to trial are too noisy to judge a price by.
 const CPU_NOISE_MAX: f64 = 0.03;
-/// Load in seconds within which the second compiler's own work hides what its code saves: with the first one alone CPU
-/// time fell by half in ten seconds of three servers, and rose by a fifth in twenty of a fourth (bench/results).
-const COMPILED_AFTER_S: f64 = 60.0;
 /// An owner that changed by less is not shown, in bytes.
 const OWNER_MIN: f64 = 100.0 * 1024.0;
 
@@ -70,7 +67,7 @@ impl Conclusion<'_> {
             path,
             front,
             lines: None,
-            doubts: self.doubts(noise, &gains, &winner),
+            doubts: self.doubts(noise, &gains),
             gains,
             noise: noise.map(|of| NoiseRecord { bytes: of.bytes, cpu: of.has_cpu.then_some(of.cpu) }),
             trials: self.trials.len() as u32,
@@ -298,28 +295,8 @@ impl Conclusion<'_> {
         }
     }
 
-    /// In the first minutes of a JVM the work of its second compiler hides what its code would save later.
-    fn hidden_price(&self, winner: &Setting<'_>) -> Option<String> {
-        winner.level_of(Group::Compiler)?;
-        let loaded = |trial: &Trial| trial.phases.iter().map(|phase| phase.seconds).sum::<f64>();
-        let longest = self.trials.iter().map(loaded).reduce(f64::max)?;
-        let shown = match self.priced {
-            Priced::WithoutJit => format!("{longest:.0} s of load hardly show it; `--warmup 2m` does"),
-            Priced::Whole => {
-                format!("{longest:.0} s of load hide it in the work of compiling; `--warmup 2m` shows both")
-            }
-        };
-        (longest < COMPILED_AFTER_S).then(|| {
-            format!(
-                "without its second compiler a JVM pays with slower code once that would have been compiled: {shown}, \
-                 and `--skip compiler` leaves it out"
-            )
-        })
-    }
-
-    fn doubts(&self, noise: Option<&Noise>, gains: &[ComparisonRecord], winner: &Setting<'_>) -> Vec<String> {
+    fn doubts(&self, noise: Option<&Noise>, gains: &[ComparisonRecord]) -> Vec<String> {
         let mut doubts = Vec::new();
-        doubts.extend(self.hidden_price(winner));
         let price = self.scenario.tune.price;
         let cpu = gains.iter().find(|of| of.primary && comparison::split(&of.metric).0 == self.priced.family());
         if let Some(high) = cpu.and_then(|of| of.ratio_high).filter(|high| *high > 1.0 + price) {

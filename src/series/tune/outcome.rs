@@ -1,6 +1,7 @@
 //! The outcome of a trial of a tuning, in numbers; means and noise of several.
 
 use crate::comparison::CPU_WITHOUT_JIT;
+use crate::diagnosis::remedy::needs_warmth;
 use crate::owner::Owner;
 use crate::record::{Mark, Outcome, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
 use crate::scenario::{MarkPoint, Objective};
@@ -94,7 +95,7 @@ impl Observed {
             not_in_force,
             bytes: bytes.map(|bytes| bytes as f64),
             owners: owners.filter_map(|of| Some((Owner::named(&of.name)?, of.rss_bytes as f64))).collect(),
-            cpu_s: priced.cpu_s(trial),
+            cpu_s: priced.cpu_s(trial).filter(|_| !hides_price(trial)),
             seconds,
         })
     }
@@ -103,6 +104,12 @@ impl Observed {
     pub(super) fn is_of_search(&self) -> bool {
         !matches!(self.stage, TuneStage::Confirmation | TuneStage::Reference | TuneStage::Training)
     }
+}
+
+/// Whether a remedy of this trial has a price that a young JVM hides, and the JVM was young.
+fn hides_price(trial: &Trial) -> bool {
+    let is_young = trial.phases.iter().any(|phase| phase.steady == Some(false));
+    is_young && trial.tuned.iter().flat_map(|of| &of.remedies).any(|id| needs_warmth(id))
 }
 
 /// Whether a trial of a tuning says anything.
@@ -277,6 +284,24 @@ mod tests {
         assert_eq!(of(&[dead.clone(), trial(Some(split)), trial(None)]), [None, Some(0.175), None]);
         assert_eq!(of(&[dead, trial(None), trial(Some(split))]), [None, Some(0.375), Some(0.375)]);
         assert_eq!(Priced::by(&[]), Priced::WithoutJit);
+    }
+
+    #[test]
+    fn a_young_jvm_has_no_price_of_a_remedy_that_only_a_warm_one_shows() {
+        let cpu = |remedy: &str, steady| {
+            let subject = SubjectWork { cpu_s: Some(1.0), ..SubjectWork::default() };
+            let model = crate::record::Model::Open;
+            let warmup = PhaseRecord { name: "warmup".to_owned(), steady, ..PhaseRecord::default() };
+            let phase = PhaseRecord { name: "steady".to_owned(), model, ok: 10, subject, ..PhaseRecord::default() };
+            let tuned = TuneTrialRecord { remedies: vec![remedy.to_owned()], ..tuned(ProbeVerdict::Holds) };
+            let trial = Trial { phases: vec![warmup, phase], tuned: Some(tuned), ..Trial::new("a", 0, 0) };
+            Observed::of(&trial, Objective::Rss, Priced::Whole).unwrap().cpu_s
+        };
+        assert_eq!(cpu("compiler.c1", Some(false)), None);
+        assert_eq!(
+            [cpu("compiler.c1", Some(true)), cpu("compiler.c1", None), cpu("gc.serial", Some(false))],
+            [Some(0.1); 3]
+        );
     }
 
     #[test]

@@ -146,4 +146,12 @@ mod tests {
             assert!(offer(&facts, remedy.id).unwrap_err().to_string().contains("found nothing"), "{remedy:?}");
         }
     }
+
+    #[test]
+    fn a_remedy_whose_price_a_young_jvm_hides_waits_for_a_warm_one() {
+        let offered = |is_warm| offer(&Facts { is_warm, ..Facts::default() }, "compiler.c1");
+        assert!(offered(Some(false)).unwrap_err().to_string().contains("the baseline was not warm"));
+        assert_eq!(offered(Some(true)), offered(None));
+        assert_ne!(offered(Some(true)), Err(NotOffered::Young));
+    }
 }

@@ -39,6 +39,8 @@ pub struct Facts {
     pub words: Vec<String>,
     /// The rest after the load, in seconds.
     pub rest_s: f64,
+    /// Whether each trial was warm at the end of its warm-up; `None` where CPU time is not split by purpose.
+    pub is_warm: Option<bool>,
     /// Libraries of other allocators that the loader would find.
     pub libraries: Vec<String>,
     /// The folder that a class archive may be written to.
@@ -86,6 +88,9 @@ impl Facts {
         }
         let rests = first.phases.iter().rev().take_while(|phase| !phase.works());
         facts.rest_s = rests.map(|phase| phase.seconds).sum();
+        let is_split = first.phases.iter().any(|phase| phase.subject.cpu_by_purpose.is_some());
+        let is_warm = |trial: &&Trial| trial.phases.iter().any(|phase| phase.steady == Some(true));
+        facts.is_warm = is_split.then(|| trials.iter().all(is_warm));
         facts
     }
 

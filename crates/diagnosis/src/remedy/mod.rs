@@ -15,4 +15,4 @@ mod table;
 pub use facts::Facts;
 pub use offers::{NotOffered, Offer, Offered, begins, offers};
 pub(crate) use table::flags_needed;
-pub use table::{Group, Remedy, TABLE};
+pub use table::{Group, Remedy, TABLE, needs_warmth};

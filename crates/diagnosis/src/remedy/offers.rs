@@ -45,6 +45,8 @@ pub enum NotOffered {
     NotHere(String),
     /// A known fault forbids it.
     Fault(&'static str),
+    /// Only a warm JVM shows its price, and a trial was none.
+    Young,
     /// It is not to be tried.
     Skipped,
 }
@@ -64,6 +66,9 @@ impl fmt::Display for NotOffered {
             Self::Unknown(what) => write!(f, "{what} is not known"),
             Self::NotHere(why) => write!(f, "{why}"),
             Self::Fault(fault) => write!(f, "{fault}; `--try` tries it all the same"),
+            Self::Young => {
+                write!(f, "only a warm JVM shows its cost, and the baseline was not warm: `--warmup steady:5m`")
+            }
             Self::Skipped => write!(f, "it was to be skipped (`--skip`)"),
         }
     }

@@ -81,6 +81,8 @@ pub(super) enum Need {
     Flag(&'static str),
     /// The C allocator is glibc's, or is not known.
     Glibc,
+    /// Each trial was warm, or none tells: a young JVM hides the price.
+    Warm,
 }
 
 impl Need {
@@ -97,11 +99,13 @@ impl Need {
                 Some("glibc") | None => Ok(()),
                 Some(other) => Err(NotOffered::Allocator(other.to_owned())),
             },
+            Self::Warm if facts.is_warm == Some(false) => Err(NotOffered::Young),
+            Self::Warm => Ok(()),
         }
     }
 }
 
-use Need::{Flag, Glibc, Unset};
+use Need::{Flag, Glibc, Unset, Warm};
 use Owner::{
     ClassSpace, CodeCache, Gc, JavaHeap, JavaHeapFree, JavaHeapGarbage, JavaHeapLive, JavaHeapUsed, MallocDirect,
     MallocLive, MallocMmapped, MallocNonHotspot, MallocRetained, MallocUnsplit, MappedFiles, Metaspace, ThreadStacks,
@@ -305,7 +309,7 @@ pub const TABLE: &[Remedy] = &[
         owners: COMPILER,
         source: "measured: 74.7 to 44.0 MB with others, at 0.78 of the rate and 1.29 of the CPU time",
         against: "steady CPU time of all that is computed",
-        needs: &[Unset(&["TieredStopAtLevel", "TieredCompilation", "CompilationMode", "UseJVMCICompiler"])],
+        needs: &[Unset(&["TieredStopAtLevel", "TieredCompilation", "CompilationMode", "UseJVMCICompiler"]), Warm],
         ..heap("compiler.c1", "only the first compiler", others::first_compiler)
     },
     Remedy {
@@ -452,6 +456,11 @@ const fn compilation(id: &'static str, what: &'static str, offer: fn(&Facts) -> 
 
 const fn malloc(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
     Remedy { group: Group::Malloc, owners: MALLOC, price: Free, ..heap(id, what, offer) }
+}
+
+/// Whether only a warm JVM shows the price of the remedy with this id.
+pub fn needs_warmth(id: &str) -> bool {
+    TABLE.iter().any(|remedy| remedy.id == id && remedy.needs.iter().any(|need| matches!(need, Warm)))
 }
 
 /// The flags that remedies need.
