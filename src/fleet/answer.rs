@@ -3,7 +3,7 @@
 use super::ServiceVersions;
 use super::service::past;
 use crate::record::{EntryOutcome, FindOutcome, FindRecord, ProbeStage, ProbeVerdict, Task, Trial, limit_to_set};
-use crate::scenario::{Change, Last, Scenario};
+use crate::scenario::{Change, Last, RamShare, Scenario};
 use crate::units::Bytes;
 
 /// A step below the line that holds so often in a row is worth a new search.
@@ -76,7 +76,9 @@ pub fn proved(proof: &FindRecord, last: &Last, headroom: f64, below: Option<(&Fi
     let mut find = proof.clone();
     let Some(line) = &mut find.line else { return find };
     (line.heap_bytes, line.direct_bytes) = (last.heap_bytes, last.direct_bytes);
-    (find.headroom, find.limit_bytes) = (headroom, Some(limit_to_set(line.limit_bytes, headroom)));
+    let limit = limit_to_set(line.limit_bytes, headroom);
+    (find.headroom, find.limit_bytes) = (headroom, Some(limit));
+    find.share_options = last.heap_bytes.map_or_else(Vec::new, |heap| RamShare::options(heap, limit));
     let Some((below, trials)) = below else { return find };
     find.trials += below.trials;
     find.seconds += below.seconds;

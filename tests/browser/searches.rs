@@ -8,7 +8,7 @@ use loadline::record::{
     Quantiles, SubjectWork, Trial, Unknowns,
 };
 use loadline::report;
-use loadline::scenario::Find;
+use loadline::scenario::{Find, RamShare};
 use loadline::series::search::{Attempt, Ruling, SearchSpec, conclude, next, rules};
 
 const MIB: u64 = 1 << 20;
@@ -24,7 +24,7 @@ const COURSE: SearchSpec = SearchSpec {
     warm: true,
     starts_alone: false,
     direct_given: false,
-    ram_share: 0.25,
+    ram_share: RamShare { small: 0.5, large: 0.25 },
 };
 
 /// A search on a made-up server: 7 MiB of heap, 60 of its own, 50 of files of which it needs half.

@@ -175,6 +175,7 @@ fn searched() -> Value {
         headroom: 0.1,
         limit_bytes: Some(107 << 20),
         options: vec!["-Xmx8m".to_owned()],
+        share_options: vec!["-XX:MaxRAMPercentage=7.4".to_owned(), "-XX:MinRAMPercentage=7.4".to_owned()],
         others: vec![rule],
         prove_bytes: Some(97 << 20),
         rate: Some(highest_rate()),

@@ -7,7 +7,7 @@ use crate::doubt::MemoryPool;
 use crate::owner::Owner;
 use crate::record::{Ceiling, ChargeRecord, Finding, FindingRecord, UnseenCause};
 use crate::remedy::changes;
-use crate::scenario::Change;
+use crate::scenario::{Change, RamShare};
 use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
 
@@ -16,11 +16,6 @@ use loadline_base::order::Order as _;
 const OVER_LIMIT_MIN: f64 = 1.25;
 /// Rounding of a heap to regions and generations.
 const ROUNDING: f64 = 1.1;
-/// `MaxRAMPercentage` and `MinRAMPercentage` unless they were set (JDK 11–25).
-const HEAP_SHARE: f64 = 0.25;
-const HEAP_SHARE_SMALL: f64 = 0.50;
-/// `MaxHeapSize` before the memory is looked at: 96 MiB, scaled by 1.3 for 64 bits.
-const HEAP_USUAL: u64 = (96 << 20) / 10 * 13;
 /// From about 32 GiB of heap on, compressed pointers bound it, and `MaxRAM` is 128 GiB unless it is set.
 const MACHINE_MAX: u64 = 64 << 30;
 /// The KiB that a thread's stack reserves if no flag sets them (JDK 11–25, x86-64).
@@ -82,15 +77,15 @@ pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
     let max_ram = flags.number("MaxRAM").filter(|_| flags.is_typed("MaxRAM"));
     let memory_bytes = facts.limit.into_iter().chain(max_ram).filter(|bytes| *bytes > 0).min()?;
     let asked = flags.share("MaxRAMPercentage").filter(|_| flags.is_typed("MaxRAMPercentage"))?;
-    let by_min = flags.share("MinRAMPercentage").unwrap_or(HEAP_SHARE_SMALL);
+    let shares = shares(facts);
     let heap_bytes_max = facts.heap_max().filter(|_| !flags.heap_is_given())?;
     let part = |share: f64| (memory_bytes as f64 * share) as u64;
-    let (asked_bytes, taken) = (part(asked), part(by_min));
-    if taken >= HEAP_USUAL || !is_like(heap_bytes_max, taken) || is_like(heap_bytes_max, asked_bytes) {
+    let (asked_bytes, taken) = (part(asked), part(shares.small));
+    if !shares.is_small(memory_bytes) || !is_like(heap_bytes_max, taken) || is_like(heap_bytes_max, asked_bytes) {
         return None;
     }
     let said = facts.error_of(MemoryPool::Other).map(|error| format!("; the subject printed `{error}`"));
-    let [asked_percent, min_percent] = [asked, by_min].map(|share| share * 1e2);
+    let [asked_percent, min_percent] = [asked, shares.small].map(|share| share * 1e2);
     let [memory, heap, wanted] = [memory_bytes, heap_bytes_max, asked_bytes].map(Bytes);
     let text = format!(
         "your own `-XX:MaxRAMPercentage` ({asked_percent:.0} %) has no effect: of {memory} of memory the JVM takes \
@@ -114,7 +109,7 @@ pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let limit_bytes = facts.limit.filter(|limit| *limit > 0)?;
     let heap_bytes_max = facts.heap_max().filter(|_| !flags.heap_is_given())?;
-    let taken = heap_by(facts, limit_bytes);
+    let taken = shares(facts).heap(limit_bytes);
     let most = (taken as f64 * ROUNDING) as u64;
     let starts_so = flags.is_typed("InitialHeapSize") && flags.number("InitialHeapSize") >= Some(heap_bytes_max);
     if heap_bytes_max <= direct::round_up(most) || starts_so {
@@ -156,7 +151,7 @@ fn unseen_cause(facts: &Facts, limit_bytes: u64, heap_bytes_max: u64) -> UnseenC
 /// Whether the heap is not that of the machine's memory either. Above [`MACHINE_MAX`] other bounds decide on a heap.
 fn took_other(facts: &Facts, heap_bytes_max: u64) -> bool {
     let machine = facts.machine_bytes.filter(|bytes| *bytes <= MACHINE_MAX);
-    machine.is_some_and(|machine| !is_like(heap_bytes_max, heap_by(facts, machine)))
+    machine.is_some_and(|machine| !is_like(heap_bytes_max, shares(facts).heap(machine)))
 }
 
 /// Whether a heap is as large as another but for its rounding.
@@ -204,12 +199,11 @@ fn explained(facts: &Facts, cause: UnseenCause, set: &str) -> (String, String) {
     }
 }
 
-/// The heap that a JVM takes by itself that sees this much memory (`Arguments::set_heap_size`): half of a small one,
-/// else a quarter, but no less than it would without looking.
-fn heap_by(facts: &Facts, memory: u64) -> u64 {
-    let of = |name, usual| (memory as f64 * facts.flags.share(name).unwrap_or(usual)) as u64;
-    match of("MinRAMPercentage", HEAP_SHARE_SMALL) {
-        small if small < HEAP_USUAL => small,
-        _ => of("MaxRAMPercentage", HEAP_SHARE).max(HEAP_USUAL),
+/// The shares of memory by which the JVM takes its heap.
+fn shares(facts: &Facts) -> RamShare {
+    let (usual, of) = (RamShare::default(), |name| facts.flags.share(name));
+    RamShare {
+        small: of("MinRAMPercentage").unwrap_or(usual.small),
+        large: of("MaxRAMPercentage").unwrap_or(usual.large),
     }
 }

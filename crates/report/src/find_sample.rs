@@ -5,7 +5,7 @@ use crate::record::{
     CgroupRecord, ClassesRecord, Conditions, Document, FailureCause, FindOutcome, Heap, KneeRecord, Mark, Model,
     Outcome, Pages, PhaseRecord, ProbeVerdict, Quantiles, SubjectWork, Trial, Unknowns,
 };
-use crate::scenario::Find;
+use crate::scenario::{Find, RamShare};
 use crate::search::{Attempt, Ruling, SearchSpec, conclude, next, rules};
 use crate::units::MIB;
 
@@ -33,7 +33,7 @@ pub(crate) const COURSE: SearchSpec = SearchSpec {
     warm: true,
     starts_alone: false,
     direct_given: false,
-    ram_share: 0.25,
+    ram_share: RamShare { small: 0.5, large: 0.25 },
 };
 
 /// A line was found, with a knee beside it and what rules of thumb would have needed.
@@ -43,6 +43,7 @@ pub(crate) fn found() -> Document {
     let line = find.line.clone().unwrap();
     let heap = line.heap_bytes.unwrap();
     find.options = vec![format!("-Xmx{}m", heap / MIB), "-XX:+UseSerialGC".to_owned()];
+    find.share_options = find.limit_bytes.map_or_else(Vec::new, |limit| RamShare::options(heap, limit));
     find.knee =
         Some(KneeRecord { heap_bytes: heap + 16 * MIB, limit_bytes: line.limit_bytes + 16 * MIB, cpu_ratio: 0.82 });
     find.others = rules(heap, line.limit_bytes, Some(ClassesRecord { jdk: 27_000, application: 3_000 }));

@@ -65,6 +65,7 @@ pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord 
         headroom,
         limit_bytes,
         options: Vec::new(),
+        share_options: Vec::new(),
         others: Vec::new(),
         prove_bytes: spec.prove,
         rate: rate(spec, trials),

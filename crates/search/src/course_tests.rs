@@ -4,7 +4,7 @@ use super::*;
 use crate::conclude;
 use crate::doubt::{Doubt, MemoryPool};
 use crate::record::{AccountRecord, CgroupRecord, Heap, Mark, Outcome};
-use crate::scenario::Find;
+use crate::scenario::{Find, RamShare};
 use proptest::prelude::*;
 
 /// No server answers more often, per second.
@@ -93,7 +93,7 @@ const COURSE: SearchSpec = SearchSpec {
     warm: false,
     starts_alone: false,
     direct_given: false,
-    ram_share: 0.25,
+    ram_share: RamShare { small: 0.5, large: 0.25 },
 };
 
 fn search(spec: &SearchSpec, server: &ServerModel) -> Vec<Trial> {

@@ -1,7 +1,7 @@
 //! The needs of a trial by its memory: from them, the first guess of heap and limit.
 
-use super::rules::{for_heap, heap_by};
 use crate::record::{AccountRecord, Trial};
+use crate::scenario::RamShare;
 use crate::units::MIB;
 
 /// The share of mapped file pages that is needed to go on where little is read ahead: the rest is dropped
@@ -95,14 +95,14 @@ impl Needs {
         }
     }
 
-    /// The first guess of the limit where the JVM chooses the heap by it, and takes this share of a large one: what is
+    /// The first guess of the limit where the JVM chooses the heap by it, and takes these shares: what is
     /// live with as much again, for a heap that may grow is not full of what is live, and no limit by which the JVM
     /// would choose too small a heap.
-    pub(super) fn limit_guess_as_is(&self, share: f64) -> u64 {
+    pub(super) fn limit_guess_as_is(&self, share: RamShare) -> u64 {
         let heap = self.live.map_or(self.heap, |live| self.heap.min(live.saturating_mul(HEAP_GROWN)));
-        let least = for_heap(self.heap_guess(), share);
+        let least = share.memory(self.heap_guess());
         // A smaller limit makes for a smaller heap, which makes for a smaller limit.
-        let nearer = |limit: u64, _| self.limit_guess(Some(heap.min(heap_by(limit, share)))).max(least);
+        let nearer = |limit: u64, _| self.limit_guess(Some(heap.min(share.heap(limit)))).max(least);
         (0..APPROACHES).fold(self.limit_guess(Some(heap)).max(least), nearer)
     }
 
@@ -195,12 +195,12 @@ mod tests {
     fn a_guess_for_a_heap_by_the_limit_fits_the_heap_that_the_jvm_would_choose() {
         let needs = Needs { live: Some(40 * MIB), heap: 200 * MIB, anon: 210 * MIB, ..NOTHING };
         // No limit is enough for which the JVM chooses less than what is live and 1 MiB.
-        assert_eq!(needs.limit_guess_as_is(0.25), 82 * MIB);
+        assert_eq!(needs.limit_guess_as_is(RamShare::default()), 82 * MIB);
         // A heap of 80 MiB would be half of 160; with what is no heap, 90.
         let more = Needs { anon: 300 * MIB, ..needs };
-        assert_eq!(more.limit_guess_as_is(0.25), 180 * MIB, "100 MiB and 80 of heap");
+        assert_eq!(more.limit_guess_as_is(RamShare::default()), 180 * MIB, "100 MiB and 80 of heap");
         let most = Needs { live: Some(400 * MIB), heap: 500 * MIB, anon: 510 * MIB, ..needs };
-        assert_eq!(most.limit_guess_as_is(0.25), 4 * 401 * MIB, "a quarter");
+        assert_eq!(most.limit_guess_as_is(RamShare::default()), 4 * 401 * MIB, "a quarter");
     }
 
     /// A quarter and 4 MiB more than a collection leaves, a tenth and 4 MiB more than there was, and one between.

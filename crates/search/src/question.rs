@@ -1,19 +1,18 @@
 //! The request of a search: its unknowns, its bounds, its target; and the record of its result.
 
-use super::rules::DEFAULT_SHARE;
 use super::{SearchSpec, conclude, rules};
 use crate::comparison;
 use crate::error::{Error, Result};
 use crate::record::{FindRecord, ProbeRecord, ProbeStage, Trial, Unknowns};
-use crate::scenario::{Budget, Change, Configuration, FindSettings, Kind, MarkPoint, Scenario};
+use crate::scenario::{Budget, Change, Configuration, FindSettings, Kind, MarkPoint, RamShare, Scenario};
 use crate::units::Bytes;
 
 /// Options by which a user has chosen the heap.
 const HEAP_GIVEN: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
-const RAM_PERCENTAGE: &str = "-XX:MaxRAMPercentage=";
-const RAM_FRACTION: &str = "-XX:MaxRAMFraction=";
-/// Options by which a user lets the JVM choose it by the limit.
-const HEAP_BY_LIMIT: [&str; 3] = [RAM_PERCENTAGE, RAM_FRACTION, "-XX:MaxRAM="];
+/// Options by which a user lets the JVM choose it by the limit: the shares of small and of large memory, and others.
+const OF_SMALL: [&str; 2] = ["-XX:MinRAMPercentage=", "-XX:MinRAMFraction="];
+const OF_LARGE: [&str; 2] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction="];
+const MAX_RAM: [&str; 1] = ["-XX:MaxRAM="];
 /// The option by which a user has bounded direct memory.
 const DIRECT_GIVEN: &str = "-XX:MaxDirectMemorySize=";
 
@@ -92,8 +91,11 @@ pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     if let Some(line) = &record.line {
         let classes = asked.probe.as_ref().and_then(|probe| probe.classes);
         let live = asked.marks.iter().rev().find_map(|mark| mark.heap.live_bytes);
-        let needed = heap.or(configuration.heap.map(|heap| heap.0)).or(live);
+        let set = heap.or_else(|| heap_given(scenario, configuration));
+        let needed = set.or(live);
         record.others = needed.map(|heap| rules(heap, line.limit_bytes, classes)).unwrap_or_default();
+        let share = set.zip(record.limit_bytes).map(|(heap, limit)| RamShare::options(heap, limit));
+        record.share_options = share.unwrap_or_default();
     }
     Some(record)
 }
@@ -125,15 +127,26 @@ fn starts_alone(scenario: &Scenario) -> bool {
     load.is_driven() && !load.has_own_work() && is_usual
 }
 
-/// The share of a large limit that the JVM takes as its heap, by the last option that sets it.
-fn ram_share(scenario: &Scenario, configuration: &Configuration) -> f64 {
-    let share = |word: &str| {
-        let percent = word.strip_prefix(RAM_PERCENTAGE).and_then(|percent| percent.parse::<f64>().ok());
-        let fraction = word.strip_prefix(RAM_FRACTION).and_then(|fraction| fraction.parse::<f64>().ok());
-        percent.map(|percent| percent / 100.0).or(fraction.map(|fraction| 1.0 / fraction))
+/// The shares of a limit that the JVM takes as its heap, by the last options that set them.
+fn ram_share(scenario: &Scenario, configuration: &Configuration) -> RamShare {
+    let last = |[percentage, fraction]: [&str; 2], usual: f64| {
+        let share = |word: &str| {
+            let percent = word.strip_prefix(percentage).and_then(|percent| percent.parse::<f64>().ok());
+            let fraction = word.strip_prefix(fraction).and_then(|fraction| fraction.parse::<f64>().ok());
+            percent.map(|percent| percent / 100.0).or(fraction.map(|fraction| 1.0 / fraction))
+        };
+        let shares = words(scenario, configuration).filter_map(share).filter(|share| *share > 0.0 && *share <= 1.0);
+        shares.last().unwrap_or(usual)
     };
-    let shares = words(scenario, configuration).filter_map(share).filter(|share| *share > 0.0 && *share <= 1.0);
-    shares.last().unwrap_or(DEFAULT_SHARE)
+    let usual = RamShare::default();
+    RamShare { small: last(OF_SMALL, usual.small), large: last(OF_LARGE, usual.large) }
+}
+
+/// The largest heap that a user gave, in bytes, by the last option that sets it.
+fn heap_given(scenario: &Scenario, configuration: &Configuration) -> Option<u64> {
+    let size = |word: &str| HEAP_GIVEN.iter().find_map(|option| word.strip_prefix(option))?.parse::<Bytes>().ok();
+    let typed = words(scenario, configuration).filter_map(size).last();
+    configuration.heap.or(typed).map(|heap| heap.0)
 }
 
 /// All options of a JVM, word by word, from the command line, the image and the environment.
@@ -152,8 +165,8 @@ pub(super) fn unknowns(scenario: &Scenario, configuration: &Configuration) -> Un
     match () {
         () if scenario.find.max_rate => Unknowns::Rate,
         () if scenario.subject.kind == Kind::Native => Unknowns::Limit,
-        () if configuration.heap.is_some() || begins(&HEAP_GIVEN) => Unknowns::Limit,
-        () if scenario.find.as_is || begins(&HEAP_BY_LIMIT) => Unknowns::AsIs,
+        () if configuration.heap.is_some() || begins(&HEAP_GIVEN[..]) => Unknowns::Limit,
+        () if scenario.find.as_is || [&OF_SMALL[..], &OF_LARGE, &MAX_RAM].into_iter().any(begins) => Unknowns::AsIs,
         () => Unknowns::HeapAndLimit,
     }
 }
@@ -252,6 +265,7 @@ mod tests {
         check("", "jvm: [\"-XX:MaxHeapSize=64m\"]", "", Unknowns::Limit);
         check("", "env: {JAVA_TOOL_OPTIONS: \"-Dx=y -Xmx1g\"}", "", Unknowns::Limit);
         check("", "jvm: [\"-XX:MaxRAMPercentage=75\"]", "", Unknowns::AsIs);
+        check("", "jvm: [\"-XX:MinRAMPercentage=6.6\"]", "", Unknowns::AsIs);
         check("", "", "find: {as_is: true}", Unknowns::AsIs);
     }
 }

@@ -1,6 +1,7 @@
 //! The limits of rules of thumb: the JVM's own defaults and the formula of the buildpacks.
 
 use crate::record::{ClassesRecord, RuleRecord};
+use crate::scenario::RamShare;
 use crate::units::{Bytes, MIB};
 
 /// Paketo's memory calculator (libjvm): metaspace = 14,000,000 + 5,800 × classes, of which it expects 35 % to be
@@ -12,47 +13,29 @@ const LOADED_SHARE: f64 = 0.35;
 const DIRECT: u64 = 10 * MIB;
 const CODE: u64 = 240 * MIB;
 const STACKS: u64 = 250;
-/// `MinRAMPercentage`: below about 250 MiB the JVM takes half of what there is, `MaxRAMPercentage` or not.
-const SMALL_HEAP_SHARE: f64 = 0.50;
-const SMALL_MEMORY: u64 = 250 * MIB;
-/// `MaxRAMPercentage` by default.
-pub(super) const DEFAULT_SHARE: f64 = 0.25;
 /// The share that people usually set.
 const MOST_SHARE: f64 = 0.75;
 
 /// The limit by each rule, so that the server gets the heap that was found to be enough, and no less than
 /// the line.
 pub fn rules(heap: u64, line: u64, classes: Option<ClassesRecord>) -> Vec<RuleRecord> {
-    let by_share = |name: &str, share: f64| RuleRecord {
+    let by_share = |name: &str, share: RamShare| RuleRecord {
         name: name.to_owned(),
-        limit_bytes: for_heap(heap, share).max(line),
+        limit_bytes: share.memory(heap).max(line),
         how: share_text(heap, line, share),
     };
-    let mut rules = vec![by_share("JVM default", DEFAULT_SHARE), by_share("MaxRAMPercentage=75", MOST_SHARE)];
+    let usual = RamShare::default();
+    let most = RamShare { large: MOST_SHARE, ..usual };
+    let mut rules = vec![by_share("JVM default", usual), by_share("MaxRAMPercentage=75", most)];
     rules.extend(classes.map(|classes| buildpack(heap, classes)));
     rules
 }
 
-/// The smallest limit at which the JVM would choose this heap by itself.
-pub(super) fn for_heap(heap: u64, share: f64) -> u64 {
-    let small = (heap as f64 / SMALL_HEAP_SHARE).ceil() as u64;
-    let large = (heap as f64 / share).ceil() as u64;
-    if small <= SMALL_MEMORY { small } else { large.max(SMALL_MEMORY) }
-}
-
-/// The heap that the JVM chooses by itself at this limit.
-pub(super) fn heap_by(limit: u64, share: f64) -> u64 {
-    let of = |share: f64| (limit as f64 * share) as u64;
-    if limit <= SMALL_MEMORY { of(SMALL_HEAP_SHARE) } else { of(share).max(SMALL_MEMORY / 2) }
-}
-
-fn share_text(heap: u64, line: u64, share: f64) -> String {
-    let needed = for_heap(heap, share);
+fn share_text(heap: u64, line: u64, share: RamShare) -> String {
+    let needed = share.memory(heap);
     let limit = needed.max(line);
-    let used = if limit <= SMALL_MEMORY { SMALL_HEAP_SHARE } else { share };
-    let heap_there = Bytes((limit as f64 * used) as u64);
     let why = if needed > line { "the heap found asks for it" } else { "the line asks for it" };
-    format!("the heap would be {:.0} % of it, {heap_there}; {why}", used * 100.0)
+    format!("the heap would be {:.0} % of it, {}; {why}", share.of(limit) * 100.0, Bytes(share.heap(limit)))
 }
 
 fn buildpack(heap: u64, classes: ClassesRecord) -> RuleRecord {
@@ -78,36 +61,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_machine_gives_half_and_a_large_one_a_share() {
-        assert_eq!(for_heap(125 * MIB, 0.25), 250 * MIB, "half of what is just small");
-        assert_eq!(for_heap(125 * MIB + 1, 0.25), 500 * MIB + 4);
-        assert_eq!(for_heap(126 * MIB, 0.75), 250 * MIB, "no less than what is no longer small");
-        assert_eq!(
-            share_text(64 * MIB, 100 * MIB, 0.25),
-            "the heap would be 50 % of it, 64.0 MiB; the heap found asks for it"
-        );
-        assert_eq!(
-            share_text(8 * MIB, 100 * MIB, 0.25),
-            "the heap would be 50 % of it, 50.0 MiB; the line asks for it"
-        );
-        assert_eq!(share_text(8 * MIB, 16 * MIB, 0.25), "the heap would be 50 % of it, 8.0 MiB; the line asks for it");
-        assert_eq!(
-            share_text(125 * MIB, MIB, 0.25),
-            "the heap would be 50 % of it, 125.0 MiB; the heap found asks for it"
-        );
-        assert_eq!(
-            share_text(1024 * MIB, 1200 * MIB, 0.75),
-            "the heap would be 75 % of it, 1024.0 MiB; the heap found asks for it"
-        );
-    }
-
-    #[test]
-    fn a_heap_that_is_chosen_fits_the_limit_that_it_asks_for() {
-        assert_eq!([100, 250, 251, 800].map(|mib| heap_by(mib * MIB, 0.25) / MIB), [50, 125, 125, 200]);
-        for heap in [3, 60, 124, 126, 400, 4000] {
-            let limit = for_heap(heap * MIB, 0.25);
-            assert!(heap_by(limit, 0.25) >= heap * MIB && heap_by(limit - MIB, 0.25) < heap * MIB, "{heap}");
-        }
+    fn a_share_says_what_asks_for_its_limit() {
+        let text = |heap: u64, line: u64, large: f64| {
+            share_text(heap * MIB, line * MIB, RamShare { large, ..RamShare::default() })
+        };
+        assert_eq!(text(64, 100, 0.25), "the heap would be 50 % of it, 64.0 MiB; the heap found asks for it");
+        assert_eq!(text(8, 100, 0.25), "the heap would be 50 % of it, 50.0 MiB; the line asks for it");
+        assert_eq!(text(8, 16, 0.25), "the heap would be 50 % of it, 8.0 MiB; the line asks for it");
+        assert_eq!(text(1024, 1200, 0.75), "the heap would be 75 % of it, 1024.0 MiB; the heap found asks for it");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The settings of a search: its unknowns and its bounds.
 
 use crate::record::Unknowns;
+use crate::scenario::RamShare;
 
 /// The unknowns and the bounds of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,6 +28,6 @@ pub struct SearchSpec {
     pub starts_alone: bool,
     /// Whether the configuration has a ceiling of direct memory.
     pub direct_given: bool,
-    /// The share of a large limit that the JVM takes as its heap where it chooses that by the limit.
-    pub ram_share: f64,
+    /// The shares of a limit that the JVM takes as its heap where it chooses that by the limit.
+    pub ram_share: RamShare,
 }

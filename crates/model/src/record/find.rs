@@ -219,6 +219,9 @@ pub struct FindRecord {
     pub limit_bytes: Option<u64>,
     /// JVM options to set with it.
     pub options: Vec<String>,
+    /// JVM options that give the same heap as shares of that limit, in place of `-Xmx`; none where no heap was given.
+    #[serde(default)]
+    pub share_options: Vec<String>,
     /// Limits that other ways to size would have needed.
     pub others: Vec<RuleRecord>,
     /// The one limit that was to be proved, where none was searched for.

@@ -220,6 +220,7 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
         let options = snippets::options(find);
         let none = "none were set".to_owned();
         facts.add("options", if options.is_empty() { none } else { crate::scenario::shell_words(&options) });
+        facts.add("as shares", as_shares(find, limit));
     }
     facts.add("knee", knee(find));
     if let Some(rate) = &find.rate {
@@ -239,6 +240,12 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     let how = format!("in steps of {}, to be held {held}", percent(find.step));
     facts.add("spent", format!("{spent}, {} without pauses, {how}", span(find.seconds)));
     facts.0
+}
+
+/// Names the options that give the same heap as shares of the limit to set.
+fn as_shares(find: &FindRecord, limit: u64) -> Option<String> {
+    let shares = (!find.share_options.is_empty()).then(|| find.share_options.join(" "))?;
+    Some(format!("{shares} give the same heap under {}, in place of -Xmx; it grows with the limit", Bytes(limit)))
 }
 
 /// States what the trials show, and what they leave open.

@@ -98,6 +98,9 @@ fn what_was_proved_is_said_with_its_limits() {
     assert!(proof.starts_with("held 5 of 6 times (1 of these trials chose it, and 5 count as proof, after 2 values"));
     let once = super::proof(1, Some(ProofRecord { tried: 1, choosing: 1, candidates: 1 }), Some(1.0));
     assert!(once.contains("says nothing of how often a start fails"), "{once}");
+    let shares =
+        "-XX:MaxRAMPercentage=6.6 -XX:MinRAMPercentage=6.6 give the same heap under 105.0 MiB, in place of -Xmx";
+    assert!(fact(&document, "as shares").unwrap().starts_with(shares), "{:?}", fact(&document, "as shares"));
     assert!(proof.contains("nothing is said of other loads, other hosts and longer times"), "{proof}");
     let below = fact(&document, "below").unwrap();
     assert!(below.contains("file pages were dropped and read again, over and over (p99.steady was 812 ms"), "{below}");

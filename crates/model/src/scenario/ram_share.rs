@@ -1,0 +1,145 @@
+//! The heap that HotSpot takes of the memory it sees, where nobody gives it in bytes, and the shares that give a heap.
+//!
+//! Source: `Arguments::set_heap_size` (`arguments.cpp`, JDK 11 to 26), the same in `gcArguments.cpp` of JDK 27:
+//!
+//! ```text
+//! reasonable_max = phys_mem * MaxRAMPercentage / 100; reasonable_min = phys_mem * MinRAMPercentage / 100;
+//! reasonable_max = reasonable_min < MaxHeapSize ? reasonable_min : MAX2(reasonable_max, MaxHeapSize);
+//! ```
+
+use crate::units::MIB;
+
+/// `MaxHeapSize` before the memory is looked at: `ScaleForWordSize(96*M)`, on 64 bits 1.3 times that in whole words;
+/// 124.8 MiB (`gc_globals.hpp`, JDK 11 to 27). Where the smaller share comes to less, memory is small.
+const HEAP_USUAL: u64 = 96 * MIB * 13 / 10 / 8 * 8;
+/// No collector of HotSpot rounds a heap to less: regions of Shenandoah have 256 KiB at least (JDK 11 to 25).
+const HEAP_GRAIN: f64 = 262_144.0;
+/// Digits behind the point of a percentage. The least is one: JDK 11 takes no percentage without a point.
+const DIGITS: std::ops::RangeInclusive<usize> = 1..=6;
+
+/// The shares of memory, 0 to 1, that HotSpot takes as its largest heap.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RamShare {
+    /// `MinRAMPercentage`: the share of small memory, some 250 MiB and less.
+    pub small: f64,
+    /// `MaxRAMPercentage`: the share of larger memory.
+    pub large: f64,
+}
+
+impl Default for RamShare {
+    /// As they are unless they are set (JDK 11 to 27).
+    fn default() -> Self {
+        Self { small: 0.50, large: 0.25 }
+    }
+}
+
+impl RamShare {
+    /// The share that is taken of so much memory, in bytes.
+    pub fn of(self, memory: u64) -> f64 {
+        if self.is_small(memory) { self.small } else { self.large }
+    }
+
+    /// Whether so much memory, in bytes, is small.
+    pub fn is_small(self, memory: u64) -> bool {
+        part(memory, self.small) < HEAP_USUAL
+    }
+
+    /// The heap of so much memory, both in bytes, before the collector rounds it up.
+    pub fn heap(self, memory: u64) -> u64 {
+        match self.is_small(memory) {
+            true => part(memory, self.small),
+            false => part(memory, self.large).max(HEAP_USUAL),
+        }
+    }
+
+    /// The least memory of which such a heap is taken, both in bytes.
+    pub fn memory(self, heap: u64) -> u64 {
+        let least = |heap: u64, share: f64| (heap as f64 / share).ceil() as u64;
+        match heap < HEAP_USUAL {
+            true => least(heap, self.small),
+            false => least(heap, self.large).max(least(HEAP_USUAL, self.small)),
+        }
+    }
+
+    /// The options by which the JVM takes this heap of this memory, both in bytes: `MaxRAMPercentage`, and the same as
+    /// `MinRAMPercentage` where that one rules. None where no heap is left to take.
+    ///
+    /// A share is rounded down, and by less than any collector rounds a heap up: the heap is that of `-Xmx`.
+    pub fn options(heap: u64, memory: u64) -> Vec<String> {
+        if heap == 0 || heap >= memory {
+            return Vec::new();
+        }
+        let exact = heap as f64 / memory as f64 * 100.0;
+        let rounded = |digits: usize| {
+            let scale = 10_f64.powi(digits as i32);
+            // Binary makes 14.1 of what is 14.1 % less a trifle, too.
+            (digits, ((exact * scale + 1e-9).floor()) / scale)
+        };
+        let is_near = |(_, percent): &(usize, f64)| heap as f64 - memory as f64 * percent / 100.0 < HEAP_GRAIN;
+        let Some((digits, percent)) = DIGITS.map(rounded).find(is_near) else { return Vec::new() };
+        let option = |name: &str| format!("-XX:{name}={percent:.digits$}");
+        let min = heap < HEAP_USUAL || Self::default().is_small(memory);
+        std::iter::once(option("MaxRAMPercentage")).chain(min.then(|| option("MinRAMPercentage"))).collect()
+    }
+}
+
+fn part(memory: u64, share: f64) -> u64 {
+    (memory as f64 * share) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn small_memory_gives_half_and_more_a_quarter() {
+        let usual = RamShare::default();
+        let heaps = [100, 249, 250, 400, 800].map(|mib| usual.heap(mib * MIB) as f64 / MIB as f64);
+        assert_eq!(heaps.map(|mib| (mib * 10.0).round() / 10.0), [50.0, 124.5, 124.8, 124.8, 200.0]);
+        assert_eq!([60, 124, 130, 300].map(|mib| usual.memory(mib * MIB) / MIB), [120, 248, 520, 1200]);
+        // No less than what is no longer small.
+        let most = RamShare { large: 0.75, ..usual };
+        assert_eq!(most.memory(126 * MIB), HEAP_USUAL * 2);
+        assert_eq!((most.of(249 * MIB), most.of(250 * MIB)), (0.50, 0.75));
+    }
+
+    #[test]
+    fn a_heap_as_shares_of_its_limit() {
+        let of = |heap: u64, limit: u64| RamShare::options(heap * MIB, limit * MIB).join(" ");
+        assert_eq!(of(7, 105), "-XX:MaxRAMPercentage=6.6 -XX:MinRAMPercentage=6.6");
+        // A quarter of 400 MiB would be less than a heap is by default.
+        assert_eq!(of(33, 400), "-XX:MaxRAMPercentage=8.2 -XX:MinRAMPercentage=8.2");
+        assert_eq!(of(130, 240), "-XX:MaxRAMPercentage=54.1 -XX:MinRAMPercentage=54.1", "more than half of little");
+        assert_eq!(of(900, 1500), "-XX:MaxRAMPercentage=60.0", "memory is large, and so is the heap");
+        assert_eq!(of(700, 6000), "-XX:MaxRAMPercentage=11.666", "no coarser than a region");
+        assert_eq!([of(0, 100), of(100, 100), of(2, 0)], ["", "", ""]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_heap_is_taken_of_the_memory_it_asks_for(heap in MIB..1 << 36, small in 0.01..1.0, large in 0.01..1.0) {
+            let shares = RamShare { small, large };
+            let memory = shares.memory(heap);
+            prop_assert!(shares.heap(memory + 64) >= heap && (memory < 64 || shares.heap(memory - 64) <= heap));
+        }
+
+        /// As [`RamShare::heap`] computes it from what the options say, rounded up as collectors do.
+        #[test]
+        fn shares_give_the_heap_that_was_found(heap in 2_u64..40_000, more in 1_u64..200_000) {
+            let (heap, memory) = (heap * MIB, (heap + more) * MIB);
+            let options = RamShare::options(heap, memory);
+            let typed = |name: &str| {
+                let value = options.iter().find_map(|of| of.strip_prefix(&format!("-XX:{name}=")).map(str::to_owned));
+                value.map(|percent| percent.parse::<f64>().unwrap() / 100.0)
+            };
+            let usual = RamShare::default();
+            let large = typed("MaxRAMPercentage").unwrap();
+            let shares = RamShare { small: typed("MinRAMPercentage").unwrap_or(usual.small), large };
+            for grain in [1 << 18, 1 << 20, 1 << 21] {
+                let rounded = |bytes: u64| bytes.div_ceil(grain) * grain;
+                prop_assert_eq!(rounded(shares.heap(memory)), rounded(heap), "{:?}", options);
+            }
+        }
+    }
+}
