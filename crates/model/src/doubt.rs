@@ -165,7 +165,7 @@ doubts! {
         } => {
             let why = match why.as_slice() {
                 [] => "too few answers, or no CPU time, to tell".to_owned(),
-                some => format!("in the last 8 s {}", some.join(", ")),
+                some => format!("in its last seconds {}", some.join(", ")),
             };
             format!("the subject was not warm after {seconds:.0} s of warm-up: {why}")
         },

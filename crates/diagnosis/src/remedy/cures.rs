@@ -42,8 +42,8 @@ pub(super) fn young(facts: &Facts, halves: u64) -> Result<Offer, NotOffered> {
     Ok(Offer { changes: vec![young_of(Bytes(size))], ..offer })
 }
 
-/// Larger regions for G1, with a ceiling that takes what the tails of humongous objects leave, where nobody else bounds
-/// the heap: memory falls by as much as the ceiling does.
+/// G1 with larger regions. If nobody else bounds the heap, the remedy lowers its ceiling, too: memory falls by as much
+/// as the ceiling does.
 pub(super) fn regions(facts: &Facts) -> Result<Offer, NotOffered> {
     let mut offer = proposed(facts, "humongous_tails", "-XX:G1HeapRegionSize")?;
     if let Finding::HumongousTails { object_bytes, .. } = finding(facts, "humongous_tails")?.finding
@@ -88,7 +88,7 @@ pub(super) fn agents(facts: &Facts) -> Result<Offer, NotOffered> {
     }
 }
 
-/// What options that load an agent begin with (man java).
+/// The prefixes of options that load an agent (man java).
 pub(super) const AGENTS: &[&str] = &["-javaagent", "-agentlib", "-agentpath"];
 
 #[cfg(test)]

@@ -149,10 +149,10 @@ impl Facts {
     }
 }
 
-/// What options of a JVM begin with.
+/// The prefixes of JVM options.
 const KINDS: [&str; 4] = ["-X", "-D", "-javaagent", "-agent"];
 
-/// What an option sets, however it is written: `MaxNewSize` of `-Xmn8m`, of `-XX:MaxNewSize=8m` and of `MaxNewSize`.
+/// The setting of an option, in any spelling: `MaxNewSize` of `-Xmn8m`, of `-XX:MaxNewSize=8m` and of `MaxNewSize`.
 pub(super) fn subject_of(option: &str) -> &str {
     let flag = || option.strip_prefix("-XX:").unwrap_or(option).trim_start_matches('+');
     let name = set_by(option).map_or_else(|| flag().split(['=', ':']).next().unwrap_or_default(), |(name, _)| name);

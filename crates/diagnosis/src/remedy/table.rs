@@ -33,7 +33,7 @@ pub enum Group {
     Regions,
     /// The share of memory that the heap may take.
     HeapShare,
-    /// What the compilers may compile, and with how much memory.
+    /// The methods that may be compiled, and the memory of a compilation.
     Compilation,
     /// Collections that the program or the JDK asks for.
     ExplicitCollections,
@@ -414,7 +414,7 @@ pub const TABLE: &[Remedy] = &[
         group: Group::Tracking,
         owners: MALLOC,
         source: "observers_on; measured (docs/method.md): 0.6 to 5 MB",
-        against: "nobody can ask the JVM any more whose its native memory is",
+        against: "the JVM no longer tells its native memory by category",
         needs: &[Unset(&["NativeMemoryTracking"])],
         ..heap("cure.nmt", "no Native Memory Tracking", |facts| {
             cures::proposed(facts, "observers_on", "-XX:NativeMemoryTracking")
@@ -423,8 +423,8 @@ pub const TABLE: &[Remedy] = &[
     Remedy {
         group: Group::Agents,
         owners: AGENT,
-        source: "observers_on; nobody has measured yours",
-        against: "what the agent tells is told no more",
+        source: "observers_on; the cost of your agent is not measured",
+        against: "you lose what the agent reports",
         needs: &[Unset(cures::AGENTS)],
         ..heap("cure.agents", "the server without its agents", cures::agents)
     },

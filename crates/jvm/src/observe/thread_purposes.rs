@@ -16,16 +16,16 @@ pub const READ_EACH: Duration = Duration::from_secs(4);
 /// CPU time of the JVM's own threads; the rest of the process's is that of the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OwnTimes {
-    /// Of the compilers.
+    /// CPU time of the JIT compilers.
     pub jit: Duration,
-    /// Of the collector. Serial's work is done by `VM Thread`, whose time it is where no thread collects.
+    /// CPU time of the collector. Where no thread collects, `VM Thread` does (Serial), and its time is counted here.
     pub gc: Duration,
-    /// Of the other threads that serve the JVM.
+    /// CPU time of the other threads that serve the JVM.
     pub vm: Duration,
 }
 
 impl OwnTimes {
-    /// Of both.
+    /// The sum of both.
     #[must_use]
     pub fn and(self, more: Self) -> Self {
         Self { jit: self.jit + more.jit, gc: self.gc + more.gc, vm: self.vm + more.vm }

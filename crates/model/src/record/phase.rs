@@ -359,21 +359,8 @@ impl Throttling {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_limit_holds_back_in_a_share_of_the_periods_in_which_there_was_work() {
-        let counted = Throttled { periods: 10, throttled: 5, time: Duration::from_millis(1500) };
-        let of = Throttling::from(counted);
-        assert_eq!((of.share(), of.throttled_s), (Some(0.5), 1.5));
-        assert_eq!(Throttling::from(Throttled::default()).share(), None);
-    }
-}
-
-/// CPU time by what the threads of HotSpot (JDK 11 to 27) are for, in seconds; the four add up to `cpu_s`. The names
-/// tell it that the kernel keeps of threads (man `proc_pid_comm`), their `schedstat` how much.
+/// CPU time by what the threads of HotSpot (JDK 11 to 27) are for, in seconds; the four add up to `cpu_s`. The kernel's
+/// names of the threads tell the purpose (man `proc_pid_comm`), and their `schedstat` the time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CpuByPurpose {
@@ -391,5 +378,18 @@ impl CpuByPurpose {
     /// What does not end once the program is compiled, in seconds: all but the JIT's.
     pub fn without_jit_s(&self) -> f64 {
         self.app_s + self.gc_s + self.vm_s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_holds_back_in_a_share_of_the_periods_in_which_there_was_work() {
+        let counted = Throttled { periods: 10, throttled: 5, time: Duration::from_millis(1500) };
+        let of = Throttling::from(counted);
+        assert_eq!((of.share(), of.throttled_s), (Some(0.5), 1.5));
+        assert_eq!(Throttling::from(Throttled::default()).share(), None);
     }
 }
