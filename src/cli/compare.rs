@@ -4,7 +4,7 @@ use super::exit::Code;
 use super::explain::with_profiler;
 use super::exports::Shown;
 use super::judging::code;
-use super::one_server::ServerArguments;
+use super::one_server::{ServerArguments, variation};
 use super::session::{Call, RevisionOptions, RunOptions, Session, is_untyped};
 use crate::error::{Error, Result};
 use crate::report::Progress;
@@ -60,16 +60,6 @@ Examples:
 
 fn what_varies() -> String {
     format!("What varies, such as `gc=serial,g1`: {}; may be repeated for every combination", axes())
-}
-
-fn variation(text: &str) -> Result<(String, Vec<String>), String> {
-    let refuse = || format!("`{text}` varies nothing; write it as `gc=serial,g1`");
-    let (axis, values) = text.split_once('=').ok_or_else(refuse)?;
-    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
-    match !axis.is_empty() && values.iter().all(|value| !value.is_empty()) {
-        true => Ok((axis.trim().to_owned(), values)),
-        false => Err(refuse()),
-    }
 }
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {

@@ -2,13 +2,13 @@
 
 use super::exit::Code;
 use super::live::Live;
-use super::one_server::{ServerArguments, ServerScenario, Underway, refusing};
+use super::one_server::{ServerArguments, ServerScenario, Underway, refusing, variation};
 use super::session::{Call, RunOptions, Session, is_interrupted};
 use crate::archive;
-use crate::error::{Error, Result};
-use crate::record::{Conditions, FindOutcome, Trial};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Conditions, LineOver, OverRecord, Trial};
 use crate::result;
-use crate::scenario::{FindSettings, Scenario};
+use crate::scenario::{Configuration, FindSettings, Scenario, vary};
 use crate::series::search::{self, Search};
 use crate::series::{self, Archived, Local};
 use crate::work;
@@ -27,9 +27,13 @@ pub(super) struct Verb {
     only: Vec<String>,
     #[command(flatten)]
     searching: FindSettings,
+    /// Find the line at each of these values, such as `cpu_limit=250m,500m,1`, and show them side by side; any axis of
+    /// `compare --vary`
+    #[arg(long, help_heading = "Searching", value_name = "AXIS=VALUE,VALUE", value_parser = variation)]
+    over: Option<(String, Vec<String>)>,
     /// Go on with the search of this archive, as it was asked
     #[arg(long, help_heading = "Searching", value_name = "ARCHIVE")]
-    #[arg(conflicts_with_all = ["scenario", "command", "only"])]
+    #[arg(conflicts_with_all = ["scenario", "command", "only", "over"])]
     resume: Option<PathBuf>,
     #[command(flatten)]
     options: RunOptions,
@@ -45,6 +49,7 @@ Examples:
   loadline find --target 'p99<50ms' --rate 200 --limit 512m --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline find --rate 200 --url http://127.0.0.1:8080/ --image app:1.2
   loadline find app.loadline.yaml --as-is
+  loadline find --over cpu_limit=250m,500m,1 --rate 50 --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline find --resume loadline-archive/app-20260101-120000";
 
 /// Options of other verbs that would be without effect on a search: an error says what a search has instead.
@@ -71,8 +76,53 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
         // Nobody asked for it, and it says nothing of a limit.
         scenario.load.drop_last_rest();
     }
+    if let Some(over) = verb.over {
+        let one = scenario.configurations.get(..1).unwrap_or_default();
+        let varied = vary(std::slice::from_ref(&over), one, Path::new(""), &session.releases())?;
+        return self::over(&session, &over.0, scenario, varied, &verb.searching);
+    }
     search::settle(&mut scenario, verb.searching)?;
     begin(&session, scenario)
+}
+
+/// Searches the line of each configuration, and shows them side by side. A value at which the server cannot run has its
+/// row with the reason; the same command goes on with what an interrupted one left in its folder.
+fn over(
+    session: &Session,
+    axis: &str,
+    mut scenario: Scenario,
+    varied: Vec<Configuration>,
+    asked: &FindSettings,
+) -> Result<Code> {
+    let of_value = |configuration: Configuration| {
+        let value = configuration.name.clone();
+        let mut one = Scenario { configurations: vec![configuration], ..scenario.clone() };
+        search::settle(&mut one, asked.clone()).map(|()| (value, one))
+    };
+    // Before the first trial, every request is known to be right.
+    let each = varied.into_iter().map(of_value).collect::<Result<Vec<_>>>()?;
+    scenario.name = format!("{}-over-{axis}", scenario.name);
+    let (folder, conditions) = (session.folder(&scenario), session.conditions(&scenario));
+    let mut lines = Vec::new();
+    let mut done = Ok(());
+    for (value, one) in each {
+        let one = session.prepare(&one, &mut session.live())?.scenario;
+        let searched = line(session, &one, &folder.join(&value));
+        let why = searched.ended.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        lines.push(search::line_over(value, searched.find, &searched.trials, why));
+        match searched.ended {
+            // The next value may do better.
+            Err(error) if error.kind != ErrorKind::Subject => {
+                done = Err(error);
+                break;
+            }
+            _ => {}
+        }
+    }
+    let is_found = |line: &LineOver| line.find.as_ref().is_some_and(|find| find.outcome.is_found());
+    let all_found = lines.iter().all(is_found);
+    session.present(&result::over(&conditions, OverRecord { axis: axis.to_owned(), lines }), &folder)?;
+    done.map(|()| Code::of(all_found))
 }
 
 /// Goes on with the search of an archive, in the same archive.
@@ -104,8 +154,7 @@ fn search(session: &Session, mut underway: Underway) -> Result<Code> {
     let done = make(session, &mut underway);
     let found = result::of_search(&underway.conditions, &underway.scenario, &underway.trials);
     session.conclude("find", underway.store, done, &found)?;
-    let outcome = found.find.as_ref().map(|find| find.outcome);
-    Ok(Code::of(matches!(outcome, Some(FindOutcome::Found | FindOutcome::AtLowerBound))))
+    Ok(Code::of(found.find.as_ref().is_some_and(|find| find.outcome.is_found())))
 }
 
 /// Searches the line of a scenario as part of something else that shows what was found: in an archive of its own, or in

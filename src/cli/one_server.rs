@@ -38,22 +38,24 @@ impl ServerArguments<'_> {
     pub(super) fn asked(&self, session: &mut Session) -> Result<Option<ServerScenario>> {
         let asked = &self.options.asked;
         let is_image = self.scenario.is_none() && asked.subject.image.is_some();
-        if let Some(path) = self.scenario.filter(|path| is_named_jar(path)) {
-            let typed = TypedJar { path, arguments: self.command, options: asked };
-            return of_jar(typed, session).map(|scenario| Some(ServerScenario { scenario, is_of_file: false }));
-        }
-        Ok(match (self.scenario, !self.command.is_empty() || is_image) {
+        let mut server = match (self.scenario, !self.command.is_empty() || is_image) {
+            (Some(path), _) if is_named_jar(path) => {
+                let typed = TypedJar { path, arguments: self.command, options: asked };
+                ServerScenario { scenario: of_jar(typed, session)?, is_of_file: false }
+            }
             (Some(file), false) => {
                 let mut scenario = run::load(file, &session.releases())?;
                 scenario.select(self.only)?;
                 scenario.change(asked)?;
-                Some(ServerScenario { scenario, is_of_file: true })
+                ServerScenario { scenario, is_of_file: true }
             }
-            (None, true) => {
-                Some(ServerScenario { scenario: Scenario::of_command(self.command, asked)?, is_of_file: false })
-            }
-            _ => None,
-        })
+            (None, true) => ServerScenario { scenario: Scenario::of_command(self.command, asked)?, is_of_file: false },
+            _ => return Ok(None),
+        };
+        if !server.is_of_file && !asked.load.names_warmup() {
+            server.scenario.load.warm_by_evidence();
+        }
+        Ok(Some(server))
     }
 }
 
@@ -77,6 +79,17 @@ impl Underway {
         live.progress.step(&format!("going on after {} trials", trials.len()));
         let store = Archived::reopen(path, trials.len() as u32, live)?;
         Ok(Self { scenario, conditions, trials, store })
+    }
+}
+
+/// An axis with its values, as typed: `gc=serial,g1`.
+pub(super) fn variation(text: &str) -> Result<(String, Vec<String>), String> {
+    let refuse = || format!("`{text}` varies nothing; write it as `gc=serial,g1`");
+    let (axis, values) = text.split_once('=').ok_or_else(refuse)?;
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    match !axis.is_empty() && values.iter().all(|value| !value.is_empty()) {
+        true => Ok((axis.trim().to_owned(), values)),
+        false => Err(refuse()),
     }
 }
 

@@ -336,6 +336,17 @@ impl Session {
         ended.kept
     }
 
+    /// Shows what several archives say together, which lie in this folder.
+    ///
+    /// # Errors
+    /// If it cannot be shown.
+    pub(super) fn present(&self, result: &Document, folder: &Path) -> Result<()> {
+        let Live { mut progress, .. } = self.live();
+        self.show(result, None, folder, &mut progress)?;
+        progress.step(&format!("archives: {}", folder.display()));
+        Ok(())
+    }
+
     /// Creates the progress output of a run.
     pub(super) fn live(&self) -> Live {
         Live::new(Progress::new(self.output.quiet))
@@ -381,7 +392,7 @@ impl Session {
         let shown = Shown { document: result, folders: &[folder.to_owned()], missing: &[], against };
         // None of its trials is asked anything: what it found is in the target alone.
         let of_rates = result.find.as_ref().is_some_and(|find| find.unknowns == Unknowns::Rate);
-        match *json || of_rates || weighed(&result.trials) {
+        match *json || of_rates || result.over.is_some() || weighed(&result.trials) {
             true => shown.show(*json, *depth, exports, progress),
             false => exports.write(&shown, progress),
         }

@@ -33,6 +33,7 @@ pub fn proof_of(scenario: &Scenario, last: &Last) -> Scenario {
     if let Some(configuration) = scenario.configurations.first_mut() {
         heap.into_iter().chain(direct).for_each(|change| change.apply(configuration));
     }
+    scenario.find.proofs = scenario.find.fresh();
     scenario.find.prove = Some(Bytes(last.limit_bytes));
     scenario
 }

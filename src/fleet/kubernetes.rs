@@ -2,7 +2,7 @@
 
 use super::layout::{JobSettings, comment, minutes_max, slug};
 use super::plan::Plan;
-use crate::units::Bytes;
+use crate::units::{Bytes, Millicpus};
 
 /// The minutes that a node takes beside those of its entry: the image, a build, the end.
 const BESIDE_MINUTES: u32 = 10;
@@ -14,6 +14,8 @@ const TRIES: u32 = 3;
 const FAILED_MAX: usize = 10_000;
 /// Memory of a pod where no limit of production is known.
 const MEMORY_GIB: u64 = 8;
+/// CPUs of a pod where no service has a CPU limit that asks for more.
+const CPUS: u64 = 4;
 /// The path at which the volume is mounted.
 const MOUNT: &str = "/fleet";
 
@@ -39,6 +41,7 @@ pub fn kubernetes(plan: &Plan, place: &JobSettings<'_>) -> String {
         .replace("{TRIES}", &TRIES.to_string())
         .replace("{WHOLE}", &whole_s(deadline_s, waves).to_string())
         .replace("{MEMORY}", &memory_gib(plan).to_string())
+        .replace("{CPUS}", &cpus(plan).to_string())
         .replace("{MOUNT}", MOUNT)
         // Paths come last: whatever is in them stays as it is.
         .replace("{PLAN}", "\u{0}")
@@ -55,6 +58,13 @@ fn whole_s(deadline_s: u64, waves: u64) -> u64 {
 fn memory_gib(plan: &Plan) -> u64 {
     let most = plan.entries.iter().filter_map(|entry| entry.declared_bytes).max().unwrap_or(0);
     most.saturating_mul(2).div_ceil(Bytes::mib(1024).0).max(MEMORY_GIB)
+}
+
+/// The largest CPU limit of a service, and a CPU for Loadline: the quota of a trial lies within that of its pod.
+fn cpus(plan: &Plan) -> u64 {
+    let configurations = plan.entries.iter().flat_map(|entry| &entry.scenario.configurations);
+    let most = configurations.filter_map(|of| of.cpu_limit).map(Millicpus::processors).max().unwrap_or(0);
+    most.saturating_add(1).max(CPUS)
 }
 
 /// A text as YAML reads it back: what JSON writes.
@@ -162,8 +172,8 @@ spec:
           # Equal, with whole CPUs: Guaranteed, and with the kubelet's cpuManagerPolicy `static` CPUs of its own and no
           # throttling. As much as a node of the pool has; memory is no concern in the first trial of a search.
           resources:
-            requests: {cpu: "4", memory: {MEMORY}Gi}
-            limits: {cpu: "4", memory: {MEMORY}Gi}
+            requests: {cpu: "{CPUS}", memory: {MEMORY}Gi}
+            limits: {cpu: "{CPUS}", memory: {MEMORY}Gi}
           # How the limit of a trial is set. `loadline doctor` says which of these holds where it runs.
           # 1. Privileged, in a pool of its own: cgroups below the pod's are made as on a host.
           securityContext: {privileged: true}
@@ -225,6 +235,19 @@ mod tests {
             memory_gib(&plan)
         };
         assert_eq!([None, Some(3), Some(5), Some(u64::MAX >> 30)].map(memory), [8, 8, 10, (u64::MAX >> 30) + 1]);
+    }
+
+    #[test]
+    fn a_pod_has_a_cpu_more_than_the_largest_cpu_limit() {
+        let cpus = |limit: Option<u64>| {
+            let mut plan = plan("x", 2);
+            plan.entries[1].scenario.configurations[0].cpu_limit = limit.map(Millicpus);
+            cpus(&plan)
+        };
+        assert_eq!(
+            [None, Some(500), Some(3000), Some(3500), Some(u64::MAX)].map(cpus),
+            [4, 4, 4, 5, u64::MAX.div_ceil(1000) + 1]
+        );
     }
 
     #[test]

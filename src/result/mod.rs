@@ -21,7 +21,7 @@ use crate::archive::{self, Archive};
 use crate::comparison;
 use crate::diagnosis;
 use crate::error::Result;
-use crate::record::{Conditions, Document, Evidence, LinesRecord, RESULT_SCHEMA, Trial};
+use crate::record::{Conditions, Document, Evidence, LinesRecord, OverRecord, RESULT_SCHEMA, Trial};
 use crate::scenario::Scenario;
 use crate::series::{search, tune};
 use std::path::{Path, PathBuf};
@@ -71,6 +71,11 @@ pub fn add_lines(document: &mut Document, folder: &Path) {
 /// The document of a search. Metrics and comparisons are of trials that ask the same; those of a search do not.
 pub fn of_search(conditions: &Conditions, scenario: &Scenario, trials: &[Trial]) -> Document {
     Document { find: search::found(scenario, trials), ..document(conditions, trials) }
+}
+
+/// The document of searches at each value of one setting. Their trials are in archives of their own.
+pub fn over(conditions: &Conditions, over: OverRecord) -> Document {
+    Document { over: Some(over), ..document(conditions, &[]) }
 }
 
 /// Reads the evidence for the pictures of a document, out of the folders of its archives in their order; nothing where

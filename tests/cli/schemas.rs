@@ -11,9 +11,9 @@ use loadline::error::Result;
 use loadline::fleet::Plan;
 use loadline::record::{
     AllocatedBy, CgroupRecord, ClassesRecord, CpuByPurpose, DoubtRecord, DriverRecord, FailureCause, Failures,
-    FindOutcome, FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineRecord, Missed, Pages, PlanEntry, ProbeRecord,
-    ProbeStage, ProbeVerdict, ProcessRecord, ProofRecord, RateRecord, Reported, RuleRecord, Task, Throttling, Times,
-    Timing, Tool, Unit, Unknowns, Why,
+    FindOutcome, FindRecord, ImageRecord, KneeRecord, LeftOutRecord, LineOver, LineRecord, Missed, OverRecord, Pages,
+    PlanEntry, ProbeRecord, ProbeStage, ProbeVerdict, ProcessRecord, ProofRecord, RateRecord, Reported, RuleRecord,
+    Task, Throttling, Times, Timing, Tool, Unit, Unknowns, Why,
 };
 use loadline::scenario::{Last, PastLine, Scenario, TrialPlan, parse, parse_fleet};
 use loadline::units::Bytes;
@@ -67,6 +67,8 @@ fn the_results_schema_describes_nothing_else() {
     accounted["trials"][0]["jvm"]["flags_kept"] = json!(made_up().flags);
     found::add_evidence(&mut accounted["trials"][0]["marks"][0]);
     accounted["trials"][0]["explanation"] = json!(found::explanation());
+    let line = LineOver { find: serde_json::from_value(searched()["find"].clone()).unwrap(), ..LineOver::default() };
+    accounted["over"] = json!(OverRecord { axis: "cpu_limit".to_owned(), lines: vec![line] });
     accounted["trials"][0]["compilations"] = json!([found::compilation()]);
     let figures = document("archives/figures");
     let process = ProcessRecord { pid: 1, name: "java".to_owned(), rss_bytes: 2, pss_bytes: Some(1) };

@@ -43,7 +43,7 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         let heap = line.heap_bytes.unwrap();
         assert!((33 * MIB..64 * MIB).contains(&heap), "{heap}");
         assert!(line.limit_bytes > heap + 16 * MIB && line.limit_bytes < heap + 120 * MIB, "{line:?}");
-        assert_eq!((line.held, find.options.first()), (2, Some(&format!("-Xmx{}m", heap / MIB))));
+        assert_eq!((line.held, find.options.first()), (3, Some(&format!("-Xmx{}m", heap / MIB))));
         let below = line.below_bytes.unwrap();
         assert!(below < line.limit_bytes && line.limit_bytes as f64 / below as f64 <= 1.101, "{line:?}");
         assert!(line.cause.is_some() && !line.cause_text.is_empty(), "{line:?}");

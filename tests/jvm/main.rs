@@ -49,6 +49,7 @@ mod own;
 mod pods;
 #[path = "../shared/ports.rs"]
 mod ports;
+mod quota;
 mod readiness;
 mod requests;
 mod scenarios;

@@ -230,7 +230,7 @@ fn a_line_that_holds_is_proved_and_the_step_below_it_fails() {
     assert_eq!((&result.task, archives(&result)), (&Task::Prove, vec!["proof", "below"]));
     let (find, proved) = (found(&result), result.line.as_ref().unwrap());
     let said = find.line.as_ref().unwrap();
-    assert_eq!((said.limit_bytes, said.heap_bytes, said.held), (known.limit_bytes, known.heap_bytes, 5));
+    assert_eq!((said.limit_bytes, said.heap_bytes, said.held), (known.limit_bytes, known.heap_bytes, 4));
     let below = said.below_bytes.unwrap();
     assert!(below < known.limit_bytes && known.limit_bytes as f64 / below as f64 <= 1.0201, "{below}");
     assert!(said.cause.is_some() && find.text.contains("it failed"), "{said:?}");

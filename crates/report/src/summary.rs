@@ -23,6 +23,7 @@ mod loaders;
 mod loads;
 mod netty;
 mod numbers;
+mod over;
 mod own;
 mod owners;
 mod pools;
@@ -92,7 +93,10 @@ pub(super) fn page_of(of: Sources<'_>, depth: Depth) -> Page {
     let mut page = match (&document.tune, &document.find) {
         (Some(tune), _) => tune::page(of, tune, depth),
         (None, Some(find)) => find::page(of, find, depth),
-        (None, None) => of_trials(of, depth),
+        (None, None) => match &document.over {
+            Some(over) => over::page(of, over, depth),
+            None => of_trials(of, depth),
+        },
     };
     let of_trials = of.evidence.iter().flat_map(|evidence| {
         evidence.missing.iter().map(|what| Part::Text(format!("trial {}: {what}", evidence.trial + 1)))

@@ -47,6 +47,7 @@ pub(crate) fn proved() -> Document {
         text: "three of 14 remedies help, and were confirmed together".to_owned(),
         objective: Objective::Rss,
         price: 0.02,
+        price_cpus: Some(0.012),
         target: owned(&["p99<50ms", "rate>=98%", "failed==0"]),
         rates: vec![PhaseRate { phase: "steady".to_owned(), rate_per_s: 200.0 }],
         as_is: path().into_iter().next(),

@@ -47,7 +47,7 @@ pub struct Attempt {
 
 impl Attempt {
     /// The first trial of a part of the search: at this limit, with file pages of its own, and nothing else given.
-    fn first(stage: ProbeStage, limit: u64) -> Self {
+    pub(super) fn first(stage: ProbeStage, limit: u64) -> Self {
         Self { stage, purpose: None, heap: None, direct: None, limit, pages: Pages::Cold, rate_per_s: None }
     }
 

@@ -27,13 +27,16 @@ pub(crate) fn found(scenario: &Scenario, trials: &[Trial]) -> Option<TuneRecord>
     let scheduler = tuner.scheduler(&offered, trials);
     let replayed = scheduler.replay();
     let (priced, outcomes) = (Priced::by(trials), &scheduler.outcomes);
-    Some(Conclusion { scenario, trials, offered: &offered, priced, outcomes, replayed }.record())
+    let price = (scheduler.price, tuner.cpus_as_is(trials));
+    Some(Conclusion { scenario, trials, offered: &offered, price, priced, outcomes, replayed }.record())
 }
 
 struct Conclusion<'a> {
     scenario: &'a Scenario,
     trials: &'a [Trial],
     offered: &'a [Offered],
+    /// The share by which CPU time may rise, and the CPUs that the subject keeps busy as it is.
+    price: (f64, Option<f64>),
     priced: Priced,
     outcomes: &'a [Observed],
     replayed: Replayed<'a>,
@@ -55,7 +58,8 @@ impl Conclusion<'_> {
             outcome,
             text: self.text(outcome, &changes, &gains),
             objective: tune.objective,
-            price: tune.price,
+            price: self.price.0,
+            price_cpus: self.price.1.map(|cpus| cpus * self.price.0),
             target: self.scenario.find.target.iter().map(ToString::to_string).collect(),
             rates: rates(self.trials),
             as_is: path.iter().find(|of| of.remedies.is_empty()).cloned(),
@@ -297,7 +301,7 @@ impl Conclusion<'_> {
 
     fn doubts(&self, noise: Option<&Noise>, gains: &[ComparisonRecord]) -> Vec<String> {
         let mut doubts = Vec::new();
-        let price = self.scenario.tune.price;
+        let price = self.price.0;
         let cpu = gains.iter().find(|of| of.primary && comparison::split(&of.metric).0 == self.priced.family());
         if let Some(high) = cpu.and_then(|of| of.ratio_high).filter(|high| *high > 1.0 + price) {
             doubts.push(format!(

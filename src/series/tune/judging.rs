@@ -24,11 +24,11 @@ const DEVIATIONS_OTHERS: f64 = 4.0;
 const HEAP_SHARE: f64 = 0.25;
 /// An owner that grew by less is not looked into, in bytes.
 const GROWN_MIN: f64 = 2.0 * MIB as f64;
-/// The width of the interval after twice and after four times as many blocks, as a share of the present width. If the
-/// price would still lie within it, these blocks are not made.
-const NARROWER: [f64; 2] = [0.6, 0.35];
+/// An interval narrows with the square root of its blocks, and by so much again because Student's t falls with them,
+/// from five blocks on. If the price would still lie within it after the last block, no more are made.
+const NARROWER: f64 = 0.75;
 /// All intervals of a look hold together with this probability, for the objective and for CPU time. Only one end of
-/// each decides, so a look errs with half the remaining probability: room for three looks at CPU time (Pocock 1977).
+/// each decides, so a look errs with half the remaining probability: room for five looks at CPU time (Pocock 1977).
 const CONFIDENCE: f64 = 0.95;
 
 /// The subject as it is, and how far its trials differ.
@@ -220,7 +220,7 @@ impl ConfirmationPairs<'_> {
     /// them, up to `blocks_max`, may tell.
     pub(super) fn may_cost_less(&self, blocks_max: u32) -> bool {
         let Some(Unconfirmed::Costs { ratio, low, high, price, .. }) = self.unproved() else { return false };
-        let narrower = NARROWER[usize::from(self.pairs.len() as u32 * 4 <= blocks_max)];
+        let narrower = NARROWER * (self.pairs.len() as f64 / f64::from(blocks_max)).sqrt();
         low <= 1.0 + price && ratio + narrower * (high - ratio) <= 1.0 + price
     }
 }

@@ -34,6 +34,13 @@ impl Priced {
         }
     }
 
+    /// CPUs that a trial kept busy in its measured phases.
+    pub(super) fn cpus(self, trial: &Trial) -> Option<f64> {
+        let phases = trial.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup() && phase.ok > 0);
+        let (ok, seconds) = phases.fold((0, 0.0), |(ok, seconds), phase| (ok + phase.ok, seconds + phase.seconds));
+        self.cpu_s(trial).filter(|_| seconds > 0.0).map(|cpu_s| cpu_s * ok as f64 / seconds)
+    }
+
     /// The family of metrics that is judged.
     pub(super) fn family(self) -> &'static str {
         match self {

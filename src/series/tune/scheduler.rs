@@ -26,10 +26,11 @@ const ENOUGH: usize = 2;
 /// Trials of a setting whose CPU time lies nearer to the price than so many of its standard errors.
 const UNDECIDED: usize = 3;
 const NEAR: f64 = 0.7;
-/// Blocks of a confirmation, and twice and four times as many where the interval of CPU time has the price in it.
+/// Blocks of a confirmation. After so many it is looked at whether more are made: they are where the interval of CPU
+/// time has the price in it, and may not have it after the last of them.
 pub(super) const BLOCKS: u32 = 5;
-const LOOKS: [u32; 2] = [BLOCKS, 2 * BLOCKS];
-const BLOCKS_MAX: u32 = 4 * BLOCKS;
+const LOOKS: [u32; 4] = [BLOCKS, 7, 10, 14];
+const BLOCKS_MAX: u32 = 20;
 /// Attempts to confirm.
 const ATTEMPTS: u32 = 2;
 /// After the target broke in a confirmation, a candidate stays that saves this share of all that is saved.
@@ -215,9 +216,20 @@ impl<'o> Scheduler<'o> {
         count >= self.trials_max || self.seconds_max.is_some_and(|most| seconds + confirming > most)
     }
 
-    /// Blocks of an attempt at most: a bound of time leaves room for one look more than the first.
+    /// Blocks of an attempt at most: a bound of time leaves no room for the last looks.
     fn blocks_max(&self) -> u32 {
-        if self.seconds_max.is_some() { LOOKS[1] } else { BLOCKS_MAX }
+        if self.seconds_max.is_some() { LOOKS[2] } else { BLOCKS_MAX }
+    }
+
+    /// Whether there is time for so many blocks more after the first `done` of an attempt. Once the next one has begun
+    /// there was, however long it takes.
+    fn has_time_for(&self, blocks: u32, attempt: u32, done: u32) -> bool {
+        let Some(most) = self.seconds_max else { return true };
+        let next = attempt * BLOCKS_MAX + done;
+        let has_begun = self.outcomes.iter().any(|of| of.stage == TuneStage::Confirmation && of.block >= next);
+        let spent: f64 = self.outcomes.iter().map(|of| of.seconds).sum();
+        let each = spent / self.outcomes.len().max(1) as f64;
+        has_begun || spent + each * f64::from(2 * blocks) <= most
     }
 }
 
@@ -518,6 +530,10 @@ impl<'c, 'o> Phases<'c, 'o> {
             return not_better(Fate::NoEffect, no_saving(saved, least));
         }
         self.fates.set_saving(candidate, saved, cpu);
+        if cpu.is_none() && self.as_is.noise.has_cpu {
+            // Confirmed with it, the whole set would be without a price.
+            return not_better(Fate::TooCostly, "its CPU time was not told, so it has no price".to_owned());
+        }
         let beyond_price = cpu.map_or(-1.0, |ratio| ratio - 1.0 - self.scheduler.price);
         if !self.as_is.can_be_priced() {
             // No price can be proved here. Only one that is exceeded beyond doubt tells against a candidate.
@@ -563,7 +579,8 @@ impl<'c, 'o> Phases<'c, 'o> {
             if unconfirmed.is_unpriced() {
                 unpriced.get_or_insert_with(|| winner.clone());
             }
-            if attempt + 1 == ATTEMPTS || unpriced.is_some() && !self.as_is.can_be_priced() {
+            let is_last = attempt + 1 == ATTEMPTS || !self.scheduler.has_time_for(BLOCKS, attempt + 1, 0);
+            if is_last || unpriced.is_some() && !self.as_is.can_be_priced() {
                 break;
             }
             let suspects = self.suspects(&winner, &unconfirmed);
@@ -627,7 +644,10 @@ impl<'c, 'o> Phases<'c, 'o> {
         let mut pairs = ConfirmationPairs { pairs: Vec::new(), price, seed };
         let most = self.scheduler.blocks_max();
         for block in (attempt * BLOCKS_MAX..).take(most as usize) {
-            if LOOKS.contains(&(pairs.pairs.len() as u32)) && !pairs.may_cost_less(most) {
+            let done = pairs.pairs.len() as u32;
+            let next_look = LOOKS.into_iter().find(|look| *look > done).unwrap_or(BLOCKS_MAX);
+            let has_time = || self.scheduler.has_time_for(next_look - done, attempt, done);
+            if LOOKS.contains(&done) && !(pairs.may_cost_less(most) && has_time()) {
                 break;
             }
             let settings = [Setting::default(), winner.clone()];

@@ -36,6 +36,10 @@ struct World {
     effects: Vec<Effect>,
     owners: BTreeMap<Owner, f64>,
     cpu_noise: f64,
+    /// Its JVMs are young: what the second compiler is worth does not show.
+    young: bool,
+    /// Seconds that a tuning may take.
+    seconds_max: Option<f64>,
 }
 
 fn between(random: &mut SplitMix64, low: f64, high: f64) -> f64 {
@@ -58,7 +62,8 @@ impl World {
             (Owner::Cds, 13.0),
             (Owner::Libjvm, 20.0),
         ];
-        let mut world = Self { offered: Vec::new(), effects: Vec::new(), owners: owners.into(), cpu_noise };
+        let (offered, effects, owners) = (Vec::new(), Vec::new(), owners.into());
+        let mut world = Self { offered, effects, owners, cpu_noise, young: false, seconds_max: None };
         world.add_malloc(helps, random);
         world.add_others(helps, random);
         world.add_harm(seed, random);
@@ -66,6 +71,31 @@ impl World {
         for (number, owner) in idle.into_iter().cycle().take(8).enumerate() {
             let (id, rank) = (format!("idle.{number}"), u8::from(number < 4));
             world.add(&id, Group::Own(number), &[owner], PriceClass::Free, rank, Effect::default());
+        }
+        world
+    }
+
+    /// Two ceilings of five levels each, whose needs are drawn apart: a level below its need breaks the target,
+    /// whatever the other is. Direct memory saves little: its ceiling is worth nothing where it breaks the heap's.
+    fn coupled(seed: u64) -> Self {
+        let random = &mut SplitMix64::new(seed.wrapping_mul(0x9e37_79b9) ^ 7);
+        let mut world = Self::new(seed, 1.0, CPU_NOISE);
+        let is_heap = |of: &Offered| of.group == Group::Heap;
+        let at = world.offered.iter().position(is_heap).unwrap();
+        world.offered.remove(at);
+        world.effects.remove(at);
+        world.owners.extend([(Owner::JavaHeapUsed, between(random, 200.0, 1500.0)), (Owner::MallocDirect, 30.0)]);
+        for (name, group, owner) in
+            [("heap", Group::Heap, Owner::JavaHeapUsed), ("direct", Group::Direct, Owner::MallocDirect)]
+        {
+            let need = between(random, 0.1, 0.9);
+            for (level, share) in [0.2, 0.35, 0.5, 0.65, 0.8].into_iter().enumerate() {
+                let saves = vec![(owner, share * world.owners[&owner])];
+                let breaks = f64::from(share > need);
+                let effect = Effect { saves, breaks, ..Effect::default() };
+                let rank = u8::from(level == 0);
+                world.add(&format!("{name}.{level}"), group, &[owner], PriceClass::Cpu, rank, effect);
+            }
         }
         world
     }
@@ -170,7 +200,8 @@ impl World {
             not_in_force: Vec::new(),
             bytes: Some(owners.values().sum()),
             owners,
-            cpu_s: Some(0.001 * self.cpu(&request.setting) * (1.0 + self.cpu_noise * random.normal())),
+            cpu_s: Some(0.001 * self.cpu(&request.setting) * (1.0 + self.cpu_noise * random.normal()))
+                .filter(|_| !self.young || !request.setting.ids().contains(&"c1".to_owned())),
             seconds: 30.0,
         }
     }
@@ -178,7 +209,10 @@ impl World {
     /// The least that any setting holds at no more than the price.
     fn best(&self) -> f64 {
         let mut settings = vec![Setting::default()];
-        let does_something = |candidate: &Candidate<'_>| !candidate.id.starts_with("idle");
+        let does_something = |candidate: &Candidate<'_>| {
+            let is_held = self.breaks(&Setting::new([*candidate])) == 0.0;
+            is_held && !candidate.id.starts_with("idle")
+        };
         for candidate in Candidate::all(&self.offered).filter(does_something) {
             let more: Vec<Setting<'_>> = settings.iter().map(|setting| setting.with(candidate)).collect();
             settings.extend(more);
@@ -198,7 +232,7 @@ impl World {
             price: PRICE,
             seed,
             trials_max: 40,
-            seconds_max: None,
+            seconds_max: self.seconds_max,
         };
         loop {
             match scheduler.replay().step {
@@ -218,6 +252,8 @@ impl World {
 struct Summary {
     trials: f64,
     lost: f64,
+    /// Memory of the answers over that of the best, less 1.
+    over_best: f64,
     gain: f64,
     proved: usize,
     /// Answers of which only the saving is proved.
@@ -227,9 +263,13 @@ struct Summary {
 }
 
 fn simulate(worlds: u64, helps: f64, cpu_noise: f64) -> Summary {
+    simulate_in(worlds, |seed| World::new(seed, helps, cpu_noise))
+}
+
+fn simulate_in(worlds: u64, made: impl Fn(u64) -> World) -> Summary {
     let mut summary = Summary::default();
     for seed in 0..worlds {
-        let world = World::new(seed, helps, cpu_noise);
+        let world = made(seed);
         let (finish, outcomes) = world.tune(seed);
         let as_is: f64 = world.owners.values().sum();
         let winner = match &finish {
@@ -239,6 +279,7 @@ fn simulate(worlds: u64, helps: f64, cpu_noise: f64) -> Summary {
         let is_proved = matches!(finish, Finish::Proved(_));
         summary.trials += outcomes.len() as f64 / worlds as f64;
         summary.gain += (as_is - world.best()) / worlds as f64;
+        summary.over_best += (world.truth(&winner).values().sum::<f64>() / world.best() - 1.0) / worlds as f64;
         summary.lost += (world.truth(&winner).values().sum::<f64>() - world.best()) / worlds as f64;
         summary.proved += usize::from(is_proved);
         summary.unpriced += usize::from(matches!(finish, Finish::Unpriced(_)));
@@ -256,8 +297,30 @@ fn it_comes_near_the_best_in_few_trials_and_breaks_nothing() {
     let summary = simulate(200, 1.0, CPU_NOISE);
     println!("{summary:?}");
     // A price that only the upper end of an interval proves leaves out what costs nearly as much.
-    assert!(summary.lost <= 6.5 && summary.trials <= 42.0 && summary.proved >= 190, "{summary:?}");
+    assert!(summary.lost <= 6.5 && summary.trials <= 39.0 && summary.proved >= 190, "{summary:?}");
     assert!(summary.broken <= 2 && summary.too_costly <= 2, "{summary:?}");
+}
+
+/// Ceilings whose needs lie apart are found each for itself.
+#[test]
+fn coupled_ceilings_do_not_break_each_other() {
+    if !long_tests_run() {
+        return;
+    }
+    let summary = simulate_in(100, World::coupled);
+    println!("{summary:?}");
+    assert!(summary.over_best <= 0.05 && summary.broken <= 1 && summary.trials <= 50.0, "{summary:?}");
+}
+
+/// A remedy whose price only a warm JVM shows is never proved on young ones.
+#[test]
+fn a_young_jvm_proves_nothing_of_what_it_hides() {
+    if !long_tests_run() {
+        return;
+    }
+    let summary = simulate_in(100, |seed| World { young: true, ..World::new(seed, 1.0, CPU_NOISE) });
+    println!("{summary:?}");
+    assert!(summary.over_best <= 0.05 && summary.broken <= 1 && summary.too_costly == 0, "{summary:?}");
 }
 
 #[test]
@@ -302,4 +365,15 @@ fn what_is_not_offered_is_never_set() {
     let (finish, outcomes) = world.tune(3);
     assert_eq!((finish, outcomes.len()), (Finish::Nothing, 3));
     assert!(outcomes.iter().all(|of| of.stage == TuneStage::Baseline));
+}
+
+/// A bound of time is kept: what a confirmation still wants is left out, but for the blocks that any needs.
+#[test]
+fn a_bound_of_time_is_kept() {
+    for seed in 0..20 {
+        let world = World { seconds_max: Some(720.0), ..World::new(seed, 1.0, 4.0 * CPU_NOISE) };
+        let (_, outcomes) = world.tune(seed);
+        let spent: f64 = outcomes.iter().map(|of| of.seconds).sum();
+        assert!(spent <= 720.0 + 60.0, "seed {seed}: {spent} s in {} trials", outcomes.len());
+    }
 }

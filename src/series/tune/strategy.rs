@@ -7,6 +7,7 @@ use crate::comparison;
 use crate::diagnosis::remedy::{Facts, Offered, offers};
 use crate::doubt::Doubt;
 use crate::error::{Error, ErrorKind, Result};
+use crate::numbers::median;
 use crate::record::{Outcome, PhaseRate, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
 use crate::scenario::{Change, Configuration, MarkPoint, Scenario, TrialPlan};
 use crate::series::search::{DISCARDED_MAX, Ruling, discarded};
@@ -15,6 +16,8 @@ use crate::units::{Bytes, MIB, Span};
 
 /// The constant rate in the place of a closed model, as a share of its rate: the server keeps up, and is far from idle.
 const RATE_SHARE: f64 = 0.75;
+/// A warm-up warms code, and needs no more connections for it.
+const CONNECTIONS_MAX: u32 = 100;
 /// The time that a JVM may take to end which writes an archive of classes then. Measured: with JDK 25 a small server
 /// took 1.7 s for its AOT cache, which a child process assembles.
 const ASSEMBLED_WITHIN: Span = Span::seconds(120);
@@ -58,12 +61,26 @@ impl<'a> Tuner<'a> {
         Scheduler {
             offered,
             outcomes: trials.iter().filter_map(|trial| Observed::of(trial, tune.objective, priced)).collect(),
-            needs_reference: !self.closed().is_empty(),
-            price: tune.price,
+            needs_reference: !self.closed().is_empty() || self.scenario.load.warms_slowly(),
+            price: self.price(trials),
             seed: self.scenario.seed,
             trials_max: tune.trials_max as usize,
             seconds_max: tune.minutes.map(|minutes| minutes * 60.0),
         }
+    }
+
+    /// The share by which the CPU time of a request may rise: as asked, or what the least of CPUs is as it is.
+    pub(super) fn price(&self, trials: &[Trial]) -> f64 {
+        let tune = &self.scenario.tune;
+        self.cpus_as_is(trials).map_or(tune.price, |cpus| tune.price.max(tune.price_cpus / cpus))
+    }
+
+    /// CPUs that the subject keeps busy as it is: the median of the baseline.
+    pub(super) fn cpus_as_is(&self, trials: &[Trial]) -> Option<f64> {
+        let priced = Priced::by(trials);
+        let baseline = of_stage(trials, TuneStage::Baseline).take(BASELINE);
+        let cpus: Vec<f64> = baseline.filter_map(|trial| priced.cpus(trial)).filter(|cpus| *cpus > 0.0).collect();
+        median(&cpus)
     }
 
     /// The closed phases that get a constant rate.
@@ -71,7 +88,7 @@ impl<'a> Tuner<'a> {
         if self.scenario.tune.closed { Vec::new() } else { self.scenario.load.closed_phases().collect() }
     }
 
-    fn plan(&self, request: &TrialRequest<'_>, rates: &[PhaseRate], index: usize) -> TrialPlan {
+    fn plan(&self, request: &TrialRequest<'_>, pace: Pace<'_>, index: usize) -> TrialPlan {
         let (stage, ids) = (request.stage, request.setting.ids());
         let is_measured = !matches!(stage, TuneStage::Training | TuneStage::Reference);
         let is_baseline = stage == TuneStage::Baseline;
@@ -99,7 +116,10 @@ impl<'a> Tuner<'a> {
         if !ids.is_empty() {
             plan.configuration.name = format!("{}+{}", self.configuration.name, ids.join("+"));
         }
-        rates.iter().for_each(|of| plan.load.open(&of.phase, of.rate_per_s));
+        pace.rates.iter().for_each(|of| plan.load.open(&of.phase, of.rate_per_s));
+        if let Some(connections) = pace.connections {
+            plan.load.warm_fast(connections);
+        }
         plan
     }
 
@@ -143,6 +163,22 @@ impl<'a> Tuner<'a> {
         ))
         .hint(format!("give it `--minutes {:.0}` at least, or a shorter load", needed.ceil())))
     }
+}
+
+/// The pace of trials after the first.
+struct Pace<'a> {
+    /// Constant rates in the place of closed phases.
+    rates: &'a [PhaseRate],
+    /// Connections of a warm-up at full speed; `None` in the first trial.
+    connections: Option<u32>,
+}
+
+/// The connections that a warm-up at full speed needs to have no more requests under way than the load itself: its rate
+/// times the time of a request (Little 1961), one at least.
+fn under_way(trial: &Trial) -> u32 {
+    let phases = trial.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup());
+    let of = phases.filter_map(|phase| Some(phase.achieved_per_s * phase.service_ms?.mean / 1000.0));
+    of.fold(1.0, f64::max).ceil().min(f64::from(CONNECTIONS_MAX)) as u32
 }
 
 /// Trials of a stage that count.
@@ -199,7 +235,9 @@ impl Strategy for Tuner<'_> {
             return None;
         }
         let rates = rates(trials);
-        let plan = self.plan(&request, &rates, trials.len());
+        let connections = of_stage(trials, TuneStage::Reference).next().map(under_way);
+        let pace = Pace { rates: &rates, connections };
+        let plan = self.plan(&request, pace, trials.len());
         let (stage, remedies, changes) = (request.stage, request.setting.ids(), request.setting.changes());
         let judge = move |made: &mut Made| {
             let target = comparison::judge_target(&self.scenario.find.target, &made.trial, reference(trials));
@@ -240,7 +278,7 @@ impl Strategy for Tuner<'_> {
 /// `trial 5, all free remedies: heap.4x malloc.arenas+trim`.
 fn title(stage: TuneStage, ids: &[String], before: usize) -> String {
     let what = match stage {
-        TuneStage::Reference => "what it reaches, for a constant rate",
+        TuneStage::Reference => "its pace, for the trials to come",
         TuneStage::Baseline => "as it is",
         TuneStage::Bundle => "all free remedies",
         TuneStage::LeaveOut => "one less",

@@ -10,7 +10,7 @@ use crate::record::{
     AccountRecord, Fate, FlagsRecord, Heap, Jvm, Mark, Model, Outcome, OwnerRecord, PhaseRecord, Quantiles,
     RemedyRecord, SubjectWork, Trial, TuneOutcome, TuneRecord, TuneStage,
 };
-use crate::scenario::{Phase, PhaseKind, Scenario, TrialPlan, TuneSettings, parse};
+use crate::scenario::{Phase, PhaseKind, PhaseMark, Scenario, TrialPlan, TuneSettings, parse};
 use crate::series::{Executor, Made, run};
 use crate::trial::{Event, Sink};
 use crate::units::MIB;
@@ -220,9 +220,10 @@ fn tuned(server: &mut SimulatedServer, scenario: &Scenario) -> (TuneRecord, Vec<
     (found(scenario, &trials).unwrap(), trials)
 }
 
-/// The same under the open load.
+/// The same under the open load, which takes so little CPU that only a price that was typed is a price at all.
 fn tuned_open(mut server: SimulatedServer, typed: TuneSettings) -> (TuneRecord, Vec<Trial>) {
-    tuned(&mut server, &asked(OPEN, typed).unwrap())
+    let price = typed.price.or_else(|| "2%".parse().ok());
+    tuned(&mut server, &asked(OPEN, TuneSettings { price, ..typed }).unwrap())
 }
 
 fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
@@ -446,4 +447,28 @@ fn what_cannot_be_tuned_says_why() {
     let target = TuneSettings { target: vec!["rss.loaded<9MiB".parse().unwrap()], ..TuneSettings::default() };
     assert!(refused(OPEN, target).contains("is measured at marks"));
     assert!(check(&asked(OPEN, skip("malloc")).unwrap()).is_ok());
+}
+
+#[test]
+fn a_price_is_never_finer_than_ten_millicores_unless_it_was_typed() {
+    let of = |typed: TuneSettings| tuned(&mut SimulatedServer::default(), &asked(OPEN, typed).unwrap()).0;
+    let usual = of(TuneSettings::default());
+    assert!((usual.price_cpus.unwrap() - 0.010).abs() < 1e-9 && usual.price > 0.02, "{usual:?}");
+    let typed = of(TuneSettings { price: "2%".parse().ok(), ..TuneSettings::default() });
+    assert!(typed.price_cpus.unwrap() < 0.010 && (typed.price - 0.02).abs() < 1e-9, "{typed:?}");
+}
+
+#[test]
+fn a_warm_up_by_evidence_runs_at_full_speed_after_a_first_trial() {
+    let load = "configurations: {a: {}}\nload:\n  - warmup: {same: steady, until: steady, within: 10s}\n  \
+                - steady: {constant: {rate: 200, duration: 10s}, get: /}";
+    let mut server = SimulatedServer::default();
+    let (record, trials) = tuned(&mut server, &asked(load, TuneSettings::default()).unwrap());
+    assert_eq!(trials[0].tuned.as_ref().unwrap().stage, TuneStage::Reference);
+    assert_eq!(record.outcome, TuneOutcome::Proved, "{record:?}");
+    let warmups = server.plans.iter().map(|plan| &plan.load[0]);
+    let warmups: Vec<_> = warmups.map(|of| (of.kind.work().unwrap().schedule.is_open(), of.mark)).collect();
+    assert_eq!(warmups[0], (true, PhaseMark::None));
+    assert!(warmups[1..].iter().all(|of| *of == (false, PhaseMark::Collected)), "{warmups:?}");
+    assert!(server.plans.iter().all(|plan| plan.load[1].kind.work().unwrap().schedule.is_open()));
 }

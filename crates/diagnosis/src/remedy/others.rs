@@ -73,12 +73,15 @@ pub(super) fn first_compiler(facts: &Facts) -> Result<Offer, NotOffered> {
     Ok(Offer::of(vec![changes::first_compiler()], gain.saturating_add(COMPILER_ARENAS)))
 }
 
-/// Headers of 8 bytes (JEP 450, 519).
+const HEADERS_FAULT: &str =
+    "JDK-8380060: it corrupts byte arrays silently; the fix came with JDK 27, where it is the default";
+
+/// Headers of 8 bytes (JEP 450, 519). C2 corrupts byte arrays with them (JDK-8380060). The fix went into JDK 27 in
+/// April 2026 (openjdk/jdk 30775), a month after JDK 26 came out, and no notes of a later 25 or 26 name it.
 pub(super) fn compact_headers(facts: &Facts) -> Result<Offer, NotOffered> {
     match facts.release.map(|[major, ..]| major) {
-        Some(24 | 25) => Err(NotOffered::Fault("JDK-8380060: it corrupts byte arrays silently on JDK 24 and 25")),
+        Some(24..=26) => Err(NotOffered::Fault(HEADERS_FAULT)),
         Some(27..) => Err(NotOffered::NotHere("it is the default (JEP 534)".to_owned())),
-        Some(26) => Ok(Offer::of(vec![jvm(["-XX:+UseCompactObjectHeaders"])], facts.live.unwrap_or(facts.heap()) / 4)),
         _ => Err(NotOffered::Unknown("the release of the JDK")),
     }
 }

@@ -315,7 +315,7 @@ pub const TABLE: &[Remedy] = &[
     Remedy {
         group: Group::Headers,
         source: "JEP 519: 22 % less heap in SPECjbb2015; here none resolved on a small server",
-        against: "JDK-8380060: silent corruption of byte arrays on 24 and 25",
+        against: "JDK-8380060: silent corruption of byte arrays before JDK 27",
         needs: &[Flag("UseCompactObjectHeaders"), Unset(&["UseCompactObjectHeaders"])],
         ..heap("headers.compact", "object headers of 8 bytes", others::compact_headers)
     },
@@ -325,7 +325,7 @@ pub const TABLE: &[Remedy] = &[
         price: Program,
         source: "JEP 350; here 8 to 10 MB at start and none resolved under load",
         against: "a file that must fit JDK, class path and collector; else it is silently not used",
-        needs: &[CLASSES_UNSET, Flag("ArchiveClassesAtExit")],
+        needs: &[CLASSES_UNSET, Flag("ArchiveClassesAtExit"), Warm],
         ..heap("cds.app", "an archive of the application's classes, from a training run", others::class_archive)
     },
     Remedy {
@@ -334,7 +334,7 @@ pub const TABLE: &[Remedy] = &[
         price: Program,
         source: "JEP 483, 514, 515 (one training run: JDK 25)",
         against: "as cds.app; the end of the training run takes longer, by seconds",
-        needs: &[CLASSES_UNSET, Flag("AOTCacheOutput")],
+        needs: &[CLASSES_UNSET, Flag("AOTCacheOutput"), Warm],
         ..heap("aot.cache", "a cache of linked classes and profiles, from a training run", others::aot_cache)
     },
     Remedy {
@@ -352,7 +352,7 @@ pub const TABLE: &[Remedy] = &[
     Remedy {
         source: "as cure.young",
         against: "as cure.young, later",
-        needs: &[YOUNG_UNSET],
+        needs: &[YOUNG_UNSET, Warm],
         ..young("cure.young.double", "twice that young generation", |facts| cures::young(facts, 4))
     },
     Remedy {

@@ -83,6 +83,13 @@ impl Schedule {
         }
     }
 
+    /// Puts a closed model in the place of an open one, to the same end. A schedule in a file stays what it is.
+    pub fn close(&mut self, connections: u32) {
+        if let Some(until) = self.until().filter(|_| self.is_open()) {
+            *self = Self::Closed { connections, until, think: Span::default() };
+        }
+    }
+
     /// When it ends; `None` where a file decides.
     pub fn until(&self) -> Option<Until> {
         match self {

@@ -198,7 +198,7 @@ pub struct FindRecord {
     /// The relative step at which the search stopped, such as 0.02.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub step: f64,
-    /// Trials in a row that had to hold.
+    /// Trials in a row that had to hold, the one by which the search chose the value among them.
     pub proofs: u32,
     /// How the search ended.
     pub outcome: FindOutcome,
@@ -274,6 +274,13 @@ pub enum FindOutcome {
     /// The trials allowed were used up.
     #[default]
     GivenUp,
+}
+
+impl FindOutcome {
+    /// Whether there is a line, or a rate.
+    pub fn is_found(self) -> bool {
+        matches!(self, Self::Found | Self::AtLowerBound)
+    }
 }
 
 /// The smallest limit at which the target held every time.

@@ -16,6 +16,7 @@ mod fleet;
 mod history;
 mod load;
 mod objects;
+mod over;
 mod phase;
 mod pool_names;
 mod threads;
@@ -37,6 +38,7 @@ pub use fleet::*;
 pub use history::*;
 pub use load::*;
 pub use objects::*;
+pub use over::*;
 pub use phase::*;
 pub use pool_names::*;
 pub use threads::*;
@@ -119,6 +121,9 @@ pub struct Document {
     /// The result of a search for the load line; `null` unless there was one.
     #[serde(default)]
     pub find: Option<FindRecord>,
+    /// The results of searches at each value of one setting; absent unless there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<OverRecord>,
     /// The result of tuning; absent unless there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tune: Option<TuneRecord>,

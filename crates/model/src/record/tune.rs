@@ -46,7 +46,7 @@ pub struct PhaseRate {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TuneStage {
-    /// The one closed trial from which a constant rate is taken.
+    /// The one trial from which the rates of closed phases, and the connections of a warm-up at full speed, are taken.
     Reference,
     /// As it is.
     Baseline,
@@ -94,6 +94,9 @@ pub struct TuneRecord {
     pub objective: Objective,
     /// The rise allowed in the CPU time of a request, as a share.
     pub price: f64,
+    /// The same in CPUs at this load; `null` where CPU time was not measured.
+    #[serde(default)]
+    pub price_cpus: Option<f64>,
     /// Conditions that had to hold in every trial that counts.
     pub target: Vec<String>,
     /// Constant rates that took the place of closed phases; empty where the load is as planned.

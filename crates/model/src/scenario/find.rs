@@ -17,7 +17,7 @@ pub struct Find {
     pub target: Vec<Budget>,
     /// The relative step at which the search stops, above 0 and below 1.
     pub step: f64,
-    /// Trials in a row that must hold, at least 1.
+    /// Trials in a row that must hold, at least 1. The one by which a search chose the value is among them.
     pub proofs: u32,
     /// The share of the line that is added to it in the answer.
     pub headroom: f64,
@@ -57,9 +57,9 @@ pub struct FindSettings {
     #[schemars(with = "Option<schema::Step>", extend("default" = "2%"))]
     #[serde(deserialize_with = "parsed")]
     pub step: Option<Share>,
-    /// Trials in a row that must hold at the line.
-    #[arg(long, value_name = "N", help = "Trials in a row that must hold [default: 5]")]
-    #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 5))]
+    /// Fresh trials in a row that must hold at the line, beside the one that chose it.
+    #[arg(long, value_name = "N", help = "Fresh trials in a row that must hold [default: 4]")]
+    #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 4))]
     pub proofs: Option<u32>,
     /// The share added to the line in the answer, by choice and not by measurement; at most ten times the line.
     #[arg(long, value_name = "SHARE", help = "What is added to the line in the answer [default: 10%]")]
@@ -113,14 +113,22 @@ impl Find {
         }
         self.as_is |= of.as_is;
         self.step = of.step.map_or(self.step, Share::value);
-        self.proofs = of.proofs.unwrap_or(self.proofs);
         self.headroom = of.headroom.map_or(self.headroom, Share::value);
         self.limit_min = of.limit_min.or(self.limit_min);
         self.limit_max = of.limit_max.or(self.limit_max);
+        let fresh = of.proofs.unwrap_or(self.fresh());
         self.prove = of.prove.or(self.prove);
+        // A value that is given was chosen by no trial.
+        let choosing = u32::from(self.prove.is_none());
+        self.proofs = if fresh > 0 { fresh.saturating_add(choosing) } else { 0 };
         self.max_rate |= of.max_rate;
         self.trials_max = of.trials_max.unwrap_or(self.trials_max);
         self.warm = (self.warm || of.warm) && !of.no_warm;
+    }
+
+    /// Trials in a row that must hold and chose no value.
+    pub fn fresh(&self) -> u32 {
+        if self.prove.is_some() { self.proofs } else { self.proofs.saturating_sub(1).max(1) }
     }
 
     /// Checks what the types do not.

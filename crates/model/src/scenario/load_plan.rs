@@ -1,8 +1,12 @@
 //! The load plan: the phases of a trial in their order, and what follows from them.
 
-use super::{ExpectStatus, Method, OwnWork, Phase, PhaseKind, PhaseMark, Ready, Work};
+use super::{ExpectStatus, Method, OwnWork, Phase, PhaseKind, PhaseMark, Ready, Until, Work};
+use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::ops::{Deref, DerefMut};
+
+/// The shortest warm-up that can show whether a subject is warm: four stretches of 2 s, and the first look.
+const SEEN_WARM: Span = Span::seconds(9);
 
 /// The phases of the load on a subject, in order; at least one in a plan that was validated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -18,6 +22,32 @@ impl LoadPlan {
     /// Whether the subject rests after the last work, so that the mark `rested` has a moment.
     pub fn rests(&self) -> bool {
         self.last_work().is_some_and(|last| last + 1 < self.len())
+    }
+
+    /// Has a warm-up end once the subject is warm, and at the end that it has at the latest, where that leaves time to
+    /// see it.
+    pub fn warm_by_evidence(&mut self) {
+        let is_long = |work: &Work| matches!(work.schedule.until(), Some(Until::Elapsed(span)) if span >= SEEN_WARM);
+        let warmups = self.iter_mut().filter(|phase| phase.is_warmup());
+        for phase in warmups.filter(|phase| matches!(&phase.kind, PhaseKind::Work(work) if is_long(work))) {
+            phase.ends_when_steady(None);
+        }
+    }
+
+    /// Whether a warm-up ends once the subject is warm, and sends at a rate, which warms slowly.
+    pub fn warms_slowly(&self) -> bool {
+        self.iter().any(is_slow_warmup)
+    }
+
+    /// Has such warm-ups send as fast as so many connections allow. A full collection follows, since garbage of that
+    /// rate is none of the load's.
+    pub fn warm_fast(&mut self, connections: u32) {
+        for phase in self.iter_mut().filter(|phase| is_slow_warmup(phase)) {
+            phase.mark = PhaseMark::Collected;
+            if let Some(work) = phase.kind.work_mut() {
+                work.schedule.close(connections);
+            }
+        }
     }
 
     /// Leaves out the rest after the last work.
@@ -99,6 +129,11 @@ impl LoadPlan {
     pub fn scale(&mut self, factor: f64) {
         self.iter_mut().filter_map(|phase| phase.kind.work_mut()).for_each(|work| work.schedule.scale(factor));
     }
+}
+
+fn is_slow_warmup(phase: &Phase) -> bool {
+    let is_open = |work: &Work| work.schedule.is_open() && work.schedule.until().is_some();
+    phase.is_warmup() && phase.until_steady && phase.kind.work().is_some_and(is_open)
 }
 
 /// Names of the marks that these phases bring.

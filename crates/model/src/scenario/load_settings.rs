@@ -297,6 +297,13 @@ pub struct LoadOptions {
     pub seed: Option<u64>,
 }
 
+impl LoadOptions {
+    /// Whether a warm-up was asked for, or none.
+    pub fn names_warmup(&self) -> bool {
+        self.warmup.is_some()
+    }
+}
+
 /// The work of a load of which no more is said than a request.
 pub(super) fn usual_work(request: Request) -> Work {
     Work::closed(request, defaults::CONNECTIONS, Until::Elapsed(defaults::DURATION))

@@ -88,6 +88,8 @@ pub struct Tune {
     pub objective: Objective,
     /// The share by which the CPU time of a request may rise.
     pub price: f64,
+    /// CPUs by which its work may rise in any case; 0 where a share was asked for.
+    pub price_cpus: f64,
     /// Remedies of the user's own.
     pub tries: Vec<Try>,
     /// Ids of remedies that are not tried.
@@ -114,6 +116,7 @@ impl Default for Tune {
         Self {
             objective: Objective::default(),
             price: 0.02,
+            price_cpus: PRICE_CPUS,
             tries: Vec::new(),
             skip: Vec::new(),
             may_remove: Vec::new(),
@@ -143,10 +146,10 @@ pub struct TuneSettings {
     #[arg(long, value_name = "WHAT", help = OBJECTIVE)]
     #[schemars(with = "Option<Objective>", extend("default" = "rss"))]
     pub objective: Option<Objective>,
-    /// The share by which the CPU time of a request may rise.
+    /// The share by which the CPU time of a request may rise; 2 %, or 10 millicores where that is more, if left out.
     #[arg(long, value_name = "SHARE", value_parser = price)]
-    #[arg(help = "What the CPU time of a request may rise by [default: 2%]")]
-    #[schemars(with = "Option<schema::Step>", extend("default" = "2%"))]
+    #[arg(help = "What the CPU time of a request may rise by [default: 2%, or 10 millicores where that is more]")]
+    #[schemars(with = "Option<schema::Step>")]
     #[serde(deserialize_with = "parsed")]
     pub price: Option<Share>,
     /// Remedies beside those that are known: a JVM option, `env.NAME=VALUE` or `args.WORD`.
@@ -192,6 +195,9 @@ fn price(text: &str) -> std::result::Result<Share, String> {
     price.ok_or_else(|| format!("`{text}` is no share between 0 % and 100 %; write it as `2%`"))
 }
 
+/// The finest step in which CPU is asked for and paid: 10 millicores. Where a server takes less than half a core, 2 %
+/// of its CPU time are less than that, and nobody would give up memory for them.
+const PRICE_CPUS: f64 = 0.010;
 /// Minutes that anybody waits for.
 const MINUTES_MAX: f64 = 100_000.0;
 
@@ -199,7 +205,9 @@ impl Tune {
     /// Takes in what was written; what it leaves out stays.
     pub fn apply(&mut self, of: TuneSettings) {
         self.objective = of.objective.unwrap_or(self.objective);
-        self.price = of.price.map_or(self.price, Share::value);
+        if let Some(price) = of.price {
+            (self.price, self.price_cpus) = (price.value(), 0.0);
+        }
         self.tries.extend(of.tries);
         self.skip.extend(of.skip);
         self.may_remove.extend(of.may_remove);

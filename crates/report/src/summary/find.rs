@@ -236,8 +236,10 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     if starts > 0 {
         spent.push_str(&format!(" ({starts} of them starts without load)"));
     }
-    let held = if find.proofs == 1 { "once".to_owned() } else { format!("{} times in a row", find.proofs) };
-    let how = format!("in steps of {}, to be held {held}", percent(find.step));
+    let fresh = find.proofs.saturating_sub(u32::from(find.prove_bytes.is_none())).max(1);
+    let row = if fresh == 1 { "" } else { " in a row" };
+    let fresh = several(u64::from(fresh), "fresh trial");
+    let how = format!("in steps of {}, proved by {fresh}{row}", percent(find.step));
     facts.add("spent", format!("{spent}, {} without pauses, {how}", span(find.seconds)));
     facts.0
 }

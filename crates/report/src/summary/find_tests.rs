@@ -14,7 +14,7 @@ const WIDTH: usize = 80;
 
 /// Whether a search found what it was made for.
 fn is_answered(outcome: FindOutcome) -> bool {
-    matches!(outcome, FindOutcome::Found | FindOutcome::AtLowerBound)
+    outcome.is_found()
 }
 
 fn shown(document: &Document) -> String {

@@ -166,7 +166,7 @@ pub(crate) fn trial_text(trial: &Trial) -> Option<String> {
 fn tuned_text(tuned: &TuneTrialRecord) -> String {
     let set = if tuned.remedies.is_empty() { "as it is".to_owned() } else { tuned.remedies.join(", ") };
     let stage = match tuned.stage {
-        TuneStage::Reference => "for the rate, ",
+        TuneStage::Reference => "for the pace, ",
         TuneStage::Baseline | TuneStage::Bundle | TuneStage::LeaveOut | TuneStage::Race => "",
         TuneStage::Training => "to make an archive of classes, ",
         TuneStage::Confirmation => "to confirm, ",

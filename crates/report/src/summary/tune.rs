@@ -333,7 +333,9 @@ fn how_heading(outcome: TuneOutcome) -> &'static str {
 fn method(tune: &TuneRecord) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     facts.add("objective", objective_words(tune.objective).1.to_owned());
-    facts.add("price", format!("at most {} of CPU per request", percent(tune.price)));
+    let millicores = tune.price_cpus.map(|cpus| format!(", {:.0} millicores at this load", cpus * 1000.0));
+    let share = percent(tune.price);
+    facts.add("price", format!("at most {share} of CPU per request{}", millicores.unwrap_or_default()));
     facts.add("target", (!tune.target.is_empty()).then(|| tune.target.join(", ")));
     if !tune.rates.is_empty() {
         let rate = |of: &PhaseRate| format!("{} {}/s", of.phase, per_second(of.rate_per_s));

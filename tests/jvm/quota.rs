@@ -1,0 +1,84 @@
+//! A limit of CPU time on real servers: how much they get, what the JVM makes of it, what it says where it is too
+//! little, and the load line at several of them.
+
+use crate::deaths::limits_work;
+use crate::invocation::{Call, Ran, newest};
+use loadline_test_support::{long_tests_run, record};
+
+/// A server that takes all the CPU time it gets, under this limit.
+fn saturated(release: u32, limit: &str) -> Call {
+    let call = Call::verb("weigh --json -d 3s --warmup 1s --rest 0 -c 4 --heap 24m");
+    let call = call.with("--url http://127.0.0.1:{port}/").of_jdk(release).with("--cpu-limit").with(limit);
+    call.subject("Appetite", "{port} live=1 churn=1024").alone()
+}
+
+/// Whether this machine takes a CPU limit at all; a refusal is recorded as a test that was skipped.
+fn quotas_work(ran: &Ran) -> bool {
+    let refused = ran.code() == Some(4) && ran.stderr.contains("cannot set a limit of");
+    if refused {
+        record("cgroups with CPU time", "no CPU limit can be set here");
+    }
+    !refused
+}
+
+#[test]
+fn a_subject_gets_no_more_than_its_quota_and_the_jvm_sees_it() {
+    for release in newest() {
+        let ran = saturated(release, "500m").run();
+        if !quotas_work(&ran) {
+            return;
+        }
+        let document = ran.expect(0).document();
+        let trial = &document.trials[0];
+        // Half a processor is one to the JVM, and on one processor it chooses the Serial collector.
+        assert_eq!(trial.jvm.as_ref().unwrap().collector.as_deref(), Some("Serial"));
+        let steady = trial.phases.iter().find(|phase| phase.name == "steady").unwrap();
+        let used = steady.subject.cpu_s.unwrap() / steady.seconds;
+        let throttling = steady.subject.throttling.unwrap();
+        println!("JDK {release}: {used:.4} of a core, {throttling:?}");
+        // What a period leaves over goes to the next: never more than a period of it.
+        assert!(used <= 0.5 + 0.1 / steady.seconds, "{used}");
+        assert!(throttling.periods > 0 && throttling.throttled_periods <= throttling.periods, "{throttling:?}");
+        assert!(throttling.throttled_s > 0.0, "{throttling:?}");
+        let split = steady.subject.cpu_by_purpose.unwrap();
+        let sum = split.app_s + split.jit_s + split.gc_s + split.vm_s;
+        assert!((sum - steady.subject.cpu_s.unwrap()).abs() < 0.05, "{split:?} of {:?}", steady.subject.cpu_s);
+        assert!(split.app_s > split.vm_s, "{split:?}");
+    }
+}
+
+#[test]
+fn a_quota_below_what_starting_needs_is_named_as_such() {
+    for release in newest() {
+        let ran = saturated(release, "10m").with("--ready-within 3s").run();
+        if !quotas_work(&ran) {
+            return;
+        }
+        let ran = ran.expect(3);
+        assert!(ran.stderr.contains("a CPU limit of 10m"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_load_line_is_found_at_each_of_several_quotas() {
+    if !long_tests_run() || !limits_work() {
+        return;
+    }
+    for release in newest() {
+        let call = Call::verb("find --json --rate 20 -d 1s --warmup 300ms -c 4 --gc serial --no-warm --proofs 1");
+        let call = call
+            .with("--step 10% --heap 24m --limit-max 512m --target failed==0 --over cpu_limit=10m,500m,1")
+            .archiving();
+        let call = call.with("--ready-within 5s --url http://127.0.0.1:{port}/").of_jdk(release);
+        let ran = call.subject("Appetite", "{port} live=8").alone().run().expect(1);
+        let over = ran.document().over.unwrap();
+        let values: Vec<(&str, bool)> =
+            over.lines.iter().map(|of| (of.value.as_str(), of.cpu_per_request_s.is_some())).collect();
+        assert_eq!(values, [("10m", false), ("500m", true), ("1", true)], "{over:?}");
+        assert!(over.lines[0].why.contains("10m"), "{over:?}");
+        assert!(over.lines[1..].iter().all(|of| of.find.as_ref().unwrap().outcome.is_found()), "{over:?}");
+        // Each value is an archive of its own, and the same command goes on with it.
+        let again = Call::verb("report --json").with_argument(&ran.archive.join("500m")).run().expect(0);
+        assert_eq!(again.document().find, over.lines[1].find);
+    }
+}
