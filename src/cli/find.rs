@@ -78,7 +78,10 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     }
     if let Some(over) = verb.over {
         let one = scenario.configurations.get(..1).unwrap_or_default();
-        let varied = vary(std::slice::from_ref(&over), one, Path::new(""), &session.releases())?;
+        let mut varied = vary(std::slice::from_ref(&over), one, Path::new(""), &session.releases())?;
+        if let [only] = varied.as_mut_slice() {
+            only.name = over.1.concat();
+        }
         return self::over(&session, &over.0, scenario, varied, &verb.searching);
     }
     search::settle(&mut scenario, verb.searching)?;

@@ -52,3 +52,19 @@ fn budgets_of_a_scenario_are_not_asked_and_that_is_said_once() {
     let without = find_in(&scenario.replace("budgets: [rss_peak<=60MiB]\n", ""));
     assert!(!without.stderr.contains("budgets"), "{without}");
 }
+
+#[test]
+fn what_cannot_vary_is_refused_before_the_first_trial() {
+    let cases = [
+        ("cpu_limit", "varies nothing; write it as"),
+        ("cpu_limit=", "varies nothing; write it as"),
+        ("cpu_limits=1,2", "`cpu_limits` is nothing that can vary"),
+        ("cpu_limit=lots", "lots"),
+        ("cpu_limit=1m", "10m"),
+    ];
+    for (over, meant) in cases {
+        find(&["--over", over]).refused(&[meant]);
+    }
+    let both = loadline(&["find", "--resume", "none", "--over", "gc=serial,g1"]);
+    assert!(both.stderr.contains("cannot be used with"), "{both}");
+}

@@ -321,7 +321,7 @@ fn one_limit_is_proved_or_refuted() {
         let (trials, record) = search(&scenario(&more), &mut MadeUpTrials::of(of.clone()));
         (trials.len(), record.outcome)
     };
-    assert_eq!(outcome(truth + MIB), (6, FindOutcome::AtLowerBound));
+    assert_eq!(outcome(truth + MIB), (5, FindOutcome::AtLowerBound));
     assert_eq!(outcome(truth - MIB), (2, FindOutcome::Never));
 }
 

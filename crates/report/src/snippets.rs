@@ -12,8 +12,11 @@ const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
 const PRELOAD: &str = "LD_PRELOAD";
 /// Options that name a file of classes, which only the JDK that wrote it takes (JEP 310, 350, 483).
 const OF_CLASSES: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
-/// Heap options that a command line may set itself, which then win.
-const OF_HEAP: [&str; 4] = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=", "-XX:MaxRAM="];
+/// The two names of the largest heap.
+const HEAP_MAX: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
+/// Options that choose it by the memory of the host. The JVM heeds them only where nothing sets the largest heap
+/// (`Arguments::set_heap_size`, JDK 11 to 27).
+const HEAP_SHARES: [&str; 2] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAM="];
 
 /// The JVM options to set, that of the heap among them.
 pub(crate) fn options(find: &FindRecord) -> Vec<String> {
@@ -60,7 +63,7 @@ impl Setting {
 pub(crate) fn snippets(find: &FindRecord, trial: Option<&Trial>) -> Vec<Literal> {
     let Some(limit) = find.limit_bytes else { return Vec::new() };
     let setting = Setting { limit_mib: Some(limit.div_ceil(MIB)), options: options(find), ..Setting::default() };
-    for_hosts(&setting, trial, |word| OF_HEAP.iter().any(|head| word.starts_with(head)))
+    for_hosts(&setting, trial, |word| begins(word, &HEAP_MAX))
 }
 
 /// Returns the lines that set a proved tuning on each kind of host, with its limit if one was searched for. They are
@@ -94,14 +97,23 @@ pub(crate) fn of_tuning(tune: &TuneRecord, trial: Option<&Trial>) -> Vec<Literal
         let new: Vec<String> = new.collect();
         setting.options.extend(new);
     }
-    let is_set = |word: &str| setting.options.iter().any(|option| subject_of(option) == subject_of(word));
+    let is_set = |word: &str| setting.options.iter().any(|option| overrides(word, option));
     for_hosts(&setting, trial, |word| word.starts_with('-') && is_set(word))
+}
+
+fn begins(option: &str, heads: &[&str]) -> bool {
+    heads.iter().any(|head| option.starts_with(head))
+}
+
+/// Whether a word of the command line leaves an option without effect that a variable hands on.
+fn overrides(word: &str, option: &str) -> bool {
+    subject_of(word) == subject_of(option) || begins(word, &HEAP_MAX) && begins(option, &HEAP_SHARES)
 }
 
 /// Returns the setting that a JVM option controls. Given two options for it, the JVM takes one or refuses both.
 fn subject_of(option: &str) -> &str {
-    if OF_HEAP.iter().any(|head| option.starts_with(head)) {
-        return OF_HEAP[0];
+    if begins(option, &HEAP_MAX) {
+        return HEAP_MAX[0];
     }
     let name = option.split('=').next().unwrap_or_default();
     match (name.strip_prefix("-XX:").map(|name| name.trim_start_matches(['+', '-'])), name.get(..4)) {
@@ -414,6 +426,9 @@ mod tests {
         assert_eq!(winners(&["-XX:+UseStringDeduplication"]), takes("-XX:-UseStringDeduplication"));
         assert_eq!(winners(&["-Da=2", "-Xms8m"]), takes("-Xms64m -Da=1"));
         assert_eq!(winners(&["-Xmx6g", "-Xss512k", "-Dab=1"]), None);
+        let share = trial(&["java", "-XX:MaxRAMPercentage=75", "-jar"]);
+        let found = of_tuning(&tuned(vec![Change::Jvm(owned(&["-Xmx32m"]))]), Some(&share));
+        assert!(found.iter().all(|snippet| snippet.title != "note"), "the JVM heeds no share beside -Xmx: {found:?}");
     }
 
     #[test]

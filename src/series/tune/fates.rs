@@ -1,7 +1,7 @@
 //! The fate of each candidate on a replay, in words and numbers, and the attempts to confirm a setting.
 
 use super::setting::Candidate;
-use crate::record::{ConfirmationRecord, Fate};
+use crate::record::{ConfirmationRecord, Fate, NO_TIME};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl CandidateFate {
     }
 
     pub(super) fn no_time() -> Self {
-        Self::unmeasured(Fate::NotTried, "there was no time left for it")
+        Self::unmeasured(Fate::NotTried, NO_TIME)
     }
 
     pub(super) fn not_in_force() -> Self {

@@ -20,8 +20,9 @@ const DEVIATIONS_PRICE: [f64; 2] = [1.0, 2.0];
 pub(super) const PROVABLE: f64 = 0.77;
 /// An owner that no candidate moves counts where it moved by so many of its standard errors.
 const DEVIATIONS_OTHERS: f64 = 4.0;
-/// The share of the Java heap by which two trials may differ for no reason.
-const HEAP_SHARE: f64 = 0.25;
+/// The share by which two trials may differ for no reason in what a collection frees: the Java heap, direct memory that
+/// its garbage holds, and what malloc retains of that.
+const MOMENT_SHARE: f64 = 0.25;
 /// An owner that grew by less is not looked into, in bytes.
 const GROWN_MIN: f64 = 2.0 * MIB as f64;
 /// An interval narrows with the square root of its blocks, and by so much again because Student's t falls with them,
@@ -73,9 +74,8 @@ impl AsItIs {
         let moved = |owner: Owner| from.held_by(&[owner]) - to.held_by(&[owner]);
         let others = Owner::ALL.into_iter().filter(|owner| !owners.contains(owner)).map(|owner| (owner, moved(owner)));
         let beyond = others.filter(|(owner, bytes)| {
-            // How far the heap is filled is a matter of the moment.
-            let moment = if is_heap(owner.name()) { HEAP_SHARE * from.held_by(&[*owner]) } else { 0.0 };
-            bytes.abs() > (DEVIATIONS_OTHERS * self.noise.of_owners(&[*owner]) * error).max(MIB as f64).max(moment)
+            let most = DEVIATIONS_OTHERS * self.noise.of_owners(&[*owner]) * error;
+            bytes.abs() > most.max(MIB as f64).max(moment(*owner, from))
         });
         owners.iter().map(|owner| moved(*owner)).sum::<f64>() + beyond.map(|(_, bytes)| bytes).sum::<f64>()
     }
@@ -144,7 +144,8 @@ impl AsItIs {
         let error = standard_error(&self.means, means);
         let grown = Owner::ALL.into_iter().map(|owner| (owner, means.held_by(&[owner]) - self.means.held_by(&[owner])));
         let beyond = grown.filter(|(owner, bytes)| {
-            *bytes > (DEVIATIONS_OTHERS * self.noise.of_owners(&[*owner]) * error).max(GROWN_MIN)
+            let most = DEVIATIONS_OTHERS * self.noise.of_owners(&[*owner]) * error;
+            *bytes > most.max(GROWN_MIN).max(moment(*owner, &self.means))
         });
         beyond.map(|(_, bytes)| bytes).reduce(f64::max)
     }
@@ -172,6 +173,12 @@ impl AsItIs {
         let saved = Some(saved).filter(|_| is_weighed(outcomes));
         CandidateFate { fate, why, saved, cpu_ratio: self.cpu_ratio(&means, outcomes) }
     }
+}
+
+/// Bytes by which this owner may differ for no reason: when the last collection was is a matter of the moment.
+fn moment(owner: Owner, means: &Means) -> f64 {
+    let is_of_moment = is_heap(owner.name()) || matches!(owner, Owner::MallocDirect | Owner::MallocRetained);
+    if is_of_moment { MOMENT_SHARE * means.held_by(&[owner]) } else { 0.0 }
 }
 
 fn is_weighed(outcomes: &[&Observed]) -> bool {

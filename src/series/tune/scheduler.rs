@@ -26,8 +26,8 @@ const ENOUGH: usize = 2;
 /// Trials of a setting whose CPU time lies nearer to the price than so many of its standard errors.
 const UNDECIDED: usize = 3;
 const NEAR: f64 = 0.7;
-/// Blocks of a confirmation. After so many it is looked at whether more are made: they are where the interval of CPU
-/// time has the price in it, and may not have it after the last of them.
+/// Blocks of a confirmation, and the counts after which it may end. It goes on while the interval of CPU time contains
+/// the price and more blocks may move it out.
 pub(super) const BLOCKS: u32 = 5;
 const LOOKS: [u32; 4] = [BLOCKS, 7, 10, 14];
 const BLOCKS_MAX: u32 = 20;
@@ -221,8 +221,8 @@ impl<'o> Scheduler<'o> {
         if self.seconds_max.is_some() { LOOKS[2] } else { BLOCKS_MAX }
     }
 
-    /// Whether there is time for so many blocks more after the first `done` of an attempt. Once the next one has begun
-    /// there was, however long it takes.
+    /// Whether the time left allows this many more blocks after the first `done` of an attempt. A block that has begun
+    /// is never taken back.
     fn has_time_for(&self, blocks: u32, attempt: u32, done: u32) -> bool {
         let Some(most) = self.seconds_max else { return true };
         let next = attempt * BLOCKS_MAX + done;
@@ -531,7 +531,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         }
         self.fates.set_saving(candidate, saved, cpu);
         if cpu.is_none() && self.as_is.noise.has_cpu {
-            // Confirmed with it, the whole set would be without a price.
+            // A set that contains it could not be priced either.
             return not_better(Fate::TooCostly, "its CPU time was not told, so it has no price".to_owned());
         }
         let beyond_price = cpu.map_or(-1.0, |ratio| ratio - 1.0 - self.scheduler.price);

@@ -16,8 +16,11 @@ use crate::units::{Bytes, MIB, Span};
 
 /// The constant rate in the place of a closed model, as a share of its rate: the server keeps up, and is far from idle.
 const RATE_SHARE: f64 = 0.75;
-/// A warm-up warms code, and needs no more connections for it.
-const CONNECTIONS_MAX: u32 = 100;
+/// Connections of a fast warm-up at least. One alone waits for the delayed acknowledgements of its own answers: a
+/// server that writes head and body apart answered 23 requests a second on one connection.
+const CONNECTIONS_MIN: f64 = 4.0;
+/// So many times the requests that the load has under way: at full speed they shall be no slower than at its own rate.
+const UNDER_WAY_TIMES: f64 = 2.0;
 /// The time that a JVM may take to end which writes an archive of classes then. Measured: with JDK 25 a small server
 /// took 1.7 s for its AOT cache, which a child process assembles.
 const ASSEMBLED_WITHIN: Span = Span::seconds(120);
@@ -173,12 +176,12 @@ struct Pace<'a> {
     connections: Option<u32>,
 }
 
-/// The connections that a warm-up at full speed needs to have no more requests under way than the load itself: its rate
-/// times the time of a request (Little 1961), one at least.
-fn under_way(trial: &Trial) -> u32 {
+/// The connections of a warm-up at full speed: few, since each brings a thread and buffers that the load may not need,
+/// and more than the load has under way, which is its rate times the time of a request (Little 1961).
+fn connections_to_warm(trial: &Trial) -> u32 {
     let phases = trial.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup());
-    let of = phases.filter_map(|phase| Some(phase.achieved_per_s * phase.service_ms?.mean / 1000.0));
-    of.fold(1.0, f64::max).ceil().min(f64::from(CONNECTIONS_MAX)) as u32
+    let under_way = phases.filter_map(|phase| Some(phase.achieved_per_s * phase.service_ms?.mean / 1000.0));
+    (UNDER_WAY_TIMES * under_way.fold(0.0, f64::max)).max(CONNECTIONS_MIN).ceil() as u32
 }
 
 /// Trials of a stage that count.
@@ -235,7 +238,7 @@ impl Strategy for Tuner<'_> {
             return None;
         }
         let rates = rates(trials);
-        let connections = of_stage(trials, TuneStage::Reference).next().map(under_way);
+        let connections = of_stage(trials, TuneStage::Reference).next().map(connections_to_warm);
         let pace = Pace { rates: &rates, connections };
         let plan = self.plan(&request, pace, trials.len());
         let (stage, remedies, changes) = (request.stage, request.setting.ids(), request.setting.changes());

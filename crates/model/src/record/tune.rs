@@ -46,7 +46,7 @@ pub struct PhaseRate {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TuneStage {
-    /// The one trial from which the rates of closed phases, and the connections of a warm-up at full speed, are taken.
+    /// The one trial from which the rates of closed phases, and the connections of a fast warm-up, are taken.
     Reference,
     /// As it is.
     Baseline,
@@ -229,6 +229,9 @@ pub enum Fate {
     /// It would be tried next.
     Planned,
 }
+
+/// Why a remedy was not tried for which trials or time did not suffice.
+pub const NO_TIME: &str = "there was no time left for it";
 
 /// A remedy and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -24,8 +24,8 @@ impl LoadPlan {
         self.last_work().is_some_and(|last| last + 1 < self.len())
     }
 
-    /// Has a warm-up end once the subject is warm, and at the end that it has at the latest, where that leaves time to
-    /// see it.
+    /// Lets a warm-up end as soon as the subject is warm, if it is long enough to show that. Its own end stays the
+    /// latest.
     pub fn warm_by_evidence(&mut self) {
         let is_long = |work: &Work| matches!(work.schedule.until(), Some(Until::Elapsed(span)) if span >= SEEN_WARM);
         let warmups = self.iter_mut().filter(|phase| phase.is_warmup());
@@ -34,18 +34,18 @@ impl LoadPlan {
         }
     }
 
-    /// Whether a warm-up ends once the subject is warm, and sends at a rate, which warms slowly.
+    /// Whether a warm-up ends once the subject is warm, but sends at a rate: code warms slowly then.
     pub fn warms_slowly(&self) -> bool {
         self.iter().any(is_slow_warmup)
     }
 
-    /// Has such warm-ups send as fast as so many connections allow. A full collection follows, since garbage of that
-    /// rate is none of the load's.
+    /// Makes such a warm-up send as fast as this many of its connections allow, and adds a full collection after it:
+    /// the load itself would not leave that much garbage.
     pub fn warm_fast(&mut self, connections: u32) {
         for phase in self.iter_mut().filter(|phase| is_slow_warmup(phase)) {
             phase.mark = PhaseMark::Collected;
             if let Some(work) = phase.kind.work_mut() {
-                work.schedule.close(connections);
+                work.schedule.close(connections.min(work.schedule.connections()));
             }
         }
     }

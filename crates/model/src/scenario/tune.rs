@@ -88,7 +88,7 @@ pub struct Tune {
     pub objective: Objective,
     /// The share by which the CPU time of a request may rise.
     pub price: f64,
-    /// CPUs by which its work may rise in any case; 0 where a share was asked for.
+    /// CPUs that the subject may take in addition, whatever share that is; 0 where the user gave a share.
     pub price_cpus: f64,
     /// Remedies of the user's own.
     pub tries: Vec<Try>,

@@ -22,7 +22,7 @@ pub(super) fn page(of: Sources<'_>, over: &OverRecord, depth: Depth) -> Page {
     finished(of, &format!("its load lines over {}", over.axis), sections, depth)
 }
 
-/// `Set 118 MiB with cpu_limit=500m.`
+/// `cpu_limit=500m: set 128.0 MiB with -Xmx24m.`
 fn answer(over: &OverRecord) -> Vec<Verdict> {
     let told = |line: &LineOver| {
         let find = line.find.as_ref().filter(|find| find.outcome.is_found())?;

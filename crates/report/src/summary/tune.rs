@@ -6,7 +6,7 @@ use super::comparison;
 use super::facts::{self, trial_facts};
 use super::find::{percent, span};
 use super::tune_answer::{
-    AS_IS, answer, as_is_trial, blamed, cost_words, gains_told, limits, objective_words, of_a_request, told,
+    AS_IS, answer, as_is_trial, blamed, cost_words, gains_told, limits, objective_words, of_a_request, told, unsettled,
 };
 use super::tune_request::request;
 use super::{Sources, each_trial, finished};
@@ -47,7 +47,7 @@ pub(super) fn page(of: Sources<'_>, tune: &TuneRecord, depth: Depth) -> Page {
     let is_told = !is_answered(tune.outcome) || answer.is_empty();
     let mut verdicts: Vec<Verdict> = is_told.then(|| verdict(tune)).into_iter().collect();
     verdicts.extend(comparison::failing(&document.budgets));
-    let mut parts = vec![Part::Facts([answer, blamed(tune)].concat())];
+    let mut parts = vec![Part::Facts([answer, unsettled(tune), blamed(tune)].concat())];
     parts.extend(gains(tune).map(Part::Table));
     let as_is = as_is_trial(&document.trials);
     let snippets = snippets::of_tuning(tune, as_is).into_iter().map(Part::Literal);

@@ -5,14 +5,19 @@ use crate::comparison::{CPU_OF_JIT, CPU_WITHOUT_JIT, split};
 use crate::page::Facts;
 use crate::quantity::{Estimate, shown};
 use crate::record::{
-    ComparisonRecord, Fate, FindRecord, LeastRecord, LinesRecord, Trial, TuneOutcome, TuneRecord, TuneStage, Unit,
-    each_once,
+    ComparisonRecord, Fate, FindRecord, LeastRecord, LinesRecord, NO_TIME, Trial, TuneOutcome, TuneRecord, TuneStage,
+    Unit, each_once,
 };
 use crate::scenario::{Objective, WARMUP, shell_words};
 use crate::units::several;
 use loadline_base::order::Order as _;
 
 pub(crate) const AS_IS: &str = "as it is";
+/// Owners named where nothing was proved.
+const OWNERS_TOLD: usize = 3;
+/// The least saving of a remedy that two trials can tell from three as it is, in standard deviations of one trial: 1.5
+/// standard errors, as tuning judges it.
+const SEEN: f64 = 1.37;
 
 /// The first trial of the baseline whose JVM is known; else the first as it is.
 pub(crate) fn as_is_trial(trials: &[Trial]) -> Option<&Trial> {
@@ -99,6 +104,46 @@ pub(crate) fn answer(tune: &TuneRecord) -> Vec<(String, String)> {
         facts.list("missed", tune.as_is.iter().flat_map(|as_is| as_is.why.clone()));
     }
     facts.0
+}
+
+/// Where nothing was proved: what is left unexplained, what could not be seen, and what to measure to go on.
+pub(super) fn unsettled(tune: &TuneRecord) -> Vec<(String, String)> {
+    let mut facts = Facts::default();
+    if !matches!(tune.outcome, TuneOutcome::NothingProved | TuneOutcome::Unpriced) {
+        return facts.0;
+    }
+    let mut held: Vec<_> = tune.as_is.iter().flat_map(|as_is| &as_is.owners).collect();
+    held.largest_first(|of| of.bytes as u64);
+    let held: Vec<String> = held.into_iter().take(OWNERS_TOLD).map(|of| held_by(&of.owner, of.bytes)).collect();
+    facts.add("largest", (!held.is_empty()).then(|| format!("{} as it is", held.join(", "))));
+    let least = tune.noise.map(|noise| shown(Unit::Bytes, Some(SEEN * noise.bytes)));
+    facts.add("not seen", least.map(|least| format!("savings below {least}: fresh processes differ by about as much")));
+    facts.list("to go on", to_go_on(tune));
+    facts.0
+}
+
+fn held_by(owner: &str, bytes: f64) -> String {
+    format!("{owner} {}", shown(Unit::Bytes, Some(bytes)))
+}
+
+/// What to ask for next.
+fn to_go_on(tune: &TuneRecord) -> Vec<String> {
+    let mut next = Vec::new();
+    let costly = tune.remedies.iter().filter(|of| of.fate == Fate::TooCostly);
+    let costly = costly.filter_map(|of| Some((of, of.saved_bytes?, of.cpu_ratio? - 1.0)));
+    if let Some((of, saved, cost)) = costly.max_by(|one, other| one.1.total_cmp(&other.1)) {
+        let (saved, price) = (shown(Unit::Bytes, Some(saved)), (cost * 100.0).ceil());
+        next.push(format!("`{}` saves {saved}, and `--price {price:.0}%` would allow what it costs", of.id));
+    }
+    let late = tune.remedies.iter().filter(|of| of.why == NO_TIME).count();
+    if late > 0 {
+        let remedies = if late == 1 { "remedy" } else { "remedies" };
+        next.push(format!("{late} {remedies} had no time: give more `--minutes` or `--trials-max`"));
+    }
+    if tune.remedies.iter().any(|of| of.why.contains("--warmup steady")) {
+        next.push("some remedies show their cost on a warm JVM only: `--warmup steady:5m`".to_owned());
+    }
+    next
 }
 
 /// Why the price of the answer is not proved; `None` where it is.
