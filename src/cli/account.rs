@@ -64,7 +64,7 @@ pub(super) struct Verb {
     /// Do not hold the JVM's threads while it is read; what changes meanwhile blurs the account
     #[arg(long)]
     no_stop: bool,
-    /// Ask the JVM by its attach socket for what is read from outside where it can be; adds 0.2 to 0.3 MiB to it
+    /// Use the attach API even for data that can be read from outside; adds 0.2 to 0.3 MiB to the JVM
     #[arg(long)]
     attach: bool,
     /// List Netty's buffer pools, chunk by chunk, by an agent that is loaded into the JVM after it was weighed

@@ -8,7 +8,7 @@ use super::{
     work,
 };
 use crate::error::Result;
-use clap::{Command, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 
 /// Weighs a JVM server under load and says where every megabyte sits.
 #[derive(Debug, Parser)]
@@ -106,10 +106,47 @@ verbs! {
     Doctor => doctor,
 }
 
+/// Options that nine of ten calls need: `-h` shows these, `--help` all.
+const USUAL: [&str; 29] = [
+    "against",
+    "all",
+    "budget",
+    "by",
+    "classes",
+    "connections",
+    "dry_run",
+    "duration",
+    "for",
+    "gc",
+    "heap",
+    "html",
+    "jdk",
+    "json",
+    "jvm",
+    "limit",
+    "minutes",
+    "out",
+    "over",
+    "price",
+    "prove",
+    "rate",
+    "require",
+    "skip",
+    "target",
+    "trials",
+    "try",
+    "url",
+    "vary",
+];
+
 /// Builds the parser of the command line: all that the help shows, and what is refused with better words than clap's.
 pub(super) fn parser() -> Command {
     let verbs = Args::command().mut_subcommand("find", |find| find.args(find::refused()));
-    verbs.mut_subcommand("tune", |tune| tune.args(tune::refused()))
+    let verbs = verbs.mut_subcommand("tune", |tune| tune.args(tune::refused()));
+    let is_usual = |arg: &Arg| arg.is_positional() || USUAL.contains(&arg.get_id().as_str());
+    verbs.mut_subcommands(|verb| {
+        verb.mut_args(|arg| if is_usual(&arg) { arg.help_heading(None) } else { arg.hide_short_help(true) })
+    })
 }
 
 #[cfg(test)]
@@ -123,9 +160,18 @@ mod tests {
     }
 
     #[test]
+    fn the_short_help_of_a_verb_fits_a_screen() {
+        for verb in parser().get_subcommands_mut() {
+            let lines = verb.render_help().to_string().lines().count();
+            assert!(lines <= 40, "`{} -h` has {lines} lines", verb.get_name());
+        }
+    }
+
+    #[test]
     fn the_documents_name_no_option_that_is_none() {
         let (program, mut seen) = (parser(), 0);
-        for path in std::fs::read_dir("docs").unwrap().map(|entry| entry.unwrap().path()) {
+        let folders = ["docs", "docs/how-to"].into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        for path in folders.map(|entry| entry.unwrap().path()) {
             let Some("md") = path.extension().and_then(|end| end.to_str()) else { continue };
             let text = std::fs::read_to_string(&path).unwrap().replace("\\\n", " ");
             for (at, _) in text.match_indices("loadline ") {

@@ -27,8 +27,7 @@ pub(super) struct Verb {
     only: Vec<String>,
     #[command(flatten)]
     searching: FindSettings,
-    /// Find the line at each of these values, such as `cpu_limit=250m,500m,1`, and show them side by side; any axis of
-    /// `compare --vary`
+    /// Find the line at each value, as in `cpu_limit=250m,500m,1`; any axis of `compare --vary`
     #[arg(long, help_heading = "Searching", value_name = "AXIS=VALUE,VALUE", value_parser = variation)]
     over: Option<(String, Vec<String>)>,
     /// Go on with the search of this archive, as it was asked
@@ -46,10 +45,9 @@ pub(super) struct Verb {
 const EXAMPLES: &str = "\
 Examples:
   loadline find --rate 200 --url 'http://127.0.0.1:{port}/' -- java -jar app.jar '{port}'
-  loadline find --target 'p99<50ms' --rate 200 --limit 512m --url http://127.0.0.1:8080/ -- java -jar app.jar
   loadline find --rate 200 --url http://127.0.0.1:8080/ --image app:1.2
   loadline find app.loadline.yaml --as-is
-  loadline find --over cpu_limit=250m,500m,1 --rate 50 --url http://127.0.0.1:8080/ -- java -jar app.jar
+  loadline find app.loadline.yaml --over cpu_limit=250m,500m,1
   loadline find --resume loadline-archive/app-20260101-120000";
 
 /// Options of other verbs that would be without effect on a search: an error says what a search has instead.
@@ -111,7 +109,7 @@ fn over(
     for (value, one) in each {
         let one = session.prepare(&one, &mut session.live())?.scenario;
         let searched = line(session, &one, &folder.join(&value));
-        let why = searched.ended.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        let why = searched.ended.as_ref().err().map(in_one_line).unwrap_or_default();
         lines.push(search::line_over(value, searched.find, &searched.trials, why));
         match searched.ended {
             // The next value may do better.
@@ -126,6 +124,12 @@ fn over(
     let all_found = lines.iter().all(is_found);
     session.present(&result::over(&conditions, OverRecord { axis: axis.to_owned(), lines }), &folder)?;
     done.map(|()| Code::of(all_found))
+}
+
+/// What happened and the first thing that explains it.
+fn in_one_line(error: &Error) -> String {
+    let context = error.context.first().map(|context| format!("; {context}"));
+    format!("{}{}", error.what, context.unwrap_or_default())
 }
 
 /// Goes on with the search of an archive, in the same archive.

@@ -27,7 +27,7 @@ pub(super) struct Verb {
     only: Vec<String>,
     #[command(flatten)]
     tuning: TuneSettings,
-    /// Weigh it as it is, print what would be tried and what not, with the reasons, and stop
+    /// Weigh it as it is, and print what would be tried and why
     #[arg(long, help_heading = "Tuning")]
     dry_run: bool,
     /// Print all remedies that are known, with what they may cost and where that was measured

@@ -63,7 +63,7 @@ pub(super) struct Verb {
     /// is on, and where it keeps what. Nothing is held; a JVM that does not answer is left alone
     #[arg(long, value_name = "WHEN", default_value = "never", hide_default_value = true)]
     attach: Attach,
-    /// How many owners of the last account metrics have of a JVM, the largest: `top:5`; the rest of them are `other`.
+    /// Largest owners that metrics carry for each JVM: `top:5`; the rest of them are `other`.
     /// At most 20
     #[arg(long, value_name = "top:N", default_value = "top:5")]
     owners: Owners,

@@ -126,7 +126,7 @@ impl Detection {
 }
 
 fn not_told(what: &str) -> Error {
-    Error::request(format!("how the jar is told {what} is not known"))
+    Error::request(format!("Loadline does not know how the jar takes {what}"))
         .hint("put it into its arguments, after `--`, and give `--url`; `{port}` stands for a free port there")
 }
 
@@ -198,7 +198,7 @@ mod tests {
             goes(manifest, &of(url), |goes| assert!(matches!(goes.unwrap(), JarTarget::Known(_)), "{url}"));
         }
         goes(PLAIN, &of("https://127.0.0.1:{port}/"), |goes| {
-            assert_eq!(goes.unwrap_err().what, "how the jar is told a free port is not known");
+            assert_eq!(goes.unwrap_err().what, "Loadline does not know how the jar takes a free port");
         });
     }
 }

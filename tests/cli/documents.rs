@@ -135,7 +135,8 @@ fn every_entry_ends_with_a_command() {
 fn documents() -> Vec<PathBuf> {
     let is_document = |path: &PathBuf| path.extension().is_some_and(|end| end == "md");
     let mut found: Vec<PathBuf> = entries(&root()).into_iter().filter(is_document).collect();
-    found.extend(entries(&root().join("docs")).into_iter().filter(is_document));
+    let of_docs = ["docs", "docs/how-to"].into_iter().flat_map(|folder| entries(&root().join(folder)));
+    found.extend(of_docs.filter(is_document));
     let folders = ["bench", "scenarios", "tests/samples", "tests/cli/archives"].map(|name| root().join(name));
     let folders = folders.into_iter().chain(entries(&root().join("scenarios")));
     found.extend(folders.map(|folder| folder.join("README.md")).filter(|file| file.exists()));

@@ -236,7 +236,7 @@ fn what_is_damaged_is_told_and_the_rest_is_followed() {
     write(folder.path().join("c/archive.jsonl"), "not one\n");
     let called = loadline_in(folder.path(), &["history", "."]);
     assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{called}");
-    for expect in ["left out", "./c cannot be read", "of ./b: ", "No change is told over 2 points"] {
+    for expect in ["left out", "./c cannot be read", "of ./b: ", "No change found over 2 points"] {
         assert!(called.flat().contains(expect), "{expect}: {called}");
     }
     let alone = loadline_in(folder.path(), &["history", "a"]);

@@ -34,6 +34,7 @@ mod load;
 mod loads;
 mod merge;
 mod monitoring;
+mod plain_english;
 mod plan;
 mod replay;
 #[path = "../samples/mod.rs"]

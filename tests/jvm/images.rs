@@ -136,7 +136,7 @@ fn an_image_is_searched_weighed_killed_and_removed() {
 
     let call = image
         .call("find --json -d 1s -c 4 --no-warm --proofs 1 --heap 24m", "loadline.subjects.Appetite {port} live=8");
-    let call = call.with("--limit-max 256m").with("--prove 128m").with("--target failed==0");
+    let call = call.with("--limit-max 256m").with("--prove 128m").with("--target failed==0").with("--cpu-limit 500m");
     let ran = call.alone().run().expect(0);
     let document = ran.document();
     let find = document.find.clone().unwrap();
@@ -148,6 +148,9 @@ fn an_image_is_searched_weighed_killed_and_removed() {
         let cgroup = trial.cgroup.unwrap();
         assert_eq!((Some(cgroup.limit_bytes), cgroup.oom_kills), (trial.limit_bytes, 0));
         assert!((24 * MIB..128 * MIB).contains(&cgroup.peak_bytes.unwrap()), "{cgroup:?}");
+        // The tool set the quota, and the kernel's count of it is read.
+        assert_eq!(trial.cpu_limit_millicpus, Some(500));
+        assert!(trial.phases.iter().all(|phase| phase.subject.throttling.is_some()), "{:?}", trial.phases);
     }
     // The files of an overlay are known and put out of memory; others are not, and that is told.
     let is_known = !document.trials[0].files.is_empty();

@@ -344,7 +344,7 @@ fn told_of_chunks(of: &NettyChunksRecord, rested: bool, facts: &Facts) -> (Strin
     if share(out_bytes, of.held_bytes) >= HANDED_OUT_SHARE_MAX {
         let (or, first) = match rested {
             true => ("", ""),
-            false => (", or requests under way", "weigh it once more while it serves nobody; "),
+            false => (", or requests under way", "weigh it again without traffic; "),
         };
         let when = if rested { " after the load" } else { "" };
         let full = grouped(of.full_chunks);

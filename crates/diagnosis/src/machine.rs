@@ -64,7 +64,8 @@ pub(super) fn observers(facts: &Facts) -> Option<FindingRecord> {
     let (costs_bytes, gain) = (of_all(|of| of.bytes_min), of_all(|of| of.bytes_max));
     let list: Vec<String> = observers.iter().map(told).collect();
     let text = format!("the JVM is watched from inside: {}", list.join("; "));
-    let next = "leave out what nobody reads, and weigh again: `loadline compare` shows what each costs here";
+    let next =
+        "remove the observers that you do not read, and weigh again: `loadline compare` shows what each costs here";
     let remedies = if nmt.is_some() { vec![Change::Nmt(Nmt::Off)] } else { Vec::new() };
     (!observers.is_empty()).then(|| {
         let found = found(Finding::ObserversOn { observers }, text, next);
@@ -84,6 +85,6 @@ fn told(observer: &ObserverOn) -> String {
         (Some(least), Some(most)) => {
             format!("{}, usually {:.1} to {}", observer.what, Bytes(least).as_mib(), Bytes(most))
         }
-        _ => format!("`{}`, which nobody has measured", observer.what),
+        _ => format!("`{}`, whose cost is not known", observer.what),
     }
 }

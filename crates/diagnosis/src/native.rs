@@ -37,7 +37,7 @@ const YOUNG_PART: u64 = 4;
 /// Native memory whose owners are garbage: a full collection freed it. `java.lang.ref.Cleaner` frees memory once the
 /// collector has found its owner dead (JDK 11–27), and owners are small, so that they do not fill a young generation.
 /// Source: seichi_infra #5486 and #5489 (flat with `G1PeriodicGCInterval`), aws-glue-schema-registry #203; measured:
-/// 1,200 `Deflater`s that nobody ended held 275 MiB, of which a collection left 2.
+/// 1,200 `Deflater`s that were never ended held 275 MiB, of which a collection left 2.
 pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
     let Collected { before, owners, freed_bytes, least, rss, .. } = collected(facts)?;
     if freed_bytes < least || share(freed_bytes, rss) < SHARE_MIN {

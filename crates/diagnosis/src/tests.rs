@@ -326,7 +326,7 @@ fn what_watches_is_told_with_its_price() {
     let both = with(&loaded(&[]), |trial| {
         trial.command.extend(["-javaagent:/a/apm.jar=x=y", "-XX:StartFlightRecording"].map(str::to_owned));
     });
-    says(&only(&both, "observers_on"), &["`apm.jar`, which nobody has measured"]);
+    says(&only(&both, "observers_on"), &["`apm.jar`, whose cost is not known"]);
     let nmt = typed(&loaded(&[]), "-XX:NativeMemoryTracking=detail", "NativeMemoryTracking", "detail");
     assert_eq!(remedies(&only(&nmt, "observers_on")), ["-XX:NativeMemoryTracking=off"]);
 }
@@ -943,7 +943,7 @@ fn full_chunks_of_netty_are_told_from_nearly_empty_ones() {
     let held = "Netty holds 128.0 MiB in 32 chunks";
     let full = told(Some(of(128, 125, Some(125))), None);
     says(&full, &[held, "30 of them full, and 125.0 MiB are handed out: buffers", "never released, or requests"]);
-    says(&full, &["serves nobody", "`-Dio.netty.leakDetection.level=paranoid`", "ResourceLeakDetector"]);
+    says(&full, &["without traffic", "`-Dio.netty.leakDetection.level=paranoid`", "ResourceLeakDetector"]);
     let rested = told(Some(of(128, 125, Some(125))), Some(of(128, 120, Some(120))));
     says(&rested, &["120.0 MiB are handed out after the load: buffers that were never released -> set"]);
     assert_eq!((remedies(&full), gain(&full)), (Vec::new(), None));

@@ -174,7 +174,7 @@ pub const TABLE: &[Remedy] = &[
     heap_level("heap.5.6x", "the same, 5.6 times", |facts| heap::ceiling(facts, 5.6, 48)),
     Remedy {
         rank: 2,
-        source: "measured (docs/tune.md); a heap that nobody bounds may take a quarter of the machine (JDK 11-25)",
+        source: "measured (docs/tune.md); an unbounded heap may take a quarter of the machine (JDK 11-25)",
         against: "too small: collections take CPU, then OutOfMemoryError under a load that was not tried",
         ..heap_level("heap.4x", "the same, 4 times", |facts| heap::ceiling(facts, 4.0, 32))
     },
@@ -338,7 +338,7 @@ pub const TABLE: &[Remedy] = &[
         ..heap("aot.cache", "a cache of linked classes and profiles, from a training run", others::aot_cache)
     },
     Remedy {
-        source: "native_held_by_garbage; here: 1,200 Deflaters that nobody ended, 275 MiB, went with a collection",
+        source: "native_held_by_garbage; here: 1,200 Deflaters that were never ended, 275 MiB, went with a collection",
         against: "a collection each few seconds, and what survives by chance moves to the old generation",
         needs: &[YOUNG_UNSET],
         ..young("cure.young", "a young generation that fills every 2 s or so", |facts| cures::young(facts, 2))

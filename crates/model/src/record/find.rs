@@ -206,13 +206,13 @@ pub struct FindRecord {
     pub text: String,
     /// Index of the trial in which memory was no concern; `null` where there is none that held.
     pub reference: Option<u32>,
-    /// The load line on a host where nobody else holds the file pages; `null` where none was found.
+    /// The load line with a cold page cache; `null` where none was found.
     pub line: Option<LineRecord>,
     /// The same on a host where they are in memory already; `null` where it was not found or not searched.
     pub warm: Option<LineRecord>,
     /// The point from which more memory saves no more CPU, if that is not the line itself.
     pub knee: Option<KneeRecord>,
-    /// The share added to the line, such as 0.1, by choice and not by measurement.
+    /// The safety margin added to the line, as a share such as 0.1.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub headroom: f64,
     /// The limit to set: the line with its headroom, in whole MiB; `null` where there is no line.

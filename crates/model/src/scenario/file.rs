@@ -179,7 +179,7 @@ pub struct TrialOptions {
     /// Timeline samples per second [default: 10]
     #[arg(long, value_name = "HZ")]
     pub sample_hz: Option<u32>,
-    /// Ask the JVM by its attach socket for what is read from outside where it can be; adds 0.2 to 0.3 MiB to it
+    /// Use the attach API even for data that can be read from outside; adds 0.2 to 0.3 MiB to the JVM
     #[arg(long)]
     pub attach: bool,
 }
@@ -275,7 +275,7 @@ pub(super) struct File {
     /// Timeline samples per second.
     #[schemars(extend("minimum" = 1, "maximum" = 100, "default" = 10))]
     sample_hz: Option<u32>,
-    /// Ask the JVM by its attach socket for what is read from outside where it can be.
+    /// Use the attach API even for data that can be read from outside.
     #[schemars(extend("default" = false))]
     attach: Option<bool>,
     /// List the live objects by class at the end of each trial, by a full GC that nothing measured sees, and what grew

@@ -43,8 +43,8 @@ pub struct Find {
 #[command(next_help_heading = "Searching")]
 #[serde(deny_unknown_fields, default)]
 pub struct FindSettings {
-    /// Target: `p99<50ms`, `rate>=98%` of what is offered, `failed==0`, `gc_share<10%`, `start_up<5s`; may be repeated
-    /// [default: rate>=98% and failed==0; rate>=90% in a closed model]
+    /// `p99<50ms`, `rate>=98%`, `failed==0`, `gc_share<10%`, `start_up<5s`; may be repeated [default: failed==0 and
+    /// rate>=98%, in a closed model 90%]
     // A file has it beside `find`, because tuning asks for it too.
     #[arg(long, value_name = "TARGET")]
     #[serde(skip)]
@@ -61,8 +61,8 @@ pub struct FindSettings {
     #[arg(long, value_name = "N", help = "Fresh trials in a row that must hold [default: 4]")]
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 4))]
     pub proofs: Option<u32>,
-    /// The share added to the line in the answer, by choice and not by measurement; at most ten times the line.
-    #[arg(long, value_name = "SHARE", help = "What is added to the line in the answer [default: 10%]")]
+    /// The safety margin that the answer adds to the line, as a share of it; at most ten times the line.
+    #[arg(long, value_name = "SHARE", help = "The safety margin that the answer adds to the line [default: 10%]")]
     #[schemars(with = "Option<schema::Headroom>", extend("default" = "10%"))]
     #[serde(deserialize_with = "parsed")]
     pub headroom: Option<Share>,
@@ -95,7 +95,7 @@ pub struct FindSettings {
 
 const LIMIT_MAX: &str =
     "The limit at which memory is no concern [default: that of `--limit`, or most of what the machine has]";
-const PROVE: &str = "Prove this limit, instead of searching for the smallest: exit code 1 where it does not hold";
+const PROVE: &str = "Prove this limit instead of a search; exit code 1 if it does not hold";
 const MAX_RATE: &str = "Find the highest rate that `--limit` carries, instead of a limit; `--rate` is where to begin";
 
 /// A finer step is lost in what limits of whole pages and random edges can tell; a coarser one finds nothing.

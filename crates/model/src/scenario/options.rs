@@ -16,7 +16,7 @@ use std::path::Path;
 /// Everything that changes what is run; the same words mean the same wherever they appear.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct ScenarioOptions {
-    /// URL of the load; also checked for readiness unless `--ready` says otherwise
+    /// URL of the load and of the readiness check
     #[arg(long, value_name = "URL", help_heading = "Load")]
     pub url: Option<String>,
     /// The options of the load.

@@ -136,8 +136,8 @@ impl Default for Tune {
 #[command(next_help_heading = "Tuning")]
 #[serde(deny_unknown_fields, default)]
 pub struct TuneSettings {
-    /// Target for every trial: `p99<50ms`, `rate>=98%` of what is offered, `failed==0`; may be repeated
-    /// [default: rate>=98% and failed==0; rate>=90% in a closed model]
+    /// `p99<50ms`, `rate>=98%`, `failed==0`, in every trial; may be repeated [default: failed==0 and rate>=98%, in a
+    /// closed model 90%]
     #[arg(long, value_name = "TARGET")]
     #[serde(skip)]
     pub target: Vec<Budget>,

@@ -199,9 +199,9 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     let mut facts = Facts::default();
     if let Some(line) = &find.line {
         let label = if find.prove_bytes.is_some() { "limit" } else { "load line" };
-        let host = "on a host where nobody else holds the file pages";
-        facts.add(label, format!("{}{}, {host}", Bytes(line.limit_bytes), with_heap(find, line)));
-        facts.add("proof", proof(line.held, line.proof, Some(line.failing_share_max)));
+        let limit = Bytes(line.limit_bytes);
+        facts.add(label, format!("{limit}{}, with a cold page cache", with_heap(find, line)));
+        facts.add("evidence", proof(line.held, line.proof, Some(line.failing_share_max)));
         facts.add("below", below(line));
         facts.add("edge", edge(line));
         facts.add("charge", charge(line, trials));
@@ -212,9 +212,9 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     if let Some(limit) = find.limit_bytes {
         let text = match find.headroom {
             share if share > 0.0 => {
-                format!("{} more than the line, by choice and not by measurement: set {}", percent(share), Bytes(limit))
+                format!("set {}: the line and {} of safety margin, which is your choice", Bytes(limit), percent(share))
             }
-            _ => format!("none is added: set {}", Bytes(limit)),
+            _ => format!("set {}: no margin is added", Bytes(limit)),
         };
         facts.add("headroom", text);
         let options = snippets::options(find);
@@ -225,7 +225,7 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
     facts.add("knee", knee(find));
     if let Some(rate) = &find.rate {
         facts.add("rate", format!("{}/s", per_second(rate.rate_per_s)));
-        facts.add("proof", proof(rate.held, rate.proof, rate.failing_share_max));
+        facts.add("evidence", proof(rate.held, rate.proof, rate.failing_share_max));
         let not_held = "the target did not hold".to_owned();
         let why = if rate.cause_text.is_empty() { not_held } else { rate.cause_text.join("; ") };
         facts.add("above", rate.above_per_s.map(|above| format!("at {}/s {why}", per_second(above))));
@@ -255,25 +255,22 @@ fn proof(held: u32, proof: Option<ProofRecord>, failing_share_max: Option<f64>) 
     let tried = proof.map_or(held, |proof| proof.tried);
     let chosen = proof.map_or_else(String::new, chosen);
     let bound = failing_share_max.filter(|share| *share < 1.0).map(|share| {
-        let confidence = PROOF_CONFIDENCE * 100.0;
-        format!("with {confidence:.0} % confidence a start fails in less than {:.0} % of cases", share * 100.0)
+        let (confidence, fewer) = (PROOF_CONFIDENCE * 100.0, share * 100.0);
+        format!("with {confidence:.0} % confidence fewer than {fewer:.0} % of starts fail under this load on this host")
     });
-    let bound = bound.unwrap_or_else(|| "that says nothing of how often a start fails".to_owned());
-    format!(
-        "held {}{chosen}: {bound}; nothing is said of other loads, other hosts and longer times",
-        times(held, tried)
-    )
+    let bound = bound.unwrap_or_else(|| "too few to bound how often a start fails".to_owned());
+    format!("held {}{chosen}: {bound}", times(held, tried))
 }
 
-/// Which of the trials are no proof, where the search chose the value by some of them.
+/// Which of the trials are fresh, where the search chose the value by one of them.
 fn chosen(proof: ProofRecord) -> String {
     let ProofRecord { tried, choosing, candidates } = proof;
     if choosing == 0 {
         return String::new();
     }
-    let others = tried.saturating_sub(choosing);
-    let after = if candidates > 1 { format!(", after {candidates} values were put to proof") } else { String::new() };
-    format!(" ({choosing} of these trials chose it, and {others} count as proof{after})")
+    let fresh = several(u64::from(tried.saturating_sub(choosing)), "fresh trial");
+    let after = if candidates > 1 { format!(" of the {candidates} limits that were tried") } else { String::new() };
+    format!(" ({fresh}{after})")
 }
 
 /// `5 of 5 times`.

@@ -84,27 +84,27 @@ fn each_trial_has_its_row_and_long_summaries_are_asked_for() {
 #[test]
 fn what_was_proved_is_said_with_its_limits() {
     let document = find_sample::found();
-    let proof = fact(&document, "proof").unwrap();
-    let begins = "held 5 of 5 times (1 of these trials chose it, and 4 count as proof): with 95 % confidence a start fails \
-                  in less than 60 % of cases";
+    let proof = fact(&document, "evidence").unwrap();
+    let begins =
+        "held 5 of 5 times (4 fresh trials): with 95 % confidence fewer than 60 % of starts fail under this load";
     assert!(proof.starts_with(begins), "{proof}");
     let proved = find_sample::proved(400 * MIB);
-    let proof = fact(&proved, "proof").unwrap();
-    assert!(proof.starts_with("held 5 of 5 times: with 95 % confidence a start fails in less than 45 % of cases"));
+    let proof = fact(&proved, "evidence").unwrap();
+    assert!(proof.starts_with("held 5 of 5 times: with 95 % confidence fewer than 45 % of starts fail"));
     let mut mishap = find_sample::found();
     let line = mishap.find.as_mut().and_then(|find| find.line.as_mut()).unwrap();
     line.proof = Some(ProofRecord { tried: 6, choosing: 1, candidates: 2 });
-    let proof = fact(&mishap, "proof").unwrap();
-    assert!(proof.starts_with("held 5 of 6 times (1 of these trials chose it, and 5 count as proof, after 2 values"));
+    let proof = fact(&mishap, "evidence").unwrap();
+    assert!(proof.starts_with("held 5 of 6 times (5 fresh trials of the 2 limits that were tried): with"));
     let once = super::proof(1, Some(ProofRecord { tried: 1, choosing: 1, candidates: 1 }), Some(1.0));
-    assert!(once.contains("says nothing of how often a start fails"), "{once}");
+    assert!(once.contains("too few to bound how often a start fails"), "{once}");
     let shares =
         "-XX:MaxRAMPercentage=6.6 -XX:MinRAMPercentage=6.6 give the same heap under 105.0 MiB, in place of -Xmx";
     assert!(fact(&document, "as shares").unwrap().starts_with(shares), "{:?}", fact(&document, "as shares"));
-    assert!(proof.contains("nothing is said of other loads, other hosts and longer times"), "{proof}");
+    assert!(proof.ends_with("fail under this load on this host"), "{proof}");
     let below = fact(&document, "below").unwrap();
     assert!(below.contains("file pages were dropped and read again, over and over (p99.steady was 812 ms"), "{below}");
-    assert!(fact(&document, "headroom").unwrap().starts_with("10 % more than the line, by choice"));
+    assert!(fact(&document, "headroom").unwrap().starts_with("set 105.0 MiB: the line and 10 % of safety margin"));
     assert!(fact(&document, "knee").unwrap().ends_with("18 % less CPU per request; computed, not proved"));
     assert_eq!(fact(&document, "edge"), None);
     assert_eq!(fact(&document, "file pages"), None);
@@ -213,7 +213,7 @@ fn a_limit_that_is_proved_or_refuted_is_no_search() {
     };
     let (held, headroom, screen) = text(160);
     assert_eq!(held, "The target holds at 160.0 MiB, 5 of 5 times.");
-    assert_eq!(headroom.unwrap(), "none is added: set 160.0 MiB");
+    assert_eq!(headroom.unwrap(), "set 160.0 MiB: no margin is added");
     assert!(screen.contains("--memory=160m") && screen.contains("\nproof\n"), "{screen}");
     let (cause, headroom, _) = text(130);
     assert!(cause.starts_with("The target does not hold at 130.0 MiB: p99.steady was 812 ms"), "{cause}");

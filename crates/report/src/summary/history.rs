@@ -122,7 +122,7 @@ fn nothing(series: &SeriesRecord) -> String {
     match series.points.len() {
         0 | 1 => "One point says nothing of changes: weigh more commits.".to_owned(),
         _ if !known => format!("{points} {few}"),
-        _ => format!("No change is told over {points}."),
+        _ => format!("No change found over {points}."),
     }
 }
 

@@ -116,7 +116,7 @@ fn answer(of: &PostMortem) -> String {
 fn told_part(name: &str) -> &str {
     match name {
         "heap" => "what lives in its heap",
-        "rest" => "what is none of the JVM's own parts",
+        "rest" => "everything outside of the JVM's own parts",
         other => other,
     }
 }
