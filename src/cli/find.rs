@@ -8,7 +8,7 @@ use crate::archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Conditions, LineOver, OverRecord, Trial};
 use crate::result;
-use crate::scenario::{Configuration, FindSettings, Scenario, vary};
+use crate::scenario::{Configuration, FindSettings, Scenario, plain_name, vary};
 use crate::series::search::{self, Search};
 use crate::series::{self, Archived, Local};
 use crate::work;
@@ -77,8 +77,9 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     if let Some(over) = verb.over {
         let one = scenario.configurations.get(..1).unwrap_or_default();
         let mut varied = vary(std::slice::from_ref(&over), one, Path::new(""), &session.releases())?;
-        if let [only] = varied.as_mut_slice() {
-            only.name = over.1.concat();
+        // A value is known by what was typed; `jdk=found` stands for several.
+        if varied.len() == over.1.len() {
+            varied.iter_mut().zip(&over.1).for_each(|(one, value)| one.name = plain_name(value));
         }
         return self::over(&session, &over.0, scenario, varied, &verb.searching);
     }

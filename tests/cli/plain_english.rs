@@ -81,7 +81,7 @@ fn the_first_pages_are_short_and_have_a_command_each() {
         assert!(count <= PAGE_WORDS_MAX, "{}: {count} words", page.display());
         assert!(text.starts_with("# ") && text.contains("loadline "), "{}", page.display());
     }
-    let readme = read(&root().join("README.md"));
+    let readme = read(root().join("README.md"));
     let (lines, words) = (readme.lines().count(), readme.split_whitespace().count());
     assert!(lines <= README.0 && words <= README.1, "README.md: {lines} lines, {words} words");
 }

@@ -185,6 +185,11 @@ pub fn cpu_without_jit_per_request(trial: &Trial) -> Option<f64> {
     per_request(trial, |work| work.cpu_by_purpose.map(|of| of.without_jit_s()))
 }
 
+/// The collector's part of it, where it is told apart in all of these phases.
+pub fn gc_cpu_per_request(trial: &Trial) -> Option<f64> {
+    per_request(trial, |work| work.cpu_by_purpose.map(|of| of.gc_s))
+}
+
 fn per_request(trial: &Trial, read: fn(&SubjectWork) -> Option<f64>) -> Option<f64> {
     let phases = trial.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup() && phase.ok > 0);
     let (cpu_s, ok) = phases.fold((Some(0.0), 0), |(cpu_s, ok), phase| {

@@ -24,7 +24,9 @@ mod ruling;
 mod spec;
 
 pub use cause::cause_of;
-pub use conclusion::{PROOF_CONFIDENCE, conclude, cpu_per_request, cpu_without_jit_per_request, failing_share_max};
+pub use conclusion::{
+    PROOF_CONFIDENCE, conclude, cpu_per_request, cpu_without_jit_per_request, failing_share_max, gc_cpu_per_request,
+};
 pub use course::{Attempt, next};
 pub use edge::Stage;
 pub use over::line_over;

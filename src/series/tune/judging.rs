@@ -2,9 +2,10 @@
 //! of a confirmation prove. Pure arithmetic.
 
 use super::fates::{CandidateFate, grew};
-use super::outcome::{Means, Noise, Observed};
+use super::outcome::{Means, Noise, Observed, deviation};
 use super::setting::{Candidate, Setting};
 use crate::comparison;
+use crate::diagnosis::remedy::Group;
 use crate::owner::{Owner, is_heap};
 use crate::record::Fate;
 use crate::units::{Bytes, MIB};
@@ -18,6 +19,8 @@ const DEVIATIONS_PRICE: [f64; 2] = [1.0, 2.0];
 /// Half of the interval of CPU time over all blocks of a confirmation, in standard deviations of one trial: Student's t
 /// of 98.75 % and 19 degrees of freedom, times √(2 / 20). CPU time nearer to the price is not proved by them.
 pub(super) const PROVABLE: f64 = 0.77;
+/// The deviation of the collector's CPU time of three trials may be small by luck: none is believed below this share.
+const COLLECTING_MIN: f64 = 0.1;
 /// An owner that no candidate moves counts where it moved by so many of its standard errors.
 const DEVIATIONS_OTHERS: f64 = 4.0;
 /// The share by which two trials may differ for no reason in what a collection frees: the Java heap, direct memory that
@@ -38,6 +41,8 @@ pub(super) struct AsItIs {
     pub(super) noise: Noise,
     /// The share by which the CPU time of a request may rise.
     price: f64,
+    /// CPU time of the collector for a request, and its standard deviation; `None` where it is not told apart.
+    collecting_s: Option<(f64, f64)>,
 }
 
 /// Why a setting is not gone on with.
@@ -56,7 +61,9 @@ pub(super) enum Rejection {
 
 impl AsItIs {
     pub(super) fn new(as_is: &[&Observed], price: f64) -> Self {
-        Self { means: Means::of(as_is), noise: Noise::of(as_is), price }
+        let collecting = collecting_s(as_is);
+        let collecting_s = collecting.map(|all| (all.iter().sum::<f64>() / all.len() as f64, deviation(&all)));
+        Self { means: Means::of(as_is), noise: Noise::of(as_is), price, collecting_s }
     }
 
     /// Whether its memory is known owner by owner.
@@ -126,6 +133,9 @@ impl AsItIs {
         if ratio > 1.0 + self.price + self.doubt_of_price() * self.cpu_error(&means) {
             return Some(Rejection::Costs(ratio));
         }
+        if let Some(ratio) = self.collects_too_much(setting, outcomes) {
+            return Some(Rejection::Costs(ratio));
+        }
         let owners = setting.owners();
         let saved = self.saved(&self.means, &means, &owners);
         if saved < -self.least(&self.means, &means, &owners) {
@@ -134,6 +144,19 @@ impl AsItIs {
         // Among several a single owner that grows is the doing of one of them, whatever the others save.
         let grown = self.grown(&means).filter(|_| setting.only().is_none());
         grown.map(Rejection::Grew)
+    }
+
+    /// CPU time of a request over that as it is, if the collector alone takes more than the price. The collector's part
+    /// differs little between trials, so it shows a price that the program's part hides. With another collector, work
+    /// moves from one part to the other.
+    fn collects_too_much(&self, setting: &Setting<'_>, outcomes: &[&Observed]) -> Option<f64> {
+        let ((before, deviation), all_s) = self.collecting_s.zip(self.means.cpu_s.filter(|cpu| *cpu > 0.0))?;
+        let collecting = collecting_s(outcomes).filter(|_| setting.level_of(Group::Collector).is_none())?;
+        let after = collecting.iter().sum::<f64>() / collecting.len() as f64;
+        let deviation = deviation.max(COLLECTING_MIN * before);
+        let error = deviation * (1.0 / collecting.len() as f64 + 1.0 / self.means.trials.max(1) as f64).sqrt();
+        let [rise, error] = [after - before, error].map(|seconds| seconds / all_s);
+        (rise > self.price + DEVIATIONS_PRICE[1] * error).then_some(1.0 + rise)
     }
 
     /// By how much the owner grew that grew most, where that is beyond doubt.
@@ -179,6 +202,12 @@ impl AsItIs {
 fn moment(owner: Owner, means: &Means) -> f64 {
     let is_of_moment = is_heap(owner.name()) || matches!(owner, Owner::MallocDirect | Owner::MallocRetained);
     if is_of_moment { MOMENT_SHARE * means.held_by(&[owner]) } else { 0.0 }
+}
+
+/// CPU time of the collector for a request, of each outcome; `None` where one of them does not tell it.
+fn collecting_s(outcomes: &[&Observed]) -> Option<Vec<f64>> {
+    let all: Option<Vec<f64>> = outcomes.iter().map(|of| of.gc_s).collect();
+    all.filter(|all| !all.is_empty())
 }
 
 fn is_weighed(outcomes: &[&Observed]) -> bool {
@@ -276,5 +305,43 @@ impl fmt::Display for Unconfirmed {
                 write!(f, "the CPU time of a request was measured in too few trials, so its price is unproved")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::TuneStage;
+
+    fn observed(app_us: f64, gc_us: f64) -> Observed {
+        Observed {
+            stage: TuneStage::Baseline,
+            remedies: Vec::new(),
+            block: 0,
+            holds: true,
+            refused: false,
+            why: Vec::new(),
+            not_in_force: Vec::new(),
+            bytes: Some(100.0 * MIB as f64),
+            owners: Default::default(),
+            cpu_s: Some((app_us + gc_us) * 1e-6),
+            gc_s: Some(gc_us * 1e-6),
+            seconds: 25.0,
+        }
+    }
+
+    #[test]
+    fn a_collector_that_takes_more_than_the_price_is_seen_through_the_noise_of_the_program() {
+        let as_is = [observed(770.0, 19.0), observed(1062.0, 23.0), observed(674.0, 18.0)];
+        let as_is = AsItIs::new(&as_is.each_ref(), 0.06);
+        let ratio = |outcomes: &[Observed]| {
+            let rejection = as_is.rejection(&Setting::default(), &outcomes.iter().collect::<Vec<_>>());
+            if let Some(Rejection::Costs(ratio)) = rejection { Some((ratio * 100.0).round()) } else { None }
+        };
+        // In all it takes less CPU time, by chance; the collector takes 220 us of 855 more.
+        assert_eq!(ratio(&[observed(429.0, 239.0), observed(572.0, 241.0)]), Some(126.0));
+        assert_eq!(ratio(&[observed(632.0, 40.0), observed(620.0, 45.0)]), None);
+        let untold = Observed { gc_s: None, ..observed(429.0, 239.0) };
+        assert_eq!(ratio(&[untold]), None);
     }
 }

@@ -5,7 +5,7 @@ use crate::diagnosis::remedy::needs_warmth;
 use crate::owner::Owner;
 use crate::record::{Mark, Outcome, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
 use crate::scenario::{MarkPoint, Objective};
-use crate::series::search::{cpu_per_request, cpu_without_jit_per_request};
+use crate::series::search::{cpu_per_request, cpu_without_jit_per_request, gc_cpu_per_request};
 use std::collections::BTreeMap;
 
 /// The CPU time that a price is of. Decided by the first trial that has any, so that later ones change no decision; a
@@ -73,6 +73,8 @@ pub(super) struct Observed {
     pub(super) owners: BTreeMap<Owner, f64>,
     /// The priced CPU time of a request in seconds.
     pub(super) cpu_s: Option<f64>,
+    /// The collector's part of it.
+    pub(super) gc_s: Option<f64>,
     /// How long the trial took.
     pub(super) seconds: f64,
 }
@@ -103,6 +105,7 @@ impl Observed {
             bytes: bytes.map(|bytes| bytes as f64),
             owners: owners.filter_map(|of| Some((Owner::named(&of.name)?, of.rss_bytes as f64))).collect(),
             cpu_s: priced.cpu_s(trial).filter(|_| !hides_price(trial)),
+            gc_s: gc_cpu_per_request(trial),
             seconds,
         })
     }
@@ -247,7 +250,7 @@ impl Noise {
 }
 
 /// The standard deviation of a sample; 0 below two values.
-fn deviation(values: &[f64]) -> f64 {
+pub(super) fn deviation(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     if count < 2.0 {
         return 0.0;

@@ -202,6 +202,7 @@ impl World {
             owners,
             cpu_s: Some(0.001 * self.cpu(&request.setting) * (1.0 + self.cpu_noise * random.normal()))
                 .filter(|_| !self.young || !request.setting.ids().contains(&"c1".to_owned())),
+            gc_s: None,
             seconds: 30.0,
         }
     }
