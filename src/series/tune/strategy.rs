@@ -19,7 +19,7 @@ const RATE_SHARE: f64 = 0.75;
 /// Connections of a fast warm-up at least. One alone waits for the delayed acknowledgements of its own answers: a
 /// server that writes head and body apart answered 23 requests a second on one connection.
 const CONNECTIONS_MIN: f64 = 4.0;
-/// So many times the requests that the load has under way: at full speed they shall be no slower than at its own rate.
+/// So many times the requests that the load has under way, so that full speed is not slower than the load's own rate.
 const UNDER_WAY_TIMES: f64 = 2.0;
 /// The time that a JVM may take to end which writes an archive of classes then. Measured: with JDK 25 a small server
 /// took 1.7 s for its AOT cache, which a child process assembles.
@@ -72,7 +72,8 @@ impl<'a> Tuner<'a> {
         }
     }
 
-    /// The share by which the CPU time of a request may rise: as asked, or what the least of CPUs is as it is.
+    /// The share by which the CPU time of a request may rise: the one that was asked for, or more where that is less
+    /// than `price_cpus`.
     pub(super) fn price(&self, trials: &[Trial]) -> f64 {
         let tune = &self.scenario.tune;
         self.cpus_as_is(trials).map_or(tune.price, |cpus| tune.price.max(tune.price_cpus / cpus))

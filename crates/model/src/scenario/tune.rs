@@ -88,7 +88,9 @@ pub struct Tune {
     pub objective: Objective,
     /// The share by which the CPU time of a request may rise.
     pub price: f64,
-    /// CPUs that the subject may take in addition, whatever share that is; 0 where the user gave a share.
+    /// CPUs that the subject may take in addition, whatever share that is; 0 where the user gave a share, and in older
+    /// archives.
+    #[serde(default)]
     pub price_cpus: f64,
     /// Remedies of the user's own.
     pub tries: Vec<Try>,
