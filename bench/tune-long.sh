@@ -30,7 +30,7 @@ for pair in "$@"; do
     for as in as-is answer; do
         given=()
         [ "$as" = as-is ] || given=("${options[@]}")
-        "$loadline" run "$scenario" --warmup "${minutes}m" --trials 1 --json --quiet --out "$work/$as-$RANDOM" \
+        "$loadline" run "$scenario" --warmup "$((minutes * 60))s" --trials 1 --json --quiet --out "$work/$as-$RANDOM" \
             "${given[@]}" >"$work/run.json" || true
         python3 - "$work/run.json" "$(basename "$scenario" .yaml)" "$as" "${given[*]}" <<'PYTHON'
 import json, sys
