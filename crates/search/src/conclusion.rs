@@ -191,7 +191,7 @@ pub fn gc_cpu_per_request(trial: &Trial) -> Option<f64> {
 }
 
 fn per_request(trial: &Trial, read: fn(&SubjectWork) -> Option<f64>) -> Option<f64> {
-    let phases = trial.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup() && phase.ok > 0);
+    let phases = trial.measured_phases().filter(|phase| phase.ok > 0);
     let (cpu_s, ok) = phases.fold((Some(0.0), 0), |(cpu_s, ok), phase| {
         (cpu_s.zip(read(&phase.subject)).map(|(sum, own)| sum + own), ok + phase.ok)
     });

@@ -31,7 +31,7 @@ fn at_line<'a>(find: Option<&FindRecord>, trials: &'a [Trial]) -> Vec<&'a Trial>
 
 /// The share of the periods of the measured phases in which a CPU limit held the subject back.
 fn throttled(trials: &[&Trial]) -> Option<f64> {
-    let phases = trials.iter().flat_map(|trial| &trial.phases).filter(|phase| phase.is_sent() && !phase.is_warmup());
+    let phases = trials.iter().flat_map(|trial| trial.measured_phases());
     let counted: Vec<_> = phases.filter_map(|phase| phase.subject.throttling).collect();
     let sum = |of: fn(&crate::record::Throttling) -> u64| counted.iter().map(of).fold(0, u64::saturating_add);
     let (throttled, periods) = (sum(|of| of.throttled_periods), sum(|of| of.periods));

@@ -36,7 +36,7 @@ impl Priced {
 
     /// CPUs that a trial kept busy in its measured phases.
     pub(super) fn cpus(self, trial: &Trial) -> Option<f64> {
-        let phases = trial.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup() && phase.ok > 0);
+        let phases = trial.measured_phases().filter(|phase| phase.ok > 0);
         let (ok, seconds) = phases.fold((0, 0.0), |(ok, seconds), phase| (ok + phase.ok, seconds + phase.seconds));
         self.cpu_s(trial).filter(|_| seconds > 0.0).map(|cpu_s| cpu_s * ok as f64 / seconds)
     }

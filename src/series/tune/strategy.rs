@@ -180,8 +180,8 @@ struct Pace<'a> {
 /// The connections of a warm-up at full speed: few, since each brings a thread and buffers that the load may not need,
 /// and more than the load has under way, which is its rate times the time of a request (Little 1961).
 fn connections_to_warm(trial: &Trial) -> u32 {
-    let phases = trial.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup());
-    let under_way = phases.filter_map(|phase| Some(phase.achieved_per_s * phase.service_ms?.mean / 1000.0));
+    let under_way =
+        trial.measured_phases().filter_map(|phase| Some(phase.achieved_per_s * phase.service_ms?.mean / 1000.0));
     (UNDER_WAY_TIMES * under_way.fold(0.0, f64::max)).max(CONNECTIONS_MIN).ceil() as u32
 }
 

@@ -747,6 +747,11 @@ pub struct ImageRecord {
 }
 
 impl Trial {
+    /// The phases that are measured under load: requests were sent, and not to warm up.
+    pub fn measured_phases(&self) -> impl Iterator<Item = &PhaseRecord> {
+        self.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup())
+    }
+
     /// A trial of which nothing is known yet.
     pub fn new(configuration: &str, block: u32, index: u32) -> Self {
         Self { configuration: configuration.to_owned(), block, index, ..Self::default() }
