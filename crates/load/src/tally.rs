@@ -172,7 +172,8 @@ impl Tally {
             None => String::new(),
         };
         if self.failures_in_a_row >= bounds.failures_in_a_row {
-            return Some(format!("{} requests in a row failed{}", self.failures_in_a_row, last()));
+            // The bound, not the count: one round of several connections may bring more failures than the last one.
+            return Some(format!("{} requests in a row failed{}", bounds.failures_in_a_row, last()));
         }
         let silence_ns = now_ns.saturating_sub(self.waiting_since_ns);
         if silence_ns < bounds.silence_ns {
