@@ -43,7 +43,7 @@ fn bad_input_says_what_is_wrong_and_what_to_write() {
 fn the_table_of_remedies_is_listed_without_a_server() {
     let listed = loadline(&["tune", "--list"]);
     assert_eq!((listed.code, listed.stderr.as_str()), (0, ""), "{listed}");
-    for part in ["malloc.arenas+trim", "heap.4x", "JDK-8380060", "changes the program", "MALLOC_ARENA_MAX"] {
+    for part in ["malloc.arenas+trim", "heap.max", "JDK-8380060", "changes the program", "MALLOC_ARENA_MAX"] {
         let is_there = listed.stdout.contains(part);
         // The setting of this variable depends on the server.
         assert_eq!(is_there, part != "MALLOC_ARENA_MAX", "{part}: {listed}");

@@ -243,7 +243,20 @@ impl Conclusion<'_> {
                 cpu_ratio,
             }
         };
-        Candidate::all(self.offered).map(of).collect()
+        Candidate::all(self.offered).filter(|candidate| self.is_told(*candidate, winner)).map(of).collect()
+    }
+
+    /// Whether a candidate has a row of its own: of a ceiling those levels that were tried, or else the one that would
+    /// be the first.
+    fn is_told(&self, candidate: Candidate<'_>, winner: &Setting<'_>) -> bool {
+        let is_tried = |level: &Candidate<'_>| {
+            self.replayed.fates.get(*level).is_some() || winner.has(*level) || self.was_tried(&level.id)
+        };
+        let levels = || Candidate::all(self.offered).filter(|of| of.group == candidate.group && of.ceiling.is_some());
+        let first = || levels().find(|level| level.rank > 0).or_else(|| levels().next());
+        candidate.ceiling.is_none()
+            || is_tried(&candidate)
+            || !levels().any(|of| is_tried(&of)) && first() == Some(candidate)
     }
 
     /// Every setting that was searched, in the order of first trial, and those of which none is better in both memory

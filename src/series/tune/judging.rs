@@ -150,13 +150,20 @@ impl AsItIs {
     /// differs little between trials, so it shows a price that the program's part hides. With another collector, work
     /// moves from one part to the other.
     fn collects_too_much(&self, setting: &Setting<'_>, outcomes: &[&Observed]) -> Option<f64> {
-        let ((before, deviation), all_s) = self.collecting_s.zip(self.means.cpu_s.filter(|cpu| *cpu > 0.0))?;
-        let collecting = collecting_s(outcomes).filter(|_| setting.level_of(Group::Collector).is_none())?;
-        let after = collecting.iter().sum::<f64>() / collecting.len() as f64;
-        let deviation = deviation.max(COLLECTING_MIN * before);
-        let error = deviation * (1.0 / collecting.len() as f64 + 1.0 / self.means.trials.max(1) as f64).sqrt();
-        let [rise, error] = [after - before, error].map(|seconds| seconds / all_s);
+        let (_, deviation) = self.collecting_s.filter(|_| setting.level_of(Group::Collector).is_none())?;
+        let (before, all_s) = self.collecting_s.map(|(before, _)| before).zip(self.means.cpu_s)?;
+        let rise = self.collects_more(outcomes)?;
+        let deviation = deviation.max(COLLECTING_MIN * before) / all_s;
+        let error = deviation * (1.0 / outcomes.len() as f64 + 1.0 / self.means.trials.max(1) as f64).sqrt();
         (rise > self.price + DEVIATIONS_PRICE[1] * error).then_some(1.0 + rise)
+    }
+
+    /// CPU time that the collector takes for a request beyond what it takes as it is, over all CPU time of a request as
+    /// it is; `None` where it is not told apart.
+    pub(super) fn collects_more(&self, outcomes: &[&Observed]) -> Option<f64> {
+        let ((before, _), all_s) = self.collecting_s.zip(self.means.cpu_s.filter(|cpu| *cpu > 0.0))?;
+        let after = collecting_s(outcomes)?;
+        Some((after.iter().sum::<f64>() / after.len() as f64 - before) / all_s)
     }
 
     /// By how much the owner grew that grew most, where that is beyond doubt.

@@ -23,6 +23,8 @@ use std::ops::ControlFlow::{self, Break, Continue};
 pub(super) const BASELINE: usize = 3;
 /// Trials of a setting on which a decision rests.
 const ENOUGH: usize = 2;
+/// Trials of a level of a ceiling on which the next level is chosen; the last one gets as many as any setting.
+const ENOUGH_FOR_A_LEVEL: usize = 1;
 /// Trials of a setting whose CPU time lies nearer to the price than so many of its standard errors.
 const UNDECIDED: usize = 3;
 const NEAR: f64 = 0.7;
@@ -35,6 +37,11 @@ const BLOCKS_MAX: u32 = 20;
 const ATTEMPTS: u32 = 2;
 /// After the target broke in a confirmation, a candidate stays that saves this share of all that is saved.
 const LARGE_SHARE: f64 = 0.2;
+
+/// A tighter ceiling is tried while it may save this share of what the winner holds.
+const WORTH_MORE: f64 = 0.02;
+/// One step leaves this part of the room at least: a load that needs much for a moment shows in no mean.
+const ROOM_PER_STEP: f64 = 4.0;
 
 /// Settings that are ceilings: their levels are in the order of tightness, the loosest first.
 const CEILINGS: [Group; 2] = [Group::Heap, Group::Direct];
@@ -415,8 +422,8 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(winner)
     }
 
-    /// Finds the tightest level of a ceiling that wins: each trial halves the levels between the tightest that won and
-    /// the loosest that lost.
+    /// Finds the tightest level of a ceiling that wins. The next level is the one at which the collector would take the
+    /// price, by what it takes at the last; where that is not told, or a level lost, the middle of what is left.
     fn tighten(&mut self, group: Group, winner: &mut Setting<'o>) -> Replay<'o, ()> {
         let levels: Vec<_> = self.scheduler.candidates().filter(|candidate| candidate.group == group).collect();
         let set = winner.level_of(group);
@@ -424,14 +431,47 @@ impl<'c, 'o> Phases<'c, 'o> {
         let mut open = levels.iter().take_while(|level| set.is_some_and(|set| **level <= set)).count();
         let lost = levels[open..].iter().position(|level| self.fates.get(*level).is_some());
         let mut lost = lost.map_or(levels.len(), |further| open + further);
-        while open < lost {
+        while open < lost && self.is_worth_more(&levels[..lost], open, winner)? {
             let middle = open + (lost - open) / 2;
-            match self.race_with(levels[middle], winner)? {
-                true => open = middle + 1,
-                false => lost = middle,
+            let next = match self.near_price(&levels, open, winner)? {
+                Some(near) if lost == levels.len() => near,
+                Some(near) => near.min(middle),
+                None => middle,
+            };
+            if next < open {
+                break;
+            }
+            match self.race_with(levels[next], winner)? {
+                true => open = next + 1,
+                false => lost = next,
             }
         }
         Continue(())
+    }
+
+    /// Whether the tightest of these levels may save enough beside what is set already.
+    fn is_worth_more(&self, levels: &[Candidate<'o>], open: usize, winner: &Setting<'o>) -> Replay<'o, bool> {
+        let value = |level: &Candidate<'o>| level.ceiling.map(|ceiling| ceiling.value as f64);
+        let (Some(set), Some(tightest)) =
+            (open.checked_sub(1).and_then(|at| value(&levels[at])), levels.last().and_then(value))
+        else {
+            return Continue(true);
+        };
+        let Known(outcomes) = self.first(winner, 1, TuneStage::Race)? else { return Continue(false) };
+        Continue(set - tightest >= WORTH_MORE * Means::of(&outcomes).bytes)
+    }
+
+    /// The tightest level, counted in these, at which the collector takes no more than the price. Its work is taken to
+    /// grow as the room above what lives shrinks, since each collection frees that room. `None` where nothing is set or
+    /// its work is not told; a level before `open` where the last one that won is at the price already.
+    fn near_price(&self, levels: &[Candidate<'o>], open: usize, winner: &Setting<'o>) -> Replay<'o, Option<usize>> {
+        let set = open.checked_sub(1).and_then(|at| levels[at].ceiling);
+        let Some(set) = set.filter(|_| self.scheduler.price > 0.0) else { return Continue(None) };
+        let Known(outcomes) = self.first(winner, 1, TuneStage::Race)? else { return Continue(None) };
+        let Some(extra) = self.as_is.collects_more(&outcomes) else { return Continue(None) };
+        let room = set.room as f64 * (extra / self.scheduler.price).max(1.0 / ROOM_PER_STEP);
+        let has_room = |level: &Candidate<'o>| level.ceiling.is_some_and(|ceiling| ceiling.room as f64 >= room);
+        Continue(levels.iter().rposition(has_room).or(Some(0)))
     }
 
     /// Tries a candidate beside the winner, unless its fate is known; tells whether the winner has it then.
@@ -461,7 +501,8 @@ impl<'c, 'o> Phases<'c, 'o> {
     /// Makes trials of a candidate beside the winner until one of both is better.
     fn challenge(&mut self, candidate: Candidate<'o>, winner: &Setting<'o>) -> Replay<'o, Raced<'o>> {
         let no_time = || Continue(Raced::Lost(CandidateFate::no_time()));
-        let Known(outcomes) = self.first(winner, ENOUGH, TuneStage::Race)? else { return no_time() };
+        let enough = enough_for(candidate);
+        let Known(outcomes) = self.first(winner, enough, TuneStage::Race)? else { return no_time() };
         let incumbent = Means::of(&outcomes);
         let held = incumbent.held_by(&candidate.owners);
         let bound = held.min(candidate.gain_bytes_max() as f64);
@@ -530,6 +571,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             return not_better(Fate::NoEffect, no_saving(saved, least));
         }
         self.fates.set_saving(candidate, saved, cpu);
+        let enough = if saved < least { ENOUGH } else { enough_for(candidate) };
         if cpu.is_none() && self.as_is.noise.has_cpu {
             // A set that contains it could not be priced either.
             return not_better(Fate::TooCostly, "its CPU time was not told, so it has no price".to_owned());
@@ -537,14 +579,14 @@ impl<'c, 'o> Phases<'c, 'o> {
         let beyond_price = cpu.map_or(-1.0, |ratio| ratio - 1.0 - self.scheduler.price);
         if !self.as_is.can_be_priced() {
             // No price can be proved here. Only one that is exceeded beyond doubt tells against a candidate.
-            return if count >= ENOUGH { Contest::Better } else { Contest::Open };
+            return if count >= enough { Contest::Better } else { Contest::Open };
         }
         if count == UNDECIDED && beyond_price > -PROVABLE * self.as_is.noise.cpu {
             let near = if beyond_price > 0.0 { "" } else { ", too near to the price to be proved" };
             return not_better(Fate::TooCostly, saving_at_price(saved, cpu.unwrap_or(1.0)) + near);
         }
         let is_clear = beyond_price < -NEAR * self.as_is.cpu_error(&means);
-        if count >= ENOUGH && is_clear { Contest::Better } else { Contest::Open }
+        if count >= enough && is_clear { Contest::Better } else { Contest::Open }
     }
 
     /// The part of the winner that is left where one more trial shows that it breaks the target by itself.
@@ -665,6 +707,10 @@ impl<'c, 'o> Phases<'c, 'o> {
         }
         Continue(pairs.unproved())
     }
+}
+
+fn enough_for(candidate: Candidate<'_>) -> usize {
+    if candidate.ceiling.is_some() { ENOUGH_FOR_A_LEVEL } else { ENOUGH }
 }
 
 /// A candidate that was set, and whose changes the process does not have.

@@ -4,7 +4,7 @@
 use super::outcome::Observed;
 use super::scheduler::{Finish, Scheduler, TrialRequest, TuneStep};
 use super::setting::{Candidate, Setting};
-use crate::diagnosis::remedy::{Group, NotOffered, Offer, Offered};
+use crate::diagnosis::remedy::{Ceiling, Group, NotOffered, Offer, Offered};
 use crate::numbers::SplitMix64;
 use crate::owner::Owner;
 use crate::record::{PriceClass, TuneStage};
@@ -27,6 +27,8 @@ struct Effect {
     /// The share of what is retained that it takes away.
     retained: f64,
     cpu: f64,
+    /// The part of it that is the collector's.
+    gc: f64,
     /// How often the target breaks with it.
     breaks: f64,
 }
@@ -36,6 +38,8 @@ struct World {
     effects: Vec<Effect>,
     owners: BTreeMap<Owner, f64>,
     cpu_noise: f64,
+    /// CPU time of the collector for a request as it is; `None` where it is not told apart.
+    gc: Option<f64>,
     /// Its JVMs are young: what the second compiler is worth does not show.
     young: bool,
     /// Seconds that a tuning may take.
@@ -63,7 +67,7 @@ impl World {
             (Owner::Libjvm, 20.0),
         ];
         let (offered, effects, owners) = (Vec::new(), Vec::new(), owners.into());
-        let mut world = Self { offered, effects, owners, cpu_noise, young: false, seconds_max: None };
+        let mut world = Self { offered, effects, owners, cpu_noise, gc: None, young: false, seconds_max: None };
         world.add_malloc(helps, random);
         world.add_others(helps, random);
         world.add_harm(seed, random);
@@ -75,8 +79,8 @@ impl World {
         world
     }
 
-    /// Two ceilings of five levels each, whose needs are drawn apart: a level below its need breaks the target,
-    /// whatever the other is. Direct memory saves little: its ceiling is worth nothing where it breaks the heap's.
+    /// Two ceilings whose needs are drawn apart: a level below its need breaks the target, whatever the other is. The
+    /// collector works more as the room of the heap shrinks.
     fn coupled(seed: u64) -> Self {
         let random = &mut SplitMix64::new(seed.wrapping_mul(0x9e37_79b9) ^ 7);
         let mut world = Self::new(seed, 1.0, CPU_NOISE);
@@ -84,20 +88,37 @@ impl World {
         let at = world.offered.iter().position(is_heap).unwrap();
         world.offered.remove(at);
         world.effects.remove(at);
-        world.owners.extend([(Owner::JavaHeapUsed, between(random, 200.0, 1500.0)), (Owner::MallocDirect, 30.0)]);
-        for (name, group, owner) in
-            [("heap", Group::Heap, Owner::JavaHeapUsed), ("direct", Group::Direct, Owner::MallocDirect)]
-        {
-            let need = between(random, 0.1, 0.9);
-            for (level, share) in [0.2, 0.35, 0.5, 0.65, 0.8].into_iter().enumerate() {
-                let saves = vec![(owner, share * world.owners[&owner])];
-                let breaks = f64::from(share > need);
-                let effect = Effect { saves, breaks, ..Effect::default() };
-                let rank = u8::from(level == 0);
-                world.add(&format!("{name}.{level}"), group, &[owner], PriceClass::Cpu, rank, effect);
-            }
-        }
+        let (heap, direct) = (between(random, 200.0, 1500.0), between(random, 30.0, 400.0));
+        world.owners.extend([(Owner::JavaHeapUsed, heap), (Owner::MallocDirect, direct)]);
+        let need = |random: &mut SplitMix64, held: f64| held * between(random, 0.1, 0.6);
+        let (live, collecting) = (need(random, heap), between(random, 0.0002, 0.003));
+        world.add_levels("heap", Group::Heap, Owner::JavaHeapUsed, (heap, live, collecting), random);
+        let live = need(random, direct);
+        world.add_levels("direct", Group::Direct, Owner::MallocDirect, (direct, live, 0.0), random);
+        world.gc = Some(0.001 * collecting);
         world
+    }
+
+    /// Levels of a ceiling from `held` MiB down to `live`; `collecting` is the collector's share of CPU time as it is.
+    fn add_levels(
+        &mut self,
+        name: &str,
+        group: Group,
+        owner: Owner,
+        (held, live, collecting): (f64, f64, f64),
+        random: &mut SplitMix64,
+    ) {
+        let all = held - live;
+        let need = all * between(random, 0.02, 0.5);
+        let rooms = std::iter::successors(Some(all / 1.3), |room| Some(room / 1.3)).take_while(|room| *room > 4.0);
+        for (level, room) in rooms.enumerate() {
+            let (saves, cpu) = (vec![(owner, all - room)], collecting * (all / room - 1.0));
+            let effect = Effect { saves, cpu, gc: cpu, breaks: f64::from(room < need), ..Effect::default() };
+            let rank = u8::from(level == 2 && group == Group::Heap);
+            self.add(&format!("{name}.{level}"), group, &[owner], PriceClass::Cpu, rank, effect);
+            let ceiling = Ceiling { value: ((live + room) * MIB) as u64, room: (room * MIB) as u64 };
+            self.offered.last_mut().unwrap().ceiling = Some(ceiling);
+        }
     }
 
     fn add_malloc(&mut self, helps: f64, random: &mut SplitMix64) {
@@ -149,6 +170,7 @@ impl World {
             price,
             rank,
             share_min: 0.0,
+            ceiling: None,
             offer: Ok(Offer {
                 changes: vec![Change::Jvm(vec![format!("-D{id}")])],
                 gain_bytes_max: Some(bound as u64),
@@ -202,7 +224,7 @@ impl World {
             owners,
             cpu_s: Some(0.001 * self.cpu(&request.setting) * (1.0 + self.cpu_noise * random.normal()))
                 .filter(|_| !self.young || !request.setting.ids().contains(&"c1".to_owned())),
-            gc_s: None,
+            gc_s: self.gc.map(|gc| gc + 0.001 * self.effects(&request.setting).map(|of| of.gc).sum::<f64>()),
             seconds: 30.0,
         }
     }
@@ -261,6 +283,8 @@ struct Summary {
     unpriced: usize,
     broken: usize,
     too_costly: usize,
+    /// Trials by stage, in the mean.
+    stages: BTreeMap<String, f64>,
 }
 
 fn simulate(worlds: u64, helps: f64, cpu_noise: f64) -> Summary {
@@ -279,6 +303,9 @@ fn simulate_in(worlds: u64, made: impl Fn(u64) -> World) -> Summary {
         };
         let is_proved = matches!(finish, Finish::Proved(_));
         summary.trials += outcomes.len() as f64 / worlds as f64;
+        for of in &outcomes {
+            *summary.stages.entry(format!("{:?}", of.stage)).or_default() += 1.0 / worlds as f64;
+        }
         summary.gain += (as_is - world.best()) / worlds as f64;
         summary.over_best += (world.truth(&winner).values().sum::<f64>() / world.best() - 1.0) / worlds as f64;
         summary.lost += (world.truth(&winner).values().sum::<f64>() - world.best()) / worlds as f64;

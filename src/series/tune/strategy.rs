@@ -279,7 +279,7 @@ impl Strategy for Tuner<'_> {
     }
 }
 
-/// `trial 5, all free remedies: heap.4x malloc.arenas+trim`.
+/// `trial 5, all free remedies: heap.max.64m malloc.arenas+trim`.
 fn title(stage: TuneStage, ids: &[String], before: usize) -> String {
     let what = match stage {
         TuneStage::Reference => "its pace, for the trials to come",

@@ -235,9 +235,9 @@ fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
     let (record, trials) = tuned_open(SimulatedServer::default(), TuneSettings::default());
     assert_eq!(record.outcome, TuneOutcome::Proved, "{record:?}");
     // A trim alone does what both do, and the tightest heap costs next to nothing.
-    assert_eq!(record.answer, ["-Xmx32m", "-XX:TrimNativeHeapInterval=2000"], "{:?}", record.remedies);
+    assert_eq!(record.answer, ["-Xmx26m", "-XX:TrimNativeHeapInterval=2000"], "{:?}", record.remedies);
     let saved = -record.gains[0].difference / MIB as f64;
-    assert!((saved - 208.0).abs() < 2.0, "{saved}");
+    assert!((saved - 214.0).abs() < 2.5, "{saved}");
     assert_eq!(record.owners[0].owner, "java_heap.used");
     assert_eq!(remedy(&record, "compiler.c1").fate, Fate::TooCostly);
     assert!(remedy(&record, "headers.compact").why.contains("JDK-8380060"));
@@ -279,7 +279,9 @@ fn what_the_user_tries_is_kept_or_told() {
     assert_eq!(fates, [Fate::Kept, Fate::Harmful, Fate::Refused, Fate::NoEffect], "{:?}", record.remedies);
     assert_eq!(record.answer, ["-Dhelps=1"]);
     assert!(remedy(&record, "try.3").why.contains("Unrecognized VM option"));
-    assert!(remedy(&record, "heap.4x").why.contains("--skip") && remedy(&record, "malloc.trim").why.contains("--skip"));
+    assert!(
+        remedy(&record, "heap.max").why.contains("--skip") && remedy(&record, "malloc.trim").why.contains("--skip")
+    );
 }
 
 #[test]

@@ -13,6 +13,6 @@ mod others;
 mod table;
 
 pub use facts::Facts;
-pub use offers::{NotOffered, Offer, Offered, begins, offers};
+pub use offers::{Ceiling, NotOffered, Offer, Offered, begins, offers};
 pub(crate) use table::flags_needed;
 pub use table::{Group, Remedy, TABLE, needs_warmth};

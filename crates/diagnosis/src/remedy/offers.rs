@@ -1,7 +1,7 @@
 //! The remedies of the table that would be tried on a subject, and the reasons against the others.
 
 use super::facts::subject_of;
-use super::table::Need;
+use super::table::{Need, Offering};
 use super::{Facts, Group, Remedy, TABLE};
 use crate::owner::Owner;
 use crate::record::PriceClass;
@@ -23,6 +23,30 @@ pub struct Offer {
 impl Offer {
     pub(super) fn of(changes: Vec<Change>, gain_bytes_max: u64) -> Self {
         Self { changes, gain_bytes_max: Some(gain_bytes_max), training: Vec::new() }
+    }
+}
+
+/// One value of a ceiling that is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ceiling {
+    /// The ceiling in bytes.
+    pub value: u64,
+    /// The bytes between it and what is needed.
+    pub room: u64,
+}
+
+/// A ceiling with its changes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Level {
+    pub(super) ceiling: Ceiling,
+    /// Whether a search begins with it.
+    pub(super) is_first: bool,
+    pub(super) offer: Offer,
+}
+
+impl Level {
+    pub(super) fn of(value: u64, need: u64, offer: Offer) -> Self {
+        Self { ceiling: Ceiling { value, room: value.saturating_sub(need) }, is_first: false, offer }
     }
 }
 
@@ -91,6 +115,8 @@ pub struct Offered {
     pub rank: u8,
     /// See [`Remedy::share_min`].
     pub share_min: f64,
+    /// Its value, where it is one level of a ceiling that is searched.
+    pub ceiling: Option<Ceiling>,
     /// The changes that it would make, or the reason why it is not tried.
     pub offer: Result<Offer, NotOffered>,
 }
@@ -111,25 +137,65 @@ pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
         price: PriceClass::Cpu,
         rank: 0,
         share_min: 0.0,
+        ceiling: None,
         offer: Ok(Offer { gain_bytes_max: None, ..Offer::of(vec![tried.change.clone()], 0) }),
     });
-    let of_table = TABLE.iter().map(|remedy| {
-        let offer = if skips(remedy.id) { Err(NotOffered::Skipped) } else { offer(remedy, facts, least) };
-        let (id, what, owners) = (remedy.id.to_owned(), remedy.what.to_owned(), remedy.owners.to_vec());
-        let Remedy { group, price, rank, share_min, .. } = *remedy;
-        Offered { id, what, group, owners, price, rank, share_min, offer }
+    let of_table = TABLE.iter().flat_map(|remedy| {
+        let offers = if skips(remedy.id) { Err(NotOffered::Skipped) } else { offers_of(remedy, facts, least) };
+        offers.unwrap_or_else(|why| vec![offered(remedy, None, Err(why))])
     });
     of_table.chain(own).collect()
 }
 
+fn offered(remedy: &Remedy, level: Option<&Level>, offer: Result<Offer, NotOffered>) -> Offered {
+    let of_level = |text: &str, between: &str| {
+        let value = level.map(|level| format!("{between}{}", Bytes(level.ceiling.value).java()));
+        format!("{text}{}", value.unwrap_or_default())
+    };
+    Offered {
+        id: of_level(remedy.id, "."),
+        what: of_level(remedy.what, ": "),
+        group: remedy.group,
+        owners: remedy.owners.to_vec(),
+        price: remedy.price,
+        rank: level.map_or(remedy.rank, |level| level.is_first.into()),
+        share_min: remedy.share_min,
+        ceiling: level.map(|level| level.ceiling),
+        offer,
+    }
+}
+
+/// A remedy as it would be tried here; a ceiling at each level that can save enough to matter.
+fn offers_of(remedy: &Remedy, facts: &Facts, least: u64) -> Result<Vec<Offered>, NotOffered> {
+    let levels = match remedy.offering {
+        Offering::One(of) => return Ok(vec![offered(remedy, None, offer(remedy, facts, least, || of(facts)))]),
+        Offering::Levels(of) => {
+            remedy.needs.iter().try_for_each(|need| need.check(facts))?;
+            of(facts)?
+        }
+    };
+    let at = |level: &Level| offer(remedy, facts, least, || Ok(level.offer.clone())).map(|of| (level.clone(), of));
+    let offers: Result<Vec<_>, _> =
+        levels.iter().map(at).filter(|of| !matches!(of, Err(NotOffered::NoGain(_)))).collect();
+    match offers? {
+        none if none.is_empty() => Err(NotOffered::NoGain(0)),
+        some => Ok(some.into_iter().map(|(level, offer)| offered(remedy, Some(&level), Ok(offer))).collect()),
+    }
+}
+
 /// Returns the changes of a remedy, if they can save enough to matter. What the user set and allows to go goes first.
-fn offer(remedy: &Remedy, facts: &Facts, least: u64) -> Result<Offer, NotOffered> {
+fn offer(
+    remedy: &Remedy,
+    facts: &Facts,
+    least: u64,
+    changes: impl FnOnce() -> Result<Offer, NotOffered>,
+) -> Result<Offer, NotOffered> {
     let needed = remedy.needs.iter().try_for_each(|need| need.check(facts));
     let is_blamed = remedy.id.starts_with(CURE) && matches!(needed, Err(NotOffered::Chosen(_)));
     if !is_blamed {
         needed.clone()?;
     }
-    let mut offer = (remedy.offer)(facts)?;
+    let mut offer = changes()?;
     match (offer.gain_bytes_max, needed) {
         (Some(gain), _) if gain < least.max(MIB) => return Err(NotOffered::NoGain(gain)),
         (gain, Err(NotOffered::Chosen(text))) => return Err(NotOffered::Blamed(text, gain)),

@@ -1,5 +1,6 @@
 //! The table of remedies, and the conditions under which each is considered at all.
 
+use super::offers::Level;
 use super::{Facts, NotOffered, Offer, changes, cures, heap, others};
 use crate::owner::Owner;
 use crate::record::PriceClass;
@@ -68,8 +69,17 @@ pub struct Remedy {
     pub against: &'static str,
     /// Conditions that must hold before the remedy is considered, in the order in which they are checked.
     pub(super) needs: &'static [Need],
-    /// The function that returns its changes here, or why it is not tried.
-    pub(super) offer: fn(&Facts) -> Result<Offer, NotOffered>,
+    /// What it would change here.
+    pub(super) offering: Offering,
+}
+
+/// The function that returns what a remedy would change here, or why it is not tried.
+#[derive(Clone, Copy)]
+pub(super) enum Offering {
+    /// One set of changes.
+    One(fn(&Facts) -> Result<Offer, NotOffered>),
+    /// A ceiling whose value is searched: its levels, the loosest first.
+    Levels(fn(&Facts) -> Result<Vec<Level>, NotOffered>),
 }
 
 /// A condition of a remedy.
@@ -170,17 +180,13 @@ const THRESHOLDS: [&str; 2] = ["MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_
 
 /// All remedies, in the order in which they are shown.
 pub const TABLE: &[Remedy] = &[
-    heap_level("heap.8x", "a heap ceiling of 8 times what lives in it", |facts| heap::ceiling(facts, 8.0, 64)),
-    heap_level("heap.5.6x", "the same, 5.6 times", |facts| heap::ceiling(facts, 5.6, 48)),
     Remedy {
-        rank: 2,
         source: "measured (docs/tune.md); an unbounded heap may take a quarter of the machine (JDK 11-25)",
         against: "too small: collections take CPU, then OutOfMemoryError under a load that was not tried",
-        ..heap_level("heap.4x", "the same, 4 times", |facts| heap::ceiling(facts, 4.0, 32))
+        needs: &[HEAP_UNSET],
+        offering: Offering::Levels(heap::ceilings),
+        ..heap("heap.max", "a heap ceiling, its value searched", |_| Err(NotOffered::NoGain(0)))
     },
-    Remedy { rank: 1, ..heap_level("heap.2.8x", "the same, 2.8 times", |facts| heap::ceiling(facts, 2.8, 20)) },
-    heap_level("heap.2x", "the same, 2 times", |facts| heap::ceiling(facts, 2.0, 12)),
-    heap_level("heap.1.6x", "the same, 1.6 times", |facts| heap::ceiling(facts, 1.6, 6)),
     Remedy {
         rank: 1,
         source: "bigbluebutton PR 25309: p95 of RSS -63 MB in 36 h; here: Netty with bodies of 20 MB 632 to 192 MB",
@@ -258,13 +264,15 @@ pub const TABLE: &[Remedy] = &[
         needs: &[Unset(&["G1PeriodicGCInterval"])],
         ..heap("heap.periodic", "G1 collects and gives back when nothing was collected for long", heap::periodic)
     },
-    direct_level("direct.70%", "a ceiling of direct memory at 70 % of what the load took", |facts| {
-        heap::direct_ceiling(facts, 0.7)
-    }),
-    direct_level("direct.50%", "the same, 50 %", |facts| heap::direct_ceiling(facts, 0.5)),
-    direct_level("direct.35%", "the same, 35 %", |facts| heap::direct_ceiling(facts, 0.35)),
-    direct_level("direct.25%", "the same, 25 %", |facts| heap::direct_ceiling(facts, 0.25)),
-    direct_level("direct.15%", "the same, 15 %", |facts| heap::direct_ceiling(facts, 0.15)),
+    Remedy {
+        group: Group::Direct,
+        owners: heap::DIRECT,
+        source: "measured (docs/tune.md): buffers that only a collection frees wait for it below this ceiling",
+        against: "too small: OutOfMemoryError: Direct buffer memory",
+        needs: &[Unset(&["MaxDirectMemorySize"])],
+        offering: Offering::Levels(heap::direct_ceilings),
+        ..heap("direct.max", "a ceiling of direct memory, its value searched", |_| Err(NotOffered::NoGain(0)))
+    },
     Remedy {
         group: Group::BufferCache,
         owners: heap::DIRECT,
@@ -374,7 +382,7 @@ pub const TABLE: &[Remedy] = &[
     Remedy {
         group: Group::HeapShare,
         source: "heap_share_unheeded; measured: 75 % of 220 MiB gave a heap of 110 MiB",
-        against: "as heap.4x, where the share is small",
+        against: "as heap.max, where the share is small",
         needs: &[Unset(&["MinRAMPercentage"])],
         ..heap("cure.heap_share", "the share of memory that MaxRAMPercentage asked for in vain", cures::heap_share)
     },
@@ -431,19 +439,8 @@ pub const TABLE: &[Remedy] = &[
 ];
 
 const fn heap(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
-    let (group, owners, price) = (Group::Heap, HEAP, Cpu);
-    Remedy { id, group, what, owners, price, rank: 0, share_min: 0.0, source: "", against: "", needs: &[], offer }
-}
-
-const fn heap_level(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
-    Remedy { source: "as heap.4x", against: "as heap.4x", needs: &[HEAP_UNSET], ..heap(id, what, offer) }
-}
-
-const fn direct_level(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
-    let source = "measured (docs/tune.md): buffers that only a collection frees wait for it below this ceiling";
-    let against = "too small: OutOfMemoryError: Direct buffer memory";
-    let needs = &[Unset(&["MaxDirectMemorySize"])];
-    Remedy { group: Group::Direct, owners: heap::DIRECT, source, against, needs, ..heap(id, what, offer) }
+    let (group, owners, price, offering) = (Group::Heap, HEAP, Cpu, Offering::One(offer));
+    Remedy { id, group, what, owners, price, rank: 0, share_min: 0.0, source: "", against: "", needs: &[], offering }
 }
 
 const fn young(id: &'static str, what: &'static str, offer: fn(&Facts) -> Result<Offer, NotOffered>) -> Remedy {
