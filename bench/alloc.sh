@@ -51,7 +51,7 @@ load:
   - steady: {closed: {connections: 25, requests: $requests}, get: $get, expect: $expect}
 marks: [start, loaded]
 YAML
-        "$loadline" run "$work/$name.loadline.yaml" --trials "$trials" --quiet --out "$work/$name-$jdk" >"$work/$name.txt" ||
+        "$loadline" run "$work/$name.loadline.yaml" --trials "$trials" --out "$work/$name-$jdk" >"$work/$name.txt" ||
             echo "$name ended with $?" >&2
         values "$work/$name-$jdk" alloc_per_request.steady | sort -n | awk -v name="$name" -v jdk="$jdk" '
             { value[NR] = $1; sum += $1; square += $1 * $1 }
@@ -102,7 +102,7 @@ marks: [start, loaded]
 compare: {metrics: [alloc_per_request, rate, p50, cpu_per_1000]$4}
 YAML
     printf '\ntwo builds on JDK %s, the second allocates %s bytes more for each answer (%s):\n' "$jdk" "$more" "$3"
-    "$loadline" compare "$work/builds.loadline.yaml" --trials 5 --seed "$jdk" --out "$work/builds-$jdk-$more" --quiet --yes |
+    "$loadline" compare "$work/builds.loadline.yaml" --trials 5 --seed "$jdk" --out "$work/builds-$jdk-$more" --yes |
         awk '/^ +(better|worse|equivalent|cannot tell) /' || true
 }
 

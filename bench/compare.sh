@@ -46,7 +46,7 @@ YAML
 printf 'machine: %s cores, Linux %s, %s\n' "$(nproc)" "$(uname -r)" "$(java -version 2>&1 | head -n 1)"
 printf 'command: bench/compare.sh %s %s\n\n' "$comparisons" "$blocks"
 for ((i = 1; i <= comparisons; i++)); do
-    "$loadline" compare "$work/same.loadline.yaml" --trials "$blocks" --seed "$i" --out "$work/same-$i" --quiet --yes \
+    "$loadline" compare "$work/same.loadline.yaml" --trials "$blocks" --seed "$i" --out "$work/same-$i" --yes \
         >"$work/same-$i.txt" || printf 'comparison %s: exit code %s\n' "$i" "$?"
     "$loadline" report "$work/same-$i" --csv - >"$work/same-$i.csv"
     awk '/^ +(better|worse|equivalent|cannot tell) / || /^ +(pass|fail|undecided) /' "$work/same-$i.txt" >>"$work/verdicts"
@@ -80,5 +80,5 @@ done | awk -F, '
     }'
 
 printf '\na subject that holds 4 MiB more:\n'
-"$loadline" compare "$work/more.loadline.yaml" --trials 10 --out "$work/more" --quiet --yes |
+"$loadline" compare "$work/more.loadline.yaml" --trials 10 --out "$work/more" --yes |
     awk '/^ +(better|worse|equivalent|cannot tell) /'
