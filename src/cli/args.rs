@@ -78,9 +78,9 @@ verbs! {
     Run => run,
     /// Compare configurations side by side, with verdicts
     Compare => compare,
-    /// Find the smallest memory limit at which a server still holds its target, and prove it
+    /// Find the smallest memory limit at which a server still holds its target
     Find => find,
-    /// Try remedies against memory under the load, keep what helps, and prove it
+    /// Try remedies against memory under the load, keep what helps, and confirm it
     Tune => tune,
     /// Plan the load lines of many services, or the blocks of a comparison, for many nodes
     Plan => plan,
@@ -165,6 +165,41 @@ mod tests {
             let lines = verb.render_help().to_string().lines().count();
             assert!(lines <= 40, "`{} -h` has {lines} lines", verb.get_name());
         }
+    }
+
+    /// The words of a command as a shell splits them, up to a pipe, a redirection or a comment.
+    fn words(command: &str) -> Vec<String> {
+        let (mut words, mut quote) = (vec![String::new()], None);
+        for c in command.chars() {
+            match (c, quote) {
+                ('\'' | '"', None) => quote = Some(c),
+                (_, Some(open)) if c == open => quote = None,
+                (' ', None) => words.push(String::new()),
+                ('|' | '>' | '#' | '&' | ';', None) => break,
+                _ => words.last_mut().unwrap().push(c),
+            }
+        }
+        words.retain(|word| !word.is_empty() && word != "…");
+        words
+    }
+
+    #[test]
+    fn every_command_of_the_documents_is_understood() {
+        let of_folders = ["docs", "docs/how-to"].into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        let pages = of_folders.map(|entry| entry.unwrap().path()).chain(["README.md".into()]);
+        let mut seen = 0;
+        for path in pages.filter(|path| path.extension().is_some_and(|end| end == "md")) {
+            let text = std::fs::read_to_string(&path).unwrap().replace("\\\n", " ");
+            for line in text.lines().filter_map(|line| line.trim().strip_prefix("$ loadline ")) {
+                let placed = line.replace("PID", "4711").replace("URL", "http://127.0.0.1:8080/");
+                let typed = std::iter::once("loadline".to_owned()).chain(words(&placed));
+                if let Err(error) = parser().try_get_matches_from(typed) {
+                    panic!("{}: `loadline {line}`: {error}", path.display());
+                }
+                seen += 1;
+            }
+        }
+        assert!(seen > 50, "{seen}");
     }
 
     #[test]

@@ -40,6 +40,8 @@ const LARGE_SHARE: f64 = 0.2;
 
 /// A tighter ceiling is tried while it may save this share of what the winner holds.
 const WORTH_MORE: f64 = 0.02;
+/// The first level of a ceiling may save so many times the least that a trial can tell.
+const SHOWN_TIMES: f64 = 1.5;
 /// One step leaves this part of the room at least: a load that needs much for a moment shows in no mean.
 const ROOM_PER_STEP: f64 = 4.0;
 
@@ -247,7 +249,7 @@ struct Phases<'c, 'o> {
     fates: &'c mut Fates<'o>,
 }
 
-/// A candidate beside the winner, after some trials of both.
+/// A candidate compared with the winner, after some trials of both.
 enum Contest {
     /// It is better.
     Better,
@@ -259,7 +261,7 @@ enum Contest {
     Open,
 }
 
-/// The winner after a candidate was tried beside it.
+/// The winner after a race with a candidate.
 enum Raced<'o> {
     /// The candidate is in it.
     Won(Setting<'o>),
@@ -304,7 +306,7 @@ impl<'c, 'o> Phases<'c, 'o> {
             self.fates.set(only, self.as_is.fate(only, &rejection, &outcomes));
             return Continue(Setting::default());
         }
-        // Whatever the reason, a candidate that saved nothing need not be there.
+        // For whatever reason the set was rejected, a candidate that saved nothing is not needed.
         let savers = self.savers(set, &outcomes);
         if savers != *set {
             return self.sound(&savers, 1);
@@ -433,9 +435,11 @@ impl<'c, 'o> Phases<'c, 'o> {
         let mut lost = lost.map_or(levels.len(), |further| open + further);
         while open < lost && self.is_worth_more(&levels[..lost], open, winner)? {
             let middle = open + (lost - open) / 2;
+            let is_first = winner.level_of(group).is_none() && lost == levels.len();
             let next = match self.near_price(&levels, open, winner)? {
                 Some(near) if lost == levels.len() => near,
                 Some(near) => near.min(middle),
+                None if is_first => self.loosest_that_shows(&levels, winner)?.unwrap_or(middle),
                 None => middle,
             };
             if next < open {
@@ -449,7 +453,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(())
     }
 
-    /// Whether the tightest of these levels may save enough beside what is set already.
+    /// Whether the tightest of these levels may save enough in addition to the level that is set already.
     fn is_worth_more(&self, levels: &[Candidate<'o>], open: usize, winner: &Setting<'o>) -> Replay<'o, bool> {
         let value = |level: &Candidate<'o>| level.ceiling.map(|ceiling| ceiling.value as f64);
         let (Some(set), Some(tightest)) =
@@ -459,6 +463,17 @@ impl<'c, 'o> Phases<'c, 'o> {
         };
         let Known(outcomes) = self.first(winner, 1, TuneStage::Race)? else { return Continue(false) };
         Continue(set - tightest >= WORTH_MORE * Means::of(&outcomes).bytes)
+    }
+
+    /// The loosest of these levels that may save so much that a trial shows it.
+    fn loosest_that_shows(&self, levels: &[Candidate<'o>], winner: &Setting<'o>) -> Replay<'o, Option<usize>> {
+        let Known(outcomes) = self.first(winner, 1, TuneStage::Race)? else { return Continue(None) };
+        let means = Means::of(&outcomes);
+        let shows = |level: &Candidate<'o>| {
+            let least = self.as_is.least(&means, &means, &level.owners);
+            level.gain_bytes_max() as f64 >= SHOWN_TIMES * least
+        };
+        Continue(levels.iter().position(shows))
     }
 
     /// The tightest level, counted in these, at which the collector takes no more than the price. Its work is taken to
@@ -474,7 +489,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(levels.iter().rposition(has_room).or(Some(0)))
     }
 
-    /// Tries a candidate beside the winner, unless its fate is known; tells whether the winner has it then.
+    /// Races a candidate against the winner, unless its fate is known; returns whether the winner has it then.
     fn race_with(&mut self, candidate: Candidate<'o>, winner: &mut Setting<'o>) -> Replay<'o, bool> {
         if winner.has(candidate) {
             return Continue(true);
@@ -498,7 +513,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(false)
     }
 
-    /// Makes trials of a candidate beside the winner until one of both is better.
+    /// Makes trials of the winner with a candidate, and compares them with the winner until one of both is better.
     fn challenge(&mut self, candidate: Candidate<'o>, winner: &Setting<'o>) -> Replay<'o, Raced<'o>> {
         let no_time = || Continue(Raced::Lost(CandidateFate::no_time()));
         let enough = enough_for(candidate);
@@ -529,6 +544,8 @@ impl<'c, 'o> Phases<'c, 'o> {
             }
         }
         for level in winner.candidates().filter(|level| !variant.has(*level)) {
+            let (saved, cpu) = self.fates.saving(candidate).unwrap_or_default();
+            self.fates.set_saving(candidate, saved + self.fates.saved(level), cpu);
             self.fates.replace(level, candidate);
             let why = format!("`{}` saves more", candidate.id);
             self.fates.set(level, CandidateFate::measured(Fate::NotMissed, why, self.fates.saved(level), None));

@@ -129,7 +129,7 @@ impl<'o> Setting<'o> {
         self.candidates().map(|candidate| candidate.id.clone()).collect()
     }
 
-    /// The changes that set it. Of two ceilings of direct memory the later one holds, as in the JVM.
+    /// The changes that set it. If there are two ceilings of direct memory, the later one holds, as in the JVM.
     pub(super) fn changes(&self) -> Vec<Change> {
         let changes: Vec<Change> = self.candidates().flat_map(Candidate::changes).cloned().collect();
         let bounds_direct = |change: &Change| matches!(change, Change::DirectMax(_));

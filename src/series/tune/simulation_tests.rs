@@ -372,7 +372,8 @@ fn noise_costs_gain_and_no_honesty() {
     assert!(summary.broken <= 1 && summary.too_costly == 0 && summary.trials <= 50.0, "{summary:?}");
 }
 
-/// Where CPU time differs by 15 % no price of 2 % can be proved. What saves memory is found and told all the same.
+/// If CPU time differs by 15 %, a price of 2 % cannot be proved. The remedies that save memory are found and reported
+/// all the same.
 #[test]
 fn what_cannot_be_priced_is_told_with_what_it_saves() {
     if !long_tests_run() {

@@ -1,5 +1,5 @@
-//! Remedies that carry out what a finding of the diagnosis proposes for the subject as it is. Which changes these are
-//! and what they may gain is the finding's to say; without it there is nothing to try.
+//! Remedies that carry out what a finding of the diagnosis proposes for the subject as it is. The finding names the
+//! changes and their possible gain; without a finding there is nothing to try.
 
 use super::changes::young_of;
 use super::heap::{CEILINGS, whole_mib};
@@ -9,7 +9,7 @@ use crate::record::{Finding, FindingRecord};
 use crate::scenario::Change;
 use crate::units::Bytes;
 
-/// Room for garbage and for the rest of each region beside the objects that a heap with larger regions holds.
+/// Room for garbage and for the rest of each region, as a multiple of the objects in a heap with larger regions.
 const HEAP_ROOM: f64 = 1.5;
 
 /// The finding of this kind, if the diagnosis has it.
@@ -42,8 +42,8 @@ pub(super) fn young(facts: &Facts, halves: u64) -> Result<Offer, NotOffered> {
     Ok(Offer { changes: vec![young_of(Bytes(size))], ..offer })
 }
 
-/// G1 with larger regions. If nobody else bounds the heap, the remedy lowers its ceiling, too: memory falls by as much
-/// as the ceiling does.
+/// G1 with larger regions. Unless another option bounds the heap, the remedy lowers its ceiling, too: memory falls by
+/// as much as the ceiling does.
 pub(super) fn regions(facts: &Facts) -> Result<Offer, NotOffered> {
     let mut offer = proposed(facts, "humongous_tails", "-XX:G1HeapRegionSize")?;
     if let Finding::HumongousTails { object_bytes, .. } = finding(facts, "humongous_tails")?.finding

@@ -1,4 +1,4 @@
-//! Remedies for the Java heap and for direct memory, whose ceiling the heap sets where nobody else does.
+//! Remedies for the Java heap and for direct memory, whose ceiling is that of the heap unless an option sets it.
 
 use super::offers::Level;
 use super::{Facts, NotOffered, Offer, changes};
@@ -6,15 +6,15 @@ use crate::owner::Owner;
 use crate::scenario::Change;
 use crate::units::{Bytes, MIB};
 
-/// Whatever sets the ceiling of the heap (man java, JDK 11–25).
+/// The options that set the ceiling of the heap (man java, JDK 11–25).
 pub(super) const CEILINGS: &[&str] =
     &["-Xmx", "MaxHeapSize", "MaxRAMPercentage", "MaxRAMFraction", "MaxRAM", "InitialRAMPercentage"];
-/// Below this much, direct memory is nobody's trouble.
+/// Below this much, direct memory needs no ceiling of its own.
 const DIRECT_LEAST: u64 = 16 * MIB;
-/// The direct memory to allow beside a ceiling of the heap, as a multiple of the most that the load took.
+/// The direct memory to allow under a ceiling of the heap, as a multiple of the most that the load took.
 const DIRECT_ROOM: f64 = 1.5;
-/// The room above what lives shrinks by so much from level to level. It stays so many bytes, and this share of what
-/// lives, at least: a load that nobody tried may need more.
+/// The room above what lives shrinks by this ratio from level to level. It stays at least so many bytes, and at least
+/// this share of what lives: a load that was never tried may need more.
 const ROOM_RATIO: f64 = 1.3;
 const ROOM_MIN: u64 = 4 * MIB;
 const ROOM_SHARE_MIN: f64 = 0.25;
@@ -115,8 +115,8 @@ pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
     Ok(Offer::of(vec![change], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
 }
 
-/// In steps of 2 MiB, to which the JVM rounds a heap with most collectors; larger ones in steps of 8 MiB, since nobody
-/// writes `-Xmx163m`.
+/// Rounds up to steps of 2 MiB, to which the JVM rounds a heap with most collectors. Larger heaps have steps of 8 MiB,
+/// because a user would not write `-Xmx163m`.
 pub(super) fn whole_mib(bytes: u64) -> u64 {
     let step = if bytes < 64 * MIB { 2 * MIB } else { 8 * MIB };
     bytes.div_ceil(step).max(1) * step

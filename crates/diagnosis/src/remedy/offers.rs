@@ -107,7 +107,7 @@ pub struct Offered {
     pub what: String,
     /// The setting whose level it is.
     pub group: Group,
-    /// Whose pages it moves; empty where that is not known.
+    /// The owners of the pages that it moves; empty where they are not known.
     pub owners: Vec<Owner>,
     /// The cost that it may have.
     pub price: PriceClass,
@@ -183,7 +183,8 @@ fn offers_of(remedy: &Remedy, facts: &Facts, least: u64) -> Result<Vec<Offered>,
     }
 }
 
-/// Returns the changes of a remedy, if they can save enough to matter. What the user set and allows to go goes first.
+/// Returns the changes of a remedy, if they can save enough to matter. The first change removes the options that the
+/// user set and allows to go.
 fn offer(
     remedy: &Remedy,
     facts: &Facts,

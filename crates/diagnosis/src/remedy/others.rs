@@ -22,9 +22,9 @@ const SECOND_SHARE: f64 = 0.6;
 const COMPILER_ARENAS: u64 = 4 << 20;
 /// The share of class metadata that an archive may replace.
 const ARCHIVED_SHARE: f64 = 0.5;
-/// Beside what would be trimmed, chunks that live in other places after it: what one arena may save of all of them.
+/// The share of retained memory that one arena may save: what a trim returns, and chunks that then live elsewhere.
 const ARENAS_SHARE: f64 = 0.9;
-/// What glibc retains.
+/// The owners of what glibc retains.
 const RETAINED: &[Owner] = &[Owner::MallocRetained, Owner::MallocUnsplit];
 
 /// These changes, which save what glibc retains, or what a trim would return if that is more.
